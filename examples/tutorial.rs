@@ -2,11 +2,13 @@
 //!
 //! `cargo run --release --example tutorial`
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use untorn::changes::{ChangeEvent, ChangeFeedOptions};
 use untorn::schema::{ColumnDef, KeyKind, TableDef};
 use untorn::types::{ColumnType, Value};
-use untorn::{Database, Options};
+use untorn::{Database, Options, Table};
 
 /// An error of the program's own, made from the database's.
 #[derive(Debug)]
@@ -115,5 +117,24 @@ fn main() -> untorn::Result<()> {
     if let Err(error) = at_once.truncate_table("shop", "item") {
         println!("somebody is shopping: {error}");
     }
+
+    committed_changes(&db, item)?;
     db.close()
+}
+
+/// A snapshot, and what is committed after it.
+fn committed_changes(db: &Database, item: Arc<Table>) -> untorn::Result<()> {
+    let (snapshot, mut feed) = db.change_feed(ChangeFeedOptions::new().table("shop", "item"))?;
+    let mut reader = db.begin_in(&snapshot)?;
+    let copied = reader.scan(&item, &untorn::Range::all())?.count();
+    reader.rollback()?;
+    drop(snapshot);
+
+    db.transact(|t| t.insert(&item, &[Value::Null, Value::bytes("rug"), Value::Int(80)]))?;
+    if let Some(ChangeEvent::Commit(commit)) = feed.next_event()? {
+        for change in commit.rows() {
+            println!("after {copied} rows: {:?} {:?} {:?}", change.kind(), change.key()?, change.values()?);
+        }
+    }
+    Ok(())
 }

@@ -49,6 +49,7 @@
 
 pub use disk::block_on;
 
+pub use crate::changes::ChangeFeed;
 pub use crate::database::Database;
 pub use crate::definitions::Definitions;
 pub use crate::key_value::{KeyValue, Pairs};

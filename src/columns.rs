@@ -102,7 +102,7 @@ async fn rebuild(
     added: Field<'_>,
 ) -> Result<()> {
     let next_number = change.next_number().await?;
-    let plan = Rebuild { def, copied: copied.clone(), next_number };
+    let plan = Rebuild { def, origins: copied.clone(), copied: copied.clone(), next_number };
     let rebuilt = change.rebuild(plan, |row, new| {
         let fields: SmallVec<[Field<'_>; 16]> =
             copied.iter().map(|column| column.map_or(added, |column| row[usize::from(column)])).collect();

@@ -1,9 +1,9 @@
 //! An open data directory: everything below put together, opened, recovered and closed.
 //!
 //! Start: lock the directory → read the catalog → finish or undo file work that a crash interrupted → restore
-//! torn pages from the doublewrite files → open the tablespaces → apply the redo log → open the undo logs and
-//! roll back what had not committed → open for work. What was decided and found on the way is kept in an
-//! [`OpenReport`], for the person who started it.
+//! torn pages from the doublewrite files → open the tablespaces → apply the redo log → open the undo logs →
+//! open for work. What had not committed is rolled back beside it. What was decided and found on the way is
+//! kept in an [`OpenReport`], for the person who started it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use txn::TransactionSystem;
 
 use crate::backup::gate::Gate;
 use crate::catalog::{Catalog, DatabaseDef};
+use crate::changes::Feeds;
 use crate::error::{Error, Result};
 use crate::extension::Tier;
 use crate::metadata_deadlock::MetadataGraph;
@@ -56,6 +57,17 @@ pub(crate) struct Inner {
     pub closing: Closing,
     /// Set when the environment was made by [`Database::open`].
     pub own_environment: OnceLock<Arc<RealEnvironment>>,
+    /// The directory goes with the last user, so no work in the background is worth ending.
+    pub in_memory: AtomicBool,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(environment) = self.own_environment.get().filter(|_| *self.in_memory.get_mut()) {
+            // A task that is at work on a file would keep the directory beyond the last user.
+            environment.shutdown();
+        }
+    }
 }
 
 /// The open tables.
@@ -69,6 +81,8 @@ pub(crate) struct Tables {
     pub graph: Arc<MetadataGraph>,
     /// Where definitions and backups meet.
     pub gate: Arc<Gate>,
+    /// Who is told of committed changes.
+    pub feeds: Arc<Feeds>,
     /// Counts changes of the catalog; a plan made at an older value is stale.
     pub version: AtomicU64,
 }
@@ -126,6 +140,13 @@ impl Database {
         let environment = RealEnvironment::new(real_options(&options))?;
         let environment = Arc::new(environment);
         let database = Database::open_in(environment.clone(), options).await?;
+        if let Some(system) = disk::network_file_system(database.directory()) {
+            tracing::warn!(
+                "{} lies on {system}: locks and syncs of a network file system are only as good as its server and its mount options say, \
+                 and a connection that is lost stops all changes. A local disk is safer",
+                database.directory().display()
+            );
+        }
         // Only its maker may end it: a caller's environment may serve others too.
         let _ = database.0.own_environment.set(environment);
         Ok(database)
@@ -269,6 +290,7 @@ impl Database {
     async fn close_in_turn(&self) -> Result<()> {
         let to_dump = self.buffer_pool_dump_wanted();
         self.0.system.shutdown().await?;
+        self.0.tables.feeds.close();
         let tables: Vec<_> = self.0.tables.by_name.read().values().cloned().collect();
         for table in tables.iter().filter(|_| self.0.force_recovery == 0) {
             self.store_counter(table).await?;

@@ -19,14 +19,16 @@ use crate::catalog::{Change, Pending};
 use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
+use crate::file_names::{file_name, table_file};
 use crate::file_work;
 use crate::foreign_key;
 use crate::layout;
 use crate::name_locks::{WantedName, check_database_name, check_table_name};
+use crate::private::is_temporary;
 use crate::rename::NamedTable;
 use crate::retry::retry;
-use crate::schema::{ForeignKey, ForeignKeyRefusal, TableDef};
-use crate::table::{Table, file_name, table_file};
+use crate::schema::{ForeignKey, TableDef};
+use crate::table::Table;
 use crate::types::Collation;
 
 impl Definitions<'_> {
@@ -227,7 +229,7 @@ impl Database {
         self.0.catalog.change(|change| {
             let mut elsewhere = Vec::new();
             if checks {
-                refuse_to_drop_parents(change, tables)?;
+                foreign_key::refuse_to_drop_parents(change, tables)?;
             }
             for (owner, name) in tables {
                 let handle = self.table(owner, name).ok();
@@ -321,6 +323,9 @@ impl Database {
         let space = def.space;
         let made = async {
             self.build_table(&path, &mut def).await?;
+            if is_temporary(database) {
+                def.born = 0;
+            }
             let table = self.assemble_table(database, name, def).await?;
             self.0.catalog.change(|change| {
                 foreign_key::validate(change, database, name, &table.def, may_lack_parent)?;
@@ -497,6 +502,7 @@ impl Database {
         if let Some(old) = tables.by_name.write().insert(key, table.clone()) {
             old.current.store(false, Ordering::Release);
         }
+        tables.feeds.redefined(&table.database, &table.name);
     }
 
     /// Foreign keys have come or gone: their parents learn whether they have children. The names of the
@@ -535,6 +541,7 @@ impl Database {
         if by_id.get(&table.def.id).is_some_and(|rows| Arc::ptr_eq(rows, &table.rows)) {
             by_id.remove(&table.def.id);
         }
+        tables.feeds.redefined(&table.database, &table.name);
     }
 
     /// Notes, durably, that files are removed: somebody may put others where they were, which a start must
@@ -553,18 +560,6 @@ impl Database {
             tracing::error!("could not record that file work is finished: {error}");
         }
     }
-}
-
-/// Refuses to drop tables that others refer to.
-fn refuse_to_drop_parents(change: &Change, tables: &[(String, String)]) -> Result<()> {
-    let goes = |database: &str, name: &str| tables.iter().any(|(d, n)| d == database && n == name);
-    for (database, name) in tables {
-        if let Some(broken) = foreign_key::reference_from_outside(change, database, name, goes) {
-            let (key, child) = (broken.key.name, broken.table);
-            return Err(ForeignKeyRefusal::DropParent { parent: name.clone(), key, child }.into());
-        }
-    }
-    Ok(())
 }
 
 /// Gives a definition fresh ids for itself, its tablespace and its indexes.

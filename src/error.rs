@@ -57,10 +57,28 @@ pub enum Error {
     /// close stays open as long as there are handles of its tables or transactions, and until a dropped
     /// transaction has been rolled back.
     #[error(
-        "the data directory {0} is in use by another process, or by tables and transactions of this one that outlive their \
-         database: stop that one, drop these, or choose another directory"
+        "the data directory {directory} is in use by {holder}: stop that one, or choose another directory. If it is this process, \
+         tables or transactions outlive their database: drop them",
+        directory = directory.display()
     )]
-    DirectoryInUse(PathBuf),
+    DirectoryInUse {
+        /// The directory.
+        directory: PathBuf,
+        /// Who has it, as far as is known: its process id and host, and since when.
+        holder: String,
+    },
+    /// The data directory cannot be made, or nothing can be written in it.
+    #[error(
+        "the data directory {directory} cannot be written to ({error}), which opening it needs, also to read only: mount its file \
+         system for writing, or give the user of this process the right to write to the directory and everything in it",
+        directory = directory.display()
+    )]
+    NotWritable {
+        /// The directory.
+        directory: PathBuf,
+        /// The call that failed.
+        error: disk::Error,
+    },
     /// A backup cannot be made, restored, or opened as a data directory.
     #[error("backup {path}: {why}", path = path.display())]
     Backup {
@@ -256,6 +274,12 @@ pub enum Error {
     /// The database is closed or closing.
     #[error("the database is shut down")]
     Closed,
+    /// More was committed than a change feed may keep in memory while nobody read it.
+    #[error(
+        "the change feed has lost changes: more was committed than it may keep while nobody read it; begin again \
+         from a new snapshot, or give it more memory (ChangeFeedOptions::memory_bytes)"
+    )]
+    ChangesLost,
     /// A bug in Untorn.
     #[error("internal error, please report it: {0}")]
     Internal(String),

@@ -14,8 +14,8 @@ use pagestore::{FileIdentity, PageSize};
 
 use crate::catalog::{Catalog, CatalogData, Pending};
 use crate::error::Result;
+use crate::file_names::{file_name, table_file};
 use crate::schema::TableDef;
-use crate::table::{file_name, table_file};
 
 /// Files of tables that are not where their names say, by tablespace.
 pub(crate) type Elsewhere = BTreeMap<u32, PathBuf>;

@@ -39,6 +39,7 @@ impl Database {
         let directory = TemporaryDirectory(directory);
         let database = Database::open(Options { direct_io: false, ..options }).await?;
         database.redo().keep(Box::new(directory));
+        database.0.in_memory.store(true, Ordering::Relaxed);
         Ok(database)
     }
 }

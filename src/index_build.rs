@@ -20,14 +20,15 @@ use crate::catalog::Pending;
 use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
-use crate::foreign_key;
+use crate::foreign_key::{ColumnChange, Neighbours, validate_change};
 use crate::index_entry::{Entry, IndexOrder, OffPage, encode, entry_of, fields};
 use crate::layout;
 use crate::metadata_lock::MetadataExclusive;
 use crate::retry::retry;
-use crate::schema::{KeyDef, KeyKind, SchemaError, TableDef};
+use crate::schema::{ForeignKey, KeyDef, KeyKind, SchemaError, TableDef};
 use crate::sort::{Place, Sorted, Sorter};
 use crate::table::Table;
+use crate::table_change::in_place;
 use crate::transaction::Transaction;
 
 /// Memory for sorting the entries of one index, in bytes.
@@ -108,7 +109,8 @@ impl Definitions<'_> {
         dropped: &[&str],
     ) -> Result<()> {
         let (table, lock) = self.lock_current(database, name).await?;
-        self.change_indexes_locked(&table, lock, added, dropped).await
+        let foreign_keys = table.def.foreign_keys.clone();
+        self.change_indexes_locked(&table, lock, added, dropped, foreign_keys).await
     }
 
     pub(crate) async fn change_indexes_locked(
@@ -117,12 +119,13 @@ impl Definitions<'_> {
         lock: MetadataExclusive,
         added: Vec<KeyDef>,
         dropped: &[&str],
+        foreign_keys: Vec<ForeignKey>,
     ) -> Result<()> {
         let engine = self.database;
         if added.iter().any(|key| key.kind == KeyKind::Primary) {
             return Err(Error::Schema(SchemaError::MultiplePrimary));
         }
-        let mut def = table.def.clone();
+        let mut def = TableDef { foreign_keys, ..table.def.clone() };
         let mut old_trees = Vec::new();
         for index in dropped {
             let named = |key: &KeyDef| key.name.eq_ignore_ascii_case(index);
@@ -146,10 +149,10 @@ impl Definitions<'_> {
         def.keys.extend(added);
         def.sort_keys();
         def.validate_for(engine.0.store.page_size().bytes())?;
-        if !dropped.is_empty() {
-            let data = engine.0.catalog.snapshot();
-            foreign_key::refuse_needed_index(&data, (&table.database, &table.name), &table.def, &def)?;
-        }
+        let origins = in_place(&def);
+        let change = ColumnChange { before: &table.def, after: &def, origins: &origins };
+        let data = engine.0.catalog.snapshot();
+        validate_change(&data, (&table.database, &table.name), &change, !self.checks_foreign_keys())?;
         if def.clustered_key().map(|key| key.id) != table.def.clustered_key().map(|key| key.id) {
             // InnoDB would rebuild the table around it; as a secondary index it is as good for look-ups.
             return Err(Error::Setting {
@@ -158,14 +161,22 @@ impl Definitions<'_> {
             });
         }
         let mut built = HalfBuilt { database: engine.clone(), trees: Vec::new(), lock: Some(lock) };
-        if let Err(error) = engine.build_indexes(table, &mut def, &new_ids, &mut built, self.session).await {
-            engine.run_to_the_end(built.give_up()).await?;
-            return Err(error);
-        }
+        let made = async {
+            engine.build_indexes(table, &mut def, &new_ids, &mut built, self.session).await?;
+            let rows = engine.assemble_table(&table.database, &table.name, def.clone()).await?;
+            self.lock_neighbours(table, &rows, &origins).await
+        };
+        let neighbours = match made.await {
+            Ok(neighbours) => neighbours,
+            Err(error) => {
+                engine.run_to_the_end(built.give_up()).await?;
+                return Err(error);
+            }
+        };
         let (worker, table) = (engine.clone(), table.clone());
         engine
             .run_to_the_end(async move {
-                match worker.list_indexes(&table, def, &built, &old_trees).await {
+                match worker.list_indexes(&table, def, &built, &old_trees, &neighbours).await {
                     Ok(()) => built.trees.clear(),
                     Err(error) => {
                         if worker.0.catalog.is_uncertain() {
@@ -277,6 +288,7 @@ impl Database {
         def: TableDef,
         built: &HalfBuilt,
         dropped: &[(Arc<Tree>, Pending)],
+        neighbours: &Neighbours,
     ) -> Result<()> {
         // Purge may be at work on the old trees; it goes on with the new definition.
         let _purge = self.0.system.pause_purge().await;
@@ -284,7 +296,8 @@ impl Database {
         let fresh = self.assemble_table(&table.database, &table.name, def).await?;
         fresh.note_rows(table.row_count_estimate() as i64);
         self.0.catalog.change(|change| {
-            if built.trees.is_empty() {
+            neighbours.put(change)?;
+            if built.trees.is_empty() && fresh.def.foreign_keys == table.def.foreign_keys {
                 // Said so, it finds room on a full disk.
                 let gone = table.def.keys.iter().map(|key| key.id);
                 let gone = gone.filter(|id| fresh.def.keys.iter().all(|key| key.id != *id)).collect();
@@ -295,6 +308,7 @@ impl Database {
             change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
         })?;
         self.publish_table(&fresh);
+        neighbours.publish(self);
         self.definitions_changed();
         Ok(())
     }

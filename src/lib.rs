@@ -55,6 +55,7 @@ mod blocking;
 mod buffer_pool;
 #[doc(hidden)]
 pub mod catalog;
+pub mod changes;
 mod check;
 mod columns;
 mod database;
@@ -63,6 +64,7 @@ mod definitions;
 mod error;
 pub mod export;
 mod extension;
+mod file_names;
 mod file_work;
 mod forced_recovery;
 mod foreign_key;
@@ -80,6 +82,7 @@ pub mod metrics;
 mod name_locks;
 mod open;
 mod options;
+pub mod private;
 mod protection;
 mod provenance;
 mod rebuild;
@@ -104,11 +107,12 @@ pub use auto_increment::AutoIncrement;
 #[doc(hidden)]
 pub use backup::restore_in;
 pub use backup::{BackupOptions, BackupProgress, BackupReport, RestoreReport, restore};
-pub use blocking::{Database, Definitions, KeyValue, Pairs, Rows, Transaction};
+pub use blocking::{ChangeFeed, Database, Definitions, KeyValue, Pairs, Rows, Transaction};
 pub use check::CheckReport;
 pub use dblwr::{FileProtection, Way as WriteWay};
 pub use error::{Error, Result};
 pub use extension::{ExtensionChange, ExtensionOptions, ExtensionRestart, ExtensionState, ExtensionStatus};
+pub use file_names::{file_name, name_of_file, table_file};
 pub use import::ImportReport;
 pub use key_value::{Columns, Key, KeyValueType};
 #[doc(hidden)]
@@ -119,7 +123,7 @@ pub use rebuild::Rebuild;
 pub use rename::NamedTable;
 pub use report::OpenReport;
 pub use rows::{Lock, OwnedRow, Range};
-pub use table::{Table, file_name, name_of_file, table_file};
+pub use table::Table;
 pub use table_change::TableChange;
 pub use txn::{Durability, Error as TransactionError, Isolation, Snapshot, WaitPolicy};
 
@@ -127,7 +131,7 @@ pub use txn::{Durability, Error as TransactionError, Isolation, Snapshot, WaitPo
 /// They may change without notice.
 #[doc(hidden)]
 pub mod engine {
-    pub use btree::collation::general_ci_weight;
+    pub use btree::collation::{UnicodeRule, general_ci_weight, padding, without_trailing_spaces};
     pub use btree::compare::compare_values;
     pub use btree::{Comparison, Field, FieldRef};
     pub use disk::Error as DiskError;

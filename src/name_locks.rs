@@ -9,16 +9,17 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use disk::Event;
+use disk::{Environment, Event, TaskFuture};
 use parking_lot::Mutex;
 
 use crate::catalog::CatalogData;
 use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
+use crate::file_names::{file_name, table_file};
 use crate::metadata_deadlock::MetadataOwner;
 use crate::metadata_lock::{Access, Blocked, MetadataExclusive, MetadataLock, MetadataUse};
-use crate::table::{Table, file_name, table_file};
+use crate::table::Table;
 use crate::timeout;
 
 /// MySQL's limit of a name, in characters.
@@ -143,7 +144,10 @@ impl Definitions<'_> {
 
     pub(crate) async fn wait_for_name(self, blocked: Blocked, deadline: Duration) -> Result<()> {
         match blocked {
-            Blocked::Wait(wait) => timeout::wait_until(&*self.database.0.environment, wait, deadline).await,
+            Blocked::Wait(wait) => {
+                let slice = self.session.map(|session| session.state().slice().clone());
+                timeout::wait_until(&*self.database.0.environment, wait, deadline, slice.as_deref()).await
+            }
             Blocked::Deadlock => Err(Error::Transaction(txn::Error::Deadlock)),
         }
     }
@@ -211,6 +215,22 @@ impl Database {
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
+        self.run(work, |environment, task| environment.spawn_blocking("definition", task)).await
+    }
+
+    /// The same for work that may hang in a call: nobody else's work does.
+    pub(crate) async fn run_apart<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        self.run(work, |environment, task| environment.spawn_apart("copy", task)).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+        spawn: impl FnOnce(&dyn Environment, TaskFuture),
+    ) -> Result<T> {
         let event = Event::new();
         let slot = Arc::new(Mutex::new(None));
         let told = Told(event.clone());
@@ -220,7 +240,7 @@ impl Database {
             *answer.lock() = Some(outcome);
             drop(told);
         };
-        self.0.environment.spawn_blocking("definition", Box::pin(task));
+        spawn(&*self.0.environment, Box::pin(task));
         event.wait().await;
         let outcome = slot.lock().take();
         // The environment was shut down, or the task panicked.

@@ -1,6 +1,7 @@
 //! Opening a data directory, step by step. The order matters and is explained in [`crate::database`].
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -16,13 +17,13 @@ use crate::catalog::{CATALOG_FILE, Catalog};
 use crate::database::{Closing, Database, Inner, Tables};
 use crate::error::{Error, Result};
 use crate::extension::Tier;
+use crate::file_names::table_file;
 use crate::file_work::{self, Elsewhere};
 use crate::forced_recovery::{self, Explainer};
 use crate::options::Options;
 use crate::provenance::{self, Identity, Marks};
 use crate::report::OpenReport;
 use crate::sort::TEMPORARY_PREFIX;
-use crate::table::table_file;
 
 /// File that a process locks while it works on the directory.
 const LOCK_FILE: &str = "untorn.lock";
@@ -36,7 +37,9 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let started = environment.now();
     check_options(&options)?;
     let (storage, directory) = (environment.storage().clone(), options.directory.clone());
-    let Taken { lock, catalog, exists, page_size } = take_directory(&environment, &options)?;
+    let taken = take_directory(&environment, &options);
+    let Taken { lock, catalog, exists, page_size } =
+        taken.map_err(|error| explain_unwritable(&directory, error))?;
     let page_bytes = page_size.bytes() as u32;
     let level = options.force_recovery;
     let elsewhere = file_work::finish(&*storage, &directory, &catalog, level >= 4)?;
@@ -114,6 +117,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         unchecked_sizes: options.unchecked_sizes,
         closed: AtomicBool::new(false),
         warm_up: Arc::default(),
+        in_memory: AtomicBool::new(false),
         own_environment: OnceLock::new(),
         closing: Closing::default(),
     };
@@ -162,6 +166,18 @@ fn take_directory(environment: &Arc<dyn Environment>, options: &Options) -> Resu
     }
     let page_size = check_page_size(catalog.snapshot().page_size, options)?;
     Ok(Taken { lock, catalog, exists, page_size })
+}
+
+/// What cannot be locked or made because nothing can be written there.
+fn explain_unwritable(directory: &Path, error: Error) -> Error {
+    match error {
+        Error::Disk(error)
+            if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
+        {
+            Error::NotWritable { directory: directory.to_owned(), error }
+        }
+        other => other,
+    }
 }
 
 fn check_page_size(page_bytes: u32, options: &Options) -> Result<PageSize> {
@@ -303,7 +319,7 @@ pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Resul
 /// killed before it did. Where somebody else made it, that may not be ours to do.
 fn sync_name(storage: &dyn Storage, directory: &Path) -> Result<()> {
     match storage.sync_dir(parent_of(directory)) {
-        Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => Err(error.into()),
+        Err(error) if error.kind() != ErrorKind::PermissionDenied => Err(error.into()),
         _ => Ok(()),
     }
 }
@@ -390,8 +406,10 @@ fn remove_temporary_files(storage: &dyn Storage, directory: &Path) -> Result<()>
 }
 
 fn lock_directory(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Send + Sync>> {
-    storage.lock(&directory.join(LOCK_FILE)).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => Error::DirectoryInUse(directory.to_owned()),
+    storage.lock_by_name(&directory.join(LOCK_FILE)).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => {
+            Error::DirectoryInUse { directory: directory.to_owned(), holder: error.io().to_string() }
+        }
         _ => Error::Disk(error),
     })
 }

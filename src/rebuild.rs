@@ -31,6 +31,7 @@ use crate::catalog::Pending;
 use crate::database::Database;
 use crate::ddl::{is_somebody_elses, take_ids};
 use crate::error::{Error, Result};
+use crate::foreign_key::Neighbours;
 use crate::half_made::HalfMade;
 use crate::index_entry::{encode, fields};
 use crate::layout;
@@ -58,6 +59,8 @@ const OFF_PAGE_UNITS: u32 = 16;
 pub struct Rebuild {
     /// The definition; ids are given to it.
     pub def: TableDef,
+    /// For each column the old one that it was: foreign keys follow it.
+    pub origins: Vec<Option<u16>>,
     /// For each column the old one whose bytes it gets as they are, if it does.
     pub copied: Vec<Option<u16>>,
     /// AUTO_INCREMENT goes on with this number, or behind the greatest that is there.
@@ -92,30 +95,33 @@ impl TableChange<'_> {
         mut plan: Rebuild,
         mut convert: impl FnMut(&[Field<'_>], &mut EncodedRow) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
-        self.check_foreign_keys(&plan.def)?;
-        let TableChange { definitions, table, lock } = self;
-        let engine = definitions.database;
         plan.def.sort_keys();
         plan.def.hidden_clustered = None;
-        plan.def.validate_for(engine.0.store.page_size().bytes()).map_err(Error::from)?;
+        plan.def.validate_for(self.definitions.database.0.store.page_size().bytes()).map_err(Error::from)?;
+        plan.def = self.with_foreign_keys(plan.def, &plan.origins)?;
+        let TableChange { definitions, table, lock } = self;
+        let engine = definitions.database;
         let (fresh, mut half) = engine.begin_rebuild(&table, lock, plan.def.clone()).await?;
         let made = async {
             let rows = engine.copy_rows(&table, &fresh, &plan, definitions.session, &mut convert).await?;
             engine.complete(&fresh, plan.next_number, rows, definitions.session).await?;
+            let neighbours = definitions.lock_neighbours(&table, &fresh, &plan.origins).await?;
             if let Some(lock) = &mut half.lock {
                 lock.make_exclusive(definitions).await?;
             }
-            Ok::<_, Failed<E>>(rows)
+            Ok::<_, Failed<E>>((rows, neighbours))
         };
-        let rows = match made.await {
-            Ok(rows) => rows,
+        let (rows, neighbours) = match made.await {
+            Ok(made) => made,
             Err(failed) => {
                 engine.run_to_the_end(half.give_up(false)).await?;
                 return Err(failed.into_error());
             }
         };
         let worker = engine.clone();
-        engine.run_to_the_end(async move { worker.list_rebuilt(&table, &fresh, half).await }).await?;
+        engine
+            .run_to_the_end(async move { worker.list_rebuilt(&table, &fresh, half, &neighbours).await })
+            .await?;
         Ok(rows)
     }
 }
@@ -283,8 +289,9 @@ impl Database {
         table: &Arc<Table>,
         fresh: &Arc<Table>,
         mut half: HalfMade<ChangeLock>,
+        neighbours: &Neighbours,
     ) -> Result<()> {
-        if let Err(error) = self.replace_table(table, fresh, &half.path).await {
+        if let Err(error) = self.replace_table(table, fresh, &half.path, neighbours).await {
             half.give_up(false).await?;
             return Err(error);
         }

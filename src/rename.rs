@@ -15,10 +15,12 @@ use crate::catalog::Pending;
 use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
-use crate::foreign_key::Moved;
+use crate::file_names::table_file;
+use crate::foreign_key::{self, Moved};
 use crate::name_locks::{NAME_CHARS_MAX, WantedName, check_table_name};
-use crate::schema::TableDef;
-use crate::table::{Table, table_file};
+use crate::private::is_private;
+use crate::schema::{ForeignKeyRefusal, TableDef};
+use crate::table::Table;
 use crate::truncate::temporary_file;
 
 /// Database and table.
@@ -77,8 +79,9 @@ impl Definitions<'_> {
         }
         // What is wrong now need not wait for anybody.
         engine.plan_moves(&pairs)?;
-        // Tables that refer to those that move learn their new names.
-        let relatives = || engine.relatives_of(pairs.iter().map(|(from, _)| from));
+        // Tables that refer to those that move learn their new names; those that refer to a name that had no
+        // table find one.
+        let relatives = || engine.relatives_of(pairs.iter().flat_map(|(from, to)| [from, to]));
         let locks = loop {
             let known = relatives();
             let children = known.iter().map(|(database, table)| WantedName::table(database, table));
@@ -146,7 +149,45 @@ impl Database {
             moves.push(Move { table, def, from, to: to.clone(), old_path, path });
         }
         self.refuse_taken_checks(&moves)?;
+        self.check_foreign_keys(&moves)?;
         Ok(moves)
+    }
+
+    /// Names of foreign keys are unique in a database, too, and follow the table's name; and the tables that
+    /// refer to a name without a table must fit the one that gets it.
+    fn check_foreign_keys(&self, moves: &[Move]) -> Result<()> {
+        let data = self.0.catalog.snapshot();
+        let moved = moved(moves);
+        let mut seen: BTreeSet<(&str, String)> = BTreeSet::new();
+        for step in moves {
+            let renamed = step.def.foreign_keys_renamed((&step.from.0, &step.from.1), &moved);
+            for key in &renamed.as_ref().unwrap_or(&step.def).foreign_keys {
+                if key.name.chars().count() > NAME_CHARS_MAX {
+                    return Err(Error::NameTooLong(key.name.clone()));
+                }
+                if !seen.insert((&step.to.0, key.name.to_lowercase())) {
+                    return Err(ForeignKeyRefusal::Exists(key.name.clone()).into());
+                }
+            }
+            // The children of a table that makes way go with it.
+            if data.table(&step.to.0, &step.to.1).is_none() {
+                foreign_key::check_moved(&data, (&step.to.0, &step.to.1), &step.def)?;
+            }
+        }
+        if seen.is_empty() {
+            return Ok(());
+        }
+        for (database, name, def) in data.tables() {
+            if moves.iter().any(|step| step.from.0 == database && step.from.1 == name) {
+                continue;
+            }
+            for key in &def.foreign_keys {
+                if seen.contains(&(database, key.name.to_lowercase())) {
+                    return Err(ForeignKeyRefusal::Exists(key.name.clone()).into());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Names of CHECK constraints are unique in a database, and those that were made of the table's name
@@ -213,6 +254,10 @@ impl Database {
         };
         for (step, def) in moves.iter_mut().zip(defs) {
             step.def = def.unwrap_or_else(|| step.def.clone());
+        }
+        // A table that nobody knew begins now: a view from before must not take it for an empty one.
+        for step in moves.iter_mut().filter(|step| is_private(&step.from.0)) {
+            step.def.born = self.0.system.birth_number().await?;
         }
         // All that may fail comes before the moment: so does opening the tables under their new names.
         let mut fresh = Vec::new();

@@ -13,7 +13,7 @@
 //! an error.
 
 use std::collections::VecDeque;
-use std::ops::Bound;
+use std::ops::{self, Bound};
 use std::sync::Arc;
 
 use btree::{Field, FieldRef, OwnedKey};
@@ -46,7 +46,7 @@ pub enum Lock {
 }
 
 impl Lock {
-    fn mode(self, wait: WaitPolicy) -> ReadMode {
+    pub(crate) fn mode(self, wait: WaitPolicy) -> ReadMode {
         match self {
             Lock::None => ReadMode::Consistent,
             Lock::Share => ReadMode::Locking { exclusive: false, wait },
@@ -149,7 +149,7 @@ fn clustered_parts(table: &Table) -> Result<&KeyDef> {
 }
 
 /// The whole key of one row.
-fn encode_row_key(table: &Table, values: &[Value<'_>]) -> Result<OwnedKey> {
+fn encode_row_key(table: &Table, values: &[Value<'_>]) -> Result<EncodedRow> {
     let key = clustered_parts(table)?;
     if values.len() != key.parts.len() {
         return Err(Error::WrongKeyLength { given: values.len(), columns: key.parts.len() });
@@ -158,7 +158,7 @@ fn encode_row_key(table: &Table, values: &[Value<'_>]) -> Result<OwnedKey> {
 }
 
 /// The leading columns of a key.
-fn encode_key(table: &Table, key: &KeyDef, values: &[Value<'_>]) -> Result<OwnedKey> {
+fn encode_key(table: &Table, key: &KeyDef, values: &[Value<'_>]) -> Result<EncodedRow> {
     if values.len() > key.parts.len() {
         return Err(Error::WrongKeyLength { given: values.len(), columns: key.parts.len() });
     }
@@ -173,7 +173,29 @@ fn encode_key(table: &Table, key: &KeyDef, values: &[Value<'_>]) -> Result<Owned
         }
         push(&mut encoded, table, part.column, value)?;
     }
-    Ok(OwnedKey::from_fields(&encoded.fields()))
+    Ok(encoded)
+}
+
+/// An end of a range of primary keys.
+pub(crate) fn encode_bound(table: &Table, bound: &Bound<Vec<Value<'_>>>) -> Result<Bound<OwnedKey>> {
+    encode_bound_of(table, None, bound)
+}
+
+/// An end of a range of `key`, by default of the primary key.
+fn encode_bound_of(
+    table: &Table,
+    key: Option<&KeyDef>,
+    bound: &Bound<Vec<Value<'_>>>,
+) -> Result<Bound<OwnedKey>> {
+    let encode = |values: &Vec<Value<'_>>| -> Result<OwnedKey> {
+        let key = key.map_or_else(|| clustered_parts(table), Ok)?;
+        Ok(OwnedKey::from_fields(&encode_key(table, key, values)?.fields()))
+    };
+    Ok(match bound {
+        Bound::Unbounded => Bound::Unbounded,
+        Bound::Included(values) => Bound::Included(encode(values)?),
+        Bound::Excluded(values) => Bound::Excluded(encode(values)?),
+    })
 }
 
 /// A column that is stored off-page, to be fetched after the row was copied.
@@ -185,22 +207,37 @@ struct OffPage {
 
 /// Copies a row's values; long columns are noted for later.
 fn copy_row(table: &Table, row: &Row<'_>, off_page: &mut Vec<OffPage>) -> Result<OwnedRow> {
-    let mut values = Vec::with_capacity(table.def.columns.len());
-    for (at, def) in table.def.columns.iter().enumerate() {
-        values.push(match row.column(at as u16) {
-            FieldRef::Null => Value::Null,
-            FieldRef::Inline(bytes) => decode(table, at, bytes)?,
-            FieldRef::External { prefix, reference } => {
-                off_page.push(OffPage { column: at, prefix: prefix.to_vec(), reference: *reference });
-                debug_assert!(def.kind.is_blob() || def.kind.bytes_max() > 255);
-                Value::Null
-            }
-        });
-    }
+    let columns = 0..table.def.columns.len();
+    let mut values = Vec::with_capacity(columns.len());
+    copy_columns(table, row, columns, &mut values, off_page)?;
     Ok(values)
 }
 
-fn decode(table: &Table, column: usize, bytes: &[u8]) -> Result<Value<'static>> {
+/// Copies the values of some columns.
+fn copy_columns(
+    table: &Table,
+    row: &Row<'_>,
+    columns: ops::Range<usize>,
+    values: &mut impl Extend<Value<'static>>,
+    off_page: &mut Vec<OffPage>,
+) -> Result<()> {
+    for column in columns {
+        let value = match row.column(column as u16) {
+            FieldRef::Null => Value::Null,
+            FieldRef::Inline(bytes) => decode(table, column, bytes)?,
+            FieldRef::External { prefix, reference } => {
+                off_page.push(OffPage { column, prefix: prefix.to_vec(), reference: *reference });
+                let kind = &table.def.columns[column].kind;
+                debug_assert!(kind.is_blob() || kind.bytes_max() > 255);
+                Value::Null
+            }
+        };
+        values.extend([value]);
+    }
+    Ok(())
+}
+
+pub(crate) fn decode(table: &Table, column: usize, bytes: &[u8]) -> Result<Value<'static>> {
     let def = &table.def.columns[column];
     types::decode(bytes, &def.kind).map(Value::into_owned).ok_or_else(|| {
         Error::Internal(format!(
@@ -212,7 +249,7 @@ fn decode(table: &Table, column: usize, bytes: &[u8]) -> Result<Value<'static>> 
 
 /// A statement under way: ended, also when its future is dropped, it gives up its read view where the level
 /// says so, and after a deadlock the uses of tables.
-struct Statement<'t>(&'t mut Transaction);
+pub(crate) struct Statement<'t>(pub(crate) &'t mut Transaction);
 
 impl Drop for Statement<'_> {
     fn drop(&mut self) {
@@ -254,7 +291,7 @@ impl Batch {
     }
 }
 
-pub(crate) fn value_bytes(value: &Value<'_>) -> usize {
+fn value_bytes(value: &Value<'_>) -> usize {
     match value {
         Value::Bytes(bytes) => bytes.len(),
         _ => size_of::<Value<'_>>(),
@@ -263,7 +300,7 @@ pub(crate) fn value_bytes(value: &Value<'_>) -> usize {
 
 impl Transaction {
     /// Begins a statement on a table: waits for DDL that is at work on it, and finds what it has become.
-    async fn statement(&mut self, table: &Arc<Table>) -> Result<(Statement<'_>, Arc<Table>)> {
+    pub(crate) async fn statement(&mut self, table: &Arc<Table>) -> Result<(Statement<'_>, Arc<Table>)> {
         self.database().refuse_after_close()?;
         if !self.database().owns(table) {
             return Err(Error::ForeignTable(table.database.clone(), table.name.clone()));
@@ -286,7 +323,8 @@ impl Transaction {
                     let environment = statement.0.database().environment().clone();
                     let patience = statement.0.state().lock_wait_timeout();
                     let until = *deadline.get_or_insert_with(|| environment.now() + patience);
-                    let waited = wait_until(&*environment, wait, until).await;
+                    let slice = statement.0.state().slice().clone();
+                    let waited = wait_until(&*environment, wait, until, Some(&slice)).await;
                     waited.map_err(|error| statement.0.failed(error))?;
                 }
             }
@@ -294,7 +332,7 @@ impl Transaction {
     }
 
     /// How a read locks: at SERIALIZABLE no read inside a transaction goes without.
-    fn read_lock(&self, wanted: Lock) -> Result<Lock> {
+    pub(crate) fn read_lock(&self, wanted: Lock) -> Result<Lock> {
         let serializable = self.state().isolation() == Isolation::Serializable && self.is_active();
         let lock = if serializable && wanted == Lock::None { Lock::Share } else { wanted };
         if lock != Lock::None {
@@ -386,32 +424,64 @@ impl Transaction {
         lock: Lock,
         wait: WaitPolicy,
     ) -> Result<Option<OwnedRow>> {
-        let (statement, table) = self.statement(table).await?;
-        let row = statement.0.find(&table, key, lock, wait).await;
-        row.map_err(|error| statement.0.failed(error))
+        let columns = 0..table.def.columns.len();
+        self.get_columns(table, key, lock, wait, columns).await
     }
 
-    async fn find(
+    /// Some columns of the row that [`Transaction::get_or`] returns, by their numbers.
+    pub(crate) async fn get_columns<V>(
         &mut self,
         table: &Arc<Table>,
         key: &[Value<'_>],
         lock: Lock,
         wait: WaitPolicy,
-    ) -> Result<Option<OwnedRow>> {
-        let range = KeyRange::equal(encode_row_key(table, key)?);
-        let mode = self.read_lock(lock)?.mode(wait);
-        let (index, direction) = (ScanIndex::Clustered, Direction::Forward);
-        let mut scan = Scan::new(table.rows.clone(), index, range, direction, mode, false);
+        columns: ops::Range<usize>,
+    ) -> Result<Option<V>>
+    where
+        V: Default + Extend<Value<'static>> + AsMut<[Value<'static>]>,
+    {
+        let (statement, table) = self.statement(table).await?;
+        let row = statement.0.find(&table, key, lock, wait, columns).await;
+        row.map_err(|error| statement.0.failed(error))
+    }
+
+    async fn find<V>(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[Value<'_>],
+        lock: Lock,
+        wait: WaitPolicy,
+        columns: ops::Range<usize>,
+    ) -> Result<Option<V>>
+    where
+        V: Default + Extend<Value<'static>> + AsMut<[Value<'static>]>,
+    {
+        let key = encode_row_key(table, key)?;
+        let first = columns.start;
         let mut off_page = Vec::new();
-        let mut copied = None;
-        scan.run(self.rows(), &mut |row| {
-            copied = Some(copy_row(table, row, &mut off_page));
-            Control::Stop
-        })
-        .await?;
+        let mut copy = |row: &Row<'_>| {
+            let mut values = V::default();
+            off_page.clear();
+            copy_columns(table, row, columns.clone(), &mut values, &mut off_page).map(|()| values)
+        };
+        let lock = self.read_lock(lock)?;
+        let copied = if lock == Lock::None {
+            txn::find(self.rows(), &table.rows, &key.fields(), copy).await?
+        } else {
+            let range = KeyRange::equal(OwnedKey::from_fields(&key.fields()));
+            let (index, direction) = (ScanIndex::Clustered, Direction::Forward);
+            let mut scan = Scan::new(table.rows.clone(), index, range, direction, lock.mode(wait), false);
+            let mut copied = None;
+            scan.run(self.rows(), &mut |row| {
+                copied = Some(copy(row));
+                Control::Stop
+            })
+            .await?;
+            copied
+        };
         let Some(copied) = copied else { return Ok(None) };
         let mut values = copied?;
-        self.complete_row(table, &mut values, &off_page).await?;
+        self.complete_row(table, values.as_mut(), first, &off_page).await?;
         Ok(Some(values))
     }
 
@@ -450,17 +520,18 @@ impl Transaction {
         Ok(())
     }
 
-    /// Reads the long columns of a row that was copied, with no page latched.
+    /// Reads the long columns of a row that was copied from column `first` on, with no page latched.
     async fn complete_row(
         &mut self,
         table: &Arc<Table>,
-        values: &mut OwnedRow,
+        values: &mut [Value<'static>],
+        first: usize,
         off_page: &[OffPage],
     ) -> Result<()> {
         for field in off_page {
             let bytes =
                 txn::fetch_external(self.rows(), &table.rows, &field.prefix, &field.reference).await?;
-            values[field.column] = decode(table, field.column, &bytes)?;
+            values[field.column - first] = decode(table, field.column, &bytes)?;
         }
         Ok(())
     }
@@ -476,18 +547,8 @@ impl Transaction {
                 (Some(key), ScanIndex::Secondary(at))
             }
         };
-        let bound = |bound: &Bound<Vec<Value<'_>>>| -> Result<Bound<OwnedKey>> {
-            let encode = |values: &Vec<Value<'_>>| match key {
-                Some(key) => encode_key(table, key, values),
-                None => encode_key(table, clustered_parts(table)?, values),
-            };
-            Ok(match bound {
-                Bound::Unbounded => Bound::Unbounded,
-                Bound::Included(values) => Bound::Included(encode(values)?),
-                Bound::Excluded(values) => Bound::Excluded(encode(values)?),
-            })
-        };
-        let keys = KeyRange { lower: bound(&range.lower)?, upper: bound(&range.upper)? };
+        let lower = encode_bound_of(table, key, &range.lower)?;
+        let keys = KeyRange { lower, upper: encode_bound_of(table, key, &range.upper)? };
         let direction = if range.descending { Direction::Backward } else { Direction::Forward };
         Ok(Scan::new(table.rows.clone(), index, keys, direction, range.lock.mode(range.wait), false))
     }
@@ -635,7 +696,7 @@ impl Rows<'_> {
         loop {
             if let Some((values, off_page)) = self.batch.rows.front_mut() {
                 // In its place: cut here, it is the next row still.
-                let completed = self.statement.0.complete_row(&self.table, values, off_page).await;
+                let completed = self.statement.0.complete_row(&self.table, values, 0, off_page).await;
                 let row = self.batch.rows.pop_front();
                 if completed.is_err() {
                     self.batch.rows.clear();

@@ -72,6 +72,16 @@ pub struct ColumnDef {
     /// COMMENT.
     #[serde(default)]
     pub comment: String,
+    /// The digits that the definition shows: 1 of TINYINT(1), M of FLOAT(M,D) and DOUBLE(M,D), and those that
+    /// ZEROFILL fills up to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u8>,
+    /// Digits behind the point that a FLOAT(M,D) or DOUBLE(M,D) shows, and that SQL rounds a new value to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decimals: Option<u8>,
+    /// ZEROFILL.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub zerofill: bool,
 }
 
 impl ColumnDef {
@@ -86,6 +96,9 @@ impl ColumnDef {
             on_update_now: false,
             generated: None,
             comment: String::new(),
+            width: None,
+            decimals: None,
+            zerofill: false,
         }
     }
 

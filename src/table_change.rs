@@ -10,7 +10,8 @@
 //!
 //! **Locks.** From the beginning of the change nobody else changes rows: it has a read lock of the table's
 //! name, as LOCK TABLES … READ does. Others read on while rows are copied. Only at its end, for a moment, the
-//! change needs the table alone, and takes the name exclusively without letting the read lock go. Two changes
+//! change needs the table alone, and takes the name exclusively without letting the read lock go; just before
+//! that it locks the tables that its foreign keys concern ([`crate::foreign_key`]). Two changes
 //! of one table would wait for each other there, so they take turns, by the lock of a name that no table can
 //! have.
 
@@ -19,11 +20,11 @@ use std::sync::Arc;
 use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
-use crate::foreign_key;
+use crate::foreign_key::{self, ColumnChange, Neighbours};
 use crate::layout;
 use crate::metadata_deadlock::MetadataOwner;
 use crate::metadata_lock::{MetadataExclusive, MetadataLock, MetadataReadLock};
-use crate::schema::{KeyDef, TableDef};
+use crate::schema::{ForeignKey, KeyDef, TableDef};
 use crate::table::Table;
 
 /// Stands before a table's name in the name whose lock changes of the table take in turns.
@@ -136,44 +137,63 @@ impl TableChange<'_> {
     pub async fn redefine(mut self, def: TableDef, next_number: Option<u64>) -> Result<()> {
         let engine = self.definitions.database.clone();
         def.validate_for(engine.0.store.page_size().bytes())?;
-        self.check_foreign_keys(&def)?;
+        let origins = in_place(&self.table.def);
+        let def = self.with_foreign_keys(def, &origins)?;
         if !self.table.def.stores_alike(&def) {
             return Err(Error::Internal(format!(
                 "the new definition of '{}' does not fit the pages it has",
                 self.table.name
             )));
         }
+        let rows = engine.assemble_table(&self.table.database, &self.table.name, def.clone()).await?;
+        let neighbours = self.definitions.lock_neighbours(&self.table, &rows, &origins).await?;
         self.lock.make_exclusive(self.definitions).await?;
         let (table, lock) = (self.table, self.lock);
         self.definitions
             .database
             .run_to_the_end(async move {
                 let _lock = lock;
-                engine.redefine_locked(&table, def, next_number).await
+                engine.redefine_locked(&table, def, next_number, &neighbours).await
             })
             .await
     }
 
-    /// Whether the table's foreign keys, on both sides, allow the definition. None of them comes or goes as
-    /// long as the change holds the table: that would take its name exclusively.
-    pub(crate) fn check_foreign_keys(&self, def: &TableDef) -> Result<()> {
+    /// The definition, with foreign keys that have followed their columns, unless one of them, on either
+    /// side, forbids it. No foreign key to the table comes or goes as long as the change holds it: that would
+    /// take its name exclusively.
+    pub(crate) fn with_foreign_keys(&self, mut def: TableDef, origins: &[Option<u16>]) -> Result<TableDef> {
         let data = self.definitions.database.0.catalog.snapshot();
         let name = (self.table.database.as_str(), self.table.name.as_str());
-        foreign_key::validate_change(&data, name, &self.table.def, def)
+        def.foreign_keys = ColumnChange { before: &self.table.def, after: &def, origins }.foreign_keys(name);
+        let change = ColumnChange { before: &self.table.def, after: &def, origins };
+        foreign_key::validate_change(&data, name, &change, !self.definitions.checks_foreign_keys())?;
+        Ok(def)
     }
 
-    /// Drops secondary indexes and adds others, as [`Definitions::change_indexes`] does.
+    /// Drops secondary indexes and adds others, as [`Definitions::change_indexes`] does, and in the same
+    /// moment changes the table's foreign keys.
     ///
     /// # Errors
-    /// As [`Definitions::change_indexes`].
-    pub async fn change_indexes(mut self, added: Vec<KeyDef>, dropped: &[&str]) -> Result<()> {
+    /// As [`Definitions::change_indexes`] and [`Definitions::change_foreign_keys`].
+    pub async fn change_indexes(
+        mut self,
+        added: Vec<KeyDef>,
+        dropped: &[&str],
+        foreign_keys: Option<Vec<ForeignKey>>,
+    ) -> Result<()> {
         self.lock.make_exclusive(self.definitions).await?;
         let ChangeLock { held, _turn, .. } = self.lock;
         let Held::Exclusive(exclusive) = held else {
             return Err(Error::Internal("a change of a table has no lock".to_owned()));
         };
-        self.definitions.change_indexes_locked(&self.table, exclusive, added, dropped).await
+        let foreign_keys = foreign_keys.unwrap_or_else(|| self.table.def.foreign_keys.clone());
+        self.definitions.change_indexes_locked(&self.table, exclusive, added, dropped, foreign_keys).await
     }
+}
+
+/// The columns stay where they are.
+pub(crate) fn in_place(def: &TableDef) -> Vec<Option<u16>> {
+    (0..def.columns.len() as u16).map(Some).collect()
 }
 
 impl Database {
@@ -182,6 +202,7 @@ impl Database {
         table: &Arc<Table>,
         def: TableDef,
         next_number: Option<u64>,
+        neighbours: &Neighbours,
     ) -> Result<()> {
         if let Some(next) = next_number {
             self.set_counter(table, next).await?;
@@ -191,10 +212,12 @@ impl Database {
         self.store_counter(table).await?;
         let fresh = self.assemble_table(&table.database, &table.name, def).await?;
         fresh.note_rows(table.row_count_estimate() as i64);
-        self.0
-            .catalog
-            .change(|change| change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone())))?;
+        self.0.catalog.change(|change| {
+            neighbours.put(change)?;
+            change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
+        })?;
         self.publish_table(&fresh);
+        neighbours.publish(self);
         self.definitions_changed();
         Ok(())
     }

@@ -6,14 +6,21 @@ use std::task::Poll;
 use std::time::Duration;
 
 use disk::{Environment, Wait};
+use txn::TimeSlice;
 
 use crate::error::{Error, Result};
 
-/// Awaits until the wait is over or the clock reaches the deadline.
+/// Awaits until the wait is over or the clock reaches the deadline. `slice` is that of the session that
+/// waits: a kill of it, after which it is polled, ends the wait.
 ///
 /// # Errors
-/// [`Error::MetadataLockTimeout`] at the deadline.
-pub(crate) async fn wait_until(environment: &dyn Environment, wait: Wait, deadline: Duration) -> Result<()> {
+/// [`Error::MetadataLockTimeout`] at the deadline; killed.
+pub(crate) async fn wait_until(
+    environment: &dyn Environment,
+    wait: Wait,
+    deadline: Duration,
+    slice: Option<&TimeSlice>,
+) -> Result<()> {
     let left = deadline.saturating_sub(environment.now());
     if left.is_zero() {
         return Err(Error::MetadataLockTimeout);
@@ -23,6 +30,9 @@ pub(crate) async fn wait_until(environment: &dyn Environment, wait: Wait, deadli
     poll_fn(|context| {
         if wait.as_mut().poll(context).is_ready() {
             return Poll::Ready(Ok(()));
+        }
+        if slice.is_some_and(TimeSlice::is_stopped) {
+            return Poll::Ready(Err(Error::Transaction(txn::Error::Killed)));
         }
         alarm.as_mut().poll(context).map(|()| Err(Error::MetadataLockTimeout))
     })

@@ -205,6 +205,12 @@ impl Transaction {
         &mut self.inner
     }
 
+    /// Whether somebody wants to know what it commits.
+    #[inline]
+    pub(crate) fn has_feeds(&self) -> bool {
+        self.database.0.tables.feeds.any()
+    }
+
     /// The engine's transaction, to look at.
     #[doc(hidden)]
     pub fn state(&self) -> &txn::Transaction {
@@ -263,7 +269,9 @@ impl Transaction {
                 Err(NotUsable::Stale) => {}
                 Err(NotUsable::Discarded) => return Err(table.discarded_error()),
                 Err(NotUsable::Wait(wait)) => {
-                    let waited = crate::timeout::wait_until(&*environment, wait, deadline).await;
+                    let slice = self.state().slice().clone();
+                    let waited =
+                        crate::timeout::wait_until(&*environment, wait, deadline, Some(&slice)).await;
                     waited.map_err(|error| self.failed(error))?;
                 }
                 Err(NotUsable::Deadlock) => {

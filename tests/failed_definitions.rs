@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use untorn::asynchronous::Database;
 use untorn::engine::Durability;
-use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
+use untorn::schema::{ColumnDef, ForeignKey, KeyDef, KeyKind, KeyPart, ReferentialAction, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
 use untorn::{Error, Options, Range};
 
@@ -185,7 +185,9 @@ async fn state(db: &Database, database: &str) -> State {
             Err(error) => panic!("{}: {error}", table.name),
         };
         let columns: Vec<&str> = table.def.columns.iter().map(|column| &*column.name).collect();
-        state.insert(format!("{database}.{}({})", table.name, columns.join(", ")), None);
+        let keys: Vec<&str> = table.def.keys.iter().map(|key| &*key.name).collect();
+        let foreign: Vec<String> = table.def.foreign_keys.iter().map(ToString::to_string).collect();
+        state.insert(format!("{database}.{}({columns:?}, {keys:?}, {foreign:?})", table.name), None);
         state.insert(format!("{database}.{}", table.name), rows);
     }
     state
@@ -200,7 +202,18 @@ async fn everything(db: &Database) -> State {
     all
 }
 
-/// A directory with the tables a, b (rows of their own) in `test`, and c in `other`.
+/// The counters that rows have are ids here.
+fn parent_def() -> TableDef {
+    TableDef::new(vec![ColumnDef::new("id", ColumnType::int()), ColumnDef::new("n", ColumnType::int())])
+        .primary_key(&["id"])
+}
+
+fn to_parent() -> ForeignKey {
+    ForeignKey::new(&["counter"], "parent", &["id"]).on_update(ReferentialAction::Cascade)
+}
+
+/// A directory with the tables a, b (rows of their own) in `test`, and c in `other`, where a child refers to
+/// its parent, and c could.
 fn prepared_for_names() -> Arc<SimulatedStorage> {
     let environment = SimulatedEnvironment::new(1);
     environment.run_until_complete(async {
@@ -213,6 +226,13 @@ fn prepared_for_names() -> Arc<SimulatedStorage> {
             for id in first..first + 5 {
                 insert_into(&db, database, name, id).await.unwrap();
             }
+        }
+        db.create_table("other", "parent", parent_def()).await.unwrap();
+        db.create_table("other", "child", table_def().foreign_key(to_parent())).await.unwrap();
+        for id in 0..5 {
+            insert_into(&db, "other", "parent", id * 7).await.unwrap();
+            insert_into(&db, "other", "child", id).await.unwrap();
+            insert_into(&db, "other", "parent", (200 + id) * 7).await.unwrap();
         }
         db.close().await.unwrap();
     });
@@ -245,10 +265,14 @@ enum OnNames {
     AddColumn,
     DropColumn,
     RenameColumn,
+    AddForeignKey,
+    ExchangeForeignKey,
+    RenameReferenced,
+    RebuildReferenced,
 }
 
 impl OnNames {
-    const ALL: [OnNames; 15] = [
+    const ALL: [OnNames; 19] = [
         OnNames::Create,
         OnNames::Drop,
         OnNames::DropBoth,
@@ -264,6 +288,10 @@ impl OnNames {
         OnNames::AddColumn,
         OnNames::DropColumn,
         OnNames::RenameColumn,
+        OnNames::AddForeignKey,
+        OnNames::ExchangeForeignKey,
+        OnNames::RenameReferenced,
+        OnNames::RebuildReferenced,
     ];
 
     async fn run(self, db: &Database) -> Result<(), Error> {
@@ -299,6 +327,18 @@ impl OnNames {
             }
             OnNames::DropColumn => db.drop_column("test", "a", "counter").await,
             OnNames::RenameColumn => db.rename_column("test", "a", "counter", "other").await,
+            // It needs an index, which comes with it or not at all.
+            OnNames::AddForeignKey => db.change_foreign_keys("other", "c", vec![to_parent()], &[]).await,
+            OnNames::ExchangeForeignKey => {
+                let other = to_parent().named("other");
+                db.change_foreign_keys("other", "child", vec![other], &["child_ibfk_1"]).await
+            }
+            // The child's definition changes with it.
+            OnNames::RenameReferenced => db.rename_column("other", "parent", "id", "key").await,
+            OnNames::RebuildReferenced => {
+                let column = ColumnDef::new("more", ColumnType::int()).nullable();
+                db.add_column("other", "parent", column, &Value::Null).await
+            }
         }
     }
 }
@@ -493,7 +533,7 @@ fn opens_with_a_failing_rename(disk: Arc<SimulatedStorage>, call: u64) {
         let db = open(&environment).await;
         everything(&db).await
     });
-    assert_eq!(first.values().flatten().map(Vec::len).sum::<usize>(), 15, "{first:?}");
+    assert_eq!(first.values().flatten().map(Vec::len).sum::<usize>(), 30, "{first:?}");
     environment.shutdown();
     let again = SimulatedEnvironment::with_storage(7, disk.crash(1));
     let second = again.run_until_complete(async {

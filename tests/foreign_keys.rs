@@ -2,8 +2,11 @@
 //! transactions that meet.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod definitions;
+
 use std::sync::Arc;
 
+use definitions::{child_of, columns};
 use untorn::schema::{ColumnDef, ForeignKey, ForeignKeyRefusal, ReferentialAction, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
 use untorn::{Database, Error, Options, Range, Table, Transaction};
@@ -14,19 +17,6 @@ fn db() -> Database {
     let db = Database::in_memory().unwrap();
     db.create_database("d", Collation::Utf8mb4Bin).unwrap();
     db
-}
-
-/// `id` is the primary key, `up` refers.
-fn columns() -> TableDef {
-    TableDef::new(vec![
-        ColumnDef::new("id", ColumnType::bigint()),
-        ColumnDef::new("up", ColumnType::bigint()).nullable(),
-    ])
-    .primary_key(&["id"])
-}
-
-fn child_of(parent: &str, on_delete: ReferentialAction, on_update: ReferentialAction) -> TableDef {
-    columns().foreign_key(ForeignKey::new(&["up"], parent, &["id"]).on_delete(on_delete).on_update(on_update))
 }
 
 fn pair(on_delete: ReferentialAction, on_update: ReferentialAction) -> (Database, Arc<Table>, Arc<Table>) {
@@ -148,6 +138,23 @@ fn rows_refer_to_their_own_table() {
     assert_eq!(t.get(&tree, &[Value::Int(51)]).unwrap(), None);
     t.delete(&tree, &[Value::Int(1)]).unwrap();
     assert!(rows(&mut t, &tree).is_empty());
+    // By one key a row is gone that another key comes to: 3 as a child of 2, and of 1.
+    let twice = child_of("twice", Cascade, NoAction);
+    let twice = TableDef {
+        columns: [&twice.columns[..], &[ColumnDef::new("b", ColumnType::bigint()).nullable()]].concat(),
+        ..twice
+    };
+    let twice = twice.foreign_key(ForeignKey::new(&["b"], "twice", &["id"]).on_delete(Cascade));
+    t.commit().unwrap();
+    let twice = db.create_table("d", "twice", twice).unwrap();
+    let mut t = db.begin();
+    for (id, a, b) in
+        [(1, Value::Null, Value::Null), (2, Value::Int(1), Value::Null), (3, Value::Int(1), Value::Int(2))]
+    {
+        t.insert(&twice, &[Value::Int(id), a, b]).unwrap();
+    }
+    t.delete(&twice, &[Value::Int(1)]).unwrap();
+    assert!(t.scan(&twice, &Range::all()).unwrap().next().is_none());
     // A cascade has a limit.
     for id in 1..=16 {
         t.insert(&tree, &row(id, id - 1)).unwrap();
@@ -226,10 +233,27 @@ fn keys_follow_names_and_outlive_the_process() {
         assert!(matches!(t.insert(&child, &row(1, 1)), Err(Error::ForeignKeyParentMissing(_))));
         t.rollback().unwrap();
         assert!(matches!(db.drop_database("e"), Err(Error::ForeignKeyRefused(_))));
+        // Columns get other names: the key follows on both sides.
+        db.rename_column("d", "child", "up", "refers").unwrap();
+        db.rename_column("e", "parent", "id", "key").unwrap();
+        let refused = db.drop_column("e", "parent", "key").unwrap_err();
+        assert!(
+            matches!(&refused, Error::ForeignKeyRefused(ForeignKeyRefusal::DropParentColumn { column, .. }) if column == "key"),
+            "{refused}"
+        );
+        let refused = db.drop_column("d", "child", "refers").unwrap_err();
+        assert!(
+            matches!(refused, Error::ForeignKeyRefused(ForeignKeyRefusal::DropColumn { .. })),
+            "{refused}"
+        );
+        let key = &db.table("d", "child").unwrap().def.foreign_keys[0];
+        assert_eq!((&*key.columns[0], &*key.referenced[0]), ("refers", "key"), "in memory");
         db.close().unwrap();
     }
     let db = Database::open(options()).unwrap();
     let (parent, child) = (db.table("e", "parent").unwrap(), db.table("d", "child").unwrap());
+    let key = &child.def.foreign_keys[0];
+    assert_eq!((&*key.columns[0], &*key.referenced[0]), ("refers", "key"), "in the catalog");
     let mut t = db.begin();
     assert!(matches!(t.insert(&child, &row(1, 1)), Err(Error::ForeignKeyParentMissing(_))));
     t.insert(&parent, &row(1, 0)).unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::{ColumnType, Value};
-use untorn::{Database, Error, Options, Range};
+use untorn::{Database, Durability, Error, Options, Range};
 
 fn directory(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("untorn-reader-{}-{name}", std::process::id()));
@@ -387,7 +387,7 @@ fn a_directory_is_free_when_a_dropped_transaction_has_been_rolled_back() {
         let db = loop {
             match Database::open(options()) {
                 Ok(db) => break db,
-                Err(Error::DirectoryInUse(_)) => std::thread::yield_now(),
+                Err(Error::DirectoryInUse { .. }) => std::thread::yield_now(),
                 Err(error) => panic!("round {round}: {error}"),
             }
         };
@@ -543,5 +543,75 @@ fn nobody_hangs_when_a_database_is_closed_beside_abandoned_transactions() {
         assert!(db.check_table("untorn", "texts").unwrap().is_sound());
         db.close().unwrap();
         std::fs::remove_dir_all(&place).unwrap();
+    }
+}
+
+/// A database that is closed while others use it: they are told so, whatever they have in hand, in both
+/// faces.
+#[test]
+fn whatever_is_in_use_when_a_database_is_closed_says_so() {
+    let is_closed = |what: &str, error: Option<Error>| {
+        assert!(matches!(error, Some(Error::Closed)), "{what}: {error:?}");
+    };
+    let db = Database::in_memory().unwrap();
+    let clone = db.clone();
+    let texts = db.key_value::<u32, String>("texts").unwrap();
+    db.transact(|t| texts.insert_all(t, (0..300).map(|key| (key, "text")))).unwrap();
+    let (mut changing, mut reading) = (db.begin(), db.begin());
+    texts.put(&mut changing, 7, "never").unwrap();
+    let mut pairs = texts.iter(&mut reading);
+    assert!(pairs.next().unwrap().is_ok());
+    db.close().unwrap();
+    // A page of pairs may have been read before.
+    is_closed("an iterator", pairs.find_map(Result::err));
+    drop(pairs);
+    is_closed("a read of an open transaction", texts.get(&mut reading, 7).err());
+    is_closed("a change of an open transaction", texts.put(&mut changing, 8, "never").err());
+    is_closed("a commit of changes", changing.commit().err());
+    is_closed("a clone", clone.transact(|t| texts.put(t, 1, "never").map(drop)).err());
+    is_closed("a new transaction of a clone", texts.get(&mut clone.begin(), 1).err());
+    is_closed("a table", clone.key_value::<u32, String>("others").err());
+    is_closed("a backup", clone.backup("/nowhere/backup").err());
+    clone.close().unwrap();
+
+    untorn::engine::block_on(async {
+        let db = untorn::asynchronous::Database::in_memory().await.unwrap();
+        let clone = db.clone();
+        let texts = db.key_value::<u32, String>("texts").await.unwrap();
+        let mut t = db.transaction();
+        t.begin();
+        texts.put(&mut t, 7, "never").await.unwrap();
+        db.close().await.unwrap();
+        is_closed("a read", texts.get(&mut t, 7).await.err());
+        is_closed("a change", texts.put(&mut t, 8, "never").await.err());
+        is_closed("a commit", t.commit(Durability::Sync).await.err());
+        let mut fresh = clone.transaction();
+        fresh.begin();
+        is_closed("a new transaction", texts.put(&mut fresh, 8, "never").await.err());
+        clone.close().await.unwrap();
+    });
+}
+
+/// Also to read, a directory must be written to: opening it recovers it.
+#[test]
+fn a_directory_that_cannot_be_written_to_is_refused_in_words() {
+    use disk::{Environment, Fault, FaultKind, SimulatedEnvironment};
+    for made_before in [false, true] {
+        let environment = SimulatedEnvironment::new(1);
+        let shared: Arc<dyn Environment> = environment.clone();
+        let options = || Options::new("/var/data").buffer_pool_bytes(16 << 20);
+        let open = || {
+            environment.run_until_complete(untorn::asynchronous::Database::open_in(shared.clone(), options()))
+        };
+        if made_before {
+            environment.run_until_complete(open().unwrap().close()).unwrap();
+        }
+        let call = environment.disk().calls();
+        environment.disk().plan(Fault { call, kind: FaultKind::Denied });
+        let Err(error @ Error::NotWritable { .. }) = open().map(drop) else { panic!("it was not refused") };
+        let text = error.to_string();
+        assert!(text.contains("/var/data cannot be written to") && text.contains("give the user"), "{text}");
+        environment.disk().forget_faults();
+        environment.run_until_complete(open().unwrap().close()).unwrap();
     }
 }

@@ -155,7 +155,8 @@ fn rows_are_brought_into_the_order_of_another_primary_key() {
         let name = "PRIMARY".to_owned();
         let key = KeyDef { name, kind: KeyKind::Primary, parts: vec![part], id: 0, root: 0, born: 0 };
         def.keys.insert(0, key);
-        let plan = Rebuild { def, copied: vec![Some(0), Some(1), Some(2)], next_number: 1 };
+        let origins = vec![Some(0), Some(1), Some(2)];
+        let plan = Rebuild { def, origins: origins.clone(), copied: origins, next_number: 1 };
         let rebuilt = change.rebuild(plan, |row, new| {
             for field in row {
                 match field {
@@ -201,7 +202,8 @@ fn rows_that_would_be_the_same_refuse_the_change() {
         assert_eq!(files(&environment), ["t.ibd"]);
         // A conversion that refuses a row does the same.
         let change = db.definitions().change_table("test", "t").await.unwrap();
-        let plan = Rebuild { def: table.def.clone(), copied: vec![None; 3], next_number: 1 };
+        let none = vec![None; 3];
+        let plan = Rebuild { def: table.def.clone(), origins: none.clone(), copied: none, next_number: 1 };
         let refused = change.rebuild(plan, |_, _| Err::<(), _>(Error::NullValue("c".to_owned()))).await;
         assert!(matches!(refused, Err(Error::NullValue(_))), "{refused:?}");
         assert_eq!(all_rows(&db).await, before);
@@ -352,6 +354,29 @@ fn a_kill_ends_the_copy() {
         assert_eq!(files(&environment), ["t.ibd"]);
         db.add_column("test", "t", more(), &Value::Int(5)).await.unwrap();
         is_sound(&db).await;
+    });
+    environment.shutdown();
+}
+
+/// A change that waits for somebody who uses the table hears of a kill, too.
+#[test]
+fn a_kill_ends_the_wait_for_others() {
+    let environment = SimulatedEnvironment::new(10);
+    environment.run_until_complete(async {
+        let db = with_rows(&environment).await;
+        let table = db.table("test", "t").unwrap();
+        let mut holder = db.begin();
+        holder.update(&table, &[Value::Int(1)], &[("n", Value::Int(5))]).await.unwrap();
+        let session = db.transaction();
+        let slice = session.state().slice().clone();
+        let definitions = db.definitions().session(&session);
+        let mut change = Box::pin(definitions.rename_column("test", "t", "n", "m"));
+        assert!(some_way(&mut change, 1).await.is_none(), "nobody is waited for");
+        slice.stop();
+        let killed = change.await.unwrap_err();
+        assert!(matches!(killed, Error::Transaction(TransactionError::Killed)), "{killed}");
+        assert!(environment.now() < PATIENCE, "it waited for its time to be up");
+        holder.rollback().await.unwrap();
     });
     environment.shutdown();
 }

@@ -1,10 +1,13 @@
 //! The copy of an open database, step by step; why it is complete is said in [`crate::backup`].
 
 use std::collections::BTreeSet;
+use std::future::{Future, poll_fn};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use disk::{AlignedBuf, File, IoBuf, OpenHow, Storage, read_async, sync_async, write_async};
@@ -15,12 +18,17 @@ use redo::{Archive, Flush, RedoLog};
 #[cfg(test)]
 use super::Broken;
 use super::gate::BackupPass;
+use super::hold::{Holds, Over, watch};
 use super::manifest::{FileEntry, Manifest};
-use super::{BackupOptions, BackupProgress, BackupReport, begin_directory, failed, finish_directory};
+use super::{
+    BackupOptions, BackupProgress, BackupReport, begin_directory, failed, finish_directory,
+    is_there_and_empty,
+};
 use crate::catalog::{CATALOG_FILE, read_whole};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::export::Still;
+use crate::file_names::file_name;
 use crate::retry::retry;
 use crate::timeout;
 
@@ -28,7 +36,7 @@ use crate::timeout;
 const STRETCH: u64 = 1 << 20;
 /// How often a page is read again that may be torn because it is being written, and the pause before that.
 const REREADS: (u32, Duration) = (20, Duration::from_millis(1));
-/// The longest pause of a copy that keeps to a speed: the redo log must not wait for it.
+/// The longest pause of a copy that keeps to a speed, and how often the redo log is looked at.
 const PAUSE_MAX: Duration = Duration::from_millis(10);
 /// Bytes of a redo log before its circle.
 const ZEROS: [u8; 4096] = [0; 4096];
@@ -38,40 +46,104 @@ pub(super) async fn run(
     database: &Database,
     target: PathBuf,
     options: &BackupOptions,
-    cancelled: &AtomicBool,
+    holds: &Arc<Holds>,
+) -> Result<BackupReport> {
+    let name = target.clone();
+    let outcome = make(database, target, options, holds).await;
+    // Whatever step it has failed at.
+    match holds.broken() {
+        Some(why) if outcome.is_err() => Err(why.error(&name)),
+        _ => {
+            holds.let_go(Over::Copied);
+            outcome
+        }
+    }
+}
+
+async fn make(
+    database: &Database,
+    target: PathBuf,
+    options: &BackupOptions,
+    holds: &Arc<Holds>,
 ) -> Result<BackupReport> {
     let inner = &database.0;
     if inner.force_recovery > 0 {
         return Err(Error::ForcedRecovery(inner.force_recovery));
     }
-    if target.starts_with(&inner.directory) || inner.directory.starts_with(&target) {
-        return Err(failed(&target, "a backup must not lie in the data directory, nor around it"));
-    }
     let storage = &**inner.environment.storage();
-    begin_directory(storage, &target)?;
-    let pass = keep_definitions_out(database, options.timeout).await?;
-    let mut copying = Copying::begin(database, target, options, cancelled)?;
+    refuse_one_in_the_other(storage, &target, &inner.directory)?;
+    // Before anybody waits; those who wait have made nothing that would be in the way of another try.
+    is_there_and_empty(storage, &target)?;
+    holds.keep_pass(keep_definitions_out(database, options.timeout).await?);
+    let watching =
+        watch(Arc::downgrade(holds), inner.environment.clone(), Arc::downgrade(inner), options.writers_wait);
+    inner.environment.spawn("watch of a backup", Box::pin(watching));
+    if let Some(why) = holds.broken() {
+        return Err(why.error(&target));
+    }
+    begin_directory(storage, &target, &inner.directory)?;
+    let mut copying = Copying::begin(database, target, options, holds)?;
     let spaces = copying.spaces()?;
-    let _still: Vec<Still> = spaces.iter().map(|space| Still::of(&inner.store, space.id)).collect();
+    holds.keep_still(spaces.iter().map(|space| Still::of(&inner.store, space.id)).collect());
     // Before the log, so that the marks it speaks of are in the files at the checkpoint.
     let catalog = inner.catalog.file_bytes()?;
-    let mut log = LogCopy::begin(inner.redo.archive()?, storage, &copying.target)?;
+    let archive = inner.redo.archive()?;
+    holds.keep_log(archive.hold());
+    let mut log = LogCopy::begin(archive, storage, &copying.target)?;
     #[cfg(test)]
-    let pass = (options.broken != Some(Broken::DefinitionsGoOn)).then_some(pass);
+    if options.broken == Some(Broken::DefinitionsGoOn) {
+        holds.let_definitions_in();
+    }
     #[cfg(test)]
     log.end_now_if(options.broken == Some(Broken::LogEndsAtStart), storage).await?;
-    for space in &spaces {
-        copying.copy_space(space, &mut log).await?;
-    }
+    copying.copy_spaces(&spaces, &mut log).await?;
     let end = inner.redo.current();
     retry(|| inner.redo.flush(end, Flush::Sync)).await?;
     let end = inner.redo.flushed();
     while log.archive.end() < end && !log.is_cut() {
-        copying.refuse_when_cancelled()?;
+        copying.refuse_when_over()?;
         log.follow(storage).await?;
     }
-    drop(pass);
+    // Definitions may have changed if it was let go before.
+    copying.refuse_when_over()?;
+    holds.let_go(Over::Copied);
     copying.finish(log, &catalog).await
+}
+
+/// Two directories, by whatever names.
+pub(super) fn refuse_one_in_the_other(storage: &dyn Storage, target: &Path, source: &Path) -> Result<()> {
+    let (real, other) = (storage.real_path(target)?, storage.real_path(source)?);
+    if real.starts_with(&other) || other.starts_with(&real) {
+        let why = format!("it must not lie in {}, nor around it: choose another directory", source.display());
+        return Err(failed(target, why));
+    }
+    Ok(())
+}
+
+/// Goes on with both until both are done, or one has failed.
+async fn both(
+    one: impl Future<Output = Result<()>> + Send,
+    other: impl Future<Output = Result<()>> + Send,
+) -> Result<()> {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    let (mut one_is_over, mut other_is_over) = (false, false);
+    poll_fn(move |context| {
+        for (part, is_over) in [
+            (one.as_mut() as Pin<&mut (dyn Future<Output = Result<()>> + Send)>, &mut one_is_over),
+            (other.as_mut(), &mut other_is_over),
+        ] {
+            if *is_over {
+                continue;
+            }
+            match part.poll(context) {
+                Poll::Ready(Ok(())) => *is_over = true,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {}
+            }
+        }
+        if one_is_over && other_is_over { Poll::Ready(Ok(())) } else { Poll::Pending }
+    })
+    .await
 }
 
 async fn keep_definitions_out(database: &Database, timeout: Duration) -> Result<BackupPass> {
@@ -80,7 +152,7 @@ async fn keep_definitions_out(database: &Database, timeout: Duration) -> Result<
     loop {
         match database.0.tables.gate.pass_backup() {
             Ok(pass) => return Ok(pass),
-            Err(wait) => timeout::wait_until(environment, wait, deadline).await?,
+            Err(wait) => timeout::wait_until(environment, wait, deadline, None).await?,
         }
     }
 }
@@ -100,9 +172,10 @@ struct Copying<'b> {
     page_size: PageSize,
     target: PathBuf,
     options: &'b BackupOptions,
-    cancelled: &'b AtomicBool,
+    holds: &'b Holds,
     started: Duration,
     progress: BackupProgress,
+    /// In the copy, without itself.
     directories: BTreeSet<PathBuf>,
     files: Vec<FileEntry>,
 }
@@ -112,36 +185,37 @@ impl<'b> Copying<'b> {
         database: &'b Database,
         target: PathBuf,
         options: &'b BackupOptions,
-        cancelled: &'b AtomicBool,
+        holds: &'b Holds,
     ) -> Result<Copying<'b>> {
         let environment = &database.0.environment;
         Ok(Copying {
             database,
             storage: &**environment.storage(),
             page_size: database.0.store.page_size(),
-            directories: BTreeSet::from([target.clone()]),
+            directories: BTreeSet::new(),
             target,
             options,
-            cancelled,
+            holds,
             started: environment.now(),
             progress: BackupProgress::default(),
             files: Vec::new(),
         })
     }
 
-    fn refuse_when_cancelled(&self) -> Result<()> {
+    fn refuse_when_over(&self) -> Result<()> {
         self.database.refuse_after_close()?;
-        if self.cancelled.load(Ordering::Acquire) {
-            return Err(failed(&self.target, "nobody waits for it any more"));
-        }
-        Ok(())
+        self.holds.broken().map_or(Ok(()), |why| Err(why.error(&self.target)))
     }
 
-    /// Every tablespace, with its file where it is now.
+    /// Every tablespace, with its file where it is now; makes the directories.
     fn spaces(&mut self) -> Result<Vec<Tablespace>> {
         let store = &self.database.0.store;
         let catalog = self.database.0.catalog.snapshot();
         let tables = catalog.tables().filter(|(_, _, def)| !def.discarded).map(|(_, _, def)| def.space);
+        // Also of those without tables, which have no file that brings it along.
+        for name in catalog.databases.keys() {
+            self.create_directory(Path::new(&*file_name(name)))?;
+        }
         let mut spaces = Vec::new();
         for id in std::iter::once(txn::UNDO_SPACE).chain(tables) {
             let file = store.file_of(id)?;
@@ -156,46 +230,72 @@ impl<'b> Copying<'b> {
 
     /// A new file of the copy.
     fn create(&mut self, path: &Path, how: OpenHow) -> Result<Arc<dyn File>> {
-        let path = self.target.join(path);
-        if let Some(parent) = path.parent().filter(|parent| !self.directories.contains(*parent)) {
-            self.storage.create_dir_all(parent)?;
-            self.directories.insert(parent.to_owned());
+        if let Some(parent) = path.parent() {
+            self.create_directory(parent)?;
         }
-        Ok(self.storage.open(&path, how)?)
+        Ok(self.storage.open(&self.target.join(path), how)?)
     }
 
-    async fn copy_space(&mut self, space: &Tablespace, log: &mut LogCopy) -> Result<()> {
+    /// A directory of the copy, open to nobody to whom that of the source is not.
+    fn create_directory(&mut self, path: &Path) -> Result<()> {
+        if path.as_os_str().is_empty() || self.directories.contains(path) {
+            return Ok(());
+        }
+        let (copy, like) = (self.target.join(path), self.database.0.directory.join(path));
+        self.storage.create_dir_all(&copy)?;
+        if self.storage.exists(&like)? {
+            self.storage.restrict_like(&copy, &like)?;
+        }
+        self.directories.insert(path.to_owned());
+        Ok(())
+    }
+
+    /// All of them, and beside them the log as it becomes durable.
+    async fn copy_spaces(&mut self, spaces: &[Tablespace], log: &mut LogCopy) -> Result<()> {
+        let (pages_over, storage) = (AtomicBool::new(false), self.storage);
+        let environment = self.database.0.environment.clone();
+        let pages = async {
+            for space in spaces {
+                self.copy_space(space).await?;
+            }
+            pages_over.store(true, Ordering::Relaxed);
+            Ok(())
+        };
+        let redo = async {
+            while !pages_over.load(Ordering::Relaxed) {
+                log.follow(storage).await?;
+                environment.sleep(PAUSE_MAX).await;
+            }
+            Ok(())
+        };
+        both(pages, redo).await
+    }
+
+    async fn copy_space(&mut self, space: &Tablespace) -> Result<()> {
         let copy = self.create(&space.path, OpenHow::CREATE_NEW)?;
         let page_bytes = self.page_size.bytes() as u64;
         let (mut at, mut sum) = (0, 0);
         loop {
-            self.refuse_when_cancelled()?;
-            log.follow(self.storage).await?;
+            self.refuse_when_over()?;
             // Asked each time: it grows, and a cut that had begun before may end now.
             let left = (space.file.len()? / page_bytes * page_bytes).saturating_sub(at);
             if left == 0 {
                 break;
             }
-            let Some(stretch) = self.read_stretch(space, at, left.min(STRETCH), log).await? else { continue };
+            let Some(stretch) = self.read_stretch(space, at, left.min(STRETCH)).await? else { continue };
             let bytes = stretch.len() as u64;
             sum = crc32c::crc32c_append(sum, &stretch);
             write_async(self.storage, &copy, IoBuf::owned(stretch), at, false).await?;
             at += bytes;
-            self.copied(bytes, log).await?;
+            self.copied(bytes).await?;
         }
         sync_async(self.storage, &copy).await?;
-        self.files.push(FileEntry { path: space.path.clone(), bytes: at, crc32c: sum });
+        self.files.push(FileEntry { path: space.path.clone(), bytes: at, crc32c: sum, private: false });
         Ok(())
     }
 
     /// Whole pages; `None` when the file has just become shorter.
-    async fn read_stretch(
-        &self,
-        space: &Tablespace,
-        at: u64,
-        bytes: u64,
-        log: &mut LogCopy,
-    ) -> Result<Option<AlignedBuf>> {
+    async fn read_stretch(&self, space: &Tablespace, at: u64, bytes: u64) -> Result<Option<AlignedBuf>> {
         let mut stretch = match read_async(self.storage, &space.file, at, bytes as usize).await {
             Ok(stretch) => stretch,
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
@@ -205,7 +305,7 @@ impl<'b> Copying<'b> {
         for (number, page) in stretch.chunks_exact_mut(self.page_size.bytes()).enumerate() {
             let id = PageId::new(space.id, first + number as u32);
             if page::verify_identity(page, id).is_err() {
-                let whole = self.read_again(space, id, log).await?;
+                let whole = self.read_again(space, id).await?;
                 page.copy_from_slice(&whole);
             }
         }
@@ -214,13 +314,12 @@ impl<'b> Copying<'b> {
 
     /// A page that was torn when it was read: it is being written, or a crash tore it and the pool has it,
     /// rebuilt, or it is damaged.
-    async fn read_again(&self, space: &Tablespace, id: PageId, log: &mut LogCopy) -> Result<AlignedBuf> {
+    async fn read_again(&self, space: &Tablespace, id: PageId) -> Result<AlignedBuf> {
         let environment = &self.database.0.environment;
         let (rereads, pause) = REREADS;
         let mut why = String::new();
         for attempt in 0..=rereads {
             if attempt == rereads {
-                log.follow(self.storage).await?;
                 self.database.0.store.checkpoint().await?;
             } else {
                 environment.sleep(pause).await;
@@ -237,7 +336,7 @@ impl<'b> Copying<'b> {
     }
 
     /// Says how far it is, and keeps to the speed that was asked for.
-    async fn copied(&mut self, bytes: u64, log: &mut LogCopy) -> Result<()> {
+    async fn copied(&mut self, bytes: u64) -> Result<()> {
         self.progress.bytes += bytes;
         self.progress.bytes_expected = self.progress.bytes_expected.max(self.progress.bytes);
         (self.options.progress)(self.progress);
@@ -249,18 +348,18 @@ impl<'b> Copying<'b> {
             if left.is_zero() {
                 return Ok(());
             }
-            self.refuse_when_cancelled()?;
-            log.follow(self.storage).await?;
+            self.refuse_when_over()?;
             environment.sleep(left.min(PAUSE_MAX)).await;
         }
     }
 
-    async fn put_small_file(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
-        let file = self.create(path, OpenHow::CREATE_NEW.buffered())?;
+    async fn put_small_file(&mut self, path: &Path, bytes: &[u8], private: bool) -> Result<()> {
+        let how = OpenHow::CREATE_NEW.buffered();
+        let file = self.create(path, if private { how.private() } else { how })?;
         file.write_at(bytes, 0)?;
         sync_async(self.storage, &file).await?;
         let (path, crc32c) = (path.to_owned(), crc32c::crc32c(bytes));
-        self.files.push(FileEntry { path, bytes: bytes.len() as u64, crc32c });
+        self.files.push(FileEntry { path, bytes: bytes.len() as u64, crc32c, private });
         Ok(())
     }
 
@@ -270,19 +369,21 @@ impl<'b> Copying<'b> {
         let entry = log.finish(self.storage).await?;
         let redo_bytes = entry.bytes;
         self.files.push(entry);
-        self.put_small_file(Path::new(CATALOG_FILE), catalog).await?;
+        self.put_small_file(Path::new(CATALOG_FILE), catalog, false).await?;
         for name in &self.options.small_files {
             let path = self.database.0.directory.join(name);
             if self.storage.exists(&path)? {
                 let bytes = read_whole(self.storage, &path)?;
-                self.put_small_file(name, &bytes).await?;
+                self.put_small_file(name, &bytes, true).await?;
             }
         }
         for directory in self.directories.iter().rev() {
-            self.storage.sync_dir(directory)?;
+            self.storage.sync_dir(&self.target.join(directory))?;
         }
-        self.refuse_when_cancelled()?;
-        let manifest = Manifest::new(checkpoint, end, self.files);
+        self.storage.sync_dir(&self.target)?;
+        self.refuse_when_over()?;
+        let directories = self.directories.into_iter().collect();
+        let manifest = Manifest::new(checkpoint, end, directories, self.files);
         manifest.write(self.storage, &self.target)?;
         finish_directory(self.storage, &self.target)?;
         Ok(BackupReport {
@@ -349,7 +450,10 @@ impl LogCopy {
         if self.is_cut() {
             return Ok(());
         }
-        while let Some(piece) = self.archive.next_piece().await? {
+        // Not for as long as there is something: it may grow faster than it can be copied.
+        let durable = self.archive.durable();
+        while self.archive.end() < durable {
+            let Some(piece) = self.archive.next_piece().await? else { return Ok(()) };
             self.pad_to(piece.offset)?;
             self.sum = crc32c::crc32c_append(self.sum, &piece.bytes);
             let bytes = piece.bytes.len() as u64;
@@ -379,6 +483,6 @@ impl LogCopy {
         write_async(storage, &self.file, IoBuf::owned(front), 0, false).await?;
         sync_async(storage, &self.file).await?;
         let path = self.path.file_name().map(PathBuf::from).unwrap_or_default();
-        Ok(FileEntry { path, bytes, crc32c: sum })
+        Ok(FileEntry { path, bytes, crc32c: sum, private: false })
     }
 }

@@ -20,6 +20,9 @@ pub(crate) struct Manifest {
     pub checkpoint: u64,
     /// LSN up to which everything is there.
     pub end: u64,
+    /// Directories of databases, of which some may have no tables.
+    #[serde(default)]
+    pub directories: Vec<PathBuf>,
     pub files: Vec<FileEntry>,
 }
 
@@ -30,15 +33,26 @@ pub(crate) struct FileEntry {
     pub path: PathBuf,
     pub bytes: u64,
     pub crc32c: u32,
+    /// Nobody but its owner may read it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub private: bool,
+}
+
+/// What every format has, so that a newer one is told from a damaged one.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+    written_by: String,
 }
 
 impl Manifest {
-    pub fn new(checkpoint: u64, end: u64, files: Vec<FileEntry>) -> Manifest {
-        Manifest { format: FORMAT, written_by: env!("CARGO_PKG_VERSION").to_owned(), checkpoint, end, files }
+    pub fn new(checkpoint: u64, end: u64, directories: Vec<PathBuf>, files: Vec<FileEntry>) -> Manifest {
+        let written_by = env!("CARGO_PKG_VERSION").to_owned();
+        Manifest { format: FORMAT, written_by, checkpoint, end, directories, files }
     }
 
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
     }
 
     /// Writes it, durably.
@@ -68,20 +82,22 @@ impl Manifest {
         if tail != format!("\n{:08x}\n", crc32c::crc32c(body)).as_bytes() {
             return Err("its checksum is wrong: the backup is damaged; use another one".to_owned());
         }
-        let manifest: Manifest = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        let manifest: Format = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         if manifest.format > FORMAT {
             return Err(format!(
                 "it is of format {} (written by version {}), this version knows formats up to {FORMAT}: restore it with the newer version",
                 manifest.format, manifest.written_by
             ));
         }
+        let manifest: Manifest = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         // What it names is written below the target, and nowhere else.
         let stays_inside = |path: &Path| {
             path.components().next().is_some()
                 && path.components().all(|part| matches!(part, Component::Normal(_)))
         };
-        match manifest.files.iter().find(|file| !stays_inside(&file.path)) {
-            Some(file) => Err(format!("it names {}, which lies outside of it", file.path.display())),
+        let paths = manifest.files.iter().map(|file| &file.path).chain(&manifest.directories);
+        match paths.into_iter().find(|path| !stays_inside(path)) {
+            Some(path) => Err(format!("it names {}, which lies outside of it", path.display())),
             None => Ok(manifest),
         }
     }
@@ -92,9 +108,10 @@ impl Manifest {
 mod tests {
     use super::*;
 
-    fn text(path: &str) -> Vec<u8> {
-        let file = FileEntry { path: PathBuf::from(path), bytes: 3, crc32c: 7 };
-        let mut text = serde_json::to_vec_pretty(&Manifest::new(1, 2, vec![file])).unwrap();
+    fn text(path: &str, directory: &str) -> Vec<u8> {
+        let file = FileEntry { path: PathBuf::from(path), bytes: 3, crc32c: 7, private: false };
+        let mut text =
+            serde_json::to_vec_pretty(&Manifest::new(1, 2, vec![directory.into()], vec![file])).unwrap();
         let sum = crc32c::crc32c(&text);
         text.extend_from_slice(format!("\n{sum:08x}\n").as_bytes());
         text
@@ -102,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_changed_or_cut_manifest_is_refused() {
-        let good = text("shop/item.ibd");
+        let good = text("shop/item.ibd", "shop");
         assert!(Manifest::parse(&good).is_ok());
         for at in 0..good.len() {
             assert!(Manifest::parse(&good[..at]).is_err(), "cut at {at}");
@@ -112,10 +129,21 @@ mod tests {
         }
     }
 
+    /// What else a later format says, nobody knows yet.
+    #[test]
+    fn a_manifest_of_a_newer_format_is_refused_by_its_number() {
+        let mut text = br#"{"format": 2, "written_by": "9.9", "streams": []}"#.to_vec();
+        let sum = crc32c::crc32c(&text);
+        text.extend_from_slice(format!("\n{sum:08x}\n").as_bytes());
+        let why = Manifest::parse(&text).unwrap_err();
+        assert!(why.contains("format 2 (written by version 9.9)"), "{why}");
+    }
+
     #[test]
     fn a_manifest_that_leads_elsewhere_is_refused() {
         for path in ["../item.ibd", "/etc/passwd", "", "shop/../../x"] {
-            assert!(Manifest::parse(&text(path)).is_err(), "{path}");
+            assert!(Manifest::parse(&text(path, "shop")).is_err(), "{path}");
+            assert!(Manifest::parse(&text("shop/item.ibd", path)).is_err(), "directory {path}");
         }
     }
 }

@@ -10,12 +10,14 @@
 //! - a page in its file has every change from before the checkpoint, whenever it is read after that moment;
 //! - a page reaches its file only when the log is durable up to the page's LSN, so no page is newer than the
 //!   end of the copied log;
-//! - the log gives up nothing that was not copied ([`redo::Archive`]);
+//! - the log gives up nothing that was not copied ([`redo::Archive`]), or the backup fails;
 //! - definitions do not change between the copy of the catalog and the end of the log ([`gate`]), and files
 //!   are not cut ([`pagestore::PageStore::hold_still`]); what grows is in the log.
 //!
 //! The work is a task of the engine, not of the future that asked for it: a caller that polls seldom does not
-//! hold up the log. Dropping the future ends the task at the next stretch.
+//! hold up the log. Dropping the future ends the task at the next stretch, and lets go at once of what it
+//! holds of the database ([`hold`]): a backup's disk that is slow, or does not answer, keeps nobody waiting
+//! for longer than [`BackupOptions::writers_wait`] says.
 //!
 //! **Incomplete copies cannot be mistaken.** The first thing in the target is [`INCOMPLETE`]; the manifest
 //! ([`manifest`]) comes last, when everything that it names is durable. A directory with either is refused as
@@ -24,18 +26,23 @@
 
 mod copy;
 pub(crate) mod gate;
+mod hold;
 mod manifest;
+#[cfg(test)]
+mod place_tests;
 mod restore;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod trouble_tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use disk::Storage;
 
+use self::hold::{Holds, Over};
 pub use self::restore::{RestoreReport, restore, restore_in};
 use crate::database::Database;
 use crate::definitions::TIMEOUT;
@@ -45,6 +52,9 @@ use crate::error::{Error, Result};
 pub(crate) const INCOMPLETE: &str = "untorn.backup.incomplete";
 /// In a finished backup.
 pub(crate) const MANIFEST: &str = "untorn.backup";
+
+/// How long changes wait for a backup in total, if nothing else is said.
+const WRITERS_WAIT: Duration = Duration::from_secs(10);
 
 /// How far a backup or a restore is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,6 +73,7 @@ type OnProgress = Arc<dyn Fn(BackupProgress) + Send + Sync>;
 #[must_use = "it does nothing by itself: give it to `backup_with`"]
 pub struct BackupOptions {
     timeout: Duration,
+    writers_wait: Duration,
     bytes_per_second: Option<u64>,
     progress: OnProgress,
     small_files: Vec<PathBuf>,
@@ -84,6 +95,7 @@ impl Default for BackupOptions {
     fn default() -> BackupOptions {
         BackupOptions {
             timeout: TIMEOUT,
+            writers_wait: WRITERS_WAIT,
             bytes_per_second: None,
             progress: Arc::new(|_| {}),
             small_files: Vec::new(),
@@ -98,6 +110,14 @@ impl BackupOptions {
     /// [`Error::MetadataLockTimeout`]. A minute, if nothing else is said.
     pub fn timeout(mut self, timeout: Duration) -> BackupOptions {
         self.timeout = timeout;
+        self
+    }
+
+    /// Lets changes wait at most this long, in total, for redo log that was not copied yet; then the backup
+    /// fails and they go on. It comes to that where the target takes less per second than the log grows, and
+    /// the log has gone round since. Ten seconds, if nothing else is said.
+    pub fn writers_wait(mut self, most: Duration) -> BackupOptions {
+        self.writers_wait = most;
         self
     }
 
@@ -145,7 +165,7 @@ impl Database {
     /// it.
     ///
     /// Changes of definitions wait until the copy is made, and the copy for those under way. Old redo log is
-    /// kept until it has been copied.
+    /// kept until it has been copied, for as long as [`BackupOptions::writers_wait`] says.
     ///
     /// **Dropped**, the future ends the copy; what there is of it stays, marked as incomplete, and may be
     /// removed.
@@ -167,19 +187,21 @@ impl Database {
         options: BackupOptions,
     ) -> Result<BackupReport> {
         self.refuse_after_close()?;
-        let cancelled = Arc::new(AtomicBool::new(false));
-        let _cancel = SetOnDrop(cancelled.clone());
-        let (database, target) = (self.clone(), target.as_ref().to_owned());
-        self.run_to_the_end(async move { copy::run(&database, target, &options, &cancelled).await }).await
+        let holds = Arc::new(Holds::default());
+        let _cancel = CancelOnDrop(holds.clone());
+        let (database, target, held) = (self.clone(), target.as_ref().to_owned(), holds.clone());
+        let name = target.clone();
+        let work = self.run_apart(async move { copy::run(&database, target, &options, &held).await });
+        holds.or_broken(&name, work).await
     }
 }
 
-/// Tells the task that nobody waits for it.
-struct SetOnDrop(Arc<AtomicBool>);
+/// Nobody waits for it any more.
+struct CancelOnDrop(Arc<Holds>);
 
-impl Drop for SetOnDrop {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
+        self.0.let_go(Over::Cancelled);
     }
 }
 
@@ -204,12 +226,25 @@ fn failed(path: &Path, why: impl Into<String>) -> Error {
     Error::Backup { path: path.to_owned(), why: why.into() }
 }
 
-/// Makes the target, or takes an empty one, and marks it as incomplete.
-fn begin_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
-    if storage.exists(directory)? && !storage.list(directory)?.is_empty() {
+/// Whether the target is there; it must be empty then.
+fn is_there_and_empty(storage: &dyn Storage, directory: &Path) -> Result<bool> {
+    if !storage.exists(directory)? {
+        return Ok(false);
+    }
+    // What a file system makes for itself.
+    if storage.list(directory)?.iter().any(|entry| entry.name != "lost+found") {
         return Err(failed(directory, "it is not empty: choose a new directory"));
     }
-    crate::open::create_directory(storage, directory)?;
+    Ok(true)
+}
+
+/// Makes the target, or takes an empty one, and marks it as incomplete. What is made is open to nobody to
+/// whom `like` is not.
+fn begin_directory(storage: &dyn Storage, directory: &Path, like: &Path) -> Result<()> {
+    if !is_there_and_empty(storage, directory)? {
+        crate::open::create_directory(storage, directory)?;
+        storage.restrict_like(directory, like)?;
+    }
     let marker = storage.open(&directory.join(INCOMPLETE), disk::OpenHow::CREATE_NEW.buffered())?;
     marker.sync_data()?;
     storage.sync_dir(directory)?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use disk::{AlignedBuf, Environment, OpenHow, RealEnvironment, RealOptions, Storage};
 
+use super::copy::refuse_one_in_the_other;
 use super::manifest::{FileEntry, Manifest};
 use super::{BackupProgress, begin_directory, failed, finish_directory};
 use crate::error::Result;
@@ -53,23 +54,31 @@ pub fn restore_in(
     mut progress: impl FnMut(BackupProgress),
 ) -> Result<RestoreReport> {
     let manifest = Manifest::read(storage, backup)?;
-    begin_directory(storage, directory)?;
+    refuse_one_in_the_other(storage, directory, backup)?;
+    begin_directory(storage, directory, backup)?;
     let mut state = BackupProgress { bytes: 0, bytes_expected: manifest.bytes() };
-    let mut directories = BTreeSet::from([directory.to_owned()]);
-    for file in &manifest.files {
-        let target = directory.join(&file.path);
-        if let Some(parent) = target.parent().filter(|parent| !directories.contains(*parent)) {
-            storage.create_dir_all(parent)?;
-            directories.insert(parent.to_owned());
+    let parents = manifest.files.iter().filter_map(|file| file.path.parent());
+    let named = manifest.directories.iter().map(PathBuf::as_path);
+    let directories: BTreeSet<&Path> =
+        parents.chain(named).filter(|below| !below.as_os_str().is_empty()).collect();
+    for below in &directories {
+        let (made, like) = (directory.join(below), backup.join(below));
+        storage.create_dir_all(&made)?;
+        // One without files may not have come along when the backup was copied.
+        if storage.exists(&like)? {
+            storage.restrict_like(&made, &like)?;
         }
-        copy_file(storage, backup, file, &target, &mut |bytes| {
+    }
+    for file in &manifest.files {
+        copy_file(storage, backup, file, &directory.join(&file.path), &mut |bytes| {
             state.bytes += bytes;
             progress(state);
         })?;
     }
-    for directory in directories.iter().rev() {
-        storage.sync_dir(directory)?;
+    for below in directories.iter().rev() {
+        storage.sync_dir(&directory.join(below))?;
     }
+    storage.sync_dir(directory)?;
     finish_directory(storage, directory)?;
     Ok(RestoreReport {
         directory: directory.to_owned(),
@@ -96,7 +105,8 @@ fn copy_file(
         );
         return Err(failed(&path, why));
     }
-    let copy = storage.open(target, OpenHow::CREATE_NEW.buffered())?;
+    let how = OpenHow::CREATE_NEW.buffered();
+    let copy = storage.open(target, if entry.private { how.private() } else { how })?;
     let mut buffer = AlignedBuf::zeroed(STRETCH);
     let (mut at, mut sum) = (0, 0);
     while at < entry.bytes {

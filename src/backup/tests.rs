@@ -33,8 +33,8 @@ const SESSIONS: usize = 3;
 const KEYS: usize = 80;
 const ACCOUNTS: i64 = 8;
 const BALANCE: i64 = 100;
-const MIB: u64 = 1 << 20;
-const TARGET: &str = "/backups/one";
+pub(super) const MIB: u64 = 1 << 20;
+pub(super) const TARGET: &str = "/backups/one";
 
 type Rows = BTreeMap<i64, (i64, Arc<[u8]>)>;
 type Part = Pin<Box<dyn Future<Output = ()>>>;
@@ -50,7 +50,7 @@ struct Journal {
 
 type Journals = Arc<Vec<Mutex<Journal>>>;
 
-fn options(directory: &str) -> Options {
+pub(super) fn options(directory: &str) -> Options {
     let mut options = Options::new(directory).page_size(4096).buffer_pool_bytes(1000 * 4096);
     options.unchecked_sizes = true;
     options.redo_capacity_bytes = 2 * MIB;
@@ -67,13 +67,13 @@ fn definition() -> TableDef {
     TableDef::new(columns).primary_key(&["id"]).key("by_counter", KeyKind::Secondary, &["counter"])
 }
 
-fn accounts() -> TableDef {
+pub(super) fn accounts() -> TableDef {
     let columns =
         vec![ColumnDef::new("id", ColumnType::bigint()), ColumnDef::new("balance", ColumnType::bigint())];
     TableDef::new(columns).primary_key(&["id"])
 }
 
-async fn prepare(db: &Database) {
+pub(super) async fn prepare(db: &Database) {
     db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
     db.create_table("test", "t", definition()).await.unwrap();
     let account = db.create_table_if_missing("test", "account", accounts()).await.unwrap();

@@ -7,9 +7,11 @@ use dblwr::FileProtection;
 use disk::block_on;
 use txn::{Isolation, Snapshot};
 
+use super::change_feed::ChangeFeed;
 use super::transaction::Transaction;
 use crate::asynchronous;
 use crate::backup::{BackupOptions, BackupReport};
+use crate::changes::ChangeFeedOptions;
 use crate::error::{Error, Result};
 use crate::extension::{ExtensionChange, ExtensionStatus};
 use crate::metrics::Figure;
@@ -125,6 +127,18 @@ impl Database {
     /// A snapshot of another database.
     pub fn begin_in(&self, snapshot: &Snapshot) -> Result<Transaction> {
         Transaction::begin_in(&self.inner, snapshot)
+    }
+
+    /// A snapshot, and the feed of everything that is committed after it, for a copy of the rows that is kept
+    /// up to date: see [`crate::changes`]. Waits until the transactions that have changed something have
+    /// ended.
+    ///
+    /// # Errors
+    /// [`TransactionError::LockWaitTimeout`](crate::TransactionError::LockWaitTimeout) when one of them has not
+    /// ended after [`Options::lock_wait_timeout`], also one of the calling thread. [`Error::Closed`].
+    pub fn change_feed(&self, options: ChangeFeedOptions) -> Result<(Snapshot, ChangeFeed)> {
+        let (snapshot, feed) = block_on(self.inner.change_feed(options))?;
+        Ok((snapshot, feed.into()))
     }
 
     /// Runs `work` in a transaction and commits it durably. After a deadlock everything is rolled back and

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::FORMAT;
 use super::pending::{Pending, PendingList};
 use crate::error::Error;
+use crate::file_names::{file_name, table_file};
 use crate::provenance::LastRun;
 use crate::schema::TableDef;
-use crate::table::{file_name, table_file};
 use crate::types::Collation;
 
 /// A database.

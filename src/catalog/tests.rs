@@ -25,7 +25,7 @@ fn a_directory_of_format_2_is_read_and_written_anew() {
     let mut header = vec![0; 512];
     file.read_at(&mut header, 0).unwrap();
     let text = String::from_utf8(header[..508].to_vec()).unwrap();
-    let older = text.replace("\"format\":4", "\"format\":2");
+    let older = text.replace("\"format\":5", "\"format\":2");
     assert_ne!(older, text);
     let sum = crc32c::crc32c(older.as_bytes()).to_le_bytes();
     disk.corrupt(Path::new(FILE), 0, &[older.as_bytes(), &sum].concat());
@@ -38,7 +38,7 @@ fn a_directory_of_format_2_is_read_and_written_anew() {
     assert_eq!(again.snapshot(), known);
     let file = disk.open(Path::new(FILE), OpenHow::EXISTING.buffered()).unwrap();
     file.read_at(&mut header, 0).unwrap();
-    assert!(header.starts_with(b"{\"format\":4"));
+    assert!(header.starts_with(b"{\"format\":5"));
 }
 
 const DIRECTORY: &str = "/data";

@@ -15,9 +15,9 @@ pub(crate) use hold::Still;
 use btree::IndexDef;
 
 use self::cfg::{Column, Description, Index, IndexField};
+use crate::file_names::file_name;
 use crate::layout;
 use crate::schema::{KeyKind, TableDef};
-use crate::table::file_name;
 
 /// Table flags of ROW_FORMAT=DYNAMIC: COMPACT record format and off-page columns without local prefix.
 const TABLE_FLAGS_DYNAMIC: u32 = 0x21;

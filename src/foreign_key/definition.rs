@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::ForeignKeyRefusal;
 use crate::schema::{KeyDef, KeyKind, KeyPart, TableDef};
 
 /// What becomes of the rows that refer to a row which is deleted, or whose key changes.
@@ -173,14 +174,45 @@ impl TableDef {
         self
     }
 
-    /// Gives foreign keys what they lack: the database, a name behind the greatest that was generated, an
-    /// index whose first columns are theirs. Answers the indexes that were made.
-    pub(crate) fn complete_foreign_keys(&mut self, database: &str, table: &str) -> Vec<KeyDef> {
-        let mut keys = std::mem::take(&mut self.foreign_keys);
-        let numbers = keys.iter().filter_map(|key| generated_number(&key.name, table));
-        let mut number = numbers.max().unwrap_or(0);
+    /// Gives the foreign keys of a new table what they lack.
+    pub(crate) fn complete_foreign_keys(&mut self, database: &str, table: &str) {
+        let keys = std::mem::take(&mut self.foreign_keys);
+        self.add_foreign_keys((database, table), keys, 0);
+    }
+
+    /// Takes foreign keys out of the definition of a table, by their names, and puts others in, with what
+    /// they lack: the database, a name behind the greatest that was generated, an index whose first columns
+    /// are theirs. Answers the indexes that were made.
+    ///
+    /// # Errors
+    /// [`ForeignKeyRefusal::Missing`].
+    pub fn change_foreign_keys(
+        &mut self,
+        (database, table): (&str, &str),
+        added: Vec<ForeignKey>,
+        dropped: &[&str],
+    ) -> Result<Vec<KeyDef>, ForeignKeyRefusal> {
+        let numbers = self.foreign_keys.iter().filter_map(|key| generated_number(&key.name, table));
+        let last = numbers.max().unwrap_or(0);
+        for name in dropped {
+            let at = self.foreign_keys.iter().position(|key| key.name.eq_ignore_ascii_case(name));
+            let at = at.ok_or_else(|| ForeignKeyRefusal::Missing((*name).to_owned()))?;
+            self.foreign_keys.remove(at);
+        }
+        Ok(self.add_foreign_keys((database, table), added, last))
+    }
+
+    /// `last` is the last number of a generated name that is taken, or was.
+    fn add_foreign_keys(
+        &mut self,
+        (database, table): (&str, &str),
+        mut added: Vec<ForeignKey>,
+        last: u32,
+    ) -> Vec<KeyDef> {
+        let numbers = added.iter().filter_map(|key| generated_number(&key.name, table));
+        let mut number = numbers.max().unwrap_or(0).max(last);
         let mut made = Vec::new();
-        for key in &mut keys {
+        for key in &mut added {
             if key.database.is_empty() {
                 database.clone_into(&mut key.database);
             }
@@ -203,8 +235,8 @@ impl TableDef {
                 made.push(index);
             }
         }
-        keys.sort_by_cached_key(|key| key.name.to_lowercase());
-        self.foreign_keys = keys;
+        self.foreign_keys.append(&mut added);
+        self.foreign_keys.sort_by_cached_key(|key| key.name.to_lowercase());
         self.sort_keys();
         made
     }

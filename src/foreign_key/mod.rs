@@ -12,20 +12,24 @@
 //! ```text
 //!   definition   a foreign key; its generated name, its index        validation   what both tables must be
 //!   relations    a table's parents and children, in use              alteration   ADD and DROP FOREIGN KEY
+//!   columns      keys follow columns that get other names            neighbours   the tables around one that changes
 //! ```
 //!
 //! Rows are checked by [`crate::write`].
 
 mod alteration;
+mod columns;
 mod definition;
+mod neighbours;
 mod refusal;
 mod relations;
 mod validation;
 
+pub(crate) use columns::ColumnChange;
 pub(crate) use definition::Moved;
 pub use definition::{ForeignKey, ReferentialAction};
+pub(crate) use neighbours::Neighbours;
+pub(crate) use refusal::refuse_to_drop_parents;
 pub use refusal::{BrokenForeignKey, ForeignKeyRefusal};
 pub(crate) use relations::{Child, Parent, Relations};
-pub(crate) use validation::{
-    covering_index, reference_from_outside, refuse_needed_index, validate, validate_change,
-};
+pub(crate) use validation::{check_moved, covering_index, reference_from_outside, validate, validate_change};

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use super::ForeignKey;
+use crate::catalog::Change;
+use crate::error::Result;
 
 /// A foreign key that a change of a row would break.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,13 +94,37 @@ pub enum ForeignKeyRefusal {
         /// The CHECK constraint.
         check: String,
     },
-    /// A column of a foreign key, on either side, would become another one.
+    /// A column of a foreign key would become another one.
     #[error("cannot change column '{column}': used in foreign key '{key}'")]
     ColumnInUse {
         /// The column.
         column: String,
         /// The foreign key.
         key: String,
+    },
+    /// A column that a foreign key refers to would become another one.
+    #[error("cannot change column '{column}': used in foreign key '{}' of table '{}'", .broken.key.name, .broken.table)]
+    ParentColumnInUse {
+        /// The column.
+        column: String,
+        /// The foreign key.
+        broken: Box<BrokenForeignKey>,
+    },
+    /// A column of a foreign key would be gone.
+    #[error("cannot drop column '{column}': needed in foreign key '{key}'")]
+    DropColumn {
+        /// The column.
+        column: String,
+        /// The foreign key.
+        key: String,
+    },
+    /// A column that a foreign key refers to would be gone.
+    #[error("cannot drop column '{column}': needed in foreign key '{}' of table '{}'", .broken.key.name, .broken.table)]
+    DropParentColumn {
+        /// The column.
+        column: String,
+        /// The foreign key.
+        broken: Box<BrokenForeignKey>,
     },
     /// Another foreign key of the database has the name.
     #[error("duplicate foreign key constraint name '{0}'")]
@@ -125,4 +151,16 @@ pub enum ForeignKeyRefusal {
     /// A foreign key needs the index.
     #[error("cannot drop index '{0}': needed in a foreign key constraint")]
     NeedsIndex(String),
+}
+
+/// Refuses to drop tables that others refer to.
+pub(crate) fn refuse_to_drop_parents(change: &Change, tables: &[(String, String)]) -> Result<()> {
+    let goes = |database: &str, name: &str| tables.iter().any(|(d, n)| d == database && n == name);
+    for (database, name) in tables {
+        if let Some(broken) = super::reference_from_outside(change, database, name, goes) {
+            let (key, child) = (broken.key.name, broken.table);
+            return Err(ForeignKeyRefusal::DropParent { parent: name.clone(), key, child }.into());
+        }
+    }
+    Ok(())
 }

@@ -181,7 +181,8 @@ async fn use_related(
                 let environment = engine.environment().clone();
                 let patience = transaction.state().lock_wait_timeout();
                 let until = *deadline.get_or_insert_with(|| environment.now() + patience);
-                wait_until(&*environment, wait, until).await?;
+                let slice = transaction.state().slice().clone();
+                wait_until(&*environment, wait, until, Some(&slice)).await?;
             }
         }
     }

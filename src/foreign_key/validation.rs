@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{BrokenForeignKey, ForeignKey, ForeignKeyRefusal, ReferentialAction};
+use super::{BrokenForeignKey, ColumnChange, ForeignKey, ForeignKeyRefusal, ReferentialAction};
 use crate::catalog::CatalogData;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::schema::{KeyDef, TableDef};
 use crate::types::ColumnType;
 
@@ -105,17 +105,27 @@ fn check_parent(child: &TableDef, key: &ForeignKey, parent: &TableDef) -> Result
     }
 }
 
-/// Checks the foreign keys of a table that is made or changed, and those of other tables that refer to it.
+/// Checks the foreign keys of a table that is made, and those of other tables that refer to it.
 /// `may_lack_parent`: a parent may be made later.
 ///
 /// # Errors
-/// [`Error::ForeignKeyRefused`].
+/// [`Error::ForeignKeyRefused`](crate::Error::ForeignKeyRefused).
 pub(crate) fn validate(
     data: &CatalogData,
     database: &str,
     name: &str,
     def: &TableDef,
     may_lack_parent: bool,
+) -> Result<()> {
+    check_own(data, (database, name), def, |_| may_lack_parent)?;
+    check_children(data, (database, name), def, ForeignKey::clone)
+}
+
+fn check_own(
+    data: &CatalogData,
+    (database, name): (&str, &str),
+    def: &TableDef,
+    may_lack_parent: impl Fn(&ForeignKey) -> bool,
 ) -> Result<()> {
     let mut seen = BTreeSet::new();
     for key in &def.foreign_keys {
@@ -129,7 +139,7 @@ pub(crate) fn validate(
         }
         match data.table(&key.database, &key.table) {
             Some(parent) => check_parent(def, key, parent)?,
-            None if may_lack_parent => {}
+            None if may_lack_parent(key) => {}
             None => return Err(ForeignKeyRefusal::NoParent(key.table.clone()).into()),
         }
     }
@@ -143,52 +153,137 @@ pub(crate) fn validate(
             }
         }
     }
-    for (child_database, child_name) in data.children_of(database, name).iter() {
-        let Some(child) = data.table(child_database, child_name) else { continue };
-        if (child_database.as_str(), child_name.as_str()) == (database, name) {
-            continue;
-        }
-        for key in child.foreign_keys.iter().filter(|key| key.refers_to(database, name)) {
-            check_parent(child, key, def)?;
-        }
+    Ok(())
+}
+
+/// Checks the foreign keys of other tables to this name, each as `followed` says it will be.
+fn check_children(
+    data: &CatalogData,
+    (database, name): (&str, &str),
+    def: &TableDef,
+    followed: impl Fn(&ForeignKey) -> ForeignKey,
+) -> Result<()> {
+    for (child, key) in keys_from_outside(data, database, name) {
+        check_parent(child.def, &followed(key), def)?;
     }
     Ok(())
 }
 
-/// Checks a definition that a table with rows is to get: columns of its foreign keys, and of those of other
-/// tables that refer to it, keep their names and types, and the indexes that they need are there.
+/// Another table that refers to one.
+struct Outside<'d> {
+    database: &'d str,
+    name: &'d str,
+    def: &'d TableDef,
+}
+
+impl Outside<'_> {
+    fn broken(&self, key: &ForeignKey) -> Box<BrokenForeignKey> {
+        let (database, table) = (self.database.to_owned(), self.name.to_owned());
+        Box::new(BrokenForeignKey { database, table, key: key.clone() })
+    }
+}
+
+/// The foreign keys of other tables to this one.
+fn keys_from_outside<'d>(
+    data: &'d CatalogData,
+    database: &str,
+    name: &str,
+) -> Vec<(Outside<'d>, &'d ForeignKey)> {
+    let mut found = Vec::new();
+    for (owner, table) in data.children_of(database, name).iter() {
+        if (owner.as_str(), table.as_str()) == (database, name) {
+            continue;
+        }
+        let child = data.databases.get_key_value(owner).and_then(|(owner, tables)| {
+            let (name, def) = tables.tables.get_key_value(table)?;
+            Some((owner, name, def))
+        });
+        let Some((database_of, name_of, def)) = child else { continue };
+        for key in def.foreign_keys.iter().filter(|key| key.refers_to(database, name)) {
+            found.push((Outside { database: database_of, name: name_of, def }, key));
+        }
+    }
+    found
+}
+
+/// Checks a definition that a table with rows is to get. Its foreign keys, and those of other tables to it,
+/// find their columns again, under other names perhaps, of a type that still fits, with the indexes that they
+/// need. A key that stays may lack its parent, as it did before; one that is new only if `may_lack_parent`.
 ///
 /// # Errors
-/// [`Error::ForeignKeyRefused`].
+/// [`Error::ForeignKeyRefused`](crate::Error::ForeignKeyRefused).
 pub(crate) fn validate_change(
     data: &CatalogData,
     (database, name): (&str, &str),
-    before: &TableDef,
-    def: &TableDef,
+    change: &ColumnChange<'_>,
+    may_lack_parent: bool,
 ) -> Result<()> {
-    let children = data.children_of(database, name);
-    if before.foreign_keys.is_empty() && children.is_empty() {
+    let (before, def) = (change.before, change.after);
+    let outside = keys_from_outside(data, database, name);
+    if before.foreign_keys.is_empty() && def.foreign_keys.is_empty() && outside.is_empty() {
         return Ok(());
     }
-    debug_assert_eq!(before.foreign_keys, def.foreign_keys, "they have changes of their own");
-    let kind = |def: &TableDef, column: &str| {
-        def.column_number(column).map(|at| def.columns[usize::from(at)].kind.clone())
-    };
-    let own = before.foreign_keys.iter().flat_map(|key| key.columns.iter().map(move |column| (column, key)));
-    let referring = children
-        .iter()
-        .filter_map(|(database, name)| data.table(database, name))
-        .flat_map(|child| &child.foreign_keys)
-        .filter(|key| key.refers_to(database, name));
-    let referred = referring.flat_map(|key| key.referenced.iter().map(move |column| (column, key)));
-    for (column, key) in own.chain(referred) {
-        if kind(before, column) != kind(def, column) {
+    let kept = |key: &&ForeignKey| change.keeps((database, name), key);
+    let own: Vec<&ForeignKey> = before.foreign_keys.iter().filter(kept).collect();
+    let named = own.iter().flat_map(|key| key.columns.iter().map(move |column| (column, *key)));
+    for (column, key) in named.clone() {
+        if change.column(column).is_none() {
             let (column, key) = (column.clone(), key.name.clone());
-            return Err(ForeignKeyRefusal::ColumnInUse { column, key }.into());
+            return Err(ForeignKeyRefusal::DropColumn { column, key }.into());
         }
     }
-    refuse_needed_index(data, (database, name), before, def)?;
-    validate(data, database, name, def, true)
+    // Those of the table to itself, and those of others.
+    let itself = Outside { database, name, def: before };
+    let inside = own.iter().filter(|key| key.refers_to(database, name)).map(|key| (&itself, *key));
+    let referring: Vec<_> = inside.chain(outside.iter().map(|(child, key)| (child, *key))).collect();
+    let referred = referring
+        .iter()
+        .flat_map(|(child, key)| key.referenced.iter().map(move |column| (column, child, key)));
+    for (column, child, key) in referred.clone() {
+        if change.column(column).is_none() {
+            let (column, broken) = (column.clone(), child.broken(key));
+            return Err(ForeignKeyRefusal::DropParentColumn { column, broken }.into());
+        }
+    }
+    let lists = own.iter().map(|key| &key.columns).chain(referring.iter().map(|(_, key)| &key.referenced));
+    for list in lists {
+        let is: Option<Vec<u16>> =
+            list.iter().map(|column| def.column_number(&change.column(column)?.1.name)).collect();
+        let was = numbers(before, list).and_then(|columns| covering_index(before, &columns));
+        if let (Some(is), Some(was)) = (is, was)
+            && covering_index(def, &is).is_none()
+        {
+            return Err(ForeignKeyRefusal::NeedsIndex(was.name.clone()).into());
+        }
+    }
+    check_own(data, (database, name), def, |key| may_lack_parent || own.iter().any(|o| o.name == key.name))?;
+    check_children(data, (database, name), def, |key| change.followed(key))?;
+    let differs =
+        |column: &str| change.column(column).is_some_and(|(was, is)| !was.kind.stores_alike(&is.kind));
+    if let Some((column, key)) = named.clone().find(|(column, _)| differs(column)) {
+        let (column, key) = (column.clone(), key.name.clone());
+        return Err(ForeignKeyRefusal::ColumnInUse { column, key }.into());
+    }
+    if let Some((column, child, key)) = referred.clone().find(|(column, ..)| differs(column)) {
+        let (column, broken) = (column.clone(), child.broken(key));
+        return Err(ForeignKeyRefusal::ParentColumnInUse { column, broken }.into());
+    }
+    // One that is new has an index by now, unless another session has dropped it.
+    let lacks = |key: &&ForeignKey| {
+        numbers(def, &key.columns).is_none_or(|columns| covering_index(def, &columns).is_none())
+    };
+    match def.foreign_keys.iter().find(lacks) {
+        Some(key) => Err(ForeignKeyRefusal::NeedsIndex(key.name.clone()).into()),
+        None => Ok(()),
+    }
+}
+
+/// Checks the tables that refer to a name under which there is none yet, by the one that gets it.
+///
+/// # Errors
+/// [`Error::ForeignKeyRefused`](crate::Error::ForeignKeyRefused).
+pub(crate) fn check_moved(data: &CatalogData, name: (&str, &str), def: &TableDef) -> Result<()> {
+    check_children(data, name, def, ForeignKey::clone)
 }
 
 /// The first foreign key by which another table than these refers to the table.
@@ -203,36 +298,4 @@ pub(crate) fn reference_from_outside(
     let child = data.table(child_database, child_name)?;
     let key = child.foreign_keys.iter().find(|key| key.refers_to(database, name))?.clone();
     Some(BrokenForeignKey { database: child_database.clone(), table: child_name.clone(), key })
-}
-
-/// Refuses to drop indexes that a foreign key of the table, or one to it, needs; `def` is without them.
-///
-/// # Errors
-/// [`ForeignKeyRefusal::NeedsIndex`].
-pub(crate) fn refuse_needed_index(
-    data: &CatalogData,
-    (database, name): (&str, &str),
-    before: &TableDef,
-    def: &TableDef,
-) -> Result<()> {
-    let lacks = |columns: &[String]| match (numbers(before, columns), numbers(def, columns)) {
-        (Some(old), Some(new)) => match (covering_index(before, &old), covering_index(def, &new)) {
-            (Some(index), None) => Some(index.name.clone()),
-            _ => None,
-        },
-        _ => None,
-    };
-    let children = data.children_of(database, name);
-    let referenced: Vec<Vec<String>> = children
-        .iter()
-        .filter_map(|(database, name)| data.table(database, name))
-        .flat_map(|child| &child.foreign_keys)
-        .filter(|key| key.refers_to(database, name))
-        .map(|key| key.referenced.clone())
-        .collect();
-    let own = def.foreign_keys.iter().map(|key| &key.columns);
-    match own.chain(&referenced).find_map(|columns| lacks(columns)) {
-        Some(index) => Err(Error::ForeignKeyRefused(ForeignKeyRefusal::NeedsIndex(index))),
-        None => Ok(()),
-    }
 }

@@ -8,6 +8,7 @@
 mod columns;
 mod key_value_type;
 mod pairs;
+mod read_rows;
 
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
@@ -22,7 +23,7 @@ pub use self::pairs::Pairs;
 use self::columns::Values;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::rows::{Lock, OwnedRow};
+use crate::rows::Lock;
 use crate::schema::TableDef;
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -93,8 +94,7 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     /// # Errors
     /// Those of [`Transaction::get`], as for the other functions that read.
     pub async fn get(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<Option<V>> {
-        let row = transaction.get(&self.table, &K::values(key), Lock::None).await?;
-        self.value(row)
+        self.find(transaction, key, Lock::None, WaitPolicy::Wait).await
     }
 
     /// The newest value of a key, locked for a change: to read, compute and [`KeyValue::put`] without losing
@@ -118,12 +118,20 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         key: K::Ref<'_>,
         wait: WaitPolicy,
     ) -> Result<Option<V>> {
-        let row = transaction.get_or(&self.table, &K::values(key), Lock::Exclusive, wait).await?;
-        self.value(row)
+        self.find(transaction, key, Lock::Exclusive, wait).await
     }
 
-    fn value(&self, row: Option<OwnedRow>) -> Result<Option<V>> {
-        row.map(|row| Ok(pair::<K, V>(&self.table, row)?.1)).transpose()
+    async fn find(
+        &self,
+        transaction: &mut Transaction,
+        key: K::Ref<'_>,
+        lock: Lock,
+        wait: WaitPolicy,
+    ) -> Result<Option<V>> {
+        let key = K::values(key);
+        let columns = key.len()..self.table.def.columns.len();
+        let row = transaction.get_columns::<Values<'static>>(&self.table, &key, lock, wait, columns).await?;
+        row.map(|row| V::take(&mut row.into_iter()).ok_or_else(|| wrong_types(&self.table))).transpose()
     }
 
     /// Sets the value of a key, whether it is there or not; true if the key is new.
@@ -307,10 +315,13 @@ fn owned(values: Values<'_>) -> Vec<Value<'static>> {
 }
 
 /// The key and the value of a row.
-fn pair<K: Columns, V: Columns>(table: &Table, row: OwnedRow) -> Result<(K, V)> {
+fn pair<K: Columns, V: Columns>(table: &Table, row: Values<'static>) -> Result<(K, V)> {
     let mut values = row.into_iter();
     let key = K::take(&mut values);
     let value = V::take(&mut values);
-    key.zip(value)
-        .ok_or_else(|| Error::Internal(format!("a row of '{}' is not of the types of the table", table.name)))
+    key.zip(value).ok_or_else(|| wrong_types(table))
+}
+
+fn wrong_types(table: &Table) -> Error {
+    Error::Internal(format!("a row of '{}' is not of the types of the table", table.name))
 }

@@ -4,21 +4,24 @@
 //! left smaller at its end, so that the two ends never meet the same pair, whatever others change meanwhile.
 //! A batch whose future is dropped has made nothing smaller: it is read again.
 
-use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::columns::Columns;
+use txn::{Direction, KeyRange};
+
+use super::columns::{Columns, Values};
 use super::pair;
+use super::read_rows::ReadRows;
 use crate::error::Result;
-use crate::rows::{BATCH_BYTES, OwnedRow, Range, value_bytes};
+use crate::rows::encode_bound;
 use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::types::Value;
 
-/// Rows of the first batch; each one after has twice as many, up to the second number.
-const BATCH_ROWS: (usize, usize) = (4, 128);
+/// Rows of the first batch; each one after has four times as many, up to the second number. A row that nobody
+/// wants costs a copy, a batch a search.
+const BATCH_ROWS: (usize, usize) = (16, 256);
 
 /// The pairs of a range of keys. At REPEATABLE READ they are those of one moment; at READ COMMITTED each
 /// batch is a statement.
@@ -28,14 +31,16 @@ const BATCH_ROWS: (usize, usize) = (4, 128);
 pub struct Pairs<'t, K, V> {
     transaction: &'t mut Transaction,
     table: Arc<Table>,
-    /// Keys that were not read yet.
+    /// The range that was asked for.
     lower: Bound<Vec<Value<'static>>>,
     upper: Bound<Vec<Value<'static>>>,
+    /// Keys that were not read yet, from the first batch on.
+    left: Option<KeyRange>,
     /// There are none.
     exhausted: bool,
-    /// Read and not shown, in order of keys: in front of the range that is left, and behind it.
-    front: VecDeque<OwnedRow>,
-    back: VecDeque<OwnedRow>,
+    /// Rows in front of the range that is left, and behind it, these from the last one down.
+    front: ReadRows,
+    back: ReadRows,
     batch_rows: usize,
     types: PhantomData<fn() -> (K, V)>,
 }
@@ -47,9 +52,9 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
         lower: Bound<Vec<Value<'static>>>,
         upper: Bound<Vec<Value<'static>>>,
     ) -> Pairs<'t, K, V> {
-        let (front, back) = (VecDeque::new(), VecDeque::new());
-        let (exhausted, batch_rows, types) = (false, BATCH_ROWS.0, PhantomData);
-        Pairs { transaction, table, lower, upper, exhausted, front, back, batch_rows, types }
+        let (front, back) = (ReadRows::default(), ReadRows::default());
+        let (left, exhausted, batch_rows, types) = (None, false, BATCH_ROWS.0, PhantomData);
+        Pairs { transaction, table, lower, upper, left, exhausted, front, back, batch_rows, types }
     }
 
     pub(super) fn of_prefix(
@@ -78,50 +83,48 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
     }
 
     /// Reads the next rows at one end of the range that is left.
-    async fn read(&mut self, from_the_end: bool) -> Result<Vec<OwnedRow>> {
-        let mut rows: Vec<OwnedRow> = Vec::new();
+    async fn read(&mut self, from_the_end: bool) -> Result<()> {
         if self.exhausted {
-            return Ok(rows);
+            return Ok(());
         }
-        let mut range = Range::all();
-        (range.lower, range.upper) = (self.lower.clone(), self.upper.clone());
-        range.descending = from_the_end;
-        let most = self.batch_rows;
-        match self.gather(&range, most, &mut rows).await {
+        let place = if from_the_end { &mut self.back } else { &mut self.front };
+        // Cut here, the rows are lost, and read again.
+        let mut rows = std::mem::take(place);
+        match self.read_into(&mut rows, from_the_end).await {
             Ok(more) => self.exhausted = !more,
             Err(error) => {
                 self.end();
                 return Err(error);
             }
         }
-        self.batch_rows = (most * 2).min(BATCH_ROWS.1);
-        let columns = self.table.def.clustered_key().map_or(1, |key| key.parts.len());
-        if let Some(key) = rows.last().and_then(|row| row.get(..columns)) {
-            let end = if from_the_end { &mut self.upper } else { &mut self.lower };
-            *end = Bound::Excluded(key.to_vec());
+        self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS.1);
+        if let (false, Some(left)) = (self.exhausted, &mut self.left) {
+            let end = if from_the_end { &mut left.upper } else { &mut left.lower };
+            *end = Bound::Excluded(rows.end().clone());
         }
-        Ok(rows)
+        *(if from_the_end { &mut self.back } else { &mut self.front }) = rows;
+        Ok(())
     }
 
-    /// Reads up to `most` rows of a range; whether there may be more.
-    async fn gather(&mut self, range: &Range<'_>, most: usize, rows: &mut Vec<OwnedRow>) -> Result<bool> {
-        let mut scan = self.transaction.scan(&self.table, range).await?;
-        let mut bytes = 0;
-        while let Some(row) = scan.next().await? {
-            bytes += row.iter().map(value_bytes).sum::<usize>();
-            rows.push(row);
-            if rows.len() == most || bytes >= BATCH_BYTES {
-                return Ok(true);
+    /// Reads a batch; whether there may be more rows.
+    async fn read_into(&mut self, rows: &mut ReadRows, from_the_end: bool) -> Result<bool> {
+        let left = match &self.left {
+            Some(left) => left.clone(),
+            None => {
+                let lower = encode_bound(&self.table, &self.lower)?;
+                self.left.insert(KeyRange { lower, upper: encode_bound(&self.table, &self.upper)? }).clone()
             }
-        }
-        Ok(false)
+        };
+        let direction = if from_the_end { Direction::Backward } else { Direction::Forward };
+        rows.set_most(self.batch_rows);
+        self.transaction.read_ahead(&self.table, left, direction, rows).await
     }
 
     /// There are no more pairs.
     fn end(&mut self) {
         self.exhausted = true;
-        self.front.clear();
-        self.back.clear();
+        self.front = ReadRows::default();
+        self.back = ReadRows::default();
     }
 
     /// The next pair from the front.
@@ -129,11 +132,11 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
     /// # Errors
     /// Those of [`Transaction::scan`] and [`Rows::next`](crate::asynchronous::Rows::next).
     pub async fn next(&mut self) -> Result<Option<(K, V)>> {
-        if self.front.is_empty() {
-            let rows = self.read(false).await?;
-            self.front.extend(rows);
+        if self.front.len() == 0 {
+            self.read(false).await?;
         }
-        let row = self.front.pop_front().or_else(|| self.back.pop_front());
+        // The back was read from its end.
+        let row = self.front.show(false).or_else(|| self.back.show(true));
         self.shown(row)
     }
 
@@ -142,16 +145,15 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
     /// # Errors
     /// Those of [`Pairs::next`].
     pub async fn next_back(&mut self) -> Result<Option<(K, V)>> {
-        if self.back.is_empty() {
-            let rows = self.read(true).await?;
-            self.back.extend(rows.into_iter().rev());
+        if self.back.len() == 0 {
+            self.read(true).await?;
         }
-        let row = self.back.pop_back().or_else(|| self.front.pop_back());
+        let row = self.back.show(false).or_else(|| self.front.show(true));
         self.shown(row)
     }
 
-    fn shown(&mut self, row: Option<OwnedRow>) -> Result<Option<(K, V)>> {
-        let pair = row.map(|row| pair(&self.table, row)).transpose();
+    fn shown(&mut self, row: Option<Result<Values<'static>>>) -> Result<Option<(K, V)>> {
+        let pair = row.map(|row| pair(&self.table, row?)).transpose();
         if pair.is_err() {
             self.end();
         }
@@ -176,13 +178,16 @@ mod tests {
             }
             let mut pairs = values.iter(&mut t);
             pairs.batch_rows = BATCH_ROWS.1;
-            assert_eq!(pairs.read(false).await.unwrap().len(), 3);
-            assert_eq!(pairs.read(true).await.unwrap().len(), 3);
-            let mut rest = 0;
-            while pairs.next().await.unwrap().is_some() {
-                rest += 1;
+            pairs.read(false).await.unwrap();
+            assert_eq!(pairs.front.len(), 3);
+            pairs.read(true).await.unwrap();
+            assert_eq!(pairs.back.len(), 3);
+            let mut all = 0;
+            while let Some((key, _)) = pairs.next().await.unwrap() {
+                assert_eq!(key, all);
+                all += 1;
             }
-            assert_eq!(rest, 34);
+            assert_eq!(all, 40);
         });
     }
 }

@@ -7,6 +7,8 @@
 //!
 //! A reading asks each layer once. Its figures are not of one instant, because the layers count without a
 //! common lock; two figures of one layer are as close as that layer keeps them.
+//!
+//! To add a figure, add a line to the table of its layer: `pool`, `log`, `transactions`, `files` or `tier`.
 
 mod files;
 mod log;

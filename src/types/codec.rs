@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::column_type::{Collation, ColumnType};
+use super::collation::Collation;
+use super::column_type::ColumnType;
 use super::decimal::{self, DecimalError};
 use super::temporal;
 use super::value::Value;
@@ -48,10 +49,13 @@ fn integer(value: &Value<'_>, width: usize, unsigned: bool, out: &mut Vec<u8>) -
     Ok(())
 }
 
-/// Characters of valid UTF-8 text.
-fn char_count(bytes: &[u8]) -> Result<usize, EncodeError> {
-    if bytes.is_ascii() {
+/// Characters of valid UTF-8 text that the character set has.
+fn char_count(bytes: &[u8], collation: Collation) -> Result<usize, EncodeError> {
+    if collation == Collation::Binary || bytes.is_ascii() {
         return Ok(bytes.len());
+    }
+    if collation.charset().first_foreign(bytes).is_some() {
+        return Err(EncodeError::Invalid);
     }
     Ok(std::str::from_utf8(bytes).map_err(|_| EncodeError::Invalid)?.chars().count())
 }
@@ -67,7 +71,7 @@ fn string(bytes: &[u8], kind: &ColumnType, out: &mut Vec<u8>) -> Result<(), Enco
         ColumnType::Char { chars, collation } => {
             // Trailing spaces mean nothing in CHAR, so they never make a value too long.
             let text = trimmed(bytes);
-            let count = if *collation == Collation::Binary { text.len() } else { char_count(text)? };
+            let count = char_count(text, *collation)?;
             if count > *chars as usize {
                 return Err(EncodeError::TooLong);
             }
@@ -76,7 +80,7 @@ fn string(bytes: &[u8], kind: &ColumnType, out: &mut Vec<u8>) -> Result<(), Enco
             out.resize(out.len() + pad, b' ');
         }
         ColumnType::VarChar { chars, collation } => {
-            let count = if *collation == Collation::Binary { bytes.len() } else { char_count(bytes)? };
+            let count = char_count(bytes, *collation)?;
             if count > *chars as usize {
                 return Err(EncodeError::TooLong);
             }
@@ -96,8 +100,8 @@ fn string(bytes: &[u8], kind: &ColumnType, out: &mut Vec<u8>) -> Result<(), Enco
             }
             out.extend_from_slice(bytes);
         }
-        ColumnType::Text { size, .. } => {
-            char_count(bytes)?;
+        ColumnType::Text { size, collation } => {
+            char_count(bytes, *collation)?;
             if bytes.len() as u64 > size.bytes_max() {
                 return Err(EncodeError::TooLong);
             }

@@ -3,70 +3,7 @@
 use btree::Comparison;
 use serde::{Deserialize, Serialize};
 
-/// A character set with its order. The number is MySQL's collation id, as it stands in `.cfg` files and on
-/// the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Collation {
-    /// `utf8mb4_general_ci`, id 45: case and accents fold, PAD SPACE. The default.
-    Utf8mb4GeneralCi,
-    /// `utf8mb4_bin`, id 46: by code point, PAD SPACE.
-    Utf8mb4Bin,
-    /// `binary`, id 63: by byte, NO PAD.
-    Binary,
-}
-
-impl Collation {
-    /// MySQL's collation id.
-    pub fn id(self) -> u16 {
-        match self {
-            Collation::Utf8mb4GeneralCi => 45,
-            Collation::Utf8mb4Bin => 46,
-            Collation::Binary => 63,
-        }
-    }
-
-    /// The collation's name as MySQL writes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Collation::Utf8mb4GeneralCi => "utf8mb4_general_ci",
-            Collation::Utf8mb4Bin => "utf8mb4_bin",
-            Collation::Binary => "binary",
-        }
-    }
-
-    /// The character set's name as MySQL writes it.
-    pub fn charset(self) -> &'static str {
-        match self {
-            Collation::Binary => "binary",
-            _ => "utf8mb4",
-        }
-    }
-
-    /// The collation of this name (any letter case), if it is one we have.
-    pub fn from_name(name: &str) -> Option<Collation> {
-        [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin, Collation::Binary]
-            .into_iter()
-            .find(|collation| collation.name().eq_ignore_ascii_case(name))
-    }
-
-    /// Most bytes a character takes.
-    pub fn bytes_per_char_max(self) -> u32 {
-        match self {
-            Collation::Binary => 1,
-            _ => 4,
-        }
-    }
-
-    /// The order of stored strings of this collation.
-    pub fn comparison(self) -> Comparison {
-        match self {
-            Collation::Utf8mb4GeneralCi => Comparison::Utf8mb4GeneralCi,
-            Collation::Utf8mb4Bin => Comparison::Utf8mb4Bin,
-            Collation::Binary => Comparison::Binary,
-        }
-    }
-}
+use super::collation::Collation;
 
 /// The four sizes of TEXT and BLOB, by the bytes of their length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -282,7 +219,9 @@ impl ColumnType {
             ColumnType::Timestamp { fraction } => Some(4 + fraction_bytes(*fraction)),
             ColumnType::Time { fraction } => Some(3 + fraction_bytes(*fraction)),
             ColumnType::Year => Some(1),
-            ColumnType::Char { chars, collation: Collation::Binary } => Some(*chars as u16),
+            ColumnType::Char { chars, collation } if collation.bytes_per_char_max() == 1 => {
+                Some(*chars as u16)
+            }
             ColumnType::Binary { bytes } => Some(*bytes as u16),
             ColumnType::Enum { members, .. } => Some(if members.len() > 255 { 2 } else { 1 }),
             ColumnType::Set { members, .. } => Some(match members.len() {
@@ -349,9 +288,10 @@ impl ColumnType {
         match self {
             ColumnType::Float => Comparison::Float,
             ColumnType::Double => Comparison::Double,
-            ColumnType::Char { collation, .. }
-            | ColumnType::VarChar { collation, .. }
-            | ColumnType::Text { collation, .. } => collation.comparison(),
+            ColumnType::Char { collation, .. } => collation.comparison_of_char(),
+            ColumnType::VarChar { collation, .. } | ColumnType::Text { collation, .. } => {
+                collation.comparison()
+            }
             _ => Comparison::Binary,
         }
     }

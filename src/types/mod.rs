@@ -7,12 +7,14 @@
 //! IEEE 754) and strings (by collation) are the exceptions, see [`ColumnType::comparison`].
 
 mod codec;
+mod collation;
 mod column_type;
 pub mod decimal;
 mod temporal;
 mod value;
 
 pub use codec::{EncodeError, decode, encode, encode_int};
-pub use column_type::{Collation, ColumnType, SizeClass};
+pub use collation::{Charset, Collation};
+pub use column_type::{ColumnType, SizeClass};
 pub use temporal::{Date, DateTime, Time};
 pub use value::Value;

@@ -42,6 +42,16 @@ impl EncodedRow {
         self.fields.push(Some(start..self.bytes.len()));
     }
 
+    /// One of the fields; NULL too if there is none.
+    pub(crate) fn field(&self, at: usize) -> Field<'_> {
+        self.fields.get(at).cloned().flatten().map(|range| &self.bytes[range])
+    }
+
+    /// Memory that its fields take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.capacity() + self.fields.len() * size_of::<Option<Range<usize>>>()
+    }
+
     /// The fields; `None` is NULL.
     pub fn fields(&self) -> SmallVec<[Field<'_>; 16]> {
         self.fields.iter().map(|field| field.clone().map(|range| &self.bytes[range])).collect()

@@ -28,8 +28,9 @@ use btree::{Field, OwnedKey};
 use smallvec::SmallVec;
 use txn::{Control, Direction, KeyRange, OnDuplicate, ReadMode, Scan, ScanIndex, ScanState, WaitPolicy};
 
+use super::row_change::{delete_row, insert_row, update_row};
 use super::row_columns::Copied;
-use super::row_writer::{Changes, Written, written};
+use super::row_writer::{Changes, Written};
 use super::whole::Whole;
 use crate::error::{Error, Result};
 use crate::foreign_key::{Child, Parent, Relations};
@@ -225,7 +226,7 @@ impl ForeignKeys {
         let transaction = &mut *whole.transaction;
         let missing =
             missing_parents(transaction, relations.parents.iter(), |column| row[usize::from(column)]).await?;
-        let done = written(txn::insert_with(transaction.rows(), &table.rows, row, on_duplicate).await)?;
+        let done = insert_row(transaction, table, row, on_duplicate).await?;
         if done == Written::Done {
             refuse_missing(transaction, table, &missing).await?;
         }
@@ -275,7 +276,7 @@ impl ForeignKeys {
             true => None,
             false => columns_of_row(transaction, table, key, &columns).await?,
         };
-        txn::delete(transaction.rows(), &table.rows, key).await?;
+        delete_row(transaction, table, key).await?;
         let Some(old) = old else { return Ok(()) };
         for child in &relations.children {
             let old = |column: u16| field_of(&columns, &old, column);
@@ -308,7 +309,7 @@ impl ForeignKeys {
         let lists = parents.iter().map(|parent| &parent.columns);
         let columns = columns_of(lists.chain(children.iter().map(|child| &child.referenced)));
         if columns.is_empty() {
-            return written(txn::update(transaction.rows(), &table.rows, key, changes).await);
+            return update_row(transaction, table, key, changes).await;
         }
         let Some(old) = columns_of_row(transaction, table, key, &columns).await? else {
             return Err(Error::Transaction(txn::Error::RowNotFound { table: table.rows.id }));
@@ -321,7 +322,7 @@ impl ForeignKeys {
         let differs = |list: &[u16]| list.iter().any(|column| old(*column) != new(*column));
         let concerned = parents.iter().copied().filter(|parent| differs(&parent.columns));
         let missing = missing_parents(transaction, concerned, new).await?;
-        let done = written(txn::update(transaction.rows(), &table.rows, key, changes).await)?;
+        let done = update_row(transaction, table, key, changes).await?;
         if done != Written::Done {
             return Ok(done);
         }

@@ -8,12 +8,13 @@
 //!                                   |
 //!                               RowWriter        AUTO_INCREMENT, NOT NULL, ON UPDATE, foreign keys, counts
 //!                                   |
+//!                               row_change       change feeds
+//!                                   |
 //!                        txn: locks, undo, trees
 //! ```
 //!
 //! The callers turn values into bytes, each with its own rules. Everything that follows from the table's
-//! definition happens in [`RowWriter`], once. A rule on rows that this crate learns (foreign keys, row
-//! events) belongs there.
+//! definition happens in [`RowWriter`], once. A rule on rows that this crate learns belongs there.
 //!
 //! Generated columns and CHECK constraints are SQL expressions, and SQL stands above this crate. So a writer
 //! of such a table is only made for a caller that says it has evaluated them ([`RowWriter::of_evaluated`]);
@@ -27,6 +28,7 @@
 
 mod encoded_row;
 mod foreign_keys;
+mod row_change;
 pub(crate) mod row_columns;
 mod row_writer;
 mod whole;

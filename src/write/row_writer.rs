@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use txn::OnDuplicate;
 
 use super::foreign_keys::ForeignKeys;
+use super::row_change::{delete_row, insert_row, update_row};
 use crate::error::{Error, Result};
 use crate::schema::ColumnDef;
 use crate::table::Table;
@@ -86,7 +87,10 @@ pub struct RowWriter {
 /// The first of `offset`, `offset + increment`, … that is not below `start`.
 fn next_number(start: u64, increment: u64, offset: u64) -> u64 {
     match start.checked_sub(offset) {
-        Some(beyond) if increment > 1 => start.saturating_add(beyond.next_multiple_of(increment) - beyond),
+        Some(beyond) if increment > 1 => {
+            let next = beyond.checked_next_multiple_of(increment);
+            next.map_or(u64::MAX, |next| start.saturating_add(next - beyond))
+        }
         None if increment > 1 => offset,
         _ => start,
     }
@@ -218,7 +222,7 @@ impl RowWriter {
     ) -> Result<Written> {
         check_row(row, &self.table.def.columns)?;
         let written = match self.table.def.foreign_keys.is_empty() || !transaction.foreign_key_checks() {
-            true => written(txn::insert_with(transaction.rows(), &self.table.rows, row, on_duplicate).await)?,
+            true => insert_row(transaction, &self.table, row, on_duplicate).await?,
             false => {
                 let keys = self.foreign_keys.get_or_insert_default();
                 // Boxed, so that rows without foreign keys do not carry it.
@@ -260,17 +264,15 @@ impl RowWriter {
             let keys = self.foreign_keys.get_or_insert_default();
             return Box::pin(keys.update(transaction, &self.table, key, &changes)).await;
         }
-        let rows = &self.table.rows;
-        let result = match &self.stamps[..] {
+        match &self.stamps[..] {
             stamps if !stamps.is_empty() && !changes.is_empty() => {
                 let stamps = stamps.iter().map(|(column, bytes)| (*column, Some(&bytes[..])));
                 let changes: SmallVec<[(u16, Field<'_>); 8]> =
                     changes.iter().copied().chain(stamps).collect();
-                txn::update(transaction.rows(), rows, key, &changes).await
+                update_row(transaction, &self.table, key, &changes).await
             }
-            _ => txn::update(transaction.rows(), rows, key, changes).await,
-        };
-        written(result)
+            _ => update_row(transaction, &self.table, key, changes).await,
+        }
     }
 
     /// Deletes the row with this clustered key.
@@ -282,7 +284,7 @@ impl RowWriter {
             let keys = self.foreign_keys.get_or_insert_default();
             Box::pin(keys.delete(transaction, &self.table, key)).await?;
         } else {
-            txn::delete(transaction.rows(), &self.table.rows, key).await?;
+            delete_row(transaction, &self.table, key).await?;
         }
         self.rows_added -= 1;
         Ok(())
@@ -320,14 +322,5 @@ fn positive(bytes: &[u8], column: &ColumnDef) -> Option<u64> {
         Value::Int(value) => u64::try_from(value).ok().filter(|value| *value > 0),
         Value::UInt(value) => Some(value),
         _ => None,
-    }
-}
-
-/// A duplicate key is an answer here, not an error.
-pub(super) fn written(result: std::result::Result<(), txn::Error>) -> Result<Written> {
-    match result {
-        Ok(()) => Ok(Written::Done),
-        Err(txn::Error::DuplicateKey { index, entry }) => Ok(Written::Duplicate { index, entry }),
-        Err(error) => Err(Error::Transaction(error)),
     }
 }

@@ -6,11 +6,25 @@ use std::sync::Arc;
 use std::time::Duration;
 use untorn::asynchronous::Database;
 use untorn::engine::Durability;
-use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
+use untorn::schema::{ColumnDef, ForeignKey, KeyDef, KeyKind, KeyPart, ReferentialAction, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
 use untorn::{Error, Options, Range};
 
 pub const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A table of a family: `id` is the primary key, `up` refers.
+pub fn columns() -> TableDef {
+    TableDef::new(vec![
+        ColumnDef::new("id", ColumnType::bigint()),
+        ColumnDef::new("up", ColumnType::bigint()).nullable(),
+    ])
+    .primary_key(&["id"])
+}
+
+/// Such a table, whose `up` refers to a parent's `id`.
+pub fn child_of(parent: &str, on_delete: ReferentialAction, on_update: ReferentialAction) -> TableDef {
+    columns().foreign_key(ForeignKey::new(&["up"], parent, &["id"]).on_delete(on_delete).on_update(on_update))
+}
 
 /// Small pages and a small pool.
 pub fn options() -> Options {

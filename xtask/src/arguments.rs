@@ -2,7 +2,7 @@
 
 use crate::steps::Steps;
 use anyhow::Result;
-use campaigns::{crash_states, extension_soak, fuzz, list_append, shutdown_cycles};
+use campaigns::{crash_states, extension_soak, fuzz, list_append, shutdown_cycles, suites, tpcc};
 use clap::{Args, Parser, Subcommand};
 use lab::capped_disk::{self, volume};
 use lab::server_process::{Kind, Program};
@@ -33,6 +33,11 @@ pub enum Command {
     Crash(crash_states::CrashArguments),
     /// Builds every fuzz target and runs it for a while.
     Fuzz(fuzz::FuzzArguments),
+    /// MariaDB's test suite, statement by statement, on this server, running, beside a running MariaDB and
+    /// MySQL: a table and a list of differences.
+    Suites(suites::Arguments),
+    /// Makes the weight tables of the Unicode collations from their sources, or checks them.
+    CollationWeights(lab::collation_weights::Arguments),
     /// The unit tests of what is `unsafe`, interpreted by Miri (needs a nightly compiler).
     Miri,
     /// What thousands of tables cost: making them, a start after a stop and after `kill -9`, memory,
@@ -140,6 +145,14 @@ pub enum Campaign {
         target: Target,
         #[command(flatten)]
         settings: list_append::Settings,
+    },
+    /// TPC-C: five transactions in the standard's mix, twelve consistency conditions, again after `kill -9`;
+    /// stock servers beside.
+    Tpcc {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        settings: tpcc::Settings,
     },
     /// Carries tables to a stock MariaDB and back by export and import, compares row by row, and runs
     /// innochecksum.

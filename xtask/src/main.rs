@@ -17,12 +17,15 @@ use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, ExtensionAr
 use campaigns::shutdown_cycles::Mode;
 use campaigns::{
     bad_input, clients, crash_states, extension_soak, fuzz, import, isolation, kill_cycles, list_append,
-    memory, redo_capacity, shutdown_cycles, sysbench_scripts,
+    memory, redo_capacity, shutdown_cycles, suites, sysbench_scripts, tpcc,
 };
 use clap::Parser;
 use lab::command::cargo;
 use lab::server_process::{Kind, Program};
-use lab::{bench, capped_disk, doublewrite, extension, latency, many_tables, packages, waves};
+use lab::{
+    bench, capped_disk, collation_weights, doublewrite, extension, latency, many_tables, system_packages,
+    waves,
+};
 use std::time::Duration;
 use steps::Steps;
 
@@ -37,10 +40,14 @@ fn main() -> Result<()> {
         Command::Campaign(campaign) => run_campaign(&mut steps, campaign)?,
         Command::Crash(arguments) => steps.step("crash states", || crash_states::run(&arguments)),
         Command::Fuzz(arguments) => steps.step("fuzz targets", || fuzz::run(&arguments)),
+        Command::Suites(arguments) => steps.step("test suite", || suites::run(&arguments)),
+        Command::CollationWeights(arguments) => {
+            steps.step("collation weights", || collation_weights::run(&arguments));
+        }
         Command::Miri => steps.step("Miri", miri::run),
         Command::Tables { target, tables } => {
             let program = target.program(&mut steps)?;
-            steps.step("packages", packages::install_missing);
+            steps.step("packages", system_packages::install_missing);
             steps.step("many tables", || many_tables::run(&program, tables));
         }
         Command::Experiment { experiment } => run_experiment(&mut steps, experiment)?,
@@ -54,7 +61,7 @@ fn main() -> Result<()> {
 /// The test command.
 fn test(steps: &mut Steps, quick: bool) {
     // Some crate tests drive the server with stock clients too.
-    steps.step("packages", packages::install_missing);
+    steps.step("packages", system_packages::install_missing);
     steps.sources();
     if quick {
         return;
@@ -68,7 +75,7 @@ fn test(steps: &mut Steps, quick: bool) {
 
 /// The parts of it that need a server.
 fn end_to_end(steps: &mut Steps, program: &Program) {
-    steps.step("packages", packages::install_missing);
+    steps.step("packages", system_packages::install_missing);
     steps.step("clients", || clients::run(program));
     steps.step("sysbench", || sysbench_scripts::all(program, None));
     steps.step("memory", || memory::run(program, memory::SHORT));
@@ -76,6 +83,7 @@ fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("isolation", || isolation::run(program));
     steps.step("list-append histories", || list_append::run(program, &list_append::SHORT));
     steps.step("kill cycles", || kill_cycles::run(program, 10, None));
+    steps.step("TPC-C", || tpcc::run(program, &tpcc::short()));
     steps.step("file system shutdowns", || shutdown_cycles::run(program, 20, Mode::Both, None));
     steps.step("bad input", || bad_input::run(program, None, None));
     steps.step("soak of the extension", || extension_soak::run(program, &extension_soak::SHORT));
@@ -135,6 +143,10 @@ fn run_campaign(steps: &mut Steps, campaign: Campaign) -> Result<()> {
             let program = target.program(steps)?;
             steps.step("list-append histories", || list_append::run(&program, &settings));
         }
+        Campaign::Tpcc { target, settings } => {
+            let program = target.program(steps)?;
+            steps.step("TPC-C", || tpcc::run(&program, &settings));
+        }
         Campaign::ImportCheck(target) => {
             let program = target.program(steps)?;
             steps.step("import into MariaDB and back", || import::check(&program));
@@ -151,27 +163,27 @@ fn run_experiment(steps: &mut Steps, experiment: Experiment) -> Result<()> {
     match experiment {
         Experiment::Doublewrite { target, setup } => {
             let program = target.program(steps)?;
-            steps.step("packages", packages::install_missing);
+            steps.step("packages", system_packages::install_missing);
             steps.step("experiment", || doublewrite::run(&program, &setup));
         }
         Experiment::Disk(arguments) => {
-            steps.step("packages", packages::install_missing);
+            steps.step("packages", system_packages::install_missing);
             steps.step("disk with a cap", || capped_disk::check(&arguments));
         }
         Experiment::Bpe(arguments) => run_extension(steps, arguments, extension::compare)?,
         Experiment::BpeCost { target, settings } => {
             let program = target.program(steps)?;
-            steps.step("packages", packages::install_missing);
+            steps.step("packages", system_packages::install_missing);
             steps.step("experiment", || extension::cost(&program, &settings));
         }
         Experiment::Latency { target, setup } => {
             let program = target.program(steps)?;
-            steps.step("packages", packages::install_missing);
+            steps.step("packages", system_packages::install_missing);
             steps.step("experiment", || latency::run(&program, &setup));
         }
         Experiment::Waves { target, setup } => {
             let program = target.program(steps)?;
-            steps.step("packages", packages::install_missing);
+            steps.step("packages", system_packages::install_missing);
             steps.step("experiment", || waves::run(&program, &setup));
         }
         Experiment::BpeRamp(arguments) => run_extension(steps, arguments, extension::ramp)?,
@@ -186,7 +198,7 @@ fn run_extension(
     run: fn(&Program, &extension::Settings) -> Result<()>,
 ) -> Result<()> {
     let program = arguments.target.program(steps)?;
-    steps.step("packages", packages::install_missing);
+    steps.step("packages", system_packages::install_missing);
     steps.step("experiment", || run(&program, &arguments.settings));
     Ok(())
 }
@@ -197,7 +209,7 @@ fn run_benchmark(steps: &mut Steps, benchmark: Benchmark) -> Result<()> {
             steps.step("criterion benchmarks", || cargo(&["bench", "--workspace"], &[]));
         }
         Benchmark::Compare(arguments) => {
-            steps.step("packages", packages::install_missing);
+            steps.step("packages", system_packages::install_missing);
             let comparison = bench::Comparison::new(&arguments)?;
             let program = match &arguments.server_binary {
                 Some(path) => Program::new(Kind::Untorn, path.clone()),

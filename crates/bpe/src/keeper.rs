@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use disk::Event;
 
-use crate::adapt::Verdict;
 use crate::counters::Counter;
 use crate::fill::PARTIAL_AFTER;
 use crate::journal::{Journal, PENDING_MAX};
 use crate::record::Record;
 use crate::store::{Parts, Store};
+use crate::suspension::Verdict;
 use crate::table::{Inserted, Table};
 use crate::tier::{Change, Control, Settings, Tier};
 

@@ -19,7 +19,6 @@
 //! - **A restart keeps what is current**, and can prove it: `docs/internals/extension.md`.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
-mod adapt;
 mod admission;
 mod counters;
 mod fill;
@@ -36,6 +35,7 @@ mod record;
 mod restart;
 mod status;
 mod store;
+mod suspension;
 mod table;
 #[cfg(test)]
 mod tests;

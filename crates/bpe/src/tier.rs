@@ -12,7 +12,6 @@ use page::extension::{BufferPoolExtension, Found, History, Offered, Refusal, Sou
 use page::{Lsn, PageId};
 use parking_lot::{Mutex, RwLock};
 
-use crate::adapt::{Adapt, Mode, PART_KEPT_AFTER};
 use crate::admission::{self, WriteBudget};
 use crate::counters::{Counter, Counters};
 use crate::geometry::Geometry;
@@ -22,6 +21,7 @@ use crate::negative_control::Promise;
 use crate::options::{Options, Restart, geometry_while_suspended};
 use crate::record::Record;
 use crate::store::{DeadSpaces, Store};
+use crate::suspension::{Adapt, Mode, PART_KEPT_AFTER};
 use crate::table::Entry;
 
 /// A cover that takes longer than this is a failure: the checkpoint does not wait for a disk that hangs.

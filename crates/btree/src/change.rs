@@ -49,7 +49,7 @@ pub struct LastChange {
 
 impl LastChange {
     /// The record at `position`, which `mtr` has changed where it lies. Commits `mtr`.
-    pub fn commit(mtr: Mtr<'_>, position: &ChangePosition) -> LastChange {
+    pub fn after_commit(mtr: Mtr<'_>, position: &ChangePosition) -> LastChange {
         let page = mtr.page_id(position.place.page);
         LastChange { page, lsn: mtr.commit().0, offset: position.place.offset }
     }

@@ -2,7 +2,8 @@
 //!
 //! A search compares one key with some fifteen records. [`SearchKey`] looks at the key once: a key of fixed
 //! NOT NULL fields that compare byte by byte is matched against the bytes at the record's origin, and a
-//! single integer is matched as one machine word; only other keys walk the record's variable part.
+//! single integer is matched as one machine word. If some of these fields vary in length, their lengths are
+//! read from the record, and mostly the first eight bytes decide. Only other keys decode the record's fields.
 //!
 //! NULL is below every value. The first node pointer of a level (MIN_REC) is below every key.
 
@@ -24,6 +25,13 @@ pub fn compare_values(comparison: Comparison, a: &[u8], b: &[u8]) -> Ordering {
         Comparison::Utf8mb4GeneralCi => collation::compare_general_ci(a, b),
         Comparison::Utf8mb4Bin | Comparison::BytesPadSpace => collation::compare_bytes_pad_space(a, b),
         Comparison::Latin1SwedishCi => collation::compare_swedish_ci(a, b),
+        Comparison::Unicode(rule) => rule.compare(a, b),
+        Comparison::UnicodeTrimmed(rule) => {
+            rule.compare(collation::without_trailing_spaces(a), collation::without_trailing_spaces(b))
+        }
+        Comparison::BytesTrimmed => {
+            collation::without_trailing_spaces(a).cmp(collation::without_trailing_spaces(b))
+        }
     }
 }
 
@@ -71,6 +79,9 @@ pub fn hash_field(comparison: Comparison, field: Field<'_>, hasher: &mut impl Ha
         Comparison::Utf8mb4GeneralCi => collation::hash_general_ci(bytes, hasher),
         Comparison::Utf8mb4Bin | Comparison::BytesPadSpace => collation::hash_bytes_pad_space(bytes, hasher),
         Comparison::Latin1SwedishCi => collation::hash_swedish_ci(bytes, hasher),
+        Comparison::Unicode(rule) => rule.hash(bytes, hasher),
+        Comparison::UnicodeTrimmed(rule) => rule.hash(collation::without_trailing_spaces(bytes), hasher),
+        Comparison::BytesTrimmed => hasher.write(collation::without_trailing_spaces(bytes)),
     }
     hasher.write_u8(0xFF);
 }
@@ -82,6 +93,8 @@ pub(crate) enum Shape {
     Word { value: u64, len: u8 },
     /// All fields at constant offsets, compared byte by byte.
     Fixed,
+    /// No field is nullable and all compare byte by byte; the first length byte lies so far below the origin.
+    Bytes { lengths: usize },
     /// Anything else.
     General,
 }
@@ -105,6 +118,16 @@ impl<'k> SearchKey<'k> {
 
     /// Order of `record` relative to the key: `Less` when the record is below it.
     pub fn compare_record(&self, record: RecordRef<'_>) -> Ordering {
+        match self.shape {
+            Shape::Word { .. } | Shape::Fixed => self.compare_fixed(record.bytes(), record.origin()),
+            Shape::Bytes { lengths } => {
+                self.compare_varying(record.bytes(), record.origin(), record.def(), lengths)
+            }
+            Shape::General => self.compare_general(record),
+        }
+    }
+
+    fn compare_general(&self, record: RecordRef<'_>) -> Ordering {
         if record.is_min_rec() {
             return Ordering::Less;
         }
@@ -135,20 +158,74 @@ impl<'k> SearchKey<'k> {
         }
         Ordering::Equal
     }
+
+    /// As [`Self::compare_record`] for [`Shape::Bytes`].
+    #[inline]
+    pub(crate) fn compare_varying(
+        &self,
+        page: &[u8],
+        origin: usize,
+        def: &IndexDef,
+        lengths: usize,
+    ) -> Ordering {
+        if header::info_bits(page, origin) & header::MIN_REC_FLAG != 0 {
+            return Ordering::Less;
+        }
+        let mut length_at = origin.wrapping_sub(lengths);
+        let mut length_byte = || {
+            let byte = page.get(length_at).copied().unwrap_or(0);
+            length_at = length_at.wrapping_sub(1);
+            byte
+        };
+        let mut at = origin;
+        for (wanted, layout) in self.fields.iter().zip(&def.layout) {
+            let len = if layout.fixed_len != VARIABLE {
+                usize::from(layout.fixed_len)
+            } else {
+                match length_byte() {
+                    // A value of a key is never stored off-page, so there is no such flag to take off.
+                    high if layout.long_length && high & 0x80 != 0 => {
+                        usize::from(high & 0x3F) << 8 | usize::from(length_byte())
+                    }
+                    len => usize::from(len),
+                }
+            };
+            let order = compare_bytes(page.get(at..at + len).unwrap_or(&[]), wanted.unwrap_or(&[]));
+            if order != Ordering::Equal {
+                return order;
+            }
+            at += len;
+        }
+        Ordering::Equal
+    }
+}
+
+/// `a.cmp(b)`, without a call where the first eight bytes differ.
+#[inline]
+fn compare_bytes(a: &[u8], b: &[u8]) -> Ordering {
+    if let (Some(first_of_a), Some(first_of_b)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {
+        let order = u64::from_be_bytes(*first_of_a).cmp(&u64::from_be_bytes(*first_of_b));
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    a.cmp(b)
 }
 
 fn shape_of(def: &IndexDef, fields: &[Field<'_>]) -> Shape {
-    let fits = |(value, (field, layout)): (
-        &Field<'_>,
-        (&crate::field::FieldDef, &crate::definition::FieldLayout),
-    )| {
-        field.compare == Comparison::Binary
-            && !field.nullable
-            && layout.fixed_len != VARIABLE
-            && value.is_some_and(|value| value.len() == usize::from(layout.fixed_len))
-    };
-    if fields.is_empty() || !fields.iter().zip(def.fields.iter().zip(&def.layout)).all(fits) {
+    if fields.is_empty() {
         return Shape::General;
+    }
+    let mut fixed = true;
+    for (value, (field, layout)) in fields.iter().zip(def.fields.iter().zip(&def.layout)) {
+        let Some(value) = value else { return Shape::General };
+        if field.compare != Comparison::Binary || field.nullable {
+            return Shape::General;
+        }
+        fixed &= layout.fixed_len != VARIABLE && value.len() == usize::from(layout.fixed_len);
+    }
+    if !fixed {
+        return Shape::Bytes { lengths: header::HEADER_SIZE + 1 + def.null_bytes() };
     }
     match fields {
         [Some(value)] if (1..=8).contains(&value.len()) => {
@@ -170,8 +247,14 @@ pub(crate) fn word_at(page: &[u8], at: usize, len: u8) -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::collation::UnicodeRule;
+    use crate::field::{FieldDef, FieldRef};
+    use crate::record::RecordBuffer;
 
     #[test]
     fn numbers_compare_by_value_and_null_is_lowest() {
@@ -185,9 +268,83 @@ mod tests {
     }
 
     #[test]
+    fn spaces_that_fill_a_char_up_do_not_count() {
+        let [text, char] =
+            [Comparison::Unicode, Comparison::UnicodeTrimmed].map(|of| of(UnicodeRule::Sensitive));
+        assert_eq!(compare_values(text, b"a", b"a  "), Ordering::Less);
+        for comparison in [char, Comparison::BytesTrimmed] {
+            assert_eq!(compare_values(comparison, b"a", b"a  "), Ordering::Equal);
+            assert_eq!(compare_values(comparison, b"a  ", b"a\t"), Ordering::Less);
+            let hash = |text: &[u8]| {
+                let mut hasher = std::collections::hash_map::DefaultHasher::new();
+                hash_field(comparison, Some(text), &mut hasher);
+                hasher.finish()
+            };
+            assert_eq!(hash(b"a"), hash(b"a  "));
+        }
+    }
+
+    #[test]
     fn words_are_read_at_the_end_of_a_page_too() {
         assert_eq!(word_at(&[9, 1, 2, 3, 4, 5, 6, 7, 8, 0], 1, 4), 0x0102_0304);
         assert_eq!(word_at(&[1, 2, 3], 1, 2), 0x0203);
         assert_eq!(word_at(&[1, 2, 3], 2, 2), 0);
+    }
+
+    fn varying() -> IndexDef {
+        let key = |name, max| FieldDef::variable(name, max, Comparison::Binary);
+        let fields = vec![
+            key("a", 700),
+            FieldDef::fixed("b", 2),
+            key("c", 200),
+            FieldDef::fixed("DB_TRX_ID", 6),
+            FieldDef::fixed("DB_ROLL_PTR", 7),
+            FieldDef::fixed("n", 1).nullable(),
+        ];
+        IndexDef::new(1, "PRIMARY", true, true, fields, 3, 3)
+    }
+
+    /// Bytes that often share a beginning, of lengths around those where a length takes two bytes.
+    fn value(lengths: &'static [usize]) -> impl Strategy<Value = Vec<u8>> {
+        let last = proptest::option::of(proptest::sample::select(vec![0u8, 1, 254, 255]));
+        (proptest::sample::select(lengths), last).prop_map(|(len, last)| {
+            let mut bytes = vec![7; len];
+            if let (Some(byte), Some(last)) = (last, bytes.last_mut()) {
+                *last = byte;
+            }
+            bytes
+        })
+    }
+
+    fn key() -> impl Strategy<Value = [Vec<u8>; 3]> {
+        let first = value(&[0, 1, 7, 8, 9, 127, 128, 129, 255, 256, 257, 300]);
+        [first.boxed(), value(&[2]).boxed(), value(&[0, 1, 7, 8, 127, 128, 200]).boxed()]
+    }
+
+    proptest! {
+        #[test]
+        fn binary_keys_of_any_length_are_compared_as_their_fields_are(
+            stored in key(), wanted in key(), same in 0..4usize, fields in 1..4usize,
+        ) {
+            let def = varying();
+            let mut wanted = wanted;
+            wanted[..same.min(3)].clone_from_slice(&stored[..same.min(3)]);
+            let [a, b, c] = &stored;
+            let stored_fields = [&a[..], b, c, &[0; 6], &[0; 7], &[1]].map(FieldRef::Inline);
+            let mut record = RecordBuffer::new();
+            record.encode(&def, &stored_fields).unwrap();
+            let wanted: Vec<Field<'_>> = wanted.iter().map(|field| Some(&field[..])).take(fields).collect();
+            let key = SearchKey::new(&def, &wanted);
+            let varies = matches!(key.shape, Shape::Bytes { .. });
+            prop_assert!(varies);
+            let fields = stored.iter().zip(&wanted);
+            let expected = fields.map(|(stored, wanted)| Some(&stored[..]).cmp(wanted));
+            let expected = expected.fold(Ordering::Equal, Ordering::then);
+            prop_assert_eq!(key.compare_record(record.view(&def)), expected);
+            let mut pointer = RecordBuffer::new();
+            pointer.encode_node_pointer(record.view(&def), 77).unwrap();
+            prop_assert_eq!(key.compare_record(pointer.view(&def)), expected);
+            prop_assert_eq!(key.compare_general(pointer.view(&def)), expected);
+        }
     }
 }

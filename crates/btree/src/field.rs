@@ -4,6 +4,8 @@
 //! values compare): SQL types live in the layers above, which encode a value into InnoDB's storage form
 //! before it comes here. The rules are those of the COMPACT and DYNAMIC row formats.
 
+use crate::collation::UnicodeRule;
+
 /// How two stored values of a field are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -23,6 +25,13 @@ pub enum Comparison {
     Latin1SwedishCi,
     /// Single-byte binary collations such as `latin1_bin` and `ascii_bin`: byte order, PAD SPACE.
     BytesPadSpace,
+    /// A collation by the Unicode Collation Algorithm.
+    Unicode(UnicodeRule),
+    /// The same for CHAR, whose trailing spaces are no part of a value but are stored: a collation that does
+    /// not pad must not see them.
+    UnicodeTrimmed(UnicodeRule),
+    /// Byte order without trailing spaces: CHAR in `utf8mb4_0900_bin`.
+    BytesTrimmed,
 }
 
 /// The description of one index field.

@@ -22,6 +22,7 @@ mod in_place;
 mod mode;
 mod numbers;
 mod options;
+mod pace;
 mod protected;
 mod recovery;
 mod segments;

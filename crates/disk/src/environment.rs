@@ -37,6 +37,12 @@ pub trait Environment: Send + Sync {
         self.spawn_worker(name, task);
     }
 
+    /// As [`Environment::spawn_blocking`], for tasks that use somebody else's disk, which may not answer for
+    /// longer than anybody may wait: neither do the tasks of the others, nor a shutdown.
+    fn spawn_apart(&self, name: &'static str, task: TaskFuture) {
+        self.spawn_blocking(name, task);
+    }
+
     /// A future that completes `duration` after its first poll or later.
     fn sleep(&self, duration: Duration) -> TaskFuture;
 

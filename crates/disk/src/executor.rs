@@ -150,6 +150,10 @@ impl Scheduler {
         self.state.lock().tasks.remove(&number);
     }
 
+    fn is_stopped(&self) -> bool {
+        self.state.lock().stopped
+    }
+
     /// Drops every task and refuses new ones. The futures are dropped here, on the calling thread, except one
     /// that is being polled right now.
     pub(crate) fn stop(&self) {
@@ -283,20 +287,30 @@ pub(crate) struct Sleep {
     wait: EventWait,
     event: Event,
     scheduler: Arc<Scheduler>,
+    /// It gave its thread up once although it is over.
+    gave_way: bool,
 }
 
 impl Sleep {
     pub(crate) fn until(scheduler: &Arc<Scheduler>, deadline: Duration) -> Sleep {
         let event = Event::new();
         let key = scheduler.add_timer(deadline, event.clone());
-        Sleep { key, wait: event.wait(), event, scheduler: scheduler.clone() }
+        Sleep { key, wait: event.wait(), event, scheduler: scheduler.clone(), gave_way: false }
     }
 }
 
 impl Future for Sleep {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.wait).poll(context)
+        let over = Pin::new(&mut self.wait).poll(context);
+        // Once everything is stopped a sleep is over at once. A task that works and sleeps in turns would
+        // never come to an end of its poll, at which a stopped one is dropped.
+        if over.is_ready() && !self.gave_way && self.scheduler.is_stopped() {
+            self.gave_way = true;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        over
     }
 }
 

@@ -16,6 +16,9 @@
 #![allow(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("Untorn runs on Linux only: its files need io_uring or Linux's direct I/O");
+
 mod buffer;
 mod environment;
 mod error;
@@ -36,7 +39,7 @@ pub use error::{Error, Result};
 pub use event::{Event, EventWait, Wait, block_on};
 pub use on_panic::OnPanic;
 pub use random::Random;
-pub use real::{Backend, RealEnvironment, RealOptions, RealStorage, raise_file_limit};
+pub use real::{Backend, RealEnvironment, RealOptions, RealStorage, network_file_system, raise_file_limit};
 pub use retry::{HeldWaits, Interrupted, retry};
 pub use simulated::{
     Crash, CrashOutcome, FalseRead, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment,

@@ -9,7 +9,7 @@ use crate::error::ATOMIC_WRITE;
 use crate::probe::Verdict;
 use crate::{AlignedBuf, Error, Event, IoBuf, Result};
 use parking_lot::Mutex;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// What must be true of a file for [`Storage::open`] to succeed.
@@ -41,21 +41,44 @@ pub struct OpenHow {
     /// look and the use. Not with `closable`, which opens by name again. A storage without links has nothing
     /// to refuse.
     pub by_this_name: bool,
+    /// A file that is made is for its owner alone from its first moment on, not for the group. A storage
+    /// without users has nothing to keep from them.
+    pub private: bool,
 }
 
 impl OpenHow {
     /// Existing file for reading and writing, direct.
-    pub const EXISTING: OpenHow =
-        OpenHow { mode: OpenMode::Existing, direct: true, closable: false, by_this_name: false };
+    pub const EXISTING: OpenHow = OpenHow {
+        mode: OpenMode::Existing,
+        direct: true,
+        closable: false,
+        by_this_name: false,
+        private: false,
+    };
     /// Existing file for reading, direct.
-    pub const READ_ONLY: OpenHow =
-        OpenHow { mode: OpenMode::ReadOnly, direct: true, closable: false, by_this_name: false };
+    pub const READ_ONLY: OpenHow = OpenHow {
+        mode: OpenMode::ReadOnly,
+        direct: true,
+        closable: false,
+        by_this_name: false,
+        private: false,
+    };
     /// Existing or new file, direct.
-    pub const CREATE: OpenHow =
-        OpenHow { mode: OpenMode::Create, direct: true, closable: false, by_this_name: false };
+    pub const CREATE: OpenHow = OpenHow {
+        mode: OpenMode::Create,
+        direct: true,
+        closable: false,
+        by_this_name: false,
+        private: false,
+    };
     /// New file, direct.
-    pub const CREATE_NEW: OpenHow =
-        OpenHow { mode: OpenMode::CreateNew, direct: true, closable: false, by_this_name: false };
+    pub const CREATE_NEW: OpenHow = OpenHow {
+        mode: OpenMode::CreateNew,
+        direct: true,
+        closable: false,
+        by_this_name: false,
+        private: false,
+    };
 
     /// The same through the page cache: any offset and length may be transferred.
     pub const fn buffered(self) -> OpenHow {
@@ -65,6 +88,11 @@ impl OpenHow {
     /// The same with a descriptor that may be closed while nobody uses the file.
     pub const fn closable(self) -> OpenHow {
         OpenHow { closable: true, ..self }
+    }
+
+    /// The same, for its owner alone if it is made.
+    pub const fn private(self) -> OpenHow {
+        OpenHow { private: true, ..self }
     }
 
     /// The same, of a regular file that has this name and no other.
@@ -121,13 +149,29 @@ pub trait Storage: Send + Sync {
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Creates a directory and its missing parents.
     fn create_dir_all(&self, path: &Path) -> Result<()>;
+    /// Takes from everybody what they may not do with `like` either: both are directories. A storage without
+    /// users has nothing to take.
+    fn restrict_like(&self, _path: &Path, _like: &Path) -> Result<()> {
+        Ok(())
+    }
+    /// The name without links and dots that leads to the same place, also where the end of it is not there
+    /// yet: tells whether one directory lies in another. A storage without links has one name for each thing.
+    fn real_path(&self, path: &Path) -> Result<PathBuf> {
+        Ok(path.components().filter(|part| !matches!(part, Component::CurDir)).collect())
+    }
     /// Makes the names in a directory durable.
     fn sync_dir(&self, path: &Path) -> Result<()>;
     /// The entries of a directory, sorted by name.
     fn list(&self, path: &Path) -> Result<Vec<Entry>>;
     /// Takes the exclusive lock on the file at `path` (created when missing), held until the value is dropped
-    /// or the process ends. Fails when another process, or this one, holds it, and for a symbolic link.
+    /// or the process ends. What is in the file stays. Fails for a symbolic link, and with `WouldBlock` when
+    /// another process, or this one, holds it.
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
+    /// As [`Storage::lock`] of a file that is there for nothing else: its text becomes who holds it, and is
+    /// the text of the error that another gets.
+    fn lock_by_name(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        self.lock(path)
+    }
     /// Starts a batch of requests. Returns at once; every `done` is called exactly once, later or even before
     /// this returns, so hold no lock that `done` takes.
     fn submit(&self, batch: Vec<(Arc<dyn File>, Io)>);

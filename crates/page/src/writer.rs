@@ -23,7 +23,7 @@ pub enum Stretches {
 }
 
 /// Gets batches of pages into their files so that a crash at any time leaves each page old or new, or
-/// recoverable.
+/// recoverable. In a database this is `dblwr::ProtectedWriter`.
 pub trait PageWriter: Send + Sync {
     /// Writes the batch. Completes when every page is read back as it was written and a crash leaves it old
     /// or new, or recoverable from the log; gives the batch back (still filled), with the files that it [left

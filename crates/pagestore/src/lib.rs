@@ -23,6 +23,8 @@ pub mod fsp;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 mod mtr;
+#[cfg(not(loom))]
+mod poison;
 mod pool;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

@@ -141,9 +141,9 @@ pub struct PageStore {
     pub(crate) first_writes: Mutex<Vec<u32>>,
     /// Whether it was told that a page is newer than the log.
     told_newer: AtomicBool,
-    poisoned: AtomicBool,
-    poison: OnceLock<Arc<str>>,
-    read_only: OnceLock<Arc<str>>,
+    pub(crate) poisoned: AtomicBool,
+    pub(crate) poison: OnceLock<Arc<str>>,
+    pub(crate) read_only: OnceLock<Arc<str>>,
     this: Weak<PageStore>,
     #[cfg(test)]
     pub(crate) broken: Broken,
@@ -557,45 +557,6 @@ impl PageStore {
         self.wake_cleaner();
         self.batches_over().await;
         result
-    }
-
-    /// Why changes are refused, if they are.
-    #[must_use]
-    pub fn poisoned(&self) -> Option<Arc<str>> {
-        self.poison.get().cloned()
-    }
-
-    /// Stops all changes from now on (after an internal fault above this crate). Reads go on. The first
-    /// reason stays.
-    pub fn poison(&self, reason: &str) {
-        if self.poison.set(reason.into()).is_ok() {
-            tracing::error!("no more changes: {reason}");
-        }
-        self.poisoned.store(true, Ordering::Release);
-        // The waiters find out.
-        self.free.wake_all();
-        self.redo.wake_waiting();
-        self.checkpoint_over.notify();
-        self.sync_over.notify();
-        self.batch_over.notify();
-    }
-
-    /// Refuses all changes from now on, for this reason; what is dirty is still written.
-    pub fn refuse_changes(&self, reason: &str) {
-        let _ = self.read_only.set(reason.into());
-    }
-
-    #[inline]
-    pub(crate) fn refuse_when_read_only(&self) -> Result<(), Error> {
-        self.read_only.get().map_or(Ok(()), |reason| Err(Error::ReadOnly(reason.clone())))
-    }
-
-    #[inline]
-    pub(crate) fn refuse_when_poisoned(&self) -> Result<(), Error> {
-        if self.poisoned.load(Ordering::Relaxed) {
-            return Err(Error::Poisoned(self.poisoned().unwrap_or_default()));
-        }
-        Ok(())
     }
 
     /// A page that was read has its changes from a log that reaches as far as its LSN. When this log ends

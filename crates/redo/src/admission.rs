@@ -118,6 +118,13 @@ impl Ledger {
         self.wake();
     }
 
+    /// Whether the first of those who were refused waits for room in the file.
+    pub(crate) fn is_file_wanted(&self) -> bool {
+        let waiting = self.waiting.lock();
+        let end = self.promised_end.load(Ordering::Acquire);
+        waiting.queue.front().is_some_and(|waiter| end + waiter.bytes > self.file_limit())
+    }
+
     /// Promises `bytes`, or says why not and what to wait for.
     #[inline]
     pub(crate) fn promise(&self, bytes: u64) -> Result<(), Refusal> {

@@ -3,7 +3,11 @@
 //! An [`Archive`] begins where a recovery would begin at that moment, and follows the log as it becomes
 //! durable. The circle does not overwrite what the archive has not read: the checkpoint moves on as ever, but
 //! admissions get no room that is still wanted here. So a reader that is slower than the log slows the log
-//! down, and never finds a gap; dropped, it holds nothing back.
+//! down, and never finds a gap.
+//!
+//! How long others may wait for it is for the reader's owner to decide. An [`ArchiveHold`] says whether they
+//! do and lets the log go at any moment, also while the reader hangs in a call; what the archive reads after
+//! that is an error, because it may have been overwritten. Dropped, an archive holds nothing back.
 //!
 //! The copy is a log file of the same format ([`crate::layout`]) that never wrapped: its circle begins at the
 //! 4096-byte unit of the first group and is larger than what was copied by the size of the original one. Its
@@ -11,7 +15,7 @@
 //! all of it whole refuses the file.
 
 use crate::layout::{CHECKPOINT_BLOCK, CheckpointBlock, FRONT, Layout};
-use crate::log::{Phase, RedoLog};
+use crate::log::{Archived, Phase, RedoLog};
 use crate::{Error, Lsn, Result};
 use disk::{AlignedBuf, read_async};
 use std::sync::Arc;
@@ -21,9 +25,16 @@ const PIECE: u64 = 1 << 20;
 
 /// The log from a checkpoint on, as it grows.
 pub struct Archive {
-    log: Arc<RedoLog>,
+    hold: ArchiveHold,
     block: CheckpointBlock,
     next: Lsn,
+}
+
+/// What an archive holds back of the log. Clones speak of the same archive.
+#[derive(Clone)]
+pub struct ArchiveHold {
+    log: Arc<RedoLog>,
+    number: u64,
 }
 
 /// Bytes of the copy, and where they belong in its file.
@@ -53,8 +64,10 @@ impl RedoLog {
             return Err(Error::Setting("the redo log is being copied by another backup".to_owned()));
         }
         let block = state.block;
-        state.archived = Some(block.scan_start);
-        Ok(Archive { log: log.clone(), block, next: block.scan_start })
+        state.archives += 1;
+        let number = state.archives;
+        state.archived = Some(Archived { number, from: block.scan_start });
+        Ok(Archive { hold: ArchiveHold { log: log.clone(), number }, block, next: block.scan_start })
     }
 }
 
@@ -69,27 +82,40 @@ impl Archive {
         self.next
     }
 
+    /// What there is to read now ends here.
+    pub fn durable(&self) -> Lsn {
+        self.hold.log.flushed()
+    }
+
+    /// What it holds back.
+    pub fn hold(&self) -> ArchiveHold {
+        self.hold.clone()
+    }
+
     /// The next durable bytes; `None` when there is nothing new. What was read may be overwritten in the log.
     ///
     /// # Errors
-    /// When the log has stopped, or its file cannot be read.
+    /// When the log has stopped, or its file cannot be read; [`Error::LetGo`].
     pub async fn next_piece(&mut self) -> Result<Option<Piece>> {
-        if let Some(error) = self.log.poisoned() {
+        let log = self.hold.log.clone();
+        if let Some(error) = log.poisoned() {
             return Err(error);
         }
         let layout = self.block.layout;
         // A group boundary, and so are the ends of all but the pieces that are cut by size or by the wrap.
-        let durable = self.log.flushed();
+        let durable = log.flushed();
         let length = durable.since(self.next).min(PIECE).min(layout.until_wrap(self.next));
         if length == 0 {
-            return Ok(None);
+            return if self.hold.holds() { Ok(None) } else { Err(Error::LetGo) };
         }
-        let storage = self.log.env.storage();
-        let bytes =
-            read_async(&**storage, &self.log.file, layout.physical(self.next), length as usize).await?;
+        let storage = log.env.storage();
+        let bytes = read_async(&**storage, &log.file, layout.physical(self.next), length as usize).await?;
         let offset = self.copied_layout(self.next).physical(self.next);
         self.next = self.next.plus(length);
-        self.keep_from(Some(self.next));
+        // Only now is it known that nothing was overwritten while it was read.
+        if !self.hold.keep_from(Some(self.next)) {
+            return Err(Error::LetGo);
+        }
         Ok(Some(Piece { offset, bytes }))
     }
 
@@ -111,20 +137,46 @@ impl Archive {
         // Recovery must be able to write before the first checkpoint.
         Layout { area: used + self.block.layout.area, origin, block: self.block.layout.block }
     }
+}
 
-    fn keep_from(&self, from: Option<Lsn>) {
+impl ArchiveHold {
+    fn holds(&self) -> bool {
+        self.log.state.lock().archived.as_ref().is_some_and(|archived| archived.number == self.number)
+    }
+
+    /// Whether somebody waits for room that the archive holds back.
+    pub fn keeps_waiting(&self) -> bool {
+        if !self.log.ends.ledger.is_file_wanted() {
+            return false;
+        }
+        let state = self.log.state.lock();
+        let archived = state.archived.as_ref().filter(|archived| archived.number == self.number);
+        archived.is_some_and(|archived| archived.from < state.block.scan_start)
+    }
+
+    /// The log may be overwritten again: the archive cannot be finished.
+    pub fn let_go(&self) {
+        self.keep_from(None);
+    }
+
+    /// False when it had been let go.
+    fn keep_from(&self, from: Option<Lsn>) -> bool {
         let mut state = self.log.state.lock();
-        state.archived = from;
+        if state.archived.as_ref().is_none_or(|archived| archived.number != self.number) {
+            return false;
+        }
+        state.archived = from.map(|from| Archived { number: self.number, from });
         // Once the log is closing nothing more is let in.
         if state.phase == Phase::Ready {
             self.log.renew_space_wanted();
             self.log.ends.ledger.set_file_limit(state.file_limit().0);
         }
+        true
     }
 }
 
 impl Drop for Archive {
     fn drop(&mut self) {
-        self.keep_from(None);
+        self.hold.let_go();
     }
 }

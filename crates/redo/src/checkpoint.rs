@@ -8,7 +8,7 @@
 //! The write of the block belongs to the log, not to the future that asked: a caller who stops waiting leaves
 //! no half-done state, and two blocks are never written at once.
 
-use crate::flush::flush_async;
+use crate::group_commit::flush_async;
 use crate::layout::{CHECKPOINT_BLOCK, CheckpointBlock};
 use crate::log::{Phase, RedoLog, State};
 use crate::{Flush, Lsn, Result};

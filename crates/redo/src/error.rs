@@ -49,6 +49,9 @@ pub enum Error {
         /// What is wrong and what to do.
         why: String,
     },
+    /// An archive has let go of what it had not copied yet ([`crate::ArchiveHold::let_go`]).
+    #[error("the redo log was let go before it had been copied")]
+    LetGo,
     /// A setting does not fit.
     #[error("{0}")]
     Setting(String),

@@ -27,9 +27,9 @@ mod checkpoint;
 #[cfg(not(loom))]
 mod error;
 #[cfg(not(loom))]
-mod flush;
 #[cfg_attr(loom, allow(dead_code))]
 mod group;
+mod group_commit;
 #[cfg_attr(loom, allow(dead_code))]
 mod groups;
 #[cfg(not(loom))]
@@ -48,9 +48,9 @@ pub use page::Lsn;
 pub use record::{Malformed, Record, RecordWriter, Records, records};
 #[cfg(not(loom))]
 pub use {
-    archive::{Archive, Piece},
+    archive::{Archive, ArchiveHold, Piece},
     error::{Error, Interrupt, Result},
-    flush::Flush,
+    group_commit::Flush,
     layout::CAPACITY_MIN,
     log::{Admission, Options, RedoLog, Status},
     scan::ScanSummary,

@@ -155,8 +155,10 @@ pub(crate) struct State {
     pub next: Option<Flush>,
     /// Set when the checkpoint being written is durable or failed.
     pub checkpoint_over: Option<Event>,
-    /// A reader has not copied the log from here on ([`crate::Archive`]).
-    pub archived: Option<Lsn>,
+    /// Who copies the log ([`crate::Archive`]).
+    pub archived: Option<Archived>,
+    /// Archives begun so far.
+    pub archives: u64,
     pub appends: u64,
     pub groups_written: u64,
     pub syncs: u64,
@@ -164,10 +166,18 @@ pub(crate) struct State {
     pub checkpoints: u64,
 }
 
+/// A copy of the log under way.
+pub(crate) struct Archived {
+    pub number: u64,
+    /// From here on it has not been copied.
+    pub from: Lsn,
+}
+
 impl State {
     /// Start of what must not be overwritten: what recovery or an archive needs.
     fn kept_from(&self) -> Lsn {
-        self.archived.map_or(self.block.scan_start, |archived| archived.min(self.block.scan_start))
+        let archived = self.archived.as_ref();
+        archived.map_or(self.block.scan_start, |archived| archived.from.min(self.block.scan_start))
     }
 
     /// Whether the log may end at `end` without reaching what recovery needs or what the file does not have
@@ -232,6 +242,7 @@ impl RedoLog {
             next: None,
             checkpoint_over: None,
             archived: None,
+            archives: 0,
             appends: 0,
             groups_written: 0,
             syncs: 0,

@@ -8,6 +8,7 @@ mod common;
 use common::*;
 use disk::{Environment, OpenHow, Random, SimulatedEnvironment};
 use parking_lot::Mutex;
+use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use untorn_redo::{Archive, Error, Flush, Interrupt, Lsn, RedoLog};
@@ -153,5 +154,45 @@ fn a_copy_that_is_given_up_holds_nothing_back() {
         log.close().await.unwrap();
         drop(archive);
         assert!(matches!(log.archive(), Err(Error::Closed)));
+    });
+}
+
+/// Who lets go of it need not wait for its reader; what that reads afterwards may be of another lap.
+#[test]
+fn an_archive_that_was_let_go_gives_room_and_reads_no_more() {
+    let environment = SimulatedEnvironment::new(14);
+    let env: Arc<dyn Environment> = environment.clone();
+    env.storage().create_dir_all(&dir()).unwrap();
+    let truth = Mutex::new(Truth::default());
+    let mut random = Random::new(8);
+    environment.run_until_complete(async {
+        let log = RedoLog::create(&env, &dir(), small()).unwrap();
+        let mut archive = log.archive().unwrap();
+        let hold = archive.hold();
+        fill(&log, &truth, &mut random).await;
+        assert!(!hold.keeps_waiting(), "it is the checkpoint that keeps them waiting");
+        log.set_checkpoint(log.current()).await.unwrap();
+        let Err(Interrupt::Wait(wait)) = log.admit(3000) else { panic!("there is no room") };
+        assert!(hold.keeps_waiting());
+        // A checkpoint that has nothing to move takes back that room is wanted, and they wait all the same.
+        log.set_checkpoint(log.current()).await.unwrap();
+        assert!(hold.keeps_waiting());
+        hold.let_go();
+        wait.await;
+        assert!(!hold.keeps_waiting());
+        assert!(matches!(archive.next_piece().await, Err(Error::LetGo)));
+        // It says nothing of the next one.
+        let mut next = log.archive().unwrap();
+        hold.let_go();
+        drop(archive);
+        assert!(next.next_piece().await.is_ok());
+        fill(&log, &truth, &mut random).await;
+        // Let go while it reads.
+        let hold = next.hold();
+        let mut reading = Box::pin(next.next_piece());
+        let first = std::future::poll_fn(|context| std::task::Poll::Ready(reading.as_mut().poll(context)));
+        assert!(first.await.is_pending());
+        hold.let_go();
+        assert!(matches!(reading.await, Err(Error::LetGo)));
     });
 }

@@ -24,6 +24,10 @@ impl Engine for Untorn {
     fn open(options: &ServerOptions) -> Result<Self, String> {
         let database = untorn::engine::block_on(Database::open(options.database.clone()))
             .map_err(|error| error.to_string())?;
+        // Where nothing may be written they stay until the next start.
+        if let Err(error) = untorn::engine::block_on(database.drop_private()) {
+            tracing::warn!(%error, "temporary tables of the last run are still there");
+        }
         Ok(Self { database })
     }
 

@@ -6,8 +6,6 @@
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use crate::auth::accounts;
-
 const USAGE: &str = "usage: untorn restore BACKUP DIRECTORY";
 
 /// Runs the command with the words behind `restore`.
@@ -37,8 +35,6 @@ fn restore(backup: &str, directory: &str) -> Result<(), String> {
         }
     });
     let restored = restored.map_err(|error| format!("error: {error}"))?;
-    let private = accounts::keep_private(&restored.directory);
-    private.map_err(|error| format!("error: {}: {error}", accounts::FILE_NAME))?;
     let _ = writeln!(
         io::stdout(),
         "{} holds {} files, {} bytes, up to LSN {}; start the server on it",

@@ -2,27 +2,14 @@
 #![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::os::unix::fs::PermissionsExt as _;
+
 #[path = "support/engine.rs"]
 mod engine;
 mod support;
 
 use engine::Engine;
-use support::Client;
-
-fn all(client: &mut Client, statements: &[&str]) {
-    for statement in statements {
-        if let Err(error) = client.run(statement) {
-            unreachable!("{statement}: {error:?}");
-        }
-    }
-}
-
-fn code(client: &mut Client, sql: &str) -> u16 {
-    match client.run(sql) {
-        Err((code, _)) => code,
-        Ok(rows) => unreachable!("{sql}: allowed, {rows:?}"),
-    }
-}
+use support::{all, code};
 
 #[test]
 fn a_backup_is_restored_with_its_accounts() {
@@ -59,6 +46,10 @@ fn a_backup_is_restored_with_its_accounts() {
     engine.finish();
 
     untorn::restore(backups.join("monday"), &restored, |_| {}).unwrap();
+    for copy in [backups.join("monday"), restored.clone()] {
+        let accounts = std::fs::metadata(copy.join("untorn-accounts.json")).unwrap();
+        assert_eq!(accounts.permissions().mode() & 0o777, 0o600, "{}", copy.display());
+    }
     let engine = Engine::open(&restored);
     let mut app = engine.login("app", "secret", None).unwrap();
     assert_eq!(code(&mut app, "SELECT * FROM shop.item"), 1142);
@@ -67,6 +58,36 @@ fn a_backup_is_restored_with_its_accounts() {
         rows.into_iter().map(|row| row.into_iter().map(Option::unwrap).collect()).collect();
     assert_eq!(rows, [["1", "10"], ["2", "20"]]);
     drop(app);
+    engine.finish();
+    std::fs::remove_dir_all(backups).unwrap();
+}
+
+/// KILL and SHUTDOWN end it whatever it waits for; it has made nothing that would be in the way of the next.
+#[test]
+fn a_backup_is_killed() {
+    let engine = Engine::start();
+    let backups = engine.directory.with_extension("killed-backups");
+    let _ = std::fs::remove_dir_all(&backups);
+    let variables = &engine.server.server.variables;
+    variables.set_at_start("untorn_backup_dir", backups.to_str().unwrap()).unwrap();
+    let (mut root, mut exporting, mut saving) = (engine.root(), engine.root(), engine.root());
+    all(&mut root, &["CREATE DATABASE shop", "CREATE TABLE shop.item (id INT PRIMARY KEY)"]);
+    // Until this is over definitions are under way.
+    all(&mut exporting, &["FLUSH TABLES shop.item FOR EXPORT"]);
+    let id = saving.run("SELECT CONNECTION_ID()").unwrap()[0][0].clone().unwrap();
+    let waiting = std::thread::spawn(move || (code(&mut saving, "BACKUP SERVER TO 'monday'"), saving));
+    let is_at_it = format!(
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND info LIKE 'BACKUP%'"
+    );
+    while root.run(&is_at_it).unwrap()[0][0].as_deref() != Some("1") {
+        std::thread::yield_now();
+    }
+    all(&mut root, &[&format!("KILL QUERY {id}")]);
+    let (error, mut saving) = waiting.join().unwrap();
+    assert_eq!(error, 1317);
+    all(&mut exporting, &["UNLOCK TABLES"]);
+    all(&mut saving, &["BACKUP SERVER TO 'monday'"]);
+    drop((root, exporting, saving));
     engine.finish();
     std::fs::remove_dir_all(backups).unwrap();
 }

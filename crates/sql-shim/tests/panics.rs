@@ -15,7 +15,7 @@ use sql::result::{ResultColumns, ResultSink, SqlError};
 
 use engine::Engine;
 use sql_shim::server::registry::{Connection, Server};
-use sql_shim::server::runtime::RuntimeKind;
+use sql_shim::server::runtime::{RuntimeKind, start};
 use sql_shim::service::{Param, Prepared};
 use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::session::{PlannedStatement, Session, Sessions};
@@ -95,7 +95,9 @@ fn a_panic_costs_its_connection_and_nothing_else() {
         sql_shim::variables::GlobalVariables::default(),
     );
     let sessions = Arc::new(Fragile(Sessions::new(state.clone(), database.clone())));
-    let server = TestServer::serve(RuntimeKind::Epoll, state.clone(), None, &sessions);
+    let server = TestServer::serve(RuntimeKind::Epoll, state.clone(), None, |options, server| {
+        start(options, server, &sessions)
+    });
     let mut watching = server.login();
     for statement in
         ["CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, n INT)", "INSERT INTO d.t VALUES (1, 1)"]

@@ -7,16 +7,7 @@ mod engine;
 mod support;
 
 use engine::Engine;
-use support::{Client, error_code};
-
-/// Runs statements that must all succeed.
-fn all(client: &mut Client, statements: &[&str]) {
-    for statement in statements {
-        if let Err(error) = client.run(statement) {
-            unreachable!("{statement}: {error:?}");
-        }
-    }
-}
+use support::{Client, all, error_code};
 
 fn error(client: &mut Client, sql: &str) -> (u16, String) {
     match client.run(sql) {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use engine::Engine;
 use faulty_disk::{FaultyEnvironment, Trouble};
-use support::Client;
+use support::{Client, all, one};
 use untorn::Options;
 use untorn::asynchronous::Database;
 
@@ -32,18 +32,6 @@ fn open(directory: PathBuf) -> (Engine, Arc<FaultyEnvironment>, Arc<Trouble>) {
     let database = Database::open_in(environment.clone(), options);
     let database = untorn::engine::block_on(database).unwrap();
     (Engine::serve(database, &directory), environment, trouble)
-}
-
-fn all(client: &mut Client, statements: &[&str]) {
-    for statement in statements {
-        if let Err(error) = client.run(statement) {
-            unreachable!("{statement}: {error:?}");
-        }
-    }
-}
-
-fn one(client: &mut Client, sql: &str) -> String {
-    client.run(sql).unwrap()[0][0].clone().unwrap()
 }
 
 fn rows(client: &mut Client, table: &str) -> u64 {

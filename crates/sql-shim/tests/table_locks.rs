@@ -7,29 +7,10 @@ mod engine;
 mod support;
 
 use engine::Engine;
-use support::Client;
+use support::{Client, all, code, one};
 
 const FOR_TABLE: &str = "Waiting for table metadata lock";
 const FOR_READ_LOCK: &str = "Waiting for global read lock";
-
-fn all(client: &mut Client, statements: &[&str]) {
-    for statement in statements {
-        if let Err(error) = client.run(statement) {
-            unreachable!("{statement}: {error:?}");
-        }
-    }
-}
-
-fn code(client: &mut Client, sql: &str) -> u16 {
-    match client.run(sql) {
-        Err(error) => error.0,
-        Ok(rows) => unreachable!("{sql}: {rows:?}"),
-    }
-}
-
-fn one(client: &mut Client, sql: &str) -> String {
-    client.run(sql).unwrap()[0][0].clone().unwrap()
-}
 
 /// Sends a statement and returns once its session waits as `state` says.
 fn send_and_wait(engine: &Engine, client: &mut Client, sql: &str, state: &str) {

@@ -8,11 +8,7 @@ mod support;
 
 use engine::Engine;
 use std::fs;
-use support::Client;
-
-fn code(client: &mut Client, sql: &str) -> u16 {
-    client.run(sql).map_or_else(|error| error.0, |rows| panic!("{sql}: {rows:?}"))
-}
+use support::{Client, code};
 
 fn column(client: &mut Client, sql: &str) -> Vec<Option<String>> {
     client.run(sql).unwrap().into_iter().map(|row| row[0].clone()).collect()

@@ -68,6 +68,19 @@ impl SqlContext {
             let readable = wanted == Privileges::SELECT;
             return if readable { Ok(()) } else { Err(self.database_denied(database)) };
         }
+        if self.temporary.find(database, table).is_some() {
+            return Ok(());
+        }
+        self.require_on_base_table(database, table, wanted)
+    }
+
+    /// Requires privileges on a table that is no temporary one, whatever else has its name.
+    pub fn require_on_base_table(
+        &self,
+        database: &str,
+        table: &str,
+        wanted: Privileges,
+    ) -> Result<(), SqlError> {
         let missing = wanted.without(self.rights().on_table(database, table));
         if missing.is_empty() { Ok(()) } else { Err(self.table_denied(&missing.list(), table)) }
     }
@@ -75,7 +88,10 @@ impl SqlContext {
     /// SELECT … FOR UPDATE holds others up: it takes more than SELECT.
     pub fn require_locking_reads(&self, database: &str, table: &str) -> Result<(), SqlError> {
         let wanted = Privileges::UPDATE | Privileges::DELETE | Privileges::LOCK_TABLES;
-        if is_view_database(database) || self.rights().on_table(database, table).has_any(wanted) {
+        if is_view_database(database)
+            || self.temporary.find(database, table).is_some()
+            || self.rights().on_table(database, table).has_any(wanted)
+        {
             return Ok(());
         }
         Err(self.table_denied("SELECT with locking clause", table))
@@ -83,7 +99,9 @@ impl SqlContext {
 
     /// Whether the account may know of the table.
     pub fn sees_table(&self, database: &str, table: &str) -> bool {
-        is_view_database(database) || self.rights().on_table(database, table).has_any(seeing())
+        is_view_database(database)
+            || self.temporary.find(database, table).is_some()
+            || self.rights().on_table(database, table).has_any(seeing())
     }
 
     /// Requires that the account may know of the table; 1142 with `command`.

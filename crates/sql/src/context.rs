@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use untorn::engine::{Event, TimeSlice};
 use untorn::sort::Place;
-use untorn::types::{Date, DateTime};
+use untorn::types::{Collation, Date, DateTime};
 use untorn::write::StatementTime;
 
 use crate::ast;
@@ -30,6 +30,7 @@ use crate::named_locks::{self, GivenBack, NamedLocks, Taken};
 use crate::random_sequences::RandomSequences;
 use crate::result::SqlError;
 use crate::sql_mode;
+use crate::temporary::TemporaryTables;
 use crate::value::Value;
 
 /// How serious a line of SHOW WARNINGS is.
@@ -73,6 +74,8 @@ pub struct Settings {
     pub group_concat_max_len: u64,
     /// Digits that a quotient has more than its dividend.
     pub div_precision_increment: u8,
+    /// Of literals.
+    pub connection_collation: Collation,
     /// Bytes that a sort keeps in memory.
     pub sort_buffer_size: u64,
     /// Bytes that groups, or keys of rows seen, keep in memory.
@@ -89,9 +92,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What has a say in plans: the mode, and above its bits the digits of quotients.
+    /// What has a say in plans: the mode, and above its bits the collation of literals and the digits of
+    /// quotients.
     pub fn plan_modes(&self) -> u64 {
-        self.sql_mode | u64::from(self.div_precision_increment) << 56
+        let collation = u64::from(self.connection_collation.id()) << 40;
+        self.sql_mode | collation | u64::from(self.div_precision_increment) << 56
     }
 }
 
@@ -115,6 +120,8 @@ pub struct SqlContext {
     /// The statement has had the time it may take (`max_execution_time`).
     pub timed_out: Cell<bool>,
     current_database: RefCell<Option<Arc<str>>>,
+    /// The session's temporary tables.
+    pub temporary: TemporaryTables,
     user_variables: RefCell<HashMap<String, Value<'static>>>,
     /// Lines of SHOW WARNINGS.
     pub warnings: RefCell<Vec<(Level, SqlError)>>,
@@ -182,6 +189,7 @@ impl SqlContext {
             sort_place: OnceCell::new(),
             timed_out: Cell::new(false),
             current_database: RefCell::new(None),
+            temporary: TemporaryTables::default(),
             user_variables: RefCell::new(HashMap::new()),
             warnings: RefCell::new(Vec::new()),
             warning_count: Cell::new(0),

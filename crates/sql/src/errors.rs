@@ -174,8 +174,11 @@ error_table! {
     FK_CANNOT_OPEN_PARENT = 1824, b"HY000", "Failed to open the referenced table '%'";
     FK_NO_INDEX_PARENT = 1822, b"HY000", "Failed to add the foreign key constraint. Missing index for constraint '%' in the referenced table '%'";
     FK_DUP_NAME = 1826, b"HY000", "Duplicate foreign key constraint name '%'";
+    FK_COLUMN_CANNOT_DROP = 1828, b"HY000", "Cannot drop column '%': needed in a foreign key constraint '%'";
+    FK_COLUMN_CANNOT_DROP_CHILD = 1829, b"HY000", "Cannot drop column '%': needed in a foreign key constraint '%' of table '%'";
     FK_COLUMN_NOT_NULL = 1830, b"HY000", "Column '%' cannot be NOT NULL: needed in a foreign key constraint '%' SET NULL";
     FK_COLUMN_CANNOT_CHANGE = 1832, b"HY000", "Cannot change column '%': used in a foreign key constraint '%'";
+    FK_COLUMN_CANNOT_CHANGE_CHILD = 1833, b"HY000", "Cannot change column '%': used in a foreign key constraint '%' of table '%'";
     FK_DEPTH_EXCEEDED = 3008, b"HY000", "Foreign key cascade delete/update exceeds max depth of %.";
     FK_NO_COLUMN_PARENT = 3734, b"HY000", "Failed to add the foreign key constraint. Missing column '%' for constraint '%' in the referenced table '%'";
     FK_CANNOT_DROP_PARENT = 3730, b"HY000", "Cannot drop table '%' referenced by a foreign key constraint '%' on table '%'.";
@@ -186,6 +189,7 @@ error_table! {
     WRONG_PARAMCOUNT_TO_NATIVE_FCT = 1582, b"42000", "Incorrect parameter count in the call to native function '%'";
     WRONG_PARAMETERS_TO_NATIVE_FCT = 1583, b"42000", "Incorrect parameters in the call to native function '%'";
     UNKNOWN_LOCALE = 1649, b"HY000", "Unknown locale: '%'";
+    MULTI_UPDATE_KEY_CONFLICT = 1706, b"HY000", "Primary key/partition key update is not allowed since the table is updated both as '%' and '%'.";
     UNDO_RECORD_TOO_BIG = 1713, b"HY000", "Undo log record is too big.";
     CANT_EXECUTE_IN_READ_ONLY_TRANSACTION = 1792, b"25006", "Cannot execute statement in a READ ONLY transaction.";
     TOO_MANY_CONCURRENT_TRXS = 1637, b"HY000", "Too many active concurrent transactions";

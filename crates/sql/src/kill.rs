@@ -1,4 +1,7 @@
 //! How somebody else stops a statement: a switch that the one sets and the other looks at.
+//!
+//! KILL sets it in the server (`server/registry.rs`); a statement looks at it through
+//! [`crate::context::SqlContext`] and the server between two polls of its future (`session/watch.rs`).
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

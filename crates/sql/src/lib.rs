@@ -33,4 +33,5 @@ pub mod random_sequences;
 pub mod result;
 pub mod sql_mode;
 pub mod store;
+pub mod temporary;
 pub mod value;

@@ -247,6 +247,14 @@ impl Storing<'_> {
             self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
             number = f64::from(f32::MAX.copysign(number as f32));
         }
+        if let (Some(digits), Some(decimals)) = (column.width, column.decimals) {
+            number = rounded(number, decimals);
+            let most = 10f64.powi(i32::from(digits - decimals)) - 10f64.powi(-i32::from(decimals));
+            if number.abs() > most {
+                self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
+                number = most.copysign(number);
+            }
+        }
         self.put(&types::Value::Double(number), column, out)
     }
 
@@ -334,6 +342,11 @@ impl Storing<'_> {
             self.incorrect(&Value::text(shown), column)?;
             text = &text[..error.valid_up_to()];
         }
+        if let Some(at) = rule.charset().first_foreign(text) {
+            let shown: String = text[at..].iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
+            self.incorrect(&Value::text(shown), column)?;
+            text = &text[..at];
+        }
         let limit = match kind {
             ColumnType::Char { chars, .. } | ColumnType::VarChar { chars, .. } => *chars as usize,
             ColumnType::Binary { bytes } | ColumnType::VarBinary { bytes } => *bytes as usize,
@@ -403,4 +416,11 @@ impl Storing<'_> {
         out.resize(start + width, 0);
         Ok(())
     }
+}
+
+/// A double with this many digits behind the point.
+fn rounded(number: f64, decimals: u8) -> f64 {
+    let scale = 10f64.powi(i32::from(decimals));
+    let scaled = (number * scale).round_ties_even() / scale;
+    if scaled.is_finite() { scaled } else { number }
 }

@@ -9,6 +9,7 @@
 //!   purge        removing what nobody sees           entry      secondary entries made of rows
 //!   crash_rollback  rollback after a start
 //!   time_slice   how long a task keeps its thread
+//!   commit_observer  who is told of a commit
 //! ```
 //!
 //! The walk of an update: row lock (usually implicit) -> leaf X-latched -> undo record and new version in one
@@ -26,6 +27,8 @@
 
 #[cfg(not(loom))]
 mod active;
+#[cfg(not(loom))]
+mod commit_observer;
 #[cfg(not(loom))]
 mod crash_rollback;
 #[cfg(not(loom))]
@@ -70,6 +73,8 @@ mod version;
 #[cfg(not(loom))]
 pub use btree::OwnedKey;
 #[cfg(not(loom))]
+pub use commit_observer::{CommitObserver, Committed};
+#[cfg(not(loom))]
 pub use error::{Error, Interrupt};
 pub use lock::{Companion, OutsideWaits, RowOwner, RowSearch, RowWait, RowWaits};
 #[cfg(not(loom))]
@@ -77,7 +82,7 @@ pub use purge::PurgePause;
 #[cfg(not(loom))]
 pub use row::{
     Control, Direction, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy, delete,
-    fetch_external, get, insert, insert_with, update,
+    fetch_external, find, get, insert, insert_with, update,
 };
 #[cfg(not(loom))]
 pub use snapshot::Snapshot;

@@ -34,6 +34,11 @@ impl Snapshot {
         Snapshot(Arc::new(Moment { system: system.clone(), slot, view }))
     }
 
+    /// Whether it sees what the transaction with this id has changed.
+    pub fn sees(&self, transaction: u64) -> bool {
+        self.0.view.sees(transaction)
+    }
+
     /// Copies the view, and publishes it in a slot of the reader's.
     pub(crate) fn copy_to(&self, view: &mut ReadView, slot: &ViewSlot) {
         // Purge cannot move past it in between: the snapshot's own slot stands.

@@ -229,6 +229,16 @@ impl TransactionSystem {
             self.0.keep_bound_ahead().await?;
         }
     }
+
+    /// The id of no transaction yet: all that have changed something have smaller ones.
+    pub fn next_id(&self) -> u64 {
+        self.0.active.next()
+    }
+
+    /// Every transaction with a smaller id has ended.
+    pub fn oldest_id(&self) -> u64 {
+        self.0.active.oldest()
+    }
 }
 
 /// Everything transactions share. Clones are the same system.

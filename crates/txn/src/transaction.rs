@@ -23,6 +23,7 @@ use pagestore::Lsn;
 use redo::Flush;
 use smallvec::SmallVec;
 
+use crate::commit_observer::{CommitObserver, Committed};
 use crate::error::{Error, Interrupt};
 use crate::lock::{LockWait, Owner, Release, RowOwner};
 use crate::read_view::{NO_VIEW, ReadView, ViewSlot};
@@ -121,6 +122,8 @@ pub struct Transaction {
     rolled_back: bool,
     /// See [`Transaction::keep_for_rollback`].
     kept: Option<Kept>,
+    /// Who is told of the commit.
+    observer: Option<Box<dyn CommitObserver>>,
     overlay: Overlay,
     /// See [`Self::take_seen`].
     pub(crate) seen: SavedPosition,
@@ -158,6 +161,7 @@ impl Transaction {
             unfinished: None,
             rolled_back: false,
             kept: None,
+            observer: None,
             overlay: Overlay::default(),
             seen: SavedPosition::default(),
             buffers: WriteBuffers::default(),
@@ -273,6 +277,21 @@ impl Transaction {
     /// Whether `begin` was called and neither commit nor rollback (a deadlock rolls back) since.
     pub fn is_active(&self) -> bool {
         self.begun
+    }
+
+    /// Who is told of this transaction's commit; gone when the transaction has ended.
+    pub fn observer(&mut self) -> &mut Option<Box<dyn CommitObserver>> {
+        &mut self.observer
+    }
+
+    /// How many undo records stand before the next change.
+    #[inline]
+    pub fn undo_records(&self) -> u64 {
+        match &self.unfinished {
+            // What stands behind an operation that was cut will be undone.
+            Some(mark) => mark.0.records,
+            None => self.log.as_ref().map_or(0, |log| log.records),
+        }
     }
 
     /// Whether it changed something.
@@ -472,17 +491,24 @@ impl Transaction {
             release_rest(rest).await;
             return Ok(None);
         };
-        let changed = log.records > 0;
+        let records = log.records;
+        let changed = records > 0;
         let number = CommitNumber::take(&system).await?;
         // The log stays where it is until the mark is written: should the caller drop this future, it can be
         // rolled back.
         let committed = retry(|| log.commit(&system.undo, number.number)).await?;
         // No await from here on: it is committed.
-        let lsn = changed.then(|| system.store.redo().current());
+        let end = system.store.redo().current();
+        let lsn = changed.then_some(end);
         let number = number.used();
-        system.active.end(log.trx_id, Some(number), || {
+        let transaction = log.trx_id;
+        let observer = self.observer.as_deref_mut().filter(|_| changed);
+        system.active.end(transaction, Some(number), || {
             if let Some(committed) = committed {
                 system.history.committed(number, committed);
+            }
+            if let Some(observer) = observer {
+                observer.committed(&Committed { transaction, number, end, records });
             }
         });
         if let Some(log) = self.log.take() {
@@ -510,6 +536,7 @@ impl Transaction {
         self.overlay.forget();
         self.begun = false;
         self.unfinished = None;
+        self.observer = None;
         self.tables.clear();
         self.savepoints.clear();
         rest

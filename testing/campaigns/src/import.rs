@@ -22,7 +22,7 @@ struct Table {
     order: &'static str,
 }
 
-const TABLES: [Table; 4] = [
+const TABLES: [Table; 5] = [
     Table {
         name: "plain",
         columns: "id INT NOT NULL AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id), KEY k_1 (k)",
@@ -43,6 +43,18 @@ const TABLES: [Table; 4] = [
         columns: "id INT NOT NULL, body LONGTEXT, raw MEDIUMBLOB, PRIMARY KEY (id)",
         order: "id",
     },
+    // Of the collations by Unicode's algorithm, MariaDB has these.
+    Table {
+        name: "words",
+        columns: "id INT NOT NULL, word VARCHAR(60) COLLATE utf8mb4_unicode_520_ci NOT NULL, older VARCHAR(60) COLLATE utf8mb4_unicode_ci, filled CHAR(12) COLLATE utf8mb4_unicode_520_ci, small CHAR(8) CHARACTER SET ascii, three VARCHAR(20) CHARACTER SET utf8mb3, PRIMARY KEY (word, id), KEY by_older (older), KEY by_filled (filled, id), KEY by_small (small), KEY by_three (three)",
+        order: "word, id",
+    },
+];
+
+/// What words are made of: accents, expansions, ignorable characters, spaces, Hangul, Han.
+const PIECES: [&str; 24] = [
+    "a", "A", "á", "Ä", "b", "ß", "s", "æ", "É", "z", "Z", "-", "1", "и", "Й", "가", "각", "一", "龥", "😀",
+    " ", "\t", "\u{ad}", "\u{301}",
 ];
 
 /// Carries tables to MariaDB and back again and checks the files.
@@ -144,6 +156,8 @@ fn fill(server: &ServerProcess) -> Result<()> {
         "UPDATE long_values SET body = REPEAT('z', 50000) WHERE id % 6 = 0",
         "UPDATE long_values SET raw = NULL WHERE id % 9 = 0",
         "DELETE FROM long_values WHERE id % 10 = 0",
+        "UPDATE words SET word = UPPER(word), filled = 'É' WHERE id % 3 = 0",
+        "DELETE FROM words WHERE id % 7 = 0",
     ] {
         connection.query_drop(sql).with_context(|| sql)?;
     }
@@ -182,6 +196,11 @@ fn values(table: &Table, number: usize, random: &mut Random) -> String {
                 number,
                 random.below(256) as i32 - 128,
             )
+        }
+        "words" => {
+            let made: String = (0..random.below(7)).map(|_| PIECES[random.below(PIECES.len())]).collect();
+            let three = made.replace('😀', "");
+            format!("{number}, '{made}', '{made}', '{made}', '{}', '{three}'", word(random, 5))
         }
         "composite" => format!("'{}', {number}, {}", word(random, 3), random.below(1000)),
         _ => {
@@ -239,6 +258,7 @@ fn change_there(server: &ServerProcess, table: &Table) -> Result<()> {
         "plain" => "UPDATE plain SET c = CONCAT('there ', id), k = k - 1 WHERE id % 4 = 0",
         "typed" => "UPDATE typed SET f = f * 2, g = NULL WHERE a % 2 = 0",
         "composite" => "DELETE FROM composite WHERE y % 13 = 0",
+        "words" => "UPDATE words SET word = CONCAT('Ä', LEFT(word, 50)), older = NULL WHERE id % 4 = 0",
         _ => "UPDATE long_values SET body = REPEAT('there', 9000) WHERE id % 4 = 1",
     };
     server.ask(DATABASE, sql).map(drop)

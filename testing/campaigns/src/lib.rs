@@ -2,7 +2,8 @@
 //!
 //! Each module is one campaign and opens by saying what would prove the server wrong. Most run against a
 //! stock MariaDB as well, which tests the campaign itself. Servers, disks and loads come from `testing/lab`.
-//! [`crash_states`] and [`fuzz`] need no server: they build their own programs and run them.
+//! [`crash_states`] and [`fuzz`] need no server: they build their own programs and run them. [`suites`] only
+//! compares: ours, running, with two stock servers.
 
 pub mod bad_input;
 pub mod clients;
@@ -16,7 +17,9 @@ pub mod list_append;
 pub mod memory;
 pub mod redo_capacity;
 pub mod shutdown_cycles;
+pub mod suites;
 pub mod sysbench_scripts;
+pub mod tpcc;
 
 mod journal;
 mod seed;

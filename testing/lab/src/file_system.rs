@@ -4,7 +4,7 @@
 //! Takes root. Everything is undone when the value is dropped.
 
 use crate::command::captured;
-use crate::packages::administration;
+use crate::system_packages::administration;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

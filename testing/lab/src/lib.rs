@@ -8,13 +8,14 @@
 pub mod ballast;
 pub mod block_device;
 pub mod capped_disk;
+pub mod collation_weights;
 pub mod command;
 pub mod file_system;
-pub mod packages;
 pub mod scratch;
 pub mod server_process;
 pub mod statistics;
 pub mod sysbench;
+pub mod system_packages;
 pub mod time_chart;
 
 pub mod bench;

@@ -1,5 +1,6 @@
 //! Trying the states that crashes leave: recovering each, checking it, and crashing its recovery in turn.
 
+use crate::backups::check_copies;
 use crate::check::{Found, STAGE, Wrong, check_files, go_on, verify, verify_contents};
 use crate::coverage::Coverage;
 use crate::history::{History, Plan, Point, Sabotage, TIER};
@@ -301,7 +302,8 @@ impl<'h> Explorer<'h> {
         let options = self.options_of(&mut random, deep);
         // By this crash, or by one before it, which the state's name tells.
         let is_damaged = replay.contains("damaged:");
-        let recovered = catch(|| self.recover(&environment, options, model, deep && depth == 1, is_damaged));
+        let recovered =
+            catch(|| self.recover(&environment, (options, seed), model, deep && depth == 1, is_damaged));
         environment.disk().stop_observing();
         environment.shutdown();
         let again = deep.then(|| environment.disk().moment());
@@ -384,7 +386,7 @@ impl<'h> Explorer<'h> {
     fn recover(
         &mut self,
         environment: &Arc<SimulatedEnvironment>,
-        options: Options,
+        (options, seed): (Options, u64),
         model: &Model,
         use_it: bool,
         is_damaged: bool,
@@ -392,7 +394,7 @@ impl<'h> Explorer<'h> {
         let shared: Arc<dyn Environment> = environment.clone();
         STAGE.set("opening");
         environment.run_until_complete(async {
-            let db = Database::open_in(shared, options).await?;
+            let db = Database::open_in(shared.clone(), options).await?;
             environment.disk().stop_observing();
             let report = db.report();
             self.coverage
@@ -415,6 +417,8 @@ impl<'h> Explorer<'h> {
                 }
             }
             self.note_tier(&db.extension());
+            // A settled model, of a recovery that was crashed, has none.
+            check_copies(&shared, &self.options, model, seed, &mut self.coverage).await?;
             Ok(found)
         })
     }

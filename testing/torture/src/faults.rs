@@ -7,6 +7,7 @@
 //! process ends, or the power goes: at the scene's end, or (with one fault in four) soon after the failing
 //! call, while the engine still deals with it.
 
+use crate::backups::check_copies;
 use crate::check::{STAGE, Wrong, verify, verify_contents};
 use crate::coverage::Coverage;
 use crate::explore::{Failure, catch};
@@ -249,8 +250,10 @@ impl Play {
             let shared: Arc<dyn Environment> = environment.clone();
             STAGE.set("opening after the fault");
             environment.run_until_complete(async {
-                let db = Database::open_in(shared, self.plan.options()).await?;
-                verify(&db, &outcome.model).await.map(drop)
+                let db = Database::open_in(shared.clone(), self.plan.options()).await?;
+                verify(&db, &outcome.model).await?;
+                check_copies(&shared, &self.plan.options(), &outcome.model, trouble.fault.call, coverage)
+                    .await
             })
         });
         environment.shutdown();

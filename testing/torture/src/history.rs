@@ -6,6 +6,7 @@
 //! that its data does not fit into, so that pages come and go; for some of those the disk under the tier lies
 //! all the time, in the history and in what is recovered.
 
+use crate::backups::{BACKUPS, backups};
 use crate::check::{STAGE, Wrong, verify_contents};
 use crate::coverage::Coverage;
 use crate::lies::Account;
@@ -128,6 +129,13 @@ impl Plan {
     fn has_rivals(&self) -> bool {
         let plain = self.sabotage == Sabotage::None && !self.relaxed && self.tier == TierPlan::BySeed;
         plain && Random::new(self.seed ^ 0x21_7A15).one_in(2)
+    }
+
+    /// Whether backups are made meanwhile.
+    pub fn has_backups(&self) -> bool {
+        let plain = self.sabotage == Sabotage::None && !self.relaxed && self.tier == TierPlan::BySeed;
+        let by_seed = || plain && !self.has_rivals() && Random::new(self.seed ^ 0xBACC).one_in(2);
+        self.sabotage == Sabotage::SkippedSyncs(BACKUPS) || by_seed()
     }
 
     /// Whether there are transactions so large that the undo tablespace grows, and is truncated after them.
@@ -397,6 +405,9 @@ pub async fn act(db: &Database, model: &SharedModel, plan: &Plan) -> Option<Stri
     }
     if plan.moves_tier() {
         parts.push(Box::pin(tier_mover(stage.clone(), random.next_u64())));
+    }
+    if plan.has_backups() {
+        parts.push(Box::pin(backups(stage.clone(), plan.seed ^ 0xBAC0)));
     }
     if plan.has_large_transactions() {
         parts.push(Box::pin(large_transactions(stage.clone(), random.next_u64())));

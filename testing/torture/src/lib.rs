@@ -5,14 +5,15 @@
 //! takes each moment, builds the disks that a crash then may leave (every subset of the unsynced writes where
 //! they are few, samples where they are many, torn, reordered, damaged), recovers each, and [`check`]s it
 //! against the [`model`]: what was acknowledged is there, what was not is there whole or not at all, every
-//! index is sound, nothing is left over. Some recoveries are crashed in turn, three deep, and must come to
-//! the same contents.
+//! index is sound, nothing is left over; and so is every backup ([`backups`]). Some recoveries are crashed in
+//! turn, three deep, and must come to the same contents.
 //!
 //! The same seed is the same history to the byte, so a state has a name (`history/moment/crash`) by which it
 //! can be tried again. [`faults`] lets every single call to the disk fail once. [`lies`] holds what the clean
 //! tier counts against what the disk under it did. [`history::Sabotage`] breaks one promise at a time; the
 //! tests demand that each is noticed.
 
+pub mod backups;
 pub mod check;
 pub mod coverage;
 pub mod explore;

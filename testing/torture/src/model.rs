@@ -7,6 +7,7 @@
 //! itself into its session's own rows, so that the balances follow from those, and half a transfer is found
 //! out.
 
+use crate::backups::Copy;
 use crate::rivals::Worlds;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -89,6 +90,8 @@ pub struct Model {
     pub journals: Vec<Journal>,
     /// The tables that several actors fight over.
     pub rivals: Worlds,
+    /// The backups that were called for.
+    pub copies: Vec<Arc<Copy>>,
     /// Commits are not waited for: any earlier state of a session may be found.
     pub relaxed: bool,
 }
@@ -100,6 +103,7 @@ impl Model {
             prepared: false,
             journals: vec![Journal::default(); ACTORS],
             rivals: Worlds::default(),
+            copies: Vec::new(),
             relaxed,
         }
     }
@@ -107,11 +111,12 @@ impl Model {
     /// A model that allows only these states.
     pub fn exactly(states: Vec<Arc<ActorState>>, rivals: Worlds) -> Model {
         let journals = states.into_iter().map(Journal::exactly).collect();
-        Model { prepared: true, journals, rivals, relaxed: false }
+        Model { prepared: true, journals, rivals, copies: Vec::new(), relaxed: false }
     }
 
     /// The step of this actor that is about to be made leads to this state.
     pub fn begin_step(&mut self, actor: usize, state: Arc<ActorState>) {
+        self.note_in_copies(actor, &state);
         self.journals[actor].possible.push(state);
     }
 

@@ -51,6 +51,14 @@ fn crash_states_recover_to_what_was_acknowledged() {
     all_came_up(&coverage, &["states with redo applied", "states: recovered a second time", "writes torn"]);
 }
 
+/// A backup is under way at any moment of these histories.
+#[test]
+fn backups_that_crashes_leave_are_whole_or_refused() {
+    let seeds = (1..).filter(|seed| Plan::new(*seed).has_backups()).take(6);
+    let wanted = ["backups restored", "backups cut by a crash that left files"];
+    all_came_up(&explored(seeds, 100), &wanted);
+}
+
 /// Large transactions, a tiny limit: the undo tablespace is cut in the history, and again in what is
 /// recovered.
 #[test]

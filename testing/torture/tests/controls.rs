@@ -6,6 +6,7 @@ use std::process::Command;
 
 use bpe::negative_control::{Promise, break_promise};
 use disk::Misbehaviour;
+use untorn_torture::backups::BACKUPS;
 use untorn_torture::check::Wrong;
 use untorn_torture::explore::{Effort, Explorer, Failure, catch};
 use untorn_torture::history::{Plan, Sabotage, TierPlan, record};
@@ -130,6 +131,11 @@ fn a_skipped_sync_of_the_doublewrite_is_noticed() {
 #[test]
 fn a_skipped_sync_of_the_data_files_is_noticed() {
     must_be_noticed(Sabotage::SkippedSyncs(".ibd"));
+}
+
+#[test]
+fn a_skipped_sync_of_a_backup_is_noticed() {
+    must_be_noticed(Sabotage::SkippedSyncs(BACKUPS));
 }
 
 #[test]

@@ -1,14 +1,20 @@
-//! String order: the collations the engine knows, all of them PAD SPACE.
+//! String order: the collations the engine knows.
 //!
-//! A PAD SPACE collation compares as if the shorter string were padded with spaces: `'a' = 'a '`, and a
-//! string is above its extension by a control character. Malformed UTF-8 is compared byte by byte from where
-//! it starts, so that there always is an order.
+//! Here are those that weigh each character alone, all of them PAD SPACE; those of the Unicode Collation
+//! Algorithm, of which the newer ones are NO PAD, are in `uca/`. A PAD SPACE collation compares as if the
+//! shorter string were padded with spaces: `'a' = 'a '`, and a string is above its extension by a control
+//! character. Malformed UTF-8 is compared byte by byte from where it starts, so that there always is an
+//! order.
 
 mod general_ci;
+pub mod padding;
 mod swedish_ci;
+mod uca;
 
 use std::cmp::Ordering;
 use std::hash::Hasher;
+
+pub use uca::UnicodeRule;
 
 /// Weight of every code point outside the BMP in `utf8mb4_general_ci`.
 const SUPPLEMENTARY_WEIGHT: u32 = 0xFFFD;
@@ -99,7 +105,8 @@ pub fn compare_swedish_ci(a: &[u8], b: &[u8]) -> Ordering {
     compare_rest(&a[common..], &b[common..])
 }
 
-fn without_trailing_spaces(bytes: &[u8]) -> &[u8] {
+/// The text without the spaces at its end.
+pub fn without_trailing_spaces(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
     &bytes[..end]
 }

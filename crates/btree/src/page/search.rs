@@ -39,6 +39,9 @@ pub fn search(page: &[u8], def: &IndexDef, key: &SearchKey<'_>, bound: Bound) ->
             })
         }
         Shape::Fixed => search_by(page, bound, key.complete, |origin| key.compare_fixed(page, origin)),
+        Shape::Bytes { lengths } => {
+            search_by(page, bound, key.complete, |origin| key.compare_varying(page, origin, def, lengths))
+        }
         Shape::General => search_by(page, bound, key.complete, |origin| {
             key.compare_record(RecordRef::new(page, origin, def))
         }),

@@ -27,6 +27,12 @@ impl<'a> RecordRef<'a> {
         self.origin
     }
 
+    /// The page or buffer that the record lies in.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The index the record belongs to.
     pub fn def(&self) -> &'a IndexDef {
         self.def

@@ -28,6 +28,9 @@ pub struct RealOptions {
 /// Threads for tasks that change pages: at least and at most.
 const WORKERS: (usize, usize) = (2, 8);
 
+/// How often, and how long each time, a shutdown waits for a task that may not return.
+const APART_PATIENCE: (u32, Duration) = (100, Duration::from_millis(10));
+
 /// The environment of a production engine.
 pub struct RealEnvironment {
     start: Instant,
@@ -36,6 +39,9 @@ pub struct RealEnvironment {
     scheduler: Arc<Scheduler>,
     workers: Arc<Scheduler>,
     blocking: Arc<Scheduler>,
+    apart: Arc<Scheduler>,
+    /// Started with the first task.
+    apart_thread: Mutex<Option<JoinHandle<()>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -52,6 +58,8 @@ impl RealEnvironment {
             scheduler: Arc::default(),
             workers: Arc::default(),
             blocking: Arc::default(),
+            apart: Arc::default(),
+            apart_thread: Mutex::default(),
             threads: Mutex::default(),
         };
         let processors = std::thread::available_parallelism().map_or(WORKERS.0, usize::from);
@@ -60,12 +68,7 @@ impl RealEnvironment {
         let workers = std::iter::repeat_n(("untorn-workers", &environment.workers), workers);
         let files = std::iter::once(("untorn-files", &environment.blocking));
         for (name, scheduler) in tasks.chain(workers).chain(files) {
-            let scheduler = scheduler.clone();
-            let thread = std::thread::Builder::new()
-                .name(name.into())
-                .spawn(move || run_tasks(&scheduler, start))
-                .map_err(|error| Error::new("start a background thread of", "the engine", error))?;
-            environment.threads.lock().push(thread);
+            environment.threads.lock().push(start_thread(name, scheduler, start)?);
         }
         Ok(environment)
     }
@@ -78,6 +81,7 @@ impl RealEnvironment {
     /// Drops every background task and joins their thread. Tasks that hold the environment keep it alive
     /// until this is called. Requests under way still complete.
     pub fn shutdown(&self) {
+        self.apart.stop();
         self.blocking.stop();
         self.workers.stop();
         self.scheduler.stop();
@@ -89,7 +93,25 @@ impl RealEnvironment {
                 tracing::error!("a background thread had panicked");
             }
         }
+        if let Some(thread) = self.apart_thread.lock().take() {
+            // It may be in a call that does not return. What it has it keeps by itself.
+            for _ in 0..APART_PATIENCE.0 {
+                if thread.is_finished() {
+                    return drop(thread.join());
+                }
+                std::thread::sleep(APART_PATIENCE.1);
+            }
+            tracing::warn!("a copy under way is left behind in a call that does not return");
+        }
     }
+}
+
+fn start_thread(name: &str, scheduler: &Arc<Scheduler>, start: Instant) -> Result<JoinHandle<()>> {
+    let scheduler = scheduler.clone();
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(move || run_tasks(&scheduler, start))
+        .map_err(|error| Error::new("start a background thread of", "the engine", error))
 }
 
 fn run_tasks(scheduler: &Arc<Scheduler>, start: Instant) {
@@ -134,6 +156,20 @@ impl Environment for RealEnvironment {
         self.blocking.spawn(name, true, task);
     }
 
+    fn spawn_apart(&self, name: &'static str, task: TaskFuture) {
+        let mut thread = self.apart_thread.lock();
+        if thread.is_none() {
+            match start_thread("untorn-copies", &self.apart, self.start) {
+                Ok(started) => *thread = Some(started),
+                Err(error) => {
+                    tracing::warn!(%error, "a copy shares the thread of others");
+                    return self.blocking.spawn(name, true, task);
+                }
+            }
+        }
+        self.apart.spawn(name, true, task);
+    }
+
     fn sleep(&self, duration: Duration) -> TaskFuture {
         Box::pin(Sleep::until(&self.scheduler, self.now() + duration))
     }
@@ -162,6 +198,52 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::task::Poll;
+
+    /// Sleeps are over at once when everything is stopped: what works and sleeps in turns ends all the same.
+    #[test]
+    fn a_task_that_sleeps_again_and_again_ends_with_a_shutdown() {
+        let environment = Arc::new(RealEnvironment::new(RealOptions::default()).unwrap());
+        let (go, goes) = std::sync::mpsc::channel::<()>();
+        let begun = Event::new();
+        let (told, sleeper) = (begun.clone(), environment.clone());
+        let task = async move {
+            told.set();
+            let _ = goes.recv();
+            loop {
+                sleeper.sleep(Duration::from_millis(1)).await;
+            }
+        };
+        environment.spawn_worker("sleeps", Box::pin(task));
+        block_on(begun.wait());
+        let stopped = environment.clone();
+        let stopping = std::thread::spawn(move || stopped.shutdown());
+        block_on(environment.sleep(Duration::from_secs(3600)));
+        drop(go);
+        stopping.join().unwrap();
+    }
+
+    /// A disk that does not answer keeps the thread of a copy, and nothing else.
+    #[test]
+    fn a_task_apart_that_does_not_return_holds_up_neither_others_nor_a_shutdown() {
+        let environment = RealEnvironment::new(RealOptions::default()).unwrap();
+        let (hangs, hung) = std::sync::mpsc::channel::<()>();
+        let begun = Event::new();
+        let told = begun.clone();
+        environment.spawn_apart(
+            "hangs",
+            Box::pin(async move {
+                told.set();
+                let _ = hung.recv();
+            }),
+        );
+        environment.block_until(&begun);
+        let done = Event::new();
+        let told = done.clone();
+        environment.spawn_blocking("goes on", Box::pin(async move { told.set() }));
+        environment.block_until(&done);
+        environment.shutdown();
+        drop(hangs);
+    }
 
     /// A task that was woken while another thread polled it must be polled again.
     #[test]

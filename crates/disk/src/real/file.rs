@@ -70,10 +70,10 @@ impl RealFile {
             return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe, not a file")));
         }
         if !how.direct {
-            let file = options(how.mode, flags).open(path).and_then(checked).map_err(failed)?;
+            let file = options(how, how.mode, flags).open(path).and_then(checked).map_err(failed)?;
             return Ok((file, 1, false));
         }
-        match options(how.mode, flags | libc::O_DIRECT).open(path) {
+        match options(how, how.mode, flags | libc::O_DIRECT).open(path) {
             Ok(file) => {
                 let file = checked(file).map_err(failed)?;
                 if let Some(alignment) = direct_alignment(&file) {
@@ -86,7 +86,7 @@ impl RealFile {
         // The refused attempt may have created the file; then it is ours although it now exists.
         let mode =
             if how.mode == OpenMode::CreateNew && existing.is_none() { OpenMode::Create } else { how.mode };
-        let file = options(mode, flags).open(path).and_then(checked).map_err(failed)?;
+        let file = options(how, mode, flags).open(path).and_then(checked).map_err(failed)?;
         Ok((file, 1, true))
     }
 
@@ -231,10 +231,11 @@ pub(crate) fn advance(
     })
 }
 
-fn options(mode: OpenMode, flags: i32) -> OpenOptions {
+fn options(how: OpenHow, mode: OpenMode, flags: i32) -> OpenOptions {
     let mut options = OpenOptions::new();
     // Tables are for the owner and its group, as MySQL makes them, whatever the umask allows.
-    options.read(true).write(mode != OpenMode::ReadOnly).custom_flags(flags).mode(0o640);
+    let bits = if how.private { 0o600 } else { 0o640 };
+    options.read(true).write(mode != OpenMode::ReadOnly).custom_flags(flags).mode(bits);
     match mode {
         OpenMode::ReadOnly | OpenMode::Existing => {}
         OpenMode::Create => drop(options.create(true).truncate(false)),

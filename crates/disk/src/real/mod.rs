@@ -3,8 +3,10 @@
 mod clock;
 mod copy_extent;
 mod descriptors;
+mod directory_lock;
 mod file;
 mod file_limit;
+mod network;
 mod request;
 mod ring;
 mod storage;
@@ -12,4 +14,5 @@ mod threads;
 
 pub use clock::{RealEnvironment, RealOptions};
 pub use file_limit::raise_file_limit;
+pub use network::network_file_system;
 pub use storage::{Backend, RealStorage};

@@ -2,13 +2,14 @@
 
 use crate::real::clock::RealOptions;
 use crate::real::descriptors::Descriptors;
+use crate::real::directory_lock;
 use crate::real::file::RealFile;
 use crate::real::request::Request;
 use crate::real::ring::Ring;
 use crate::real::threads::ThreadPool;
 use crate::{Entry, Error, File, Io, IoCounters, IoKind, OpenHow, Result, Storage};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -144,6 +145,36 @@ impl Storage for RealStorage {
         make.create(path).map_err(|error| Error::new("create the directory", path, error))
     }
 
+    fn restrict_like(&self, path: &Path, like: &Path) -> Result<()> {
+        let failed = |error| Error::new("restrict", path, error);
+        let mode_of = |path| std::fs::metadata(path).map(|found| found.permissions().mode() & 0o7777);
+        let mode = mode_of(path).map_err(failed)?;
+        let wanted = mode & mode_of(like).map_err(failed)?;
+        if wanted == mode {
+            return Ok(());
+        }
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(wanted)).map_err(failed)
+    }
+
+    fn real_path(&self, path: &Path) -> Result<PathBuf> {
+        let failed = |error| Error::new("look up", path, error);
+        let mut missing = Vec::new();
+        let whole = std::path::absolute(path).map_err(failed)?;
+        for there in whole.ancestors() {
+            match there.canonicalize() {
+                Ok(real) => return Ok(missing.iter().rev().fold(real, |path, name| path.join(name))),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(failed(error)),
+            }
+            let Some(name) = there.file_name() else {
+                let why = "it goes up from a directory that does not exist: name it directly";
+                return Err(failed(std::io::Error::new(std::io::ErrorKind::InvalidInput, why)));
+            };
+            missing.push(name.to_owned());
+        }
+        Ok(whole)
+    }
+
     fn sync_dir(&self, path: &Path) -> Result<()> {
         // An empty parent is what `Path::parent` gives for a bare file name: the current directory.
         let directory = if path.as_os_str().is_empty() { Path::new(".") } else { path };
@@ -167,23 +198,16 @@ impl Storage for RealStorage {
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
-        let failed = |error| Error::new("lock", path, error);
-        let file = std::fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            // A user who may put a link there must not choose which file is made.
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(path)
-            .map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Box::new(file)),
-            Err(std::fs::TryLockError::WouldBlock) => Err(failed(std::io::Error::new(
-                std::io::ErrorKind::WouldBlock,
-                "another process uses this directory; only one database may have it open",
-            ))),
-            Err(std::fs::TryLockError::Error(error)) => Err(failed(error)),
+        match directory_lock::lock(path) {
+            Ok(file) => Ok(Box::new(file)),
+            Err(error) => Err(Error::new("lock", path, error)),
+        }
+    }
+
+    fn lock_by_name(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        match directory_lock::lock_by_name(path) {
+            Ok(file) => Ok(Box::new(file)),
+            Err(error) => Err(Error::new("lock", path, error)),
         }
     }
 

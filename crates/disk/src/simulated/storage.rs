@@ -518,8 +518,7 @@ impl Storage for SimulatedStorage {
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         let path = plain(path);
         if !self.state.lock().locks.insert(path.clone()) {
-            let text = "another process uses this directory; only one database may have it open";
-            return Err(Error::new("lock", path, io::Error::new(io::ErrorKind::WouldBlock, text)));
+            return Err(Error::new("lock", path, io::Error::new(io::ErrorKind::WouldBlock, "a process")));
         }
         Ok(Box::new(HeldLock { state: self.state.clone(), path }))
     }

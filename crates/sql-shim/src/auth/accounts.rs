@@ -27,15 +27,6 @@ use super::{DEFAULT_PLUGIN, Peer, host, native, sha2_password};
 /// The file's name in the data directory.
 pub const FILE_NAME: &str = "untorn-accounts.json";
 
-/// Lets only its owner read the file in a directory that was copied, if it is there.
-pub fn keep_private(directory: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    match fs::set_permissions(directory.join(FILE_NAME), fs::Permissions::from_mode(0o600)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
 /// What is held on one object, as the file has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Grant {

@@ -3,11 +3,15 @@
 //! The right to make a backup does not make a client the owner of the machine: the copy is a new directory
 //! in the one that `untorn_backup_dir` named at start, and the statement has only its name.
 
+use std::future::{Future, poll_fn};
 use std::path::{Component, Path, PathBuf};
+use std::pin::pin;
+use std::task::Poll;
 
 use sql::errors::{self, error};
 use sql::exec::insert::Changed;
 use sql::failure::Failure;
+use sql::kill::Kill;
 use sql::result::SqlError;
 use untorn::BackupOptions;
 
@@ -29,12 +33,6 @@ fn target(directory: &str, name: &[u8]) -> Result<PathBuf, SqlError> {
     alone.map(|name| Path::new(directory).join(name)).ok_or_else(|| error(errors::UNKNOWN_ERROR, &[&refused]))
 }
 
-/// Password hashes are for the server's user only, as in the data directory.
-fn keep_accounts_private(directory: &Path) -> Result<(), SqlError> {
-    let result = accounts::keep_private(directory);
-    result.map_err(|why| error(errors::UNKNOWN_ERROR, &[&format!("{}: {why}", accounts::FILE_NAME)]))
-}
-
 impl Session {
     /// Returns when the copy is made and durable.
     pub(super) async fn backup(&mut self, name: &[u8]) -> Result<Outcome, Failure> {
@@ -48,9 +46,25 @@ impl Session {
             .timeout(self.lock_wait_timeout())
             .small_file(accounts::FILE_NAME)
             .small_file(persisted::FILE_NAME);
-        self.state.database.clone().backup_with(&target, options).await?;
-        keep_accounts_private(&target)?;
+        let database = self.state.database.clone();
+        self.unless_killed(database.backup_with(&target, options)).await??;
         Ok(Outcome::Done(Changed::default()))
+    }
+
+    /// Drops the work when somebody kills the statement: the backup lets go of the database at once then,
+    /// also where its disk does not answer. The watch of statements would let it go on to its end.
+    async fn unless_killed<T>(&self, work: impl Future<Output = T>) -> Result<T, SqlError> {
+        let (mut work, mut killed) = (pin!(work), pin!(self.state.connection.killed(Kill::Query)));
+        poll_fn(|context| {
+            if let Poll::Ready(made) = work.as_mut().poll(context) {
+                return Poll::Ready(Ok(made));
+            }
+            if killed.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            self.state.check_killed().map_or_else(|error| Poll::Ready(Err(error)), |()| Poll::Pending)
+        })
+        .await
     }
 }
 

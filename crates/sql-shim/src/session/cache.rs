@@ -13,7 +13,7 @@ use sql::expr::types::Type;
 use sql::lexer::{Lexer, LexicalModes, TokenKind, unquote};
 use sql::parser;
 use sql::plan::{Plan, Planner};
-use sql::value::{Value, decimal};
+use sql::value::{Collation, Value, decimal};
 
 use crate::session::state::SessionState;
 
@@ -195,8 +195,8 @@ impl Fingerprint {
         true
     }
 
-    /// The literals as parameters.
-    pub fn parameters(&self) -> smallvec::SmallVec<[Value<'_>; 8]> {
+    /// The literals as parameters; texts under the collation of the connection.
+    pub fn parameters(&self, rule: Collation) -> smallvec::SmallVec<[Value<'_>; 8]> {
         self.literals
             .iter()
             .map(|literal| match literal {
@@ -204,21 +204,19 @@ impl Fingerprint {
                 Literal::UInt(v) => Value::UInt(*v),
                 Literal::Double(v) => Value::Double(*v),
                 Literal::Decimal(text) => decimal::parse(text).map_or(Value::Null, Value::Decimal),
-                Literal::Text(bytes) => {
-                    Value::Text(std::borrow::Cow::Borrowed(bytes), sql::value::Collation::Utf8mb4GeneralCi)
-                }
+                Literal::Text(bytes) => Value::Text(std::borrow::Cow::Borrowed(bytes), rule),
             })
             .collect()
     }
 
-    fn types(&self) -> Vec<Type> {
+    fn types(&self, rule: Collation) -> Vec<Type> {
         self.kinds
             .iter()
             .map(|kind| match kind {
                 LiteralKind::Integer => Type::INT,
                 LiteralKind::Decimal => Type::decimal(30, 10),
                 LiteralKind::Float => Type::DOUBLE,
-                LiteralKind::Text => Type::text(255),
+                LiteralKind::Text => Type { collation: rule, ..Type::text(255) },
             })
             .map(Type::not_null)
             .collect()
@@ -260,7 +258,7 @@ pub fn plan(fingerprint: &Fingerprint, modes: LexicalModes, state: &SessionState
     if usize::from(parsed.parameters) != fingerprint.literals.len() || !is_shapely(&parsed.statement) {
         return None;
     }
-    let types = fingerprint.types();
+    let types = fingerprint.types(state.settings().sql.connection_collation);
     let mut planner = Planner::brief(state);
     planner.parameter_types = &types;
     let plan = planner.plan(parsed.statement).ok()?;

@@ -45,10 +45,12 @@ impl Session {
             Statement::Begin { snapshot, read_only } => self.begin(*snapshot, *read_only).await,
             Statement::Commit { chain, release } => {
                 self.implicit_commit().await?;
+                self.drop_unused_private().await;
                 self.ended(*chain, *release)
             }
             Statement::Rollback { chain, release } => {
                 self.roll_back().await?;
+                self.drop_unused_private().await;
                 self.ended(*chain, *release)
             }
             Statement::Savepoint(name) => {
@@ -113,7 +115,9 @@ impl Session {
             Statement::Maintain { what, tables } => self.maintain(*what, tables, out, more).await,
             other => {
                 self.check_locked_for(other)?;
-                self.implicit_commit().await?;
+                if !other.is_of_temporary_tables() {
+                    self.implicit_commit().await?;
+                }
                 self.begin_change().await?;
                 let result = self.define(other).await;
                 self.end_change();
@@ -195,6 +199,10 @@ impl Session {
         if name.is_empty() {
             return Err(errors::error(errors::NO_DB, &[]));
         }
+        // The parser refuses them, but a name also comes by COM_INIT_DB and at the login.
+        if untorn::private::is_private(name) {
+            return Err(errors::error(errors::BAD_DB, &[&name]));
+        }
         self.state.require_sight_of_database(name)?;
         if self.state.database.database(name).is_none() {
             return Err(errors::error(errors::BAD_DB, &[&name]));
@@ -264,6 +272,10 @@ impl Session {
         };
         let scope = if scope == Scope::Global { variables::Scope::Global } else { variables::Scope::Session };
         if let Some(level) = level {
+            if scope == variables::Scope::Session {
+                // It is newer than what was said of the next transaction alone.
+                self.next_isolation = None;
+            }
             let text = match level {
                 ast::Isolation::ReadUncommitted => "READ-UNCOMMITTED",
                 ast::Isolation::ReadCommitted => "READ-COMMITTED",

@@ -10,10 +10,31 @@ use sql::value::Value;
 use untorn::schema::{self, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass};
 
+use super::private_tables::NewTable;
 use super::{Outcome, Session, kept_expressions};
 
 fn done() -> Outcome {
     Outcome::Done(Changed::default())
+}
+
+/// The character set or collation by which texts are kept that a definition wants in `latin1`, MariaDB's
+/// default: utf8mb4 has all its characters. `None` for other names.
+fn kept_as(name: &str) -> Option<&'static str> {
+    match name.to_ascii_lowercase().as_str() {
+        "latin1" => Some("utf8mb4"),
+        "latin1_swedish_ci" | "latin1_general_ci" => Some("utf8mb4_general_ci"),
+        "latin1_bin" => Some("utf8mb4_bin"),
+        _ => None,
+    }
+}
+
+/// Says so, if a definition's text is kept by another name than it says.
+pub(super) fn warn_of_kept(state: &super::state::SessionState, names: [Option<&str>; 2]) {
+    for name in names.into_iter().flatten() {
+        if let Some(kept) = kept_as(name) {
+            state.warn(errors::error(errors::UNKNOWN_ERROR, &[&format!("{name} is kept as {kept}")]));
+        }
+    }
 }
 
 /// The collation that CHARACTER SET and COLLATE say, or `default`.
@@ -22,9 +43,19 @@ pub(super) fn chosen(
     collation: Option<&str>,
     default: Collation,
 ) -> Result<Collation, SqlError> {
+    let charset = charset.map(|name| kept_as(name).unwrap_or(name));
+    let collation = collation.map(|name| kept_as(name).unwrap_or(name));
     if let Some(collation) = collation {
-        return collation_named(collation)
-            .ok_or_else(|| errors::error(errors::UNKNOWN_COLLATION, &[&collation]));
+        let rule = collation_named(collation)
+            .ok_or_else(|| errors::error(errors::UNKNOWN_COLLATION, &[&collation]))?;
+        let Some(charset) = charset else { return Ok(rule) };
+        let named = charset_collation(charset)
+            .ok_or_else(|| errors::error(errors::UNKNOWN_CHARACTER_SET, &[&charset]))?;
+        if named.charset() != rule.charset() {
+            let names = (rule.name(), named.charset().name());
+            return Err(errors::error(errors::COLLATION_CHARSET_MISMATCH, &[&names.0, &names.1]));
+        }
+        return Ok(rule);
     }
     match charset {
         Some(charset) => charset_collation(charset)
@@ -72,6 +103,9 @@ pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<Co
         "INT" => ColumnType::Int { unsigned },
         "BIGINT" => ColumnType::BigInt { unsigned },
         "FLOAT" => match argument {
+            Some(54..) if said.arguments.len() == 1 => {
+                return Err(errors::error(errors::WRONG_FIELD_SPEC, &[&name]));
+            }
             Some(25..) if said.arguments.len() == 1 => ColumnType::Double,
             _ => ColumnType::Float,
         },
@@ -134,6 +168,42 @@ pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<Co
     })
 }
 
+/// What the definition shows of a number: TINYINT(1), ZEROFILL, FLOAT(M,D) and DOUBLE(M,D). Other widths have
+/// no meaning, and are not kept, as in MySQL.
+fn set_display(name: &str, said: &DataType, def: &mut schema::ColumnDef) -> Result<(), SqlError> {
+    const WIDTH_MAX: u32 = 255;
+    let float = matches!(def.kind, ColumnType::Float | ColumnType::Double);
+    let integer = def.kind.integer().is_some() && def.kind != ColumnType::Year;
+    if !float && !integer {
+        return Ok(());
+    }
+    let argument = |at: usize| said.arguments.get(at).copied();
+    if argument(0).is_some_and(|width| width > WIDTH_MAX) {
+        return Err(errors::error(errors::TOO_BIG_DISPLAYWIDTH, &[&name, &WIDTH_MAX]));
+    }
+    if let (true, Some(digits), Some(decimals)) = (float, argument(0), argument(1)) {
+        if decimals > 30 {
+            return Err(errors::error(errors::TOO_BIG_SCALE, &[&decimals, &name, &30]));
+        }
+        if decimals > digits {
+            return Err(errors::error(errors::M_BIGGER_THAN_D, &[&name]));
+        }
+        (def.width, def.decimals) = (Some(digits as u8), Some(decimals as u8));
+    } else if integer && said.zerofill {
+        let most = match def.kind {
+            ColumnType::TinyInt { .. } => 3,
+            ColumnType::SmallInt { .. } => 5,
+            ColumnType::MediumInt { .. } => 8,
+            ColumnType::Int { .. } => 10,
+            _ => 20,
+        };
+        (def.zerofill, def.width) = (true, Some(argument(0).map_or(most, |width| width as u8)));
+    } else if matches!(def.kind, ColumnType::TinyInt { unsigned: false }) && argument(0) == Some(1) {
+        def.width = Some(1);
+    }
+    Ok(())
+}
+
 fn decimal(name: &str, arguments: &[u32]) -> Result<ColumnType, SqlError> {
     let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
     let (precision, scale) = (argument(0), argument(1));
@@ -167,6 +237,7 @@ impl Session {
     /// Whether LOCK TABLES lets a definition be changed.
     pub(super) fn check_locked_for(&self, statement: &Statement) -> Result<(), SqlError> {
         match statement {
+            Statement::CreateTable(create) if create.temporary => Ok(()),
             Statement::CreateTable(create) => self.check_locked_definition(Some(&create.name)),
             Statement::CreateIndex { table, .. }
             | Statement::DropIndex { table, .. }
@@ -189,6 +260,7 @@ impl Session {
         match statement {
             Statement::CreateDatabase { name, if_not_exists, charset, collation } => {
                 let rule = chosen(charset.as_deref(), collation.as_deref(), Collation::Utf8mb4GeneralCi)?;
+                warn_of_kept(&self.state, [charset.as_deref(), collation.as_deref()]);
                 if database.database(name).is_some() {
                     let error = errors::error(errors::DB_CREATE_EXISTS, &[name]);
                     if !if_not_exists {
@@ -224,7 +296,9 @@ impl Session {
                 Ok(Outcome::Done(Changed { affected: tables as u64, ..Changed::default() }))
             }
             Statement::CreateTable(create) => self.create_table(create).await,
-            Statement::DropTable { names, if_exists } => self.drop_tables(names, *if_exists).await,
+            Statement::DropTable { names, if_exists, temporary } => {
+                self.drop_tables(names, *if_exists, *temporary).await
+            }
             Statement::DropView { names, if_exists } => {
                 for name in names {
                     let error = errors::error(errors::BAD_TABLE, &[&self.shown(name)?]);
@@ -269,15 +343,16 @@ impl Session {
     }
 
     async fn create_table(&mut self, create: &CreateTable) -> Result<Outcome, Failure> {
-        if create.temporary {
-            return Err(errors::unsupported("TEMPORARY tables").into());
-        }
         let database = self.planner().database_of(&create.name)?;
         let engine = self.state.database.clone();
         let Some(owner) = engine.database(&database) else {
             return Err(errors::error(errors::BAD_DB, &[&database]).into());
         };
-        if engine.table(&database, &create.name.name).is_ok() {
+        let taken = match create.temporary {
+            true => self.state.temporary.find(&database, &create.name.name).is_some(),
+            false => engine.table(&database, &create.name.name).is_ok(),
+        };
+        if taken {
             let error = errors::error(errors::TABLE_EXISTS, &[&create.name.name]);
             if !create.if_not_exists {
                 return Err(error.into());
@@ -285,11 +360,17 @@ impl Session {
             self.state.note(error);
             return Ok(done());
         }
-        if create.as_query.is_some() {
-            return Err(errors::unsupported("CREATE TABLE … SELECT").into());
-        }
+        let selected = match &create.as_query {
+            Some(query) => self.columns_of_query(query).await?,
+            None => Vec::new(),
+        };
+        let filled = selected.iter().map(|column| column.name.clone()).collect();
         let (def, auto_increment) = match &create.like {
             Some(like) => {
+                let same = like.name == create.name.name && self.planner().database_of(like)? == database;
+                if create.temporary && same {
+                    return Err(errors::error(errors::NONUNIQ_TABLE, &[&like.name]).into());
+                }
                 let model = self.planner().engine_table(like)?;
                 let mut def = model.def.clone();
                 (def.id, def.space, def.hidden_clustered) = (0, 0, None);
@@ -301,10 +382,13 @@ impl Session {
                 def.foreign_keys.clear();
                 (def, None)
             }
-            None => self.table_definition(create, owner.collation)?,
+            None => self.table_definition(create, selected, owner.collation)?,
         };
         self.require_free_check_names(&database, None, &def)?;
         self.planner().check_expressions(&database, &create.name.name, &def)?;
+        if create.temporary || create.as_query.is_some() {
+            return self.create_privately(NewTable { create, database, def, auto_increment, filled }).await;
+        }
         let timeout = self.lock_wait_timeout();
         let made = engine
             .definitions()
@@ -332,6 +416,7 @@ impl Session {
     fn table_definition(
         &self,
         create: &CreateTable,
+        selected: Vec<schema::ColumnDef>,
         default: Collation,
     ) -> Result<(TableDef, Option<u64>), SqlError> {
         let mut options = Options::default();
@@ -339,6 +424,7 @@ impl Session {
             options.take(name, value, &self.state)?;
         }
         let rule = chosen(options.charset.as_deref(), options.collation.as_deref(), default)?;
+        warn_of_kept(&self.state, [options.charset.as_deref(), options.collation.as_deref()]);
         let database = self.planner().database_of(&create.name)?;
         let mut def = TableDef::new(Vec::new());
         def.collation = rule;
@@ -354,6 +440,7 @@ impl Session {
                 keys.push(ast::KeyDef { name: None, kind: ast::KeyKind::Unique, parts: part() });
             }
         }
+        def.columns = with_selected(std::mem::take(&mut def.columns), selected);
         def.checks = kept_expressions::checks(&create.name.name, &create.checks, &[])?;
         keys.extend(create.keys.iter().cloned());
         if keys.iter().filter(|key| key.kind == ast::KeyKind::Primary).count() > 1 {
@@ -374,13 +461,16 @@ impl Session {
         column: &ast::ColumnDef,
         rule: Collation,
     ) -> Result<schema::ColumnDef, SqlError> {
-        let kind = column_type(&column.name, &column.data_type, rule)?;
+        let said = &column.data_type;
+        let kind = column_type(&column.name, said, rule)?;
+        warn_of_kept(&self.state, [said.charset.as_deref(), said.collation.as_deref()]);
         let mut def = schema::ColumnDef::new(column.name.clone(), kind);
         def.nullable = column.nullable.unwrap_or(!column.primary);
         def.auto_increment = column.auto_increment;
         if column.auto_increment {
             def.nullable = false;
         }
+        set_display(&column.name, &column.data_type, &mut def)?;
         def.on_update_now = column.on_update_now;
         def.comment.clone_from(&column.comment);
         self.set_default(&column.name, column.default.as_ref(), &mut def)?;
@@ -388,12 +478,25 @@ impl Session {
         Ok(def)
     }
 
-    async fn drop_tables(&mut self, names: &[TableName], if_exists: bool) -> Result<Outcome, Failure> {
+    async fn drop_tables(
+        &mut self,
+        names: &[TableName],
+        if_exists: bool,
+        temporary: bool,
+    ) -> Result<Outcome, Failure> {
         let engine = self.state.database.clone();
         let mut missing = Vec::new();
-        let mut found = Vec::new();
+        let (mut found, mut forgotten) = (Vec::new(), Vec::new());
         for name in names {
             let database = self.planner().database_of(name)?;
+            if self.state.temporary.find(&database, &name.name).is_some() {
+                forgotten.push((database, &*name.name));
+                continue;
+            }
+            if temporary {
+                missing.push(format!("{database}.{}", name.name));
+                continue;
+            }
             match engine.table(&database, &name.name) {
                 Ok(table) => {
                     self.check_locked(&table.database, &table.name, true)?;
@@ -410,6 +513,13 @@ impl Session {
             for name in &missing {
                 self.state.note(errors::error(errors::BAD_TABLE, &[name]));
             }
+        }
+        for (database, name) in forgotten {
+            self.forget_temporary(&database, name);
+        }
+        self.drop_unused_private().await;
+        if found.is_empty() {
+            return Ok(done());
         }
         let timeout = self.lock_wait_timeout();
         let found: Vec<_> = found.iter().map(|table| (&*table.database, &*table.name)).collect();
@@ -539,6 +649,29 @@ impl Session {
         let rows = rows.into_iter().map(|row| row.into_iter().map(Value::text).collect()).collect();
         self.send_texts(&columns, rows, out, more).await
     }
+}
+
+/// The columns of CREATE TABLE … SELECT: those that only the statement defines come first, then those of the
+/// query, as the statement defines them where it does.
+fn with_selected(
+    mut said: Vec<schema::ColumnDef>,
+    selected: Vec<schema::ColumnDef>,
+) -> Vec<schema::ColumnDef> {
+    let mut behind = Vec::with_capacity(selected.len());
+    for column in selected {
+        let same = said.iter().position(|said| said.name.eq_ignore_ascii_case(&column.name));
+        behind.push(match same.map(|at| said.remove(at)) {
+            Some(mut said) => {
+                if said.comment.is_empty() {
+                    said.comment = column.comment;
+                }
+                said
+            }
+            None => column,
+        });
+    }
+    said.append(&mut behind);
+    said
 }
 
 /// The engine's definition of a key, with a name made up where none is given.

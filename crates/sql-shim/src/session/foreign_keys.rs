@@ -1,10 +1,10 @@
 //! Foreign keys: from syntax to the engine's definitions.
 
-use sql::ast::{self, TableName};
+use sql::ast::{self, Alteration};
 use sql::errors;
-use sql::failure::Failure;
 use sql::result::SqlError;
-use untorn::schema::ForeignKey;
+use untorn::Table;
+use untorn::schema::{ForeignKey, TableDef};
 
 use super::Session;
 
@@ -31,23 +31,39 @@ impl Session {
         })
     }
 
-    /// ADD FOREIGN KEY and DROP FOREIGN KEY of ALTER TABLE.
-    pub(super) async fn change_foreign_keys(
-        &mut self,
-        name: &TableName,
-        added: &[&ast::ForeignKey],
-        dropped: &[&str],
-    ) -> Result<(), Failure> {
-        let table = self.planner().engine_table(name)?;
-        let added = added.iter().map(|key| self.foreign_key(key, &table.database));
-        let added = added.collect::<Result<Vec<_>, _>>()?;
-        let (engine, timeout) = (self.state.database.clone(), self.lock_wait_timeout());
-        let changed = engine
-            .definitions()
-            .session(&self.transaction)
-            .timeout(timeout)
-            .change_foreign_keys(&table.database, &table.name, added, dropped)
-            .await;
-        Ok(changed?)
+    /// Gives `def`, which has its new columns and keys, the foreign keys that it has after ALTER TABLE.
+    pub(super) fn alter_foreign_keys(
+        &self,
+        table: &Table,
+        def: &mut TableDef,
+        changes: &[Alteration],
+    ) -> Result<(), SqlError> {
+        let is_foreign =
+            |name: &str| table.def.foreign_keys.iter().any(|key| key.name.eq_ignore_ascii_case(name));
+        let (mut added, mut dropped) = (Vec::new(), Vec::new());
+        for change in changes {
+            match change {
+                Alteration::AddForeignKey(key) => added.push(self.foreign_key(key, &table.database)?),
+                Alteration::AddColumn { column, .. } => {
+                    if let Some(key) = &column.references {
+                        added.push(self.foreign_key(key, &table.database)?);
+                    }
+                }
+                Alteration::DropForeignKey(name) => dropped.push(name.as_str()),
+                Alteration::DropConstraint { name, .. } if is_foreign(name) => dropped.push(name),
+                _ => {}
+            }
+        }
+        if added.is_empty() && dropped.is_empty() {
+            return Ok(());
+        }
+        if untorn::private::is_private(&table.database) && !added.is_empty() {
+            return Err(errors::unsupported("foreign keys of temporary tables"));
+        }
+        let name = (table.database.as_str(), table.name.as_str());
+        match def.change_foreign_keys(name, added, &dropped) {
+            Ok(_) => Ok(()),
+            Err(why) => Err(sql::failure::engine(&why.into())),
+        }
     }
 }

@@ -16,6 +16,7 @@ mod foreign_keys;
 mod kept_expressions;
 mod large_text;
 mod locks;
+mod private_tables;
 mod privileges;
 mod resumable;
 mod set;
@@ -54,12 +55,14 @@ use untorn::types;
 use crate::server::panics::CountedStatement;
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::{Connection, Server};
+use crate::server::runtime::{self, ListenOptions, Running};
 use crate::service::{Param, Prepared, SessionFactory, SessionService};
 use crate::status::Counter;
 use crate::variables;
 use cache::StatementCache;
 use courtesy::{Courtesy, courteous};
 use locks::LockedTable;
+use private_tables::PrivateDatabases;
 use state::SessionState;
 use watch::{Ended, Watch};
 
@@ -74,6 +77,15 @@ impl Sessions {
     pub fn new(server: Arc<Server>, database: Database) -> Sessions {
         engine_settings::connect(&server, &database);
         Sessions { server, database }
+    }
+
+    /// [`runtime::start`] with these sessions. It is compiled once, with this crate, and not with each
+    /// program that serves them.
+    ///
+    /// # Errors
+    /// An address or a socket that cannot be bound.
+    pub fn serve(self: &Arc<Self>, options: &ListenOptions) -> io::Result<Running> {
+        runtime::start(options, &self.server, self)
     }
 }
 
@@ -132,6 +144,8 @@ pub struct Session {
     /// FLUSH TABLES … FOR EXPORT.
     export_holds: Vec<untorn::export::ExportHold>,
     courtesy: Arc<Courtesy>,
+    /// Databases that hold temporary tables.
+    private: PrivateDatabases,
 }
 
 fn isolation(level: variables::Isolation) -> untorn::engine::Isolation {
@@ -175,6 +189,7 @@ impl Session {
             change_mark,
             export_holds: Vec::new(),
             courtesy: Arc::default(),
+            private: PrivateDatabases::default(),
         }
     }
 
@@ -324,6 +339,8 @@ impl Session {
             Plan::Insert(_) => Counter::ComInsert,
             Plan::Update(_) => Counter::ComUpdate,
             Plan::Delete(_) => Counter::ComDelete,
+            Plan::JoinedChange(change) if change.updates() => Counter::ComUpdateMulti,
+            Plan::JoinedChange(_) => Counter::ComDeleteMulti,
             Plan::Command(statement) => match statement {
                 Statement::Begin { .. } => Counter::ComBegin,
                 Statement::Commit { .. } => Counter::ComCommit,
@@ -518,6 +535,7 @@ async fn execute<S: ResultSink>(
         Plan::Insert(insert) => executor.insert(insert).await.map(Outcome::Done),
         Plan::Update(update) => executor.update(update).await.map(Outcome::Done),
         Plan::Delete(delete) => executor.delete(delete).await.map(Outcome::Done),
+        Plan::JoinedChange(change) => executor.joined_change(change).await.map(Outcome::Done),
         Plan::Command(_) => Ok(Outcome::Answered),
     }
 }
@@ -716,6 +734,7 @@ impl Session {
         self.release_table_locks();
         self.read_lock = None;
         self.export_holds.clear();
+        self.end_private().await;
     }
 
     /// Prepares a text as it was when this database was the current one.

@@ -49,11 +49,19 @@ impl Session {
     /// What a plan is made for: a state of the catalog and of the grants. Both numbers only grow, so their
     /// sum stays the same only while both do.
     pub(super) fn plan_version(&self) -> u64 {
-        self.state.database.catalog_version().wrapping_add(self.state.server.accounts.generation())
+        let catalog = self.state.database.catalog_version();
+        let accounts = self.state.server.accounts.generation();
+        catalog.wrapping_add(accounts).wrapping_add(self.state.temporary.version())
     }
 
     fn require_on(&self, name: &TableName, wanted: Privileges) -> Result<(), SqlError> {
         self.planner().require_on(name, wanted)
+    }
+
+    /// Privileges on a table that is no temporary one.
+    fn require_on_base(&self, name: &TableName, wanted: Privileges) -> Result<(), SqlError> {
+        let database = self.planner().database_of(name)?;
+        self.state.require_on_base_table(&database, &name.name, wanted)
     }
 
     pub(super) fn require_sight_of(&self, name: &TableName, command: &str) -> Result<(), SqlError> {
@@ -83,7 +91,13 @@ impl Session {
                 }
             }
             Statement::CreateTable(create) => {
-                self.require_on(&create.name, Privileges::CREATE)?;
+                match create.temporary {
+                    true => self.require_temporary(&create.name)?,
+                    false => self.require_on_base(&create.name, Privileges::CREATE)?,
+                }
+                if create.as_query.is_some() && !create.temporary {
+                    self.require_on_base(&create.name, Privileges::INSERT)?;
+                }
                 for foreign in &create.foreign_keys {
                     self.require_on(&foreign.references, Privileges::REFERENCES)?;
                 }
@@ -98,8 +112,8 @@ impl Session {
             }
             Statement::AlterTable(alter) => self.check_alter(&alter.table, &alter.changes),
             Statement::RenameTable(pairs) => pairs.iter().try_for_each(|(from, to)| {
-                self.require_on(from, Privileges::ALTER | Privileges::DROP)?;
-                self.require_on(to, Privileges::CREATE | Privileges::INSERT)
+                self.require_on_base(from, Privileges::ALTER | Privileges::DROP)?;
+                self.require_on_base(to, Privileges::CREATE | Privileges::INSERT)
             }),
             Statement::Maintain { what, tables } => {
                 let wanted = match what {
@@ -158,7 +172,7 @@ impl Session {
         changes.iter().try_for_each(|change| match change {
             Alteration::RenameTo(to) => {
                 self.require_on(table, Privileges::DROP)?;
-                self.require_on(to, Privileges::CREATE | Privileges::INSERT)
+                self.require_on_base(to, Privileges::CREATE | Privileges::INSERT)
             }
             Alteration::AddForeignKey(foreign) => {
                 self.require_on(&foreign.references, Privileges::REFERENCES)

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use sql::ast::{Scope, SetItem};
+use sql::errors;
 use sql::failure::Failure;
 use sql::privilege::Privileges;
 use sql::result::{ResultSink, SqlError};
@@ -38,6 +39,18 @@ fn variable_value(value: &Value<'_>) -> variables::Value {
         Value::Float(_) | Value::Double(_) => variables::Value::Double(value.to_double()),
         Value::Decimal(_) => variables::Value::Double(value.to_double()),
         other => variables::Value::Text(Arc::from(other.to_string_lossy())),
+    }
+}
+
+/// Whether the collation that SET NAMES names is one of that character set; what is unknown is complained of
+/// elsewhere.
+fn belongs(collation: &str, charset: &str) -> Result<(), SqlError> {
+    let charset = if charset == "utf8" { "utf8mb3" } else { charset };
+    match variables::value::charset_of_collation(collation) {
+        Some(of) if of != charset => {
+            Err(errors::error(errors::COLLATION_CHARSET_MISMATCH, &[&collation, &charset]))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -97,6 +110,9 @@ impl Session {
                 let charset = charset.as_deref().unwrap_or("utf8mb4");
                 let names = ["character_set_client", "character_set_connection", "character_set_results"];
                 let changes = names.map(|name| (name, charset)).into_iter();
+                if let Some(collation) = collation {
+                    belongs(collation, charset)?;
+                }
                 let collation = collation.as_deref().map(|collation| ("collation_connection", collation));
                 let changes = changes.chain(collation).map(|(name, text)| text_change(name, text));
                 Setting::Texts(changes.collect::<Result<_, _>>()?)

@@ -16,7 +16,8 @@ use sql::expr::bind::Binder;
 use sql::expr::types::Type;
 use sql::expr::{Context, Expr, RowView};
 use sql::failure::Failure;
-use sql::plan::access::Path;
+use sql::plan::access::{Path, equalities};
+use sql::plan::joined_change::JoinedChange;
 use sql::plan::source::{Source, SourceColumn, SourceKind};
 use sql::plan::{Plan, Planner, SelectPlan};
 use sql::result::{ResultColumns, ResultSink, SqlError};
@@ -115,6 +116,7 @@ fn bind_filter(
         name: name.clone(),
         ty: *ty,
         flags: 0,
+        shown_length: None,
         merged: false,
     });
     let kind = SourceKind::View(catalog_views::all()[0]);
@@ -499,7 +501,7 @@ impl Session {
         let clause = if if_not_exists { "/*!32312 IF NOT EXISTS*/ " } else { "" };
         let statement = format!(
             "CREATE DATABASE {clause}`{name}` /*!40100 DEFAULT CHARACTER SET {} COLLATE {} */ /*!80016 DEFAULT ENCRYPTION='N' */",
-            rule.charset(),
+            rule.charset().name(),
             rule.name()
         );
         Ok(Answer::texts(
@@ -542,7 +544,7 @@ impl Session {
         let mut rows = Vec::new();
         match &*plan {
             None | Some(Plan::Command(_)) => {}
-            Some(Plan::Select(select)) => explain_select(select, 1, &mut rows),
+            Some(Plan::Select(select)) => explain_select(select, None, &mut 1, &mut rows),
             Some(Plan::Update(update)) => rows.push(explain_path(
                 1,
                 "UPDATE",
@@ -557,6 +559,7 @@ impl Session {
                 &delete.target.path,
                 "Using where",
             )),
+            Some(Plan::JoinedChange(change)) => explain_joined_change(change, &mut rows),
             Some(Plan::Insert(insert)) => {
                 rows.push(explain_path(1, "INSERT", &insert.source, &Path::everything(), ""))
             }
@@ -607,9 +610,18 @@ impl Session {
     }
 }
 
-fn explain_select(plan: &SelectPlan, id: u64, rows: &mut Rows) {
-    let kind = if plan.subqueries.is_empty() && plan.unions.is_empty() { "SIMPLE" } else { "PRIMARY" };
-    for step in &plan.steps {
+/// The steps of a query, then those of its derived tables and subqueries; `next` is its number.
+fn explain_select(plan: &SelectPlan, kind: Option<&str>, next: &mut u64, rows: &mut Rows) {
+    let id = *next;
+    *next += 1;
+    let derived = plan.sources.iter().filter_map(|source| match &source.kind {
+        SourceKind::Derived(inner) => Some(inner),
+        _ => None,
+    });
+    let inner: Vec<_> = derived.collect();
+    let alone = plan.subqueries.is_empty() && plan.unions.is_empty() && inner.is_empty();
+    let kind = kind.unwrap_or(if alone { "SIMPLE" } else { "PRIMARY" });
+    for (at, step) in plan.steps.iter().enumerate() {
         let source = &plan.sources[step.source];
         let mut extra = Vec::new();
         if !step.filter.is_empty() {
@@ -618,13 +630,26 @@ fn explain_select(plan: &SelectPlan, id: u64, rows: &mut Rows) {
         if step.path.covering {
             extra.push("Using index");
         }
+        if step.path.backward {
+            extra.push("Backward index scan");
+        }
+        if plan.first_value_decides {
+            extra.push("First value decides");
+        }
         if plan.grouping.as_ref().is_some_and(|grouping| !grouping.keys.is_empty()) {
             extra.push("Using temporary");
         }
         if !plan.order.is_empty() {
             extra.push("Using filesort");
         }
-        rows.push(explain_path(id, kind, source, &step.path, &extra.join("; ")));
+        let mut row = explain_path(id, kind, source, &step.path, &extra.join("; "));
+        let looked_up = at > 0
+            && source.engine_table().is_none()
+            && !equalities(&step.all_conditions, step.source as u16).is_empty();
+        if looked_up {
+            (row[4], row[5], row[6]) = (text("ref"), text("<auto_key0>"), text("<auto_key0>"));
+        }
+        rows.push(row);
     }
     if plan.steps.is_empty() {
         let mut row = vec![number(id), text(kind)];
@@ -632,8 +657,22 @@ fn explain_select(plan: &SelectPlan, id: u64, rows: &mut Rows) {
         row.push(text("No tables used"));
         rows.push(row);
     }
-    for (at, subquery) in plan.subqueries.iter().enumerate() {
-        explain_select(subquery, id + 1 + at as u64, rows);
+    for derived in inner {
+        explain_select(derived, Some("DERIVED"), next, rows);
+    }
+    for subquery in &plan.subqueries {
+        explain_select(subquery, Some("SUBQUERY"), next, rows);
+    }
+}
+
+/// The tables that are changed are shown as such.
+fn explain_joined_change(change: &JoinedChange, rows: &mut Rows) {
+    let first = rows.len();
+    explain_select(&change.query, None, &mut 1, rows);
+    for (step, row) in change.query.steps.iter().zip(&mut rows[first..]) {
+        if change.query.changed.contains(&(step.source as u16)) {
+            row[1] = text(if change.updates() { "UPDATE" } else { "DELETE" });
+        }
     }
 }
 

@@ -105,7 +105,7 @@ impl Session {
                 }
             };
             self.state.clear_warnings();
-            let parameters = fingerprint.parameters();
+            let parameters = fingerprint.parameters(self.state.settings().sql.connection_collation);
             match self.run(&plan, &parameters, out, false).await {
                 Err(Failure::Stale) => self.cache.remove(&fingerprint.key),
                 result => return Some(result),

@@ -26,6 +26,7 @@ pub use value::Value;
 use sql::context::Settings;
 use sql::result::SqlError;
 use sql::sql_mode;
+use sql::value::Collation;
 
 use table::{DEFINITIONS, Definition, Effect, ISOLATION_LEVELS, Reach, SET_BY_CLIENTS, find};
 
@@ -135,6 +136,8 @@ fn decode(values: &[Value]) -> SessionSettings {
             sql_notes: flag("sql_notes"),
             sql_select_limit: number("sql_select_limit"),
             group_concat_max_len: number("group_concat_max_len"),
+            connection_collation: Collation::from_name(text("collation_connection"))
+                .unwrap_or(Collation::Utf8mb4GeneralCi),
             div_precision_increment: number("div_precision_increment").min(30) as u8,
             sort_buffer_size: number("sort_buffer_size"),
             tmp_table_size: number("tmp_table_size").min(number("max_heap_table_size")),

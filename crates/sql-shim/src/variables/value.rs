@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sql::result::SqlError;
 use sql::sql_mode;
+use sql::value::Collation;
 
 use super::table::{Definition, Kind, NULL};
 
@@ -245,12 +246,15 @@ pub fn default_collation(charset: &str) -> Option<&'static str> {
     CHARSETS.iter().find(|(known, _)| *known == charset).map(|(_, collation)| *collation)
 }
 
+/// Collations of `latin1`, which clients may name for themselves; there are no columns of it.
+const LATIN1: [&str; 4] = ["latin1_swedish_ci", "latin1_bin", "latin1_general_ci", "latin1_general_cs"];
+
 /// The character set of a collation.
 pub fn charset_of_collation(collation: &str) -> Option<&'static str> {
-    if collation.eq_ignore_ascii_case("binary") {
-        return Some("binary");
+    match Collation::from_name(collation) {
+        Some(known) => Some(known.charset().name()),
+        None => LATIN1.iter().any(|known| known.eq_ignore_ascii_case(collation)).then_some("latin1"),
     }
-    charset_name(collation.split('_').next()?)
 }
 
 fn to_charset(name: &str, nullable: bool, value: &Value) -> Result<Value, SqlError> {
@@ -267,7 +271,10 @@ fn to_charset(name: &str, nullable: bool, value: &Value) -> Result<Value, SqlErr
 fn to_collation(value: &Value) -> Result<Value, SqlError> {
     let Value::Text(text) = value else { return Err(wrong_type("collation")) };
     match charset_of_collation(text) {
-        Some(_) => Ok(Value::Text(text.to_ascii_lowercase().into())),
+        Some(_) => Ok(Collation::from_name(text).map_or_else(
+            || Value::Text(text.to_ascii_lowercase().into()),
+            |known| Value::text(known.name()),
+        )),
         None => Err(SqlError::new(1273, b"HY000", format!("Unknown collation: '{text}'"))),
     }
 }

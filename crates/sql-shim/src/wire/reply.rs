@@ -40,6 +40,8 @@ struct ColumnShape {
     kind: u8,
     unsigned: bool,
     decimals: u8,
+    /// Digits that ZEROFILL fills up to.
+    filled: u8,
 }
 
 /// What a reply remembers between commands, so that it need not allocate again.
@@ -95,7 +97,7 @@ impl<'a, F: Flush> Reply<'a, F> {
         let shape = self.scratch.shapes.get(self.column).copied();
         debug_assert!(shape.is_some(), "more values than columns in a row");
         self.column += 1;
-        shape.unwrap_or(ColumnShape { kind: kind::VAR_STRING, unsigned: false, decimals: 0 })
+        shape.unwrap_or(ColumnShape { kind: kind::VAR_STRING, unsigned: false, decimals: 0, filled: 0 })
     }
 
     fn binary_int(&mut self, value: i64, unsigned_value: bool) {
@@ -192,6 +194,7 @@ fn shape_of(meta: &ColumnMeta) -> ColumnShape {
         kind: meta.kind,
         unsigned: meta.flags & column_flag::UNSIGNED != 0,
         decimals: meta.decimals,
+        filled: if meta.flags & column_flag::ZEROFILL != 0 { meta.length.min(255) as u8 } else { 0 },
     }
 }
 
@@ -249,12 +252,18 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
     #[inline]
     fn uint(&mut self, value: u64) {
         if self.is_text() {
-            let column = self.column;
+            let shape = self.scratch.shapes.get(self.column);
             self.column += 1;
-            if value == 0 && self.scratch.shapes.get(column).is_some_and(|shape| shape.kind == kind::YEAR) {
-                return self.output.length_encoded_bytes(b"0000");
+            match shape {
+                Some(ColumnShape { kind: kind::YEAR, .. }) if value == 0 => {
+                    self.output.length_encoded_bytes(b"0000");
+                }
+                Some(ColumnShape { filled: width @ 1.., .. }) => {
+                    let text = format!("{value:0width$}", width = usize::from(*width));
+                    self.output.length_encoded_bytes(text.as_bytes());
+                }
+                _ => self.output.short_text(|out| put_u64(out, value)),
             }
-            self.output.short_text(|out| put_u64(out, value));
         } else {
             self.binary_int(value as i64, true);
         }

@@ -45,7 +45,8 @@ impl Engine {
         };
         let server = Server::new(accounts, GlobalVariables::default());
         let sessions = Arc::new(Sessions::new(server.clone(), database.clone()));
-        let server = TestServer::serve(RuntimeKind::Epoll, server, None, &sessions);
+        let server =
+            TestServer::serve(RuntimeKind::Epoll, server, None, |options, _| sessions.serve(options));
         Engine { server, database, directory: directory.to_owned() }
     }
 

@@ -242,19 +242,20 @@ pub struct TestServer {
 impl TestServer {
     pub fn start(runtime: RuntimeKind, accounts: Accounts, socket: Option<std::path::PathBuf>) -> Self {
         let server = Server::new(accounts, GlobalVariables::default());
-        Self::serve(runtime, server, socket, &Arc::new(EchoFactory))
+        let echo = Arc::new(EchoFactory);
+        Self::serve(runtime, server, socket, |options, server| start(options, server, &echo))
     }
 
-    /// Serves the sessions of a factory.
-    pub fn serve<F: SessionFactory>(
+    /// Serves what `start` starts.
+    pub fn serve(
         runtime: RuntimeKind,
         server: Arc<Server>,
         socket: Option<std::path::PathBuf>,
-        factory: &Arc<F>,
+        start: impl FnOnce(&ListenOptions, &Arc<Server>) -> std::io::Result<Running>,
     ) -> Self {
         let options =
             ListenOptions { addresses: vec![[127, 0, 0, 1].into()], port: 0, socket, threads: 2, runtime };
-        let running = start(&options, &server, factory).unwrap();
+        let running = start(&options, &server).unwrap();
         Self { server, port: running.port(), running: Some(running) }
     }
 
@@ -305,6 +306,28 @@ pub struct Client {
     pub stream: TcpStream,
     pub sequence: u8,
     pub greeting: Vec<u8>,
+}
+
+/// Runs statements that must succeed.
+pub fn all(client: &mut Client, statements: &[&str]) {
+    for statement in statements {
+        if let Err(error) = client.run(statement) {
+            unreachable!("{statement}: {error:?}");
+        }
+    }
+}
+
+/// The error's number of a statement that must fail.
+pub fn code(client: &mut Client, sql: &str) -> u16 {
+    match client.run(sql) {
+        Err(error) => error.0,
+        Ok(rows) => unreachable!("{sql}: {rows:?}"),
+    }
+}
+
+/// The first value of a statement's answer, which is not NULL.
+pub fn one(client: &mut Client, sql: &str) -> String {
+    client.run(sql).unwrap()[0][0].clone().unwrap()
 }
 
 impl Client {

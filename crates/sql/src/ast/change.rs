@@ -33,13 +33,26 @@ pub enum InsertSource {
     Query(Box<Query>),
 }
 
+/// `[[database.]table.]column = value` in SET.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assignment {
+    /// Database that the column is qualified with.
+    pub database: Option<String>,
+    /// Table that the column is qualified with.
+    pub table: Option<String>,
+    /// Column.
+    pub column: String,
+    /// Value.
+    pub value: Expr,
+}
+
 /// `UPDATE`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
     /// The table or join.
     pub table: TableRef,
-    /// `SET`: column (with qualifier) and value.
-    pub assignments: Vec<((Option<String>, String), Expr)>,
+    /// `SET`.
+    pub assignments: Vec<Assignment>,
     /// `WHERE`.
     pub filter: Option<Expr>,
     /// `ORDER BY`.
@@ -50,10 +63,12 @@ pub struct Update {
     pub ignore: bool,
 }
 
-/// `DELETE` from one table.
+/// `DELETE`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delete {
-    /// The table.
+    /// Of a join: the tables that rows are deleted from, as the statement names them.
+    pub targets: Vec<TableName>,
+    /// The table or join.
     pub table: TableRef,
     /// `WHERE`.
     pub filter: Option<Expr>,
@@ -63,4 +78,18 @@ pub struct Delete {
     pub limit: Option<Limit>,
     /// `IGNORE`.
     pub ignore: bool,
+}
+
+impl Update {
+    /// Whether it is about more than one table by its name.
+    pub fn is_joined(&self) -> bool {
+        !matches!(self.table, TableRef::Table { .. })
+    }
+}
+
+impl Delete {
+    /// Whether it is about more than one table by its name.
+    pub fn is_joined(&self) -> bool {
+        self.targets.len() > 1 || !self.targets.is_empty() && !matches!(self.table, TableRef::Table { .. })
+    }
 }

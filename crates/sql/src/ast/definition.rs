@@ -16,8 +16,10 @@ pub struct DataType {
     pub arguments: Vec<u32>,
     /// Members of ENUM and SET.
     pub members: Vec<Vec<u8>>,
-    /// `UNSIGNED`.
+    /// `UNSIGNED`, and with `ZEROFILL`.
     pub unsigned: bool,
+    /// `ZEROFILL`.
+    pub zerofill: bool,
     /// `CHARACTER SET`.
     pub charset: Option<String>,
     /// `COLLATE`.
@@ -147,7 +149,7 @@ pub struct CreateTable {
     pub name: TableName,
     /// `IF NOT EXISTS`.
     pub if_not_exists: bool,
-    /// `TEMPORARY`: refused.
+    /// `TEMPORARY`.
     pub temporary: bool,
     /// Columns.
     pub columns: Vec<ColumnDef>,
@@ -161,6 +163,10 @@ pub struct CreateTable {
     pub options: Vec<(String, String)>,
     /// `LIKE other`.
     pub like: Option<TableName>,
-    /// `AS SELECT`: refused for now.
+    /// `AS SELECT`.
     pub as_query: Option<Box<Query>>,
+    /// `IGNORE` before it.
+    pub ignore: bool,
+    /// `REPLACE` before it.
+    pub replace: bool,
 }

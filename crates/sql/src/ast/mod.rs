@@ -56,6 +56,7 @@ pub enum Statement {
     DropTable {
         names: Vec<TableName>,
         if_exists: bool,
+        temporary: bool,
     },
     /// Views do not exist here: `DROP VIEW IF EXISTS` is a no-op with a note.
     DropView {
@@ -146,4 +147,15 @@ pub enum Statement {
     Backup(Vec<u8>),
     /// Known to MySQL, not supported here (1235 with this name).
     Unsupported(&'static str),
+}
+
+impl Statement {
+    /// Whether it makes or drops temporary tables and nothing else: it commits nothing.
+    pub fn is_of_temporary_tables(&self) -> bool {
+        match self {
+            Statement::CreateTable(create) => create.temporary,
+            Statement::DropTable { temporary, .. } => *temporary,
+            _ => false,
+        }
+    }
 }

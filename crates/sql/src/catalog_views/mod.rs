@@ -9,6 +9,7 @@ mod foreign_keys;
 pub mod server_tables;
 pub mod table_tables;
 
+use untorn::schema::ColumnDef;
 use untorn::types::{ColumnType, SizeClass};
 
 use super::expr::types::Type;
@@ -100,7 +101,13 @@ fn source_columns(columns: &[(&str, ViewType)]) -> Vec<SourceColumn> {
     };
     columns
         .iter()
-        .map(|(name, kind)| SourceColumn { name: (*name).to_owned(), ty: ty(*kind), flags: 0, merged: false })
+        .map(|(name, kind)| SourceColumn {
+            name: (*name).to_owned(),
+            ty: ty(*kind),
+            flags: 0,
+            shown_length: None,
+            merged: false,
+        })
         .collect()
 }
 
@@ -117,6 +124,7 @@ pub fn number(number: impl TryInto<u64>) -> Value<'static> {
 /// Databases that a client may see, in order, the views' first.
 pub fn database_names(state: &SqlContext) -> Vec<String> {
     let mut names = state.database.databases();
+    names.retain(|name| !untorn::private::is_private(name));
     let rights = state.rights();
     if !rights.global().has(Privileges::SHOW_DATABASES) {
         names.retain(|name| rights.sees_database(name));
@@ -126,8 +134,21 @@ pub fn database_names(state: &SqlContext) -> Vec<String> {
     names
 }
 
-/// A column type as SHOW COLUMNS prints it.
-pub fn column_type_text(kind: &ColumnType) -> String {
+/// The type of a column as SHOW COLUMNS prints it. As in MySQL only TINYINT(1) and ZEROFILL show a width.
+pub fn type_text(column: &ColumnDef) -> String {
+    let text = column_type_text(&column.kind);
+    match (column.width, column.decimals) {
+        (Some(width), Some(decimals)) => format!("{text}({width},{decimals})"),
+        (Some(width), None) if column.zerofill => {
+            format!("{}({width}) unsigned zerofill", text.trim_end_matches(" unsigned"))
+        }
+        (Some(width), None) => format!("{text}({width})"),
+        _ => text,
+    }
+}
+
+/// A type without what only the definition of its column says.
+fn column_type_text(kind: &ColumnType) -> String {
     let unsigned =
         |name: &str, unsigned: bool| if unsigned { format!("{name} unsigned") } else { name.to_owned() };
     let digits =

@@ -1,6 +1,7 @@
 //! Views of the server: engines, character sets, connections, variables, status.
 
-use untorn::types::Collation;
+use untorn::engine::Comparison;
+use untorn::types::{Charset, Collation};
 
 use super::ViewType::{Number, Text};
 use super::table_tables::view;
@@ -9,8 +10,6 @@ use crate::context::SqlContext;
 use crate::facts::Process;
 use crate::privilege::{Object, Privileges, Rights};
 use crate::value::Value;
-
-const COLLATIONS: [Collation; 3] = [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin, Collation::Binary];
 
 /// SHOW ENGINES.
 pub fn engines(_: &SqlContext) -> RowSource {
@@ -26,32 +25,48 @@ pub fn engines(_: &SqlContext) -> RowSource {
 
 /// SHOW CHARACTER SET.
 pub fn character_sets(_: &SqlContext) -> RowSource {
-    let sets = [
-        vec![text("binary"), text("binary"), text("Binary pseudo charset"), number(1u64)],
-        vec![text("utf8mb4"), text("utf8mb4_general_ci"), text("UTF-8 Unicode"), number(4u64)],
-    ];
-    Box::new(sets.into_iter())
+    let description = |charset: Charset| match charset {
+        Charset::Binary => "Binary pseudo charset",
+        Charset::Ascii => "US ASCII",
+        Charset::Utf8mb3 => "UTF-8 Unicode",
+        Charset::Utf8mb4 => "UTF-8 Unicode",
+    };
+    let mut sets = Charset::ALL;
+    sets.sort_by_key(|charset| charset.name());
+    Box::new(sets.into_iter().map(move |charset| {
+        vec![
+            text(charset.name()),
+            text(charset.default_collation().name()),
+            text(description(charset)),
+            number(u64::from(charset.bytes_per_char_max())),
+        ]
+    }))
 }
 
 /// SHOW COLLATION.
 pub fn collations(_: &SqlContext) -> RowSource {
-    let row = |rule: &Collation| {
-        let default = *rule != Collation::Utf8mb4Bin;
+    let row = |rule: Collation| {
+        let default = rule == rule.charset().default_collation();
+        let weights = match rule.comparison() {
+            Comparison::Unicode(of) if of.pads() => 8u64,
+            Comparison::Unicode(_) => 0,
+            _ => 1,
+        };
         vec![
             text(rule.name()),
-            text(rule.charset()),
+            text(rule.charset().name()),
             number(rule.id()),
             text(if default { "Yes" } else { "" }),
             text("Yes"),
-            number(1u64),
-            text(if *rule == Collation::Binary { "NO PAD" } else { "PAD SPACE" }),
+            number(weights),
+            text(if rule.pads() { "PAD SPACE" } else { "NO PAD" }),
         ]
     };
-    Box::new(COLLATIONS.iter().map(row))
+    Box::new(Collation::all().map(row))
 }
 
 fn applicability(_: &SqlContext) -> RowSource {
-    Box::new(COLLATIONS.iter().map(|rule| vec![text(rule.name()), text(rule.charset())]))
+    Box::new(Collation::all().map(|rule| vec![text(rule.name()), text(rule.charset().name())]))
 }
 
 /// SHOW PROCESSLIST.

@@ -8,7 +8,7 @@ use untorn::types::{Collation, ColumnType, DateTime};
 
 use super::ViewType::{Number, Text, Time};
 use super::foreign_keys;
-use super::{INFORMATION_SCHEMA, RowSource, View, all, column_type_text, database_names, number, text};
+use super::{INFORMATION_SCHEMA, RowSource, View, all, database_names, number, text, type_text};
 use crate::context::SqlContext;
 use crate::exec::Rows;
 use crate::value::Value;
@@ -104,7 +104,7 @@ fn schemata(state: &SqlContext) -> RowSource {
         vec![
             text("def"),
             text(name),
-            text(collation.charset()),
+            text(collation.charset().name()),
             text(collation.name()),
             Value::Null,
             text("NO"),
@@ -164,7 +164,7 @@ fn table_rows(state: &SqlContext) -> RowSource {
 pub fn columns_of_table(table: &Table) -> Rows {
     let mut rows = Vec::new();
     for (at, column) in table.def.columns.iter().enumerate() {
-        let kind = column_type_text(&column.kind);
+        let kind = type_text(column);
         let is_text = column.kind.collation() != Collation::Binary;
         let data_type = kind.split(['(', ' ']).next().unwrap_or("").to_owned();
         let (chars, bytes) = match &column.kind {
@@ -178,7 +178,10 @@ pub fn columns_of_table(table: &Table) -> Rows {
             }
             _ => (Value::Null, Value::Null),
         };
-        let (precision, scale) = numeric(&column.kind);
+        let (precision, scale) = match (column.width, column.decimals) {
+            (Some(width), Some(decimals)) => (number(width), number(decimals)),
+            _ => numeric(&column.kind),
+        };
         let temporal = match &column.kind {
             ColumnType::DateTime { fraction }
             | ColumnType::Timestamp { fraction }
@@ -199,7 +202,7 @@ pub fn columns_of_table(table: &Table) -> Rows {
             precision,
             scale,
             temporal,
-            if is_text { text("utf8mb4") } else { Value::Null },
+            if is_text { text(column.kind.collation().charset().name()) } else { Value::Null },
             if is_text { text(column.kind.collation().name()) } else { Value::Null },
             text(kind),
             text(key_of_column(&table.def, at)),

@@ -7,7 +7,7 @@
 //! the sort: assignments may count rows, and those beyond a LIMIT are nobody's business.
 
 use untorn::Table;
-use untorn::engine::{self, FieldRef, OwnedKey, ReadMode, Row, TimeSlice, WaitPolicy};
+use untorn::engine::{self, FieldRef, OwnedKey, ReadMode, TimeSlice, WaitPolicy};
 use untorn::schema::ColumnDef;
 use untorn::write::{RowWriter, Written};
 
@@ -103,12 +103,13 @@ pub(super) fn encode_value(
 }
 
 /// What is to be done to a row.
-struct Work {
-    key: OwnedKey,
-    todo: Todo,
+pub(super) struct Work {
+    pub(super) key: OwnedKey,
+    pub(super) todo: Todo,
 }
 
-enum Todo {
+/// What.
+pub(super) enum Todo {
     Delete,
     /// These columns.
     Change(Changes),
@@ -505,14 +506,20 @@ impl<'e> Executor<'e> {
         Ok(changed)
     }
 
-    async fn apply(&mut self, writer: &mut RowWriter, work: Work, ignore: bool) -> Result<u64, Failure> {
+    /// Writes a change. Returns how many rows it has changed: one or none.
+    pub(super) async fn apply(
+        &mut self,
+        writer: &mut RowWriter,
+        work: Work,
+        ignore: bool,
+    ) -> Result<u64, Failure> {
         self.tick(CHANGE_UNITS).await?;
         let key = work.key.fields();
         let written = match &work.todo {
             Todo::Delete => {
                 let deleted = writer.delete(self.transaction, &key).await;
                 if let Err(untorn::Error::Transaction(engine::Error::RowNotFound { .. })) = &deleted
-                    && writer.table().is_referenced()
+                    && writer.table().has_relations()
                 {
                     // It went with a row before it, by a cascade.
                     return Ok(0);
@@ -580,7 +587,7 @@ fn changes_of(
 
 /// Adds to a row's changes what its generated columns become, and checks the row that they make.
 #[allow(clippy::too_many_arguments)]
-fn apply_rules(
+pub(super) fn apply_rules(
     rules: &RowRules,
     defaults: &[ColumnDefault],
     table: &Table,
@@ -596,23 +603,4 @@ fn apply_rules(
         fields[usize::from(*column)] = stored_bytes(view, *column).flatten().map(<[u8]>::to_vec);
     }
     row_rules::change(rules, defaults, &mut fields, stamps, changes, columns, storing, cx)
-}
-
-impl Cursor {
-    /// As [`Cursor::run`], and each row comes with a way to copy its clustered key, also when it is shown as
-    /// a copy.
-    async fn run_keyed(
-        &mut self,
-        transaction: &mut engine::Transaction,
-        each: &mut dyn FnMut(RowView<'_>, &dyn Fn(&mut OwnedKey)) -> Result<Flow, Failure>,
-    ) -> Result<bool, Failure> {
-        let mut last = OwnedKey::default();
-        self.run_with_keys(transaction, &mut last, &mut |view, row: Option<&Row<'_>>, copied: &OwnedKey| {
-            match row {
-                Some(row) => each(view, &|key| row.clustered_key(key)),
-                None => each(view, &|key| *key = copied.clone()),
-            }
-        })
-        .await
-    }
 }

@@ -101,6 +101,23 @@ impl Cursor {
         self.run_with_keys(transaction, &mut unused, &mut |view, row, _| each(view, row)).await
     }
 
+    /// As [`Cursor::run`], and each row comes with a way to copy its clustered key, also when it is shown as
+    /// a copy.
+    pub async fn run_keyed(
+        &mut self,
+        transaction: &mut engine::Transaction,
+        each: &mut dyn FnMut(RowView<'_>, &dyn Fn(&mut OwnedKey)) -> Result<Flow, Failure>,
+    ) -> Result<bool, Failure> {
+        let mut last = OwnedKey::default();
+        self.run_with_keys(transaction, &mut last, &mut |view, row: Option<&Row<'_>>, copied: &OwnedKey| {
+            match row {
+                Some(row) => each(view, &|key| row.clustered_key(key)),
+                None => each(view, &|key| *key = copied.clone()),
+            }
+        })
+        .await
+    }
+
     /// As [`Cursor::run`]; a row shown as a copy comes with its clustered key, which is also left in `last`.
     pub async fn run_with_keys(
         &mut self,

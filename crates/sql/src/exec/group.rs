@@ -68,7 +68,9 @@ impl<'p> Groups<'p> {
     pub fn add(&mut self, cx: &Context<'_>) -> Result<(), SqlError> {
         self.key.clear();
         for key in &self.grouping.keys {
-            compare::group_key(&key.eval(cx)?, &mut self.key);
+            let value = key.eval(cx)?;
+            cx.state.hold(value.key_bytes_max())?;
+            compare::group_key(&value, &mut self.key);
         }
         // Without keys there is one group, and nothing to look it up by.
         let found = match self.grouping.keys.is_empty() {
@@ -115,6 +117,12 @@ impl<'p> Groups<'p> {
                 Ok(())
             },
         )
+    }
+
+    /// Whether the first aggregate has a value that is not NULL.
+    pub fn has_value(&self) -> bool {
+        let first = self.groups.first().and_then(|group| group.accumulators.first());
+        first.is_some_and(Accumulator::has_value)
     }
 
     /// Whether it is time to spill.

@@ -117,6 +117,27 @@ impl Inserting<'_, '_> {
         state.warn(error);
         Ok(())
     }
+
+    /// Whether the AUTO_INCREMENT column that is given this value gets the next number instead.
+    fn generates(
+        &self,
+        value: Option<&Value<'_>>,
+        column: &ColumnDef,
+        storing: &Storing<'_>,
+    ) -> Result<bool, SqlError> {
+        let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(true) };
+        if storing.state.settings().sql_mode & sql_mode::NO_AUTO_VALUE_ON_ZERO != 0 {
+            return Ok(false);
+        }
+        let given = value.to_integer();
+        let unsigned = column.kind.integer().is_some_and(|(_, unsigned)| unsigned);
+        if self.lenient && unsigned && given < 0 {
+            // It is stored as zero, with a warning.
+            storing.encode(value, column, &mut Vec::new())?;
+            return Ok(true);
+        }
+        Ok(given == 0)
+    }
 }
 
 impl<'e> Executor<'e> {
@@ -343,11 +364,7 @@ impl<'e> Executor<'e> {
                 }
             };
             if is_auto {
-                let keeps_zero = state.settings().sql_mode & sql_mode::NO_AUTO_VALUE_ON_ZERO != 0;
-                let generate = match &value {
-                    None | Some(Value::Null) => true,
-                    Some(value) => !keeps_zero && value.to_integer() == 0,
-                };
+                let generate = inserting.generates(value.as_ref(), column, &storing)?;
                 if generate && rules.is_some() {
                     generates_late = Some(at);
                     row.push_null();

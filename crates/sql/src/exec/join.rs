@@ -3,10 +3,16 @@
 //! Each step but the last has a cursor and a few rows that it has copied from its pages (a page cannot stay
 //! latched while the steps behind it read); the last step streams into the consumer. So a join keeps a batch
 //! of rows for each step, whatever the sizes of the tables, and one that wants a single row (LIMIT 1) reads a
-//! single path: batches begin with one row and double.
+//! single path: batches begin with one row and double. A derived table or view that is not the first is
+//! looked up by what its columns are equal to (`keyed.rs`).
+
+use untorn::engine::{Isolation, OwnedKey, ReadMode, WaitPolicy};
+use untorn::types::Collation;
 
 use super::apply::Applied;
 use super::cursor::{Cursor, Flow};
+use super::joined_change::pack_key;
+use super::keyed::{Found, Keyed};
 use super::select::{Consumer, all_true};
 use super::{Executor, KeptRows, Target};
 use crate::errors;
@@ -31,17 +37,59 @@ type Row = Vec<Value<'static>>;
 pub(super) type Views<'v> = smallvec::SmallVec<[RowView<'v>; 8]>;
 
 /// What a step reads.
-enum Input<'e> {
+enum Input<'p, 'e> {
     /// A table of the engine; none before its first ranges are known.
     Table(Option<Box<Cursor>>),
     /// A derived table or a view.
-    Memory { rows: KeptRows<'e>, at: usize },
+    Memory(Memory<'p, 'e>),
+}
+
+/// Rows in memory.
+struct Memory<'p, 'e> {
+    rows: KeptRows<'e>,
+    /// The next row.
+    at: Option<usize>,
+    /// The step has begun once.
+    begun: bool,
+    /// By their keys; made when the step begins for the second time: once, reading all is no more work.
+    keyed: Option<Option<Keyed<'p, 'e>>>,
+    /// Only rows of one key are read.
+    chained: bool,
+}
+
+impl<'e> Memory<'_, 'e> {
+    fn new(rows: KeptRows<'e>) -> Self {
+        Memory { rows, at: Some(0), begun: false, keyed: None, chained: false }
+    }
+
+    /// The next row.
+    fn take(&mut self) -> Option<&Row> {
+        let at = self.at?;
+        self.at = match (&self.keyed, self.chained) {
+            (Some(Some(keyed)), true) => keyed.next(at),
+            _ => Some(at + 1),
+        };
+        self.rows.get(at)
+    }
+
+    /// Begins for the rows that the steps before are at.
+    fn begin(&mut self, cx: &Context<'_>) -> Result<(), SqlError> {
+        let found = match &mut self.keyed {
+            Some(Some(keyed)) => keyed.find(cx)?,
+            _ => Found::Unknown,
+        };
+        (self.at, self.chained) = match found {
+            Found::Unknown => (Some(0), false),
+            Found::Chain(first) => (first, true),
+        };
+        Ok(())
+    }
 }
 
 /// A step of the join and where it is.
 struct Level<'p, 'e> {
     step: &'p Step,
-    input: Input<'e>,
+    input: Input<'p, 'e>,
     /// Conditions that the step's ranges do not express.
     conditions: &'p [Condition],
     /// Rows copied and not yet taken, the next one last.
@@ -115,7 +163,31 @@ fn copy(plan: &SelectPlan, source: usize, view: RowView<'_>, cx: &Context<'_>) -
     values
 }
 
+/// A clustered key as a value.
+fn packed_key(key: &dyn Fn(&mut OwnedKey)) -> Value<'static> {
+    let (mut owned, mut packed) = (OwnedKey::default(), Vec::new());
+    key(&mut owned);
+    pack_key(&owned, &mut packed);
+    Value::Text(packed.into(), Collation::Binary)
+}
+
 impl<'e> Executor<'e> {
+    /// How a source of a join is read. A statement that changes some of them reads the newest versions of the
+    /// others too, and keeps them so, as InnoDB does from REPEATABLE READ on.
+    fn source_mode(&self, plan: &SelectPlan, source: usize) -> ReadMode {
+        let locking = |exclusive| ReadMode::Locking { exclusive, wait: WaitPolicy::Wait };
+        if plan.changed.is_empty() {
+            self.read_mode(plan.locking)
+        } else if plan.changed.contains(&(source as u16)) {
+            locking(true)
+        } else {
+            match self.transaction.state().isolation() {
+                Isolation::ReadUncommitted | Isolation::ReadCommitted => self.read_mode(None),
+                Isolation::RepeatableRead | Isolation::Serializable => locking(false),
+            }
+        }
+    }
+
     /// Runs the join of a plan.
     pub async fn join<S: ResultSink>(
         &mut self,
@@ -131,11 +203,13 @@ impl<'e> Executor<'e> {
         let examined_max = self.state.settings().max_join_size;
         let mut depth = 0;
         let mut opens = true;
+        // What the rows behind the last step need is not there while its page is latched.
+        let streams = applied.is_none() && plan.changed.is_empty();
         loop {
             if std::mem::take(&mut opens) {
                 self.open(plan, &mut levels, depth, cx).await?;
             }
-            if depth == last && applied.is_none() {
+            if streams && depth == last {
                 if self.last_step(plan, &mut levels, consumer, cx, target).await? == Flow::Stop {
                     return Ok(());
                 }
@@ -147,11 +221,19 @@ impl<'e> Executor<'e> {
                 if depth < last {
                     depth += 1;
                     opens = true;
-                } else if let Some(applied) = applied {
-                    let views = views(&levels, levels.len(), plan.sources.len());
-                    if self.applied_row(&views, applied, consumer, cx, target).await? == Flow::Stop {
-                        return Ok(());
+                    continue;
+                }
+                let views = views(&levels, levels.len(), plan.sources.len());
+                let flow = match applied {
+                    Some(applied) => self.applied_row(&views, applied, consumer, cx, target).await?,
+                    None => {
+                        let flow = consumer.row(&views, target)?;
+                        consumer.relieve(self, target).await?;
+                        flow
                     }
+                };
+                if flow == Flow::Stop {
+                    return Ok(());
                 }
                 continue;
             }
@@ -173,10 +255,10 @@ impl<'e> Executor<'e> {
                         Some(recursion) => self.recursive_rows(inner, recursion).await?,
                         None => self.rows(inner).await?,
                     };
-                    Input::Memory { rows, at: 0 }
+                    Input::Memory(Memory::new(rows))
                 }
                 SourceKind::Recursion(number) => {
-                    Input::Memory { rows: self.working_rows(*number).await?, at: 0 }
+                    Input::Memory(Memory::new(self.working_rows(*number).await?))
                 }
                 SourceKind::View(view) => {
                     let mut rows = KeptRows::new(state, usize::MAX);
@@ -184,10 +266,10 @@ impl<'e> Executor<'e> {
                         super::RowTaker::take(&mut rows, row)?;
                         self.tick(VIEW_ROW_UNITS).await?;
                     }
-                    Input::Memory { rows, at: 0 }
+                    Input::Memory(Memory::new(rows))
                 }
                 SourceKind::Table(_) => Input::Table(None),
-                SourceKind::Definition => Input::Memory { rows: KeptRows::new(state, 0), at: 0 },
+                SourceKind::Definition => Input::Memory(Memory::new(KeptRows::new(state, 0))),
             };
             levels.push(Level {
                 step,
@@ -224,6 +306,9 @@ impl<'e> Executor<'e> {
             }
             None => None,
         };
+        if depth > 0 && matches!(levels[depth].input, Input::Memory(_)) {
+            self.open_keyed(plan, levels, depth, cx).await?;
+        }
         let level = &mut levels[depth];
         level.range_charge = range_charge;
         level.current = None;
@@ -236,15 +321,37 @@ impl<'e> Executor<'e> {
                 match cursor {
                     Some(cursor) => cursor.restart(ranges.ranges),
                     None => {
-                        let (mode, needed) = (self.read_mode(plan.locking), &plan.needed[step.source]);
+                        let (mode, needed) = (self.source_mode(plan, step.source), &plan.needed[step.source]);
                         *cursor = Some(Box::new(Cursor::new(table, &step.path, ranges.ranges, mode, needed)));
                     }
                 }
             }
             // No row can match.
             (Input::Table(_), _) => level.ended = true,
-            (Input::Memory { at, .. }, _) => *at = 0,
+            (Input::Memory(memory), _) if depth == 0 => memory.at = Some(0),
+            (Input::Memory(_), _) => {}
         }
+        Ok(())
+    }
+
+    /// Begins a step in memory for the rows that the steps before it are at.
+    async fn open_keyed<'p>(
+        &self,
+        plan: &'p SelectPlan,
+        levels: &mut [Level<'p, 'e>],
+        depth: usize,
+        cx: &Context<'_>,
+    ) -> Result<(), Failure> {
+        let (before, rest) = levels.split_at_mut(depth);
+        let Level { step, input: Input::Memory(memory), .. } = &mut rest[0] else { return Ok(()) };
+        if !std::mem::replace(&mut memory.begun, true) {
+            return Ok(());
+        }
+        if memory.keyed.is_none() {
+            memory.keyed = Some(self.keyed(step, &memory.rows).await?);
+        }
+        let base = views(before, depth, plan.sources.len());
+        memory.begin(&Context { rows: &base, ..*cx })?;
         Ok(())
     }
 
@@ -289,13 +396,17 @@ impl<'e> Executor<'e> {
         let (step, wanted) = (*step, *batch_rows);
         *batch_rows = (2 * wanted).min(BATCH_ROWS_MAX);
         let mut bytes = 0;
-        let mut keep = |view: RowView<'_>| -> Result<Flow, Failure> {
+        let changed = plan.changed.contains(&(step.source as u16));
+        let mut keep = |view: RowView<'_>, key: &dyn Fn(&mut OwnedKey)| -> Result<Flow, Failure> {
             let verdict = test(step, conditions, &base, view, cx)?;
             *matched |= verdict != Verdict::Refused;
             if verdict != Verdict::Shown {
                 return Ok(Flow::Skip);
             }
-            let row = copy(plan, step.source, view, cx);
+            let mut row = copy(plan, step.source, view, cx);
+            if changed {
+                row.push(packed_key(key));
+            }
             bytes += memory::row_weight(&row);
             batch.push(row);
             let enough = batch.len() >= wanted || bytes >= BATCH_BYTES_MAX;
@@ -303,16 +414,15 @@ impl<'e> Executor<'e> {
         };
         match input {
             Input::Table(Some(cursor)) => {
-                *ended = !cursor.run(self.transaction.rows(), &mut |view, _| keep(view)).await?;
+                *ended = !cursor.run_keyed(self.transaction.rows(), &mut keep).await?;
             }
             Input::Table(None) => *ended = true,
-            Input::Memory { rows, at } => loop {
-                let Some(row) = rows.get(*at) else {
+            Input::Memory(memory) => loop {
+                let Some(row) = memory.take() else {
                     *ended = true;
                     break;
                 };
-                *at += 1;
-                if keep(RowView::Values(row))? == Flow::Pause {
+                if keep(RowView::Values(row), &|_| ())? == Flow::Pause {
                     break;
                 }
                 self.tick(1).await?;
@@ -359,12 +469,11 @@ impl<'e> Executor<'e> {
                     *ended = !cursor.run(self.transaction.rows(), &mut |view, _| take(view)).await?;
                 }
                 Input::Table(None) => *ended = true,
-                Input::Memory { rows, at } => loop {
-                    let Some(row) = rows.get(*at) else {
+                Input::Memory(memory) => loop {
+                    let Some(row) = memory.take() else {
                         *ended = true;
                         break;
                     };
-                    *at += 1;
                     if matches!(take(RowView::Values(row))?, Flow::Pause | Flow::Stop) {
                         break;
                     }

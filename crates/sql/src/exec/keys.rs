@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use untorn::engine::{KeyRange, OwnedKey, TimeSlice};
 use untorn::schema::ColumnDef;
+use untorn::types::ColumnType;
 
+use super::prefix_keys::{self, Beginning};
 use crate::expr::{Context, Expr, ValueSet};
 use crate::failure::Failure;
 use crate::plan::access::{Alternative, Path};
@@ -32,7 +34,7 @@ pub const RANGE_BYTES: usize = 256;
 const KEY_COPIES: usize = 4;
 
 /// What a value is as a key.
-enum Piece {
+pub(super) enum Piece {
     /// These bytes exactly.
     Key(Vec<u8>),
     /// These bytes, but other values compare equal to it too, or not all of them do.
@@ -48,7 +50,7 @@ enum Piece {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+pub(super) enum Side {
     Equal,
     Lower,
     Upper,
@@ -150,6 +152,9 @@ impl Iterator for Points {
     }
 }
 
+/// Below this every integer has a double of its own.
+const DOUBLE_WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
 fn integer_piece(value: &Value<'_>, width: usize, unsigned: bool, side: Side) -> Piece {
     let (wide, whole) = match value {
         Value::Int(v) => (i128::from(*v), true),
@@ -157,21 +162,30 @@ fn integer_piece(value: &Value<'_>, width: usize, unsigned: bool, side: Side) ->
         Value::Date(_) | Value::DateTime(..) | Value::Time(..) | Value::Null => return Piece::Unknown,
         other => {
             let number = match other {
-                Value::Float(_) | Value::Double(_) if !other.to_double().is_finite() => {
+                // Compared as doubles: from here on several integers are equal to one.
+                Value::Float(_) | Value::Double(_) if other.to_double().abs() >= DOUBLE_WHOLE_MAX => {
                     return Piece::Unknown;
                 }
+                Value::Float(_) | Value::Double(_) if other.to_double().is_nan() => return Piece::Unknown,
                 other => other.to_decimal(),
             };
             let truncated = number.with_scale(0);
             let whole = truncated == number;
+            // A text whose digits a double does not have.
+            if matches!(other, Value::Text(..)) && whole != (other.to_double().fract() == 0.0) {
+                return Piece::Unknown;
+            }
             let base = decimal::to_integer(&truncated);
-            let floor =
-                if whole || number.sign() == bigdecimal::num_bigint::Sign::Plus { base } else { base - 1 };
+            let floor = if whole || number.sign() == bigdecimal::num_bigint::Sign::Plus {
+                base
+            } else {
+                base.saturating_sub(1)
+            };
             (
                 if whole {
                     base
                 } else if side == Side::Lower {
-                    floor + 1
+                    floor.saturating_add(1)
                 } else {
                     floor
                 },
@@ -197,7 +211,12 @@ fn integer_piece(value: &Value<'_>, width: usize, unsigned: bool, side: Side) ->
     if whole { Piece::Key(bytes) } else { Piece::Inside(bytes) }
 }
 
-fn piece(value: &Value<'_>, column: &ColumnDef, side: Side, cx: &Context<'_>) -> Result<Piece, SqlError> {
+pub(super) fn piece(
+    value: &Value<'_>,
+    column: &ColumnDef,
+    side: Side,
+    cx: &Context<'_>,
+) -> Result<Piece, SqlError> {
     if value.is_null() {
         return Ok(Piece::Nothing);
     }
@@ -209,8 +228,16 @@ fn piece(value: &Value<'_>, column: &ColumnDef, side: Side, cx: &Context<'_>) ->
         return Ok(match value {
             Value::Text(text, of_value) => {
                 cx.state.hold(KEY_COPIES * text.len())?;
-                let exact = collation::common(rule, *of_value) == rule;
-                if exact { Piece::Key(text.to_vec()) } else { Piece::Near(text.to_vec()) }
+                // Keys of such a CHAR are compared without spaces at the end, but those of the value count.
+                let blind = matches!(column.kind, ColumnType::Char { .. }) && !rule.pads();
+                if blind && text.last() == Some(&b' ') {
+                    return Ok(Piece::Unknown);
+                }
+                match collation::common(rule, *of_value) {
+                    common if common == rule => Piece::Key(text.to_vec()),
+                    common if collation::is_finest(common, rule.pads()) => Piece::Near(text.to_vec()),
+                    _ => Piece::Unknown,
+                }
             }
             _ => Piece::Unknown,
         });
@@ -244,6 +271,11 @@ impl<T> Made<T> {
     }
 }
 
+/// The lower edge of all values but NULL.
+fn no_null(column: &ColumnDef) -> Edge {
+    if column.nullable { Some((None, false)) } else { None }
+}
+
 /// A lower or upper edge; `None` when nothing can match.
 fn edge(
     end: &Option<(Expr, bool)>,
@@ -251,7 +283,7 @@ fn edge(
     side: Side,
     cx: &Context<'_>,
 ) -> Result<Option<Made<Edge>>, SqlError> {
-    let unlimited = || if side == Side::Lower && column.nullable { Some((None, false)) } else { None };
+    let unlimited = || if side == Side::Lower { no_null(column) } else { None };
     let Some((expr, inclusive)) = end else { return Ok(Some(Made::exact(unlimited()))) };
     Ok(match piece(&expr.eval(cx)?, column, side, cx)? {
         Piece::Key(bytes) => Some(Made::exact(Some((Some(bytes), *inclusive)))),
@@ -281,8 +313,18 @@ fn interval(
             Piece::Near(bytes) | Piece::Inside(bytes) => Some(Made::wider(point(bytes))),
             Piece::Unlimited | Piece::Unknown => Some(Made::wider(everything)),
         },
-        // Alone it has its own ranges; planning does not put it among others.
-        Alternative::AnyOf(_) => Some(Made::wider(everything)),
+        // Alone they have their own ranges; planning does not put them among others.
+        Alternative::AnyOf(_) | Alternative::Row(_) => Some(Made::wider(everything)),
+        Alternative::Like { pattern, escape } => {
+            let pattern = pattern.eval(cx)?;
+            if pattern.is_null() {
+                return Ok(None);
+            }
+            cx.state.hold(KEY_COPIES * pattern.to_text().len())?;
+            let Beginning { lower, upper } = prefix_keys::of_pattern(&pattern, &escape.eval(cx)?, column)?;
+            let lower = lower.map(|key| (Some(key), true)).or(no_null(column));
+            Some(Made::wider(Interval { lower, upper: upper.map(|key| (Some(key), false)) }))
+        }
         Alternative::Range { lower, upper } => {
             let lower = edge(lower, column, Side::Lower, cx)?;
             let upper = edge(upper, column, Side::Upper, cx)?;
@@ -298,7 +340,7 @@ fn point(bytes: Vec<u8>) -> Interval {
     Interval { lower: Some((Some(bytes.clone()), true)), upper: Some((Some(bytes), true)) }
 }
 
-fn compare_keys(left: &Option<Vec<u8>>, right: &Option<Vec<u8>>, column: &ColumnDef) -> Ordering {
+pub(super) fn compare_keys(left: &Option<Vec<u8>>, right: &Option<Vec<u8>>, column: &ColumnDef) -> Ordering {
     match (left, right) {
         (Some(left), Some(right)) if column.kind.is_string() => {
             collation::compare(left, right, column.kind.collation())
@@ -405,6 +447,8 @@ enum Start<'c> {
     Nothing,
     /// They are made when they are read.
     Points(Points),
+    /// They are these.
+    Made(Vec<KeyRange>),
     /// The columns that have one value, and the one behind them if it is limited.
     Prefix(Prefix, Option<&'c ColumnDef>),
 }
@@ -428,7 +472,7 @@ fn start<'c>(path: &Path, columns: &'c [ColumnDef], cx: &Context<'_>) -> Result<
                     break;
                 }
             },
-            Alternative::Range { .. } | Alternative::AnyOf(_) => break,
+            _ => break,
         }
     }
     let whole_prefix = prefix.len() == path.equal.len();
@@ -442,10 +486,57 @@ fn start<'c>(path: &Path, columns: &'c [ColumnDef], cx: &Context<'_>) -> Result<
         let points = Points { constants, prefix, integer, left, backward: path.backward };
         return Ok(Made { value: Start::Points(points), exact });
     }
+    if let [Alternative::Row(_), ..] = &path.last[..] {
+        let made = row_ranges(path, columns, &prefix, cx)?;
+        return Ok(Made { value: Start::Made(made.value), exact: exact && made.exact });
+    }
     // Both ends of each range have the columns before in front.
     let prefix_bytes: usize = prefix.iter().flatten().map(Vec::len).sum();
     cx.state.hold(2 * path.last.len() * prefix_bytes)?;
     Ok(Made { value: Start::Prefix(prefix, Some(column)), exact })
+}
+
+/// The ranges of rows of values, sorted, each once.
+fn row_ranges(
+    path: &Path,
+    columns: &[ColumnDef],
+    prefix: &[Option<Vec<u8>>],
+    cx: &Context<'_>,
+) -> Result<Made<Vec<KeyRange>>, SqlError> {
+    let numbers = path.columns.get(path.equal.len()..).unwrap_or_default();
+    let columns: Vec<&ColumnDef> = numbers.iter().filter_map(|n| columns.get(usize::from(*n))).collect();
+    let mut exact = true;
+    let mut rows: Vec<Prefix> = Vec::with_capacity(path.last.len());
+    let mut bytes = 0;
+    'rows: for one in &path.last {
+        let Alternative::Row(values) = one else { continue };
+        let mut row = Prefix::with_capacity(columns.len());
+        for (value, column) in values.iter().zip(&columns) {
+            match piece(&value.eval(cx)?, column, Side::Equal, cx)? {
+                Piece::Key(key) => row.push(Some(key)),
+                Piece::Near(key) | Piece::Inside(key) => {
+                    exact = false;
+                    row.push(Some(key));
+                }
+                Piece::Nothing => continue 'rows,
+                Piece::Unlimited | Piece::Unknown => {
+                    let everything = Interval { lower: None, upper: None };
+                    return Ok(Made::wider(vec![key_range(prefix, &everything)]));
+                }
+            }
+        }
+        bytes += row.iter().chain(prefix).flatten().map(Vec::len).sum::<usize>();
+        rows.push(row);
+    }
+    cx.state.hold(2 * bytes)?;
+    let order = |left: &Prefix, right: &Prefix| {
+        let fields = left.iter().zip(right).zip(&columns);
+        fields.map(|((left, right), column)| compare_keys(left, right, column)).find(|order| order.is_ne())
+    };
+    rows.sort_by(|left, right| order(left, right).unwrap_or(Ordering::Equal));
+    rows.dedup_by(|left, right| order(left, right).is_none());
+    let whole = |row: Prefix| KeyRange::equal(owned(&[prefix, &row].concat(), None));
+    Ok(Made { value: rows.into_iter().map(whole).collect(), exact })
 }
 
 fn key_range(prefix: &[Option<Vec<u8>>], interval: &Interval) -> KeyRange {
@@ -471,6 +562,7 @@ pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Op
     let (prefix, column) = match start {
         Start::Nothing => return Ok(None),
         Start::Points(points) => return Ok(Ranges::points(points, exact)),
+        Start::Made(ranges) => return Ok(Ranges::all(ranges, path, exact)),
         Start::Prefix(prefix, column) => (prefix, column),
     };
     let Some(column) = column else {
@@ -480,8 +572,8 @@ pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Op
     let mut intervals = Vec::with_capacity(path.last.len());
     for one in &path.last {
         let Some(made) = interval(one, column, cx)? else { continue };
-        exact &= made.exact;
-        intervals.push(made.value);
+        exact &= made.exact && path.prefix_chars.is_none();
+        intervals.push(shortened(made.value, path, column));
     }
     intervals.sort_by(|left, right| lower_order(left, right, column));
     let mut merged = Vec::with_capacity(intervals.len());
@@ -500,14 +592,15 @@ pub async fn many_ranges(
     let Made { value: start, mut exact } = start(path, columns, cx)?;
     let (prefix, column) = match start {
         Start::Prefix(prefix, Some(column)) => (prefix, column),
+        Start::Made(ranges) => return Ok(Ranges::all(ranges, path, exact)),
         _ => return Ok(ranges(path, columns, cx)?),
     };
     let mut intervals = Vec::with_capacity(path.last.len());
     for one in &path.last {
         slice.work(1).await?;
         let Some(made) = interval(one, column, cx)? else { continue };
-        exact &= made.exact;
-        intervals.push(made.value);
+        exact &= made.exact && path.prefix_chars.is_none();
+        intervals.push(shortened(made.value, path, column));
     }
     let mut merged = Vec::new();
     for interval in sort_in_turns(intervals, column, slice).await? {
@@ -522,6 +615,16 @@ pub async fn many_ranges(
         slice.work(1).await?;
     }
     Ok(Ranges::all(ranges, path, exact))
+}
+
+/// The interval over the characters that the index has: its ends belong to it, as others begin like them.
+fn shortened(interval: Interval, path: &Path, column: &ColumnDef) -> Interval {
+    let Some(chars) = path.prefix_chars else { return interval };
+    let short = |edge: Edge| match edge {
+        Some((Some(key), _)) => Some((Some(prefix_keys::shortened(key, chars, column)), true)),
+        other => other,
+    };
+    Interval { lower: short(interval.lower), upper: short(interval.upper) }
 }
 
 /// `BETWEEN 5 AND 3` and the like.

@@ -51,14 +51,18 @@ struct SourceRow<'r, 'v> {
 impl Row for SourceRow<'_, '_> {
     fn sort_key(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
         for (expr, descending) in &self.plan.order {
-            push_key(&expr.eval(&self.cx)?, *descending, out);
+            let value = expr.eval(&self.cx)?;
+            self.cx.state.hold(value.key_bytes_max())?;
+            push_key(&value, *descending, out);
         }
         Ok(())
     }
 
     fn group_key(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
         for item in &self.plan.items {
-            compare::group_key(&item.eval(&self.cx)?, out);
+            let value = item.eval(&self.cx)?;
+            self.cx.state.hold(value.key_bytes_max())?;
+            compare::group_key(&value, out);
         }
         Ok(())
     }
@@ -207,7 +211,13 @@ impl<'p> Consumer<'p> {
         let held = self.state.held();
         let flow = if let Some(groups) = &mut self.groups {
             groups.add(&cx)?;
-            if groups.is_full() { Flow::Pause } else { Flow::Next }
+            if plan.first_value_decides && groups.has_value() {
+                Flow::Stop
+            } else if groups.is_full() {
+                Flow::Pause
+            } else {
+                Flow::Next
+            }
         } else {
             self.tail.take(&SourceRow { plan, cx, rows, time_zone }, target)?
         };
@@ -397,7 +407,11 @@ impl Executor<'_> {
                 self.wait_for_functions(plan, &cx).await?;
                 consumer.only_row(self, target).await?;
             }
-            ([step], true) if applied.is_none() && plan.sources[step.source].engine_table().is_some() => {
+            ([step], true)
+                if applied.is_none()
+                    && plan.changed.is_empty()
+                    && plan.sources[step.source].engine_table().is_some() =>
+            {
                 self.stream(plan, step, &mut consumer, &cx, target).await?;
             }
             (_, true) => self.join(plan, &mut consumer, &cx, &mut applied, target).await?,

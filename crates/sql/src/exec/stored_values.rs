@@ -6,8 +6,6 @@ use untorn::types::{Collation, Date, DateTime, Time};
 
 use crate::value::{Value, decimal};
 
-const COLLATIONS: [Collation; 3] = [Collation::Binary, Collation::Utf8mb4Bin, Collation::Utf8mb4GeneralCi];
-
 /// Appends a byte string with its length.
 pub fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(bytes.len() as u32).to_ne_bytes());
@@ -53,7 +51,7 @@ pub fn put(value: &Value<'_>, out: &mut Vec<u8>) {
         }
         Value::Text(text, collation) => {
             out.push(6);
-            out.push(COLLATIONS.iter().position(|known| known == collation).unwrap_or(0) as u8);
+            out.push(Collation::all().position(|known| known == *collation).unwrap_or(0) as u8);
             put_bytes(text, out);
         }
         Value::Date(v) => {
@@ -98,7 +96,7 @@ pub fn take<'b>(rest: &mut &'b [u8]) -> Option<Value<'b>> {
         5 => Value::Decimal(decimal::parse(std::str::from_utf8(take_bytes(rest)?).ok()?)?),
         6 => {
             let [collation] = chunk(rest)?;
-            Value::Text(Cow::Borrowed(take_bytes(rest)?), *COLLATIONS.get(usize::from(collation))?)
+            Value::Text(Cow::Borrowed(take_bytes(rest)?), Collation::all().nth(usize::from(collation))?)
         }
         7 => Value::Date(take_date(rest)?),
         8 => {
@@ -148,7 +146,7 @@ mod tests {
         for text in ["0", "-1.50", "12345678901234567890.000"] {
             values.push(Value::Decimal(decimal::parse(text).unwrap_or_default()));
         }
-        for collation in COLLATIONS {
+        for collation in Collation::all() {
             values.push(Value::Text(Cow::Borrowed(b"\0a\xff"), collation));
         }
         let mut bytes = Vec::new();

@@ -429,7 +429,7 @@ impl Expr {
                 let escape = like::escape_of(&escape.eval(cx)?)?;
                 let rule = collation::common(value.collation(), pattern.collation());
                 let (text, pattern) = (value.to_text(), pattern.to_text());
-                cx.state.hold(like::memory(&text, &pattern))?;
+                cx.state.hold(like::memory(&text, &pattern, rule))?;
                 Ok(Some(
                     like::like(&text, &pattern, escape, rule, &|bytes| cx.state.work(bytes))? != *negated,
                 ))

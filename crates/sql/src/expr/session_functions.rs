@@ -127,7 +127,7 @@ pub static FUNCTIONS: &[Function] = &[
     volatile!("BENCHMARK", 2..=2, |_| Type::INT, |_, _| Ok(Value::Int(0))),
     function!("CHARSET", 1..=1, |_| Type::text(64), |v, _| {
         Ok(Value::text(match &v[0] {
-            Value::Text(_, rule) => rule.charset(),
+            Value::Text(_, rule) => rule.charset().name(),
             _ => "binary",
         }))
     }),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use untorn::types::{Collation, ColumnType, SizeClass};
+use untorn::types::{Collation, ColumnType, Date, SizeClass};
 
 use super::super::ast::CastType;
 use super::super::value::{Value, collation, decimal};
@@ -26,11 +26,32 @@ pub struct Type {
     pub nullable: bool,
     /// Of text; binary otherwise.
     pub collation: Collation,
+    /// How much that collation is meant.
+    pub derivation: Derivation,
+}
+
+/// How much the collation of a text is meant, the strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Derivation {
+    /// COLLATE says so.
+    Explicit,
+    /// It is that of a column.
+    Implicit,
+    /// It is that of the connection.
+    Coercible,
 }
 
 impl Type {
     const fn of(kind: u8, length: u32, decimals: u8) -> Type {
-        Type { kind, length, decimals, unsigned: false, nullable: true, collation: Collation::Binary }
+        Type {
+            kind,
+            length,
+            decimals,
+            unsigned: false,
+            nullable: true,
+            collation: Collation::Binary,
+            derivation: Derivation::Coercible,
+        }
     }
 
     /// NULL.
@@ -86,6 +107,16 @@ impl Type {
         matches!(self.kind, kind::FLOAT | kind::DOUBLE)
     }
 
+    /// Whether values are days or moments.
+    pub fn is_moment(&self) -> bool {
+        matches!(self.kind, kind::DATE | kind::DATETIME | kind::TIMESTAMP)
+    }
+
+    /// Whether values are days, moments or spans.
+    pub fn is_temporal(&self) -> bool {
+        self.is_moment() || self.kind == kind::TIME
+    }
+
     /// Whether values are text or bytes.
     pub fn is_text(&self) -> bool {
         matches!(self.kind, kind::STRING | kind::VAR_STRING | kind::BLOB | kind::ENUM | kind::SET | kind::BIT)
@@ -123,6 +154,11 @@ impl Type {
         if (self.kind == kind::BIT) != (other.kind == kind::BIT) {
             return bits(self).union(bits(other));
         }
+        if self.is_temporal() && other.is_temporal() {
+            // Different kinds: a day and a span are moments.
+            let fraction = if self.decimals > other.decimals { self.decimals } else { other.decimals };
+            return Type { nullable, ..Type::datetime(fraction) };
+        }
         let number = |t: &Type| t.is_integer() || t.is_double() || t.kind == kind::NEWDECIMAL;
         if number(&self) && number(&other) {
             return if self.is_double() || other.is_double() {
@@ -145,7 +181,8 @@ impl Type {
         } else {
             Collation::Utf8mb4GeneralCi
         };
-        Type { nullable, collation: rule, ..Type::text(self.length.max(other.length)) }
+        let derivation = self.derivation.min(other.derivation);
+        Type { nullable, collation: rule, derivation, ..Type::text(self.length.max(other.length)) }
     }
 
     /// What makes a value of this type one of a union of types: nothing where it is of that kind already.
@@ -162,6 +199,9 @@ impl Type {
         if to.is_double() {
             return (!self.is_double()).then_some(CastType::Double);
         }
+        if matches!(to.kind, kind::DATETIME) && matches!(self.kind, kind::DATE | kind::TIME) {
+            return Some(CastType::DateTime { fraction: to.decimals });
+        }
         if !to.is_text() || self.is_text() {
             return None;
         }
@@ -174,7 +214,8 @@ impl Type {
     /// The type of a table's column.
     pub fn of_column(column: &ColumnType, nullable: bool) -> Type {
         let of = |kind, length, decimals| Type { nullable, ..Type::of(kind, length, decimals) };
-        let text = |kind, length, rule: Collation| Type { collation: rule, ..of(kind, length, 0) };
+        let derivation = Derivation::Implicit;
+        let text = |kind, length, rule| Type { collation: rule, derivation, ..of(kind, length, 0) };
         let int = |kind, signed: u32, unsigned: bool| Type {
             unsigned,
             ..of(kind, if unsigned && kind != kind::LONGLONG { signed - 1 } else { signed }, 0)
@@ -332,10 +373,16 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
         CastType::Double => Value::Double(value.to_double()),
         CastType::Float => Value::Float(value.to_double() as f32),
         CastType::Date => match value.to_datetime(state.now_local().date) {
+            Some((moment, _)) if is_refused(&value, moment.date, state) => {
+                incorrect(&value, "datetime", state)
+            }
             Some((moment, _)) => Value::Date(moment.date),
             None => incorrect(&value, "datetime", state),
         },
         CastType::DateTime { fraction } => match value.to_datetime(state.now_local().date) {
+            Some((moment, _)) if is_refused(&value, moment.date, state) => {
+                incorrect(&value, "datetime", state)
+            }
             Some((moment, _)) => Value::DateTime(functions::round_datetime(moment, *fraction), *fraction),
             None => incorrect(&value, "datetime", state),
         },
@@ -346,6 +393,12 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
         CastType::Year => Value::UInt(value.to_i64().clamp(0, 2155) as u64),
         CastType::Json => cut_text(value, None, Collation::Utf8mb4Bin),
     })
+}
+
+/// Whether the SQL mode keeps a text or number from being this day.
+fn is_refused(value: &Value<'_>, date: Date, state: &SqlContext) -> bool {
+    let zero = date.month == 0 || date.day == 0;
+    zero && !value.is_temporal() && state.refuses_zero_dates(date)
 }
 
 /// As an integer; of text only the digits before anything else count (`'12.7'` is 12).

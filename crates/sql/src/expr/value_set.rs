@@ -100,6 +100,23 @@ impl ValueSet {
         matches!(self.index, Index::Texts(rule, _) if rule == wanted)
     }
 
+    /// The collation of the constants, if all are texts of one.
+    pub fn rule_of_texts(&self) -> Option<Collation> {
+        match self.index {
+            Index::Texts(rule, _) => Some(rule),
+            _ => None,
+        }
+    }
+
+    /// The same constants, which are texts, under another collation.
+    pub fn under(&self, rule: Collation) -> ValueSet {
+        let value = |value: &Value<'static>| match value {
+            Value::Text(text, _) => Value::Text(text.clone(), rule),
+            other => other.clone(),
+        };
+        ValueSet::of_constants(self.values.iter().map(value).collect()).unwrap_or_else(|| self.clone())
+    }
+
     /// Makes the set, if there is one; `charge` says whether it may have this length.
     pub fn index(&mut self, mut charge: impl FnMut(usize) -> Result<(), SqlError>) -> Result<(), SqlError> {
         if self.values.len() < INDEXED_MIN {

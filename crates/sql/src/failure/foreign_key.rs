@@ -21,6 +21,14 @@ pub fn refused(why: &ForeignKeyRefusal) -> SqlError {
         Why::NoParentIndex { key, parent } => error(errors::FK_NO_INDEX_PARENT, &[key, parent]),
         Why::NotNull { column, key } => error(errors::FK_COLUMN_NOT_NULL, &[column, key]),
         Why::ColumnInUse { column, key } => error(errors::FK_COLUMN_CANNOT_CHANGE, &[column, key]),
+        Why::ParentColumnInUse { column, broken } => {
+            let table = format!("{}.{}", broken.database, broken.table);
+            error(errors::FK_COLUMN_CANNOT_CHANGE_CHILD, &[column, &broken.key.name, &table])
+        }
+        Why::DropColumn { column, key } => error(errors::FK_COLUMN_CANNOT_DROP, &[column, key]),
+        Why::DropParentColumn { column, broken } => {
+            error(errors::FK_COLUMN_CANNOT_DROP_CHILD, &[column, &broken.key.name, &broken.table])
+        }
         Why::Checked { key, column, check } => error(errors::FK_CHECK_COLUMN, &[column, check, key]),
         Why::Exists(name) => error(errors::FK_DUP_NAME, &[name]),
         Why::Missing(name) => error(errors::CANT_DROP_FIELD_OR_KEY, &[name]),

@@ -55,6 +55,9 @@ impl Parser<'_> {
             if self.accept_all(&["WITH", "CONSISTENT", "SNAPSHOT"]) {
                 snapshot = true;
             } else {
+                if read_only.is_some() {
+                    return Err(self.unexpected());
+                }
                 read_only = Some(self.access_mode()?);
             }
             if !self.accept_symbol(b",") {

@@ -1,6 +1,8 @@
 //! INSERT, REPLACE, UPDATE, DELETE.
 
-use super::super::ast::{Delete, Expr, Insert, InsertSource, Statement, Update};
+use super::super::ast::{
+    Assignment, Delete, Expr, Insert, InsertSource, Statement, TableName, TableRef, Update,
+};
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
 use crate::errors;
@@ -35,7 +37,7 @@ impl Parser<'_> {
         };
         if self.accept("SET") {
             let mut row = Vec::new();
-            for ((_, column), value) in self.assignments()? {
+            for Assignment { column, value, .. } in self.assignments()? {
                 insert.columns.push(column);
                 row.push(value);
             }
@@ -54,7 +56,7 @@ impl Parser<'_> {
                 return Err(self.unexpected());
             }
             insert.on_duplicate =
-                self.assignments()?.into_iter().map(|((_, column), value)| (column, value)).collect();
+                self.assignments()?.into_iter().map(|assigned| (assigned.column, assigned.value)).collect();
         }
         Ok(Statement::Insert(Box::new(insert)))
     }
@@ -123,16 +125,16 @@ impl Parser<'_> {
         self.expr()
     }
 
-    /// `[t.]a = expr, …`
-    pub(crate) fn assignments(&mut self) -> Parsed<Vec<((Option<String>, String), Expr)>> {
+    /// `[[d.]t.]a = expr, …`
+    pub(crate) fn assignments(&mut self) -> Parsed<Vec<Assignment>> {
         self.list(|parser| {
-            let Expr::Column { table, name, .. } = parser.column()? else {
+            let Expr::Column { database, table, name: column } = parser.column()? else {
                 return Err(parser.unexpected());
             };
             if !parser.accept_symbol(b"=") && !parser.accept_symbol(b":=") {
                 return Err(parser.unexpected());
             }
-            Ok(((table, name), parser.expr()?))
+            Ok(Assignment { database, table, column, value: parser.expr()? })
         })
     }
 
@@ -145,6 +147,14 @@ impl Parser<'_> {
         let assignments = self.assignments()?;
         let filter = if self.accept("WHERE") { Some(self.expr()?) } else { None };
         let (order_by, limit) = self.order_and_limit()?;
+        if !matches!(table, TableRef::Table { .. }) {
+            if !order_by.is_empty() {
+                return Err(errors::error(errors::WRONG_USAGE, &[&"UPDATE", &"ORDER BY"]));
+            }
+            if limit.is_some() {
+                return Err(errors::error(errors::WRONG_USAGE, &[&"UPDATE", &"LIMIT"]));
+            }
+        }
         Ok(Statement::Update(Box::new(Update { table, assignments, filter, order_by, limit, ignore })))
     }
 
@@ -166,15 +176,58 @@ impl Parser<'_> {
         while let Some(word) = self.accept_any(&["LOW_PRIORITY", "QUICK", "IGNORE"]) {
             ignore |= word == "IGNORE";
         }
-        if !self.accept("FROM") {
-            return Err(errors::unsupported("multi-table DELETE"));
+        let from_first = self.accept("FROM");
+        if from_first && !self.names_several_targets() {
+            let table = self.table_factor()?;
+            if !matches!(table, TableRef::Table { .. }) {
+                return Err(self.unexpected());
+            }
+            let filter = if self.accept("WHERE") { Some(self.expr()?) } else { None };
+            let (order_by, limit) = self.order_and_limit()?;
+            let targets = Vec::new();
+            return Ok(Statement::Delete(Box::new(Delete {
+                targets,
+                table,
+                filter,
+                order_by,
+                limit,
+                ignore,
+            })));
         }
+        let targets = self.list(Self::delete_target)?;
+        self.expect(if from_first { "USING" } else { "FROM" })?;
         let table = self.table_references()?;
-        if self.is_word("USING") {
-            return Err(errors::unsupported("multi-table DELETE"));
-        }
         let filter = if self.accept("WHERE") { Some(self.expr()?) } else { None };
-        let (order_by, limit) = self.order_and_limit()?;
-        Ok(Statement::Delete(Box::new(Delete { table, filter, order_by, limit, ignore })))
+        let (order_by, limit) = (Vec::new(), None);
+        Ok(Statement::Delete(Box::new(Delete { targets, table, filter, order_by, limit, ignore })))
+    }
+
+    /// Whether names of tables follow as `DELETE FROM a, b.* USING …` has them.
+    fn names_several_targets(&self) -> bool {
+        let mut ahead = Parser {
+            lexer: self.lexer.clone_at(),
+            current: self.current,
+            common_tables: Vec::new(),
+            ..*self
+        };
+        let names = ahead.list(Self::delete_target);
+        // What is wrong with the name of a single table is said when it is read.
+        names.is_ok_and(|names| names.len() > 1 || ahead.is_word("USING"))
+    }
+
+    /// `[database.]table[.*]`
+    fn delete_target(&mut self) -> Parsed<TableName> {
+        let first = self.name()?;
+        if !self.accept_symbol(b".") {
+            return Ok(TableName { database: None, name: first });
+        }
+        if self.accept_symbol(b"*") {
+            return Ok(TableName { database: None, name: first });
+        }
+        let name = self.any_name()?;
+        if self.accept_symbol(b".") {
+            self.expect_symbol(b"*")?;
+        }
+        Ok(TableName { database: Some(first), name })
     }
 }

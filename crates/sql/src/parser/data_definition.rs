@@ -91,6 +91,8 @@ impl Parser<'_> {
             options: Vec::new(),
             like: None,
             as_query: None,
+            ignore: false,
+            replace: false,
         };
         if self.accept("LIKE") {
             table.like = Some(self.table_name()?);
@@ -103,7 +105,7 @@ impl Parser<'_> {
             self.expect_symbol(b")")?;
             return Ok(Statement::CreateTable(Box::new(table)));
         }
-        if self.accept_symbol(b"(") {
+        if !self.starts_query() && self.accept_symbol(b"(") {
             loop {
                 self.create_definition(&mut table)?;
                 if !self.accept_symbol(b",") {
@@ -112,17 +114,22 @@ impl Parser<'_> {
             }
             self.expect_symbol(b")")?;
         }
-        while !self.at_end() && !self.is_any_word(&["AS", "SELECT", "IGNORE", "REPLACE", "PARTITION"]) {
+        const BEHIND_OPTIONS: [&str; 8] =
+            ["AS", "SELECT", "IGNORE", "REPLACE", "PARTITION", "WITH", "TABLE", "VALUES"];
+        while !self.at_end() && !self.is_any_word(&BEHIND_OPTIONS) && !self.is_symbol(b"(") {
             table.options.push(self.table_option()?);
             let _ = self.accept_symbol(b",");
         }
         if self.is_word("PARTITION") {
             return Err(errors::unsupported("PARTITION BY"));
         }
-        let _ = self.accept_any(&["IGNORE", "REPLACE"]);
-        let _ = self.accept("AS");
-        if self.starts_query() {
+        let duplicates = self.accept_any(&["IGNORE", "REPLACE"]);
+        (table.ignore, table.replace) = (duplicates == Some("IGNORE"), duplicates == Some("REPLACE"));
+        let said = self.accept("AS") || duplicates.is_some();
+        if said || self.starts_query() {
             table.as_query = Some(Box::new(self.query()?));
+        } else if table.columns.is_empty() {
+            return Err(errors::error(errors::TABLE_MUST_HAVE_COLUMNS, &[]));
         }
         Ok(Statement::CreateTable(Box::new(table)))
     }
@@ -471,6 +478,7 @@ impl Parser<'_> {
             arguments: Vec::new(),
             members: Vec::new(),
             unsigned: word == "SERIAL",
+            zerofill: false,
             charset: None,
             collation: None,
             serial: word == "SERIAL",
@@ -492,16 +500,19 @@ impl Parser<'_> {
 
     fn type_attributes(&mut self, data_type: &mut DataType) -> Parsed<()> {
         loop {
-            if self.accept("UNSIGNED") || self.accept("ZEROFILL") {
+            if self.accept("UNSIGNED") {
                 data_type.unsigned = true;
+            } else if self.accept("ZEROFILL") {
+                (data_type.unsigned, data_type.zerofill) = (true, true);
             } else if self.accept("SIGNED") {
-                data_type.unsigned = false;
+                data_type.unsigned = data_type.zerofill;
             } else if self.accept_all(&["CHARACTER", "SET"]) || self.accept("CHARSET") {
                 data_type.charset = Some(self.name_or_text()?.to_ascii_lowercase());
             } else if self.accept("COLLATE") {
                 data_type.collation = Some(self.name_or_text()?.to_ascii_lowercase());
             } else if self.accept("BINARY") {
-                data_type.collation = Some("utf8mb4_bin".into());
+                let charset = data_type.charset.as_deref().unwrap_or("utf8mb4");
+                data_type.collation = Some(format!("{charset}_bin"));
             } else if self.accept("ASCII") {
                 data_type.charset = Some("latin1".into());
             } else if !self.accept("UNICODE") {
@@ -549,7 +560,7 @@ impl Parser<'_> {
         if self.accept_all(&["PREPARE"]) {
             return Ok(Statement::Deallocate(self.name()?));
         }
-        let _ = self.accept("TEMPORARY");
+        let temporary = self.accept("TEMPORARY");
         let view = self.is_word("VIEW");
         if view || self.is_any_word(&["TABLE", "TABLES"]) {
             self.advance();
@@ -558,7 +569,7 @@ impl Parser<'_> {
             let _ = self.accept_any(&["RESTRICT", "CASCADE"]);
             return Ok(match view {
                 true => Statement::DropView { names, if_exists },
-                false => Statement::DropTable { names, if_exists },
+                false => Statement::DropTable { names, if_exists, temporary },
             });
         }
         if self.is_any_word(&["TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "ROLE"]) {

@@ -215,6 +215,7 @@ impl Parser<'_> {
 
     pub(crate) fn starts_query(&self) -> bool {
         self.is_any_word(&["SELECT", "WITH", "TABLE"])
+            || self.is_word("VALUES") && self.peek_is_word("ROW")
             || (self.is_symbol(b"(") && {
                 // `((SELECT …) UNION …)`
                 let mut lexer = self.lexer.clone_at();

@@ -104,6 +104,14 @@ pub fn check_length(name: &str) -> Parsed<()> {
     Ok(())
 }
 
+/// Refuses the name of a database that no client may name.
+fn check_database(name: &str) -> Parsed<()> {
+    if untorn::private::is_private(name) {
+        return Err(errors::error(errors::BAD_DB, &[&name]));
+    }
+    Ok(())
+}
+
 pub(crate) struct Parser<'a> {
     lexer: Lexer<'a>,
     pub(crate) current: Token,
@@ -374,6 +382,7 @@ impl<'a> Parser<'a> {
     pub(crate) fn table_name(&mut self) -> Parsed<TableName> {
         let first = self.name()?;
         let named = if self.accept_symbol(b".") {
+            check_database(&first)?;
             TableName { database: Some(first), name: self.any_name()? }
         } else {
             TableName { database: None, name: first }
@@ -386,6 +395,7 @@ impl<'a> Parser<'a> {
     pub(crate) fn database_name(&mut self) -> Parsed<String> {
         let name = self.name()?;
         check_length(&name)?;
+        check_database(&name)?;
         Ok(name)
     }
 

@@ -129,7 +129,29 @@ impl Parser<'_> {
             };
             return Ok(single(select));
         }
+        if self.is_word("VALUES") && self.peek_is_word("ROW") {
+            return self.table_values();
+        }
         Ok(single(self.select()?))
+    }
+
+    /// `VALUES ROW(…), ROW(…)`: a UNION ALL of its rows, whose columns are `column_0`, `column_1` and so on.
+    fn table_values(&mut self) -> Parsed<Query> {
+        self.expect("VALUES")?;
+        let rows = self.list(|parser| {
+            parser.expect("ROW")?;
+            let values = parser.parenthesised(Self::expr)?;
+            let item = |(at, expr)| SelectItem::Expr {
+                expr,
+                alias: Some(format!("column_{at}")),
+                text: String::new(),
+            };
+            Ok(Select { items: values.into_iter().enumerate().map(item).collect(), ..Select::default() })
+        })?;
+        let mut rows = rows.into_iter();
+        let mut query = single(rows.next().unwrap_or_default());
+        query.selects.extend(rows.map(|row| (true, row)));
+        Ok(query)
     }
 
     fn select(&mut self) -> Parsed<Select> {
@@ -308,7 +330,7 @@ impl Parser<'_> {
         }
     }
 
-    fn table_factor(&mut self) -> Parsed<TableRef> {
+    pub(crate) fn table_factor(&mut self) -> Parsed<TableRef> {
         self.beside(Self::table_factor_itself)
     }
 

@@ -1,9 +1,14 @@
 //! Which index a table is read by.
 //!
-//! The conditions of the query are a list of conjuncts. For each index the longest run of its columns with an
-//! equality is taken, then one more column with ranges (`<`, BETWEEN, IN, an OR of such). The path with the
-//! most equalities wins; a unique key that is given whole beats everything; without any the clustered index
-//! is scanned, or a secondary index that has all needed columns. Index hints limit the choice.
+//! The conditions of the query are a list of conjuncts; `said.rs` finds what each says of a column. For each
+//! index the longest run of its columns with an equality is taken, then one more column with ranges (`<`,
+//! BETWEEN, IN, LIKE, an OR of such), or several columns that one conjunct gives together (`(a, b) IN (…)`).
+//! The path with the most equalities wins; a unique key that is given whole beats everything; without any the
+//! clustered index is scanned, or a secondary index that has all needed columns. Index hints limit the
+//! choice.
+//!
+//! A key on the first characters of a column takes part with these alone: it is the last of the path, and its
+//! conjunct is always checked.
 //!
 //! A conjunct that the path covers is not evaluated again, unless a key value could not be turned into the
 //! column's storage form exactly (see `exec::keys`): then the range is widened and all conjuncts are checked.
@@ -18,20 +23,14 @@ use untorn::engine::ScanIndex;
 use untorn::schema::{KeyDef, KeyKind};
 use untorn::types::ColumnType;
 
+use super::aggregate::AggregateKind;
 use super::{Condition, Planner, SelectPlan};
 use crate::ast::{BinaryOperator, HintKind};
 use crate::expr::{Expr, ValueSet};
-use crate::value::Value;
+use crate::value::{Value, collation};
 
 /// One side of a range: the value and whether it belongs to the range.
 pub type End = (Expr, bool);
-
-/// Constants that are not keys of a column as they are: more are looked for in every row instead. (MariaDB's
-/// `optimizer_max_sel_args` is 16,000, MySQL's `range_optimizer_max_mem_size` about 36,000.)
-const KEYS_MAX: usize = 65_536;
-
-/// A value with more nodes than this is no key: it would be copied for each index.
-const KEY_NODES_MAX: usize = 4096;
 
 /// What a column may be.
 #[derive(Clone, Debug)]
@@ -42,8 +41,12 @@ pub enum Alternative {
     AnyOf(Arc<ValueSet>),
     /// NULL.
     Null,
-    /// Between two ends.
+    /// Between two ends; without any: not NULL.
     Range { lower: Option<End>, upper: Option<End> },
+    /// Begins with what stands before the first wildcard of a pattern.
+    Like { pattern: Expr, escape: Expr },
+    /// This column and those behind it are equal to these values.
+    Row(Vec<Expr>),
 }
 
 /// How a source is read.
@@ -55,8 +58,10 @@ pub struct Path {
     pub columns: Vec<u16>,
     /// Leading columns that have one value.
     pub equal: Vec<Alternative>,
-    /// What the next column may be; empty: anything.
+    /// What the next column may be; empty: anything. Rows stand among rows of the same length only.
     pub last: Vec<Alternative>,
+    /// The index has only this many characters of the column of `last`.
+    pub prefix_chars: Option<u32>,
     /// One row at most: a unique key is given whole.
     pub unique: bool,
     /// The index has all columns that are needed.
@@ -75,6 +80,7 @@ impl Path {
             columns: Vec::new(),
             equal: Vec::new(),
             last: Vec::new(),
+            prefix_chars: None,
             unique: false,
             covering: false,
             backward: false,
@@ -138,220 +144,35 @@ pub fn covers(table: &Table, index: ScanIndex, needed: &[u16]) -> bool {
 }
 
 impl Question<'_> {
-    fn is_known(&self, expr: &Expr) -> bool {
-        let mut nodes = 0;
-        expr.visit(&mut |inner| {
-            nodes += 1;
-            nodes <= KEY_NODES_MAX
-                && self.planner.walk()
-                && match inner {
-                    Expr::Column { source, .. } => self.bound.contains(source),
-                    Expr::Aggregate(_) | Expr::Assign(..) => false,
-                    Expr::Call(function, _) => !function.volatile,
-                    _ => true,
-                }
-        })
-    }
-
-    fn is_column(&self, expr: &Expr, column: u16) -> bool {
-        matches!(expr, Expr::Column { source, column: c } if *source == self.source && *c == column)
-    }
-
-    fn fits(&self, column: u16, value: &Expr) -> bool {
-        let Some(def) = self.table.def.columns.get(usize::from(column)) else { return false };
-        if matches!(
-            def.kind,
-            ColumnType::Float
-                | ColumnType::Double
-                | ColumnType::Bit { .. }
-                | ColumnType::Set { .. }
-                | ColumnType::Enum { .. }
-        ) {
-            return false;
-        }
-        // Text columns compared with numbers compare as doubles: the index order does not help.
-        !(def.kind.is_string()
-            && matches!(value, Expr::Literal(value) if value.is_number() || value.is_temporal()))
-            && self.is_known(value)
-    }
-
-    /// Constants one by one, if they are not too many.
-    fn each_of(&self, column: u16, constants: &ValueSet) -> Option<Vec<Alternative>> {
-        if constants.values.len() > KEYS_MAX {
-            return None;
-        }
-        let value = |value: &Value<'static>| {
-            let value = Expr::Literal(value.clone());
-            self.fits(column, &value).then_some(Alternative::Equal(value))
-        };
-        constants.values.iter().map(value).collect()
-    }
-
-    /// Whether constants are keys of the column as they are, in the order of its index.
-    fn has_keys(&self, column: u16, constants: &ValueSet) -> bool {
-        let Some(def) = self.table.def.columns.get(usize::from(column)) else { return false };
-        match def.kind.integer() {
-            Some(_) => constants.is_integers(),
-            None => def.kind.is_string() && constants.is_texts_of(def.kind.collation()),
-        }
-    }
-
-    /// What `expr` says of `column` alone, or `None` when it says more or something else.
-    fn alternatives(&self, expr: &Expr, column: u16) -> Option<Vec<Alternative>> {
-        use BinaryOperator::{Equal, Greater, GreaterEqual, Less, LessEqual, NullSafeEqual};
-        if !self.planner.walk() {
-            return None;
-        }
-        match expr {
-            Expr::Compare(operator, left, right) => {
-                let (operator, value) = if self.is_column(left, column) {
-                    (*operator, right)
-                } else if self.is_column(right, column) {
-                    (mirrored(*operator), left)
-                } else {
-                    return None;
-                };
-                if !self.fits(column, value) {
-                    return None;
-                }
-                let value = (**value).clone();
-                Some(vec![match operator {
-                    Equal => Alternative::Equal(value),
-                    Less => Alternative::Range { lower: None, upper: Some((value, false)) },
-                    LessEqual => Alternative::Range { lower: None, upper: Some((value, true)) },
-                    Greater => Alternative::Range { lower: Some((value, false)), upper: None },
-                    GreaterEqual => Alternative::Range { lower: Some((value, true)), upper: None },
-                    NullSafeEqual => return None,
-                    _ => return None,
-                }])
-            }
-            Expr::Between { operand, low, high, negated: false }
-                if self.is_column(operand, column) && self.fits(column, low) && self.fits(column, high) =>
-            {
-                let (lower, upper) = (Some(((**low).clone(), true)), Some(((**high).clone(), true)));
-                Some(vec![Alternative::Range { lower, upper }])
-            }
-            Expr::InList { operand, list, negated: false }
-                if self.is_column(operand, column) && list.iter().all(|item| self.fits(column, item)) =>
-            {
-                let equal = |item: &Expr| self.planner.walk().then(|| Alternative::Equal(item.clone()));
-                list.iter().map(equal).collect()
-            }
-            Expr::InConstants { operand, constants, negated: false } if self.is_column(operand, column) => {
-                if self.has_keys(column, constants) {
-                    return Some(vec![Alternative::AnyOf(constants.clone())]);
-                }
-                self.each_of(column, constants)
-            }
-            Expr::IsNull(operand, false) if self.is_column(operand, column) => Some(vec![Alternative::Null]),
-            Expr::Or(list) => {
-                let mut all = Vec::new();
-                for item in list {
-                    for one in self.alternatives(item, column)? {
-                        match one {
-                            // Keys that are made while they are read are not sorted among others.
-                            Alternative::AnyOf(constants) => all.extend(self.each_of(column, &constants)?),
-                            one => all.push(one),
-                        }
-                    }
-                }
-                Some(all)
-            }
-            Expr::And(list) => {
-                // Inside of an OR: `k >= 1 AND k < 5`.
-                let mut merged: Option<Alternative> = None;
-                for item in list {
-                    let mut found = self.alternatives(item, column)?;
-                    let only = found.pop().filter(|_| found.is_empty())?;
-                    merged = Some(match merged {
-                        None => only,
-                        Some(other) => merge(other, only)?,
-                    });
-                }
-                merged.map(|one| vec![one])
-            }
-            _ => None,
-        }
-    }
-
     /// The path over one index, with its score.
     fn path(&self, index: &IndexColumns<'_>) -> (Path, u32) {
         let mut path = Path { index: index.index, ..Path::everything() };
         path.covering = index.index != ScanIndex::Clustered && covers(self.table, index.index, self.needed);
         let Some(key) = index.key else { return (path, 0) };
-        for part in &key.parts {
-            if part.prefix_chars.is_some() {
-                break;
-            }
-            let mut range: Option<Alternative> = None;
-            let mut many: Option<(usize, Vec<Alternative>)> = None;
-            let mut equal = None;
-            let mut used = Vec::new();
-            for (number, conjunct) in self.conjuncts.iter().enumerate() {
-                let Some(mut found) = self.alternatives(conjunct, part.column) else { continue };
-                match found.pop() {
-                    Some(one @ (Alternative::Equal(_) | Alternative::Null)) if found.is_empty() => {
-                        equal = Some((number, one));
-                        break;
-                    }
-                    Some(one @ Alternative::AnyOf(_)) => many = Some((number, vec![one])),
-                    Some(one) if found.is_empty() => match range.take() {
-                        None => {
-                            range = Some(one);
-                            used.push(number);
-                        }
-                        Some(other) => match merge(other.clone(), one) {
-                            Some(merged) => {
-                                range = Some(merged);
-                                used.push(number);
-                            }
-                            // A second limit of the same end stays a filter.
-                            None => range = Some(other),
-                        },
-                    },
-                    Some(last) => {
-                        found.push(last);
-                        many = Some((number, found));
-                    }
-                    None => {}
-                }
-            }
-            path.columns.push(part.column);
-            if let Some((number, one)) = equal {
-                path.consumed.push(number);
+        for (at, part) in key.parts.iter().enumerate() {
+            let of = self.said_of(part);
+            if let Some((number, one)) = of.equal {
+                path.columns.push(part.column);
+                path.consumed.extend(number);
                 path.equal.push(one);
                 continue;
             }
-            if let Some((number, alternatives)) = many {
-                path.last = alternatives;
-                path.consumed.push(number);
-            } else if let Some(range) = range {
-                path.last = vec![range];
-                path.consumed.extend(used);
-            } else {
-                path.columns.pop();
+            if let Some(rows) = self.rows_of(&key.parts[at..]) {
+                path.columns.extend(key.parts[at..][..rows.columns].iter().map(|part| part.column));
+                path.last = rows.rows.into_iter().map(Alternative::Row).collect();
+                path.consumed.extend(rows.consumed);
+            } else if !of.last.is_empty() {
+                path.columns.push(part.column);
+                path.last = of.last;
+                path.prefix_chars = part.prefix_chars;
+                path.consumed.extend(of.consumed);
             }
             break;
         }
         let whole = path.equal.len() == key.parts.len();
         let no_nulls = path.equal.iter().all(|one| matches!(one, Alternative::Equal(_)));
         path.unique = whole && no_nulls && key.kind != KeyKind::Secondary;
-        let mut score = path.equal.len() as u32 * 10;
-        if !path.last.is_empty() {
-            let is_point = |one: &Alternative| !matches!(one, Alternative::Range { .. });
-            let points = path.last.iter().all(is_point);
-            score += if points { 8 } else { 5 };
-            if matches!(&path.last[..], [Alternative::Range { lower: Some(_), upper: Some(_) }]) {
-                score += 1;
-            }
-        }
-        if score > 0 {
-            score += if path.covering { 2 } else { 0 };
-            score += u32::from(index.index == ScanIndex::Clustered);
-        }
-        if path.unique {
-            score += 1000;
-        }
+        let score = score(&path);
         (path, score)
     }
 
@@ -389,29 +210,62 @@ impl Question<'_> {
     }
 }
 
-/// Both ranges at once; `None` when they limit the same end twice.
-fn merge(left: Alternative, right: Alternative) -> Option<Alternative> {
-    match (left, right) {
-        (
-            Alternative::Range { lower: Some(lower), upper: None },
-            Alternative::Range { lower: None, upper: Some(upper) },
-        )
-        | (
-            Alternative::Range { lower: None, upper: Some(upper) },
-            Alternative::Range { lower: Some(lower), upper: None },
-        ) => Some(Alternative::Range { lower: Some(lower), upper: Some(upper) }),
-        _ => None,
+/// How good a path is; 0: it reads everything.
+fn score(path: &Path) -> u32 {
+    let is_range = |one: &Alternative| matches!(one, Alternative::Range { .. } | Alternative::Like { .. });
+    let mut score = path.equal.len() as u32 * 10;
+    match &path.last[..] {
+        [] => {}
+        [Alternative::Row(values), ..] => score += values.len() as u32 * 10 - 2,
+        [Alternative::Range { lower: Some(_), upper: Some(_) } | Alternative::Like { .. }] => score += 6,
+        last if !last.iter().any(is_range) => score += 8,
+        _ => score += 5,
     }
+    // A few characters tell less than the column.
+    score -= u32::from(path.prefix_chars.is_some() && score > 1);
+    if score > 0 {
+        score += if path.covering { 2 } else { 0 };
+        score += u32::from(path.index == ScanIndex::Clustered);
+    }
+    if path.unique { score + 1000 } else { score }
 }
 
-fn mirrored(operator: BinaryOperator) -> BinaryOperator {
-    use BinaryOperator::*;
-    match operator {
-        Less => Greater,
-        LessEqual => GreaterEqual,
-        Greater => Less,
-        GreaterEqual => LessEqual,
-        other => other,
+/// Columns of a source in memory that the conditions compare with something else, and with what.
+pub fn equalities(conditions: &[Condition], source: u16) -> Vec<(u16, &Expr)> {
+    let mut found = Vec::new();
+    for condition in conditions {
+        let Expr::Compare(BinaryOperator::Equal, left, right) = &**condition else { continue };
+        for (column, wanted) in [(left, right), (right, left)] {
+            let simple = matches!(
+                **wanted,
+                Expr::Column { source: other, .. } if other != source
+            ) || matches!(**wanted, Expr::Literal(_) | Expr::Parameter(_) | Expr::Outer(_));
+            if let Expr::Column { source: own, column } = **column
+                && own == source
+                && simple
+            {
+                found.push((column, &**wanted));
+            }
+        }
+    }
+    found
+}
+
+/// Whether an equality will be a key when it is executed. One that turns out not to be (a number beside a
+/// text, a text under another collation) reads the whole index and checks each row: then rows do not come in
+/// the order of what stands behind it.
+fn has_key_for_certain(kind: &ColumnType, one: &Alternative) -> bool {
+    let Alternative::Equal(value) = one else { return true };
+    match value {
+        Expr::Literal(Value::Text(_, of_value)) if kind.is_string() => {
+            let rule = kind.collation();
+            let common = collation::common(rule, *of_value);
+            common == rule || collation::is_finest(common, rule.pads())
+        }
+        Expr::Literal(value) if kind.integer().is_some() => {
+            !value.is_temporal() && !matches!(value, Value::Float(_) | Value::Double(_))
+        }
+        _ => !kind.is_string(),
     }
 }
 
@@ -433,6 +287,10 @@ pub fn order_of(table: &Table, source: u16, path: &Path, order: &[(Expr, bool)])
     }
     let backward = order.first()?.1;
     let fixed = path.equal.len();
+    let mut equal = path.equal.iter().zip(&columns);
+    if !equal.all(|(one, column)| has_key_for_certain(&table.def.columns[usize::from(*column)].kind, one)) {
+        return None;
+    }
     let single = path.last.len() <= 1 && !matches!(path.last[..], [Alternative::AnyOf(_)]);
     let mut at = fixed;
     for (expr, descending) in order {
@@ -480,5 +338,48 @@ pub(super) fn use_index_order(plan: &mut SelectPlan) {
                 return;
             }
         }
+    }
+}
+
+/// MIN or MAX of a column by the first row of an index that has it behind columns with one value.
+pub(super) fn use_index_end(plan: &mut SelectPlan) {
+    let [step] = &plan.steps[..] else { return };
+    let Some(grouping) = plan.grouping.as_ref().filter(|grouping| grouping.keys.is_empty()) else { return };
+    let [aggregate] = &grouping.aggregates[..] else { return };
+    let descending = match aggregate.kind {
+        AggregateKind::Min => false,
+        AggregateKind::Max => true,
+        _ => return,
+    };
+    let [argument @ Expr::Column { column, .. }] = &aggregate.arguments[..] else { return };
+    let Some(table) = plan.sources[step.source].engine_table().map(Arc::clone) else { return };
+    let Some(def) = table.def.columns.get(usize::from(*column)) else { return };
+    // Their names are compared, and their numbers are what an index is sorted by.
+    if matches!(def.kind, ColumnType::Enum { .. } | ColumnType::Set { .. }) {
+        return;
+    }
+    let source = step.source as u16;
+    let wanted = [(argument.clone(), descending)];
+    let mut paths = vec![step.path.clone()];
+    // Without conditions any index will do; with one that no range expresses, its first row may be far.
+    if step.path.is_full_scan() && step.filter.is_empty() {
+        paths.extend(indexes(&table).iter().map(|index| Path {
+            index: index.index,
+            covering: index.index != ScanIndex::Clustered
+                && covers(&table, index.index, &plan.needed[step.source]),
+            ..Path::everything()
+        }));
+    }
+    for mut path in paths {
+        let Some(backward) = order_of(&table, source, &path, &wanted) else { continue };
+        path.backward = backward;
+        if path.last.is_empty() && !path.columns.contains(column) {
+            // NULL, which comes first, is no value.
+            path.columns.push(*column);
+            path.last = vec![Alternative::Range { lower: None, upper: None }];
+        }
+        plan.steps[0].path = path;
+        plan.first_value_decides = true;
+        return;
     }
 }

@@ -115,6 +115,11 @@ enum State {
 }
 
 impl Accumulator {
+    /// Whether MIN or MAX has seen a value.
+    pub fn has_value(&self) -> bool {
+        matches!(&self.state, State::Value(value) if !value.is_null())
+    }
+
     /// An empty group's.
     pub fn new(aggregate: &Aggregate) -> Self {
         let state = match aggregate.kind {
@@ -192,7 +197,8 @@ impl Accumulator {
             (State::Exact(sum), value) => State::Exact(sum + value.to_decimal()),
             (State::Double(sum), value) => State::Double(sum + value.to_double()),
             (State::Integer(sum), value) => State::Double(sum as f64 + value.to_double()),
-            (_, value) => State::Double(value.to_double()),
+            // A sum begins with zero, which minus zero does not change.
+            (_, value) => State::Double(0.0 + value.to_double()),
         };
     }
 

@@ -183,11 +183,13 @@ impl Planner<'_> {
     }
 
     /// Who may change a table may not read it for that: columns in conditions and values need SELECT.
-    fn require_reading_columns(&self, source: &Source, read: &[u16]) -> Result<(), SqlError> {
+    pub(super) fn require_reading_columns(&self, source: &Source, read: &[u16]) -> Result<(), SqlError> {
         let Some(column) = read.first().and_then(|column| source.columns.get(usize::from(*column))) else {
             return Ok(());
         };
-        if self.state.rights().on_table(&source.database, &source.table).has(Privileges::SELECT) {
+        let may_read =
+            self.state.require_on_table(&source.database, &source.table, Privileges::SELECT).is_ok();
+        if may_read {
             return Ok(());
         }
         Err(self.state.column_denied(&column.name, &source.table))
@@ -203,6 +205,11 @@ impl Planner<'_> {
             wanted |= Privileges::UPDATE;
         }
         let source = self.engine_source(&insert.table, wanted)?;
+        self.insert_rows(source, insert)
+    }
+
+    /// Plans INSERT into a source that may be written.
+    pub(super) fn insert_rows(&self, source: Source, insert: &ast::Insert) -> Result<InsertPlan, SqlError> {
         let unknown = |name: &str| errors::error(errors::BAD_FIELD, &[&name, &"field list"]);
         let mut columns = Vec::new();
         for name in &insert.columns {
@@ -233,7 +240,7 @@ impl Planner<'_> {
                     rows.push(
                         row.iter()
                             .zip(&columns)
-                            .map(|(value, column)| assigned(&mut binder, value, *column))
+                            .map(|(value, column)| assigned(&mut binder, value, 0, *column))
                             .collect::<Result<_, _>>()?,
                     );
                 }
@@ -250,7 +257,7 @@ impl Planner<'_> {
         let mut on_duplicate = Vec::new();
         for (name, value) in &insert.on_duplicate {
             let column = sources[0].column_number(name).ok_or_else(|| unknown(name))?;
-            on_duplicate.push((column, assigned(&mut binder, value, column)?));
+            on_duplicate.push((column, assigned(&mut binder, value, 0, column)?));
         }
         let subqueries = std::mem::take(&mut binder.subqueries);
         let reads_itself = rows.iter().flatten().any(|value: &Assigned| match value {
@@ -296,16 +303,16 @@ impl Planner<'_> {
 
     /// Plans UPDATE.
     pub fn update(&self, update: &ast::Update) -> Result<UpdatePlan, SqlError> {
-        let (sources, hints) = self.single_table(&update.table, Privileges::UPDATE, "multi-table UPDATE")?;
+        let (sources, hints) = self.single_table(&update.table, Privileges::UPDATE)?;
         let mut binder = Binder::new(self, &sources);
         let mut assignments = Vec::new();
-        for ((table, name), value) in &update.assignments {
+        for ast::Assignment { database, table, column: name, value } in &update.assignments {
             let column = sources[0]
-                .answers_to(None, table.as_deref())
+                .answers_to(database.as_deref(), table.as_deref())
                 .then(|| sources[0].column_number(name))
                 .flatten()
                 .ok_or_else(|| errors::error(errors::BAD_FIELD, &[name, &"field list"]))?;
-            assignments.push((column, assigned(&mut binder, value, column)?));
+            assignments.push((column, assigned(&mut binder, value, 0, column)?));
         }
         let mut parts =
             self.conditions(&mut binder, update.filter.as_ref(), &update.order_by, update.limit.as_ref())?;
@@ -406,7 +413,10 @@ impl Planner<'_> {
 
     /// Plans DELETE.
     pub fn delete(&self, delete: &ast::Delete) -> Result<DeletePlan, SqlError> {
-        let (sources, hints) = self.single_table(&delete.table, Privileges::DELETE, "multi-table DELETE")?;
+        let (sources, hints) = self.single_table(&delete.table, Privileges::DELETE)?;
+        for name in &delete.targets {
+            self.deleted_source(&sources, name)?;
+        }
         let mut binder = Binder::new(self, &sources);
         let parts =
             self.conditions(&mut binder, delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref())?;
@@ -420,10 +430,9 @@ impl Planner<'_> {
         &self,
         table: &TableRef,
         wanted: Privileges,
-        otherwise: &str,
     ) -> Result<([Source; 1], Vec<(HintKind, Vec<String>)>), SqlError> {
         let TableRef::Table { name, alias, hints } = table else {
-            return Err(errors::unsupported(otherwise));
+            return Err(errors::error(errors::INTERNAL_ERROR, &[&"a join was planned as a table"]));
         };
         let mut source = self.engine_source(name, wanted)?;
         if let Some(alias) = alias {
@@ -534,7 +543,11 @@ struct Conditions {
 }
 
 /// The expression that `column = DEFAULT` stands for, if it stands for one.
-fn defaulted<'d>(column: u16, assigned: &Assigned, defaults: &'d [ColumnDefault]) -> Option<&'d Expr> {
+pub(super) fn defaulted<'d>(
+    column: u16,
+    assigned: &Assigned,
+    defaults: &'d [ColumnDefault],
+) -> Option<&'d Expr> {
     match (assigned, defaults.get(usize::from(column))) {
         (Assigned::Default, Some(ColumnDefault::Expression(expr))) => Some(expr),
         _ => None,
@@ -548,7 +561,7 @@ fn not_allowed(source: &Source, column: u16) -> SqlError {
 }
 
 /// Error 3105 for a generated column that is assigned anything but DEFAULT.
-fn refuse_generated(
+pub(super) fn refuse_generated(
     assignments: &[(u16, Assigned)],
     defaults: &[ColumnDefault],
     source: &Source,
@@ -564,9 +577,14 @@ fn refuse_generated(
     Ok(())
 }
 
-/// What a column of the first table is assigned.
-fn assigned(binder: &mut Binder<'_, '_>, value: &ast::Expr, column: u16) -> Result<Assigned, SqlError> {
-    let ty = binder.sources[0].columns[usize::from(column)].ty;
+/// What a column of a source is assigned.
+pub(super) fn assigned(
+    binder: &mut Binder<'_, '_>,
+    value: &ast::Expr,
+    source: u16,
+    column: u16,
+) -> Result<Assigned, SqlError> {
+    let ty = binder.sources[usize::from(source)].columns[usize::from(column)].ty;
     match value {
         ast::Expr::Default(None) => Ok(Assigned::Default),
         value => Ok(Assigned::Value(binder.stored(value, ty)?)),

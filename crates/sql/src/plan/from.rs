@@ -12,6 +12,7 @@ use crate::errors;
 use crate::expr::select_list::Meaning;
 use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
+use crate::privilege::Privileges;
 use crate::result::SqlError;
 
 /// What an equality of USING or NATURAL takes.
@@ -31,6 +32,9 @@ pub(super) struct From<'q> {
     pub(super) straight: bool,
     /// FOR UPDATE.
     pub(super) locks: bool,
+    /// Of UPDATE and DELETE: who may change a table may name it here; what else it needs is known when the
+    /// columns are.
+    pub(super) changes: Option<Privileges>,
 }
 
 /// Columns (source and number) in the order in which `*` shows them.
@@ -56,7 +60,10 @@ impl Planner<'_> {
                 let source = match self.common_table(name, alias.as_ref().unwrap_or(&name.name), around)? {
                     Some(source) => source,
                     None => {
-                        self.require_reading(name, from.locks)?;
+                        match from.changes {
+                            Some(change) => self.require_change_or_reading(name, change)?,
+                            None => self.require_reading(name, from.locks)?,
+                        }
                         self.named_source(name, alias.as_deref())?
                     }
                 };
@@ -68,7 +75,7 @@ impl Planner<'_> {
                 self.shown(first, from)
             }
             TableRef::Derived { query, alias } => {
-                let plan = self.query(query, around)?;
+                let plan = self.unfinished(query, around)?;
                 let names = plan.columns.metas().iter().map(|meta| meta.name.clone());
                 let columns: Vec<(String, Type)> = names.zip(plan.types.iter().copied()).collect();
                 let kind = SourceKind::Derived(Box::new(plan));
@@ -205,7 +212,11 @@ impl Planner<'_> {
         let table = self.engine_table(name)?;
         let bytes = table.def.columns.iter().map(|column| SourceColumn::bytes(&column.name)).sum::<usize>();
         self.expand_by(table.def.columns.len(), bytes + alias.map_or(0, str::len))?;
-        Ok(Source::table(table, alias))
+        let mut source = Source::table(table, alias);
+        if untorn::private::is_private(&source.database) {
+            source.database = self.database_of(name)?;
+        }
+        Ok(source)
     }
 
     fn check_hints(&self, source: &Source, hints: &[ast::IndexHint]) -> Result<(), SqlError> {

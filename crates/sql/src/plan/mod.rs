@@ -8,9 +8,13 @@ pub mod access;
 pub(crate) mod aggregate;
 pub(crate) mod apply;
 pub(crate) mod change;
+pub mod created_columns;
 mod from;
+pub mod joined_change;
+mod push;
 mod query;
 pub(crate) mod row_rules;
+mod said;
 pub mod source;
 pub(crate) mod with;
 
@@ -18,7 +22,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use untorn::Table;
-use untorn::types::Collation;
+use untorn::types::{Charset, Collation};
 
 use crate::ast;
 use crate::context::SqlContext;
@@ -33,6 +37,8 @@ use crate::result::{ResultColumns, SqlError};
 use access::Path;
 use aggregate::Aggregate;
 use apply::Apply;
+use joined_change::JoinedChange;
+use push::Pending;
 use source::Source;
 use with::Recursion;
 
@@ -94,6 +100,9 @@ pub struct SelectPlan {
     pub limit: Option<(Expr, Option<Expr>)>,
     /// Locking clause.
     pub locking: Option<ast::Locking>,
+    /// Sources whose rows the statement changes: they are locked for that, and come with their clustered key
+    /// in a column behind the others ([`joined_change`]).
+    pub changed: Vec<u16>,
     /// Subqueries, executed first, but for those that [`SelectPlan::apply`] names.
     pub subqueries: Vec<SelectPlan>,
     /// Subqueries that are executed for each row.
@@ -102,6 +111,8 @@ pub struct SelectPlan {
     pub captures: Vec<Expr>,
     /// Of a subquery: it is compared with rows, so that all its columns matter.
     pub whole_rows: bool,
+    /// The first row with a value of the only aggregate gives its result: rows come in the order of an index.
+    pub first_value_decides: bool,
     /// SQL_CALC_FOUND_ROWS: the rows behind the LIMIT are counted.
     pub counts_all: bool,
     /// INTO variables.
@@ -110,6 +121,8 @@ pub struct SelectPlan {
     pub recursion: Option<Box<Recursion>>,
     /// The other SELECTs of a UNION (true: ALL).
     pub unions: Vec<(bool, SelectPlan)>,
+    /// What it lacks: a derived table is finished with the query around it.
+    pending: Option<Box<Pending>>,
     /// Source columns of the items, when all are plain columns of one stored table.
     pub plain_columns: Option<Vec<u16>>,
 }
@@ -130,14 +143,17 @@ impl SelectPlan {
             order: Vec::new(),
             limit: None,
             locking: None,
+            changed: Vec::new(),
             subqueries: Vec::new(),
             apply: None,
             captures: Vec::new(),
             whole_rows: false,
+            first_value_decides: false,
             counts_all: false,
             into: Vec::new(),
             recursion: None,
             unions: Vec::new(),
+            pending: None,
             plain_columns: None,
         }
     }
@@ -202,19 +218,23 @@ pub enum Plan {
     Update(Charged<change::UpdatePlan>),
     /// DELETE.
     Delete(Charged<change::DeletePlan>),
+    /// UPDATE or DELETE of a join.
+    JoinedChange(Charged<JoinedChange>),
     /// Everything else is executed from its syntax tree.
     Command(ast::Statement),
 }
 
 impl Plan {
-    /// The table it changes.
-    pub fn target(&self) -> Option<&Arc<Table>> {
-        match self {
+    /// Whether it changes a table.
+    pub fn changes(&self, table: &Arc<Table>) -> bool {
+        let target = match self {
             Plan::Insert(plan) => plan.source.engine_table(),
             Plan::Update(plan) => plan.target.source.engine_table(),
             Plan::Delete(plan) => plan.target.source.engine_table(),
+            Plan::JoinedChange(plan) => return plan.changes(table),
             Plan::Select(_) | Plan::Command(_) => None,
-        }
+        };
+        target.is_some_and(|target| Arc::ptr_eq(target, table))
     }
 
     /// Tables it uses.
@@ -225,6 +245,7 @@ impl Plan {
             Plan::Insert(plan) => plan.tables(&mut found),
             Plan::Update(plan) => plan.tables(&mut found),
             Plan::Delete(plan) => plan.tables(&mut found),
+            Plan::JoinedChange(plan) => plan.query.tables(&mut found),
             Plan::Command(_) => {}
         }
         found
@@ -389,10 +410,21 @@ impl Planner<'_> {
         Ok(Some(match statement {
             ast::Statement::Select(query) => Plan::Select(self.charged_plan(self.select(query)?)?),
             ast::Statement::Insert(insert) => Plan::Insert(self.charged_plan(self.insert(insert)?)?),
+            ast::Statement::Update(update) if update.is_joined() => {
+                Plan::JoinedChange(self.charged_plan(self.joined_update(update)?)?)
+            }
+            ast::Statement::Delete(delete) if delete.is_joined() => {
+                Plan::JoinedChange(self.charged_plan(self.joined_delete(delete)?)?)
+            }
             ast::Statement::Update(update) => Plan::Update(self.charged_plan(self.update(update)?)?),
             ast::Statement::Delete(delete) => Plan::Delete(self.charged_plan(self.delete(delete)?)?),
             _ => return Ok(None),
         }))
+    }
+
+    /// Plans INSERT into a table that is known already.
+    pub fn insert_into(&self, source: Source, insert: &ast::Insert) -> Result<Plan, SqlError> {
+        Ok(Plan::Insert(self.charged_plan(self.insert_rows(source, insert)?)?))
     }
 
     /// Plans a statement.
@@ -448,31 +480,20 @@ impl Planner<'_> {
 
     /// A table of the engine.
     pub fn engine_table(&self, name: &ast::TableName) -> Result<Arc<Table>, SqlError> {
-        let database = self.database_of(name)?;
+        let mut database = self.database_of(name)?;
+        if let Some(private) = self.state.temporary.find(&database, &name.name) {
+            database = private;
+        }
         self.state.database.table(&database, &name.name).map_err(|error| crate::failure::engine(&error))
     }
 }
 
-/// A collation by its name; those of utf8mb4 that this server does not have stand for the nearest that it
-/// has.
+/// A collation by its name.
 pub fn collation_named(name: &str) -> Option<Collation> {
-    let name = name.to_ascii_lowercase();
-    if let Some(found) = Collation::from_name(&name) {
-        return Some(found);
-    }
-    let known =
-        ["utf8mb4_", "utf8mb3_", "utf8_", "latin1_", "ascii_"].iter().any(|prefix| name.starts_with(prefix));
-    if !known {
-        return None;
-    }
-    Some(if name.ends_with("_bin") { Collation::Utf8mb4Bin } else { Collation::Utf8mb4GeneralCi })
+    Collation::from_name(name)
 }
 
-/// The default collation of a character set; text is kept as utf8mb4 whatever ASCII-compatible set was named.
+/// The default collation of a character set.
 pub fn charset_collation(name: &str) -> Option<Collation> {
-    match name.to_ascii_lowercase().as_str() {
-        "binary" => Some(Collation::Binary),
-        "utf8mb4" | "utf8mb3" | "utf8" | "latin1" | "ascii" => Some(Collation::Utf8mb4GeneralCi),
-        _ => None,
-    }
+    Charset::from_name(name).map(Charset::default_collation)
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use untorn::types::ColumnType;
 
-use super::access::{Path, Question, use_index_order};
+use super::access::{Path, Question, use_index_end, use_index_order};
 use super::from::{From, Shown};
+use super::push::Pending;
 use super::source::Source;
 use super::with::{Around, With};
 use super::{Condition, Grouping, Plan, Planner, SelectPlan, Step, ValuePlan, apply};
@@ -30,15 +31,18 @@ const ITEM_BYTES: usize = 2 * (size_of::<Expr>() + size_of::<Type>());
 /// What a SELECT takes that has nothing in it. There may be one for every eight bytes of a UNION.
 const SELECT_BYTES: usize = size_of::<SelectPlan>() + 512;
 
+/// Up to this many sources, the first is chosen by how many others an index leads to from it.
+const LOOKED_AHEAD_MAX: usize = 8;
+
 /// Columns of one SELECT are numbered with 16 bits.
 const ITEMS_MAX: usize = u16::MAX as usize;
 
 /// The bound conditions of a SELECT.
-struct JoinedConditions {
+pub(super) struct JoinedConditions {
     /// They hold for every row of the result.
-    conjuncts: Vec<Condition>,
+    pub(super) conjuncts: Vec<Condition>,
     /// LEFT JOINs: source and ON.
-    outer: Vec<(usize, Vec<Condition>)>,
+    pub(super) outer: Vec<(usize, Vec<Condition>)>,
 }
 
 impl Planner<'_> {
@@ -58,6 +62,13 @@ impl Planner<'_> {
     }
 
     pub(super) fn query(&self, query: &ast::Query, around: Around<'_>) -> Result<SelectPlan, SqlError> {
+        let mut plan = self.unfinished(query, around)?;
+        self.finish_pending(&mut plan)?;
+        Ok(plan)
+    }
+
+    /// Binds a query expression. A single SELECT is finished later.
+    pub(super) fn unfinished(&self, query: &ast::Query, around: Around<'_>) -> Result<SelectPlan, SqlError> {
         let with = With::new(&query.with, around);
         let around = if query.with.is_empty() { around } else { Around { with: Some(&with), ..around } };
         let Some(((_, first), rest)) = query.selects.split_first() else {
@@ -67,9 +78,11 @@ impl Planner<'_> {
             return self.single(first, &query.order_by, query.limit.as_ref(), query.locking, around);
         }
         let mut plan = self.single(first, &[], None, None, around)?;
+        self.finish_pending(&mut plan)?;
         let mut types = plan.types.clone();
         for (all, select) in rest {
-            let next = self.single(select, &[], None, None, around)?;
+            let mut next = self.single(select, &[], None, None, around)?;
+            self.finish_pending(&mut next)?;
             if next.items.len() != plan.items.len() {
                 return Err(errors::error(errors::WRONG_NUMBER_OF_COLUMNS_IN_SELECT, &[]));
             }
@@ -166,7 +179,7 @@ impl Planner<'_> {
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
         let mut binder = Binder { around, ..Binder::new(self, &sources) };
         let JoinedConditions { mut conjuncts, outer } =
-            self.joined_conditions(&mut binder, &mut from, select)?;
+            self.joined_conditions(&mut binder, &mut from, select.filter.as_ref())?;
         // Output.
         binder.clause = "field list";
         binder.aggregates_allowed = true;
@@ -209,16 +222,17 @@ impl Planner<'_> {
             counts_all: select.counts_all,
             ..SelectPlan::of_items(items, types, columns)
         };
-        self.finish(&mut plan, conjuncts, outer, &from.hints, from.straight)?;
+        plan.pending =
+            Some(Box::new(Pending { conjuncts, outer, hints: from.hints, straight: from.straight }));
         Ok(plan)
     }
 
     /// WHERE and the conditions of the joins. Those of inner joins count as conditions of WHERE.
-    fn joined_conditions(
+    pub(super) fn joined_conditions(
         &self,
         binder: &mut Binder<'_, '_>,
         from: &mut From<'_>,
-        select: &ast::Select,
+        filter: Option<&ast::Expr>,
     ) -> Result<JoinedConditions, SqlError> {
         let mut conjuncts = Vec::new();
         binder.clause = "on clause";
@@ -243,7 +257,7 @@ impl Planner<'_> {
             }
         }
         binder.clause = "where clause";
-        if let Some(filter) = &select.filter {
+        if let Some(filter) = filter {
             push_conjuncts(binder.filter(filter)?, &mut conjuncts);
         }
         Ok(JoinedConditions { conjuncts, outer })
@@ -436,11 +450,31 @@ pub(super) fn order_by_members(expr: &mut Expr, sources: &[Source]) {
     }
 }
 
-/// Splits at AND.
+/// Splits at AND, and rows that are equal into columns that are.
 pub(super) fn push_conjuncts(expr: Expr, list: &mut Vec<Condition>) {
     match expr {
         Expr::And(inner) => inner.into_iter().for_each(|item| push_conjuncts(item, list)),
+        Expr::Compare(ast::BinaryOperator::Equal, left, right)
+            if matches!((&*left, &*right), (Expr::Row(_), Expr::Row(_))) =>
+        {
+            push_equality(*left, *right, list);
+        }
+        Expr::InList { operand, list: mut rows, negated: false }
+            if rows.len() == 1 && matches!(*operand, Expr::Row(_)) =>
+        {
+            rows.pop().into_iter().for_each(|row| push_equality((*operand).clone(), row, list));
+        }
         other => list.push(Arc::new(other)),
+    }
+}
+
+fn push_equality(left: Expr, right: Expr, list: &mut Vec<Condition>) {
+    let equality = |(left, right)| Expr::Compare(ast::BinaryOperator::Equal, Box::new(left), Box::new(right));
+    match (left, right) {
+        (Expr::Row(left), Expr::Row(right)) if left.len() == right.len() => {
+            left.into_iter().zip(right).for_each(|pair| push_conjuncts(equality(pair), list));
+        }
+        pair => list.push(Arc::new(equality(pair))),
     }
 }
 
@@ -451,6 +485,10 @@ impl SelectPlan {
             if let Some(target) = from.conversion(*to) {
                 let expr = std::mem::replace(item, Expr::Literal(Value::Null));
                 *item = Expr::Cast(Box::new(expr), target);
+                self.plain_columns = None;
+            } else if from.is_text() && to.is_text() && from.collation != to.collation {
+                let expr = std::mem::replace(item, Expr::Literal(Value::Null));
+                *item = Expr::Collate(Box::new(expr), to.collation);
                 self.plain_columns = None;
             }
         }
@@ -480,7 +518,7 @@ impl Planner<'_> {
     /// Whether it has another value for each row, whatever columns it reads.
     fn is_volatile(&self, expr: &Expr) -> bool {
         !expr.visit(&mut |inner| {
-            !matches!(inner, Expr::Assign(..))
+            !matches!(inner, Expr::Assign(..) | Expr::Random { .. })
                 && !matches!(inner, Expr::Call(function, _) if function.volatile)
                 && self.walk()
         })
@@ -500,14 +538,9 @@ impl Planner<'_> {
     }
 
     /// Chooses the order of the join and the paths.
-    fn finish(
-        &self,
-        plan: &mut SelectPlan,
-        conjuncts: Vec<Condition>,
-        outer: Vec<(usize, Vec<Condition>)>,
-        hints: &[Vec<(HintKind, Vec<String>)>],
-        straight: bool,
-    ) -> Result<(), SqlError> {
+    pub(super) fn finish(&self, plan: &mut SelectPlan, pending: Pending) -> Result<(), SqlError> {
+        let Pending { conjuncts, outer, hints, straight } = pending;
+        self.finish_derived(plan, &conjuncts, &outer)?;
         plan.needed = self.needed_columns(plan, &conjuncts, &outer);
         let conjuncts = apply::take_conditions(plan, conjuncts, &outer)?;
         let all = plan.sources.iter().enumerate().fold(0, |all, (source, _)| all | only(source as u16));
@@ -532,16 +565,11 @@ impl Planner<'_> {
         let mut bound: Vec<u16> = Vec::new();
         while bound.len() < plan.sources.len() {
             let left: Vec<u16> = (0..plan.sources.len() as u16).filter(|s| !bound.contains(s)).collect();
-            let candidates = if fixed_order || left.len() == 1 { &left[..1] } else { &left[..] };
-            let mut best = (candidates[0], 0);
-            for &source in candidates.iter().filter(|_| candidates.len() > 1) {
-                let at = usize::from(source);
-                let rank = self.choose(plan, source, &about[at], &bound, &hints[at])?.rank();
-                if rank > best.1 {
-                    best = (source, rank);
-                }
-            }
-            let source = best.0;
+            let source = match &left[..] {
+                [only] => *only,
+                _ if fixed_order => left[0],
+                _ => self.next_source(plan, &left, &about, &bound, &hints)?,
+            };
             let hints = &hints[usize::from(source)];
             let known = bound.iter().fold(only(source), |known, s| known | only(*s));
             let (usable, rest): (Vec<_>, Vec<_>) =
@@ -558,9 +586,50 @@ impl Planner<'_> {
             conjuncts = rest;
         }
         use_index_order(plan);
+        use_index_end(plan);
         plan.order.iter_mut().for_each(|(expr, _)| order_by_members(expr, &plan.sources));
         plain_output(plan);
         Ok(())
+    }
+
+    /// The source to read next: the one whose path gains most; among those without one that of which the most
+    /// others can be looked up, and then the smallest.
+    fn next_source(
+        &self,
+        plan: &SelectPlan,
+        left: &[u16],
+        about: &[Vec<Condition>],
+        bound: &[u16],
+        hints: &[Vec<(HintKind, Vec<String>)>],
+    ) -> Result<u16, SqlError> {
+        let rank = |source: u16, bound: &[u16]| -> Result<u32, SqlError> {
+            let at = usize::from(source);
+            Ok(self.choose(plan, source, &about[at], bound, &hints[at])?.rank())
+        };
+        let mut ranks = Vec::with_capacity(left.len());
+        for source in left {
+            ranks.push(rank(*source, bound)?);
+        }
+        let best = ranks.iter().max().copied().unwrap_or(0);
+        let tied = left.iter().zip(&ranks).filter(|(_, rank)| **rank == best).map(|(source, _)| *source);
+        let tied: smallvec::SmallVec<[u16; 8]> = tied.collect();
+        if best > 0 || left.len() > LOOKED_AHEAD_MAX {
+            return Ok(tied[0]);
+        }
+        let mut chosen = (tied[0], 0, u64::MAX);
+        for source in tied {
+            let then: smallvec::SmallVec<[u16; 16]> = bound.iter().copied().chain([source]).collect();
+            let mut reached = 0;
+            for other in left.iter().filter(|other| **other != source) {
+                reached += u32::from(rank(*other, &then)? > 0);
+            }
+            let table = plan.sources[usize::from(source)].engine_table();
+            let rows = table.map_or(u64::MAX, |table| table.row_count_estimate());
+            if reached > chosen.1 || (reached == chosen.1 && rows < chosen.2) {
+                chosen = (source, reached, rows);
+            }
+        }
+        Ok(chosen.0)
     }
 
     fn choose(

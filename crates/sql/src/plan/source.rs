@@ -20,6 +20,8 @@ pub struct SourceColumn {
     pub ty: Type,
     /// Key and other flags for the column definition.
     pub flags: u16,
+    /// The length that clients are told, where the definition says one.
+    pub shown_length: Option<u32>,
     /// Merged with a column of the same name by USING or NATURAL.
     pub merged: bool,
 }
@@ -126,8 +128,13 @@ impl Source {
             if column.on_update_now {
                 flags |= column_flag::ON_UPDATE_NOW;
             }
-            let ty = Type::of_column(&column.kind, column.nullable);
-            columns.push(SourceColumn { name: column.name.clone(), ty, flags, merged: false });
+            let mut ty = Type::of_column(&column.kind, column.nullable);
+            if column.zerofill {
+                flags |= column_flag::ZEROFILL;
+            }
+            ty.decimals = column.decimals.unwrap_or(ty.decimals);
+            let shown_length = column.width.map(u32::from);
+            columns.push(SourceColumn { name: column.name.clone(), ty, flags, shown_length, merged: false });
         }
         columns
     }
@@ -183,6 +190,7 @@ impl Source {
         let Some(source) = self.columns.get(usize::from(column)) else { return ColumnMeta::default() };
         let mut meta = source.ty.meta(name);
         meta.flags |= source.flags;
+        meta.length = source.shown_length.unwrap_or(meta.length);
         if matches!(self.kind, SourceKind::Table(_) | SourceKind::View(_)) {
             meta.schema = self.database.clone();
             meta.org_table = self.table.clone();

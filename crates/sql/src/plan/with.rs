@@ -201,7 +201,7 @@ impl Planner<'_> {
             if !alias.is_empty() && !names.insert(name.to_ascii_lowercase()) {
                 return Err(errors::error(errors::DUP_FIELDNAME, &[&name]));
             }
-            made.push(SourceColumn { name, ty, flags: 0, merged: false });
+            made.push(SourceColumn { name, ty, flags: 0, shown_length: None, merged: false });
         }
         Ok(Source::new(String::new(), alias.to_owned(), alias.to_owned(), made, kind))
     }
@@ -219,7 +219,13 @@ impl Itself<'_> {
         };
         let columns = columns
             .iter()
-            .map(|(name, ty)| SourceColumn { name: name.clone(), ty: *ty, flags: 0, merged: false })
+            .map(|(name, ty)| SourceColumn {
+                name: name.clone(),
+                ty: *ty,
+                flags: 0,
+                shown_length: None,
+                merged: false,
+            })
             .collect();
         let kind = SourceKind::Recursion(self.number);
         Ok(Source::new(String::new(), alias.to_owned(), alias.to_owned(), columns, kind))

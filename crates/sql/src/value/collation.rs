@@ -1,20 +1,43 @@
 //! Comparing, folding and hashing text by its collation.
 //!
-//! `utf8mb4_general_ci` and `utf8mb4_bin` pad with spaces; `binary` does not. The weights are those of the
-//! B-tree, so that a sort in memory and an index agree.
+//! Text is UTF-8 in every character set. The weights are those of the B-tree, so that a sort in memory and an
+//! index agree.
 
 use std::cmp::Ordering;
 
+use untorn::engine::{Comparison, padding};
 use untorn::types::Collation;
 
-/// The collation two operands are compared in: `binary` wins over `_bin` wins over `_ci`.
+/// The collation two values are compared in when nothing says it: `binary` wins over `_bin`, that over
+/// others, and these over the default; of two of a kind the one with more characters. Which operand's
+/// collation counts is decided when an expression is bound (`expr/bind/collation.rs`); what disagrees with
+/// this is made to fit there.
+#[inline]
 pub fn common(left: Collation, right: Collation) -> Collation {
-    use Collation::{Binary, Utf8mb4Bin, Utf8mb4GeneralCi};
-    match (left, right) {
-        (Binary, _) | (_, Binary) => Binary,
-        (Utf8mb4Bin, _) | (_, Utf8mb4Bin) => Utf8mb4Bin,
-        _ => Utf8mb4GeneralCi,
+    let strength = |rule: Collation| match rule {
+        Collation::Binary => 3,
+        Collation::Utf8mb4GeneralCi => 0,
+        rule => 1 + u8::from(rule.is_bin()),
+    };
+    if left == right {
+        return left;
     }
+    let order = strength(left).cmp(&strength(right)).then_with(|| {
+        let size = |rule: Collation| (rule.bytes_per_char_max(), rule.id());
+        size(left).cmp(&size(right))
+    });
+    if order.is_lt() { right } else { left }
+}
+
+/// Whether texts that are equal under one collation are so under any other that pads as it does.
+pub fn is_finest(rule: Collation, pads: bool) -> bool {
+    rule.is_bin() && (pads || !rule.pads())
+}
+
+/// Whether each character has one weight, whatever stands beside it: then texts that are equal begin with
+/// equal characters.
+pub fn has_one_weight_each(rule: Collation) -> bool {
+    !matches!(rule.comparison(), Comparison::Unicode(_))
 }
 
 /// Compares two texts.
@@ -24,25 +47,29 @@ pub fn compare(left: &[u8], right: &[u8], collation: Collation) -> Ordering {
 
 /// The text without what equality ignores at its end. To compare one long text with many, take it off once.
 pub fn trimmed(text: &[u8], collation: Collation) -> &[u8] {
-    match collation {
-        Collation::Binary => text,
-        _ => &text[..text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1)],
+    match collation.pads() {
+        false => text,
+        true => &text[..text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1)],
     }
 }
 
 /// Whether two texts compare equal; `left` has been [`trimmed`]. The time it takes depends on the shorter
 /// one.
 pub fn equal_to_trimmed(left: &[u8], right: &[u8], collation: Collation) -> bool {
-    // A character has one to four bytes.
-    left.len() / 4 <= right.len() && compare(left, right, collation).is_eq()
+    // A character has one to four bytes, and one weight where it is not Unicode's algorithm.
+    let many = matches!(collation.comparison(), Comparison::Unicode(_));
+    (many || left.len() / 4 <= right.len()) && compare(left, right, collation).is_eq()
 }
 
 /// Appends bytes whose plain order is the collation's, ended so that a shorter text comes first: for sort
 /// keys, GROUP BY and DISTINCT.
 pub fn sort_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
-    match collation {
+    match collation.comparison() {
+        Comparison::Unicode(rule) => rule.sort_key(text, key),
+        Comparison::Utf8mb4GeneralCi => padded_key(text, true, key),
+        Comparison::Utf8mb4Bin => padded_key(text, false, key),
         // Zero bytes are escaped so that the end mark (two zeros) sorts before everything.
-        Collation::Binary => {
+        _ => {
             for &byte in text {
                 key.push(byte);
                 if byte == 0 {
@@ -51,34 +78,34 @@ pub fn sort_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
             }
             key.extend_from_slice(&[0, 0]);
         }
-        Collation::Utf8mb4Bin | Collation::Utf8mb4GeneralCi => padded_key(text, collation, key),
     }
 }
 
-/// PAD SPACE: trailing spaces vanish, and the end weighs as much as a space. Weights are written in a form
-/// whose byte order is theirs and that takes one byte for ASCII; zeros are escaped, so that no text looks
-/// like the end of a shorter one and the beginning of the next column.
-fn padded_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
-    let text = trimmed(text, collation);
-    let fold = collation == Collation::Utf8mb4GeneralCi;
-    // Without branches, so that many bytes are done at a time.
-    let special = text.iter().fold(false, |special, byte| special | !(1..0x80).contains(byte));
-    if !special {
-        let start = key.len();
-        key.extend_from_slice(text);
-        if fold {
-            key[start..].iter_mut().for_each(|byte| *byte -= u8::from(byte.is_ascii_lowercase()) << 5);
-        }
-    } else {
-        for c in String::from_utf8_lossy(text).chars() {
-            let weight = if fold { btree_weight(c) } else { u32::from(c) };
-            push_weight(weight, key);
-            if weight == 0 {
-                key.push(1);
-            }
-        }
+/// Bytes that a key of a text takes at most, and a few for its ends. Under a Unicode collation eight elements
+/// of three weights, two bytes each, are of one character of three bytes.
+pub fn key_bytes_max(text: &[u8], collation: Collation) -> usize {
+    match collation.comparison() {
+        Comparison::Unicode(rule) => text.len().saturating_mul(rule.key_ratio()),
+        _ => text.len(),
     }
-    key.extend_from_slice(b" \0\0");
+}
+
+/// PAD SPACE. Weights are written in a form whose byte order is theirs and that takes one byte for ASCII.
+fn padded_key(text: &[u8], fold: bool, key: &mut Vec<u8>) {
+    // Without branches, so that many bytes are done at a time.
+    let special = text.iter().fold(false, |special, byte| special | !(b' '..0x80).contains(byte));
+    if special {
+        let text = String::from_utf8_lossy(text);
+        let weights = text.chars().map(|c| if fold { btree_weight(c) } else { u32::from(c) });
+        padding::sort_key(weights, u32::from(b' '), |weight| push_weight(weight, key));
+        return;
+    }
+    let start = key.len();
+    key.extend_from_slice(untorn::engine::without_trailing_spaces(text));
+    if fold {
+        key[start..].iter_mut().for_each(|byte| *byte -= u8::from(byte.is_ascii_lowercase()) << 5);
+    }
+    key.extend_from_slice(b" \x01");
 }
 
 /// Like UTF-8, without its gaps.
@@ -163,7 +190,9 @@ mod tests {
     fn keys_of_two_columns_are_equal_only_if_both_are() {
         let rows =
             [["a", "x \0\x01"], ["a \0\x01x", ""], ["a \0", "x"], ["a", "\0x"], ["a\0", "\0"], ["a", "\0\0"]];
-        for collation in [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin, Collation::Binary] {
+        // Where zeros and ones do not count, they tell nothing apart.
+        for collation in Collation::all().filter(|rule| !matches!(rule.comparison(), Comparison::Unicode(_)))
+        {
             let keys = rows.map(|row| {
                 let mut key = Vec::new();
                 row.iter().for_each(|text| sort_key(text.as_bytes(), collation, &mut key));
@@ -176,9 +205,26 @@ mod tests {
     }
 
     #[test]
+    fn the_stronger_collation_wins_whatever_the_order() {
+        use Collation::*;
+        for (left, right, wanted) in [
+            (Utf8mb4GeneralCi, Utf8mb40900AiCi, Utf8mb40900AiCi),
+            (Utf8mb40900Bin, Utf8mb40900AiCi, Utf8mb40900Bin),
+            (Binary, Utf8mb40900Bin, Binary),
+            (AsciiGeneralCi, Utf8mb3UnicodeCi, Utf8mb3UnicodeCi),
+            (Utf8mb4GeneralCi, AsciiGeneralCi, AsciiGeneralCi),
+        ] {
+            assert_eq!((common(left, right), common(right, left)), (wanted, wanted));
+        }
+    }
+
+    #[test]
     fn sort_keys_order_like_comparisons() {
-        let words = ["", "a", "A", "a ", "ab", "a\tb", "b", "é", "z", "ab c", "Ab"];
-        for collation in [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin, Collation::Binary] {
+        let words = [
+            "", "a", "A", "a ", "ab", "a\tb", "b", "é", "z", "ab c", "Ab", "a \t", "a  \t", "a \0", "a\x01",
+            "a  b", "ß", "ss", "æ", " ", "\t", "a é", "😀", "🚀", "가", "表",
+        ];
+        for collation in Collation::all() {
             for left in words {
                 for right in words {
                     let (mut l, mut r) = (Vec::new(), Vec::new());

@@ -61,11 +61,9 @@ fn compare_temporal(left: &Value<'_>, right: &Value<'_>) -> Ordering {
             _ => collation::compare(&left.to_text(), &right.to_text(), left.collation()),
         };
     }
-    let moment = |value: &Value<'_>| value.to_datetime(Date::default()).map(|(moment, _)| key(moment));
-    match (moment(left), moment(right)) {
-        (Some(a), Some(b)) => a.cmp(&b),
-        _ => collation::compare(&left.to_text(), &right.to_text(), left.collation()),
-    }
+    // A text that is no moment counts as the zero date.
+    let moment = |value: &Value<'_>| key(value.to_datetime(Date::default()).unwrap_or_default().0);
+    moment(left).cmp(&moment(right))
 }
 
 /// A number is the date or time that it spells, if it spells one.

@@ -223,7 +223,12 @@ impl<'a> Value<'a> {
             number => {
                 let (whole, micros, digits) = whole_and_micros(&number.to_decimal());
                 let value = temporal::datetime_from_number(whole)?;
-                Some((DateTime { micros, ..value }, digits))
+                // Rounding may have made a whole second of the fraction.
+                let value = match micros {
+                    1_000_000 => temporal::carried(DateTime { micros: 999_999, ..value })?,
+                    micros => DateTime { micros, ..value },
+                };
+                Some((value, digits))
             }
         }
     }
@@ -242,18 +247,19 @@ impl<'a> Value<'a> {
                 let (whole, micros, digits) = whole_and_micros(&exact);
                 let time = temporal::time_from_number(whole)?;
                 let negative = exact.sign() == bigdecimal::num_bigint::Sign::Minus;
-                Some((Time { micros, negative, ..time }, digits))
+                let span = temporal::time_micros(Time { negative: false, ..time }) + i64::from(micros);
+                Some((temporal::time_from_micros(if negative { -span } else { span }), digits))
             }
         }
     }
 }
 
-/// A number's whole part, its fraction in microseconds, and how many digits that has. What is behind the
-/// sixth digit is cut off.
+/// A number's whole part, its fraction in microseconds, and how many digits that has. The seventh digit is
+/// rounded, which may make a whole second.
 fn whole_and_micros(number: &BigDecimal) -> (i64, u32, u8) {
     let whole = number.with_scale(0);
     let fraction = (number - &whole).abs();
-    let micros = decimal::to_integer(&decimal::multiply(&fraction, &1_000_000.into()).with_scale(0));
+    let micros = decimal::to_integer(&decimal::multiply(&fraction, &1_000_000.into()));
     let limit = i128::from(i64::MAX);
     (decimal::to_integer(&whole).clamp(-limit, limit) as i64, micros as u32, decimal::scale(number).min(6))
 }

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memmem};
 use smallvec::SmallVec;
+use untorn::engine::Comparison;
 use untorn::types::Collation;
 
 use super::Value;
@@ -234,10 +235,10 @@ fn fold<'t>(
         return Ok(text);
     }
     let ascii = text.is_ascii();
-    if collation == Collation::Utf8mb4Bin && (ascii || std::str::from_utf8(text).is_ok()) {
+    if collation.is_bin() && (ascii || std::str::from_utf8(text).is_ok()) {
         return Ok(text);
     }
-    if ascii {
+    if ascii && collation.comparison() == Comparison::Utf8mb4GeneralCi {
         folded.extend_from_slice(text);
         folded.make_ascii_uppercase();
         return Ok(folded);
@@ -252,9 +253,10 @@ fn fold<'t>(
 }
 
 fn put_character(c: char, collation: Collation, bytes: &mut Bytes) {
-    match collation {
-        Collation::Utf8mb4GeneralCi if c.is_ascii() => bytes.push((c as u8).to_ascii_uppercase()),
-        Collation::Utf8mb4GeneralCi => push_weight(btree_weight(c), bytes),
+    match collation.comparison() {
+        Comparison::Utf8mb4GeneralCi if c.is_ascii() => bytes.push((c as u8).to_ascii_uppercase()),
+        Comparison::Utf8mb4GeneralCi => push_weight(btree_weight(c), bytes),
+        Comparison::Unicode(rule) => rule.character_key(c, bytes),
         _ => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
     }
 }
@@ -278,8 +280,9 @@ pub fn escape_of(value: &Value<'_>) -> Result<Option<u32>, SqlError> {
 }
 
 /// Bytes that matching takes beside text and pattern: weights of both, and what each of the pattern's is.
-pub fn memory(text: &[u8], pattern: &[u8]) -> usize {
-    text.len().saturating_add(pattern.len().saturating_mul(2))
+pub fn memory(text: &[u8], pattern: &[u8], collation: Collation) -> usize {
+    let of = |bytes| super::collation::key_bytes_max(bytes, collation);
+    of(text).saturating_add(of(pattern).saturating_mul(2))
 }
 
 /// `text LIKE pattern`: `%` any run, `_` one character, `escape` before either takes it literally. `meter` is
@@ -293,8 +296,10 @@ pub fn like(
 ) -> Result<bool, SqlError> {
     let bytes = text.len().saturating_add(pattern.len());
     meter(bytes)?;
-    let pattern = if collation == Collation::Binary || pattern.is_ascii() {
-        let fold = collation == Collation::Utf8mb4GeneralCi;
+    let comparison = collation.comparison();
+    let unicode = matches!(comparison, Comparison::Unicode(_));
+    let pattern = if collation == Collation::Binary || pattern.is_ascii() && !unicode {
+        let fold = comparison == Comparison::Utf8mb4GeneralCi;
         Pattern::new(
             pattern.iter().copied(),
             escape,
@@ -331,7 +336,7 @@ mod tests {
     }
 
     /// The definition: the first unit of the pattern, then the rest.
-    fn slow(text: &[u32], pattern: &[u32], fold: &dyn Fn(u32) -> u32) -> bool {
+    fn slow(text: &[u32], pattern: &[u32], fold: &dyn Fn(u32) -> Vec<u8>) -> bool {
         match pattern {
             [] => text.is_empty(),
             [0x25, rest @ ..] => (0..=text.len()).any(|from| slow(&text[from..], rest, fold)),
@@ -366,6 +371,28 @@ mod tests {
             assert_eq!(quick(text, pattern, ci), expected, "{text} LIKE {pattern}");
         }
         assert!(!quick("ABC", "abc", Collation::Utf8mb4Bin));
+        // A character is one, whatever its weights are: as MySQL answers.
+        let unicode = Collation::Utf8mb40900AiCi;
+        for (text, pattern, expected) in [
+            ("ÀbC", "a_c%", true),
+            ("ß", "ss", false),
+            ("ß", "_", true),
+            ("xßy", "%ß%", true),
+            ("ae", "æ", false),
+            ("Ǽx", "æ%", true),
+            ("a\u{301}", "a", false),
+            ("a\u{301}", "a_", true),
+            ("\u{1}", "\u{2}", true),
+            ("가나", "가%", true),
+            ("a ", "a", false),
+            ("100%", "100\\%", true),
+        ] {
+            assert_eq!(quick(text, pattern, unicode), expected, "{text} LIKE {pattern}");
+        }
+        assert!(!quick("😀", "🚀", Collation::Utf8mb4UnicodeCi));
+        assert!(!quick("É", "é", Collation::Utf8mb40900AsCs));
+        assert!(quick("É", "é", Collation::Utf8mb40900AsCi));
+        assert!(!quick("É", "e", Collation::Utf8mb40900AsCi));
         assert!(like(b"\xff\x80z", b"_\x80_", DEFAULT_ESCAPE, Collation::Binary, &free).unwrap_or_default());
     }
 
@@ -396,16 +423,17 @@ mod tests {
         #[test]
         fn it_is_the_definition(text in "[abBéE😀%\\\\]{0,12}", pattern in "[abAéE😀%_\\\\]{0,8}") {
             let units = |text: &str| -> Vec<u32> { text.chars().map(u32::from).collect() };
-            for collation in [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin] {
-                let fold = |unit: u32| match char::from_u32(unit) {
-                    Some(c) if collation == Collation::Utf8mb4GeneralCi => btree_weight(c),
-                    _ => unit,
+            for collation in Collation::all().filter(|rule| *rule != Collation::Binary) {
+                let fold = |unit: u32| -> Vec<u8> {
+                    let mut bytes = Bytes::new();
+                    char::from_u32(unit).into_iter().for_each(|c| put_character(c, collation, &mut bytes));
+                    bytes.to_vec()
                 };
                 let wanted = slow(&units(&text), &units(&pattern), &fold);
                 prop_assert_eq!(quick(&text, &pattern, collation), wanted, "{} LIKE {}", text, pattern);
             }
             let bytes = |text: &str| -> Vec<u32> { text.bytes().map(u32::from).collect() };
-            let wanted = slow(&bytes(&text), &bytes(&pattern), &|unit| unit);
+            let wanted = slow(&bytes(&text), &bytes(&pattern), &|unit| vec![unit as u8]);
             prop_assert_eq!(quick(&text, &pattern, Collation::Binary), wanted, "{} LIKE BINARY {}", text, pattern);
         }
     }

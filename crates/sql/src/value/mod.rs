@@ -85,6 +85,15 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Bytes that a key made of a long text takes beside the text's own length.
+    #[inline]
+    pub fn key_bytes_max(&self) -> usize {
+        match self {
+            Value::Text(text, rule) => collation::key_bytes_max(text, *rule) - text.len(),
+            _ => 0,
+        }
+    }
+
     /// Whether this is a date or time.
     pub fn is_temporal(&self) -> bool {
         matches!(self, Value::Date(_) | Value::DateTime(..) | Value::Time(..))

@@ -98,15 +98,38 @@ fn full_year(year: u64, digits: usize) -> u64 {
     }
 }
 
-/// Microseconds of a fraction's digits, rounded to the six that are kept; `true` when the seventh rounds up
-/// to a full second's worth of carry is never needed (it is cut instead).
-fn fraction(text: &[u8]) -> (u32, usize) {
+/// The digits behind a point.
+struct Fraction {
+    /// The six that are kept.
+    micros: u32,
+    /// How many of them are given.
+    shown: u8,
+    /// How long it is in the text.
+    length: usize,
+    /// The seventh digit rounds up.
+    carries: bool,
+}
+
+/// Reads the point and digits that a text may begin with.
+fn fraction(text: &[u8]) -> Fraction {
+    let Some(text) = text.strip_prefix(b".") else {
+        return Fraction { micros: 0, shown: 0, length: 0, carries: false };
+    };
     let count = text.iter().take_while(|b| b.is_ascii_digit()).count();
     let mut micros = 0;
     for digit in text[..count].iter().chain(std::iter::repeat(&b'0')).take(6) {
         micros = micros * 10 + u32::from(digit - b'0');
     }
-    (micros, count.min(6))
+    let carries = text[..count].get(6).is_some_and(|digit| *digit >= b'5');
+    Fraction { micros, shown: count.min(6) as u8, length: 1 + count, carries }
+}
+
+/// One microsecond more, where a day is named.
+pub fn carried(value: DateTime) -> Option<DateTime> {
+    if value.date.month == 0 || value.date.day == 0 {
+        return Some(value);
+    }
+    datetime_from_micros(datetime_micros(value) + 1)
 }
 
 fn check(value: DateTime) -> Option<DateTime> {
@@ -119,7 +142,8 @@ fn check(value: DateTime) -> Option<DateTime> {
 pub fn parse_datetime(text: &[u8]) -> Option<(DateTime, u8, bool)> {
     let text = text.trim_ascii();
     let run = text.iter().take_while(|b| b.is_ascii_digit()).count();
-    if run >= 5 || (run == text.len() && run > 0) {
+    let compact = matches!(text.get(run), None | Some(b'.' | b'T'));
+    if compact && (run >= 5 || run == text.len() && run > 0) {
         return compact_datetime(text);
     }
     let mut parts = [0u64; 6];
@@ -156,15 +180,12 @@ pub fn parse_datetime(text: &[u8]) -> Option<(DateTime, u8, bool)> {
     if count < 3 {
         return None;
     }
-    let (mut micros, mut shown) = (0, 0);
-    if count == 6 && text.get(at) == Some(&b'.') {
-        let (value, length) = fraction(&text[at + 1..]);
-        (micros, shown) = (value, length as u8);
-        at += 1 + text[at + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
-    }
+    let fraction = fraction(if count == 6 { &text[at..] } else { b"" });
+    at += fraction.length;
     let year = if parts.iter().all(|part| *part == 0) { 0 } else { full_year(parts[0], year_digits) };
-    let value = assemble(year, &parts[1..], micros)?;
-    Some((value, shown, at < text.len()))
+    let value = assemble(year, &parts[1..], fraction.micros)?;
+    let value = if fraction.carries { carried(value)? } else { value };
+    Some((value, fraction.shown, at < text.len()))
 }
 
 fn assemble(year: u64, rest: &[u64], micros: u32) -> Option<DateTime> {
@@ -198,15 +219,13 @@ fn compact_datetime(text: &[u8]) -> Option<(DateTime, u8, bool)> {
         *part = digits(&rest[..length]).0;
         at += length;
     }
-    let (mut micros, mut shown) = (0, 0);
-    if text.get(at) == Some(&b'.') {
-        let (value, length) = fraction(&text[at + 1..]);
-        (micros, shown) = (value, length as u8);
-        at += 1 + text[at + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
-    }
+    let fraction = fraction(&text[at..]);
+    at += fraction.length;
     let zero = parts.iter().all(|part| *part == 0);
     let year = if zero { 0 } else { full_year(parts[0], year_digits) };
-    Some((assemble(year, &parts[1..], micros)?, shown, at < text.len()))
+    let value = assemble(year, &parts[1..], fraction.micros)?;
+    let value = if fraction.carries { carried(value)? } else { value };
+    Some((value, fraction.shown, at < text.len()))
 }
 
 /// A number such as 20240131 or 20240131123045 as a date.
@@ -268,12 +287,8 @@ pub fn parse_time(text: &[u8]) -> Option<(Time, u8, bool)> {
         // `hhmmss` without separators.
         parts = [parts[0] / 10_000, parts[0] / 100 % 100, parts[0] % 100];
     }
-    let (mut micros, mut shown) = (0, 0);
-    if text.get(at) == Some(&b'.') {
-        let (value, length) = fraction(&text[at + 1..]);
-        (micros, shown) = (value, length as u8);
-        at += 1 + text[at + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
-    }
+    let Fraction { micros, shown, length, carries } = fraction(&text[at..]);
+    at += length;
     if parts[1] > 59 || parts[2] > 59 {
         return None;
     }
@@ -283,6 +298,8 @@ pub fn parse_time(text: &[u8]) -> Option<(Time, u8, bool)> {
     }
     let time =
         Time { negative, hours: hours as u16, minutes: parts[1] as u8, seconds: parts[2] as u8, micros };
+    let step = if negative { -1 } else { 1 };
+    let time = if carries { time_from_micros(time_micros(time) + step) } else { time };
     Some((time, shown, at < text.len()))
 }
 
@@ -477,7 +494,7 @@ mod tests {
             ("2024/01/31T12.30.45", Some("2024-01-31 12:30:45")),
             ("20240131", Some("2024-01-31 00:00:00")),
             ("20240131123045.5", Some("2024-01-31 12:30:45.5")),
-            ("2024-01-31 12:30:45.123456789", Some("2024-01-31 12:30:45.123456")),
+            ("2024-01-31 12:30:45.123456789", Some("2024-01-31 12:30:45.123457")),
             ("2024-02-30", None),
             ("0000-00-00", Some("0000-00-00 00:00:00")),
             ("00-00-00", Some("0000-00-00 00:00:00")),

@@ -209,7 +209,7 @@ impl Writer<'_> {
                     return Ok(self.unchanged(record));
                 }
                 if self.patch(&mut at, table, &patches) {
-                    self.buffers.last = Some(LastChange::commit(at.mtr, &at.position));
+                    self.buffers.last = Some(LastChange::after_commit(at.mtr, &at.position));
                     return Ok(Step::Done);
                 }
                 drop(at);
@@ -287,7 +287,7 @@ impl Writer<'_> {
             let roll_ptr = self.log.roll_ptr(place, false).0;
             tree.set_delete_mark(&mut at.mtr, at.position.place, true, 0);
             tree.set_system_fields(&mut at.mtr, at.position.place, self.log.trx_id, roll_ptr);
-            self.buffers.last = Some(LastChange::commit(at.mtr, &at.position));
+            self.buffers.last = Some(LastChange::after_commit(at.mtr, &at.position));
             return Ok(Step::Done);
         }
     }

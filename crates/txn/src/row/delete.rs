@@ -5,8 +5,9 @@ use std::sync::Arc;
 use btree::Field;
 
 use super::insert::OnDuplicate;
-use super::secondary::{change_entries, repeat};
+use super::secondary::change_entries;
 use super::write::Step;
+use super::write::repeat;
 use crate::error::Error;
 use crate::system::Counters;
 use crate::table::Table;

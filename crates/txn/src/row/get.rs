@@ -1,6 +1,7 @@
 //! The point read.
 
 use btree::Field;
+use disk::retry;
 
 use super::scan::ScanIndex;
 use super::view::{Row, Source};
@@ -48,4 +49,19 @@ pub fn get<R>(
     let row = found.unwrap_or(Ok(None))?;
     transaction.counts.rows_read += u64::from(row.is_some());
     Ok(row)
+}
+
+/// [`get`] that waits for what it needs.
+///
+/// # Errors
+/// [`Error::Killed`]; those of [`get`].
+pub async fn find<R>(
+    transaction: &mut Transaction,
+    table: &Table,
+    key: &[Field<'_>],
+    mut f: impl FnMut(&Row<'_>) -> R,
+) -> Result<Option<R>, Error> {
+    transaction.begin_operation().await?;
+    transaction.check_killed()?;
+    retry(|| get(transaction, table, key, &mut f)).await
 }

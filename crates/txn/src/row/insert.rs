@@ -8,7 +8,9 @@ use btree::{Field, FieldRef, OwnedKey, Reference, Seek};
 
 use super::clustered::Fields;
 use super::external::store_external;
-use super::secondary::{change_entries, duplicate, repeat, take_turns};
+use super::secondary::change_entries;
+use super::unique::{duplicate, take_turns};
+use super::write::repeat;
 use super::write::{EntryChange, Step, key_of};
 use crate::entry::build_entry;
 use crate::error::Error;

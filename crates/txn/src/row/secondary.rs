@@ -3,37 +3,16 @@
 //! The row has been changed and is locked. An old entry is only delete-marked: older versions may still need
 //! it, purge decides. A new entry revives an equal delete-marked one where there is one.
 //!
-//! **Unique keys.** A transaction that puts an entry into a unique index first takes a short lock on the
-//! *key* (not on any entry), so that two insertions of one key come one after the other; then every entry
-//! with that key is locked next-key and looked at, and the gap behind the last of them, as InnoDB does: S, or
-//! X at once when the statement will change the row that it finds ([`OnDuplicate::Change`]), since of several
-//! that hold S and want X only one can get it. The short lock goes when the entry is in. It is never held
-//! while a row lock is waited for, since the holder of that row lock may need the key itself: it is let go
-//! first, and the check starts over.
-//!
-//! **Turns.** A key that is replaced again and again has several entries, deleted ones and a live one, and a
-//! transaction that waits for one of them holds others: many who replace one key would be deadlocks often, as
-//! they are in InnoDB. So statements that will change the row take turns first, by a lock on the key that
-//! lasts as long as the others. Only who has neither locked nor changed anything yet waits for its turn, so
-//! nobody can be waiting for it meanwhile; the rest go on without. The turn comes before the new row, which
-//! is a change: where a row of that primary key was replaced before, its entry is still there, delete-marked,
-//! and the transaction that has the turn would wait at it for the row's writer. Turns for several keys of one
-//! row are taken in the order of the indexes.
+//! A unique key is looked for before its entry goes in: `unique.rs`.
 
-use std::sync::Arc;
+use btree::{FieldRef, KeyFields, Outcome, OwnedKey, StructureChange};
 
-use btree::compare::SearchKey;
-use btree::{Field, FieldRef, KeyFields, Outcome, OwnedKey, Seek, StructureChange, Tree};
-
-use super::WaitPolicy;
 use super::insert::OnDuplicate;
 use super::physical::{encode_entry, same_entry, successor_target};
-use super::write::{EntryChange, Step, Writer, describe, describe_end};
-use crate::entry::build_entry;
+use super::unique::insert_unique;
+use super::write::{EntryChange, Step, Writer, describe_end, repeat};
 use crate::error::{Error, Interrupt};
-use crate::lock::{Acquired, Extent, LockMode, LockTarget, Owner, Place};
-use crate::retry::retry;
-use crate::system::System;
+use crate::lock::{Acquired, LockTarget};
 use crate::table::{Secondary, Table};
 use crate::transaction::Transaction;
 
@@ -70,38 +49,6 @@ fn same_user_key(secondary: &Secondary, a: &OwnedKey, b: &OwnedKey) -> bool {
     btree::compare::compare_keys(secondary.tree.def(), &a[..count], &b[..count]).is_eq()
 }
 
-/// The short lock on a key of a unique index, from the look at its entries to the new entry.
-struct KeyGuard {
-    system: Arc<System>,
-    owner: Arc<Owner>,
-    target: LockTarget,
-}
-
-impl Drop for KeyGuard {
-    fn drop(&mut self) {
-        // After a deadlock everything is released already, which this finds out.
-        self.system.locks.release(&self.owner, self.target, LockMode::X_RECORD);
-    }
-}
-
-impl KeyGuard {
-    /// Waits for nobody but others between their look and their entry, who wait for no row lock.
-    async fn take(transaction: &mut Transaction, tree: &Tree, key: &[Field<'_>]) -> Result<KeyGuard, Error> {
-        let system = transaction.inner().clone();
-        let target = system.locks.unique_target(tree.def(), key.iter().copied());
-        repeat(transaction, |writer, _| {
-            let describe = || describe_end(tree.def());
-            let locks = &writer.system.locks;
-            Ok(match locks.request(writer.owner, target, LockMode::X_RECORD, WaitPolicy::Wait, &describe) {
-                Acquired::Wait(wait) => Step::Lock(wait),
-                _ => Step::Done,
-            })
-        })
-        .await?;
-        Ok(KeyGuard { system, owner: transaction.owner.clone(), target })
-    }
-}
-
 /// `check`: the key is new to the row, so a unique index must not have it yet.
 async fn insert_entry(
     transaction: &mut Transaction,
@@ -120,91 +67,7 @@ async fn insert_entry(
         .await
         .map(drop);
     };
-    loop {
-        let guard = KeyGuard::take(transaction, &secondary.tree, key).await?;
-        let step = insert_guarded(transaction, table, secondary, entry, on_duplicate).await?;
-        drop(guard);
-        match step {
-            Step::Lock(wait) => transaction.wait_for_lock(wait).await?,
-            Step::Duplicate => return Err(duplicate(secondary.tree.def(), key)),
-            _ => return Ok(()),
-        }
-    }
-}
-
-/// Before a row goes in that will replace or change the one in its way: waits for those who do so with its
-/// unique keys already, unless others may be waiting for this transaction.
-pub(super) async fn take_turns(
-    transaction: &mut Transaction,
-    table: &Table,
-    values: &[FieldRef<'_>],
-) -> Result<(), Error> {
-    let has_nothing = transaction.owner.lock_count() == 0 && !transaction.has_changes();
-    let policy = if has_nothing { WaitPolicy::Wait } else { WaitPolicy::SkipLocked };
-    let mut entry = OwnedKey::new();
-    for secondary in table.secondaries.iter().filter(|secondary| secondary.unique) {
-        retry(|| build_entry(table, secondary, |position| values[position], &mut entry)).await?;
-        let (tree, fields) = (&*secondary.tree, entry.fields());
-        let key = &fields[..secondary.user_fields];
-        if key.iter().any(Option::is_none) {
-            continue;
-        }
-        let turn = transaction.inner().locks.turn_target(tree.def(), key.iter().copied());
-        repeat(transaction, |writer, _| {
-            let describe = || describe_end(tree.def());
-            Ok(match writer.system.locks.request(writer.owner, turn, LockMode::X_RECORD, policy, &describe) {
-                Acquired::Wait(wait) => Step::Lock(wait),
-                _ => Step::Done,
-            })
-        })
-        .await?;
-    }
-    Ok(())
-}
-
-/// Looks for the key and puts the entry in. A row lock that is in the way is handed back, to be waited for
-/// without the guard.
-async fn insert_guarded(
-    transaction: &mut Transaction,
-    table: &Table,
-    secondary: &Secondary,
-    entry: &OwnedKey,
-    on_duplicate: OnDuplicate,
-) -> Result<Step, Error> {
-    let mut writer = transaction.writer()?;
-    let found = retry(|| writer.check_unique_step(table, secondary, entry, on_duplicate)).await?;
-    if !matches!(found, Step::Done) {
-        return Ok(found);
-    }
-    let mut structure: Option<usize> = None;
-    loop {
-        match retry(|| writer.insert_entry_step(secondary, entry, structure)).await? {
-            Step::Structure(size) => structure = Some(structure.map_or(size, |before| before.max(size))),
-            step => return Ok(step),
-        }
-    }
-}
-
-/// The error for a key that exists already.
-pub(super) fn duplicate(def: &btree::IndexDef, key: &[Field<'_>]) -> Error {
-    let entry = key.iter().map(|field| field.map(<[u8]>::to_vec)).collect();
-    Error::DuplicateKey { index: def.name.clone(), entry }
-}
-
-/// Repeats a step, waiting for row locks and changing the structure of the tree as it asks for.
-pub(super) async fn repeat(
-    transaction: &mut Transaction,
-    mut step: impl FnMut(&mut Writer<'_>, Option<usize>) -> Result<Step, Interrupt>,
-) -> Result<Step, Error> {
-    let mut structure: Option<usize> = None;
-    loop {
-        let mut writer = transaction.writer()?;
-        match retry(|| step(&mut writer, structure)).await? {
-            Step::Lock(wait) => transaction.wait_for_lock(wait).await?,
-            Step::Structure(size) => structure = Some(structure.map_or(size, |before| before.max(size))),
-            step => return Ok(step),
-        }
-    }
+    insert_unique(transaction, table, secondary, entry, on_duplicate).await
 }
 
 impl Writer<'_> {
@@ -228,7 +91,7 @@ impl Writer<'_> {
     }
 
     /// Puts an entry in, or brings an equal one back to life.
-    fn insert_entry_step(
+    pub(super) fn insert_entry_step(
         &mut self,
         secondary: &Secondary,
         entry: &OwnedKey,
@@ -309,70 +172,6 @@ impl Writer<'_> {
         }
         mtr.commit();
         Ok(Step::Done)
-    }
-
-    /// Looks at all entries with the key of `entry`, locking them.
-    fn check_unique_step(
-        &mut self,
-        table: &Table,
-        secondary: &Secondary,
-        entry: &OwnedKey,
-        on_duplicate: OnDuplicate,
-    ) -> Result<Step, Interrupt> {
-        let exclusive = on_duplicate == OnDuplicate::Change;
-        let tree: &Tree = &secondary.tree;
-        let fields = entry.fields();
-        let prefix = &fields[..secondary.user_fields];
-        let key = SearchKey::new(tree.def(), prefix);
-        let mut cursor = tree.seek(prefix, Seek::AtLeast)?;
-        let mut found = false;
-        while cursor.is_valid() && key.compare_record(cursor.record()).is_eq() {
-            found = true;
-            let record = cursor.record();
-            let target = self.system.locks.target_of(record);
-            self.make_entry_lock_explicit(table, secondary, record, cursor.page_max_trx_id(), target)?;
-            let mode = LockMode::new(exclusive, Extent::NextKey);
-            if let Some(wait) = self.lock_scanned(target, mode, || describe(record)) {
-                return Ok(wait);
-            }
-            if !record.is_deleted() {
-                return Ok(Step::Duplicate);
-            }
-            cursor.next()?;
-        }
-        if found {
-            let mode = LockMode::new(exclusive, Extent::Gap);
-            let wait = if cursor.is_valid() {
-                let record = cursor.record();
-                self.lock_scanned(self.system.locks.target_of(record), mode, || describe(record))
-            } else {
-                let end = LockTarget::supremum(tree.def().id);
-                self.lock_scanned(end, mode, || describe_end(tree.def()))
-            };
-            if let Some(wait) = wait {
-                return Ok(wait);
-            }
-        }
-        Ok(Step::Done)
-    }
-
-    fn lock_scanned(&self, target: LockTarget, mode: LockMode, describe: impl Fn() -> Place) -> Option<Step> {
-        match self.system.locks.request(self.owner, target, mode, WaitPolicy::Wait, &describe) {
-            Acquired::Wait(wait) => Some(Step::Lock(wait)),
-            _ => None,
-        }
-    }
-
-    fn make_entry_lock_explicit(
-        &self,
-        table: &Table,
-        secondary: &Secondary,
-        record: btree::RecordRef<'_>,
-        page_max_trx_id: u64,
-        target: LockTarget,
-    ) -> Result<(), Interrupt> {
-        let system = self.system;
-        make_entry_lock_explicit(system, self.log.trx_id, table, secondary, record, page_max_trx_id, target)
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use btree::{FieldRef, KeyFields, LastChange, OwnedKey, RecordBuffer, RecordRef};
 
 use super::WaitPolicy;
-use crate::error::Error;
+use crate::error::{Error, Interrupt};
 use crate::lock::{Acquired, LockMode, LockTarget, LockWait, Owner, Place};
+use crate::retry::retry;
 use crate::system::System;
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -60,6 +61,22 @@ impl Transaction {
         match log {
             Some(log) => Ok(Writer { system, owner, log, buffers }),
             None => Err(Error::Internal("a change was not prepared".to_owned())),
+        }
+    }
+}
+
+/// Repeats a step, waiting for row locks and changing the structure of the tree as it asks for.
+pub(super) async fn repeat(
+    transaction: &mut Transaction,
+    mut step: impl FnMut(&mut Writer<'_>, Option<usize>) -> Result<Step, Interrupt>,
+) -> Result<Step, Error> {
+    let mut structure: Option<usize> = None;
+    loop {
+        let mut writer = transaction.writer()?;
+        match retry(|| step(&mut writer, structure)).await? {
+            Step::Lock(wait) => transaction.wait_for_lock(wait).await?,
+            Step::Structure(size) => structure = Some(structure.map_or(size, |before| before.max(size))),
+            step => return Ok(step),
         }
     }
 }

@@ -36,7 +36,9 @@ const SETTINGS: [&str; 14] = [
 /// `NAME:PORT` or `NAME:PORT:PID`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Peer {
+    /// What it is called in tables.
     pub name: String,
+    /// TCP port, on 127.0.0.1.
     pub port: u16,
     /// Its process, whose processor time and written bytes are read from /proc.
     pub process: Option<u32>,

@@ -16,6 +16,7 @@ mod summary;
 mod table;
 
 pub use compare::{Arguments, Comparison};
+pub use contestant::Peer;
 
 use crate::command::root;
 use anyhow::{Context, Result};

@@ -67,7 +67,8 @@ impl Session {
             let (name, tolerant, missing) = match change {
                 Alteration::DropKey { name, if_exists } => (name, *if_exists, errors::CANT_DROP_FIELD_OR_KEY),
                 Alteration::DropConstraint { name, .. }
-                    if old.checks.iter().any(|check| check.name.eq_ignore_ascii_case(name)) =>
+                    if old.checks.iter().any(|check| check.name.eq_ignore_ascii_case(name))
+                        || old.foreign_keys.iter().any(|key| key.name.eq_ignore_ascii_case(name)) =>
                 {
                     continue;
                 }

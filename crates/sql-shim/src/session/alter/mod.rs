@@ -5,6 +5,7 @@
 //! indexes come and go, or every row is put through a conversion ([`RowConversion`]) into a new file. The
 //! answer's `Records:` counts rows where MySQL copies them, not where we do.
 //!
+//! Foreign keys come and go with the rest: all of the statement happens in one record of the catalog. Only
 //! RENAME TO is a step of its own at the end; a name that is taken is refused before anything is done.
 
 mod columns;
@@ -18,7 +19,7 @@ use untorn::{Rebuild, Table, TableChange};
 
 use self::target::Target;
 use super::{Outcome, Session};
-use sql::ast::{self, AlterTable, Alteration, TableName};
+use sql::ast::{AlterTable, Alteration, TableName};
 use sql::errors;
 use sql::exec::insert::{Changed, duplicate_in};
 use sql::exec::row_conversion::{Conversion, RowConversion};
@@ -35,13 +36,6 @@ enum Way {
     Indexes(Vec<KeyDef>, Vec<String>),
     /// Row by row.
     Rebuild,
-}
-
-/// The clauses of ALTER TABLE that concern foreign keys.
-#[derive(Default)]
-struct ForeignClauses {
-    added: Vec<ast::ForeignKey>,
-    dropped: Vec<String>,
 }
 
 fn done(records: u64, warnings: u64) -> Outcome {
@@ -73,7 +67,8 @@ impl Way {
         if old.stores_alike(new) {
             return Way::Redefine;
         }
-        let only_keys = TableDef { keys: old.keys.clone(), ..new.clone() } == *old;
+        let foreign_keys = old.foreign_keys.clone();
+        let only_keys = TableDef { keys: old.keys.clone(), foreign_keys, ..new.clone() } == *old;
         let clustered = |def: &TableDef| def.clustered_key().cloned();
         let is_new = |key: &&KeyDef| key.id == 0;
         let kept = new.keys.iter().filter(|key| !is_new(key)).all(|key| old.keys.contains(key));
@@ -150,56 +145,16 @@ impl Session {
             };
         }
         let renamed = self.new_name(&table, alter)?;
-        let (rest, foreign) = self.foreign_clauses(&table, alter);
-        // What is dropped may need an index or a column that is dropped too.
-        if !foreign.dropped.is_empty() {
-            let dropped: Vec<&str> = foreign.dropped.iter().map(String::as_str).collect();
-            self.change_foreign_keys(&alter.table, &[], &dropped).await?;
-        }
         let only_renamed =
             |change: &Alteration| matches!(change, Alteration::RenameTo(_) | Alteration::Nothing);
-        let mut outcome = match foreign.added.is_empty() && foreign.dropped.is_empty() {
+        let outcome = match alter.changes.iter().all(only_renamed) {
             true => Outcome::Done(Changed::default()),
-            false => done(0, 0),
+            false => self.change_definition(alter).await?,
         };
-        if !rest.changes.iter().all(only_renamed) {
-            outcome = self.change_definition(&rest).await?;
-        }
-        if !foreign.added.is_empty() {
-            let added: Vec<&ast::ForeignKey> = foreign.added.iter().collect();
-            self.change_foreign_keys(&alter.table, &added, &[]).await?;
-        }
         if let Some(to) = renamed {
             self.rename(&[(alter.table.clone(), to)]).await?;
         }
         Ok(outcome)
-    }
-
-    /// Takes the clauses of foreign keys out: they are steps of their own.
-    fn foreign_clauses(&self, table: &Table, alter: &AlterTable) -> (AlterTable, ForeignClauses) {
-        let (mut rest, mut foreign) = (alter.clone(), ForeignClauses::default());
-        let is_foreign =
-            |name: &str| table.def.foreign_keys.iter().any(|key| key.name.eq_ignore_ascii_case(name));
-        rest.changes.retain(|change| match change {
-            Alteration::AddForeignKey(key) => {
-                foreign.added.push(key.clone());
-                false
-            }
-            Alteration::DropForeignKey(name) => {
-                foreign.dropped.push(name.clone());
-                false
-            }
-            Alteration::DropConstraint { name, .. } if is_foreign(name) => {
-                foreign.dropped.push(name.clone());
-                false
-            }
-            Alteration::AddColumn { column, .. } => {
-                foreign.added.extend(column.references.iter().cloned());
-                true
-            }
-            _ => true,
-        });
-        (rest, foreign)
     }
 
     /// The name that RENAME TO gives, if it is another one.
@@ -212,6 +167,9 @@ impl Session {
         let database = self.planner().database_of(to)?;
         if database == table.database && to.name == table.name {
             return Ok(None);
+        }
+        if untorn::private::is_private(&table.database) {
+            return Err(errors::unsupported("RENAME of a temporary table"));
         }
         let engine = &self.state.database;
         if engine.database(&database).is_none() {
@@ -261,7 +219,8 @@ impl Session {
             Way::Redefine => change.redefine(target.def, target.next_number).await?,
             Way::Indexes(added, dropped) => {
                 let dropped: Vec<&str> = dropped.iter().map(String::as_str).collect();
-                change.change_indexes(added, &dropped).await.map_err(duplicate)?;
+                let foreign_keys = Some(target.def.foreign_keys.clone());
+                change.change_indexes(added, &dropped, foreign_keys).await.map_err(duplicate)?;
                 if let Some(next) = target.next_number {
                     let definitions = engine.definitions().session(&self.transaction).timeout(timeout);
                     definitions.set_auto_increment(&table.database, &table.name, next).await?;
@@ -288,7 +247,8 @@ impl Session {
         let numbers_from = (!target.keeps_counter).then_some(next_number);
         let conversion = Conversion { def: &target.def, origins: &target.origins, numbers_from };
         let mut conversion = RowConversion::new(&self.state, &table, conversion).map_err(Ended::Sql)?;
-        let plan = Rebuild { def: target.def.clone(), copied: conversion.copied(), next_number };
+        let (def, origins) = (target.def.clone(), target.origins.clone());
+        let plan = Rebuild { def, origins, copied: conversion.copied(), next_number };
         self.state.connection.set_state("copy to tmp table");
         change.rebuild(plan, |row, new| conversion.convert(row, new).map_err(Ended::Sql)).await
     }

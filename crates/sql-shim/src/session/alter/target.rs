@@ -5,7 +5,7 @@ use untorn::schema::{KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType};
 
 use super::super::Session;
-use super::super::definition::{Options, chosen};
+use super::super::definition::{Options, chosen, warn_of_kept};
 use super::columns::Column;
 use sql::ast::Alteration;
 use sql::errors;
@@ -76,6 +76,7 @@ impl Session {
             let Alteration::Convert(charset, collation) = change else { continue };
             let charset = (charset != "default").then_some(charset.as_str());
             let rule = chosen(charset, collation.as_deref(), def.collation)?;
+            warn_of_kept(&self.state, [charset, collation.as_deref()]);
             if rule == Collation::Binary {
                 return Err(errors::unsupported("CONVERT TO CHARACTER SET binary"));
             }
@@ -91,6 +92,7 @@ impl Session {
         let origins: Vec<Option<u16>> = columns.iter().map(|column| column.origin).collect();
         def.columns = columns.into_iter().map(|Column { def, .. }| def).collect();
         self.alter_keys(table, &mut def, &origins, changes)?;
+        self.alter_foreign_keys(table, &mut def, changes)?;
         def.validate().map_err(|error| sql::failure::engine(&error.into()))?;
         self.planner().check_expressions(&table.database, &table.name, &def)?;
         // In strict mode a NULL is refused without a copy.

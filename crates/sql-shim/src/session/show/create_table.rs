@@ -1,6 +1,6 @@
 //! The text of SHOW CREATE TABLE.
 
-use sql::catalog_views::column_type_text;
+use sql::catalog_views::type_text;
 use untorn::Table;
 use untorn::schema::{Default, KeyKind};
 use untorn::types::{Collation, ColumnType};
@@ -10,10 +10,10 @@ pub(super) fn create_statement(table: &Table) -> String {
     let mut lines = Vec::new();
     let name = |name: &str| format!("`{}`", name.replace('`', "``"));
     for column in &table.def.columns {
-        let mut line = format!("  {} {}", name(&column.name), column_type_text(&column.kind));
+        let mut line = format!("  {} {}", name(&column.name), type_text(column));
         let rule = column.kind.collation();
         if rule != Collation::Binary && rule != table.def.collation {
-            line.push_str(&format!(" CHARACTER SET {} COLLATE {}", rule.charset(), rule.name()));
+            line.push_str(&format!(" CHARACTER SET {} COLLATE {}", rule.charset().name(), rule.name()));
         }
         if let Some(expression) = &column.generated {
             line.push_str(&format!(" GENERATED ALWAYS AS ({expression}) STORED"));
@@ -79,9 +79,10 @@ pub(super) fn create_statement(table: &Table) -> String {
         options.push_str(&format!(" AUTO_INCREMENT={next}"));
     }
     let rule = table.def.collation;
-    options.push_str(&format!(" DEFAULT CHARSET={} COLLATE={}", rule.charset(), rule.name()));
+    options.push_str(&format!(" DEFAULT CHARSET={} COLLATE={}", rule.charset().name(), rule.name()));
     if !table.def.comment.is_empty() {
         options.push_str(&format!(" COMMENT='{}'", table.def.comment.replace('\'', "''")));
     }
-    format!("CREATE TABLE {} (\n{}\n) {options}", name(&table.name), lines.join(",\n"))
+    let temporary = if untorn::private::is_temporary(&table.database) { "TEMPORARY " } else { "" };
+    format!("CREATE {temporary}TABLE {} (\n{}\n) {options}", name(&table.name), lines.join(",\n"))
 }

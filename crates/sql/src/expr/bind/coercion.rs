@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use untorn::types::{Collation, ColumnType};
 
-use super::{Binder, Bound, collated};
+use super::{Binder, Bound, collation};
 use crate::ast::{self, CastType};
-use crate::errors;
-use crate::expr::types::Type;
-use crate::expr::{Expr, collation, functions};
-use crate::plan::source::Source;
-use crate::result::{SqlError, kind};
-use crate::value::{DateTime, Value};
+use crate::expr::types::{Type, cast_type};
+use crate::expr::{Expr, functions};
+use crate::plan::source::{Source, SourceColumn};
+use crate::result::{SqlError, column_flag, kind};
+use crate::value::{DateTime, Value, temporal};
 
 /// The number that the last eight bytes are.
 fn number_of_bytes(bytes: &[u8]) -> u64 {
@@ -74,7 +73,7 @@ pub(super) fn argument(binder: &Binder<'_, '_>, function: &str, argument: Bound)
         name if takes_numbers(name) => binder.as_number(argument),
         "HEX" | "BIN" | "CONV" if argument.1.kind == kind::BIT => binder.as_number(argument),
         "CRC32" => as_shown(argument),
-        name if super::functions::of_texts(name) => as_shown(argument),
+        name if super::functions::of_texts(name) => binder.filled(as_shown(argument)),
         _ => argument,
     }
 }
@@ -97,7 +96,76 @@ pub(super) fn beside_year(year: Type, (expr, ty): Bound) -> Bound {
     (Expr::Call(&functions::FULL_YEAR, vec![expr]), ty)
 }
 
+/// A span beside a day or moment is a moment of today.
+pub(super) fn beside_moment(other: Type, (expr, ty): Bound) -> Bound {
+    if !other.is_moment() || ty.kind != kind::TIME {
+        return (expr, ty);
+    }
+    as_moment((expr, ty), CastType::DateTime { fraction: ty.decimals })
+}
+
+fn as_moment((expr, ty): Bound, target: CastType) -> Bound {
+    let to = Type { nullable: true, ..cast_type(&target) };
+    if ty.kind == to.kind && ty.decimals == to.decimals {
+        return (expr, ty);
+    }
+    (Expr::Cast(Box::new(expr), target), to)
+}
+
+/// Text constants that are moments, beside days or moments.
+fn among_moments(operands: Vec<Bound>) -> Vec<Bound> {
+    let Some((_, moment)) = operands.iter().find(|(_, ty)| ty.is_moment()) else { return operands };
+    let moment = *moment;
+    let read = |(expr, ty): Bound| match &expr {
+        Expr::Literal(Value::Text(text, _)) => match temporal::parse_datetime(text) {
+            Some((value, digits, _)) => {
+                (Expr::Literal(Value::DateTime(value, digits)), Type::datetime(digits).not_null())
+            }
+            None => (expr, ty),
+        },
+        _ => beside_moment(moment, (expr, ty)),
+    };
+    operands.into_iter().map(read).collect()
+}
+
+/// The arguments of GREATEST and LEAST: texts and spans among days and moments are what those are.
+pub(super) fn extremes(operands: Vec<Bound>) -> Vec<Bound> {
+    let fits = |ty: &Type| ty.is_temporal() || ty.is_text() || ty.kind == kind::NULL;
+    let moments = || operands.iter().filter(|(_, ty)| ty.is_moment());
+    if moments().next().is_none() || !operands.iter().all(|(_, ty)| fits(ty)) {
+        return operands;
+    }
+    let days = operands.iter().all(|(_, ty)| ty.kind == kind::DATE || ty.is_text());
+    let digits = |(expr, ty): &Bound| match expr {
+        Expr::Literal(Value::Text(text, _)) => {
+            temporal::parse_datetime(text).map_or(0, |(_, digits, _)| digits)
+        }
+        _ if ty.is_temporal() => ty.decimals,
+        _ => 6,
+    };
+    let fraction = operands.iter().map(digits).max().unwrap_or(0);
+    let target = if days { CastType::Date } else { CastType::DateTime { fraction } };
+    operands.into_iter().map(|operand| as_moment(operand, target.clone())).collect()
+}
+
 impl Binder<'_, '_> {
+    /// A column with ZEROFILL as it is shown.
+    pub(super) fn filled(&self, (expr, ty): Bound) -> Bound {
+        let Expr::Column { source, column } = &expr else { return (expr, ty) };
+        let source = self.sources.get(usize::from(*source));
+        let column = source.and_then(|source| source.columns.get(usize::from(*column)));
+        match column {
+            Some(SourceColumn { flags, shown_length: Some(width), .. })
+                if flags & column_flag::ZEROFILL != 0 =>
+            {
+                let width = Expr::Literal(Value::Int(i64::from(*width)));
+                let text = Type { nullable: ty.nullable, ..Type::text(255) };
+                (Expr::Call(&functions::ZERO_FILLED, vec![expr, width]), text)
+            }
+            _ => (expr, ty),
+        }
+    }
+
     /// Where a number is wanted: the number of an ENUM's or SET's members, of bits, of a hexadecimal literal;
     /// anything else as it is.
     pub(super) fn as_number(&self, (expr, ty): Bound) -> Bound {
@@ -129,11 +197,6 @@ impl Binder<'_, '_> {
         let bound = self.bind(expr)?;
         let number = is_number(column) && column.kind != kind::BIT;
         Ok(if number { self.as_number(bound).0 } else { bound.0 })
-    }
-
-    /// [`Binder::as_number`] of bits only.
-    pub(super) fn as_number_if_bits(&self, operand: Bound) -> Bound {
-        if operand.1.kind == kind::BIT { self.as_number(operand) } else { operand }
     }
 
     /// Binds what is tested for truth.
@@ -173,12 +236,10 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// Operands that are compared with each other, all of them: as numbers where one is, and under the
-    /// collation that one of them names with COLLATE.
+    /// Operands that are compared with each other, all of them: as numbers where one is, in one collation.
     pub(super) fn comparable(
         &mut self,
         operation: &str,
-        written: &[&ast::Expr],
         operands: Vec<Bound>,
     ) -> Result<Vec<Bound>, SqlError> {
         let mut operands = operands;
@@ -189,29 +250,9 @@ impl Binder<'_, '_> {
             let year = *year;
             operands = operands.into_iter().map(|operand| beside_year(year, operand)).collect();
         }
-        let mut named = None;
-        for expr in written {
-            let ast::Expr::Collate { collation, .. } = expr else { continue };
-            let rule = self.planner.collation(collation)?;
-            match named {
-                None => named = Some(rule),
-                Some(other) if other != rule => {
-                    let shown = |rule: Collation| format!("{},EXPLICIT", rule.name());
-                    return Err(errors::error(
-                        errors::CANT_AGGREGATE_2COLLATIONS,
-                        &[&shown(other), &shown(rule), &operation],
-                    ));
-                }
-                Some(_) => {}
-            }
+        if operation == "between" {
+            operands = among_moments(operands);
         }
-        let Some(rule) = named else { return Ok(operands) };
-        let texts = operands.iter().filter(|(_, ty)| ty.is_text()).map(|(_, ty)| ty.collation);
-        let pairs = operands.len() == 2;
-        if pairs && texts.reduce(collation::common).is_none_or(|common| common == rule) {
-            return Ok(operands);
-        }
-        let under = |operand: Bound| if operand.1.is_text() { collated(operand, rule) } else { operand };
-        Ok(operands.into_iter().map(under).collect())
+        collation::under_one(operation, operands)
     }
 }

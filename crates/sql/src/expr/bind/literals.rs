@@ -29,8 +29,7 @@ pub(super) fn decimal_literal(text: &str) -> Bound {
     }
 }
 
-pub(super) fn text_literal(bytes: &[u8], introducer: Option<&str>) -> Bound {
-    let rule = if introducer == Some("binary") { Collation::Binary } else { Collation::Utf8mb4GeneralCi };
+pub(super) fn text_literal(bytes: &[u8], rule: Collation) -> Bound {
     let length = crate::expr::collation::char_count(bytes, rule) as u32;
     let ty = Type { collation: rule, ..Type::text(length) }.not_null();
     (Expr::Literal(Value::Text(bytes.to_vec().into(), rule)), ty)

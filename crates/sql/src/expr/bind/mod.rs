@@ -2,6 +2,7 @@
 //! collected, subqueries are planned, types are inferred.
 
 mod coercion;
+mod collation;
 mod literals;
 mod names;
 mod operators;
@@ -14,7 +15,7 @@ use untorn::types::{Collation, ColumnType};
 
 use super::functions;
 use super::select_list::SelectList;
-use super::types::{Type, cast_type};
+use super::types::{Derivation, Type, cast_type};
 use super::{Context, Expr, NODE_BYTES};
 use crate::ast;
 use crate::discard::Elsewhere;
@@ -26,8 +27,9 @@ use crate::plan::{Planner, SelectPlan};
 use crate::result::{SqlError, kind};
 use crate::value::{Value, temporal};
 use coercion::{as_shown, is_number};
+use collation::collated;
 pub use literals::value_type;
-use literals::{decimal_literal, integer_literal, temporal_literal, text_literal};
+use literals::{decimal_literal, integer_literal, temporal_literal};
 use operators::{open_and, open_or};
 use scope::Scope;
 
@@ -106,7 +108,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             ast::Expr::Integer(value) => integer_literal(*value),
             ast::Expr::Decimal(text) => decimal_literal(text),
             ast::Expr::Float(value) => (Expr::Literal(Value::Double(*value)), Type::DOUBLE.not_null()),
-            ast::Expr::Text { bytes, introducer } => text_literal(bytes, introducer.as_deref()),
+            ast::Expr::Text { bytes, introducer } => self.text(bytes, introducer.as_deref())?,
             ast::Expr::Binary(bytes) => (
                 Expr::Literal(Value::Text(bytes.clone().into(), Collation::Binary)),
                 // Unsigned: a number where one is wanted.
@@ -143,12 +145,10 @@ impl<'p, 'a> Binder<'p, 'a> {
                 (Expr::IsTruth { operand, truth: *truth, negated: *negated }, Type::BOOL.not_null())
             }
             ast::Expr::Between { operand, low, high, negated } => {
-                let written = [&**operand, &**low, &**high];
                 let operands = vec![self.bind(operand)?, self.bind(low)?, self.bind(high)?];
-                let [operand, low, high] =
-                    <[Bound; 3]>::try_from(self.comparable("between", &written, operands)?)
-                        .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"three are not three"]))?
-                        .map(|(expr, _)| Box::new(expr));
+                let [operand, low, high] = <[Bound; 3]>::try_from(self.comparable("between", operands)?)
+                    .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"three are not three"]))?
+                    .map(|(expr, _)| Box::new(expr));
                 (Expr::Between { operand, low, high, negated: *negated }, Type::BOOL)
             }
             ast::Expr::InList { operand, list, negated } => {
@@ -160,8 +160,8 @@ impl<'p, 'a> Binder<'p, 'a> {
                 if constants.is_integers() {
                     operand = self.as_number(operand);
                 }
-                let operand = Box::new(operand.0);
-                let constants = constants.clone();
+                let (operand, constants) = self.among(operand, constants)?;
+                let operand = Box::new(operand);
                 (Expr::InConstants { operand, constants, negated: *negated }, Type::BOOL)
             }
             ast::Expr::InQuery { operand, query, negated } => self.in_query(operand, query, *negated)?,
@@ -179,12 +179,9 @@ impl<'p, 'a> Binder<'p, 'a> {
             ast::Expr::Cast { operand, target } => self.cast(operand, target)?,
             ast::Expr::ConvertCharset { operand, charset } => {
                 let operand = self.bind(operand)?;
-                collated(operand, self.planner.charset_collation(charset)?)
+                collated(operand, self.planner.charset_collation(charset)?, Derivation::Implicit)
             }
-            ast::Expr::Collate { operand, collation } => {
-                let operand = self.bind(operand)?;
-                collated(operand, self.planner.collation(collation)?)
-            }
+            ast::Expr::Collate { operand, collation } => self.collate(operand, collation)?,
             ast::Expr::Interval { .. } => return Err(errors::error(errors::PARSE_ERROR, &[&"INTERVAL", &1])),
             ast::Expr::Extract { unit, operand } => {
                 (Expr::Extract(*unit, Box::new(self.bind(operand)?.0)), Type::INT)
@@ -216,7 +213,7 @@ impl<'p, 'a> Binder<'p, 'a> {
     fn cast(&mut self, operand: &ast::Expr, target: &ast::CastType) -> Result<Bound, SqlError> {
         let mut operand = self.bind(operand)?;
         operand = match target {
-            ast::CastType::Char { .. } | ast::CastType::Binary { .. } => as_shown(operand),
+            ast::CastType::Char { .. } | ast::CastType::Binary { .. } => self.filled(as_shown(operand)),
             _ => self.as_number(operand),
         };
         Ok((Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target)))
@@ -233,7 +230,11 @@ impl<'p, 'a> Binder<'p, 'a> {
             None => None,
         };
         let (operand, ty) = self.bind(operand)?;
-        Ok((Expr::Trim { side, what, operand: Box::new(operand) }, Type::text(ty.length)))
+        let rule = if ty.is_text() { ty.collation } else { Collation::Utf8mb4GeneralCi };
+        Ok((
+            Expr::Trim { side, what, operand: Box::new(operand) },
+            Type { collation: rule, derivation: ty.derivation, ..Type::text(ty.length) },
+        ))
     }
 
     fn list(&mut self, list: &[ast::Expr]) -> Result<Vec<Expr>, SqlError> {
@@ -245,20 +246,17 @@ impl<'p, 'a> Binder<'p, 'a> {
     }
 
     fn in_list(&mut self, operand: &ast::Expr, list: &[ast::Expr]) -> Result<(Expr, Vec<Expr>), SqlError> {
-        let explicit = |expr: &ast::Expr| matches!(expr, ast::Expr::Collate { .. });
-        let named = explicit(operand) || list.iter().any(explicit);
-        let mut written = vec![operand];
         let first = self.bind(operand)?;
         let of_numbers = is_number(first.1) || coercion::may_be_number(&first);
-        if !named && !of_numbers && !list.iter().any(|item| matches!(item, ast::Expr::Binary(_))) {
+        if !first.1.is_text() && !of_numbers && !list.iter().any(|item| matches!(item, ast::Expr::Binary(_)))
+        {
             return Ok((first.0, self.list(list)?));
         }
         let mut operands = vec![first];
         for item in list {
-            written.push(item);
             operands.push(self.bind(item)?);
         }
-        let mut operands = self.comparable("in", &written, operands)?.into_iter().map(|(expr, _)| expr);
+        let mut operands = self.comparable("in", operands)?.into_iter().map(|(expr, _)| expr);
         let operand = operands.next().unwrap_or(Expr::Literal(Value::Null));
         Ok((operand, operands.collect()))
     }
@@ -299,6 +297,8 @@ impl<'p, 'a> Binder<'p, 'a> {
         if matches!(name.as_str(), "GREATEST" | "LEAST") && types.iter().any(|ty| is_number(*ty)) {
             let numbers = bound.into_iter().zip(types).map(|operand| self.as_number(operand));
             (bound, types) = numbers.unzip();
+        } else if matches!(name.as_str(), "GREATEST" | "LEAST") {
+            (bound, types) = coercion::extremes(bound.into_iter().zip(types).collect()).into_iter().unzip();
         }
         let united = types.iter().copied().reduce(Type::union).unwrap_or(Type::NULL);
         match (name.as_str(), bound.len()) {
@@ -341,6 +341,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             true => types.iter().find_map(|of| of.conversion(ty)),
             false => whole.then_some(ast::CastType::Decimal { precision: 65, scale: 0 }),
         };
+        let ty = collation::as_meant(ty, &types);
         let call = Expr::Call(function, bound);
         Ok(match target {
             Some(target) => (Expr::Cast(Box::new(call), target), ty),
@@ -483,11 +484,6 @@ impl<'p, 'a> Binder<'p, 'a> {
     }
 }
 
-/// A text with the collation that COLLATE, BINARY or CONVERT gives it.
-fn collated((operand, ty): Bound, rule: Collation) -> Bound {
-    (Expr::Collate(Box::new(operand), rule), Type { collation: rule, ..Type::text(ty.length) })
-}
-
 /// Aggregates and subqueries of one query are numbered with 16 bits.
 fn number_of(index: usize) -> Result<u16, SqlError> {
     u16::try_from(index)
@@ -502,6 +498,9 @@ fn converted((expr, from): Bound, to: Type) -> Expr {
     }
     match from.conversion(to) {
         Some(target) => Expr::Cast(Box::new(expr), target),
+        None if from.is_text() && to.is_text() && from.collation != to.collation => {
+            collated((expr, from), to.collation, to.derivation).0
+        }
         None => expr,
     }
 }

@@ -2,7 +2,7 @@
 
 use untorn::types::Collation;
 
-use super::coercion::{beside_year, is_number};
+use super::coercion::{beside_moment, beside_year, is_number, may_be_number};
 use super::{Binder, Bound, converted, value_type};
 use crate::ast::text::symbol;
 use crate::ast::{self, BinaryOperator, UnaryOperator};
@@ -10,7 +10,7 @@ use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Expr, arithmetic, functions};
 use crate::result::{SqlError, kind};
-use crate::value::Value;
+use crate::value::{BigDecimal, Value};
 
 impl Binder<'_, '_> {
     pub(super) fn unary(&mut self, operator: UnaryOperator, operand: &ast::Expr) -> Result<Bound, SqlError> {
@@ -24,7 +24,16 @@ impl Binder<'_, '_> {
             UnaryOperator::Minus => match operand {
                 // Fold, so that `-5` is a constant to the access paths.
                 Expr::Literal(value) if !value.is_null() => {
-                    let value = arithmetic::negate(value)?.into_owned();
+                    let value = match value {
+                        // What is no BIGINT is exact.
+                        Value::Int(i64::MIN) => Value::Decimal(BigDecimal::from(i64::MIN.unsigned_abs())),
+                        value => arithmetic::negate(value)?.into_owned(),
+                    };
+                    // Back in the range of BIGINT.
+                    let value = match value {
+                        Value::Decimal(number) if number == i64::MIN => Value::Int(i64::MIN),
+                        value => value,
+                    };
                     let mut ty = value_type(&value).not_null();
                     ty.length = ty.length.max(1);
                     (Expr::Literal(value), ty)
@@ -63,7 +72,6 @@ impl Binder<'_, '_> {
             let (left, right) = (self.condition(left)?, self.condition(right)?);
             return Ok((Expr::Xor(Box::new(left), Box::new(right)), Type::BOOL));
         }
-        let written = [left, right];
         let (mut left, mut right) = match (left, right) {
             (ast::Expr::Row(row), ast::Expr::Subquery(query)) => {
                 (self.bind(left)?, self.only_row(query, row.len())?)
@@ -81,8 +89,10 @@ impl Binder<'_, '_> {
             let types = (left.1, right.1);
             (left, right) = (beside_year(types.1, left), beside_year(types.0, right));
         }
-        if written.iter().any(|operand| matches!(operand, ast::Expr::Collate { .. })) {
-            let operands = self.comparable(symbol(operator), &written, vec![left, right])?;
+        let types = (left.1, right.1);
+        (left, right) = (beside_moment(types.1, left), beside_moment(types.0, right));
+        if left.1.is_text() && right.1.is_text() && left.1.collation != right.1.collation {
+            let operands = self.comparable(symbol(operator), vec![left, right])?;
             let [one, other] = <[Bound; 2]>::try_from(operands)
                 .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"two operands are not two"]))?;
             (left, right) = (one, other);
@@ -154,10 +164,10 @@ impl Binder<'_, '_> {
         escape: Option<&ast::Expr>,
         negated: bool,
     ) -> Result<Bound, SqlError> {
-        let operands = vec![self.bind(operand)?, self.bind(pattern)?];
-        let [operand, pattern] =
-            <[Bound; 2]>::try_from(self.comparable("like", &[operand, pattern], operands)?)
-                .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"two operands are not two"]))?;
+        let operand_as_shown = self.bind(operand)?;
+        let operands = vec![self.filled(operand_as_shown), self.bind(pattern)?];
+        let [operand, pattern] = <[Bound; 2]>::try_from(self.comparable("like", operands)?)
+            .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"two operands are not two"]))?;
         let (operand, pattern) = (Box::new(operand.0), Box::new(pattern.0));
         let escape = match escape {
             Some(escape) => self.bind(escape)?.0,
@@ -172,19 +182,40 @@ impl Binder<'_, '_> {
         whens: &[(ast::Expr, ast::Expr)],
         otherwise: Option<&ast::Expr>,
     ) -> Result<Bound, SqlError> {
-        let operand = match operand {
+        let mut conditions = Vec::with_capacity(whens.len());
+        let mut operand = match operand {
             Some(operand) => {
-                let bound = self.bind(operand)?;
-                let number = self.as_number_if_bits(bound);
-                Some(Box::new(number.0))
+                for (condition, _) in whens {
+                    conditions.push(self.bind(condition)?);
+                }
+                Some(self.bind(operand)?)
             }
             None => None,
         };
+        let numbers = conditions.iter().filter(|(_, ty)| is_number(*ty)).count();
+        operand = match operand {
+            Some(bound) if bound.1.kind == kind::BIT || numbers == conditions.len() => {
+                Some(self.as_number(bound))
+            }
+            // Compared as a number with some and as a text with others.
+            Some(bound) if numbers > 0 && may_be_number(&bound) => {
+                let number = self.as_number(bound.clone()).0;
+                for (condition, ty) in &mut conditions {
+                    let left = if is_number(*ty) { number.clone() } else { bound.0.clone() };
+                    let right = std::mem::replace(condition, Expr::Literal(Value::Null));
+                    *condition = Expr::Compare(BinaryOperator::Equal, Box::new(left), Box::new(right));
+                }
+                None
+            }
+            bound => bound,
+        };
+        let operand = operand.map(|(operand, _)| Box::new(operand));
+        let mut conditions = conditions.into_iter();
         let (mut bound, mut types) = (Vec::with_capacity(whens.len()), Vec::with_capacity(whens.len()));
         let mut ty = Type::NULL;
         for (condition, result) in whens {
-            let condition = match operand {
-                Some(_) => self.bind(condition)?.0,
+            let condition = match conditions.next() {
+                Some((condition, _)) => condition,
                 None => self.condition(condition)?,
             };
             let (result, result_type) = self.bind(result)?;
@@ -246,7 +277,10 @@ pub(super) fn arithmetic_type(
         _ => ty,
     };
     if operator == Concat {
-        return Type { nullable, ..Type::text(left.length.saturating_add(right.length)) };
+        let rule = crate::value::collation::common(left.collation, right.collation);
+        let rule = if left.is_text() && right.is_text() { rule } else { Collation::Utf8mb4GeneralCi };
+        let length = left.length.saturating_add(right.length);
+        return Type { nullable, collation: rule, ..Type::text(length) };
     }
     let (left, right) = (number(left), number(right));
     let floating = left.is_double() || right.is_double() || left.is_text() || right.is_text();

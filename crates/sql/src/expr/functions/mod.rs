@@ -6,22 +6,24 @@
 
 mod locale;
 mod numeric;
+mod periods;
 mod pieces;
 mod temporal;
 mod text;
+mod words_of_bits;
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use untorn::types::Collation;
 
-use super::super::value::Value;
+use super::super::value::{Value, collation};
 use super::types::Type;
 use super::{Context, Evaluated};
 use crate::context::SqlContext;
 use crate::errors;
 
-pub use numeric::FULL_YEAR;
+pub use numeric::{FULL_YEAR, ZERO_FILLED};
 pub use temporal::{
     date_shift, extract, finer_than_day, interval_type_digits, round_datetime, round_time, timestamp_diff,
 };
@@ -60,8 +62,14 @@ pub fn of_texts(name: &str) -> bool {
 }
 
 fn tables() -> impl Iterator<Item = &'static Function> {
-    let tables =
-        [numeric::FUNCTIONS, text::FUNCTIONS, temporal::FUNCTIONS, super::session_functions::FUNCTIONS];
+    let tables = [
+        numeric::FUNCTIONS,
+        text::FUNCTIONS,
+        temporal::FUNCTIONS,
+        periods::FUNCTIONS,
+        words_of_bits::FUNCTIONS,
+        super::session_functions::FUNCTIONS,
+    ];
     tables.into_iter().flatten()
 }
 
@@ -87,9 +95,14 @@ macro_rules! function {
 pub(crate) use function;
 
 fn text_sum(types: &[Type]) -> Type {
-    let binary = types.iter().any(|t| t.is_text() && t.collation == Collation::Binary);
     let length = types.iter().fold(0u32, |sum, t| sum.saturating_add(t.length));
-    if binary { Type::bytes(length) } else { Type::text(length) }
+    let rule = types.iter().filter(|t| t.is_text()).map(|t| t.collation).reduce(collation::common);
+    let rule = rule.unwrap_or(Collation::Utf8mb4GeneralCi);
+    if rule == Collation::Binary {
+        Type::bytes(length)
+    } else {
+        Type { collation: rule, ..Type::text(length) }
+    }
 }
 
 fn widest(types: &[Type]) -> Type {

@@ -1,6 +1,8 @@
 //! Functions of numbers.
 
-use super::{Function, any_null, function, index, widest};
+use untorn::types::Collation;
+
+use super::{Function, any_null, function, index, owned_text, widest};
 use crate::errors;
 use crate::expr::Evaluated;
 use crate::expr::types::Type;
@@ -21,6 +23,16 @@ pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, _| 
     year @ 70..=99 => Value::Int(1900 + year),
     _ => v[0].clone(),
 }));
+
+/// A number as ZEROFILL shows it: what functions of text are given of such a column.
+pub static ZERO_FILLED: Function = function!("ZEROFILL", 2..=2, |_| Type::text(255), |v, _| {
+    if any_null(v) {
+        return Ok(Value::Null);
+    }
+    let text = v[0].to_text();
+    let missing = usize::try_from(v[1].to_i64()).unwrap_or(0).saturating_sub(text.len());
+    Ok(owned_text([&vec![b'0'; missing], &*text].concat(), Collation::Utf8mb4GeneralCi))
+});
 
 /// A function of one double.
 fn double(values: &[Value<'_>], apply: impl Fn(f64) -> f64) -> Evaluated<'static> {

@@ -192,6 +192,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let Some((moment, digits)) = v[0].to_datetime(crate::expr::today(cx)) else {
             return Ok(Value::Null);
         };
+        if moment.date.month == 0 || moment.date.day == 0 {
+            return Ok(Value::Null);
+        }
         let offset = |zone: &Value<'_>| crate::context::zone_offset(&zone.to_string_lossy());
         let (Some(from), Some(to)) = (offset(&v[1]), offset(&v[2])) else { return Ok(Value::Null) };
         let micros = temporal::datetime_micros(moment) + i64::from(to - from) * 1_000_000;
@@ -311,6 +314,9 @@ pub fn date_shift<'a>(
     let Some((moment, digits)) = date.to_datetime(crate::expr::today(cx)) else {
         return Ok(Value::Null);
     };
+    if moment.date.month == 0 || moment.date.day == 0 {
+        return Ok(Value::Null);
+    }
     let moved =
         if months == 0 { Some(moment) } else { temporal::add_months(moment, months.saturating_mul(sign)) };
     let moved = moved.and_then(|moment| {

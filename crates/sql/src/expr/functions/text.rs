@@ -1,7 +1,9 @@
 //! Functions of texts.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
+use untorn::engine::Comparison;
 use untorn::types::Collation;
 
 use super::locale::Locale;
@@ -194,6 +196,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
                     made.extend(piece.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]))
                 })
             }
+            moment if moment.is_temporal() => {
+                let text = moment.to_text();
+                Ok(Value::text(text.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02X}"))))
+            }
             number => Ok(Value::text(format!("{:X}", number.to_bits()))),
         }
     }),
@@ -353,13 +359,49 @@ fn substring_index<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> 
     Ok(owned_text(part.to_vec(), rule))
 }
 
+/// Characters that may stand for one of the needle: U+FDFA weighs as much as eight.
+const CHARACTERS_FOR_ONE: usize = 8;
+
+/// LOCATE under a Unicode collation: the place is where characters begin that are equal to the needle.
+fn locate_by_weights<'a>(values: &[Value<'_>], rule: Collation, cx: &Context<'_>) -> Evaluated<'a> {
+    let (needle, text) = (values[0].to_text(), values[1].to_text());
+    let first = values.get(2).map_or(1, Value::to_i64);
+    let places = |text: &[u8]| {
+        let begins = text.iter().enumerate().filter(|(_, byte)| **byte & 0xC0 != 0x80).map(|(at, _)| at);
+        begins.chain(std::iter::once(text.len())).collect::<Vec<usize>>()
+    };
+    cx.state.hold(size_of::<usize>().saturating_mul(text.len() + needle.len()))?;
+    let (most, places) = (places(&needle).len().saturating_mul(CHARACTERS_FOR_ONE), places(&text));
+    for (number, from) in (1i64..).zip(0..places.len()) {
+        if number < first || first < 1 {
+            continue;
+        }
+        if needle.is_empty() {
+            return Ok(Value::Int(number));
+        }
+        for to in places[from..].iter().skip(1).take(most) {
+            let place = &text[places[from]..*to];
+            cx.state.work(MATCH_BYTES + place.len())?;
+            match collation::compare(place, &needle, rule) {
+                Ordering::Equal => return Ok(Value::Int(number)),
+                Ordering::Greater => break,
+                Ordering::Less => {}
+            }
+        }
+    }
+    Ok(Value::Int(0))
+}
+
 fn locate<'a>(values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
     if any_null(values) {
         return Ok(Value::Null);
     }
     let rule = collation::common(values[0].collation(), values[1].collation());
-    let fold = |piece: &[u8], made: &mut Vec<u8>| match rule {
-        Collation::Utf8mb4GeneralCi => made.extend(collation::lower(piece)),
+    if matches!(rule.comparison(), Comparison::Unicode(_)) {
+        return locate_by_weights(values, rule, cx);
+    }
+    let fold = |piece: &[u8], made: &mut Vec<u8>| match rule.comparison() {
+        Comparison::Utf8mb4GeneralCi => made.extend(collation::lower(piece)),
         _ => made.extend_from_slice(piece),
     };
     let work = |bytes| cx.state.work(bytes);

@@ -9,7 +9,7 @@
 use super::pace::Pace;
 use super::{FILE, ServeArguments};
 use crate::capped_disk::Cap;
-use crate::packages::administration;
+use crate::system_packages::administration;
 use anyhow::{Context, Result};
 use disk::{ALIGNMENT, AlignedBuf};
 use fuser::{

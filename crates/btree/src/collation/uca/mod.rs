@@ -1,0 +1,229 @@
+//! Collations by the Unicode Collation Algorithm: `utf8mb4_0900_*`, `utf8mb4_unicode_ci`,
+//! `utf8mb4_unicode_520_ci`, and what they are called in other character sets.
+//!
+//! A text is a sequence of collation elements, each with up to three weights. Texts are compared by their
+//! primary weights first; if these are the same, by the secondary ones (accents) and then the tertiary ones
+//! (case), as far as the collation looks. A weight of zero does not count. Version 9.0.0 does not pad: the
+//! end is below everything. The older versions pad with spaces.
+//!
+//! One pass per level, without a buffer. Most keys are told apart by ASCII characters, whose primary weights
+//! are in a table of their own; equal bytes at the beginning are skipped.
+
+mod elements;
+
+use std::cmp::Ordering;
+use std::hash::Hasher;
+
+use elements::{Elements, VERSION_400, VERSION_520, VERSION_900, Version};
+
+/// A collation of this family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UnicodeRule {
+    /// UCA 9.0.0, primary weights, NO PAD: `utf8mb4_0900_ai_ci`.
+    AccentInsensitive,
+    /// UCA 9.0.0, primary and secondary weights, NO PAD: `utf8mb4_0900_as_ci`.
+    CaseInsensitive,
+    /// UCA 9.0.0, all weights, NO PAD: `utf8mb4_0900_as_cs`.
+    Sensitive,
+    /// UCA 5.2.0, primary weights, PAD SPACE: `utf8mb4_unicode_520_ci`.
+    Version520,
+    /// UCA 4.0.0, primary weights, PAD SPACE: `utf8mb4_unicode_ci`.
+    Version400,
+}
+
+/// Which of an element's weights.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Primary,
+    Secondary,
+    Tertiary,
+}
+
+impl Level {
+    #[inline]
+    fn weight(self, element: u32) -> u16 {
+        match self {
+            Level::Primary => (element >> 14) as u16,
+            Level::Secondary => (element >> 5 & 0x1FF) as u16,
+            Level::Tertiary => (element & 0x1F) as u16,
+        }
+    }
+}
+
+/// What the key of a character without weights of its own begins with; others begin with how many they have.
+const SUPPLEMENTARY: u8 = 0x40;
+
+/// The end of a level in a sort key: below every weight.
+const END: [u8; 2] = [0, 0];
+
+impl UnicodeRule {
+    #[inline]
+    fn version(self) -> &'static Version {
+        match self {
+            UnicodeRule::Version520 => &VERSION_520,
+            UnicodeRule::Version400 => &VERSION_400,
+            _ => &VERSION_900,
+        }
+    }
+
+    fn levels(self) -> &'static [Level] {
+        match self {
+            UnicodeRule::Sensitive => &[Level::Primary, Level::Secondary, Level::Tertiary],
+            UnicodeRule::CaseInsensitive => &[Level::Primary, Level::Secondary],
+            _ => &[Level::Primary],
+        }
+    }
+
+    /// Whether the end of a text counts as spaces.
+    pub fn pads(self) -> bool {
+        matches!(self, UnicodeRule::Version520 | UnicodeRule::Version400)
+    }
+
+    fn weights(self, level: Level, text: &[u8]) -> impl Iterator<Item = u16> {
+        let weights = Elements::new(self.version(), text).map(move |element| level.weight(element));
+        weights.filter(|weight| *weight > 0)
+    }
+
+    /// Order of two texts.
+    pub fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
+        let (a, b) = without_common_start(a, b);
+        if a.is_empty() && b.is_empty() {
+            return Ordering::Equal;
+        }
+        self.compare_primary(a, b).then_with(|| {
+            let rest = self.levels()[1..].iter();
+            rest.map(|level| self.weights(*level, a).cmp(self.weights(*level, b)))
+                .find(|order| order.is_ne())
+                .unwrap_or(Ordering::Equal)
+        })
+    }
+
+    fn compare_primary(self, a: &[u8], b: &[u8]) -> Ordering {
+        let version = self.version();
+        let mut same = 0;
+        while let (Some(&x), Some(&y)) = (a.get(same), b.get(same)) {
+            if (x | y) >= 0x80 {
+                break;
+            }
+            let (x, y) = (version.ascii[usize::from(x)], version.ascii[usize::from(y)]);
+            if x != y {
+                if x == 0 || y == 0 {
+                    break;
+                }
+                return x.cmp(&y);
+            }
+            same += 1;
+        }
+        let mut left = self.weights(Level::Primary, &a[same..]);
+        let mut right = self.weights(Level::Primary, &b[same..]);
+        loop {
+            match (left.next(), right.next()) {
+                (Some(x), Some(y)) if x == y => {}
+                (Some(x), Some(y)) => return x.cmp(&y),
+                (Some(x), None) => return self.against_end(x, left),
+                (None, Some(y)) => return self.against_end(y, right).reverse(),
+                (None, None) => return Ordering::Equal,
+            }
+        }
+    }
+
+    /// Order of what one text still has where the other has ended.
+    fn against_end(self, first: u16, rest: impl Iterator<Item = u16>) -> Ordering {
+        if !self.pads() {
+            return Ordering::Greater;
+        }
+        let space = self.version().space;
+        std::iter::once(first)
+            .chain(rest)
+            .find(|weight| *weight != space)
+            .map_or(Ordering::Equal, |weight| weight.cmp(&space))
+    }
+
+    /// Feeds to `hasher` what makes a text equal to others.
+    pub fn hash(self, text: &[u8], hasher: &mut impl Hasher) {
+        let space = if self.pads() { self.version().space } else { 0 };
+        for level in self.levels() {
+            let mut spaces = 0;
+            for weight in self.weights(*level, text) {
+                if weight == space {
+                    spaces += 1;
+                    continue;
+                }
+                (0..std::mem::take(&mut spaces)).for_each(|_| hasher.write_u16(space));
+                hasher.write_u16(weight);
+            }
+            hasher.write_u16(0);
+        }
+    }
+
+    /// Appends bytes whose plain order is that of the texts, ended so that a shorter text comes first. Of a
+    /// collation that does not pad they are what WEIGHT_STRING gives, and the end.
+    pub fn sort_key(self, text: &[u8], key: &mut Vec<u8>) {
+        if self.pads() {
+            let weights = self.weights(Level::Primary, text);
+            super::padding::sort_key(weights, self.version().space, |weight| {
+                key.extend_from_slice(&weight.to_be_bytes());
+            });
+            return;
+        }
+        for level in self.levels() {
+            for weight in self.weights(*level, text) {
+                key.extend_from_slice(&weight.to_be_bytes());
+            }
+            key.extend_from_slice(&END);
+        }
+    }
+
+    /// Most bytes of keys for each byte of a text: U+FDFA has 8 elements.
+    pub fn key_ratio(self) -> usize {
+        if self.levels().len() == 1 { 9 } else { 17 }
+    }
+
+    /// Appends bytes that are the same for characters that LIKE takes for the same: a byte below 0x80, and
+    /// then only bytes from 0x80 to 0xBF, so that no character's bytes begin within those of another, and
+    /// none's are the beginning of another's.
+    pub fn character_key(self, character: char, key: &mut impl Extend<u8>) {
+        let code = u32::from(character);
+        if self == UnicodeRule::Version400 && code > 0xFFFF {
+            // They all weigh the same, but LIKE tells them apart.
+            key.extend([SUPPLEMENTARY, 0x80 | (code >> 18) as u8]);
+            key.extend([code >> 12, code >> 6, code].map(|six| 0x80 | (six & 0x3F) as u8));
+            return;
+        }
+        let mut utf8 = [0; 4];
+        let text = character.encode_utf8(&mut utf8).as_bytes();
+        let count = |level: Level| self.weights(level, text).count();
+        let (primaries, others) = (count(Level::Primary), self.levels()[1..].iter().map(|l| count(*l)));
+        key.extend([primaries as u8]);
+        let others = others.map(|count| 0x80 | count as u8).collect::<smallvec::SmallVec<[u8; 2]>>();
+        key.extend(others);
+        for level in self.levels() {
+            for weight in self.weights(*level, text) {
+                let sixes = [weight >> 12, weight >> 6 & 0x3F, weight & 0x3F].map(|six| 0x80 | six as u8);
+                let skipped = match level {
+                    Level::Primary => 0,
+                    Level::Secondary => 1,
+                    Level::Tertiary => 2,
+                };
+                key.extend(sixes[skipped..].iter().copied());
+            }
+        }
+    }
+}
+
+/// Both texts without the characters that are the same at their beginning.
+fn without_common_start<'t>(a: &'t [u8], b: &'t [u8]) -> (&'t [u8], &'t [u8]) {
+    let mut same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    if same == a.len() && same == b.len() {
+        return (&[], &[]);
+    }
+    // Characters begin at every byte that continues none.
+    let begins = |text: &[u8], at: usize| text.get(at).is_none_or(|byte| byte & 0xC0 != 0x80);
+    while same > 0 && !(begins(a, same) && begins(b, same)) {
+        same -= 1;
+    }
+    (&a[same..], &b[same..])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! How fast the requests of a batch go to the storage.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use disk::{Environment, File, IoKind, Result};
+use page::Spread;
+
+use crate::in_place::Cut;
+use crate::submit::submit_each;
+
+/// Bytes that are submitted together when requests are spread: what a device of 50 MB/s does in 5 ms.
+pub(crate) const SLICE_BYTES: usize = 256 << 10;
+
+/// How fast the requests of one batch go to the storage.
+///
+/// With a time to spread them over, a slice of them is submitted at a time, so that commits and reads find
+/// the device's queue short. Where the device is slower than that, each slice follows the one before at once.
+pub(crate) struct Pace<'e> {
+    env: &'e dyn Environment,
+    spread: Spread,
+    bytes: usize,
+    begun: Duration,
+    done: usize,
+    slept: Duration,
+}
+
+impl<'e> Pace<'e> {
+    /// For requests of this size, over all steps together.
+    pub(crate) fn new(env: &'e dyn Environment, spread: Spread, bytes: usize) -> Pace<'e> {
+        Pace { env, spread, bytes: bytes.max(1), begun: env.now(), done: 0, slept: Duration::ZERO }
+    }
+
+    /// Whether requests are spread at all.
+    pub(crate) fn is_slow(&self) -> bool {
+        !self.spread.time.is_zero()
+    }
+
+    /// How pages are cut that may be written in any pieces: so that a slice of them can go at a time.
+    pub(crate) fn cut(&self, page_size: usize) -> Cut {
+        if self.is_slow() { Cut::Slices(SLICE_BYTES / page_size) } else { Cut::Merged }
+    }
+
+    /// How long nothing was under way because there was time.
+    pub(crate) fn slept(&self) -> Duration {
+        self.slept
+    }
+
+    /// Submits the requests, waits for all, and gives the outcome of each, in their order.
+    pub(crate) async fn submit(&mut self, requests: Vec<(Arc<dyn File>, IoKind)>) -> Vec<Result<()>> {
+        if !self.is_slow() {
+            return submit_each(&**self.env.storage(), requests).await;
+        }
+        let (mut outcomes, mut slice, mut in_slice) = (Vec::new(), Vec::new(), 0);
+        for request in requests {
+            if in_slice >= SLICE_BYTES && !self.spread.hurry.is_set() {
+                outcomes.extend(self.submit_slice(std::mem::take(&mut slice), in_slice).await);
+                in_slice = 0;
+            }
+            in_slice += bytes(&request.1);
+            slice.push(request);
+        }
+        outcomes.extend(self.submit_slice(slice, in_slice).await);
+        outcomes
+    }
+
+    async fn submit_slice(&mut self, slice: Vec<(Arc<dyn File>, IoKind)>, bytes: usize) -> Vec<Result<()>> {
+        self.wait_for_turn().await;
+        self.done += bytes;
+        submit_each(&**self.env.storage(), slice).await
+    }
+
+    /// Until the next slice is due, or somebody waits for the batch.
+    async fn wait_for_turn(&mut self) {
+        let now = self.env.now();
+        let due = self.begun + self.spread.time.mul_f64(self.done as f64 / self.bytes as f64);
+        if due <= now || self.spread.hurry.is_set() {
+            return;
+        }
+        let (mut sleep, mut hurry) = (self.env.sleep(due - now), self.spread.hurry.wait());
+        std::future::poll_fn(|context| {
+            let hurried = Pin::new(&mut hurry).poll(context).is_ready();
+            if hurried || sleep.as_mut().poll(context).is_ready() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        self.slept += self.env.now().saturating_sub(now);
+    }
+}
+
+fn bytes(kind: &IoKind) -> usize {
+    match kind {
+        IoKind::Write { buf, .. } => buf.len(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,133 @@
+//! The lock of a directory, and a note in its file that says who has it.
+//!
+//! The lock is the kernel's: it ends with its holder, whatever the note says. The note is for the person who
+//! finds the directory in use.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// A note is shorter; what is longer is somebody else's file.
+const NOTE_BYTES_MAX: u64 = 512;
+
+fn open(path: &Path) -> io::Result<File> {
+    std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        // A user who may put a link there must not choose which file is made.
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
+}
+
+/// Takes the lock on a file whose contents are somebody's: they are not touched.
+pub(super) fn lock(path: &Path) -> io::Result<File> {
+    let file = open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(io::Error::new(io::ErrorKind::WouldBlock, "another process, or this one, uses it"))
+        }
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Takes the lock on a file of its own, with a note of who has it, or says who has it if that is another.
+pub(super) fn lock_by_name(path: &Path) -> io::Result<File> {
+    let mut file = open(path)?;
+    match file.try_lock() {
+        Ok(()) => {
+            // On a full disk the lock is as good without it.
+            if let Err(error) = write_note(&mut file) {
+                tracing::debug!(%error, "the lock file does not say who has it");
+            }
+            Ok(file)
+        }
+        Err(TryLockError::WouldBlock) => Err(io::Error::new(io::ErrorKind::WouldBlock, holder(&mut file))),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn write_note(file: &mut File) -> io::Result<()> {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let since = UNIX_EPOCH.elapsed().unwrap_or_default();
+    let program = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    let (id, program, host, since) = (std::process::id(), program.trim(), host.trim(), utc(since));
+    let note = format!("process {id} ({program}) on host {host}, since {since}\n");
+    file.set_len(0)?;
+    file.write_all(note.as_bytes())
+}
+
+/// What the note says; it may be missing, or half written.
+fn holder(file: &mut File) -> String {
+    let mut note = String::new();
+    let whole = file.take(NOTE_BYTES_MAX).read_to_string(&mut note).is_ok() && note.ends_with('\n');
+    let note = note.trim();
+    if whole && note.starts_with("process ") && !note.contains(char::is_control) {
+        note.to_owned()
+    } else {
+        "a process".to_owned()
+    }
+}
+
+/// Date and time of day of a moment after 1970-01-01 00:00:00 UTC.
+fn utc(since_1970: Duration) -> String {
+    let seconds = since_1970.as_secs();
+    let (mut days, of_day) = (seconds / 86_400, seconds % 86_400);
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let mut year = 1970;
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let mut month = 1;
+    for length in [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year}-{month:02}-{:02} {hour:02}:{minute:02}:{second:02} UTC", days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let date = |seconds| utc(Duration::from_secs(seconds));
+        assert_eq!(date(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(date(951_782_399), "2000-02-28 23:59:59 UTC");
+        assert_eq!(date(951_782_400), "2000-02-29 00:00:00 UTC");
+        assert_eq!(date(1_735_689_599), "2024-12-31 23:59:59 UTC");
+        assert_eq!(date(1_764_201_600), "2025-11-27 00:00:00 UTC");
+    }
+
+    #[test]
+    fn the_second_is_told_of_the_first() {
+        let path = std::env::temp_dir().join(format!("untorn-lock-{}", std::process::id()));
+        let first = lock_by_name(&path).unwrap();
+        let told = lock_by_name(&path).unwrap_err();
+        assert_eq!(told.kind(), io::ErrorKind::WouldBlock);
+        assert!(told.to_string().starts_with(&format!("process {} (", std::process::id())), "{told}");
+        assert!(told.to_string().contains(" on host ") && told.to_string().ends_with(" UTC"), "{told}");
+        std::fs::write(&path, "half a no").unwrap();
+        assert_eq!(lock_by_name(&path).unwrap_err().to_string(), "a process");
+        drop(first);
+        assert!(lock_by_name(&path).is_ok());
+        // A file with contents keeps them.
+        std::fs::write(&path, "contents").unwrap();
+        let first = lock(&path).unwrap();
+        assert_eq!(lock(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(first);
+        assert_eq!(std::fs::read(&path).unwrap(), b"contents");
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -1,0 +1,139 @@
+//! Which collation a comparison is made in.
+//!
+//! Each text has a collation and a *derivation*, how much that was meant: said with COLLATE, a column's, or a
+//! literal's, whose is that of the connection. The strongest derivation decides. Among columns a larger
+//! character set wins, then a `_bin` collation; two others are an illegal mix (error 1267).
+//!
+//! Values carry their collations, and [`collation::common`] of them is what a comparison uses. Where that is
+//! not what was decided here, operands get another collation with [`Expr::Collate`]; a literal gets it
+//! at once, so that it stays a key of an index.
+
+use std::sync::Arc;
+
+use untorn::types::Collation;
+
+use super::literals::text_literal;
+use super::{Binder, Bound};
+use crate::ast;
+use crate::errors;
+use crate::expr::types::{Derivation, Type};
+use crate::expr::value_set::ValueSet;
+use crate::expr::{Expr, NODE_BYTES, collation};
+use crate::result::{SqlError, kind};
+use crate::value::Value;
+
+/// A text with the collation that COLLATE, BINARY or CONVERT gives it.
+pub(super) fn collated((operand, ty): Bound, rule: Collation, derivation: Derivation) -> Bound {
+    let expr = match operand {
+        Expr::Literal(Value::Text(text, _)) => Expr::Literal(Value::Text(text, rule)),
+        operand => Expr::Collate(Box::new(operand), rule),
+    };
+    (expr, Type { collation: rule, derivation, nullable: ty.nullable, ..Type::text(ty.length) })
+}
+
+fn counts(ty: Type) -> bool {
+    ty.is_text() && ty.kind != kind::BIT
+}
+
+/// The type of a function's result, if it answers text in the collation of its arguments: meant as much as
+/// theirs.
+pub(super) fn as_meant(result: Type, arguments: &[Type]) -> Type {
+    let texts = || arguments.iter().filter(|ty| counts(**ty));
+    let rule = texts().map(|ty| ty.collation).reduce(collation::common);
+    match texts().map(|ty| ty.derivation).min() {
+        Some(derivation) if counts(result) && rule == Some(result.collation) => Type { derivation, ..result },
+        _ => result,
+    }
+}
+
+/// The collation in which texts of these types are compared, if that is decided by how much it is meant.
+fn agreed(operation: &str, operands: &[Bound]) -> Result<Option<Collation>, SqlError> {
+    let texts = || operands.iter().filter(|(_, ty)| counts(*ty));
+    let Some(derivation) = texts().map(|(_, ty)| ty.derivation).min() else { return Ok(None) };
+    let explicit = derivation == Derivation::Explicit;
+    if !explicit && texts().any(|(_, ty)| ty.collation == Collation::Binary) {
+        return Ok(None);
+    }
+    let strongest = || texts().filter(|(_, ty)| ty.derivation == derivation);
+    let size = |ty: &Type| if explicit { 0 } else { ty.collation.bytes_per_char_max() };
+    let largest = strongest().map(|(_, ty)| size(ty)).max();
+    let candidates: Vec<&Bound> = strongest().filter(|(_, ty)| Some(size(ty)) == largest).collect();
+    let Some(first) = candidates.first() else { return Ok(None) };
+    let Some(other) = candidates.iter().find(|(_, ty)| ty.collation != first.1.collation) else {
+        return Ok(Some(first.1.collation));
+    };
+    if !explicit && let Some(bin) = candidates.iter().find(|(_, ty)| ty.collation.is_bin()) {
+        return Ok(Some(bin.1.collation));
+    }
+    let columns = || candidates.iter().all(|(expr, _)| matches!(expr, Expr::Column { .. }));
+    if !explicit && !columns() {
+        return Ok(None);
+    }
+    let shown =
+        |ty: &Type| format!("{},{}", ty.collation.name(), if explicit { "EXPLICIT" } else { "IMPLICIT" });
+    let (left, right) = (shown(&first.1), shown(&other.1));
+    Err(errors::error(errors::CANT_AGGREGATE_2COLLATIONS, &[&left, &right, &operation]))
+}
+
+/// The operands so that comparing any two of them is comparing them in the collation they agree on.
+pub(super) fn under_one(operation: &str, operands: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
+    let Some(rule) = agreed(operation, &operands)? else { return Ok(operands) };
+    let texts = operands.iter().filter(|(_, ty)| counts(*ty)).map(|(_, ty)| ty.collation);
+    let pair = operands.len() == 2;
+    if pair && texts.clone().reduce(collation::common) == Some(rule) || texts.clone().all(|of| of == rule) {
+        return Ok(operands);
+    }
+    let under = |operand: Bound| {
+        let derivation = operand.1.derivation;
+        let differs = counts(operand.1) && operand.1.collation != rule;
+        if differs { collated(operand, rule, derivation) } else { operand }
+    };
+    Ok(operands.into_iter().map(under).collect())
+}
+
+impl Binder<'_, '_> {
+    /// An operand of IN and its constants, in one collation.
+    pub(super) fn among(
+        &self,
+        operand: Bound,
+        constants: &Arc<ValueSet>,
+    ) -> Result<(Expr, Arc<ValueSet>), SqlError> {
+        let Some(of_constants) = constants.rule_of_texts().filter(|_| counts(operand.1)) else {
+            return Ok((operand.0, Arc::clone(constants)));
+        };
+        let ty = Type { collation: self.literal_rule(None)?, ..Type::text(0) };
+        let operands = under_one("in", vec![operand, (Expr::Literal(Value::Null), ty)])?;
+        let [operand, (_, literal)] = <[Bound; 2]>::try_from(operands)
+            .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"two operands are not two"]))?;
+        let rule = collation::common(operand.1.collation, literal.collation);
+        if rule == of_constants {
+            return Ok((operand.0, Arc::clone(constants)));
+        }
+        self.planner.work(constants.values.len().saturating_mul(NODE_BYTES))?;
+        Ok((operand.0, Arc::new(constants.under(rule))))
+    }
+
+    /// `operand COLLATE name`.
+    pub(super) fn collate(&mut self, operand: &ast::Expr, name: &str) -> Result<Bound, SqlError> {
+        let operand = self.bind(operand)?;
+        let rule = self.planner.collation(name)?;
+        let charset = operand.1.collation.charset();
+        if counts(operand.1) && charset != rule.charset() {
+            return Err(errors::error(errors::COLLATION_CHARSET_MISMATCH, &[&rule.name(), &charset.name()]));
+        }
+        Ok(collated(operand, rule, Derivation::Explicit))
+    }
+
+    /// A text as it is written.
+    pub(super) fn text(&self, bytes: &[u8], introducer: Option<&str>) -> Result<Bound, SqlError> {
+        Ok(text_literal(bytes, self.literal_rule(introducer)?))
+    }
+
+    /// The collation of literals.
+    fn literal_rule(&self, introducer: Option<&str>) -> Result<Collation, SqlError> {
+        match introducer {
+            Some(charset) => self.planner.charset_collation(charset),
+            None => Ok(self.planner.state.settings().connection_collation),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Texts that name the bits of a number.
+
+use super::{Function, any_null, function, index, text_fits, text_sum};
+use crate::value::Value;
+
+/// The functions.
+pub(super) static FUNCTIONS: &[Function] = &[
+    function!("MAKE_SET", 2.., |t| text_sum(&t[1..]), |v, cx| {
+        if v[0].is_null() {
+            return Ok(Value::Null);
+        }
+        let bits = v[0].to_bits();
+        let named = v[1..].iter().take(64).enumerate();
+        let named = named.filter(|(bit, text)| bits >> bit & 1 == 1 && !text.is_null());
+        let texts: Vec<_> = named.map(|(_, text)| text.to_text()).collect();
+        let bytes = texts.iter().map(|text| text.len() + 1).sum();
+        if !text_fits(bytes, "make_set", cx.state) {
+            return Ok(Value::Null);
+        }
+        Ok(super::owned_text(texts.join(&b","[..]), v[1..].iter().fold(v[1].collation(), common)))
+    }),
+    function!("EXPORT_SET", 3..=5, |t| text_sum(&t[1..]), |v, cx| {
+        if any_null(v) {
+            return Ok(Value::Null);
+        }
+        let bits = v[0].to_bits();
+        let separator = v.get(3).map_or_else(|| b","[..].into(), Value::to_text);
+        let count = v.get(4).map_or(64, |_| index(v, 4));
+        let count = if (0..=64).contains(&count) { count } else { 64 };
+        let (on, off) = (v[1].to_text(), v[2].to_text());
+        let bytes = 64 * (on.len().max(off.len()) + separator.len());
+        if !text_fits(bytes, "export_set", cx.state) {
+            return Ok(Value::Null);
+        }
+        let texts: Vec<_> =
+            (0..count).map(|bit| if bits >> bit & 1 == 1 { &on[..] } else { &off[..] }).collect();
+        Ok(super::owned_text(texts.join(&separator[..]), common(v[1].collation(), &v[2])))
+    }),
+];
+
+fn common(rule: untorn::types::Collation, other: &Value<'_>) -> untorn::types::Collation {
+    crate::value::collation::common(rule, other.collation())
+}

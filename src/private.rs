@@ -1,0 +1,42 @@
+//! Databases that no client names: what is in them belongs to one session, or to one statement.
+//!
+//! A temporary table is an ordinary table in a private database of its own, under its own name; and so is the
+//! table that CREATE TABLE … SELECT fills, until it is moved to its place. A session drops its private
+//! databases; what a crash has left of them goes at the next start ([`Database::drop_private`]).
+
+use crate::database::Database;
+use crate::error::Result;
+
+/// What the names of private databases begin with.
+pub const PREFIX: &str = "#sql-";
+
+/// Of those for temporary tables. Nobody but their session meets them, so that views older than the table may
+/// read it: they see none of its rows but their own transaction's.
+pub const TEMPORARY: &str = "#sql-temporary-";
+
+/// Whether no client may name this database.
+pub fn is_private(database: &str) -> bool {
+    database.starts_with(PREFIX)
+}
+
+/// Whether it is the database of a temporary table.
+pub fn is_temporary(database: &str) -> bool {
+    database.starts_with(TEMPORARY)
+}
+
+impl Database {
+    /// Drops the private databases that are there: at the start, before there are sessions.
+    ///
+    /// # Errors
+    /// What dropping them meets.
+    pub async fn drop_private(&self) -> Result<()> {
+        let mut failed = Ok(());
+        for name in self.databases().iter().filter(|name| is_private(name)) {
+            // One that cannot go yet, as a rollback holds it, must not keep the others.
+            if let Err(error) = self.drop_database(name).await {
+                failed = Err(error);
+            }
+        }
+        failed
+    }
+}

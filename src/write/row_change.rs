@@ -1,0 +1,63 @@
+//! The one place where a row is inserted, updated or deleted, and where change feeds are told of it.
+
+use std::sync::Arc;
+
+use btree::Field;
+use txn::OnDuplicate;
+
+use super::{Changes, Written};
+use crate::changes::Recorded;
+use crate::error::{Error, Result};
+use crate::table::Table;
+use crate::transaction::Transaction;
+
+/// [`txn::insert_with`].
+pub(super) async fn insert_row(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    row: &[Field<'_>],
+    on_duplicate: OnDuplicate,
+) -> Result<Written> {
+    let recorded = Recorded::before(transaction);
+    let done = written(txn::insert_with(transaction.rows(), &table.rows, row, on_duplicate).await)?;
+    if done == Written::Done {
+        recorded.insert(transaction, table, row);
+    }
+    Ok(done)
+}
+
+/// [`txn::update`].
+pub(super) async fn update_row(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    key: &[Field<'_>],
+    changes: &Changes<'_>,
+) -> Result<Written> {
+    let recorded = Recorded::before(transaction);
+    let done = written(txn::update(transaction.rows(), &table.rows, key, changes).await)?;
+    if done == Written::Done {
+        recorded.update(transaction, table, key, changes);
+    }
+    Ok(done)
+}
+
+/// [`txn::delete`].
+pub(super) async fn delete_row(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    key: &[Field<'_>],
+) -> Result<()> {
+    let recorded = Recorded::before(transaction);
+    txn::delete(transaction.rows(), &table.rows, key).await?;
+    recorded.delete(transaction, table, key);
+    Ok(())
+}
+
+/// A duplicate key is an answer here, not an error.
+fn written(result: std::result::Result<(), txn::Error>) -> Result<Written> {
+    match result {
+        Ok(()) => Ok(Written::Done),
+        Err(txn::Error::DuplicateKey { index, entry }) => Ok(Written::Duplicate { index, entry }),
+        Err(error) => Err(Error::Transaction(error)),
+    }
+}

@@ -1,0 +1,352 @@
+//! Three servers that play the same statements: ours and two stock ones.
+//!
+//! A connection of a script is one connection to each. After a statement that writes, the tables that it
+//! named are compared as wholes; this waits until the next statement is known, because reading the tables
+//! would take away what some statements ask for (`ROW_COUNT()`, `SHOW WARNINGS`).
+//!
+//! A name whose making ours refused, or whose contents are known to differ, is *spoiled* until it is made
+//! again: statements that name it say nothing new and are counted as cascades.
+
+use super::interpreter::Stage;
+use super::judge::{Answer, Rows, Verdict, alike, judge};
+use super::statement::{asks_after_the_last, excluded, makes, names, rows, sent, writes};
+use anyhow::{Context, Result};
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder, Value};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How a server is reached.
+#[derive(Clone, Debug)]
+pub struct Address {
+    pub name: String,
+    pub port: u16,
+    pub user: String,
+    pub password: String,
+}
+
+/// A statement that was not the same, or the first of several.
+pub struct Difference {
+    pub file: String,
+    pub line: usize,
+    pub verdict: Verdict,
+    pub sql: String,
+    /// Ours, then the others'.
+    pub answers: Vec<String>,
+}
+
+/// How long a statement may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Tables with more rows are not compared.
+const MOST_ROWS: usize = 5000;
+
+/// What every session of a script begins with, so that defaults do not make a difference.
+const SETTINGS: [&str; 4] = [
+    "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci",
+    "SET sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",
+    "SET innodb_lock_wait_timeout = 1",
+    "SET time_zone = '+03:00'",
+];
+
+pub struct Servers<'a> {
+    addresses: &'a [Address; 3],
+    database: String,
+    /// Where included files are.
+    places: Vec<PathBuf>,
+    connections: HashMap<String, [Conn; 3]>,
+    current: String,
+    ends: Instant,
+    /// Statements still to be played, at most.
+    left: usize,
+    lost: bool,
+    tables: BTreeSet<String>,
+    databases: BTreeSet<String>,
+    spoiled: BTreeSet<String>,
+    /// The last writing statement, and the tables it named.
+    unchecked: Option<(String, usize, String, Vec<String>)>,
+    pub counts: BTreeMap<Verdict, usize>,
+    pub differences: Vec<Difference>,
+}
+
+impl<'a> Servers<'a> {
+    /// A new database on every server, and a connection to each.
+    pub fn new(
+        addresses: &'a [Address; 3],
+        database: &str,
+        places: Vec<PathBuf>,
+        limit: Duration,
+    ) -> Result<Servers<'a>> {
+        for address in addresses {
+            let mut connection = connect(address, None)?;
+            connection.query_drop(format!("DROP DATABASE IF EXISTS {database}"))?;
+            connection.query_drop(format!(
+                "CREATE DATABASE {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+            ))?;
+        }
+        let mut servers = Servers {
+            addresses,
+            database: database.to_owned(),
+            places,
+            connections: HashMap::new(),
+            current: String::new(),
+            ends: Instant::now() + limit,
+            left: 5000,
+            lost: false,
+            tables: BTreeSet::new(),
+            databases: BTreeSet::new(),
+            spoiled: BTreeSet::new(),
+            unchecked: None,
+            counts: BTreeMap::new(),
+            differences: Vec::new(),
+        };
+        servers.connection("default")?;
+        Ok(servers)
+    }
+
+    /// Compares what is left to be compared, and removes what the script made.
+    pub fn finish(&mut self) -> Result<()> {
+        self.check_contents()?;
+        self.connections.clear();
+        for address in self.addresses {
+            let mut connection = connect(address, None)?;
+            for database in self.databases.iter().map(String::as_str).chain([&*self.database]) {
+                connection.query_drop(format!("DROP DATABASE IF EXISTS {database}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn answers(&mut self, sql: &str) -> [Answer; 3] {
+        let Some(connections) = self.connections.get_mut(&self.current) else {
+            return std::array::from_fn(|_| Answer::Lost(format!("no connection {}", self.current)));
+        };
+        std::thread::scope(|scope| {
+            connections
+                .each_mut()
+                .map(|connection| scope.spawn(move || answer(connection, sql)))
+                .map(|thread| thread.join().unwrap_or_else(|_| Answer::Lost("the thread panicked".into())))
+        })
+    }
+
+    fn note(&mut self, file: &str, line: usize, sql: &str, verdict: Verdict, answers: &[Answer; 3]) {
+        *self.counts.entry(verdict).or_default() += 1;
+        if ![Verdict::Same, Verdict::Excluded, Verdict::Cascade].contains(&verdict) {
+            let answers = answers.iter().map(shown).collect();
+            self.differences.push(Difference { file: file.into(), line, verdict, sql: sql.into(), answers });
+        }
+    }
+
+    /// Compares the tables that the last writing statement named.
+    fn check_contents(&mut self) -> Result<()> {
+        let Some((file, line, sql, tables)) = self.unchecked.take() else { return Ok(()) };
+        for table in tables {
+            if self.lost || self.spoiled.contains(&table) || !self.tables.contains(&table) {
+                continue;
+            }
+            let answers = self.answers(&format!("SELECT * FROM `{table}` LIMIT {}", MOST_ROWS + 1));
+            let [Answer::Rows(ours), Answer::Rows(one), Answer::Rows(other)] = &answers else { continue };
+            let large = [ours, one, other].iter().any(|rows| rows.len() > MOST_ROWS);
+            let [ours, one, other] = answers.each_ref();
+            let same = [one, other].iter().any(|peer| alike(ours, peer, Rows::Unordered));
+            if large || same || !alike(one, other, Rows::Unordered) {
+                continue;
+            }
+            self.note(&file, line, &format!("{sql} -- {table}"), Verdict::WrongContents, &answers);
+            self.spoiled.insert(table);
+        }
+        Ok(())
+    }
+
+    /// What the script's own statement did to the names that are known.
+    fn keep_names(&mut self, sql: &str, verdict: Verdict, ours: &Answer) {
+        let made = makes(sql);
+        let spoils = matches!(verdict, Verdict::Refused | Verdict::NotRefused | Verdict::Unsettled);
+        if spoils {
+            self.spoiled.extend(made.iter().cloned());
+            if writes(sql) {
+                let named = names(sql).into_iter().filter(|name| self.tables.contains(name));
+                self.spoiled.extend(named.collect::<Vec<_>>());
+            }
+        } else if !matches!(ours, Answer::Error(..)) {
+            for name in &made {
+                self.spoiled.remove(name);
+            }
+        }
+        let words = names(sql);
+        let word = words.first().map_or("", String::as_str);
+        if word == "create" {
+            self.tables.extend(made);
+        }
+    }
+
+    /// Whether a statement about databases may be played: only what the script itself makes is touched.
+    fn may_touch_databases(&mut self, sql: &str) -> bool {
+        let words = names(sql);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let last = words.iter().skip(2).find(|word| !["if", "not", "exists"].contains(*word));
+        match (&words[..], last) {
+            (["create", "database" | "schema", ..], Some(name)) => {
+                let ask = format!("SHOW DATABASES LIKE '{name}'");
+                let free = self
+                    .answers(&ask)
+                    .iter()
+                    .all(|answer| matches!(answer, Answer::Rows(rows) if rows.is_empty()));
+                if free {
+                    self.databases.insert((*name).to_owned());
+                }
+                free || self.databases.contains(*name)
+            }
+            (["drop" | "alter", "database" | "schema", ..], Some(name)) => self.databases.contains(*name),
+            (["use", name, ..], _) => self.databases.contains(*name) || *name == self.database,
+            _ => true,
+        }
+    }
+}
+
+impl Stage for Servers<'_> {
+    fn statement(&mut self, file: &str, line: usize, sql: &str, sorted: bool) -> Result<()> {
+        if !asks_after_the_last(sql) {
+            self.check_contents()?;
+        }
+        self.left = self.left.saturating_sub(1);
+        let sql = sent(sql, &self.database);
+        let nothing = [(); 3].map(|()| Answer::Done(0));
+        if excluded(&sql).is_some() || !self.may_touch_databases(&sql) {
+            self.note(file, line, &sql, Verdict::Excluded, &nothing);
+            return Ok(());
+        }
+        let answers = self.answers(&sql);
+        let mut verdict = judge(&answers[0], [&answers[1], &answers[2]], rows(&sql, sorted));
+        let spoiled = names(&sql).iter().any(|name| self.spoiled.contains(name));
+        if spoiled && ![Verdict::Same, Verdict::Excluded, Verdict::Lost].contains(&verdict) {
+            verdict = Verdict::Cascade;
+        }
+        self.note(file, line, &sql, verdict, &answers);
+        self.keep_names(&sql, verdict, &answers[0]);
+        self.lost |= answers.iter().any(|answer| matches!(answer, Answer::Lost(_)));
+        if writes(&sql) && !self.lost {
+            let named = names(&sql).into_iter().filter(|name| self.tables.contains(name)).collect();
+            self.unchecked = Some((file.to_owned(), line, sql, named));
+        }
+        Ok(())
+    }
+
+    fn query(&mut self, sql: &str) -> Result<(Vec<String>, Vec<Vec<String>>)> {
+        let sql = sent(sql, &self.database);
+        let connections = self.connections.get_mut(&self.current);
+        let [_, peer, _] = connections.with_context(|| format!("no connection {}", self.current))?;
+        let Ok(mut result) = peer.query_iter(&sql) else { return Ok((Vec::new(), Vec::new())) };
+        let columns = result.columns();
+        let titles = columns.as_ref().iter().map(|column| column.name_str().into_owned()).collect();
+        let mut found = Vec::new();
+        for row in result.by_ref().flatten() {
+            found.push(row.unwrap().iter().map(text_of).collect());
+        }
+        Ok((titles, found))
+    }
+
+    fn connection(&mut self, name: &str) -> Result<()> {
+        if !self.current.is_empty() {
+            self.check_contents()?;
+        }
+        if !self.connections.contains_key(name) {
+            let [ours, one, other] = self.addresses;
+            let database = Some(&*self.database);
+            let made = [connect(ours, database)?, connect(one, database)?, connect(other, database)?];
+            self.connections.insert(name.to_owned(), made);
+        }
+        name.clone_into(&mut self.current);
+        Ok(())
+    }
+
+    fn disconnect(&mut self, name: &str) {
+        // A script may go on without saying where; the first connection is then the one.
+        if name != "default" {
+            self.connections.remove(name);
+        }
+        if self.current == name {
+            "default".clone_into(&mut self.current);
+        }
+    }
+
+    fn included(&mut self, name: &str) -> Option<String> {
+        let bytes = self.places.iter().find_map(|place| std::fs::read(place.join(name)).ok())?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn stop(&self) -> Option<String> {
+        match () {
+            () if self.lost => Some("a connection was lost".to_owned()),
+            () if Instant::now() > self.ends => Some("time is up".to_owned()),
+            () if self.left == 0 => Some("enough statements".to_owned()),
+            () => None,
+        }
+    }
+}
+
+fn connect(address: &Address, database: Option<&str>) -> Result<Conn> {
+    let options = OptsBuilder::new()
+        .ip_or_hostname(Some("127.0.0.1"))
+        .tcp_port(address.port)
+        .user(Some(&address.user))
+        .pass(Some(&address.password))
+        .db_name(database)
+        .prefer_socket(false)
+        .read_timeout(Some(PATIENCE))
+        .tcp_connect_timeout(Some(Duration::from_secs(5)));
+    let mut connection = Conn::new(options)
+        .with_context(|| format!("cannot connect to {} as {}", address.name, address.user))?;
+    for setting in SETTINGS {
+        connection.query_drop(setting).with_context(|| format!("{}: {setting}", address.name))?;
+    }
+    Ok(connection)
+}
+
+fn answer(connection: &mut Conn, sql: &str) -> Answer {
+    let mut result = match connection.query_iter(sql) {
+        Ok(result) => result,
+        Err(error) => return failed(error),
+    };
+    if result.columns().as_ref().is_empty() {
+        return Answer::Done(result.affected_rows());
+    }
+    let mut rows = Vec::new();
+    for row in result.by_ref() {
+        match row {
+            Ok(row) => rows.push(row.unwrap()),
+            Err(error) => return failed(error),
+        }
+    }
+    Answer::Rows(rows)
+}
+
+fn failed(error: mysql::Error) -> Answer {
+    match error {
+        mysql::Error::MySqlError(error) => Answer::Error(error.code, error.message),
+        other => Answer::Lost(other.to_string()),
+    }
+}
+
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::NULL => "NULL".to_owned(),
+        other => other.as_sql(true),
+    }
+}
+
+/// An answer in one line.
+fn shown(answer: &Answer) -> String {
+    let text = match answer {
+        Answer::Rows(rows) => {
+            let lines = rows.iter().map(|row| row.iter().map(text_of).collect::<Vec<_>>().join("|"));
+            format!("{} rows: {}", rows.len(), lines.collect::<Vec<_>>().join(" / "))
+        }
+        Answer::Done(affected) => format!("ok, {affected} affected"),
+        Answer::Error(number, message) => format!("error {number}: {message}"),
+        Answer::Lost(reason) => format!("lost: {reason}"),
+    };
+    text.replace('\n', " ").chars().take(300).collect()
+}
