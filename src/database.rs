@@ -282,7 +282,10 @@ impl Database {
         self.0.closed.store(true, Ordering::Release);
         // One at a time; what was cut or has failed is begun again by the next.
         let Some(turn) = self.0.closing.turn().await else { return Ok(()) };
-        self.close_in_turn().await?;
+        let closed = self.close_in_turn().await;
+        // Not before: what was being committed when the close began is told.
+        self.0.tables.feeds.close();
+        closed?;
         turn.done();
         Ok(())
     }
@@ -290,7 +293,6 @@ impl Database {
     async fn close_in_turn(&self) -> Result<()> {
         let to_dump = self.buffer_pool_dump_wanted();
         self.0.system.shutdown().await?;
-        self.0.tables.feeds.close();
         let tables: Vec<_> = self.0.tables.by_name.read().values().cloned().collect();
         for table in tables.iter().filter(|_| self.0.force_recovery == 0) {
             self.store_counter(table).await?;

@@ -61,6 +61,8 @@ mod columns;
 mod database;
 mod ddl;
 mod definitions;
+#[doc(hidden)]
+pub mod engine;
 mod error;
 pub mod export;
 mod extension;
@@ -78,6 +80,7 @@ mod key_value;
 pub mod layout;
 mod metadata_deadlock;
 mod metadata_lock;
+mod metadata_lock_wait;
 pub mod metrics;
 mod name_locks;
 mod open;
@@ -94,7 +97,6 @@ pub mod schema;
 pub mod sort;
 mod table;
 mod table_change;
-mod timeout;
 mod transact;
 mod transaction;
 mod truncate;
@@ -126,20 +128,6 @@ pub use rows::{Lock, OwnedRow, Range};
 pub use table::Table;
 pub use table_change::TableChange;
 pub use txn::{Durability, Error as TransactionError, Isolation, Snapshot, WaitPolicy};
-
-/// The layers below, for code that works with rows and keys in storage encoding directly, as the server does.
-/// They may change without notice.
-#[doc(hidden)]
-pub mod engine {
-    pub use btree::collation::{UnicodeRule, general_ci_weight, padding, without_trailing_spaces};
-    pub use btree::compare::compare_values;
-    pub use btree::{Comparison, Field, FieldRef};
-    pub use disk::Error as DiskError;
-    pub use disk::{Environment, Event, RealEnvironment, RealOptions, TaskFuture, Wait, block_on, retry};
-    pub use pagestore::Error as StoreError;
-    pub use redo::Error as RedoError;
-    pub use txn::*;
-}
 
 /// A fresh directory for an example in the documentation.
 #[doc(hidden)]

@@ -19,8 +19,8 @@ use crate::error::{Error, Result};
 use crate::file_names::{file_name, table_file};
 use crate::metadata_deadlock::MetadataOwner;
 use crate::metadata_lock::{Access, Blocked, MetadataExclusive, MetadataLock, MetadataUse};
+use crate::metadata_lock_wait::wait_until;
 use crate::table::Table;
-use crate::timeout;
 
 /// MySQL's limit of a name, in characters.
 pub(crate) const NAME_CHARS_MAX: usize = 64;
@@ -146,7 +146,7 @@ impl Definitions<'_> {
         match blocked {
             Blocked::Wait(wait) => {
                 let slice = self.session.map(|session| session.state().slice().clone());
-                timeout::wait_until(&*self.database.0.environment, wait, deadline, slice.as_deref()).await
+                wait_until(&*self.database.0.environment, wait, deadline, slice.as_deref()).await
             }
             Blocked::Deadlock => Err(Error::Transaction(txn::Error::Deadlock)),
         }

@@ -1,4 +1,4 @@
-//! Driving steps of the crates below.
+//! A thin wrapper of `disk::retry`, which drives the steps of the crates below.
 
 use disk::Interrupted;
 

@@ -23,9 +23,9 @@ use txn::{
 };
 
 use crate::error::{Error, Result};
+use crate::metadata_lock_wait::wait_until;
 use crate::schema::KeyDef;
 use crate::table::Table;
-use crate::timeout::wait_until;
 use crate::transaction::{NotUsable, Transaction};
 use crate::types::{self, Value};
 use crate::write::{EncodedRow, RowWriter, StatementTime, Whole, Written};

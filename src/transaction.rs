@@ -271,7 +271,8 @@ impl Transaction {
                 Err(NotUsable::Wait(wait)) => {
                     let slice = self.state().slice().clone();
                     let waited =
-                        crate::timeout::wait_until(&*environment, wait, deadline, Some(&slice)).await;
+                        crate::metadata_lock_wait::wait_until(&*environment, wait, deadline, Some(&slice))
+                            .await;
                     waited.map_err(|error| self.failed(error))?;
                 }
                 Err(NotUsable::Deadlock) => {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Waker};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Wake, Waker};
 
 use disk::{Environment, SimulatedEnvironment};
 use untorn::asynchronous;
@@ -303,6 +303,85 @@ fn more_than_a_feed_may_keep_ends_it() {
     assert!(matches!(feed.next_event(), Err(Error::ChangesLost)));
     assert!(matches!(feed.next_event(), Err(Error::ChangesLost)), "nothing follows a gap");
     assert_eq!(told(&mut roomy).iter().map(Vec::len).collect::<Vec<_>>(), [1000, 1, 999, 1]);
+}
+
+/// More than a feed may keep, but undone before the commit: nothing is lost.
+#[test]
+fn what_was_too_much_and_undone_loses_nothing() {
+    let db = Database::in_memory().unwrap();
+    let table = numbers(&db, "t");
+    let other = numbers(&db, "other");
+    let small = || ChangeFeedOptions::new().memory_bytes(20_000);
+    let (_, mut feed) = db.change_feed(small()).unwrap();
+    let (_, mut first_only) = db.change_feed(small().table("test", "other")).unwrap();
+    let fill = |t: &mut Transaction| {
+        for id in 100..1100 {
+            t.insert(&table, &[Value::Int(id), Value::Null]).unwrap();
+        }
+    };
+    let mut t = db.begin();
+    t.savepoint("s");
+    fill(&mut t);
+    t.rollback_to_savepoint("s").unwrap();
+    t.insert(&table, &[Value::Int(1), Value::Null]).unwrap();
+    t.commit().unwrap();
+    assert_eq!(told(&mut feed), [["Insert t 1 id=1 n=NULL"]]);
+
+    // What stood before the savepoint was forgotten with the rest, so it is lost.
+    let mut t = db.begin();
+    t.insert(&other, &[Value::Int(2), Value::Null]).unwrap();
+    t.savepoint("s");
+    fill(&mut t);
+    t.rollback_to_savepoint("s").unwrap();
+    t.commit().unwrap();
+    assert!(matches!(feed.next_event(), Err(Error::ChangesLost)));
+    assert!(matches!(first_only.next_event(), Err(Error::ChangesLost)));
+}
+
+/// Uses the database when it is woken, as an executor does that polls at once.
+struct AtOnce {
+    db: asynchronous::Database,
+    seen: AtomicU64,
+}
+
+impl Wake for AtOnce {
+    fn wake(self: Arc<Self>) {
+        let snapshot = self.db.snapshot();
+        let mut feed = pin!(self.db.change_feed(ChangeFeedOptions::new()));
+        // The commit is over: nothing is in the way of another feed.
+        let polled = feed.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        drop((snapshot, polled));
+        self.seen.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Neither a commit nor a definition holds a mutex while it wakes the reader.
+#[test]
+fn a_reader_that_is_woken_may_use_the_database() {
+    let environment = SimulatedEnvironment::new(15);
+    let shared: Arc<dyn Environment> = environment.clone();
+    environment.run_until_complete(async {
+        let db = asynchronous::Database::open_in(shared, Options::new("/data").buffer_pool_bytes(5 << 20));
+        let db = db.await.unwrap();
+        db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
+        let def = TableDef::new(vec![ColumnDef::new("id", ColumnType::bigint())]).primary_key(&["id"]);
+        let (_, mut feed) = db.change_feed(ChangeFeedOptions::new()).await.unwrap();
+        let waker = Arc::new(AtOnce { db: db.clone(), seen: AtomicU64::new(0) });
+        let polled = Waker::from(waker.clone());
+        let waits = |feed: &mut asynchronous::ChangeFeed| {
+            pin!(feed.next()).poll(&mut Context::from_waker(&polled)).is_pending()
+        };
+        assert!(waits(&mut feed));
+        let table = db.create_table_if_missing("test", "t", def).await.unwrap();
+        assert_eq!(waker.seen.load(Ordering::SeqCst), 1);
+        assert!(matches!(feed.next().await.unwrap(), Some(ChangeEvent::Redefined { .. })));
+        assert!(waits(&mut feed));
+        let mut t = db.begin();
+        t.insert(&table, &[Value::Int(1)]).await.unwrap();
+        t.commit(Durability::Sync).await.unwrap();
+        assert_eq!(waker.seen.load(Ordering::SeqCst), 2);
+        assert!(matches!(feed.next().await.unwrap(), Some(ChangeEvent::Commit(_))));
+    });
 }
 
 /// What is committed while a feed waits for others is in its snapshot, however much it is.

@@ -29,8 +29,8 @@ use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::export::Still;
 use crate::file_names::file_name;
+use crate::metadata_lock_wait::wait_until;
 use crate::retry::retry;
-use crate::timeout;
 
 /// Bytes of a tablespace read at once.
 const STRETCH: u64 = 1 << 20;
@@ -152,7 +152,7 @@ async fn keep_definitions_out(database: &Database, timeout: Duration) -> Result<
     loop {
         match database.0.tables.gate.pass_backup() {
             Ok(pass) => return Ok(pass),
-            Err(wait) => timeout::wait_until(environment, wait, deadline, None).await?,
+            Err(wait) => wait_until(environment, wait, deadline, None).await?,
         }
     }
 }

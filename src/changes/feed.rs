@@ -68,11 +68,13 @@ impl Told {
 }
 
 impl Queue {
-    fn push(&self, event: Told) {
+    /// Returns what is to be set, by a caller that holds no mutex: it wakes the reader.
+    #[must_use]
+    fn push(&self, event: Told) -> Option<Event> {
         let mut state = self.state.lock();
         let bytes = event.bytes();
         if state.end.is_some() {
-            return;
+            return None;
         }
         if state.bytes + bytes > self.options.memory_bytes {
             state.end = Some(End::Lost);
@@ -80,7 +82,11 @@ impl Queue {
             state.bytes += bytes;
             state.events.push_back(event);
         }
-        std::mem::take(&mut state.arrived).set();
+        Some(std::mem::take(&mut state.arrived))
+    }
+
+    fn wants_any(&self, tables: &[Arc<Table>]) -> bool {
+        tables.iter().any(|table| self.options.wants(&table.database, &table.name))
     }
 
     fn take_first(&self) {
@@ -109,10 +115,12 @@ impl Queue {
         state.bytes = state.events.iter().map(Told::bytes).sum();
     }
 
-    fn end(&self, why: End) {
+    /// As [`Queue::push`].
+    #[must_use]
+    fn end(&self, why: End) -> Event {
         let mut state = self.state.lock();
         state.end.get_or_insert(why);
-        std::mem::take(&mut state.arrived).set();
+        std::mem::take(&mut state.arrived)
     }
 }
 
@@ -147,24 +155,18 @@ impl Feeds {
         self.any.store(most.is_some(), Ordering::Release);
     }
 
-    /// A transaction has committed.
-    pub fn tell(&self, commit: Commit) {
-        let commit = Arc::new(commit);
-        for queue in &*self.queues.lock() {
-            let wants = |table: &Table| queue.options.wants(&table.database, &table.name);
-            if commit.rows.iter().any(|change| wants(change.table())) {
-                queue.push(Told::Commit(commit.clone()));
-            }
-        }
+    /// A transaction that changed these tables has committed. Returns the readers to wake.
+    pub fn tell(&self, commit: &Arc<Commit>, tables: &[Arc<Table>]) -> Vec<Event> {
+        let queues = self.queues.lock();
+        let wanting = queues.iter().filter(|queue| queue.wants_any(tables));
+        wanting.filter_map(|queue| queue.push(Told::Commit(commit.clone()))).collect()
     }
 
-    /// A transaction has committed more changes of these tables than any feed can keep.
-    pub fn lose(&self, tables: &[Arc<Table>]) {
-        for queue in &*self.queues.lock() {
-            if tables.iter().any(|table| queue.options.wants(&table.database, &table.name)) {
-                queue.end(End::Lost);
-            }
-        }
+    /// A transaction has committed more changes of these tables than any feed can keep. Returns the readers
+    /// to wake.
+    pub fn lose(&self, tables: &[Arc<Table>]) -> Vec<Event> {
+        let queues = self.queues.lock();
+        queues.iter().filter(|queue| queue.wants_any(tables)).map(|queue| queue.end(End::Lost)).collect()
     }
 
     /// A table's definition has changed, or the table has come or gone.
@@ -172,17 +174,19 @@ impl Feeds {
         if !self.any() || is_private(database) {
             return;
         }
-        for queue in self.queues.lock().iter().filter(|queue| queue.options.wants(database, table)) {
-            let event = Told::Redefined { database: database.to_owned(), table: table.to_owned() };
-            queue.push(event);
-        }
+        let to_wake: Vec<_> = {
+            let queues = self.queues.lock();
+            let wanting = queues.iter().filter(|queue| queue.options.wants(database, table));
+            let event = || Told::Redefined { database: database.to_owned(), table: table.to_owned() };
+            wanting.filter_map(|queue| queue.push(event())).collect()
+        };
+        to_wake.into_iter().for_each(|event| event.set());
     }
 
     /// The database is closed: nothing more will come.
     pub fn close(&self) {
-        for queue in &*self.queues.lock() {
-            queue.end(End::Closed);
-        }
+        let to_wake: Vec<_> = self.queues.lock().iter().map(|queue| queue.end(End::Closed)).collect();
+        to_wake.into_iter().for_each(|event| event.set());
     }
 }
 

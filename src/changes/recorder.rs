@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use btree::Field;
+use disk::Event;
 use txn::{CommitObserver, Committed};
 
 use super::feed::Feeds;
@@ -26,8 +27,17 @@ struct Recorder {
     feeds: Arc<Feeds>,
     changes: Vec<(u64, RowChange)>,
     bytes: usize,
-    /// The tables of more changes than any feed can keep.
-    beyond: Vec<Arc<Table>>,
+    /// The tables of more changes than any feed can keep, each with the undo records before its first change.
+    beyond: Vec<(u64, Arc<Table>)>,
+    outcome: Outcome,
+}
+
+/// What is to be told of the commit, and who is to be woken then.
+enum Outcome {
+    Nothing,
+    Changes { commit: Arc<Commit>, tables: Vec<Arc<Table>> },
+    Lost { tables: Vec<Arc<Table>> },
+    Told(Vec<Event>),
 }
 
 impl Recorder {
@@ -36,6 +46,7 @@ impl Recorder {
         while let Some((_, change)) = self.changes.pop_if(|(before, _)| *before >= records) {
             self.bytes -= change.bytes();
         }
+        self.beyond.retain(|(before, _)| *before < records);
     }
 
     fn record(&mut self, before: u64, change: RowChange) {
@@ -43,9 +54,9 @@ impl Recorder {
         self.bytes += change.bytes();
         self.changes.push((before, change));
         if !self.beyond.is_empty() || self.bytes > self.feeds.memory_bytes() {
-            for (_, change) in std::mem::take(&mut self.changes) {
-                if !self.beyond.iter().any(|table| Arc::ptr_eq(table, change.table())) {
-                    self.beyond.push(change.table().clone());
+            for (before, change) in std::mem::take(&mut self.changes) {
+                if !self.beyond.iter().any(|(_, table)| Arc::ptr_eq(table, change.table())) {
+                    self.beyond.push((before, change.table().clone()));
                 }
             }
             self.bytes = 0;
@@ -54,17 +65,37 @@ impl Recorder {
 }
 
 impl CommitObserver for Recorder {
-    fn committed(&mut self, committed: &Committed) {
-        if !self.beyond.is_empty() {
-            self.feeds.lose(&self.beyond);
-            return;
-        }
+    fn committing(&mut self, committed: &Committed) {
         self.cut_back(committed.records);
-        if self.changes.is_empty() {
-            return;
+        if !self.beyond.is_empty() {
+            let tables = std::mem::take(&mut self.beyond).into_iter().map(|(_, table)| table).collect();
+            self.outcome = Outcome::Lost { tables };
+        } else if !self.changes.is_empty() {
+            let rows: Vec<_> = std::mem::take(&mut self.changes).into_iter().map(|(_, row)| row).collect();
+            let mut tables: Vec<Arc<Table>> = Vec::new();
+            for row in &rows {
+                if !tables.iter().any(|table| Arc::ptr_eq(table, row.table())) {
+                    tables.push(row.table().clone());
+                }
+            }
+            let commit = Arc::new(Commit { committed: *committed, rows, bytes: self.bytes });
+            self.outcome = Outcome::Changes { commit, tables };
         }
-        let rows = std::mem::take(&mut self.changes).into_iter().map(|(_, change)| change).collect();
-        self.feeds.tell(Commit { committed: *committed, rows, bytes: self.bytes });
+    }
+
+    fn committed(&mut self) {
+        let to_wake = match &self.outcome {
+            Outcome::Changes { commit, tables } => self.feeds.tell(commit, tables),
+            Outcome::Lost { tables } => self.feeds.lose(tables),
+            Outcome::Nothing | Outcome::Told(_) => return,
+        };
+        self.outcome = Outcome::Told(to_wake);
+    }
+
+    fn published(&mut self) {
+        if let Outcome::Told(to_wake) = std::mem::replace(&mut self.outcome, Outcome::Nothing) {
+            to_wake.into_iter().for_each(|event| event.set());
+        }
     }
 }
 
@@ -120,7 +151,13 @@ impl Recorded {
         }
         let feeds = transaction.database().0.tables.feeds.clone();
         transaction.rows().observer().get_or_insert_with(|| {
-            Box::new(Recorder { feeds, changes: Vec::new(), bytes: 0, beyond: Vec::new() })
+            Box::new(Recorder {
+                feeds,
+                changes: Vec::new(),
+                bytes: 0,
+                beyond: Vec::new(),
+                outcome: Outcome::Nothing,
+            })
         });
         match recorder_of(transaction) {
             Some(recorder) => recorder.record(self.0, change),

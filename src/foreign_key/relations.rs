@@ -9,9 +9,9 @@ use super::{BrokenForeignKey, ForeignKey, covering_index};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::metadata_lock::Access;
+use crate::metadata_lock_wait::wait_until;
 use crate::schema::TableDef;
 use crate::table::Table;
-use crate::timeout::wait_until;
 use crate::transaction::{NotUsable, Transaction};
 
 /// A foreign key of a table, with its parent.

@@ -1,4 +1,4 @@
-//! Sorted runs in a temporary file.
+//! Sorted runs in a temporary file (when to spill: `mod.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -10,7 +10,7 @@
 //! RESTRICT looks for one child with a shared lock; at the levels that lock gaps also the gap is locked where
 //! there is none. CASCADE and SET NULL lock the children exclusively, some at a time, and change them as if a
 //! statement had, with their own parents and children. The lock on the parent's row closes the race with an
-//! insert of a child at every level: who inserts one needs that row.
+//! insert of a child at every level: an insert of a child has to lock that row first.
 //!
 //! As in InnoDB: a row with NULL in a column of the key refers to nothing; a cascade does not become
 //! [`DEPTH_MAX`] rows deep; one that would update a table which an update further up has changed is
@@ -28,8 +28,8 @@ use btree::{Field, OwnedKey};
 use smallvec::SmallVec;
 use txn::{Control, Direction, KeyRange, OnDuplicate, ReadMode, Scan, ScanIndex, ScanState, WaitPolicy};
 
-use super::row_change::{delete_row, insert_row, update_row};
 use super::row_columns::Copied;
+use super::row_operations::{delete_row, insert_row, update_row};
 use super::row_writer::{Changes, Written};
 use super::whole::Whole;
 use crate::error::{Error, Result};

@@ -8,7 +8,7 @@
 //!                                   |
 //!                               RowWriter        AUTO_INCREMENT, NOT NULL, ON UPDATE, foreign keys, counts
 //!                                   |
-//!                               row_change       change feeds
+//!                               row_operations   change feeds
 //!                                   |
 //!                        txn: locks, undo, trees
 //! ```
@@ -28,8 +28,8 @@
 
 mod encoded_row;
 mod foreign_keys;
-mod row_change;
 pub(crate) mod row_columns;
+mod row_operations;
 mod row_writer;
 mod whole;
 

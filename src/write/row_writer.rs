@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use txn::OnDuplicate;
 
 use super::foreign_keys::ForeignKeys;
-use super::row_change::{delete_row, insert_row, update_row};
+use super::row_operations::{delete_row, insert_row, update_row};
 use crate::error::{Error, Result};
 use crate::schema::ColumnDef;
 use crate::table::Table;

@@ -73,9 +73,9 @@ pub(crate) fn judge(
 
 /// Bytes that may be written: fills at the budgeted rate, up to one second's worth or two regions.
 ///
-/// What is saved when a region is cleaned is taken in advance: to let a page go that is there would cost the
-/// same bytes when it comes back, and a read of the data file. What was taken so is missing to the admissions
-/// that follow, so the rate is kept.
+/// Pages saved while a region is cleaned are charged in advance: dropping a cached page would cost the same
+/// write later, and a read of the data file. The admissions that follow get that much less, so the rate
+/// holds.
 pub(crate) struct WriteBudget {
     /// Bytes per second; 0 is no limit.
     rate: AtomicU64,

@@ -1,4 +1,5 @@
-//! Is the tier worth it? Read latencies of the tier and of the data files, and the decision that follows.
+//! Is the tier worth it? (Errors switch it off elsewhere: `Tier::fail`.) Read latencies of the tier and of
+//! the data files, and the decision that follows.
 //!
 //! ```text
 //!              LOOKS looks without advantage        too little advantage even so

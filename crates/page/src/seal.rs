@@ -8,8 +8,8 @@
 //!
 //! This is InnoDB's `crc32` checksum (not `full_crc32`, see [`verify_full_crc32`]). It is two separate CRCs,
 //! so the flush LSN (26..34) and the space id (34..38) are not covered; the reader of a page compares its
-//! identity too ([`verify_identity`]). A page of all zeros is valid: it lies in a file that has grown and was
-//! never written since.
+//! identity too ([`verify_identity`]). A page of all zeros is valid: it lies in a part of a file that was
+//! added by growth and has not been written yet.
 
 use crate::header::{self, CHECKSUM, FLUSH_LSN, HEADER_LEN, LSN, PAGE_NUMBER, TRAILER_LEN, TYPE, u32_at};
 use crate::{Lsn, PageId};

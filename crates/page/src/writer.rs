@@ -25,10 +25,11 @@ pub enum Stretches {
 /// Gets batches of pages into their files so that a crash at any time leaves each page old or new, or
 /// recoverable. In a database this is `dblwr::ProtectedWriter`.
 pub trait PageWriter: Send + Sync {
-    /// Writes the batch. Completes when every page is read back as it was written and a crash leaves it old
-    /// or new, or recoverable from the log; gives the batch back (still filled), with the files that it [left
-    /// unsynced](WriteBatch::take_unsynced): before these are synced, a crash may undo any of the writes, so
-    /// the log has to be kept. An error means that nothing may be assumed about any page of the batch.
+    /// Writes the batch. Completes when a read would return each page as written, and a crash leaves it old
+    /// or new, or recoverable from the log; gives the batch back (still filled), with the files that it
+    /// [left unsynced](WriteBatch::take_unsynced): before these are synced, a crash may undo any of the
+    /// writes, so the log has to be kept. An error means that nothing may be assumed about any page of the
+    /// batch.
     fn write(&self, batch: WriteBatch) -> PageWriteFuture;
 
     /// Makes durable what batches before this call wrote to these files and left unsynced. Their caller says

@@ -6,16 +6,16 @@
 //! are one number, a promise is one compare-and-swap: whatever happened in between, an unchanged sum means
 //! unchanged room. An append adds to the sum before its promise is given back, so the sum is never too low.
 //!
-//! **Waking.** Who is refused waits in a queue. When room appears, those at its front are woken whose
-//! promises fit it, and at least one: each mini-transaction gives back some room, and if all of a thousand
-//! were woken for it, all but one would have been woken for nothing. Those who are woken try again like
-//! newcomers; who is refused again goes to the end, having said again what is short. The front may fit or
-//! not, so everyone comes to the front.
+//! **Waking.** A refused mini-transaction waits in a queue. When room appears, those at its front are woken
+//! whose promises fit it, and at least one: each mini-transaction gives back some room, and if all of a
+//! thousand were woken for it, all but one would have been woken for nothing. A woken one tries again like a
+//! newcomer. If it is refused again it goes to the end, with what it lacks now; so nobody at the front
+//! blocks those behind it for good.
 //!
-//! No wake-up is lost: who is refused enters the queue, raises the flag and then looks again; who makes room
-//! does so and then looks at the flag. A sequentially consistent fence between the two steps on both sides
-//! leaves no third order. Who goes away leaves the queue; who had been woken before passes that on
-//! ([`Ledger::leave`]). The loom models at the end of this file explore all of it.
+//! No wake-up is lost: a refused one enters the queue, raises the flag and then looks again; the one that
+//! makes room does so and then looks at the flag. A sequentially consistent fence between the two steps on
+//! both sides leaves no third order. A waiter that gives up leaves the queue, and passes its wake-up on if
+//! it had one ([`Ledger::leave`]). The loom models at the end of this file explore all of it.
 //!
 //! **Closing** takes all room there is, in one step that succeeds only while no promise is open. So a
 //! mini-transaction is either admitted before the end of the log is settled, or refused.

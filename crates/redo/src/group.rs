@@ -12,10 +12,10 @@
 //! ```
 //!
 //! A group starts on a block boundary and is padded to one, so a block that is durable is never written
-//! again, and no write needs a read. `lsn` and `epoch` together keep what an earlier lap, or an opening
-//! before a crash, left behind from being taken for the present: see the case analysis in [`crate::scan`].
-//! `flushed` lets recovery tell a group that was being written when the power went (a clean end) from a group
-//! that had been durable (damage).
+//! again, and no write needs a read. `lsn` and `epoch` together tell this group from what an earlier lap, or
+//! an opening before a crash, left behind: see the case analysis in [`crate::scan`]. `flushed` lets recovery
+//! tell a group that was being written when the power went (a clean end) from a group that had been durable
+//! (damage).
 
 use crate::Lsn;
 

@@ -1,7 +1,7 @@
 //! Group commit without a log-writer thread.
 //!
 //! The first to find the log idle seals the open group and starts its write; those who come while a write is
-//! under way joins the group that collects meanwhile, and the completion of the running write starts that
+//! under way join the group that is being collected, and the completion of the running write starts that
 //! group's write at once. Nobody has to be woken to lead, there is no fixed delay, and one sync serves all
 //! who queued:
 //!

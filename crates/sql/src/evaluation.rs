@@ -1,11 +1,11 @@
 //! What evaluating expressions costs: time and memory of values that no buffer of the statement holds.
 //!
 //! An expression is evaluated in one go, so it can neither give way nor wait. It says what it works on
-//! instead: [`SqlContext::work`] counts the bytes to the context's slice of time, which is over for the
-//! row's scan or join as soon as the row is done, and every 64 KiB it looks whether the statement is to stop.
-//! Texts of some length are charged to the account while they live ([`SqlContext::hold`]): a function gives
-//! back its arguments when it has its result, and a row everything when it is done
-//! ([`SqlContext::release_to`]). What a statement that failed still held goes back at its end.
+//! instead: [`SqlContext::work`] counts the bytes towards the context's time slice; the scan or join gives
+//! way after the row if the slice is used up. Every 64 KiB it looks whether the statement is to stop. Texts
+//! of some length are charged to the account while they live ([`SqlContext::hold`]): a function gives back
+//! its arguments when it has its result, and a row everything when it is done ([`SqlContext::release_to`]).
+//! What a statement that failed still held goes back at its end.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

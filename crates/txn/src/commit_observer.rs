@@ -19,8 +19,15 @@ pub struct Committed {
 
 /// Belongs to one transaction and ends with it: told of the commit, or dropped.
 pub trait CommitObserver: Any + Send + Sync {
-    /// The transaction is committed and not yet durable. Its rows are still locked, and no read view sees it:
-    /// so a transaction that depends on it commits later, and is told of later. Called under the mutex of the
-    /// active set: it must not wait.
-    fn committed(&mut self, commit: &Committed);
+    /// The transaction is committed and not yet durable; nobody can know of it yet. What takes long is done
+    /// here.
+    fn committing(&mut self, commit: &Committed);
+
+    /// The transaction is committed. Its rows are still locked, and no read view sees it: so a transaction that
+    /// depends on it commits later, and is told of later. Called under the mutex of the active set: it must
+    /// neither wait nor wake anybody.
+    fn committed(&mut self);
+
+    /// The mutex is free again: here somebody may be woken.
+    fn published(&mut self);
 }

@@ -7,7 +7,7 @@ use crate::entry::build_entry;
 use crate::error::Error;
 use crate::read_view::ReadView;
 use crate::retry::retry;
-use crate::rollback::external_references;
+use crate::row::external::external_references;
 use crate::row::physical::{free_chain_tails, is_entry_needed, remove_record};
 use crate::system::System;
 use crate::table::Table;

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, Interrupt};
 use crate::retry::retry;
-use crate::rollback::external_references;
+use crate::row::external::external_references;
 use crate::row::physical::{free_chain_tails, remove_record};
 use crate::system::System;
 

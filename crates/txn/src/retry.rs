@@ -1,4 +1,4 @@
-//! Driving this crate's steps.
+//! A thin wrapper of `disk::retry`, which drives this crate's steps.
 
 use crate::error::{Error, Interrupt};
 

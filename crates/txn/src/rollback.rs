@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use btree::{FieldRef, KeyFields, OwnedKey, RecordBuffer, RecordRef, Reference, StructureChange};
+use btree::{FieldRef, KeyFields, OwnedKey, RecordBuffer, RecordRef, StructureChange};
 use disk::Event;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -32,6 +32,7 @@ use crate::retry::{retry, yield_now};
 use crate::row::physical::{
     Outcomes, free_noted_chain, is_entry_needed, mark_step, remove_record, same_entry, write_entry,
 };
+use crate::row::write::encode_record;
 use crate::system::{Counters, System};
 use crate::table::Table;
 use crate::transaction::Kept;
@@ -465,7 +466,7 @@ impl Change<'_, '_> {
         overlay.apply(self.undo);
         let old = Version { record, overlay: Some(&overlay) };
         let fields: SmallVec<[FieldRef<'_>; 16]> = old.fields().collect();
-        encode(buffer, tree.def(), self.table.id, &fields)?;
+        encode_record(buffer, tree.def(), self.table.id, &fields)?;
         drop(fields);
         buffer.set_deleted(self.undo.old_deleted);
         buffer.set_system_fields(tree.def(), self.undo.old_trx_id, self.undo.old_roll_ptr);
@@ -485,26 +486,4 @@ impl Change<'_, '_> {
         mtr.commit();
         Ok(Outcomes::Done)
     }
-}
-
-/// All off-page values of a record.
-pub(crate) fn external_references(record: RecordRef<'_>) -> SmallVec<[Reference; 2]> {
-    if !record.has_external() {
-        return SmallVec::new();
-    }
-    let reference = |field: FieldRef<'_>| match field {
-        FieldRef::External { reference, .. } => Some(Reference::read(reference)),
-        _ => None,
-    };
-    record.fields().filter_map(reference).collect()
-}
-
-/// Encodes a clustered record.
-pub(crate) fn encode(
-    buffer: &mut RecordBuffer,
-    def: &btree::IndexDef,
-    table: u64,
-    fields: &[FieldRef<'_>],
-) -> Result<(), Error> {
-    buffer.encode(def, fields).map_err(|error| Error::RowTooLarge { table, bytes: error.size })
 }

@@ -502,15 +502,21 @@ impl Transaction {
         let lsn = changed.then_some(end);
         let number = number.used();
         let transaction = log.trx_id;
-        let observer = self.observer.as_deref_mut().filter(|_| changed);
+        let mut observer = self.observer.as_deref_mut().filter(|_| changed);
+        if let Some(observer) = &mut observer {
+            observer.committing(&Committed { transaction, number, end, records });
+        }
         system.active.end(transaction, Some(number), || {
             if let Some(committed) = committed {
                 system.history.committed(number, committed);
             }
-            if let Some(observer) = observer {
-                observer.committed(&Committed { transaction, number, end, records });
+            if let Some(observer) = &mut observer {
+                observer.committed();
             }
         });
+        if let Some(observer) = observer {
+            observer.published();
+        }
         if let Some(log) = self.log.take() {
             log.release(&system.undo);
         }

@@ -16,8 +16,8 @@
 //! committed, so it stays as it is and in the chain. So the chain is walked once however many pages it has,
 //! and only the page that was waited for last is pinned.
 //!
-//! The end of such a walk is kept as well. Who asked for it may have to wait for other pages next and then
-//! asks again: in a small pool those pages and the chain's would drive each other out for ever.
+//! The end of such a walk is kept as well. The caller may have to wait for other pages next and then asks
+//! again: in a small pool those pages and the chain's would evict each other for ever.
 
 use std::sync::atomic::Ordering;
 

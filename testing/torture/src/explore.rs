@@ -3,8 +3,9 @@
 use crate::backups::check_copies;
 use crate::check::{Found, STAGE, Wrong, check_files, go_on, verify, verify_contents};
 use crate::coverage::Coverage;
-use crate::history::{History, Plan, Point, Sabotage, TIER};
+use crate::history::{History, Plan, Point, TIER};
 use crate::model::Model;
+use crate::sabotage::Sabotage;
 use disk::{Crash, CrashOutcome, Environment, Moment, Random, SimulatedEnvironment};
 use parking_lot::Mutex;
 use std::cell::Cell;

@@ -9,9 +9,10 @@
 use crate::backups::{BACKUPS, backups};
 use crate::check::{STAGE, Wrong, verify_contents};
 use crate::coverage::Coverage;
-use crate::lies::Account;
+use crate::extension_lies::Account;
 use crate::model::{INDEXER, Model, SESSIONS, SharedModel};
 use crate::rivals::{RIVALS, rival};
+use crate::sabotage::Sabotage;
 use crate::workload::{
     KEYS, Part, Stage, definer, indexer, interleave, large_transactions, maintenance, prepare, session,
     stock_up, tier_mover,
@@ -27,25 +28,6 @@ use std::time::Duration;
 use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::{Doublewrite, Error, ExtensionStatus, Options};
-
-/// A negative control: one promise broken on purpose. A checker that does not notice is worth nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Sabotage {
-    /// None: the engine as it is.
-    #[default]
-    None,
-    /// Doublewrite off, on a disk that tears.
-    NoDoublewrite,
-    /// A disk that promises atomic writes and tears them.
-    BrokenAtomicWrites,
-    /// A disk that says it synced files of this name and has not.
-    SkippedSyncs(&'static str),
-    /// Pages reach the disk before their log: syncs of the log are skipped, and nobody waits for a commit, so
-    /// that no acknowledged transaction is lost by that alone.
-    PagesBeforeLog,
-    /// Recovery finds no doublewrite files.
-    NoDoublewriteFiles,
-}
 
 /// The buffer pool extension's file; those of its map have the same name and more.
 pub const TIER: &str = "/data/extension";

@@ -9,17 +9,18 @@
 //! turn, three deep, and must come to the same contents.
 //!
 //! The same seed is the same history to the byte, so a state has a name (`history/moment/crash`) by which it
-//! can be tried again. [`faults`] lets every single call to the disk fail once. [`lies`] holds what the clean
-//! tier counts against what the disk under it did. [`history::Sabotage`] breaks one promise at a time; the
-//! tests demand that each is noticed.
+//! can be tried again. [`faults`] lets every single call to the disk fail once. [`extension_lies`] holds what
+//! the clean tier counts against what the disk under it did. [`sabotage::Sabotage`] breaks one promise at a
+//! time; the tests demand that each is noticed.
 
 pub mod backups;
 pub mod check;
 pub mod coverage;
 pub mod explore;
+pub mod extension_lies;
 pub mod faults;
 pub mod history;
-pub mod lies;
 pub mod model;
 pub mod rivals;
+pub mod sabotage;
 pub mod workload;

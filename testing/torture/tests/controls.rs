@@ -9,7 +9,8 @@ use disk::Misbehaviour;
 use untorn_torture::backups::BACKUPS;
 use untorn_torture::check::Wrong;
 use untorn_torture::explore::{Effort, Explorer, Failure, catch};
-use untorn_torture::history::{Plan, Sabotage, TierPlan, record};
+use untorn_torture::history::{Plan, TierPlan, record};
+use untorn_torture::sabotage::Sabotage;
 
 /// States tried per history, and histories, before a control counts as not noticed. (The rarest is a copy
 /// lost from the doublewrite file together with a page that is torn.)

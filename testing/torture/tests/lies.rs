@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use untorn_torture::explore::{Effort, Explorer};
+use untorn_torture::extension_lies::Account;
 use untorn_torture::history::{LIES, Plan, TierPlan, record};
-use untorn_torture::lies::Account;
 
 /// Histories for each kind of lie.
 const HISTORIES: u64 = 3;

@@ -1,4 +1,4 @@
-//! Rewriting much of a page at once.
+//! Writing into a page: one range, or much of it at once.
 //!
 //! A structure change is worked out on a copy of the page; then only the bytes that differ are written (and
 //! so logged). Left alone are what the page store stamps (checksum, LSN, trailer), the page's identity, and

@@ -1,9 +1,9 @@
 //! The real machine: kernel files, io_uring or a thread pool, real threads and clocks.
 
-mod clock;
 mod copy_extent;
 mod descriptors;
 mod directory_lock;
+mod environment;
 mod file;
 mod file_limit;
 mod network;
@@ -12,7 +12,7 @@ mod ring;
 mod storage;
 mod threads;
 
-pub use clock::{RealEnvironment, RealOptions};
+pub use environment::{RealEnvironment, RealOptions};
 pub use file_limit::raise_file_limit;
 pub use network::network_file_system;
 pub use storage::{Backend, RealStorage};

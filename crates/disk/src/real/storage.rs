@@ -1,8 +1,8 @@
 //! Files of the operating system: names, locks, and where requests go.
 
-use crate::real::clock::RealOptions;
 use crate::real::descriptors::Descriptors;
 use crate::real::directory_lock;
+use crate::real::environment::RealOptions;
 use crate::real::file::RealFile;
 use crate::real::request::Request;
 use crate::real::ring::Ring;

@@ -22,14 +22,14 @@
 //! quarter of the device when nobody else wants it, and the slower the device answers, the less. Whether it
 //! pays depends on the pages. Where many of those that become dirty were changed shortly before, or where
 //! holding the age would take more than half of what such batches can do, they are hot, and writing them
-//! would be to write them again and again for nothing. Then they are left to grow old, unless the load is so
-//! light that this costs next to nothing and a restart would take more than a sixteenth of its target.
+//! early only means writing them again soon. Then they are left to grow old, unless the load is so light
+//! that this costs next to nothing and a restart would take more than a sixteenth of its target.
 //!
 //! From 15/16 on (async) at least one full batch is always under way; from 31/32 on (sync) there is no limit
 //! at all, and `innodb_io_capacity_max`, if set, no longer holds. Writers wait only when the log is really
-//! full: for a mini-transaction that may log a quarter of it, that is long before the goal. So a waiter
-//! for room makes it sync as well. When the log has not grown for a second, the pool is drained gently, so
-//! that an idle server becomes clean.
+//! full. A mini-transaction that may log a quarter of it is refused long before the goal, so anybody who
+//! waits for room puts the controller into the sync state too. When the log has not grown for a second, the
+//! pool is drained gently, so that an idle server becomes clean.
 //!
 //! Pure: figures in, a number out. The cleaner feeds it every few milliseconds.
 

@@ -3,9 +3,9 @@
 //!
 //! Mini-transactions enter pages under the redo log's mutex, so the list is sorted by start LSN: newest at
 //! the head, oldest at the tail. When a page is copied for writing it leaves the list, and the smallest start
-//! LSN of each batch under way is remembered until the batch is written. What its writer left unsynced is
-//! then remembered in common with that of other batches, as one LSN and the files, until somebody syncs
-//! these. Hence the checkpoint rule: no change that began before
+//! LSN of each batch under way is remembered until the batch is written. Writes left unsynced, of all
+//! finished batches together, are kept as one LSN and a list of files until these are synced. Hence the
+//! checkpoint rule: no change that began before
 //!
 //! > min(oldest in the list, oldest of each batch under way, oldest of what is not synced), or, when there is
 //! > none of these, the end of the last mini-transaction this list has seen,

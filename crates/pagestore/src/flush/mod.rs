@@ -1,9 +1,9 @@
 //! Dirty pages, from the first change to the file.
 //!
 //! The **flush list** has them in the order of their first change. The **page cleaner** takes batches from
-//! it, as many pages as [`adaptive_flushing`] says, and has the [`checkpoint`] moved; neighbours ride along.
-//! [`syncing`] makes durable what page writes left unsynced. The **feeder** offers clean pages to the buffer
-//! pool extension before they are evicted.
+//! it, as many pages as [`adaptive_flushing`] says, and starts the [`checkpoint`]; neighbouring pages are
+//! written along with them. [`syncing`] makes durable what page writes left unsynced. The **feeder** offers
+//! clean pages to the buffer pool extension before they are evicted.
 
 pub(crate) mod adaptive_flushing;
 pub(crate) mod age_histogram;

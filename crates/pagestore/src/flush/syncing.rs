@@ -1,8 +1,8 @@
 //! When to sync what page writes left unsynced; the [`PageWriter`](page::PageWriter) does it.
 //!
 //! Most batches end when they are written; the files they leave are synced for all of them together, before a
-//! checkpoint or when somebody wants to be sure. At most one such sync is under way; who comes while it runs
-//! may have had pages written after it began, and waits for the next.
+//! checkpoint or when somebody wants to be sure. At most one such sync is under way; a caller that comes
+//! while one runs may have had pages written after it began, and waits for the next.
 //!
 //! After a sync that failed nobody knows what reached the disk, and asking again would be answered with
 //! success. So each one's outcome must be seen: a sync of pages is a task of the store and poisons it when it

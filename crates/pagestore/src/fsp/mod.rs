@@ -1,8 +1,8 @@
 //! Tablespace structure: who owns which page of a file, and how the file grows.
 //!
-//! A tablespace is a row of pages. Page 0 carries the **tablespace header**; page 0 and every page whose
-//! number is a multiple of the page size carry **extent descriptors**, two bits for each of the pages that
-//! follow; the page after each of them is a change-buffer bitmap (all zero, part of the format). An
+//! A tablespace is a sequence of pages. Page 0 carries the **tablespace header**; page 0 and every page
+//! whose number is a multiple of the page size carry **extent descriptors**, two bits for each of the pages
+//! that follow; the page after each of them is a change-buffer bitmap (all zero, part of the format). An
 //! **extent** is 64 pages (at 16 KiB). It is free, or lent out page by page (a *fragment* extent), or owned
 //! as a whole by one **segment**. A B-tree has two segments, one for its leaves and one for the levels above.
 //! Segments are described by **inodes**, which live on inode pages. The first 32 pages of a segment are

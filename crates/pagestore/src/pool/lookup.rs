@@ -205,57 +205,6 @@ impl PageStore {
         }
     }
 
-    /// Notes an access for the LRU list; takes a lock only when the page has to move.
-    #[inline]
-    fn touch(&self, frame: FrameRef) {
-        if frame.is_old.load(Ordering::Relaxed) {
-            self.touch_old(frame);
-        } else {
-            let drift = self
-                .freed_clock
-                .load(Ordering::Relaxed)
-                .wrapping_sub(frame.young_clock.load(Ordering::Relaxed));
-            if drift > self.young_drift.load(Ordering::Relaxed) {
-                frame.note(history::TOUCHED_AGAIN);
-                self.make_young(frame);
-            }
-        }
-    }
-
-    fn touch_old(&self, frame: FrameRef) {
-        frame.read_ahead.store(false, Ordering::Relaxed);
-        let now = self.now_ms.load(Ordering::Relaxed);
-        let first = frame.first_access.load(Ordering::Relaxed);
-        if first == 0 {
-            frame.first_access.store(now, Ordering::Relaxed);
-            if self.options.old_blocks_time_ms > 0 {
-                return;
-            }
-        }
-        // Within one tick of the coarse clock it is most likely the same operation.
-        if first != 0 && now != first {
-            frame.note(history::TOUCHED_AGAIN);
-        }
-        if first != 0 && now.wrapping_sub(first) < self.options.old_blocks_time_ms {
-            self.counters.count(Counter::NotMadeYoung);
-            return;
-        }
-        // As long as nothing was ever evicted there is nothing to protect.
-        if self.freed_clock.load(Ordering::Relaxed) != 0 {
-            self.make_young(frame);
-        }
-    }
-
-    #[cold]
-    fn make_young(&self, frame: FrameRef) {
-        // A busy list is no reason to wait: the next access tries again.
-        if let Some(mut lru) = self.lru.try_lock() {
-            lru.make_young(&self.frames, frame.index());
-            frame.young_clock.store(self.freed_clock.load(Ordering::Relaxed), Ordering::Relaxed);
-            self.counters.count(Counter::MadeYoung);
-        }
-    }
-
     /// The slow half of [`PageStore::pin`]. May be called with latches held only if the caller then lets them
     /// go.
     #[cold]

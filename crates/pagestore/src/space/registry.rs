@@ -5,7 +5,8 @@
 //!
 //! A file is opened when its first page is wanted, not before: a start knows of ten thousand tables and
 //! touches none. What is wrong with a file is therefore an error of those who use the tablespace, and of
-//! nobody else. Its descriptor may be closed again meanwhile ([`OpenHow::closable`]).
+//! nobody else. Its descriptor may be closed again meanwhile ([`OpenHow::closable`]); the limit on open
+//! files (`innodb_open_files`) is kept by `disk::real::descriptors`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Clients that are gone while their statement runs.
+//! Clients that are gone while their statement runs. Clients that are merely silent (`wait_timeout`) are
+//! ended by `registry.rs`.
 //!
 //! A connection whose statement is at work reads nothing, so nobody would hear of a client that hung up: its
 //! locks and its read view would stay for as long as the statement lasts. The listener looks at the sockets

@@ -1,4 +1,4 @@
-//! Statements of megabytes.
+//! Statements of megabytes: measured, and parsed on a thread apart. The way of every text is in `text.rs`.
 //!
 //! Reading a dump's INSERT of 64 MB into a tree takes a second, and so does giving the tree back. Both happen
 //! on a thread of their own, so that the connections of this thread do not wait; what needs the session
@@ -10,30 +10,26 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
-use sql::ast::Statement;
 use sql::discard::{Elsewhere, discard};
 use sql::errors;
 use sql::failure::Failure;
 use sql::lexer::{Lexer, LexicalModes, TokenKind};
 use sql::memory::{StatementCharge, refused};
 use sql::parser::{self, ParsedStatement};
-use sql::plan::{Plan, Planner};
 use sql::result::SqlError;
 use tokio::sync::Semaphore;
 use untorn::engine::TimeSlice;
 
-use super::resumable::resumable;
 use super::watch::Ended;
 use super::{Session, Watch};
 
 /// Texts from this length on are parsed apart.
-const BYTES_APART: usize = 256 << 10;
+pub(super) const BYTES_APART: usize = 256 << 10;
 
 /// Texts from this length on are long: the end of their first statement is looked for before it is parsed,
 /// they are planned by steps from the beginning, and their trees and plans are dropped elsewhere.
-const BYTES_LONG: usize = 16 << 10;
+pub(super) const BYTES_LONG: usize = 16 << 10;
 
 /// Bytes that the tree, and the plan made of it, take for a token.
 const TOKEN_BYTES: usize = 80;
@@ -95,7 +91,9 @@ async fn unless_stopped<T>(slice: &TimeSlice, work: impl Future<Output = T>) -> 
 
 /// What is read of a statement that somebody killed meanwhile is not used, though the kill came too late to
 /// be seen there: the statement's next part would not hear of it.
-fn unless_killed<T: Send + 'static>((read, ended): (Result<T, Failure>, Ended)) -> Result<T, Failure> {
+pub(super) fn unless_killed<T: Send + 'static>(
+    (read, ended): (Result<T, Failure>, Ended),
+) -> Result<T, Failure> {
     match (read, ended) {
         (Ok(unused), Ended::Killed) => {
             discard(unused);
@@ -106,7 +104,7 @@ fn unless_killed<T: Send + 'static>((read, ended): (Result<T, Failure>, Ended)) 
 }
 
 /// Parses the first statement of a text on a thread apart, which keeps the charge for as long as it works.
-async fn parse_apart(
+pub(super) async fn parse_apart(
     sql: &[u8],
     modes: LexicalModes,
     slice: &TimeSlice,
@@ -167,79 +165,6 @@ impl Session {
     pub(super) async fn charge_kept_text(&mut self, sql: &[u8]) -> Result<Arc<StatementCharge>, Failure> {
         let extent = self.measure(sql).await?;
         Ok(Arc::new(self.state.memory.statement(extent.weight())?))
-    }
-
-    /// Parses the first statement of a text.
-    pub(super) async fn parse_text(
-        &mut self,
-        sql: &[u8],
-        modes: LexicalModes,
-        charge: Option<&Arc<StatementCharge>>,
-    ) -> Result<ParsedStatement, Failure> {
-        let Some(charge) = charge.filter(|_| sql.len() >= BYTES_APART) else {
-            return Ok(parser::parse(sql, modes)?);
-        };
-        self.transaction.rows().clear_kill();
-        let watch = Watch::new(&self.state, &self.transaction, None);
-        let slice = self.transaction.state().slice();
-        let parsed = parse_apart(sql, modes, slice, charge.clone(), parser::STACK_BYTES);
-        unless_killed(watch.over(pin!(parsed)).await)
-    }
-
-    /// Plans a statement that came as text of this length.
-    pub(super) async fn plan_text(
-        &mut self,
-        statement: Statement,
-        bytes: usize,
-    ) -> Result<Elsewhere<Plan>, Failure> {
-        let limit = match &statement {
-            Statement::Select(_) => self.time_limit(),
-            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => None,
-            _ => return Ok(made_of_text(Plan::Command(statement), bytes)),
-        };
-        let (tree, long) = (made_of_text(statement, bytes), bytes >= BYTES_LONG);
-        let planned = self.planned_in(limit, long, move |planner| planner.data(&tree)).await?;
-        match planned.take() {
-            (Some(plan), large) => Ok(Elsewhere::new(plan, large)),
-            (None, _) => Err(errors::error(errors::INTERNAL_ERROR, &[&"no plan"]).into()),
-        }
-    }
-
-    /// What `plan` makes with a planner: at once where that takes little time, by steps where it takes more.
-    pub(super) async fn planned<T: Send + 'static>(
-        &mut self,
-        plan: impl Fn(&Planner<'_>) -> Result<T, SqlError> + 'static,
-    ) -> Result<Elsewhere<T>, Failure> {
-        self.planned_in(None, false, plan).await
-    }
-
-    /// [`Session::planned`] within the time that the statement may take; by steps at once where it will be
-    /// `long`.
-    async fn planned_in<T: Send + 'static>(
-        &mut self,
-        limit: Option<Duration>,
-        long: bool,
-        plan: impl Fn(&Planner<'_>) -> Result<T, SqlError> + 'static,
-    ) -> Result<Elsewhere<T>, Failure> {
-        if !long {
-            let brief = Planner::brief(&self.state);
-            match plan(&brief) {
-                Err(_) if brief.is_too_long() => {}
-                planned => return Ok(Elsewhere::new(planned?, false)),
-            }
-        }
-        self.transaction.rows().clear_kill();
-        let watch = Watch::new(&self.state, &self.transaction, None);
-        let state = self.state.clone();
-        let deadline = limit.map(|limit| state.database.environment().now() + limit);
-        self.state.evaluation.set_deadline(deadline);
-        let planned = resumable(self.transaction.state().slice(), parser::STACK_BYTES, move |give_way| {
-            plan(&Planner::by_steps(&state, give_way))
-        });
-        let planned = watch.over(pin!(planned)).await;
-        self.state.evaluation.set_deadline(None);
-        // What is made by steps is large, however short its text.
-        Ok(Elsewhere::new(unless_killed(planned)??, true))
     }
 }
 

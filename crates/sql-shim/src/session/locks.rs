@@ -6,11 +6,6 @@
 //! sessions ([`crate::server::read_lock`]); the one that holds it gets an error for its own. UNLOCK TABLES,
 //! the end of the connection and, for LOCK TABLES, the next transaction or LOCK TABLES let go.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
-use std::time::Duration;
-
 use sql::ast::{self, Flush, TableName};
 use sql::errors;
 use sql::exec::insert::Changed;
@@ -19,8 +14,8 @@ use sql::plan::Plan;
 use sql::result::SqlError;
 use untorn::Access;
 use untorn::asynchronous::{NotUsable, TableLockRequest};
-use untorn::engine::Wait;
 
+use super::table_use::{FOR_TABLE, discarded};
 use super::{Outcome, Session};
 
 /// A table locked by LOCK TABLES.
@@ -31,70 +26,9 @@ pub(super) struct LockedTable {
 }
 
 /// What SHOW PROCESSLIST says of those that wait.
-const FOR_TABLE: &str = "Waiting for table metadata lock";
 const FOR_READ_LOCK: &str = "Waiting for global read lock";
 
-/// How often a waiting session looks whether somebody killed it.
-const LOOK_UP: Duration = Duration::from_millis(200);
-
-/// The error of statements on a table without a tablespace.
-fn discarded(table: &untorn::Table) -> Failure {
-    untorn::Error::TablespaceDiscarded(table.database.clone(), table.name.clone()).into()
-}
-
 impl Session {
-    /// When a wait for a metadata lock that begins now is given up (`lock_wait_timeout`).
-    pub(super) fn metadata_deadline(&self) -> Duration {
-        self.state.database.environment().now() + self.lock_wait_timeout()
-    }
-
-    /// Waits; error 1205 at the deadline, 1317 when killed.
-    async fn wait_for(&self, mut wait: Wait, what: &'static str, deadline: Duration) -> Result<(), SqlError> {
-        let environment = self.state.database.environment();
-        let left = deadline.saturating_sub(environment.now());
-        if left.is_zero() {
-            return Err(errors::error(errors::LOCK_WAIT_TIMEOUT, &[]));
-        }
-        self.state.connection.set_state(what);
-        let mut alarm = environment.sleep(left.min(LOOK_UP));
-        let mut done = pin!(wait.done());
-        poll_fn(|context| {
-            if done.as_mut().poll(context).is_ready() {
-                return Poll::Ready(());
-            }
-            alarm.as_mut().poll(context)
-        })
-        .await;
-        self.state.connection.set_state("executing");
-        self.state.check_killed()
-    }
-
-    /// Puts the tables of a plan in use until the transaction ends.
-    pub(super) async fn use_tables(&mut self, plan: &Plan) -> Result<(), Failure> {
-        let locks = matches!(plan, Plan::Select(select) if select.locking.is_some_and(|l| l.exclusive));
-        for table in plan.tables() {
-            let changed = locks || plan.changes(&table);
-            let access = if changed { Access::Write } else { Access::Read };
-            let mut deadline = None;
-            loop {
-                match self.transaction.use_table_for(&table, access) {
-                    Ok(()) => break,
-                    Err(NotUsable::Stale) => return Err(Failure::Stale),
-                    Err(NotUsable::Discarded) => return Err(discarded(&table)),
-                    Err(NotUsable::Deadlock) => {
-                        self.transaction.rollback().await?;
-                        return Err(untorn::engine::Error::Deadlock.into());
-                    }
-                    Err(NotUsable::Wait(wait)) => {
-                        let deadline = *deadline.get_or_insert_with(|| self.metadata_deadline());
-                        self.wait_for(wait, FOR_TABLE, deadline).await?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Begins a change of data or definitions, which waits while another session holds the global read lock.
     /// To be ended by [`Session::end_change`].
     pub(super) async fn begin_change(&mut self) -> Result<(), SqlError> {
@@ -200,7 +134,7 @@ impl Session {
     }
 
     /// Checks the tables of a plan against LOCK TABLES.
-    pub(super) fn check_access(&self, plan: &Plan) -> Result<(), SqlError> {
+    pub(super) fn check_table_locks(&self, plan: &Plan) -> Result<(), SqlError> {
         if self.table_locks.is_none() {
             return Ok(());
         }

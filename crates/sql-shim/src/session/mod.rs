@@ -22,6 +22,7 @@ mod resumable;
 mod set;
 mod show;
 pub mod state;
+mod table_use;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -367,7 +368,7 @@ impl Session {
         out: &mut S,
     ) -> Result<Outcome, Failure> {
         let writes = !matches!(plan, Plan::Select(_));
-        self.check_access(plan)?;
+        self.check_table_locks(plan)?;
         self.ensure_transaction();
         if writes && self.read_only && self.in_transaction() {
             return Err(errors::error(errors::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[]).into());

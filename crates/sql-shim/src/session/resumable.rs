@@ -2,9 +2,9 @@
 //!
 //! Planning walks a tree by recursion. A statement of megabytes takes it seconds, and a recursion cannot give
 //! way as a loop can. So it runs on a stack of its own, which is left when the slice of time is over and
-//! entered again when the session is polled next. Nothing moves to another thread, so the session is
-//! accessible; nobody else runs in it meanwhile, so what is borrowed for the length of one step is not
-//! missed. Dropped midway, the stack is unwound.
+//! entered again when the session is polled next. Nothing moves to another thread, so the session can be
+//! used; nobody else uses it meanwhile, so borrows held for one step are safe. Dropped midway, the stack is
+//! unwound.
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};

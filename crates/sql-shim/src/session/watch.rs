@@ -1,9 +1,9 @@
 //! Watching a statement while it runs.
 //!
 //! The watch polls the statement's work. Every poll begins a slice of time, so that the work knows when to
-//! give way, and after each it looks for a kill (which a lost client is too) and at the time the statement
-//! may take. Either makes the transaction's waits and the slice end with an error, and the work goes on to
-//! its end with that.
+//! give way, and after each it checks for a kill (a lost client counts as one) and for the statement's time
+//! limit. Either makes the transaction's waits and the slice end with an error, and the work goes on to its
+//! end with that.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

@@ -4,7 +4,7 @@
 //! nothing latched. Where a change could put a row in the scan's way again, or rows are to be sorted first,
 //! everything is gathered before the first change, on disk where it is much. Rows that are sorted are
 //! gathered with the columns that the change looks at, and what becomes of them is computed in the order of
-//! the sort: assignments may count rows, and those beyond a LIMIT are nobody's business.
+//! the sort: assignments may count rows, and rows beyond a LIMIT are not computed at all.
 
 use untorn::Table;
 use untorn::engine::{self, FieldRef, OwnedKey, ReadMode, TimeSlice, WaitPolicy};

@@ -1,9 +1,10 @@
-//! A table in memory (a derived table, a view) joined by equalities: its rows by what these columns have.
+//! Joining a table in memory (a derived table, a view) by equalities: finding its rows by the values of the
+//! joined columns.
 //!
-//! Which columns can be looked up shows in their values: a column takes part when all its values are exact
-//! numbers, or all are texts of one collation, and so has for each value one key that equal values share. The
-//! value that is looked for is of that kind, or the join reads all rows as without a key. The conditions are
-//! checked on the rows that are found, so a key may say less than they do, never more.
+//! Whether a column can be looked up depends on its values: it takes part when all its values are exact
+//! numbers, or all are texts of one collation, and so has for each value one key that equal values share.
+//! The value that is looked for is of that kind, or the join reads all rows as without a key. The conditions
+//! are checked on the rows that are found, so a key may say less than they do, never more.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! SELECT: a scan or join feeds a consumer, which filters nothing any more but groups, and hands rows to the
-//! query's `Tail`, which removes duplicates, sorts and counts.
+//! SELECT: a scan or join passes on the rows that meet all conditions. The consumer groups them where asked,
+//! and hands them to the query's `Tail`, which removes duplicates, sorts and counts.
 
 use untorn::engine::FieldRef;
 

@@ -1,6 +1,6 @@
-//! Arithmetic with MySQL's result kinds: integers stay 64 bits wide (error 1690 beyond), an exact operand
-//! makes the result exact, anything else makes it a double; `/` of integers is exact; division by zero is
-//! NULL with a warning.
+//! Arithmetic and bit operators with MySQL's result kinds: integers stay 64 bits wide (error 1690 beyond),
+//! an exact operand makes the result exact, anything else makes it a double; `/` of integers is exact;
+//! division by zero is NULL with a warning.
 
 use bigdecimal::BigDecimal;
 use std::borrow::Cow;

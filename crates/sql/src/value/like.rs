@@ -1,9 +1,9 @@
-//! LIKE.
+//! Matching LIKE patterns.
 //!
 //! Text and pattern are brought into a form whose bytes stand for the collation's weights. Like in UTF-8, no
 //! weight's bytes begin in the middle of another's, so searching for bytes finds whole characters only. The
-//! parts of the pattern between `%` are looked for from left to right, each at the first place where it is:
-//! that is linear. A part with `_` in it is tried place by place; that can be the product of both lengths, so
+//! parts of the pattern between `%` are searched from left to right, each at its first match, which takes
+//! linear time. A part with `_` in it is tried place by place; that can be the product of both lengths, so
 //! its steps are counted, and a pattern that takes too many is refused.
 
 use std::borrow::Cow;

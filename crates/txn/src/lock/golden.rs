@@ -20,7 +20,7 @@ use disk::sync::atomic::Ordering;
 
 use super::mode::{Extent, LockMode, WaitPolicy};
 use super::outside::{RowOwner, RowWaits};
-use super::place::Place;
+use super::place_text::Place;
 use super::request::Owner;
 use super::shard::Entry;
 use super::table::{Acquired, LockTable};

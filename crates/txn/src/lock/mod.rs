@@ -9,10 +9,12 @@
 //! name.
 //!
 //! ```text
-//!   mode      what conflicts with what           table     request, grant, inherit
-//!   request   a transaction as lock owner        shard     where locks lie: singles and queues; owners: their numbers
-//!   wait      one waiting request and how it ends     release   a transaction's locks go
-//!   target, place   what a lock is on; for people     deadlock  the wait-for graph, searched when a wait begins
+//!   mode      what conflicts with what           table         request and grant
+//!   request   a transaction as lock owner        inheritance   gaps of entries that come and go
+//!   shard     where locks lie: singles, queues   release       a transaction's locks go
+//!   owners    their numbers                      deadlock      the wait-for graph, searched when a wait begins
+//!   target    what a lock is on                  wait          one waiting request, its timeout, how it ends
+//!   place_text   the same for people
 //! ```
 //!
 //! The module needs nothing of the rest of the crate, so that loom can explore its interleavings (`models`).
@@ -25,12 +27,13 @@
 mod deadlock;
 #[cfg(all(test, not(loom)))]
 mod golden;
+mod inheritance;
 mod mode;
 #[cfg(all(test, loom))]
 mod models;
 mod outside;
 mod owners;
-mod place;
+mod place_text;
 mod release;
 mod request;
 mod shard;
@@ -43,7 +46,7 @@ mod wait;
 pub use mode::WaitPolicy;
 pub(crate) use mode::{Extent, LockMode};
 pub use outside::{Companion, OutsideWaits, RowOwner, RowSearch, RowWait, RowWaits};
-pub(crate) use place::Place;
+pub(crate) use place_text::Place;
 pub(crate) use release::Release;
 pub(crate) use request::{Owner, OwnerEpoch};
 pub(crate) use table::{Acquired, LockTable};

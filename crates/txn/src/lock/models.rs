@@ -10,7 +10,7 @@ use disk::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 use super::mode::{Extent, LockMode, WaitPolicy};
-use super::place::Place;
+use super::place_text::Place;
 use super::request::Owner;
 use super::table::{Acquired, LockTable};
 use super::target::LockTarget;

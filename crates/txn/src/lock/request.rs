@@ -12,7 +12,7 @@ use disk::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use super::mode::LockMode;
 use super::outside::Companion;
 use super::owners::{Owners, Registered};
-use super::place::Place;
+use super::place_text::Place;
 use super::target::LockTarget;
 use super::wait::WaitCell;
 

@@ -1,4 +1,5 @@
-//! Who gets a lock, who waits for it, and what becomes of locks when entries come and go.
+//! Who gets a lock, and who waits for it. What becomes of locks when entries come and go is in
+//! `inheritance.rs`.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use super::deadlock::Detector;
 use super::mode::{Extent, LockMode, WaitPolicy};
 use super::outside::Outside;
 use super::owners::Owners;
-use super::place::Place;
+use super::place_text::Place;
 use super::request::{Held, Owner, OwnerEpoch, Waiting};
 use super::shard::{Entry, Queue, Request, Shard, Single};
 use super::target::LockTarget;
@@ -28,7 +29,6 @@ const GAP_COUNTERS: usize = if cfg!(loom) { 1 } else { 1024 };
 const BYTES_MAX_LEAST: usize = 256 << 10;
 
 pub(super) type Woken = SmallVec<[Arc<WaitCell>; 4]>;
-type Heirs = SmallVec<[(OwnerEpoch, LockMode); 4]>;
 
 /// Answer to a lock request.
 pub(crate) enum Acquired {
@@ -459,7 +459,7 @@ impl LockTable {
     /// it would have had to wait for: then it does not have this one. Those who must now wait for it too,
     /// which may be waiting itself, look again, so that a cycle that this closes is found by their search.
     /// They leave the queue.
-    fn add_for(&self, heir: &OwnerEpoch, target: LockTarget, mode: LockMode) -> bool {
+    pub(super) fn add_for(&self, heir: &OwnerEpoch, target: LockTarget, mode: LockMode) -> bool {
         let owner = &heir.owner;
         let mut woken = Woken::new();
         let mut shard = self.shard(target.place);
@@ -517,75 +517,9 @@ impl LockTable {
         added
     }
 
-    /// A record was inserted before `successor`: the part of the gap before it is guarded as the whole was.
-    /// To be called with the leaf X-latched.
-    pub fn inherit_gap(&self, successor: LockTarget, inserted: LockTarget) {
-        let mut heirs = Heirs::new();
-        {
-            let mut shard = self.shard(successor.place);
-            match shard.entry(successor.place) {
-                Entry::Free => return,
-                Entry::Single(single) if single.mode.guards_gap() => {
-                    let owner = self.owners.get(single.owner);
-                    heirs.extend(owner.and_then(|owner| as_heir(&owner, single.mode)));
-                }
-                Entry::Single(_) => return,
-                Entry::Queue(queue) => {
-                    let guards =
-                        queue.requests.iter().filter(|held| held.waiting.is_none() && held.mode.guards_gap());
-                    heirs.extend(guards.filter_map(|held| as_heir(&held.owner, held.mode)));
-                }
-            }
-        }
-        self.add_gaps(inserted, &heirs);
-    }
-
-    /// The entry `removed` goes; what was locked there keeps others from inserting before `successor`. Those
-    /// who wait for it look again. To be called with the leaf X-latched.
-    pub fn bequeath(&self, removed: LockTarget, successor: LockTarget) {
-        let mut woken = Woken::new();
-        let mut heirs = Heirs::new();
-        let inherits = |owner: &Owner, mode: LockMode| {
-            mode.guards_gap() || !owner.record_locks_only.load(Ordering::Relaxed)
-        };
-        {
-            let mut shard = self.shard(removed.place);
-            if let Entry::Single(single) = shard.entry(removed.place) {
-                let single = *single;
-                shard.remove_single(removed.place);
-                self.counted_out(single.counter, single.mode);
-                if let Some(owner) = self.owners.get(single.owner) {
-                    heirs.extend(as_heir(&owner, single.mode).filter(|_| inherits(&owner, single.mode)));
-                    owner.forget(removed.place);
-                }
-            } else if let Some(queue) = shard.take_queue(removed.place) {
-                for request in queue.requests {
-                    self.counted_out(queue.counter, request.mode);
-                    match &request.waiting {
-                        Some(cell) if cell.end(WaitState::Retry) => woken.push(cell.clone()),
-                        Some(_) => {}
-                        None => {
-                            let heir = as_heir(&request.owner, request.mode);
-                            heirs.extend(heir.filter(|_| inherits(&request.owner, request.mode)));
-                        }
-                    }
-                    request.owner.forget(removed.place);
-                }
-            }
-        }
-        self.add_gaps(successor, &heirs);
-        wake(woken);
-    }
-
     /// Whether anybody has or wants a lock on the target.
     pub fn is_locked(&self, target: LockTarget) -> bool {
         self.shard(target.place).contains(target.place)
-    }
-
-    fn add_gaps(&self, target: LockTarget, heirs: &[(OwnerEpoch, LockMode)]) {
-        for (heir, mode) in heirs {
-            self.add_for(heir, target, LockMode { extent: Extent::Gap, ..*mode });
-        }
     }
 
     /// A copy of the queue of a target, for the search of deadlocks.
@@ -607,14 +541,6 @@ pub(super) struct QueueEntry {
     pub owner: Arc<Owner>,
     pub mode: LockMode,
     pub granted: bool,
-}
-
-/// The transaction that has a lock, to have another in its place. To be called with the shard of the lock
-/// locked: the transaction cannot have been followed by another while its lock is there. `None` when it is
-/// ending.
-fn as_heir(owner: &Arc<Owner>, mode: LockMode) -> Option<(OwnerEpoch, LockMode)> {
-    let held = owner.held.lock();
-    (!held.ending).then(|| (OwnerEpoch { owner: owner.clone(), epoch: held.epoch }, mode))
 }
 
 pub(super) fn wake(woken: Woken) {

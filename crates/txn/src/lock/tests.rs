@@ -6,7 +6,7 @@ use disk::sync::atomic::Ordering;
 
 use super::mode::{Extent, LockMode, WaitPolicy};
 use super::outside::{RowOwner, RowWaits};
-use super::place::Place;
+use super::place_text::Place;
 use super::request::Owner;
 use super::table::{Acquired, LockTable};
 use super::target::LockTarget;

@@ -20,11 +20,10 @@ use smallvec::SmallVec;
 
 use super::insert::OnDuplicate;
 use super::physical::successor_target;
-use super::write::{EntryChange, Step, Writer, describe_end};
+use super::write::{EntryChange, Step, Writer, describe_end, encode_record};
 use crate::entry::build_entry;
 use crate::error::Interrupt;
 use crate::lock::{Acquired, Extent, LockMode};
-use crate::rollback::encode;
 use crate::table::Table;
 use crate::undo::UndoKind;
 use crate::undo::record::UndoBuilder;
@@ -145,7 +144,7 @@ impl Writer<'_> {
             let Some(place) = self.log.place_for(&self.system.undo, self.buffers.undo.len()) else {
                 continue;
             };
-            encode(&mut self.buffers.record, def, table.id, stored)?;
+            encode_record(&mut self.buffers.record, def, table.id, stored)?;
             let roll_ptr = self.log.roll_ptr(place, true).0;
             self.buffers.record.set_system_fields(def, self.log.trx_id, roll_ptr);
             let size = self.buffers.record.size();
@@ -371,7 +370,7 @@ impl Writer<'_> {
             return Ok(Replaced::Room);
         };
         let def = tree.def();
-        encode(&mut self.buffers.record, def, table.id, &new)?;
+        encode_record(&mut self.buffers.record, def, table.id, &new)?;
         drop((old, new));
         let roll_ptr = self.log.roll_ptr(place, false).0;
         self.buffers.record.set_system_fields(def, self.log.trx_id, roll_ptr);

@@ -2,7 +2,8 @@
 
 use btree::external::{ExternalReader, ExternalWriter};
 use btree::field::REFERENCE_SIZE;
-use btree::{FieldRef, Reference};
+use btree::{FieldRef, RecordRef, Reference};
+use smallvec::SmallVec;
 
 use super::write::Writer;
 use crate::error::Error;
@@ -67,4 +68,16 @@ fn note_chain(bytes: &mut Vec<u8>, table: u64, reference: &[u8; REFERENCE_SIZE])
     let mut undo = UndoBuilder::new(bytes, UndoKind::OffPage, table);
     undo.key([FieldRef::External { prefix: &[], reference }].into_iter());
     undo.finish();
+}
+
+/// All off-page values of a record.
+pub(crate) fn external_references(record: RecordRef<'_>) -> SmallVec<[Reference; 2]> {
+    if !record.has_external() {
+        return SmallVec::new();
+    }
+    let reference = |field: FieldRef<'_>| match field {
+        FieldRef::External { reference, .. } => Some(Reference::read(reference)),
+        _ => None,
+    };
+    record.fields().filter_map(reference).collect()
 }

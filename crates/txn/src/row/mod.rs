@@ -14,7 +14,7 @@
 mod clustered;
 mod consistent_scan;
 mod delete;
-mod external;
+pub(crate) mod external;
 mod get;
 mod insert;
 mod locking_scan;
@@ -24,7 +24,7 @@ mod secondary;
 mod unique;
 mod update;
 mod view;
-mod write;
+pub(crate) mod write;
 
 pub use crate::lock::WaitPolicy;
 pub use delete::delete;

@@ -370,7 +370,7 @@ mod tests {
             free().await.unwrap();
             let reference = retry(|| {
                 let found = table.clustered.get(&[Some(&[0, 0, 0, 2])], |record| {
-                    crate::rollback::external_references(record)[0].to_bytes()
+                    crate::row::external::external_references(record)[0].to_bytes()
                 })?;
                 Ok(found.unwrap())
             });

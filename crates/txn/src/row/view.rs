@@ -78,9 +78,9 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Whether the row is another transaction's for now, and this its newest committed version, shown by a
-    /// scan that
-    /// [looks before it waits](crate::Scan::look_before_waiting): nothing may be done with it but to say whether it is wanted.
+    /// Whether this is the newest committed version of a row that another transaction has locked, shown by a
+    /// scan that [looks before it waits](crate::Scan::look_before_waiting). The callback may only say
+    /// whether it wants the row.
     pub fn is_peeked(&self) -> bool {
         matches!(self.source, Source::Peeked(_))
     }

@@ -22,6 +22,16 @@ pub(crate) struct WriteBuffers {
     pub last: Option<LastChange>,
 }
 
+/// Encodes a clustered record.
+pub(crate) fn encode_record(
+    buffer: &mut RecordBuffer,
+    def: &btree::IndexDef,
+    table: u64,
+    fields: &[FieldRef<'_>],
+) -> Result<(), Error> {
+    buffer.encode(def, fields).map_err(|error| Error::RowTooLarge { table, bytes: error.size })
+}
+
 /// A transaction about to change something: its parts, borrowed apart.
 pub(crate) struct Writer<'t> {
     pub system: &'t Arc<System>,

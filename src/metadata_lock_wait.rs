@@ -1,4 +1,5 @@
-//! Waiting with a limit.
+//! Waiting for metadata locks, and for other things that a definition is held by, with a deadline. Row locks
+//! wait in `txn::lock`.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

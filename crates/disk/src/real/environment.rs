@@ -1,4 +1,5 @@
-//! Real time and the background threads.
+//! The real machine's environment: time, and the background threads. Which timer fires next is decided in
+//! `executor.rs`.
 //!
 //! A thread named `untorn-tasks` runs the background tasks of an engine (page cleaner, checkpoints, log),
 //! several named `untorn-workers` those that change pages (purge, rollback): as many as there are processors,

@@ -1,0 +1,11 @@
+//! The layers below, for code that works with rows and keys in storage encoding directly, as SQL does. They
+//! may change without notice.
+
+pub use btree::collation::{UnicodeRule, general_ci_weight, padding, without_trailing_spaces};
+pub use btree::compare::compare_values;
+pub use btree::{Comparison, Field, FieldRef};
+pub use disk::Error as DiskError;
+pub use disk::{Environment, Event, RealEnvironment, RealOptions, TaskFuture, Wait, block_on, retry};
+pub use pagestore::Error as StoreError;
+pub use redo::Error as RedoError;
+pub use txn::*;
