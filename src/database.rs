@@ -24,6 +24,7 @@ use crate::extension::Tier;
 use crate::metadata_deadlock::MetadataGraph;
 use crate::metadata_lock::{Access, MetadataLocks};
 use crate::options::Options;
+use crate::private::is_private;
 use crate::provenance::{self, Marks};
 use crate::report::OpenReport;
 use crate::table::Table;
@@ -171,7 +172,11 @@ impl Database {
 
     /// Names of the databases, sorted.
     pub fn databases(&self) -> Vec<String> {
-        self.0.catalog.snapshot().databases.keys().cloned().collect()
+        self.database_names(|name| !is_private(name))
+    }
+
+    pub(crate) fn database_names(&self, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+        self.0.catalog.snapshot().databases.keys().filter(|name| wanted(name)).cloned().collect()
     }
 
     /// A database's definition.

@@ -78,8 +78,8 @@ impl<'a> Definitions<'a> {
     }
 
     /// Waits at most this long for transactions that use the tables, then fails with
-    /// [`Error::MetadataLockTimeout`](crate::Error::MetadataLockTimeout). A minute, if nothing else is said;
-    /// the work itself has no limit.
+    /// [`Error::MetadataLockTimeout`](crate::Error::MetadataLockTimeout). A minute, unless set here; the
+    /// work itself has no limit.
     pub fn timeout(mut self, timeout: Duration) -> Definitions<'a> {
         self.timeout = timeout;
         self

@@ -57,8 +57,7 @@ pub enum Error {
     /// close stays open as long as there are handles of its tables or transactions, and until a dropped
     /// transaction has been rolled back.
     #[error(
-        "the data directory {directory} is in use by {holder}: stop that one, or choose another directory. If it is this process, \
-         tables or transactions outlive their database: drop them",
+        "the data directory {directory} is in use by {holder}: stop that one, or choose another directory",
         directory = directory.display()
     )]
     DirectoryInUse {

@@ -42,8 +42,8 @@
 //! is done it keeps its row locks, and DDL on its tables waits.
 //!
 //! **Errors.** A failed operation has undone its own changes, and the transaction continues. Only
-//! [`TransactionError::Deadlock`] ends the transaction: all further calls fail until it is rolled back or
-//! begun again.
+//! [`TransactionError::Deadlock`] and [`TransactionError::LockTableFull`] end the transaction: all further
+//! calls fail until it is rolled back or begun again.
 //!
 //! **Threads.** Clone a [`Database`] to share it; a transaction belongs to one task at a time. Table handles
 //! ([`Table`]) may be shared and kept: they stay valid through CREATE INDEX, RENAME and TRUNCATE.
@@ -85,6 +85,7 @@ pub mod metrics;
 mod name_locks;
 mod open;
 mod options;
+#[doc(hidden)]
 pub mod private;
 mod protection;
 mod provenance;
@@ -94,6 +95,7 @@ mod report;
 mod retry;
 mod rows;
 pub mod schema;
+#[doc(hidden)]
 pub mod sort;
 mod table;
 mod table_change;
@@ -102,6 +104,7 @@ mod transaction;
 mod truncate;
 pub mod types;
 mod warm_up;
+#[doc(hidden)]
 pub mod write;
 
 #[doc(hidden)]

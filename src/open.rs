@@ -408,7 +408,11 @@ fn remove_temporary_files(storage: &dyn Storage, directory: &Path) -> Result<()>
 fn lock_directory(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Send + Sync>> {
     storage.lock_by_name(&directory.join(LOCK_FILE)).map_err(|error| match error.kind() {
         ErrorKind::WouldBlock => {
-            Error::DirectoryInUse { directory: directory.to_owned(), holder: error.io().to_string() }
+            let mut holder = error.io().to_string();
+            if holder.starts_with(&format!("process {} ", std::process::id())) {
+                holder.push_str(" (this one; handles of its tables or transactions keep it open: drop them)");
+            }
+            Error::DirectoryInUse { directory: directory.to_owned(), holder }
         }
         _ => Error::Disk(error),
     })

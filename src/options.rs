@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::extension::ExtensionOptions;
 
-/// How page writes are kept from tearing (`innodb_doublewrite`).
 pub use dblwr::Mode as Doublewrite;
 
 /// Settings of a database. [`Options::new`] chooses defaults for the machine it runs on.
@@ -54,7 +53,7 @@ pub struct Options {
     pub undo_log_truncate: bool,
     /// The size from which it is truncated (`innodb_max_undo_log_size`).
     pub max_undo_log_bytes: u64,
-    /// How long a transaction waits for a row lock (`innodb_lock_wait_timeout`).
+    /// How long a transaction waits for a row lock (`innodb_lock_wait_timeout`): 50 seconds by default.
     pub lock_wait_timeout: Duration,
     /// Memory for row locks. If it is used up, the statement fails and its transaction is rolled back.
     pub lock_memory_bytes: u64,

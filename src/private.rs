@@ -25,13 +25,18 @@ pub fn is_temporary(database: &str) -> bool {
 }
 
 impl Database {
+    /// The private databases, sorted; [`Database::databases`] does not name them.
+    pub fn private_databases(&self) -> Vec<String> {
+        self.database_names(is_private)
+    }
+
     /// Drops the private databases that are there: at the start, before there are sessions.
     ///
     /// # Errors
     /// What dropping them meets.
     pub async fn drop_private(&self) -> Result<()> {
         let mut failed = Ok(());
-        for name in self.databases().iter().filter(|name| is_private(name)) {
+        for name in &self.private_databases() {
             // One that cannot go yet, as a rollback holds it, must not keep the others.
             if let Err(error) = self.drop_database(name).await {
                 failed = Err(error);

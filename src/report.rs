@@ -1,4 +1,4 @@
-//! What a start decided and found.
+//! Decisions made at open, and what was found.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use page::PageId;
 
-/// What a start decided and why, and what recovery did. `Display` prints one line per item, for the startup
-/// log.
+/// Decisions made at open and why, and what recovery did. `Display` prints one line per item, for the
+/// startup log.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct OpenReport {
@@ -88,7 +88,7 @@ impl OpenReport {
                 format!(
                     "{} mini-transactions ({} KiB of redo) applied, {} transactions to be rolled back",
                     self.redo_applied,
-                    self.redo_applied_bytes / 1024,
+                    self.redo_applied_bytes.div_ceil(1024),
                     self.rolled_back
                 ),
             ));

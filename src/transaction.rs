@@ -167,7 +167,7 @@ impl Database {
         Snapshot::new(&self.0.system)
     }
 
-    /// Begins a transaction that reads a snapshot of this database. It can change and lock nothing:
+    /// Begins a transaction that reads a snapshot of this database. It is read-only and takes no locks:
     /// [`Error::ReadOnly`].
     ///
     /// # Errors
@@ -353,7 +353,7 @@ impl Transaction {
     }
 
     /// How long an operation waits for a row or a table that another transaction keeps, from now on:
-    /// [`Options::lock_wait_timeout`](crate::Options::lock_wait_timeout) if nothing else is said.
+    /// [`Options::lock_wait_timeout`](crate::Options::lock_wait_timeout) unless set here.
     pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
         self.inner.set_lock_wait_timeout(timeout);
     }

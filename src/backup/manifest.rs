@@ -66,6 +66,9 @@ impl Manifest {
 
     pub fn read(storage: &dyn Storage, directory: &Path) -> Result<Manifest> {
         let path = directory.join(MANIFEST);
+        if !storage.exists(directory)? {
+            return Err(failed(directory, "there is no such directory"));
+        }
         if !storage.exists(&path)? {
             return Err(failed(
                 directory,

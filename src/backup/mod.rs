@@ -53,7 +53,7 @@ pub(crate) const INCOMPLETE: &str = "untorn.backup.incomplete";
 /// In a finished backup.
 pub(crate) const MANIFEST: &str = "untorn.backup";
 
-/// How long changes wait for a backup in total, if nothing else is said.
+/// How long changes wait for a backup in total, by default.
 const WRITERS_WAIT: Duration = Duration::from_secs(10);
 
 /// How far a backup or a restore is.
@@ -107,7 +107,7 @@ impl Default for BackupOptions {
 
 impl BackupOptions {
     /// Waits at most this long for changes of definitions that are under way, then fails with
-    /// [`Error::MetadataLockTimeout`]. A minute, if nothing else is said.
+    /// [`Error::MetadataLockTimeout`]. A minute by default.
     pub fn timeout(mut self, timeout: Duration) -> BackupOptions {
         self.timeout = timeout;
         self
@@ -115,7 +115,7 @@ impl BackupOptions {
 
     /// Lets changes wait at most this long, in total, for redo log that was not copied yet; then the backup
     /// fails and they go on. It comes to that where the target takes less per second than the log grows, and
-    /// the log has gone round since. Ten seconds, if nothing else is said.
+    /// the log has gone round since. Ten seconds by default.
     pub fn writers_wait(mut self, most: Duration) -> BackupOptions {
         self.writers_wait = most;
         self
@@ -161,8 +161,8 @@ pub struct BackupReport {
 
 impl Database {
     /// Copies the open database into a new or empty directory, while it works: everything that was
-    /// acknowledged before this is called is in it, and more. [`crate::restore`] makes a data directory of
-    /// it.
+    /// acknowledged before this is called is in it; later commits may be too. [`crate::restore`] makes a
+    /// data directory of it.
     ///
     /// Changes of definitions wait until the copy is made, and the copy for those under way. Old redo log is
     /// kept until it has been copied, for as long as [`BackupOptions::writers_wait`] says.
@@ -233,7 +233,7 @@ fn is_there_and_empty(storage: &dyn Storage, directory: &Path) -> Result<bool> {
     }
     // What a file system makes for itself.
     if storage.list(directory)?.iter().any(|entry| entry.name != "lost+found") {
-        return Err(failed(directory, "it is not empty: choose a new directory"));
+        return Err(failed(directory, "the directory is not empty: choose a new one"));
     }
     Ok(true)
 }

@@ -120,8 +120,7 @@ impl Database {
         self.inner.snapshot()
     }
 
-    /// Begins a transaction that reads a snapshot. It can change and lock nothing:
-    /// [`Error::ReadOnly`].
+    /// Begins a transaction that reads a snapshot. It is read-only and takes no locks: [`Error::ReadOnly`].
     ///
     /// # Errors
     /// A snapshot of another database.
@@ -147,7 +146,7 @@ impl Database {
     /// ([`Error::is_retryable`], but for NOWAIT), not what `work` makes of it.
     ///
     /// The error of `work` may be of any type that is made from [`Error`]: `?` works for the database's
-    /// errors and for your own. A closure with several `?` needs to say which type that is.
+    /// errors and for your own. A closure that ends in `Ok(…)` has to say which type that is.
     ///
     /// ```
     /// #[derive(Debug)]
@@ -250,7 +249,8 @@ impl Database {
     /// # }
     /// ```
     ///
-    /// # Errors If the size is too small or the memory is not available. Nothing has changed then.
+    /// # Errors
+    /// If the size is too small or the memory is not available. Nothing has changed then.
     pub fn resize_buffer_pool(&self, bytes: u64) -> Result<()> {
         block_on(self.inner.resize_buffer_pool(bytes))
     }
@@ -352,8 +352,8 @@ impl Database {
     }
 
     /// Copies the open database into a new or empty directory, while it works: everything that was
-    /// acknowledged before this is called is in it, and more. [`crate::restore`] makes a data directory of
-    /// it.
+    /// acknowledged before this is called is in it; later commits may be too. [`crate::restore`] makes a
+    /// data directory of it.
     ///
     /// Changes of definitions wait until the copy is made, and the copy for those under way. Old redo log is
     /// kept until it has been copied.

@@ -51,8 +51,8 @@ impl<'a> Definitions<'a> {
     }
 
     /// Waits at most this long for transactions that use the tables, then fails with
-    /// [`Error::MetadataLockTimeout`](crate::Error::MetadataLockTimeout). A minute, if nothing else is said;
-    /// the work itself has no limit.
+    /// [`Error::MetadataLockTimeout`](crate::Error::MetadataLockTimeout). A minute, unless set here; the
+    /// work itself has no limit.
     pub fn timeout(self, timeout: Duration) -> Definitions<'a> {
         Definitions(self.0.timeout(timeout))
     }

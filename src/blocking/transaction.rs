@@ -151,7 +151,7 @@ impl Transaction {
     }
 
     /// How long an operation waits for a row or a table that another transaction keeps, from now on:
-    /// `Options::lock_wait_timeout` if nothing else is said.
+    /// `Options::lock_wait_timeout` unless set here.
     pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
         self.0.set_lock_wait_timeout(timeout);
     }

@@ -6,7 +6,7 @@ use page::PageSize;
 
 use crate::geometry::Geometry;
 
-/// What becomes of the pages of the tier at a restart (`untorn_bpe_restart`).
+/// What happens to the extension's pages at a restart (`untorn_bpe_restart`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Restart {
     /// Pages that are still current serve again.

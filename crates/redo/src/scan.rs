@@ -171,9 +171,11 @@ impl RedoLog {
                 block.epoch_floor = block.epoch;
                 summary.end = origin;
             } else {
-                tracing::warn!(
-                    "the redo log keeps its size of {} bytes: it was not closed cleanly; the new innodb_redo_log_capacity takes effect at the start after the next clean shutdown",
-                    old.layout.file_size()
+                // Also the log of a backup, which is as large as what it holds and a whole log more.
+                tracing::info!(
+                    "the redo log stays at {} KiB until the next clean shutdown; innodb_redo_log_capacity asks for {} KiB",
+                    old.layout.file_size() >> 10,
+                    wanted.file_size() >> 10
                 );
             }
         }

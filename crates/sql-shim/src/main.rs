@@ -71,6 +71,7 @@ fn main() -> ExitCode {
         Some("inspect") => return sql_shim::inspect::run(words.into_iter().skip(1)),
         Some("restore") => return sql_shim::restore::run(words.into_iter().skip(1)),
         Some("serve") => drop(words.remove(0)),
+        Some("help") => words = vec!["--help".to_owned()],
         _ => {}
     }
     serve::<Untorn>(words)

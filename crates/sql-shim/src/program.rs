@@ -290,6 +290,7 @@ pub fn help(with_variables: bool) -> String {
 
 usage: untorn [serve] [options]
        untorn probe PATH          how pages of files there are protected, and why (untorn probe --help)
+       untorn restore BACKUP DIR  makes a data directory of a backup, and verifies every byte
        untorn inspect catalog DIR what the catalog of a stopped or crashed directory says, as JSON
 
   --datadir DIR           where the data is; made if it is not there (default ./untorn-data)
@@ -310,7 +311,8 @@ good to know
   --untorn-threads=8                    threads that carry connections (default: one per core)
   --max-connections=4096
   --untorn-passwordless-tcp=OFF         accounts without a password may use the local socket only
-  --untorn-init-accounts                begin again with root@localhost without a password, if the file of accounts is lost
+  --untorn-init-accounts                recreate root@localhost without a password, after the accounts file was lost
+  --untorn-backup-dir=DIR               where BACKUP SERVER TO 'name' may write (default: nowhere)
   UNTORN_RUNTIME=epoll                  (environment) do not use io_uring for connections
 
 first steps

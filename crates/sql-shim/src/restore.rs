@@ -7,11 +7,21 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: untorn restore BACKUP DIRECTORY";
+const HELP: &str = "usage: untorn restore BACKUP DIRECTORY
+
+Makes a data directory of a finished backup (BACKUP SERVER TO, or Database::backup of the crate).
+DIRECTORY must be new or empty. Every byte is compared with the backup's manifest; a difference ends the
+restore with the file's name. Run it as the server's user, then start the server on DIRECTORY: it recovers it.
+";
 
 /// Runs the command with the words behind `restore`.
 pub fn run(words: impl Iterator<Item = String>) -> ExitCode {
     let words: Vec<String> = words.collect();
     let outcome = match &words[..] {
+        [word] if word == "--help" || word == "-h" => {
+            let _ = io::stdout().write_all(HELP.as_bytes());
+            Ok(())
+        }
         [backup, directory] => restore(backup, directory),
         _ => Err(USAGE.to_owned()),
     };

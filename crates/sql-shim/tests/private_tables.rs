@@ -8,7 +8,6 @@ mod support;
 
 use engine::Engine;
 use support::{Client, all};
-use untorn::private::is_private;
 
 const RESET_CONNECTION: u8 = 0x1f;
 
@@ -18,7 +17,7 @@ fn column(client: &mut Client, sql: &str) -> Vec<String> {
 }
 
 fn private(engine: &Engine) -> Vec<String> {
-    engine.database.databases().into_iter().filter(|name| is_private(name)).collect()
+    engine.database.private_databases()
 }
 
 #[test]

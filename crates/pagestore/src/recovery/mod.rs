@@ -335,7 +335,7 @@ impl PageStore {
         summary.lost_spaces = known.lost;
         summary.skipped_spaces = known.skipped.into_iter().collect();
         summary.skipped_spaces.sort_unstable();
-        tracing::info!(
+        tracing::debug!(
             "recovery: {} mini-transactions ({} bytes) from LSN {} to {}, {} pages changed, {} had all changes",
             summary.mini_transactions,
             summary.bytes,

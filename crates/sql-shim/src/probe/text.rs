@@ -11,7 +11,7 @@ untorn probe - how pages of files at a path are protected from being torn, and w
 
 usage: untorn probe PATH [--page-size N] [--json] [--no-measure]
 
-  PATH             a tablespace file, or a directory where files will be (a nameless one is made for asking)
+  PATH             a tablespace file, or a directory where files will be (an unnamed one is made for asking)
   --page-size N    4K, 8K, 16K (default), 32K or 64K: a verdict is about one size
   --json           everything that was found, for programs (keys below)
   --no-measure     do not write anything: facts and verdict only
@@ -22,7 +22,7 @@ page twice (doublewrite), except where the storage takes a page whole or not at 
   atomic-hw        the device does it: pages are written once, no doublewrite
   atomic-fs        the file system does it by copy-on-write (XFS since Linux 6.16): pages may be written once, if that
                    is faster than writing them twice; the server measures
-  none             nobody does it: doublewrite
+  none             neither does: pages go through the doublewrite
 
 The measurement writes and syncs pages for about a second in a file of 256 pages that has no name and is gone afterwards.
 It tells what one page write and one sync cost there now, one at a time; it is not a benchmark.
@@ -34,7 +34,7 @@ what can be done to get atomic writes
                          begin at a multiple of 16 KiB
   4 KiB pages            many NVMe devices: atomic-hw on XFS or ext4 as they are
 
-keys of --json (they stay; others may be added)
+keys of --json (stable; more may be added)
   page_bytes, verdict.atomic (atomic-hw | atomic-fs | none), verdict.flagged (writes carry RWF_ATOMIC), verdict.reason, advice
   facts.file_system, .mount_point, .mount_source, .block_bytes, .reflink, .kernel
   facts.direct_io.aligned.memory, .offset  or  facts.direct_io.refused
@@ -169,8 +169,7 @@ fn list(device: &Device, depth: usize, lines: &mut Vec<String>) {
 
 fn table(text: &mut String, page_bytes: usize, measured: &Measured) {
     let file = size(measured.file_bytes);
-    let _ =
-        writeln!(text, "{:<16}one at a time, in a nameless file of {file} that is gone again", "measured");
+    let _ = writeln!(text, "{:<16}one at a time, in an unnamed file of {file}, already removed", "measured");
     let _ = writeln!(text, "  {:<26}{:>6}{:>11}{:>12}", "", "times", "median us", "longest us");
     let mut row = |name: &str, latency: &Latency| {
         let Latency { count, median_us, longest_us } = latency;

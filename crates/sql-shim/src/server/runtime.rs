@@ -131,8 +131,13 @@ pub fn start<F: SessionFactory>(
 }
 
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    let listener = std::net::TcpListener::bind(address)
-        .map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))?;
+    let listener = std::net::TcpListener::bind(address).map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::AddrInUse => "; another program has this port, --port=N chooses another",
+            _ => "",
+        };
+        io::Error::new(error.kind(), format!("cannot listen on {address}: {error}{hint}"))
+    })?;
     listener.set_nonblocking(true)?;
     // The standard library's backlog of 128 drops connections when hundreds of clients start at once.
     let socket = nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::MAXCONN);

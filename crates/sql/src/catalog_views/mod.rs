@@ -124,7 +124,6 @@ pub fn number(number: impl TryInto<u64>) -> Value<'static> {
 /// Databases that a client may see, in order, the views' first.
 pub fn database_names(state: &SqlContext) -> Vec<String> {
     let mut names = state.database.databases();
-    names.retain(|name| !untorn::private::is_private(name));
     let rights = state.rights();
     if !rights.global().has(Privileges::SHOW_DATABASES) {
         names.retain(|name| rights.sees_database(name));
