@@ -218,6 +218,8 @@ error_table! {
     GENERATED_COLUMN_REF_AUTO_INC = 3109, b"HY000", "Generated column '%' cannot refer to auto-increment column.";
     CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST = 3574, b"HY000", "Recursive Common Table Expression '%' should have one or more non-recursive query blocks followed by one or more recursive ones";
     CTE_RECURSIVE_FORBIDDEN = 3575, b"HY000", "Recursive Common Table Expression '%' can contain neither aggregation nor window functions in recursive query block";
+    TOO_MANY_FUNCTION_ARGUMENTS = 3601, b"HY000", "Too many arguments for function %: %; maximum allowed is %.";
+    FIELD_IN_GROUPING_NOT_GROUP_BY = 3602, b"HY000", "Argument #% of GROUPING function is not in GROUP BY";
     CTE_MAX_RECURSION_DEPTH = 3636, b"HY000", "Recursive query aborted after % iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     GENERATED_COLUMN_FUNCTION = 3763, b"HY000", "Expression of generated column '%' contains a disallowed function: %.";
     DEFAULT_EXPRESSION_NON_PRIOR = 3767, b"HY000", "Default value expression of column '%' cannot refer to a column defined after it if that column is a generated column or has an expression as default value.";

@@ -226,6 +226,7 @@ fn long_statements() -> Vec<(&'static str, usize)> {
         ("SELECT id FROM t ORDER BY word, id", rows(2 * ROWS)),
         ("SELECT id FROM t ORDER BY word LIMIT 3", rows(ROWS)),
         ("SELECT word, COUNT(*) FROM t GROUP BY word, id", rows(2 * ROWS)),
+        ("SELECT word, COUNT(*) FROM t GROUP BY word, id WITH ROLLUP", rows(3 * ROWS)),
         ("SELECT DISTINCT id, word FROM t", rows(ROWS)),
         ("SELECT id FROM t UNION SELECT few FROM t", rows(2 * ROWS)),
         ("SELECT COUNT(*) FROM (SELECT id FROM t) a", rows(2 * ROWS)),
@@ -396,6 +397,7 @@ fn what_is_spilled_gives_the_rows_that_memory_gives() {
             "SELECT DISTINCT word FROM t ORDER BY word DESC",
             "SELECT DISTINCT few, exact FROM t ORDER BY exact, few",
             "SELECT word, COUNT(*), SUM(exact), MIN(day), AVG(f) FROM t GROUP BY word ORDER BY word",
+            "SELECT word, few, COUNT(*), SUM(exact), GROUPING(few) FROM t GROUP BY word, few WITH ROLLUP",
             "SELECT id, few FROM t UNION SELECT few, id FROM t ORDER BY 1, 2",
             "SELECT id FROM t UNION ALL SELECT few FROM t ORDER BY 1 LIMIT 100, 3000",
         ];
@@ -434,6 +436,7 @@ fn what_may_not_be_had_is_an_error_of_that_statement() {
         "SELECT COUNT(*) FROM (SELECT * FROM t) a",
         "SELECT COUNT(*) FROM t WHERE note IN (SELECT note FROM t)",
         "SELECT COUNT(DISTINCT CONCAT(note, REPEAT('x', 100))) FROM t",
+        "SELECT COUNT(DISTINCT CONCAT(note, REPEAT('x', 100))) FROM t GROUP BY few WITH ROLLUP",
         "SET @a = REPEAT('a', 400000)",
     ] {
         assert_eq!(fixture.run(sql).error, Some(1041), "{sql}");
@@ -445,6 +448,7 @@ fn what_may_not_be_had_is_an_error_of_that_statement() {
     for sql in [
         "SELECT * FROM t ORDER BY note",
         "SELECT note, word, COUNT(*) FROM t GROUP BY note, word",
+        "SELECT note, word, id, COUNT(*) FROM t GROUP BY note, word, id WITH ROLLUP",
         "SELECT DISTINCT note, id FROM t",
         "SELECT note FROM t UNION SELECT word FROM t",
     ] {

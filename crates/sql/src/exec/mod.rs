@@ -18,6 +18,7 @@ pub(crate) mod keys;
 pub mod output;
 mod prefix_keys;
 mod recursion;
+mod rollup;
 pub mod row_conversion;
 pub(crate) mod row_rules;
 pub(crate) mod select;

@@ -312,7 +312,8 @@ impl<'p> Consumer<'p> {
                 .map(|(accumulator, aggregate)| accumulator.finish(aggregate, self.state))
                 .collect();
             let views: Vec<RowView<'_>> = group.row.iter().map(|values| RowView::Values(values)).collect();
-            let mut cx = Context { rows: &views, aggregates: &aggregates, ..shorten(&base) };
+            let group_keys = group.keys;
+            let mut cx = Context { rows: &views, aggregates: &aggregates, group_keys, ..shorten(&base) };
             if let Some(applied) = applied {
                 applied.run(executor, &applied.apply.groups, &cx).await?;
                 cx.subqueries = &applied.results;

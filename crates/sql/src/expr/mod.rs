@@ -11,6 +11,7 @@ pub(crate) mod arithmetic;
 pub mod bind;
 pub(crate) mod functions;
 mod member;
+pub(crate) mod rollup;
 pub(crate) mod select_list;
 pub(crate) mod session_functions;
 pub mod types;
@@ -43,7 +44,7 @@ const ARGUMENTS_FEW: usize = 32;
 pub type Evaluated<'a> = Result<Value<'a>, SqlError>;
 
 /// A bound expression.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// A constant.
     Literal(Value<'static>),
@@ -130,6 +131,10 @@ pub enum Expr {
     Row(Vec<Expr>),
     /// An expression that stands in several places: a select list entry that ORDER BY names.
     Shared(Arc<Expr>),
+    /// The `key`-th expression of GROUP BY: NULL in groups over all its values.
+    RolledUp { key: u16, value: Box<Expr> },
+    /// `GROUPING(…)`: a bit for each that is rolled up.
+    Grouping(Vec<Expr>),
 }
 
 /// Where the columns of a source are read.
@@ -178,6 +183,8 @@ pub struct Context<'a> {
     pub state: &'a SqlContext,
     /// Aggregates of the current group.
     pub aggregates: &'a [Value<'static>],
+    /// The leading expressions of GROUP BY that the current group has values of.
+    pub group_keys: u16,
     /// Results of the subqueries.
     pub subqueries: &'a [ValueSet],
     /// The row that was to be inserted, for VALUES().
@@ -187,7 +194,9 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// A context without rows.
     pub fn constant(state: &'a SqlContext, parameters: &'a [Value<'a>]) -> Self {
-        Context { rows: &[], parameters, outer: &[], state, aggregates: &[], subqueries: &[], inserted: &[] }
+        let (rows, aggregates, inserted) = (&[], &[], &[]);
+        let group_keys = u16::MAX;
+        Context { rows, parameters, outer: &[], state, aggregates, group_keys, subqueries: &[], inserted }
     }
 
     /// The same context with other rows.
@@ -335,6 +344,9 @@ impl Expr {
                 let place = std::ptr::from_ref(self) as usize;
                 Ok(Value::Double(cx.state.random_sequences.next(place, seed, *constant)))
             }
+            Expr::RolledUp { key, value } if *key < cx.group_keys => value.eval(cx),
+            Expr::RolledUp { .. } => Ok(Value::Null),
+            Expr::Grouping(keys) => Ok(rollup::grouping(keys, cx)),
             Expr::Row(_) => Err(errors::error(errors::OPERAND_COLUMNS, &[&1])),
             _ => self.truth(cx).map(truth),
         }
@@ -506,6 +518,7 @@ impl Expr {
             self,
             Expr::Column { .. }
                 | Expr::Aggregate(_)
+                | Expr::RolledUp { .. }
                 | Expr::Assign(..)
                 | Expr::Inserted(_)
                 | Expr::Random { .. }
@@ -554,6 +567,7 @@ impl Expr {
             | Expr::Not(operand)
             | Expr::Negate(operand)
             | Expr::MemberNumber(operand, _)
+            | Expr::RolledUp { value: operand, .. }
             | Expr::BitNot(operand)
             | Expr::IsNull(operand, _)
             | Expr::IsTruth { operand, .. }
@@ -565,6 +579,7 @@ impl Expr {
             | Expr::Or(list)
             | Expr::Coalesce(list)
             | Expr::Call(_, list)
+            | Expr::Grouping(list)
             | Expr::Row(list) => list.iter().all(|item| item.visit(see)),
             Expr::Xor(left, right)
             | Expr::Compare(_, left, right)

@@ -86,6 +86,7 @@ impl Parser<'_> {
                     function(name, arguments)
                 }
             }
+            "GROUPING" => function(name, self.list(Self::expr)?),
             "GET_FORMAT" | "WEIGHT_STRING" => return Err(errors::unsupported(name)),
             _ => self.aggregate(name)?,
         };

@@ -189,8 +189,14 @@ impl Parser<'_> {
         }
         if self.accept("GROUP") {
             self.expect("BY")?;
-            select.group_by = self.order_items()?.into_iter().map(|item| item.expr).collect();
-            select.rollup = self.accept_all(&["WITH", "ROLLUP"]);
+            if self.is_word("ROLLUP") && self.peek_is_symbol(b"(") {
+                self.advance();
+                select.group_by = self.parenthesised(Self::expr)?;
+                select.rollup = true;
+            } else {
+                select.group_by = self.order_items()?.into_iter().map(|item| item.expr).collect();
+                select.rollup = self.accept_all(&["WITH", "ROLLUP"]);
+            }
         }
         if self.accept("HAVING") {
             select.having = Some(self.expr()?);

@@ -71,6 +71,8 @@ pub struct Grouping {
     pub aggregates: Vec<Aggregate>,
     /// HAVING.
     pub having: Option<Expr>,
+    /// WITH ROLLUP: there are groups of the first keys alone, too, down to one of all rows.
+    pub rollup: bool,
 }
 
 /// A planned SELECT.
@@ -160,7 +162,7 @@ impl SelectPlan {
 
     /// Whether it is a subquery whose result depends on the row of the query around it.
     pub fn follows_rows(&self) -> bool {
-        self.captures.iter().any(|capture| matches!(capture, Expr::Column { .. }))
+        self.captures.iter().any(|capture| matches!(capture, Expr::Column { .. } | Expr::RolledUp { .. }))
     }
 
     /// All tables it reads, for metadata locks.

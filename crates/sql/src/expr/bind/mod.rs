@@ -14,6 +14,7 @@ use std::sync::Arc;
 use untorn::types::{Collation, ColumnType};
 
 use super::functions;
+use super::rollup::GROUPING_ARGUMENTS_MAX;
 use super::select_list::SelectList;
 use super::types::{Derivation, Type, cast_type};
 use super::{Context, Expr, NODE_BYTES};
@@ -62,6 +63,8 @@ pub struct Binder<'p, 'a> {
     pub aggregates: Vec<Aggregate>,
     /// Whether aggregates are allowed where we are.
     pub aggregates_allowed: bool,
+    /// GROUPING has been found.
+    pub asks_grouping: bool,
     /// Subqueries found so far.
     pub subqueries: Vec<SelectPlan>,
     /// The select list, for GROUP BY, HAVING and ORDER BY.
@@ -89,6 +92,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             visible: sources.len(),
             aggregates: Vec::new(),
             aggregates_allowed: false,
+            asks_grouping: false,
             subqueries: Vec::new(),
             select_list: SelectList::new(Elsewhere::new(Vec::new(), false)),
             selected: HashSet::new(),
@@ -268,6 +272,9 @@ impl<'p, 'a> Binder<'p, 'a> {
         if let Some(aggregate) = AggregateKind::of_name(name) {
             return self.aggregate(aggregate, arguments, *distinct, *star, order_by, separator.as_deref());
         }
+        if name == "GROUPING" {
+            return self.grouping(arguments);
+        }
         if name == "TIMESTAMPDIFF"
             && let [ast::Expr::Interval { unit, .. }, from, to] = &arguments[..]
         {
@@ -414,6 +421,19 @@ impl<'p, 'a> Binder<'p, 'a> {
         });
         let index = number_of(self.aggregates.len() - 1)?;
         Ok((Expr::Aggregate(index), ty))
+    }
+
+    /// `GROUPING(…)`: what it names is found when GROUP BY is known ([`crate::expr::rollup`]).
+    fn grouping(&mut self, arguments: &[ast::Expr]) -> Result<Bound, SqlError> {
+        if !self.aggregates_allowed {
+            return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]));
+        }
+        let (count, most) = (arguments.len(), GROUPING_ARGUMENTS_MAX);
+        if count > most {
+            return Err(errors::error(errors::TOO_MANY_FUNCTION_ARGUMENTS, &[&"GROUPING", &count, &most]));
+        }
+        self.asks_grouping = true;
+        Ok((Expr::Grouping(self.list(arguments)?), Type { length: 21, ..Type::INT }))
     }
 
     /// No more rows of a subquery than this decide anything.
