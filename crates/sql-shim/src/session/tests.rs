@@ -229,6 +229,7 @@ fn long_statements() -> Vec<(&'static str, usize)> {
         ("SELECT word, COUNT(*) FROM t GROUP BY word, id WITH ROLLUP", rows(3 * ROWS)),
         ("SELECT DISTINCT id, word FROM t", rows(ROWS)),
         ("SELECT id FROM t UNION SELECT few FROM t", rows(2 * ROWS)),
+        ("SELECT id FROM t EXCEPT ALL SELECT few FROM t", rows(4 * ROWS)),
         ("SELECT COUNT(*) FROM (SELECT id FROM t) a", rows(2 * ROWS)),
         (
             "SELECT COUNT(*) FROM (SELECT id FROM t WHERE id < 300) a, (SELECT id FROM t WHERE id < 300) b",
@@ -400,6 +401,8 @@ fn what_is_spilled_gives_the_rows_that_memory_gives() {
             "SELECT word, few, COUNT(*), SUM(exact), GROUPING(few) FROM t GROUP BY word, few WITH ROLLUP",
             "SELECT id, few FROM t UNION SELECT few, id FROM t ORDER BY 1, 2",
             "SELECT id FROM t UNION ALL SELECT few FROM t ORDER BY 1 LIMIT 100, 3000",
+            "SELECT id FROM t EXCEPT SELECT few FROM t ORDER BY 1 DESC LIMIT 10, 2000",
+            "SELECT word, few FROM t INTERSECT ALL SELECT word, few FROM t WHERE id % 3 = 0 ORDER BY 1, 2",
         ];
         let unordered = [
             "SELECT DISTINCT day, f FROM t",
@@ -451,6 +454,7 @@ fn what_may_not_be_had_is_an_error_of_that_statement() {
         "SELECT note, word, id, COUNT(*) FROM t GROUP BY note, word, id WITH ROLLUP",
         "SELECT DISTINCT note, id FROM t",
         "SELECT note FROM t UNION SELECT word FROM t",
+        "SELECT note, id FROM t EXCEPT SELECT word, id FROM t",
     ] {
         assert!(fixture.good(sql).rows.len() >= ROWS, "{sql}");
     }

@@ -27,12 +27,27 @@ pub struct CommonTable {
     pub recursive: bool,
 }
 
-/// A query expression: SELECTs connected by UNION, then what applies to the whole.
+/// What connects the SELECTs of a query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SetOperation {
+    /// `UNION`.
+    #[default]
+    Union,
+    /// `EXCEPT`.
+    Except,
+    /// `INTERSECT`.
+    Intersect,
+}
+
+/// A query expression: SELECTs connected by UNION, or two by EXCEPT or INTERSECT, then what applies to the
+/// whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     /// `WITH`.
     pub with: Vec<CommonTable>,
-    /// The first SELECT and those united with it (`true`: UNION ALL). Empty `from` and values for VALUES ROW
+    /// What connects the SELECTs. With anything but UNION they are two.
+    pub operation: SetOperation,
+    /// The first SELECT and those connected with it (`true`: ALL). Empty `from` and values for VALUES ROW
     /// are not supported.
     pub selects: Vec<(bool, Select)>,
     /// `ORDER BY`.

@@ -22,6 +22,7 @@ mod rollup;
 pub mod row_conversion;
 pub(crate) mod row_rules;
 pub(crate) mod select;
+mod set_operation;
 pub(crate) mod sort;
 mod spool;
 mod stored_values;

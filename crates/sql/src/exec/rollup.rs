@@ -1,9 +1,9 @@
 //! WITH ROLLUP: rows sorted by all keys, aggregated on every level at once.
 //!
-//! A level is how many of the leading keys its groups have values of: none of them has one group, of all rows.
-//! Where a row differs from the one before in a key, the groups of that level and of all above end, the
-//! smallest first; one group of each level is enough. The sort key of a row comes with the places where each
-//! of the keys ends in it.
+//! A level is how many of the leading keys its groups have values of: none of them has one group, of all
+//! rows. Where a row differs from the one before in a key, the groups of that level and of all above end,
+//! the smallest first; one group of each level is enough. The sort key of a row comes with the places where
+//! each of the keys ends in it.
 
 use super::Executor;
 use super::group::{Group, gather, group_weight, new_group, unpacked};

@@ -10,6 +10,7 @@ use super::sort::push_key;
 use super::stored_values;
 use super::tail::{Row, Tail, ValueRow, pack_computed, pack_plain};
 use super::{Executor, Target, keys, output};
+use crate::ast::SetOperation;
 use crate::context::SqlContext;
 use crate::expr::functions::as_count;
 use crate::expr::{Context, Expr, RowView, ValueSet};
@@ -374,10 +375,11 @@ impl Executor<'_> {
         plan: &SelectPlan,
         target: &mut Target<'_, S>,
     ) -> Result<u64, Failure> {
-        if !plan.unions.is_empty() {
-            return self.union(plan, target).await;
+        match plan.operation {
+            _ if plan.unions.is_empty() => self.select_part(plan, target).await,
+            SetOperation::Union => self.union(plan, target).await,
+            SetOperation::Except | SetOperation::Intersect => self.set_operation(plan, target).await,
         }
-        self.select_part(plan, target).await
     }
 
     /// How many rows a query without LIMIT hands on: `sql_select_limit` is for what the client asks for, not

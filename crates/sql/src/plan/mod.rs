@@ -121,7 +121,9 @@ pub struct SelectPlan {
     pub into: Vec<String>,
     /// Of a recursive common table: the parts that read it.
     pub recursion: Option<Box<Recursion>>,
-    /// The other SELECTs of a UNION (true: ALL).
+    /// What connects it with the other SELECTs.
+    pub operation: ast::SetOperation,
+    /// The other SELECTs of a UNION, the right side of an EXCEPT or INTERSECT (true: ALL).
     pub unions: Vec<(bool, SelectPlan)>,
     /// What it lacks: a derived table is finished with the query around it.
     pending: Option<Box<Pending>>,
@@ -154,6 +156,7 @@ impl SelectPlan {
             counts_all: false,
             into: Vec::new(),
             recursion: None,
+            operation: ast::SetOperation::Union,
             unions: Vec::new(),
             pending: None,
             plain_columns: None,

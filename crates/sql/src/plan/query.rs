@@ -93,6 +93,7 @@ impl Planner<'_> {
             }
             plan.unions.push((*all, next));
         }
+        plan.operation = query.operation;
         let names: Vec<String> = plan.columns.metas().iter().map(|meta| meta.name.clone()).collect();
         plan.columns = ResultColumns::new(types.iter().zip(&names).map(|(ty, name)| ty.meta(name)).collect());
         let own = std::mem::replace(&mut plan.types, types);
