@@ -3,7 +3,7 @@
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
 
-use super::Expr;
+use super::{Expr, WindowSpec};
 
 /// A possibly qualified table name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -73,6 +73,8 @@ pub struct Select {
     pub group_by: Vec<Expr>,
     /// `WITH ROLLUP`.
     pub rollup: bool,
+    /// `WINDOW`.
+    pub windows: Vec<(String, WindowSpec)>,
     /// SQL_CALC_FOUND_ROWS.
     pub counts_all: bool,
     /// `HAVING`.

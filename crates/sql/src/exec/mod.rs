@@ -29,6 +29,7 @@ mod stored_values;
 mod tail;
 mod union;
 mod waiting;
+mod window;
 
 use std::future::Future;
 use std::io;

@@ -406,6 +406,11 @@ impl Executor<'_> {
         let possible = all_true(&plan.constant_conditions, &cx)? && !consumer.is_done();
         match (&plan.steps[..], possible) {
             (_, false) => {}
+            ([], true) if plan.windowed.is_some() => {
+                if let Some(windowed) = &plan.windowed {
+                    self.windowed(windowed, &mut consumer, target).await?;
+                }
+            }
             ([], true) => {
                 self.wait_for_functions(plan, &cx).await?;
                 consumer.only_row(self, target).await?;

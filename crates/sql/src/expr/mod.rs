@@ -56,6 +56,8 @@ pub enum Expr {
     Outer(u16),
     /// The n-th aggregate of the query.
     Aggregate(u16),
+    /// The n-th window function of the query.
+    Window(u16),
     /// The n-th subquery as a scalar.
     Subquery(u16),
     /// Whether the n-th subquery has rows.
@@ -344,9 +346,9 @@ impl Expr {
                 let place = std::ptr::from_ref(self) as usize;
                 Ok(Value::Double(cx.state.random_sequences.next(place, seed, *constant)))
             }
-            Expr::RolledUp { key, value } if *key < cx.group_keys => value.eval(cx),
-            Expr::RolledUp { .. } => Ok(Value::Null),
+            Expr::RolledUp { key, value } => rollup::value(*key, value, cx),
             Expr::Grouping(keys) => Ok(rollup::grouping(keys, cx)),
+            Expr::Window(_) => Err(errors::error(errors::INTERNAL_ERROR, &[&"a window function by itself"])),
             Expr::Row(_) => Err(errors::error(errors::OPERAND_COLUMNS, &[&1])),
             _ => self.truth(cx).map(truth),
         }
@@ -518,6 +520,7 @@ impl Expr {
             self,
             Expr::Column { .. }
                 | Expr::Aggregate(_)
+                | Expr::Window(_)
                 | Expr::RolledUp { .. }
                 | Expr::Assign(..)
                 | Expr::Inserted(_)
@@ -555,6 +558,7 @@ impl Expr {
             | Expr::Outer(_)
             | Expr::Column { .. }
             | Expr::Aggregate(_)
+            | Expr::Window(_)
             | Expr::Subquery(_)
             | Expr::Exists(_)
             | Expr::UserVariable(_)

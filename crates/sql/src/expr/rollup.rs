@@ -4,7 +4,7 @@
 //! output, alone or inside of another expression, it becomes an [`Expr::RolledUp`]; the largest such part is
 //! meant. What stands in the argument of an aggregate is of the rows and stays as it is.
 
-use super::{Context, Expr};
+use super::{Context, Evaluated, Expr};
 use crate::errors;
 use crate::plan::Planner;
 use crate::result::SqlError;
@@ -71,6 +71,11 @@ impl GroupKeys<'_> {
     }
 }
 
+/// An expression of GROUP BY in the group at hand.
+pub fn value<'a>(key: u16, value: &'a Expr, cx: &Context<'a>) -> Evaluated<'a> {
+    if key < cx.group_keys { value.eval(cx) } else { Ok(Value::Null) }
+}
+
 /// GROUPING of marked expressions: the last one is the lowest bit.
 pub fn grouping(keys: &[Expr], cx: &Context<'_>) -> Value<'static> {
     let rolled_up = |key: &Expr| matches!(key, Expr::RolledUp { key, .. } if *key >= cx.group_keys);
@@ -81,7 +86,7 @@ type Change<'c> = &'c mut dyn FnMut(&mut Expr) -> Result<(), SqlError>;
 
 /// Changes what stands directly in an expression. What is shared is an entry of the select list, which has
 /// been changed there.
-fn for_each_child(expr: &mut Expr, change: Change<'_>) -> Result<(), SqlError> {
+pub fn for_each_child(expr: &mut Expr, change: Change<'_>) -> Result<(), SqlError> {
     let each = |list: &mut [Expr], change: Change<'_>| list.iter_mut().try_for_each(change);
     match expr {
         Expr::Literal(_)
@@ -89,6 +94,7 @@ fn for_each_child(expr: &mut Expr, change: Change<'_>) -> Result<(), SqlError> {
         | Expr::Outer(_)
         | Expr::Column { .. }
         | Expr::Aggregate(_)
+        | Expr::Window(_)
         | Expr::Subquery(_)
         | Expr::Exists(_)
         | Expr::UserVariable(_)

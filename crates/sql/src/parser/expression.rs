@@ -12,6 +12,7 @@ use untorn::types::Collation;
 
 use super::super::ast::{BinaryOperator, Expr, IntervalUnit, OrderItem, Scope, TemporalKind, UnaryOperator};
 use super::super::lexer::{Token, TokenKind, bit_value, hex_value, unquote};
+use super::window::is_window_function;
 use super::{Parsed, Parser, reserved};
 use crate::errors;
 use crate::expr::ValueSet;
@@ -505,6 +506,9 @@ impl Parser<'_> {
                 return self.special_function(&word);
             }
             _ => {}
+        }
+        if call && is_window_function(&word) {
+            return self.window_function(&word);
         }
         if word.starts_with('_') && self.peek().kind != TokenKind::Symbol && self.is_introducer(&word) {
             return self.introduced_text();

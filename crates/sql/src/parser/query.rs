@@ -240,8 +240,8 @@ impl Parser<'_> {
         if self.accept("HAVING") {
             select.having = Some(self.expr()?);
         }
-        if self.is_word("WINDOW") {
-            return Err(errors::unsupported("window functions"));
+        if self.accept("WINDOW") {
+            select.windows = self.named_windows()?;
         }
         Ok(select)
     }
@@ -459,7 +459,7 @@ impl Parser<'_> {
         Ok(Limit { count: first, offset })
     }
 
-    fn limit_value(&mut self) -> Parsed<Expr> {
+    pub(super) fn limit_value(&mut self) -> Parsed<Expr> {
         match self.current.kind {
             TokenKind::Integer | TokenKind::Parameter => self.primary(),
             _ => Err(self.unexpected()),

@@ -16,6 +16,7 @@ mod query;
 pub(crate) mod row_rules;
 mod said;
 pub mod source;
+pub(crate) mod window;
 pub(crate) mod with;
 
 use std::cell::{Cell, RefCell};
@@ -40,6 +41,7 @@ use apply::Apply;
 use joined_change::JoinedChange;
 use push::Pending;
 use source::Source;
+use window::Windowed;
 use with::Recursion;
 
 /// A condition of a query. It may be megabytes, and stands in several places of a plan.
@@ -117,6 +119,8 @@ pub struct SelectPlan {
     pub first_value_decides: bool,
     /// SQL_CALC_FOUND_ROWS: the rows behind the LIMIT are counted.
     pub counts_all: bool,
+    /// Its rows are computed in windows; it has no sources of its own then.
+    pub windowed: Option<Box<Windowed>>,
     /// INTO variables.
     pub into: Vec<String>,
     /// Of a recursive common table: the parts that read it.
@@ -154,6 +158,7 @@ impl SelectPlan {
             whole_rows: false,
             first_value_decides: false,
             counts_all: false,
+            windowed: None,
             into: Vec::new(),
             recursion: None,
             operation: ast::SetOperation::Union,
@@ -179,6 +184,7 @@ impl SelectPlan {
                 | source::SourceKind::Recursion(_) => {}
             }
         }
+        self.windowed.iter().for_each(|windowed| windowed.input.tables(found));
         self.recursion.iter().flat_map(|recursion| &recursion.parts).for_each(|plan| plan.tables(found));
         self.subqueries.iter().for_each(|plan| plan.tables(found));
         self.unions.iter().for_each(|(_, plan)| plan.tables(found));

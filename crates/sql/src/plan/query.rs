@@ -17,6 +17,7 @@ use crate::ast::{self, HintKind, SelectItem};
 use crate::discard::Elsewhere;
 use crate::errors;
 use crate::expr::bind::scope::Scope;
+use crate::expr::bind::window::check as check_windows;
 use crate::expr::bind::{Binder, Bound, NameRule};
 use crate::expr::rollup::GroupKeys;
 use crate::expr::select_list::{Meaning, SelectList};
@@ -177,17 +178,19 @@ impl Planner<'_> {
             None => Shown::new(),
         };
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
-        let mut binder = Binder { around, ..Binder::new(self, &sources) };
+        check_windows(&select.windows)?;
+        let mut binder = Binder { around, named_windows: &select.windows, ..Binder::new(self, &sources) };
         let JoinedConditions { mut conjuncts, outer } =
             self.joined_conditions(&mut binder, &mut from, select.filter.as_ref())?;
         // Output.
         binder.clause = "field list";
-        binder.aggregates_allowed = true;
+        (binder.aggregates_allowed, binder.windows_allowed) = (true, true);
         let Items { bound, mut metas } = self.items(&mut binder, &shown, select)?;
         binder.select_list = SelectList::new(bound);
         if !(select.group_by.is_empty() && select.having.is_none() && order_by.is_empty()) {
             binder.select_list.give_names(self, metas.iter().map(|meta| meta.name.as_str()))?;
         }
+        binder.windows_allowed = false;
         let keys = self.group_keys(&mut binder, select, &metas)?;
         let groups = GroupKeys { planner: self, keys: &keys, rollup: select.rollup };
         mark_items(&mut binder, &groups, &mut metas)?;
@@ -201,9 +204,11 @@ impl Planner<'_> {
             groups.mark_in(&binder, &mut condition)?;
             having = Some(condition);
         }
+        binder.windows_allowed = true;
         let order = self.order_keys(&mut binder, order_by, &groups)?;
-        let Binder { aggregates, mut subqueries, select_list, .. } = binder;
+        let Binder { aggregates, mut windows, mut subqueries, select_list, .. } = binder;
         if select.rollup {
+            windows.iter_mut().flat_map(|call| call.exprs_mut()).try_for_each(|expr| groups.mark(expr))?;
             mark_subqueries(&groups, &aggregates, &mut subqueries)?;
         }
         let (items, types): (Vec<Expr>, Vec<Type>) = select_list.into_entries().into_iter().unzip();
@@ -231,7 +236,7 @@ impl Planner<'_> {
         };
         plan.pending =
             Some(Box::new(Pending { conjuncts, outer, hints: from.hints, straight: from.straight }));
-        Ok(plan)
+        if windows.is_empty() { Ok(plan) } else { self.windowed(plan, windows, &select.windows) }
     }
 
     /// WHERE and the conditions of the joins. Those of inner joins count as conditions of WHERE.

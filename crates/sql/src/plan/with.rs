@@ -182,7 +182,8 @@ impl Planner<'_> {
             }
             let own = std::mem::replace(&mut part.types, plan.types.clone());
             part.convert_items(&own);
-            if part.grouping.is_some() || part.distinct || !part.order.is_empty() || part.limit.is_some() {
+            let computed = part.grouping.is_some() || part.windowed.is_some();
+            if computed || part.distinct || !part.order.is_empty() || part.limit.is_some() {
                 return Err(errors::error(errors::CTE_RECURSIVE_FORBIDDEN, &[&table.name]));
             }
         }
