@@ -218,6 +218,23 @@ error_table! {
     GENERATED_COLUMN_REF_AUTO_INC = 3109, b"HY000", "Generated column '%' cannot refer to auto-increment column.";
     CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST = 3574, b"HY000", "Recursive Common Table Expression '%' should have one or more non-recursive query blocks followed by one or more recursive ones";
     CTE_RECURSIVE_FORBIDDEN = 3575, b"HY000", "Recursive Common Table Expression '%' can contain neither aggregation nor window functions in recursive query block";
+    WINDOW_NO_SUCH_WINDOW = 3579, b"HY000", "Window name '%' is not defined.";
+    WINDOW_CIRCULARITY = 3580, b"HY000", "There is a circularity in the window dependency graph.";
+    WINDOW_NO_CHILD_PARTITIONING = 3581, b"HY000", "A window which depends on another cannot define partitioning.";
+    WINDOW_NO_INHERIT_FRAME = 3582, b"HY000", "Window '%' has a frame definition, so cannot be referenced by another window.";
+    WINDOW_NO_REDEFINE_ORDER_BY = 3583, b"HY000", "Window '%' cannot inherit '%' since both contain an ORDER BY clause.";
+    WINDOW_FRAME_START_ILLEGAL = 3584, b"HY000", "Window '%': frame start cannot be UNBOUNDED FOLLOWING.";
+    WINDOW_FRAME_END_ILLEGAL = 3585, b"HY000", "Window '%': frame end cannot be UNBOUNDED PRECEDING.";
+    WINDOW_FRAME_ILLEGAL = 3586, b"HY000", "Window '%': frame start or end is negative, NULL or of non-integral type";
+    WINDOW_RANGE_FRAME_ORDER_TYPE = 3587, b"HY000", "Window '%' with RANGE N PRECEDING/FOLLOWING frame requires exactly one deterministic ORDER BY expression, of numeric or temporal type";
+    WINDOW_RANGE_FRAME_TEMPORAL_TYPE = 3588, b"HY000", "Window '%' with RANGE frame has ORDER BY expression of datetime type. Only INTERVAL bound value allowed.";
+    WINDOW_RANGE_FRAME_NUMERIC_TYPE = 3589, b"HY000", "Window '%' with RANGE frame has ORDER BY expression of numeric type, INTERVAL bound value not allowed.";
+    WINDOW_DUPLICATE_NAME = 3591, b"HY000", "Window '%' is defined twice.";
+    WINDOW_ILLEGAL_ORDER_BY = 3592, b"HY000", "Window '%': ORDER BY or PARTITION BY uses legacy position indication which is not supported, use expression.";
+    WINDOW_INVALID_WINDOW_FUNC_USE = 3593, b"HY000", "You cannot use the window function '%' in this context.'";
+    WINDOW_ROWS_INTERVAL_USE = 3596, b"HY000", "Window '%': INTERVAL can only be used with RANGE frames.";
+    TOO_MANY_FUNCTION_ARGUMENTS = 3601, b"HY000", "Too many arguments for function %: %; maximum allowed is %.";
+    FIELD_IN_GROUPING_NOT_GROUP_BY = 3602, b"HY000", "Argument #% of GROUPING function is not in GROUP BY";
     CTE_MAX_RECURSION_DEPTH = 3636, b"HY000", "Recursive query aborted after % iterations. Try increasing @@cte_max_recursion_depth to a larger value.";
     GENERATED_COLUMN_FUNCTION = 3763, b"HY000", "Expression of generated column '%' contains a disallowed function: %.";
     DEFAULT_EXPRESSION_NON_PRIOR = 3767, b"HY000", "Default value expression of column '%' cannot refer to a column defined after it if that column is a generated column or has an expression as default value.";
@@ -246,6 +263,7 @@ error_table! {
     CHECK_NOT_FOUND = 3821, b"HY000", "Check constraint '%' is not found in the table.";
     CONSTRAINT_NOT_FOUND = 3940, b"HY000", "Constraint '%' does not exist.";
     DEPENDENT_BY_CHECK = 3959, b"HY000", "Check constraint '%' uses column '%', hence column cannot be dropped or renamed.";
+    TOO_MANY_WINDOWS = 4086, b"HY000", "Too many windows in SELECT: %. Maximum allowed is %. Use named windows to share windows between window functions.";
     USER_LOCK_OVERLONG_NAME = 4163, b"42000", "User-level lock name '%' should not exceed 64 characters.";
 }
 

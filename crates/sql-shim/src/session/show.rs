@@ -612,6 +612,9 @@ impl Session {
 
 /// The steps of a query, then those of its derived tables and subqueries; `next` is its number.
 fn explain_select(plan: &SelectPlan, kind: Option<&str>, next: &mut u64, rows: &mut Rows) {
+    if let Some(windowed) = &plan.windowed {
+        return explain_select(&windowed.input, kind, next, rows);
+    }
     let id = *next;
     *next += 1;
     let derived = plan.sources.iter().filter_map(|source| match &source.kind {

@@ -226,8 +226,15 @@ fn long_statements() -> Vec<(&'static str, usize)> {
         ("SELECT id FROM t ORDER BY word, id", rows(2 * ROWS)),
         ("SELECT id FROM t ORDER BY word LIMIT 3", rows(ROWS)),
         ("SELECT word, COUNT(*) FROM t GROUP BY word, id", rows(2 * ROWS)),
+        ("SELECT word, COUNT(*) FROM t GROUP BY word, id WITH ROLLUP", rows(3 * ROWS)),
         ("SELECT DISTINCT id, word FROM t", rows(ROWS)),
         ("SELECT id FROM t UNION SELECT few FROM t", rows(2 * ROWS)),
+        ("SELECT id FROM t EXCEPT ALL SELECT few FROM t", rows(4 * ROWS)),
+        ("SELECT id, RANK() OVER (ORDER BY word) FROM t", rows(3 * ROWS)),
+        (
+            "SELECT SUM(few) OVER w, MIN(f) OVER w FROM t WINDOW w AS (ORDER BY id ROWS 9 PRECEDING)",
+            rows(15 * ROWS),
+        ),
         ("SELECT COUNT(*) FROM (SELECT id FROM t) a", rows(2 * ROWS)),
         (
             "SELECT COUNT(*) FROM (SELECT id FROM t WHERE id < 300) a, (SELECT id FROM t WHERE id < 300) b",
@@ -384,6 +391,24 @@ fn a_select_ends_when_it_had_its_time() {
     fixture.good("SELECT COUNT(*) FROM t");
 }
 
+/// What leaves a frame is taken out of a sum; a minimum is looked for in all of it.
+#[test]
+fn sums_of_frames_slide() {
+    let mut fixture = Fixture::new("frames");
+    fixture.fill(15);
+    fixture.measure_in_units(UNITS);
+    let mut polls = |aggregate: &str| {
+        let sql = format!("SELECT {aggregate}(few) OVER (ORDER BY id ROWS 500 PRECEDING) FROM t");
+        let (sink, polls) = fixture.drive(&sql, None);
+        assert_eq!((sink.error, sink.rows.len()), (None, ROWS), "{sql}");
+        polls
+    };
+    let whole = polls("MIN");
+    for slides in ["SUM", "AVG", "COUNT"] {
+        assert!(20 * polls(slides) < whole, "{slides} reads whole frames: {whole} polls");
+    }
+}
+
 #[test]
 fn what_is_spilled_gives_the_rows_that_memory_gives() {
     for seed in [3, 1_000_003] {
@@ -396,8 +421,14 @@ fn what_is_spilled_gives_the_rows_that_memory_gives() {
             "SELECT DISTINCT word FROM t ORDER BY word DESC",
             "SELECT DISTINCT few, exact FROM t ORDER BY exact, few",
             "SELECT word, COUNT(*), SUM(exact), MIN(day), AVG(f) FROM t GROUP BY word ORDER BY word",
+            "SELECT word, few, COUNT(*), SUM(exact), GROUPING(few) FROM t GROUP BY word, few WITH ROLLUP",
             "SELECT id, few FROM t UNION SELECT few, id FROM t ORDER BY 1, 2",
             "SELECT id FROM t UNION ALL SELECT few FROM t ORDER BY 1 LIMIT 100, 3000",
+            "SELECT id FROM t EXCEPT SELECT few FROM t ORDER BY 1 DESC LIMIT 10, 2000",
+            "SELECT id, ROW_NUMBER() OVER (PARTITION BY word ORDER BY id), LAG(day) OVER (PARTITION BY few ORDER BY id) \
+             FROM t ORDER BY id",
+            "SELECT id, SUM(exact) OVER (ORDER BY few, id ROWS 3 PRECEDING), RANK() OVER (ORDER BY word) FROM t ORDER BY 1",
+            "SELECT word, few FROM t INTERSECT ALL SELECT word, few FROM t WHERE id % 3 = 0 ORDER BY 1, 2",
         ];
         let unordered = [
             "SELECT DISTINCT day, f FROM t",
@@ -434,6 +465,8 @@ fn what_may_not_be_had_is_an_error_of_that_statement() {
         "SELECT COUNT(*) FROM (SELECT * FROM t) a",
         "SELECT COUNT(*) FROM t WHERE note IN (SELECT note FROM t)",
         "SELECT COUNT(DISTINCT CONCAT(note, REPEAT('x', 100))) FROM t",
+        "SELECT COUNT(DISTINCT CONCAT(note, REPEAT('x', 100))) FROM t GROUP BY few WITH ROLLUP",
+        "SELECT LAST_VALUE(note) OVER () FROM t",
         "SET @a = REPEAT('a', 400000)",
     ] {
         assert_eq!(fixture.run(sql).error, Some(1041), "{sql}");
@@ -445,8 +478,13 @@ fn what_may_not_be_had_is_an_error_of_that_statement() {
     for sql in [
         "SELECT * FROM t ORDER BY note",
         "SELECT note, word, COUNT(*) FROM t GROUP BY note, word",
+        "SELECT note, word, id, COUNT(*) FROM t GROUP BY note, word, id WITH ROLLUP",
         "SELECT DISTINCT note, id FROM t",
         "SELECT note FROM t UNION SELECT word FROM t",
+        "SELECT note, id FROM t EXCEPT SELECT word, id FROM t",
+        "SELECT LAST_VALUE(note) OVER (PARTITION BY id), COUNT(*) OVER (PARTITION BY word, id) FROM t",
+        "SELECT note, ROW_NUMBER() OVER (ORDER BY id), DENSE_RANK() OVER (ORDER BY note) FROM t",
+        "SELECT note, SUM(few) OVER (ORDER BY id), MAX(few) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) FROM t",
     ] {
         assert!(fixture.good(sql).rows.len() >= ROWS, "{sql}");
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{OrderItem, Query};
+use super::{OrderItem, Over, Query};
 use crate::expr::ValueSet;
 
 /// An expression.
@@ -78,6 +78,8 @@ pub enum Expr {
         order_by: Vec<OrderItem>,
         separator: Option<Vec<u8>>,
     },
+    /// A function over a window.
+    Window { call: Box<Expr>, over: Over },
     /// `CAST(x AS type)` and `CONVERT(x, type)`.
     Cast { operand: Box<Expr>, target: CastType },
     /// `CONVERT(x USING charset)`.

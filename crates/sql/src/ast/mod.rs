@@ -16,6 +16,7 @@ mod definition;
 mod expression;
 mod query;
 pub mod text;
+mod window;
 
 pub use administration::*;
 pub use alteration::*;
@@ -24,6 +25,7 @@ pub use definition::*;
 pub use expression::*;
 pub use query::*;
 pub use text::{Unkept, quoted_name};
+pub use window::*;
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]

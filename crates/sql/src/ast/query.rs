@@ -3,7 +3,7 @@
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
 
-use super::Expr;
+use super::{Expr, WindowSpec};
 
 /// A possibly qualified table name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,12 +27,27 @@ pub struct CommonTable {
     pub recursive: bool,
 }
 
-/// A query expression: SELECTs connected by UNION, then what applies to the whole.
+/// What connects the SELECTs of a query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SetOperation {
+    /// `UNION`.
+    #[default]
+    Union,
+    /// `EXCEPT`.
+    Except,
+    /// `INTERSECT`.
+    Intersect,
+}
+
+/// A query expression: SELECTs connected by UNION, or two by EXCEPT or INTERSECT, then what applies to the
+/// whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Query {
     /// `WITH`.
     pub with: Vec<CommonTable>,
-    /// The first SELECT and those united with it (`true`: UNION ALL). Empty `from` and values for VALUES ROW
+    /// What connects the SELECTs. With anything but UNION they are two.
+    pub operation: SetOperation,
+    /// The first SELECT and those connected with it (`true`: ALL). Empty `from` and values for VALUES ROW
     /// are not supported.
     pub selects: Vec<(bool, Select)>,
     /// `ORDER BY`.
@@ -58,6 +73,8 @@ pub struct Select {
     pub group_by: Vec<Expr>,
     /// `WITH ROLLUP`.
     pub rollup: bool,
+    /// `WINDOW`.
+    pub windows: Vec<(String, WindowSpec)>,
     /// SQL_CALC_FOUND_ROWS.
     pub counts_all: bool,
     /// `HAVING`.

@@ -3,9 +3,12 @@
 //! While there is room every new key begins a group. When the table has as much as it may, rows of the groups
 //! in it are still added to them, but rows of others go to a sorter by their keys; at the end they come back
 //! group by group, so that one group at a time is enough. Rows of a group come in the order they had.
+//!
+//! WITH ROLLUP all rows go to the sorter ([`Rollup`]).
 
 use std::collections::HashMap;
 
+use super::rollup::{self, Rollup};
 use super::sort::RowSorter;
 use super::stored_values::{put, take};
 use crate::context::SqlContext;
@@ -27,6 +30,8 @@ pub struct Group {
     pub row: Vec<Vec<Value<'static>>>,
     /// The state of each aggregate.
     pub accumulators: Vec<Accumulator>,
+    /// How many of the keys it has values of: not all of them where it is a group of groups.
+    pub keys: u16,
 }
 
 /// Keys from this number on are given back on a thread of their own.
@@ -59,7 +64,7 @@ impl<'p> Groups<'p> {
             index: HashMap::new(),
             memory: 0,
             charge: state.memory.charge(),
-            later: None,
+            later: grouping.rollup.then(|| RowSorter::new(state)),
             key: Vec::new(),
         }
     }
@@ -67,6 +72,10 @@ impl<'p> Groups<'p> {
     /// Takes a row in.
     pub fn add(&mut self, cx: &Context<'_>) -> Result<(), SqlError> {
         self.key.clear();
+        if self.grouping.rollup {
+            rollup::push_keys(&self.grouping.keys, cx, &mut self.key)?;
+            return self.put_off(cx);
+        }
         for key in &self.grouping.keys {
             let value = key.eval(cx)?;
             cx.state.hold(value.key_bytes_max())?;
@@ -86,10 +95,7 @@ impl<'p> Groups<'p> {
             }
             None => {
                 let group = new_group(self.plan, self.grouping, cx.rows, self.state.time_zone_offset());
-                self.memory += GROUP_BYTES
-                    + self.key.len()
-                    + group.row.iter().map(|row| row_weight(row)).sum::<usize>()
-                    + group.accumulators.len() * size_of::<Accumulator>();
+                self.memory += self.key.len() + group_weight(&group);
                 self.groups.push(group);
                 self.index.insert(self.key.clone(), self.groups.len() - 1);
                 self.groups.len() - 1
@@ -141,7 +147,7 @@ impl<'p> Groups<'p> {
 
     /// The groups, to be read one after the other.
     pub async fn finish(mut self) -> Result<FinishedGroups<'p>, Failure> {
-        if self.groups.is_empty() && self.grouping.keys.is_empty() {
+        if !self.grouping.rollup && self.groups.is_empty() && self.grouping.keys.is_empty() {
             self.groups.push(new_group(self.plan, self.grouping, &[], 0));
         }
         let index = std::mem::take(&mut self.index);
@@ -152,11 +158,13 @@ impl<'p> Groups<'p> {
             Some(later) => Some(later.finish().await?),
             None => None,
         };
+        let rollup = self.grouping.rollup.then(|| Rollup::new(self.plan, self.grouping));
         Ok(FinishedGroups {
             plan: self.plan,
             grouping: self.grouping,
             groups: self.groups.into_iter(),
             later,
+            rollup,
             begun: None,
             charge: self.charge,
         })
@@ -169,6 +177,7 @@ pub struct FinishedGroups<'p> {
     grouping: &'p Grouping,
     groups: std::vec::IntoIter<Group>,
     later: Option<SortedRows<'p>>,
+    rollup: Option<Rollup<'p>>,
     /// The key and first row of the next group of those that come from disk.
     begun: Option<(Vec<u8>, Vec<u8>)>,
     charge: Charge<'p>,
@@ -185,6 +194,9 @@ impl FinishedGroups<'_> {
             return Ok(Some(group));
         }
         let Some(later) = &mut self.later else { return Ok(None) };
+        if let Some(rollup) = &mut self.rollup {
+            return rollup.next(later, &mut self.charge, executor, base).await;
+        }
         if self.begun.is_none() {
             self.begun = later.next().await?.map(|(key, row)| (key.to_vec(), row.to_vec()));
         }
@@ -210,15 +222,8 @@ impl FinishedGroups<'_> {
     }
 }
 
-/// Adds a row that comes from disk.
-fn add_packed(
-    plan: &SelectPlan,
-    grouping: &Grouping,
-    mut packed: &[u8],
-    base: &Context<'_>,
-    group: &mut Option<Group>,
-    memory: &mut usize,
-) -> Result<(), SqlError> {
+/// A row that comes from the sorter: needed columns of each source.
+pub fn unpacked(plan: &SelectPlan, mut packed: &[u8]) -> Result<Vec<Vec<Value<'static>>>, SqlError> {
     let mut rows = Vec::with_capacity(plan.sources.len());
     for (source, needed) in plan.sources.iter().zip(&plan.needed) {
         let mut values = vec![Value::Null; source.columns.len()];
@@ -229,6 +234,19 @@ fn add_packed(
         }
         rows.push(values);
     }
+    Ok(rows)
+}
+
+/// Adds a row that comes from disk.
+fn add_packed(
+    plan: &SelectPlan,
+    grouping: &Grouping,
+    packed: &[u8],
+    base: &Context<'_>,
+    group: &mut Option<Group>,
+    memory: &mut usize,
+) -> Result<(), SqlError> {
+    let rows = unpacked(plan, packed)?;
     let views: Vec<RowView<'_>> = rows.iter().map(|values| RowView::Values(values)).collect();
     let cx = Context { rows: &views, ..*base };
     let group = group.get_or_insert_with(|| new_group(plan, grouping, &views, base.state.time_zone_offset()));
@@ -237,7 +255,7 @@ fn add_packed(
 }
 
 /// Adds a row to its group; returns by how many bytes that has grown.
-fn gather(group: &mut Group, grouping: &Grouping, cx: &Context<'_>) -> Result<usize, SqlError> {
+pub fn gather(group: &mut Group, grouping: &Grouping, cx: &Context<'_>) -> Result<usize, SqlError> {
     let mut grown = 0;
     for (accumulator, aggregate) in group.accumulators.iter_mut().zip(&grouping.aggregates) {
         grown += accumulator.add(aggregate, cx)?;
@@ -245,7 +263,8 @@ fn gather(group: &mut Group, grouping: &Grouping, cx: &Context<'_>) -> Result<us
     Ok(grown)
 }
 
-fn new_group(plan: &SelectPlan, grouping: &Grouping, rows: &[RowView<'_>], time_zone: i32) -> Group {
+/// A group that begins with this row.
+pub fn new_group(plan: &SelectPlan, grouping: &Grouping, rows: &[RowView<'_>], time_zone: i32) -> Group {
     let mut row = Vec::with_capacity(plan.sources.len());
     for (source, needed) in plan.sources.iter().zip(&plan.needed) {
         let mut values = vec![Value::Null; source.columns.len()];
@@ -256,5 +275,12 @@ fn new_group(plan: &SelectPlan, grouping: &Grouping, rows: &[RowView<'_>], time_
         }
         row.push(values);
     }
-    Group { row, accumulators: grouping.aggregates.iter().map(Accumulator::new).collect() }
+    Group { row, accumulators: grouping.aggregates.iter().map(Accumulator::new).collect(), keys: u16::MAX }
+}
+
+/// Bytes that a new group takes.
+pub fn group_weight(group: &Group) -> usize {
+    GROUP_BYTES
+        + group.row.iter().map(|row| row_weight(row)).sum::<usize>()
+        + group.accumulators.len() * size_of::<Accumulator>()
 }

@@ -18,15 +18,18 @@ pub(crate) mod keys;
 pub mod output;
 mod prefix_keys;
 mod recursion;
+mod rollup;
 pub mod row_conversion;
 pub(crate) mod row_rules;
 pub(crate) mod select;
+mod set_operation;
 pub(crate) mod sort;
 mod spool;
 mod stored_values;
 mod tail;
 mod union;
 mod waiting;
+mod window;
 
 use std::future::Future;
 use std::io;

@@ -10,6 +10,7 @@ use super::sort::push_key;
 use super::stored_values;
 use super::tail::{Row, Tail, ValueRow, pack_computed, pack_plain};
 use super::{Executor, Target, keys, output};
+use crate::ast::SetOperation;
 use crate::context::SqlContext;
 use crate::expr::functions::as_count;
 use crate::expr::{Context, Expr, RowView, ValueSet};
@@ -312,7 +313,8 @@ impl<'p> Consumer<'p> {
                 .map(|(accumulator, aggregate)| accumulator.finish(aggregate, self.state))
                 .collect();
             let views: Vec<RowView<'_>> = group.row.iter().map(|values| RowView::Values(values)).collect();
-            let mut cx = Context { rows: &views, aggregates: &aggregates, ..shorten(&base) };
+            let group_keys = group.keys;
+            let mut cx = Context { rows: &views, aggregates: &aggregates, group_keys, ..shorten(&base) };
             if let Some(applied) = applied {
                 applied.run(executor, &applied.apply.groups, &cx).await?;
                 cx.subqueries = &applied.results;
@@ -373,10 +375,11 @@ impl Executor<'_> {
         plan: &SelectPlan,
         target: &mut Target<'_, S>,
     ) -> Result<u64, Failure> {
-        if !plan.unions.is_empty() {
-            return self.union(plan, target).await;
+        match plan.operation {
+            _ if plan.unions.is_empty() => self.select_part(plan, target).await,
+            SetOperation::Union => self.union(plan, target).await,
+            SetOperation::Except | SetOperation::Intersect => self.set_operation(plan, target).await,
         }
-        self.select_part(plan, target).await
     }
 
     /// How many rows a query without LIMIT hands on: `sql_select_limit` is for what the client asks for, not
@@ -403,6 +406,11 @@ impl Executor<'_> {
         let possible = all_true(&plan.constant_conditions, &cx)? && !consumer.is_done();
         match (&plan.steps[..], possible) {
             (_, false) => {}
+            ([], true) if plan.windowed.is_some() => {
+                if let Some(windowed) = &plan.windowed {
+                    self.windowed(windowed, &mut consumer, target).await?;
+                }
+            }
             ([], true) => {
                 self.wait_for_functions(plan, &cx).await?;
                 consumer.only_row(self, target).await?;

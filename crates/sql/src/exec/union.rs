@@ -15,7 +15,7 @@ use crate::result::ResultSink;
 use crate::value::Value;
 
 /// Takes the rows of a part.
-struct Part<'a, 't, 'p, S> {
+pub struct Part<'a, 't, 'p, S> {
     plan: &'p SelectPlan,
     state: &'p SqlContext,
     parameters: &'p [Value<'p>],
@@ -23,6 +23,19 @@ struct Part<'a, 't, 'p, S> {
     tail: &'a mut Tail<'p>,
     target: &'a mut Target<'t, S>,
     key: Vec<u8>,
+}
+
+impl<'a, 't, 'p, S> Part<'a, 't, 'p, S> {
+    /// What takes rows of `plan` for the tail.
+    pub fn new(
+        plan: &'p SelectPlan,
+        executor: &Executor<'p>,
+        tail: &'a mut Tail<'p>,
+        target: &'a mut Target<'t, S>,
+    ) -> Part<'a, 't, 'p, S> {
+        let Executor { state, parameters, outer, .. } = *executor;
+        Part { plan, state, parameters, outer, tail, target, key: Vec::new() }
+    }
 }
 
 impl<S: ResultSink> RowTaker for Part<'_, '_, '_, S> {
@@ -61,29 +74,35 @@ impl<S: ResultSink> RowTaker for Part<'_, '_, '_, S> {
 }
 
 impl<'e> Executor<'e> {
+    /// How many rows the whole of several SELECTs skips and then hands on.
+    pub(super) fn limits<S: ResultSink>(
+        &self,
+        plan: &SelectPlan,
+        target: &Target<'_, S>,
+    ) -> Result<(u64, u64), Failure> {
+        let cx = self.context(&[]);
+        let Some((count, offset)) = &plan.limit else { return Ok((0, self.rows_max(target))) };
+        let skip = offset.as_ref().map(|offset| offset.eval(&cx)).transpose()?.map_or(0, |v| as_count(&v));
+        Ok((skip, as_count(&count.eval(&cx)?)))
+    }
+
     /// Executes a union. Returns how many rows there were.
     pub(super) async fn union<S: ResultSink>(
         &mut self,
         plan: &SelectPlan,
         target: &mut Target<'_, S>,
     ) -> Result<u64, Failure> {
-        let (state, parameters, outer) = (self.state, self.parameters, self.outer);
-        let cx = Context { outer, ..Context::constant(state, parameters) };
-        let (mut skip, mut left) = (0, self.rows_max(target));
-        if let Some((count, offset)) = &plan.limit {
-            left = as_count(&count.eval(&cx)?);
-            skip = offset.as_ref().map(|offset| offset.eval(&cx)).transpose()?.map_or(0, |v| as_count(&v));
-        }
         // A UNION without ALL removes the duplicates of everything before it too.
         let last_distinct = plan.unions.iter().rposition(|(all, _)| !all);
         let distinct = last_distinct.is_some();
-        let mut tail = Tail::new(plan, state, distinct, false, !plan.order.is_empty(), (skip, left));
+        let limits = self.limits(plan, target)?;
+        let mut tail = Tail::new(plan, self.state, distinct, false, !plan.order.is_empty(), limits);
         if tail.is_done() {
             return Ok(0);
         }
         let parts = std::iter::once(None).chain(plan.unions.iter().map(|(_, part)| Some(part)));
         for (number, part) in parts.enumerate() {
-            let mut taker = Part { plan, state, parameters, outer, tail: &mut tail, target, key: Vec::new() };
+            let mut taker = Part::new(plan, self, &mut tail, target);
             match part {
                 None => self.first_part(plan, &mut taker).await?,
                 Some(part) => self.select_into(part, &mut taker).await?,
@@ -100,11 +119,11 @@ impl<'e> Executor<'e> {
         tail.finish(self, target).await
     }
 
-    /// The first SELECT of a union: the same plan without what applies to the whole.
-    async fn first_part<S: ResultSink>(
+    /// The first of several SELECTs: the same plan without what applies to the whole.
+    pub(super) async fn first_part(
         &mut self,
         plan: &SelectPlan,
-        taker: &mut Part<'_, '_, '_, S>,
+        taker: &mut dyn RowTaker,
     ) -> Result<(), Failure> {
         let mut target: Target<'_, super::NoSink> = Target::Taker(taker);
         self.select_part(plan, &mut target).await?;

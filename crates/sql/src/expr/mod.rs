@@ -11,6 +11,7 @@ pub(crate) mod arithmetic;
 pub mod bind;
 pub(crate) mod functions;
 mod member;
+pub(crate) mod rollup;
 pub(crate) mod select_list;
 pub(crate) mod session_functions;
 pub mod types;
@@ -43,7 +44,7 @@ const ARGUMENTS_FEW: usize = 32;
 pub type Evaluated<'a> = Result<Value<'a>, SqlError>;
 
 /// A bound expression.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// A constant.
     Literal(Value<'static>),
@@ -55,6 +56,8 @@ pub enum Expr {
     Outer(u16),
     /// The n-th aggregate of the query.
     Aggregate(u16),
+    /// The n-th window function of the query.
+    Window(u16),
     /// The n-th subquery as a scalar.
     Subquery(u16),
     /// Whether the n-th subquery has rows.
@@ -130,6 +133,10 @@ pub enum Expr {
     Row(Vec<Expr>),
     /// An expression that stands in several places: a select list entry that ORDER BY names.
     Shared(Arc<Expr>),
+    /// The `key`-th expression of GROUP BY: NULL in groups over all its values.
+    RolledUp { key: u16, value: Box<Expr> },
+    /// `GROUPING(…)`: a bit for each that is rolled up.
+    Grouping(Vec<Expr>),
 }
 
 /// Where the columns of a source are read.
@@ -178,6 +185,8 @@ pub struct Context<'a> {
     pub state: &'a SqlContext,
     /// Aggregates of the current group.
     pub aggregates: &'a [Value<'static>],
+    /// The leading expressions of GROUP BY that the current group has values of.
+    pub group_keys: u16,
     /// Results of the subqueries.
     pub subqueries: &'a [ValueSet],
     /// The row that was to be inserted, for VALUES().
@@ -187,7 +196,9 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// A context without rows.
     pub fn constant(state: &'a SqlContext, parameters: &'a [Value<'a>]) -> Self {
-        Context { rows: &[], parameters, outer: &[], state, aggregates: &[], subqueries: &[], inserted: &[] }
+        let (rows, aggregates, inserted) = (&[], &[], &[]);
+        let group_keys = u16::MAX;
+        Context { rows, parameters, outer: &[], state, aggregates, group_keys, subqueries: &[], inserted }
     }
 
     /// The same context with other rows.
@@ -335,6 +346,9 @@ impl Expr {
                 let place = std::ptr::from_ref(self) as usize;
                 Ok(Value::Double(cx.state.random_sequences.next(place, seed, *constant)))
             }
+            Expr::RolledUp { key, value } => rollup::value(*key, value, cx),
+            Expr::Grouping(keys) => Ok(rollup::grouping(keys, cx)),
+            Expr::Window(_) => Err(errors::error(errors::INTERNAL_ERROR, &[&"a window function by itself"])),
             Expr::Row(_) => Err(errors::error(errors::OPERAND_COLUMNS, &[&1])),
             _ => self.truth(cx).map(truth),
         }
@@ -506,6 +520,8 @@ impl Expr {
             self,
             Expr::Column { .. }
                 | Expr::Aggregate(_)
+                | Expr::Window(_)
+                | Expr::RolledUp { .. }
                 | Expr::Assign(..)
                 | Expr::Inserted(_)
                 | Expr::Random { .. }
@@ -542,6 +558,7 @@ impl Expr {
             | Expr::Outer(_)
             | Expr::Column { .. }
             | Expr::Aggregate(_)
+            | Expr::Window(_)
             | Expr::Subquery(_)
             | Expr::Exists(_)
             | Expr::UserVariable(_)
@@ -554,6 +571,7 @@ impl Expr {
             | Expr::Not(operand)
             | Expr::Negate(operand)
             | Expr::MemberNumber(operand, _)
+            | Expr::RolledUp { value: operand, .. }
             | Expr::BitNot(operand)
             | Expr::IsNull(operand, _)
             | Expr::IsTruth { operand, .. }
@@ -565,6 +583,7 @@ impl Expr {
             | Expr::Or(list)
             | Expr::Coalesce(list)
             | Expr::Call(_, list)
+            | Expr::Grouping(list)
             | Expr::Row(list) => list.iter().all(|item| item.visit(see)),
             Expr::Xor(left, right)
             | Expr::Compare(_, left, right)

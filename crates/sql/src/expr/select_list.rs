@@ -97,6 +97,11 @@ impl SelectList {
         self.entries.get_mut(at).map(|(expr, ty)| (expr.share(), *ty))
     }
 
+    /// The entries, to be changed.
+    pub fn entries_mut(&mut self) -> impl Iterator<Item = &mut Bound> {
+        self.entries.iter_mut()
+    }
+
     /// The entries.
     pub fn into_entries(self) -> Vec<Bound> {
         self.entries.into_inner()

@@ -12,6 +12,7 @@ use untorn::types::Collation;
 
 use super::super::ast::{BinaryOperator, Expr, IntervalUnit, OrderItem, Scope, TemporalKind, UnaryOperator};
 use super::super::lexer::{Token, TokenKind, bit_value, hex_value, unquote};
+use super::window::is_window_function;
 use super::{Parsed, Parser, reserved};
 use crate::errors;
 use crate::expr::ValueSet;
@@ -499,12 +500,15 @@ impl Parser<'_> {
             "CAST" | "CONVERT" | "EXTRACT" | "TRIM" | "SUBSTRING" | "SUBSTR" | "MID" | "POSITION"
             | "COUNT" | "GROUP_CONCAT" | "VALUES" | "DATE_ADD" | "ADDDATE" | "DATE_SUB" | "SUBDATE"
             | "TIMESTAMPADD" | "TIMESTAMPDIFF" | "GET_FORMAT" | "CHAR" | "WEIGHT_STRING" | "SUM" | "AVG"
-            | "MIN" | "MAX"
+            | "MIN" | "MAX" | "GROUPING"
                 if call =>
             {
                 return self.special_function(&word);
             }
             _ => {}
+        }
+        if call && is_window_function(&word) {
+            return self.window_function(&word);
         }
         if word.starts_with('_') && self.peek().kind != TokenKind::Symbol && self.is_introducer(&word) {
             return self.introduced_text();

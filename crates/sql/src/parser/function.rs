@@ -4,6 +4,7 @@ use super::super::ast::{BinaryOperator, CastType, Expr, IntervalUnit, TrimSide};
 use super::super::expr::functions;
 use super::super::lexer::Token;
 use super::expression::{aggregate, binary, function};
+use super::window::is_plain_aggregate;
 use super::{Parsed, Parser};
 use crate::errors;
 
@@ -20,10 +21,8 @@ impl Parser<'_> {
             let typed = String::from_utf8_lossy(self.token_bytes(typed));
             return Err(errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&typed]));
         }
-        if self.is_word("OVER") {
-            return Err(errors::unsupported("window functions"));
-        }
-        Ok(function(name, arguments))
+        let call = function(name, arguments);
+        if is_plain_aggregate(name) { self.over(call) } else { Ok(call) }
     }
 
     /// Functions whose arguments have a grammar of their own.
@@ -86,14 +85,13 @@ impl Parser<'_> {
                     function(name, arguments)
                 }
             }
+            "GROUPING" => function(name, self.list(Self::expr)?),
             "GET_FORMAT" | "WEIGHT_STRING" => return Err(errors::unsupported(name)),
             _ => self.aggregate(name)?,
         };
         self.expect_symbol(b")")?;
-        if self.is_word("OVER") {
-            return Err(errors::unsupported("window functions"));
-        }
-        Ok(result)
+        let aggregate = matches!(name, "COUNT" | "SUM" | "AVG" | "MIN" | "MAX" | "GROUP_CONCAT");
+        if aggregate { self.over(result) } else { Ok(result) }
     }
 
     pub(super) fn aggregate(&mut self, name: &str) -> Parsed<Expr> {

@@ -23,6 +23,7 @@ pub(crate) mod reserved;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use super::ast::{Expr, Statement, TableName};
 use super::lexer::{Lexer, LexicalModes, Token, TokenKind, unquote};

@@ -2,7 +2,7 @@
 
 use super::super::ast::{
     CommonTable, Expr, HintKind, IndexHint, JoinKind, Limit, LockWait, Locking, Query, Select, SelectItem,
-    TableRef,
+    SetOperation, TableRef,
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser, reserved};
@@ -22,6 +22,11 @@ const SELECT_OPTIONS: &[&str] = &[
 
 /// Whether the query has nothing that a part of a UNION cannot have.
 fn is_plain(query: &Query) -> bool {
+    query.operation == SetOperation::Union && has_no_tail(query)
+}
+
+/// Whether nothing is said of the query as a whole.
+fn has_no_tail(query: &Query) -> bool {
     query.with.is_empty() && query.order_by.is_empty() && query.limit.is_none() && query.locking.is_none()
 }
 
@@ -33,7 +38,7 @@ fn whole(query: Query) -> Select {
 }
 
 impl Parser<'_> {
-    /// `SELECT … [UNION [ALL] SELECT …]… [ORDER BY] [LIMIT] [FOR UPDATE]`
+    /// `SELECT … [UNION|EXCEPT|INTERSECT [ALL] SELECT …]… [ORDER BY] [LIMIT] [FOR UPDATE]`
     pub(crate) fn query(&mut self) -> Parsed<Query> {
         let known = self.common_tables.len();
         let with = if self.accept("WITH") { self.common_tables()? } else { Vec::new() };
@@ -78,11 +83,14 @@ impl Parser<'_> {
     }
 
     fn query_body(&mut self) -> Parsed<Query> {
-        let mut query = self.query_term()?;
-        while self.accept("UNION") {
-            let all = self.accept("ALL");
-            let _ = !all && self.accept("DISTINCT");
-            let next = self.query_term()?;
+        let mut query = self.intersections()?;
+        while let Some(word) = self.accept_any(&["UNION", "EXCEPT"]) {
+            let all = self.accept_all_or_distinct();
+            let next = self.intersections()?;
+            if word == "EXCEPT" {
+                query = self.set_operation(query, SetOperation::Except, all, next)?;
+                continue;
+            }
             if !is_plain(&query) {
                 query = single(whole(query));
             }
@@ -91,10 +99,7 @@ impl Parser<'_> {
                 false => query.selects.push((all, whole(next))),
             }
         }
-        if self.is_any_word(&["EXCEPT", "INTERSECT"]) {
-            return Err(errors::unsupported("EXCEPT and INTERSECT"));
-        }
-        if (self.is_word("ORDER") || self.is_word("LIMIT")) && !is_plain(&query) {
+        if (self.is_word("ORDER") || self.is_word("LIMIT")) && !has_no_tail(&query) {
             query = single(whole(query));
         }
         if self.accept("ORDER") {
@@ -111,6 +116,40 @@ impl Parser<'_> {
         if self.is_word("INTO") {
             self.take_into(&mut query)?;
         }
+        Ok(query)
+    }
+
+    /// `ALL` or `DISTINCT`, which is what nothing means.
+    fn accept_all_or_distinct(&mut self) -> bool {
+        let all = self.accept("ALL");
+        let _ = !all && self.accept("DISTINCT");
+        all
+    }
+
+    /// INTERSECT binds stronger than the others.
+    fn intersections(&mut self) -> Parsed<Query> {
+        let mut query = self.query_term()?;
+        while self.accept("INTERSECT") {
+            let all = self.accept_all_or_distinct();
+            let next = self.query_term()?;
+            query = self.set_operation(query, SetOperation::Intersect, all, next)?;
+        }
+        Ok(query)
+    }
+
+    /// A query of two others.
+    fn set_operation(
+        &mut self,
+        left: Query,
+        operation: SetOperation,
+        all: bool,
+        right: Query,
+    ) -> Parsed<Query> {
+        self.grow()?;
+        let mut query = if is_plain(&left) && left.selects.len() == 1 { left } else { single(whole(left)) };
+        let right = if is_plain(&right) && right.selects.len() == 1 { right } else { single(whole(right)) };
+        query.operation = operation;
+        query.selects.extend(right.selects.into_iter().map(|(_, select)| (all, select)));
         Ok(query)
     }
 
@@ -189,14 +228,20 @@ impl Parser<'_> {
         }
         if self.accept("GROUP") {
             self.expect("BY")?;
-            select.group_by = self.order_items()?.into_iter().map(|item| item.expr).collect();
-            select.rollup = self.accept_all(&["WITH", "ROLLUP"]);
+            if self.is_word("ROLLUP") && self.peek_is_symbol(b"(") {
+                self.advance();
+                select.group_by = self.parenthesised(Self::expr)?;
+                select.rollup = true;
+            } else {
+                select.group_by = self.order_items()?.into_iter().map(|item| item.expr).collect();
+                select.rollup = self.accept_all(&["WITH", "ROLLUP"]);
+            }
         }
         if self.accept("HAVING") {
             select.having = Some(self.expr()?);
         }
-        if self.is_word("WINDOW") {
-            return Err(errors::unsupported("window functions"));
+        if self.accept("WINDOW") {
+            select.windows = self.named_windows()?;
         }
         Ok(select)
     }
@@ -414,7 +459,7 @@ impl Parser<'_> {
         Ok(Limit { count: first, offset })
     }
 
-    fn limit_value(&mut self) -> Parsed<Expr> {
+    pub(super) fn limit_value(&mut self) -> Parsed<Expr> {
         match self.current.kind {
             TokenKind::Integer | TokenKind::Parameter => self.primary(),
             _ => Err(self.unexpected()),
@@ -461,6 +506,7 @@ fn cut_name(mut text: String) -> String {
 fn single(select: Select) -> Query {
     Query {
         with: Vec::new(),
+        operation: SetOperation::Union,
         selects: vec![(true, select)],
         order_by: Vec::new(),
         limit: None,

@@ -95,14 +95,14 @@ pub struct Aggregate {
 }
 
 /// A group's state of one aggregate.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Accumulator {
     seen: Option<HashSet<Vec<u8>>>,
     count: u64,
     state: State,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     Nothing,
     Integer(i128),
@@ -181,6 +181,38 @@ impl Accumulator {
             AggregateKind::GroupConcat => grown += self.concat(aggregate, &value, cx)?,
         }
         Ok(grown)
+    }
+
+    /// Whether values can be taken out again without a trace: of counts, and of sums that are exact.
+    pub fn can_remove(&self, aggregate: &Aggregate) -> bool {
+        match aggregate.kind {
+            AggregateKind::Count => true,
+            AggregateKind::Sum | AggregateKind::Average => {
+                matches!(self.state, State::Nothing | State::Integer(_) | State::Exact(_))
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes a row out that was taken in, where [`Accumulator::can_remove`] says so.
+    pub fn remove(&mut self, aggregate: &Aggregate, cx: &Context<'_>) -> Result<(), SqlError> {
+        if let Some(argument) = aggregate.arguments.first() {
+            let value = argument.eval(cx)?;
+            if value.is_null() {
+                return Ok(());
+            }
+            self.state = match (std::mem::replace(&mut self.state, State::Nothing), &value) {
+                (State::Integer(sum), Value::Int(v)) => State::Integer(sum - i128::from(*v)),
+                (State::Integer(sum), Value::UInt(v)) => State::Integer(sum - i128::from(*v)),
+                (State::Exact(sum), value) => State::Exact(sum - value.to_decimal()),
+                (state, _) => state,
+            };
+        }
+        self.count -= 1;
+        if self.count == 0 {
+            self.state = State::Nothing;
+        }
+        Ok(())
     }
 
     fn sum(&mut self, value: &Value<'_>) {
@@ -312,7 +344,7 @@ const KEY_BYTES: usize = 48;
 const TEXTS_SORTED: usize = 256;
 
 /// Texts of a GROUP_CONCAT, each with what it is ordered by.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Texts {
     list: Vec<(Vec<Value<'static>>, Vec<u8>)>,
     /// Length of them all with their separators.

@@ -16,6 +16,7 @@ mod query;
 pub(crate) mod row_rules;
 mod said;
 pub mod source;
+pub(crate) mod window;
 pub(crate) mod with;
 
 use std::cell::{Cell, RefCell};
@@ -40,6 +41,7 @@ use apply::Apply;
 use joined_change::JoinedChange;
 use push::Pending;
 use source::Source;
+use window::Windowed;
 use with::Recursion;
 
 /// A condition of a query. It may be megabytes, and stands in several places of a plan.
@@ -71,6 +73,8 @@ pub struct Grouping {
     pub aggregates: Vec<Aggregate>,
     /// HAVING.
     pub having: Option<Expr>,
+    /// WITH ROLLUP: there are groups of the first keys alone, too, down to one of all rows.
+    pub rollup: bool,
 }
 
 /// A planned SELECT.
@@ -115,11 +119,15 @@ pub struct SelectPlan {
     pub first_value_decides: bool,
     /// SQL_CALC_FOUND_ROWS: the rows behind the LIMIT are counted.
     pub counts_all: bool,
+    /// Its rows are computed in windows; it has no sources of its own then.
+    pub windowed: Option<Box<Windowed>>,
     /// INTO variables.
     pub into: Vec<String>,
     /// Of a recursive common table: the parts that read it.
     pub recursion: Option<Box<Recursion>>,
-    /// The other SELECTs of a UNION (true: ALL).
+    /// What connects it with the other SELECTs.
+    pub operation: ast::SetOperation,
+    /// The other SELECTs of a UNION, the right side of an EXCEPT or INTERSECT (true: ALL).
     pub unions: Vec<(bool, SelectPlan)>,
     /// What it lacks: a derived table is finished with the query around it.
     pending: Option<Box<Pending>>,
@@ -150,8 +158,10 @@ impl SelectPlan {
             whole_rows: false,
             first_value_decides: false,
             counts_all: false,
+            windowed: None,
             into: Vec::new(),
             recursion: None,
+            operation: ast::SetOperation::Union,
             unions: Vec::new(),
             pending: None,
             plain_columns: None,
@@ -160,7 +170,7 @@ impl SelectPlan {
 
     /// Whether it is a subquery whose result depends on the row of the query around it.
     pub fn follows_rows(&self) -> bool {
-        self.captures.iter().any(|capture| matches!(capture, Expr::Column { .. }))
+        self.captures.iter().any(|capture| matches!(capture, Expr::Column { .. } | Expr::RolledUp { .. }))
     }
 
     /// All tables it reads, for metadata locks.
@@ -174,6 +184,7 @@ impl SelectPlan {
                 | source::SourceKind::Recursion(_) => {}
             }
         }
+        self.windowed.iter().for_each(|windowed| windowed.input.tables(found));
         self.recursion.iter().flat_map(|recursion| &recursion.parts).for_each(|plan| plan.tables(found));
         self.subqueries.iter().for_each(|plan| plan.tables(found));
         self.unions.iter().for_each(|(_, plan)| plan.tables(found));

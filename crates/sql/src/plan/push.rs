@@ -72,7 +72,7 @@ impl Planner<'_> {
             && plan.unions.is_empty()
             && plan.into.is_empty()
             && plan.recursion.is_none()
-            && plan.grouping.as_ref().is_none_or(|grouping| !grouping.keys.is_empty());
+            && plan.grouping.as_ref().is_none_or(|grouping| !grouping.keys.is_empty() && !grouping.rollup);
         let grouping = plan.grouping.as_ref();
         let aggregates = grouping.into_iter().flat_map(|grouping| &grouping.aggregates);
         let aggregated = aggregates.flat_map(|aggregate| &aggregate.arguments);

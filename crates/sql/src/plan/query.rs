@@ -7,6 +7,7 @@ use std::sync::Arc;
 use untorn::types::ColumnType;
 
 use super::access::{Path, Question, use_index_end, use_index_order};
+use super::aggregate::Aggregate;
 use super::from::{From, Shown};
 use super::push::Pending;
 use super::source::Source;
@@ -16,11 +17,13 @@ use crate::ast::{self, HintKind, SelectItem};
 use crate::discard::Elsewhere;
 use crate::errors;
 use crate::expr::bind::scope::Scope;
+use crate::expr::bind::window::check as check_windows;
 use crate::expr::bind::{Binder, Bound, NameRule};
+use crate::expr::rollup::GroupKeys;
 use crate::expr::select_list::{Meaning, SelectList};
 use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
-use crate::result::{ColumnMeta, ResultColumns, SqlError};
+use crate::result::{ColumnMeta, ResultColumns, SqlError, column_flag};
 use crate::sql_mode;
 use crate::value::Value;
 
@@ -91,6 +94,7 @@ impl Planner<'_> {
             }
             plan.unions.push((*all, next));
         }
+        plan.operation = query.operation;
         let names: Vec<String> = plan.columns.metas().iter().map(|meta| meta.name.clone()).collect();
         plan.columns = ResultColumns::new(types.iter().zip(&names).map(|(ty, name)| ty.meta(name)).collect());
         let own = std::mem::replace(&mut plan.types, types);
@@ -167,9 +171,6 @@ impl Planner<'_> {
         around: Around<'_>,
     ) -> Result<SelectPlan, SqlError> {
         self.expand(1, SELECT_BYTES)?;
-        if select.rollup {
-            return Err(errors::unsupported("WITH ROLLUP"));
-        }
         let locks = locking.is_some_and(|locking| locking.exclusive);
         let mut from = From { locks, ..From::default() };
         let shown = match &select.from {
@@ -177,28 +178,39 @@ impl Planner<'_> {
             None => Shown::new(),
         };
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
-        let mut binder = Binder { around, ..Binder::new(self, &sources) };
+        check_windows(&select.windows)?;
+        let mut binder = Binder { around, named_windows: &select.windows, ..Binder::new(self, &sources) };
         let JoinedConditions { mut conjuncts, outer } =
             self.joined_conditions(&mut binder, &mut from, select.filter.as_ref())?;
         // Output.
         binder.clause = "field list";
-        binder.aggregates_allowed = true;
-        let Items { bound, metas } = self.items(&mut binder, &shown, select)?;
+        (binder.aggregates_allowed, binder.windows_allowed) = (true, true);
+        let Items { bound, mut metas } = self.items(&mut binder, &shown, select)?;
         binder.select_list = SelectList::new(bound);
         if !(select.group_by.is_empty() && select.having.is_none() && order_by.is_empty()) {
             binder.select_list.give_names(self, metas.iter().map(|meta| meta.name.as_str()))?;
         }
-        let keys = self.group_keys(&mut binder, &select.group_by, &metas)?;
+        binder.windows_allowed = false;
+        let keys = self.group_keys(&mut binder, select, &metas)?;
+        let groups = GroupKeys { planner: self, keys: &keys, rollup: select.rollup };
+        mark_items(&mut binder, &groups, &mut metas)?;
         binder.aggregates_allowed = true;
         binder.clause = "having clause";
         binder.rule = NameRule::Having;
         let mut having = None;
         if let Some(condition) = &select.having {
             binder.selected = binder.select_list.columns(self)?.collect();
-            having = Some(binder.condition(condition)?);
+            let mut condition = binder.condition(condition)?;
+            groups.mark_in(&binder, &mut condition)?;
+            having = Some(condition);
         }
-        let order = self.order_keys(&mut binder, order_by)?;
-        let Binder { aggregates, subqueries, select_list, .. } = binder;
+        binder.windows_allowed = true;
+        let order = self.order_keys(&mut binder, order_by, &groups)?;
+        let Binder { aggregates, mut windows, mut subqueries, select_list, .. } = binder;
+        if select.rollup {
+            windows.iter_mut().flat_map(|call| call.exprs_mut()).try_for_each(|expr| groups.mark(expr))?;
+            mark_subqueries(&groups, &aggregates, &mut subqueries)?;
+        }
         let (items, types): (Vec<Expr>, Vec<Type>) = select_list.into_entries().into_iter().unzip();
         let grouped = !aggregates.is_empty() || !keys.is_empty();
         if !grouped && let Some(having) = having.take() {
@@ -208,7 +220,7 @@ impl Planner<'_> {
         if grouped && keys.is_empty() {
             self.check_full_group(&items, &metas, &sources)?;
         }
-        let grouping = grouped.then_some(Grouping { keys, aggregates, having });
+        let grouping = grouped.then_some(Grouping { keys, aggregates, having, rollup: select.rollup });
         let columns = ResultColumns::new(metas.into_inner());
         let mut plan = SelectPlan {
             sources: sources.into_inner(),
@@ -224,7 +236,7 @@ impl Planner<'_> {
         };
         plan.pending =
             Some(Box::new(Pending { conjuncts, outer, hints: from.hints, straight: from.straight }));
-        Ok(plan)
+        if windows.is_empty() { Ok(plan) } else { self.windowed(plan, windows, &select.windows) }
     }
 
     /// WHERE and the conditions of the joins. Those of inner joins count as conditions of WHERE.
@@ -263,17 +275,17 @@ impl Planner<'_> {
         Ok(JoinedConditions { conjuncts, outer })
     }
 
-    /// GROUP BY, each expression once.
+    /// GROUP BY, each expression once; all of them WITH ROLLUP, where each has groups of its own.
     fn group_keys(
         &self,
         binder: &mut Binder<'_, '_>,
-        group_by: &[ast::Expr],
+        select: &ast::Select,
         metas: &[ColumnMeta],
     ) -> Result<Vec<Expr>, SqlError> {
         binder.aggregates_allowed = false;
         binder.clause = "group statement";
         let (mut keys, mut seen) = (Vec::new(), HashSet::new());
-        for key in group_by {
+        for key in &select.group_by {
             binder.rule = if is_name(key) { NameRule::Group } else { NameRule::Tables };
             let expr = match binder.position(key)? {
                 Some((expr, _)) => expr,
@@ -291,7 +303,7 @@ impl Planner<'_> {
             if let Expr::Column { source, column } = &expr {
                 binder.grouped.insert((*source, *column));
             }
-            if expr.identity().is_none_or(|identity| seen.insert(identity)) {
+            if select.rollup || expr.identity().is_none_or(|identity| seen.insert(identity)) {
                 keys.push(expr);
             }
         }
@@ -303,15 +315,17 @@ impl Planner<'_> {
         &self,
         binder: &mut Binder<'_, '_>,
         order_by: &[ast::OrderItem],
+        groups: &GroupKeys<'_>,
     ) -> Result<Vec<(Expr, bool)>, SqlError> {
         binder.clause = "order clause";
         let (mut order, mut seen) = (Vec::new(), HashSet::new());
         for item in order_by {
             binder.rule = if is_name(&item.expr) { NameRule::SelectList } else { NameRule::Tables };
-            let expr = match binder.position(&item.expr)? {
+            let mut expr = match binder.position(&item.expr)? {
                 Some((expr, _)) => expr,
                 None => binder.bind(&item.expr)?.0,
             };
+            groups.mark_in(binder, &mut expr)?;
             let mut constant = expr.visit(&mut |inner| inner.may_be_constant() && self.walk());
             expr.visit_subqueries(&mut |number| {
                 constant &= !binder.subqueries.get(usize::from(number)).is_some_and(SelectPlan::follows_rows);
@@ -427,6 +441,52 @@ impl Planner<'_> {
     }
 }
 
+impl GroupKeys<'_> {
+    /// [`GroupKeys::mark`], where something is to be found.
+    fn mark_in(&self, binder: &Binder<'_, '_>, expr: &mut Expr) -> Result<(), SqlError> {
+        if self.rollup || binder.asks_grouping { self.mark(expr) } else { Ok(()) }
+    }
+}
+
+/// Marks the expressions of GROUP BY in the select list. What is rolled up is no column any more for the
+/// client.
+fn mark_items(
+    binder: &mut Binder<'_, '_>,
+    groups: &GroupKeys<'_>,
+    metas: &mut [ColumnMeta],
+) -> Result<(), SqlError> {
+    if !(groups.rollup || binder.asks_grouping) {
+        return Ok(());
+    }
+    for ((expr, ty), meta) in binder.select_list.entries_mut().zip(metas) {
+        groups.mark(expr)?;
+        if matches!(expr, Expr::RolledUp { .. }) {
+            ty.nullable = true;
+            *meta = ty.meta(&meta.name);
+        } else if !expr.visit(&mut |inner| !matches!(inner, Expr::RolledUp { .. })) {
+            ty.nullable = true;
+            meta.flags &= !column_flag::NOT_NULL;
+        }
+    }
+    Ok(())
+}
+
+/// What subqueries read of the groups is rolled up, too.
+fn mark_subqueries(
+    groups: &GroupKeys<'_>,
+    aggregates: &[Aggregate],
+    subqueries: &mut [SelectPlan],
+) -> Result<(), SqlError> {
+    let captures = subqueries.iter_mut().flat_map(|plan| &mut plan.captures);
+    captures.into_iter().try_for_each(|capture| groups.mark(capture))?;
+    // Rows are sorted before they are aggregated: by then the subquery's result is another row's.
+    let follows = |expr: &Expr| !apply::following(expr, subqueries).is_empty();
+    if aggregates.iter().flat_map(|aggregate| &aggregate.arguments).any(follows) {
+        return Err(errors::unsupported("a correlated subquery in an aggregate under WITH ROLLUP"));
+    }
+    Ok(())
+}
+
 fn is_name(expr: &ast::Expr) -> bool {
     matches!(expr, ast::Expr::Column { .. })
 }
@@ -440,6 +500,9 @@ struct Items {
 
 /// ENUM and SET columns are sorted by their numbers, as an index on them does it.
 pub(super) fn order_by_members(expr: &mut Expr, sources: &[Source]) {
+    if let Expr::RolledUp { value, .. } = expr {
+        return order_by_members(value, sources);
+    }
     let Expr::Column { source, column } = *expr else { return };
     let table = sources.get(usize::from(source)).and_then(Source::engine_table);
     let Some(column) = table.and_then(|table| table.def.columns.get(usize::from(column))) else { return };
@@ -588,6 +651,10 @@ impl Planner<'_> {
         use_index_order(plan);
         use_index_end(plan);
         plan.order.iter_mut().for_each(|(expr, _)| order_by_members(expr, &plan.sources));
+        if let Some(grouping) = plan.grouping.as_mut().filter(|grouping| grouping.rollup) {
+            // Its groups come in the order of their keys.
+            grouping.keys.iter_mut().for_each(|key| order_by_members(key, &plan.sources));
+        }
         plain_output(plan);
         Ok(())
     }

@@ -130,6 +130,7 @@ impl Planner<'_> {
         for (at, (_, select)) in query.selects.iter().enumerate() {
             let part = ast::Query {
                 with: query.with.clone(),
+                operation: ast::SetOperation::Union,
                 selects: vec![(true, select.clone())],
                 order_by: Vec::new(),
                 limit: None,
@@ -150,6 +151,9 @@ impl Planner<'_> {
         if parts.is_empty() {
             return self.query(query, around);
         }
+        if query.operation != ast::SetOperation::Union {
+            return Err(errors::unsupported("EXCEPT or INTERSECT of a recursive common table with itself"));
+        }
         let refused = !query.order_by.is_empty() || query.limit.is_some() || query.locking.is_some();
         if refused || parts.len() + first != query.selects.len() {
             return Err(errors::unsupported(
@@ -159,6 +163,7 @@ impl Planner<'_> {
         }
         let leading = ast::Query {
             with: query.with.clone(),
+            operation: ast::SetOperation::Union,
             selects: query.selects[..first].to_vec(),
             order_by: Vec::new(),
             limit: None,
@@ -177,7 +182,8 @@ impl Planner<'_> {
             }
             let own = std::mem::replace(&mut part.types, plan.types.clone());
             part.convert_items(&own);
-            if part.grouping.is_some() || part.distinct || !part.order.is_empty() || part.limit.is_some() {
+            let computed = part.grouping.is_some() || part.windowed.is_some();
+            if computed || part.distinct || !part.order.is_empty() || part.limit.is_some() {
                 return Err(errors::error(errors::CTE_RECURSIVE_FORBIDDEN, &[&table.name]));
             }
         }

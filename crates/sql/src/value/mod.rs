@@ -16,8 +16,8 @@ use std::borrow::Cow;
 pub use bigdecimal::BigDecimal;
 pub use untorn::types::{Collation, Date, DateTime, Time};
 
-/// A value.
-#[derive(Clone, Debug)]
+/// A value. Equal ones are the same constant; what SQL calls equal is [`compare`]'s matter.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// SQL NULL.
     Null,

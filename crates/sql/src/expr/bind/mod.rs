@@ -7,6 +7,7 @@ mod literals;
 mod names;
 mod operators;
 pub mod scope;
+pub mod window;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use untorn::types::{Collation, ColumnType};
 
 use super::functions;
+use super::rollup::GROUPING_ARGUMENTS_MAX;
 use super::select_list::SelectList;
 use super::types::{Derivation, Type, cast_type};
 use super::{Context, Expr, NODE_BYTES};
@@ -22,6 +24,7 @@ use crate::discard::Elsewhere;
 use crate::errors;
 use crate::plan::aggregate::{Aggregate, AggregateKind};
 use crate::plan::source::Source;
+use crate::plan::window::WindowCall;
 use crate::plan::with::Around;
 use crate::plan::{Planner, SelectPlan};
 use crate::result::{SqlError, kind};
@@ -62,6 +65,14 @@ pub struct Binder<'p, 'a> {
     pub aggregates: Vec<Aggregate>,
     /// Whether aggregates are allowed where we are.
     pub aggregates_allowed: bool,
+    /// Whether window functions are allowed where we are.
+    pub windows_allowed: bool,
+    /// WINDOW.
+    pub named_windows: &'p [(String, ast::WindowSpec)],
+    /// Window functions found so far.
+    pub windows: Vec<WindowCall>,
+    /// GROUPING has been found.
+    pub asks_grouping: bool,
     /// Subqueries found so far.
     pub subqueries: Vec<SelectPlan>,
     /// The select list, for GROUP BY, HAVING and ORDER BY.
@@ -89,6 +100,10 @@ impl<'p, 'a> Binder<'p, 'a> {
             visible: sources.len(),
             aggregates: Vec::new(),
             aggregates_allowed: false,
+            windows_allowed: false,
+            named_windows: &[],
+            windows: Vec::new(),
+            asks_grouping: false,
             subqueries: Vec::new(),
             select_list: SelectList::new(Elsewhere::new(Vec::new(), false)),
             selected: HashSet::new(),
@@ -176,6 +191,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                 self.case(operand.as_deref(), whens, otherwise.as_deref())?
             }
             ast::Expr::Function { .. } => self.function(expr)?,
+            ast::Expr::Window { call, over } => self.window(call, over)?,
             ast::Expr::Cast { operand, target } => self.cast(operand, target)?,
             ast::Expr::ConvertCharset { operand, charset } => {
                 let operand = self.bind(operand)?;
@@ -267,6 +283,9 @@ impl<'p, 'a> Binder<'p, 'a> {
         };
         if let Some(aggregate) = AggregateKind::of_name(name) {
             return self.aggregate(aggregate, arguments, *distinct, *star, order_by, separator.as_deref());
+        }
+        if name == "GROUPING" {
+            return self.grouping(arguments);
         }
         if name == "TIMESTAMPDIFF"
             && let [ast::Expr::Interval { unit, .. }, from, to] = &arguments[..]
@@ -362,6 +381,24 @@ impl<'p, 'a> Binder<'p, 'a> {
             return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]));
         }
         self.aggregates_allowed = false;
+        let windows_allowed = std::mem::take(&mut self.windows_allowed);
+        let aggregate = self.aggregate_of(kind, arguments, (distinct, star), order_by, separator)?;
+        self.aggregates_allowed = true;
+        self.windows_allowed = windows_allowed;
+        let ty = aggregate.ty;
+        self.aggregates.push(aggregate);
+        Ok((Expr::Aggregate(number_of(self.aggregates.len() - 1)?), ty))
+    }
+
+    /// An aggregate, also of a window.
+    fn aggregate_of(
+        &mut self,
+        kind: AggregateKind,
+        arguments: &[ast::Expr],
+        (distinct, star): (bool, bool),
+        order_by: &[ast::OrderItem],
+        separator: Option<&[u8]>,
+    ) -> Result<Aggregate, SqlError> {
         // Aggregates are of the rows of the tables.
         let rule = std::mem::replace(&mut self.rule, NameRule::Tables);
         let mut bound = Vec::new();
@@ -400,20 +437,30 @@ impl<'p, 'a> Binder<'p, 'a> {
         {
             return Err(errors::unsupported("an aggregate of the outer query in a subquery"));
         }
-        self.aggregates_allowed = true;
         self.rule = rule;
         let division_digits = self.planner.state.settings().div_precision_increment;
         let ty = kind.result_type(types.first().copied(), division_digits);
-        self.aggregates.push(Aggregate {
+        Ok(Aggregate {
             kind,
             arguments: if star { Vec::new() } else { bound },
             distinct,
             order,
             separator: separator.unwrap_or(b",").to_vec(),
             ty,
-        });
-        let index = number_of(self.aggregates.len() - 1)?;
-        Ok((Expr::Aggregate(index), ty))
+        })
+    }
+
+    /// `GROUPING(…)`: what it names is found when GROUP BY is known ([`crate::expr::rollup`]).
+    fn grouping(&mut self, arguments: &[ast::Expr]) -> Result<Bound, SqlError> {
+        if !self.aggregates_allowed {
+            return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]));
+        }
+        let (count, most) = (arguments.len(), GROUPING_ARGUMENTS_MAX);
+        if count > most {
+            return Err(errors::error(errors::TOO_MANY_FUNCTION_ARGUMENTS, &[&"GROUPING", &count, &most]));
+        }
+        self.asks_grouping = true;
+        Ok((Expr::Grouping(self.list(arguments)?), Type { length: 21, ..Type::INT }))
     }
 
     /// No more rows of a subquery than this decide anything.

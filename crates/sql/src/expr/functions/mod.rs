@@ -51,6 +51,12 @@ impl std::fmt::Debug for Function {
     }
 }
 
+impl PartialEq for Function {
+    fn eq(&self, other: &Function) -> bool {
+        self.name == other.name
+    }
+}
+
 /// The function of this (upper-case) name.
 pub fn find(name: &str) -> Option<&'static Function> {
     tables().find(|function| function.name == name)

@@ -1,0 +1,164 @@
+//! GROUP BY … WITH ROLLUP: which parts of an expression are NULL in the groups of groups.
+//!
+//! A group of groups has values of the first expressions of GROUP BY only. Wherever one of them stands in the
+//! output, alone or inside of another expression, it becomes an [`Expr::RolledUp`]; the largest such part is
+//! meant. What stands in the argument of an aggregate is of the rows and stays as it is.
+
+use super::{Context, Evaluated, Expr};
+use crate::errors;
+use crate::plan::Planner;
+use crate::result::SqlError;
+use crate::value::Value;
+
+/// GROUPING takes as many: its result has a bit for each.
+pub const GROUPING_ARGUMENTS_MAX: usize = 64;
+
+/// The expressions of GROUP BY, to be found in others.
+pub struct GroupKeys<'k> {
+    /// What may stop the walk.
+    pub planner: &'k Planner<'k>,
+    /// In their order.
+    pub keys: &'k [Expr],
+    /// WITH ROLLUP: without, only GROUPING asks for them.
+    pub rollup: bool,
+}
+
+fn unshared(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Shared(inner) => unshared(inner),
+        other => other,
+    }
+}
+
+impl GroupKeys<'_> {
+    fn position(&self, expr: &Expr) -> Option<u16> {
+        let at = self.keys.iter().position(|key| unshared(key) == unshared(expr))?;
+        u16::try_from(at).ok()
+    }
+
+    /// Replaces the expressions of GROUP BY in `expr`.
+    pub fn mark(&self, expr: &mut Expr) -> Result<(), SqlError> {
+        self.planner.work(super::NODE_BYTES)?;
+        match expr {
+            Expr::RolledUp { .. } => return Ok(()),
+            Expr::Grouping(arguments) => {
+                for (at, argument) in arguments.iter_mut().enumerate() {
+                    let marked = match unshared(argument) {
+                        Expr::RolledUp { key, .. } => Some(*key),
+                        other => self.position(other),
+                    };
+                    let Some(key) = marked else {
+                        return Err(match self.keys.is_empty() {
+                            true => errors::error(errors::INVALID_GROUP_FUNC_USE, &[]),
+                            false => errors::error(errors::FIELD_IN_GROUPING_NOT_GROUP_BY, &[&(at + 1)]),
+                        });
+                    };
+                    // Its value is not asked for.
+                    *argument = Expr::RolledUp { key, value: Box::new(Expr::Literal(Value::Null)) };
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        if self.rollup
+            && let Some(key) = self.position(expr)
+        {
+            let value = Box::new(std::mem::replace(expr, Expr::Literal(Value::Null)));
+            *expr = Expr::RolledUp { key, value };
+            return Ok(());
+        }
+        for_each_child(expr, &mut |child| self.mark(child))
+    }
+}
+
+/// An expression of GROUP BY in the group at hand.
+pub fn value<'a>(key: u16, value: &'a Expr, cx: &Context<'a>) -> Evaluated<'a> {
+    if key < cx.group_keys { value.eval(cx) } else { Ok(Value::Null) }
+}
+
+/// GROUPING of marked expressions: the last one is the lowest bit.
+pub fn grouping(keys: &[Expr], cx: &Context<'_>) -> Value<'static> {
+    let rolled_up = |key: &Expr| matches!(key, Expr::RolledUp { key, .. } if *key >= cx.group_keys);
+    Value::Int(keys.iter().fold(0, |bits, key| bits << 1 | i64::from(rolled_up(key))))
+}
+
+type Change<'c> = &'c mut dyn FnMut(&mut Expr) -> Result<(), SqlError>;
+
+/// Changes what stands directly in an expression. What is shared is an entry of the select list, which has
+/// been changed there.
+pub fn for_each_child(expr: &mut Expr, change: Change<'_>) -> Result<(), SqlError> {
+    let each = |list: &mut [Expr], change: Change<'_>| list.iter_mut().try_for_each(change);
+    match expr {
+        Expr::Literal(_)
+        | Expr::Parameter(_)
+        | Expr::Outer(_)
+        | Expr::Column { .. }
+        | Expr::Aggregate(_)
+        | Expr::Window(_)
+        | Expr::Subquery(_)
+        | Expr::Exists(_)
+        | Expr::UserVariable(_)
+        | Expr::SystemVariable { .. }
+        | Expr::Shared(_)
+        | Expr::Inserted(_) => Ok(()),
+        Expr::InSubquery { operand, .. }
+        | Expr::Quantified { operand, .. }
+        | Expr::InConstants { operand, .. }
+        | Expr::Assign(_, operand)
+        | Expr::Not(operand)
+        | Expr::Negate(operand)
+        | Expr::MemberNumber(operand, _)
+        | Expr::RolledUp { value: operand, .. }
+        | Expr::BitNot(operand)
+        | Expr::IsNull(operand, _)
+        | Expr::IsTruth { operand, .. }
+        | Expr::Cast(operand, _)
+        | Expr::Collate(operand, _)
+        | Expr::Random { seed: operand, .. }
+        | Expr::Extract(_, operand) => change(operand),
+        Expr::And(list)
+        | Expr::Or(list)
+        | Expr::Coalesce(list)
+        | Expr::Call(_, list)
+        | Expr::Grouping(list)
+        | Expr::Row(list) => each(list, change),
+        Expr::Xor(left, right)
+        | Expr::Compare(_, left, right)
+        | Expr::Arithmetic(_, left, right)
+        | Expr::NullIf(left, right)
+        | Expr::TimestampDiff(_, left, right) => {
+            change(left)?;
+            change(right)
+        }
+        Expr::Chain(first, links) => {
+            change(first)?;
+            links.iter_mut().try_for_each(|(_, operand)| change(operand))
+        }
+        Expr::Between { operand, low, high, .. } => {
+            [operand, low, high].into_iter().try_for_each(|e| change(e))
+        }
+        Expr::InList { operand, list, .. } => {
+            change(operand)?;
+            each(list, change)
+        }
+        Expr::Like { operand, pattern, escape, .. } => {
+            [operand, pattern, escape].into_iter().try_for_each(|e| change(e))
+        }
+        Expr::Case { operand, whens, otherwise } => {
+            operand.iter_mut().try_for_each(|operand| change(operand))?;
+            for (condition, result) in whens {
+                change(condition)?;
+                change(result)?;
+            }
+            change(otherwise)
+        }
+        Expr::DateShift { date, amount, .. } => {
+            change(date)?;
+            change(amount)
+        }
+        Expr::Trim { what, operand, .. } => {
+            what.iter_mut().try_for_each(|what| change(what))?;
+            change(operand)
+        }
+    }
+}
