@@ -42,6 +42,7 @@ fn run_in(program: &Program, place: &Path) -> Result<()> {
     )?;
     ensure!(joined == "Müller 5\t12\t3558.00", "{joined}");
     socket_answers(&server)?;
+    encrypted_answers(&server)?;
     errors_are_mysql_errors(&server)?;
     terminal::check(&server)?;
 
@@ -106,6 +107,17 @@ fn socket_answers(server: &ServerProcess) -> Result<()> {
         .args(["-e", "SELECT COUNT(*) FROM shop.customer"]);
     let answer = captured(&mut command)?;
     ensure!(answer.trim() == "50", "over the socket: {answer}");
+    Ok(())
+}
+
+/// Over TLS, with a client that verifies the certificate that the server made for itself.
+fn encrypted_answers(server: &ServerProcess) -> Result<()> {
+    let mut command = Command::new("mariadb");
+    command.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=root", "--ssl"]);
+    command.arg(format!("--port={}", server.port)).arg("--ssl-verify-server-cert");
+    command.arg(format!("--ssl-ca={}", server.data.join("server-cert.pem").display()));
+    let answer = captured(command.args(["-e", "\\s"]))?;
+    ensure!(answer.contains("Cipher in use is TLS_"), "over TLS: {answer}");
     Ok(())
 }
 

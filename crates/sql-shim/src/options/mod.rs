@@ -46,6 +46,8 @@ pub struct ServerOptions {
     pub database: untorn::Options,
     /// Decisions and reasons, one line each, for the start-up log.
     pub decisions: Vec<(&'static str, String)>,
+    /// Whether clients are offered TLS.
+    pub tls: bool,
     /// What is asked for, with reasons, and settled by the opening of the database.
     pub asked: Vec<(&'static str, String)>,
 }
@@ -56,6 +58,8 @@ struct Given {
     names: BTreeSet<&'static str>,
     /// Those of them that change nothing.
     without_effect: BTreeSet<&'static str>,
+    /// `--skip-ssl`, `--ssl=0`.
+    without_tls: bool,
 }
 
 impl Given {
@@ -99,6 +103,15 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
     if IGNORED.contains(&name) {
         return Ok(());
     }
+    if let Some(negated) = ssl_switch(name) {
+        let on = match setting.value.as_deref().map(str::to_ascii_uppercase).as_deref() {
+            None | Some("1" | "ON" | "TRUE") => true,
+            Some("0" | "OFF" | "FALSE") => false,
+            Some(other) => return Err(OptionError(format!("{}: --ssl={other}: ON or OFF", setting.origin))),
+        };
+        given.without_tls = on == negated;
+        return Ok(());
+    }
     let (index, negated) = match find(name) {
         Some(index) => (Some(index), false),
         None => {
@@ -133,6 +146,15 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
         given.without_effect.insert(definition.name);
     }
     Ok(())
+}
+
+/// mysqld's switch of TLS has no variable: what came of it is in `have_ssl`. True: the name negates it.
+fn ssl_switch(name: &str) -> Option<bool> {
+    match name {
+        "ssl" | "enable_ssl" => Some(false),
+        "skip_ssl" | "disable_ssl" => Some(true),
+        _ => None,
+    }
 }
 
 fn unknown(setting: &Setting) -> OptionError {
@@ -183,7 +205,7 @@ fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, O
         let names: Vec<&str> = given.without_effect.iter().copied().collect();
         decisions.push(("no effect", format!("{} (accepted for compatibility)", names.join(", "))));
     }
-    Ok(ServerOptions { datadir, listen, database, decisions, asked })
+    Ok(ServerOptions { datadir, listen, database, decisions, tls: !given.without_tls, asked })
 }
 
 fn set_doublewrite(database: &mut untorn::Options, variables: &GlobalVariables) -> Result<(), OptionError> {

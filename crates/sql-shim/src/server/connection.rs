@@ -9,6 +9,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
+use std::time::Duration;
 
 use sql::errors::{self, error};
 use sql::kill::Kill;
@@ -147,7 +148,7 @@ impl Link {
         self.count_bytes();
         let flush = self.socket.flush(&mut self.output);
         // A client that does not read within a second hears nothing.
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(1), flush).await;
+        let _ = tokio::time::timeout(GOODBYE, flush).await;
     }
 
     /// Adds a packet.
@@ -187,6 +188,9 @@ impl Flush for Outlet<'_> {
     }
 }
 
+/// How long the last words to a client may take.
+const GOODBYE: Duration = Duration::from_secs(1);
+
 /// A client has `net_write_timeout` to take what is written, unless less is left of what it has already.
 fn shorten_deadline(connection: &Connection, server: &Server) {
     let until = server.clock.now_ms() + server.variables.net_write_timeout_ms();
@@ -220,14 +224,14 @@ pub(super) async fn unless_killed<T>(
 pub async fn serve<F: SessionFactory>(
     socket: Socket,
     connection: Arc<Connection>,
-    peer: Peer,
+    mut peer: Peer,
     server: Arc<Server>,
     factory: Arc<F>,
 ) {
     let output = PacketOutput::new();
     let mut link =
         Link { socket, input: PacketInput::new(), output, connection, server: Arc::clone(&server) };
-    let end = match caught(log_in(&mut link, &server, &peer)).await {
+    let end = match caught(log_in(&mut link, &server, &mut peer)).await {
         Ok(Ok(wish)) => {
             let session = factory.open(&link.connection);
             let mut task = ConnectionTask::<F>::new(link, session, &server, peer, wish.capabilities);
@@ -250,6 +254,8 @@ pub async fn serve<F: SessionFactory>(
         Err(panicked) => after_panic(&mut link, &panicked),
     };
     say_goodbye(&mut link, end).await;
+    // As long as a goodbye may take.
+    let _ = tokio::time::timeout(GOODBYE, link.socket.say_end()).await;
     link.socket.shut_down();
 }
 
@@ -272,7 +278,7 @@ fn after_panic(link: &mut Link, panicked: &Panicked) -> End {
     ))
 }
 
-async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wish, End> {
+async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result<Wish, End> {
     let timeout_ms = server.variables.connect_timeout_ms();
     link.connection.set_deadline(server.clock.now_ms() + timeout_ms);
     let wish = login::log_in(link, server, peer).await?;

@@ -120,11 +120,13 @@ pub enum Statement {
         if_not_exists: bool,
         /// `ACCOUNT LOCK` (true) or `ACCOUNT UNLOCK`.
         lock: Option<bool>,
+        requires: Option<Requirement>,
     },
     AlterUser {
         accounts: Vec<AccountSpecification>,
         if_exists: bool,
         lock: Option<bool>,
+        requires: Option<Requirement>,
     },
     DropUser {
         accounts: Vec<Account>,
