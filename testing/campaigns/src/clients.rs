@@ -43,6 +43,7 @@ fn run_in(program: &Program, place: &Path) -> Result<()> {
     ensure!(joined == "Müller 5\t12\t3558.00", "{joined}");
     socket_answers(&server)?;
     encrypted_answers(&server)?;
+    files_are_loaded(&server, place)?;
     errors_are_mysql_errors(&server)?;
     terminal::check(&server)?;
 
@@ -118,6 +119,23 @@ fn encrypted_answers(server: &ServerProcess) -> Result<()> {
     command.arg(format!("--ssl-ca={}", server.data.join("server-cert.pem").display()));
     let answer = captured(command.args(["-e", "\\s"]))?;
     ensure!(answer.contains("Cipher in use is TLS_"), "over TLS: {answer}");
+    Ok(())
+}
+
+/// A file of the client by LOAD DATA LOCAL, in clear and over TLS.
+fn files_are_loaded(server: &ServerProcess, place: &Path) -> Result<()> {
+    server
+        .feed("shop", "SET GLOBAL local_infile = ON; CREATE TABLE stock (id INT PRIMARY KEY, name TEXT);")?;
+    let rows: String = (0..20_000).map(|id| format!("{id}\titem {id}\\\t\\N\n")).collect();
+    let file = place.join("stock.txt");
+    std::fs::write(&file, rows)?;
+    let load = format!("LOAD DATA LOCAL INFILE '{}' REPLACE INTO TABLE stock", file.display());
+    for encryption in ["--skip-ssl", "--ssl"] {
+        captured(server.client().args([encryption, "--local-infile=1", "-e", &load, "shop"]))?;
+        let found = server.ask("shop", "SELECT COUNT(*), SUM(id), MAX(LENGTH(name)) FROM stock")?;
+        ensure!(found == "20000\t199990000\t12", "{encryption}: {found}");
+    }
+    server.feed("shop", "DROP TABLE stock; SET GLOBAL local_infile = OFF;")?;
     Ok(())
 }
 

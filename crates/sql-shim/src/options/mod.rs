@@ -171,6 +171,7 @@ fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, O
     let mut decisions = Vec::new();
     let datadir = absolute(Path::new(&variables.text("datadir")))?;
     put(variables, "datadir", &format!("{}/", datadir.display()))?;
+    settle_file_directory(variables)?;
     let (pool, why) = decide_size(variables, given, "innodb_buffer_pool_size", machine::buffer_pool_bytes)?;
     decisions.push(("buffer pool", format!("{} MiB ({why})", pool / MIB)));
     let redo = |_: ()| machine::redo_capacity_bytes(pool, &datadir);
@@ -222,6 +223,24 @@ fn set_doublewrite(database: &mut untorn::Options, variables: &GlobalVariables) 
     database.doublewrite_pages = variables.number("innodb_doublewrite_pages") as usize;
     database.force_recovery = variables.number("innodb_force_recovery") as u8;
     Ok(())
+}
+
+/// `secure_file_priv` as the directory that it is, or NULL. It cannot be all of the machine.
+fn settle_file_directory(variables: &GlobalVariables) -> Result<(), OptionError> {
+    let name = "secure_file_priv";
+    let Value::Text(text) = variables.value(name) else { return Ok(()) };
+    if text.eq_ignore_ascii_case("NULL") {
+        return put(variables, name, table::NULL);
+    }
+    let shown = |why: &dyn fmt::Display| OptionError(format!("secure-file-priv={text}: {why}"));
+    if text.is_empty() {
+        return Err(shown(&"name a directory; files anywhere are not served"));
+    }
+    let directory = std::fs::canonicalize(&*text).map_err(|error| shown(&error))?;
+    if !directory.is_dir() {
+        return Err(shown(&"it is not a directory"));
+    }
+    put(variables, name, &format!("{}/", directory.display()))
 }
 
 fn put(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), OptionError> {

@@ -17,6 +17,7 @@ use sql::privilege::Privileges;
 use sql::result::{Completion, SqlError};
 
 use super::login::{self, Wish};
+use super::outlet::{Outlet, shorten_deadline};
 use super::panics::{Panicked, caught};
 use super::registry::{Connection, INFO_BYTES_MAX, Server};
 use super::statements::Statements;
@@ -28,7 +29,7 @@ use crate::wire::command::{self, Command};
 use crate::wire::input::{InputError, PacketInput};
 use crate::wire::output::PacketOutput;
 use crate::wire::params::ParamError;
-use crate::wire::reply::{Encoding, Flush, Reply, ReplyScratch};
+use crate::wire::reply::{Encoding, Flush as _, Reply, ReplyScratch};
 use crate::wire::{capability, packets};
 
 /// Why a connection ends.
@@ -139,7 +140,7 @@ impl Link {
     pub async fn flush(&mut self) -> Result<(), End> {
         self.connection.counters.add(Counter::BytesReceived, self.input.take_received());
         let Link { socket, output, connection, server, .. } = self;
-        Ok(Outlet { socket, connection, server }.flush(output).await?)
+        Ok(Outlet { socket, connection, server, files: None }.flush(output).await?)
     }
 
     /// Writes what has gathered although the connection is killed: the client that asked for the kill gets
@@ -165,38 +166,8 @@ impl Link {
     }
 }
 
-/// The only way to the socket but [`Link::exchange`]: given up when the client does not take the bytes within
-/// `net_write_timeout`, or the connection is killed. A session that waits for its client holds locks and a
-/// read view.
-struct Outlet<'a> {
-    socket: &'a mut Socket,
-    connection: &'a Connection,
-    server: &'a Server,
-}
-
-impl Flush for Outlet<'_> {
-    async fn flush(&mut self, output: &mut PacketOutput) -> io::Result<()> {
-        if output.is_empty() {
-            return Ok(());
-        }
-        self.connection.counters.add(Counter::BytesSent, output.as_bytes().len() as u64);
-        let before = self.connection.deadline();
-        shorten_deadline(self.connection, self.server);
-        let outcome = unless_killed(self.connection, pin!(self.socket.flush(output))).await;
-        self.connection.set_deadline(before);
-        outcome.unwrap_or_else(|| Err(io::ErrorKind::ConnectionAborted.into()))
-    }
-}
-
 /// How long the last words to a client may take.
 const GOODBYE: Duration = Duration::from_secs(1);
-
-/// A client has `net_write_timeout` to take what is written, unless less is left of what it has already.
-fn shorten_deadline(connection: &Connection, server: &Server) {
-    let until = server.clock.now_ms() + server.variables.net_write_timeout_ms();
-    let before = connection.deadline();
-    connection.set_deadline(if before == 0 { until } else { before.min(until) });
-}
 
 fn protocol_end(error: InputError) -> End {
     End::Protocol(match error {
@@ -400,9 +371,13 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         match command {
             Command::Query(sql) => {
                 counters.add(Counter::Questions, 1);
+                if *capabilities & capability::LOCAL_FILES != 0 && server.variables.local_infile() {
+                    let sql = sql.to_vec();
+                    return self.run_sql("Query", &sql).await;
+                }
                 begin(connection, server, "Query", sql);
                 let status = session.status_flags();
-                let mut outlet = Outlet { socket, connection, server };
+                let mut outlet = Outlet { socket, connection, server, files: None };
                 let mut reply =
                     Reply::new(output, scratch, &mut outlet, *capabilities, Encoding::Text, status);
                 let outcome = session.query(sql, &mut reply).await;
@@ -421,7 +396,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                 let outcome = match found.params.decode(found.prepared.params.len(), arguments) {
                     Ok(params) => {
                         let status = session.status_flags();
-                        let mut outlet = Outlet { socket, connection, server };
+                        let mut outlet = Outlet { socket, connection, server, files: None };
                         let mut reply =
                             Reply::new(output, scratch, &mut outlet, *capabilities, Encoding::Binary, status);
                         session.execute(&mut found.prepared, &params, &mut reply).await
@@ -620,8 +595,11 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
     async fn run_sql(&mut self, name: &'static str, sql: &[u8]) -> Outcome {
         begin(&self.link.connection, self.server, name, sql);
         let status = self.session.status_flags();
-        let Link { socket, output, connection, server, .. } = &mut self.link;
-        let mut outlet = Outlet { socket, connection, server };
+        // The text is a copy: what the client may send during the statement comes to where it stood.
+        self.link.input.release();
+        let Link { socket, input, output, connection, server } = &mut self.link;
+        let may_send = self.capabilities & capability::LOCAL_FILES != 0 && server.variables.local_infile();
+        let mut outlet = Outlet { socket, connection, server, files: may_send.then_some(input) };
         let mut reply =
             Reply::new(output, &mut self.scratch, &mut outlet, self.capabilities, Encoding::Text, status);
         let outcome = self.session.query(sql, &mut reply).await;

@@ -14,6 +14,7 @@ mod alteration;
 mod change;
 mod definition;
 mod expression;
+mod load;
 mod query;
 pub mod text;
 
@@ -22,6 +23,7 @@ pub use alteration::*;
 pub use change::*;
 pub use definition::*;
 pub use expression::*;
+pub use load::*;
 pub use query::*;
 pub use text::{Unkept, quoted_name};
 
@@ -115,6 +117,7 @@ pub enum Statement {
     Flush(Flush),
     LockTables(Vec<LockTable>),
     UnlockTables,
+    LoadData(Box<LoadData>),
     CreateUser {
         accounts: Vec<AccountSpecification>,
         if_not_exists: bool,

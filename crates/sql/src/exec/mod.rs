@@ -15,6 +15,7 @@ pub(crate) mod join;
 mod joined_change;
 mod keyed;
 pub(crate) mod keys;
+pub mod load;
 pub mod output;
 mod prefix_keys;
 mod recursion;
@@ -25,6 +26,7 @@ pub(crate) mod sort;
 mod spool;
 mod stored_values;
 mod tail;
+mod text_lines;
 mod union;
 mod waiting;
 
