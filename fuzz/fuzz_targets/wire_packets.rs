@@ -11,6 +11,7 @@ const PACKET_LIMIT: usize = 1 << 20;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, data)) = data.split_first() else { return };
+    let _ = handshake::is_tls_request(data);
     let _ = handshake::decode_response(data);
     let _ = handshake::decode_change_user(u32::from(choice) << 16 | 0xFFFF, data);
 

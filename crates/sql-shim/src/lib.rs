@@ -11,6 +11,7 @@ pub mod metrics;
 #[cfg(feature = "opensrv")]
 pub mod opensrv;
 pub mod options;
+mod private_file;
 pub mod probe;
 pub mod program;
 pub mod restore;
@@ -18,5 +19,6 @@ pub mod server;
 pub mod service;
 pub mod session;
 pub mod status;
+pub mod tls;
 pub mod variables;
 pub mod wire;

@@ -17,6 +17,7 @@ use crate::server::login::SERVER_VERSION;
 use crate::server::registry::Server;
 use crate::server::runtime::{self, RuntimeKind};
 use crate::service::SessionFactory;
+use crate::tls;
 use crate::variables::GlobalVariables;
 
 /// The database behind the server.
@@ -124,6 +125,7 @@ fn serve_open<E: Engine>(
     let _ = variables.set_at_start("server_uuid", &uuid);
     let pid_file = PathBuf::from(variables.text("pid_file"));
     let server = Server::new(accounts, variables);
+    establish_tls(options, &server)?;
     let factory = Arc::new(engine.sessions(&server));
     let running = runtime::start(&options.listen, &server, &factory).map_err(|error| error.to_string())?;
     let _ = server.variables.set_at_start("port", &running.port().to_string());
@@ -144,6 +146,20 @@ fn serve_open<E: Engine>(
     say(&format!("all connections have ended; the server ran for {} s", server.clock.advance() / 1000));
     let _ = std::fs::remove_file(&pid_file);
     outcome
+}
+
+/// Under the directory's lock: the certificate may be made here.
+fn establish_tls(options: &ServerOptions, server: &Server) -> Result<(), String> {
+    let established = if options.tls { tls::establish(&options.datadir, &server.variables)? } else { None };
+    match established {
+        Some(established) => {
+            say_about("encryption", &established.report);
+            // Nobody has set it before.
+            let _ = server.tls.set(established.config);
+        }
+        None => say_about("encryption", "none: clients are not offered TLS"),
+    }
+    Ok(())
 }
 
 fn start_metrics(server: &Arc<Server>) -> Result<Option<Endpoint>, String> {
@@ -313,6 +329,9 @@ good to know
   --untorn-passwordless-tcp=OFF         accounts without a password may use the local socket only
   --untorn-init-accounts                recreate root@localhost without a password, after the accounts file was lost
   --untorn-backup-dir=DIR               where BACKUP SERVER TO 'name' may write (default: nowhere)
+  --ssl-cert=FILE --ssl-key=FILE        the certificate shown to clients (default: one of its own, self-signed)
+  --skip-ssl                            do not offer TLS
+  --require-secure-transport            refuse clients without TLS, but those of the local socket
   UNTORN_RUNTIME=epoll                  (environment) do not use io_uring for connections
 
 first steps

@@ -256,6 +256,7 @@ pub fn collect(server: &Server) -> Vec<(String, String)> {
     ];
     rows.extend(numbers.map(|(name, value)| (name.to_owned(), value.to_string())));
     rows.extend(ZEROES.iter().map(|name| ((*name).to_owned(), "0".to_owned())));
+    // Of a connection: those of the one that asks are filled in by its session.
     rows.extend(["Ssl_cipher", "Ssl_version"].map(|name| (name.to_owned(), String::new())));
     // Stable: of rows with one name the first, a source's, stays.
     rows.sort_by_cached_key(|(name, _)| name.to_ascii_lowercase());

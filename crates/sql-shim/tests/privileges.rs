@@ -307,14 +307,13 @@ fn account_options_never_open_an_account() {
         engine.login("app", password, None).err().map(|reply| error_code(&reply))
     };
     for option in [
-        "REQUIRE SSL",
-        "REQUIRE X509",
         "REQUIRE SUBJECT '/CN=app'",
         "WITH MAX_USER_CONNECTIONS 10",
         "PASSWORD EXPIRE",
         "PASSWORD EXPIRE INTERVAL 90 DAY",
         "PASSWORD HISTORY 5",
         "PASSWORD REQUIRE CURRENT",
+        "REQUIRE CIPHER 'x'",
         "FAILED_LOGIN_ATTEMPTS 3 PASSWORD_LOCK_TIME 1",
         "COMMENT 'x'",
         "ATTRIBUTE '{}'",
@@ -323,13 +322,13 @@ fn account_options_never_open_an_account() {
         "IDENTIFIED WITH mysql_native_password",
         "IDENTIFIED BY RANDOM PASSWORD",
         "IDENTIFIED BY 'new' RETAIN CURRENT PASSWORD",
-        "IDENTIFIED BY 'new' REQUIRE SSL",
+        "IDENTIFIED BY 'new' REQUIRE ISSUER '/CN=ca'",
     ] {
         assert_eq!(error(&mut root, &format!("ALTER USER app {option}")).0, 1235, "{option}");
         assert_eq!(refused(&engine, ""), Some(1045), "{option}");
         assert_eq!(refused(&engine, "pw"), None, "{option}");
     }
-    for option in ["REQUIRE SSL", "PASSWORD EXPIRE", "WITH MAX_USER_CONNECTIONS 1"] {
+    for option in ["REQUIRE CIPHER 'x'", "PASSWORD EXPIRE", "WITH MAX_USER_CONNECTIONS 1"] {
         let create = format!("CREATE USER guest IDENTIFIED BY 'x' {option}");
         assert_eq!(error(&mut root, &create).0, 1235, "{option}");
         assert_eq!(error(&mut root, "SHOW GRANTS FOR guest").0, 1141, "{option}");

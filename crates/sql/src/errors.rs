@@ -130,6 +130,17 @@ error_table! {
     TABLENAME_NOT_ALLOWED_HERE = 1250, b"42000", "Table '%' from one of the SELECTs cannot be used in %";
     SPATIAL_CANT_HAVE_NULL = 1252, b"42000", "All parts of a SPATIAL index must be NOT NULL";
     COLLATION_CHARSET_MISMATCH = 1253, b"42000", "COLLATION '%' is not valid for CHARACTER SET '%'";
+    WARN_TOO_MANY_RECORDS = 1262, b"01000", "Row % was truncated; it contained more data than there were input columns";
+    WARN_NULL_TO_NOTNULL = 1263, b"22004", "Column set to default value; NULL supplied to NOT NULL column '%' at row %";
+    NET_PACKET_TOO_LARGE = 1153, b"08S01", "Got a packet bigger than 'max_allowed_packet' bytes";
+    LOCAL_FILES_DISABLED = 3948, b"42000", "Loading local data is disabled; this must be enabled on both the client and server sides";
+    WRONG_FIELD_TERMINATORS = 1083, b"42000", "Field separator argument is not what is expected; check the manual";
+    FILE_EXISTS = 1086, b"HY000", "File '%' already exists";
+    ERROR_ON_WRITE = 1026, b"HY000", "Error writing file '%' (%)";
+    CANNOT_CREATE_FILE = 1, b"HY000", "Can't create/write to file '%' (OS errno % - %)";
+    TEXT_FILE_NOT_READABLE = 1085, b"HY000", "The file '%' must be in the database directory or be readable by all";
+    CANNOT_GET_STAT = 13, b"HY000", "Can't get stat of '%' (OS errno % - %)";
+    ERROR_ON_READ = 1024, b"HY000", "Error reading file '%' (%)";
     WARN_TOO_FEW_RECORDS = 1261, b"01000", "Row % doesn't contain data for all columns";
     WARN_DATA_OUT_OF_RANGE = 1264, b"22003", "Out of range value for column '%' at row %";
     WARN_DATA_TRUNCATED = 1265, b"01000", "Data truncated for column '%' at row %";
@@ -253,6 +264,7 @@ error_table! {
     CHECK_UNKNOWN_COLUMN = 3820, b"HY000", "Check constraint '%' refers to non-existing column '%'.";
     CHECK_DUPLICATE_NAME = 3822, b"HY000", "Duplicate check constraint name '%'.";
     ACCOUNT_HAS_BEEN_LOCKED = 3118, b"HY000", "Access denied for user '%'@'%'. Account is locked.";
+    SECURE_TRANSPORT_REQUIRED = 3159, b"HY000", "Connections using insecure transport are prohibited while --require_secure_transport=ON.";
     USER_DOES_NOT_EXIST = 3162, b"HY000", "Authorization ID % does not exist.";
     USER_ALREADY_EXISTS = 3163, b"HY000", "Authorization ID % already exists.";
     LOCK_NOWAIT = 3572, b"HY000", "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";

@@ -315,4 +315,16 @@ pub trait ResultSink {
     /// (back-pressure). Call it between rows with no latch held. An error means the client is gone: stop the
     /// statement.
     fn flush_if_full(&mut self) -> impl Future<Output = io::Result<()>>;
+    /// Asks the client for a file of its own; false: this client cannot be asked.
+    fn ask_for_file(&mut self, _name: &[u8]) -> impl Future<Output = io::Result<bool>> {
+        std::future::ready(Ok(false))
+    }
+    /// Appends what comes next of the file that was asked for; false at its end.
+    fn file_piece(&mut self, _into: &mut Vec<u8>) -> impl Future<Output = io::Result<bool>> {
+        std::future::ready(Ok(false))
+    }
+    /// Takes what the client still sends of that file, if anything, and forgets it.
+    fn skip_file(&mut self) -> impl Future<Output = io::Result<()>> {
+        std::future::ready(Ok(()))
+    }
 }

@@ -42,6 +42,8 @@ fn run_in(program: &Program, place: &Path) -> Result<()> {
     )?;
     ensure!(joined == "Müller 5\t12\t3558.00", "{joined}");
     socket_answers(&server)?;
+    encrypted_answers(&server)?;
+    files_are_loaded(&server, place)?;
     errors_are_mysql_errors(&server)?;
     terminal::check(&server)?;
 
@@ -106,6 +108,34 @@ fn socket_answers(server: &ServerProcess) -> Result<()> {
         .args(["-e", "SELECT COUNT(*) FROM shop.customer"]);
     let answer = captured(&mut command)?;
     ensure!(answer.trim() == "50", "over the socket: {answer}");
+    Ok(())
+}
+
+/// Over TLS, with a client that verifies the certificate that the server made for itself.
+fn encrypted_answers(server: &ServerProcess) -> Result<()> {
+    let mut command = Command::new("mariadb");
+    command.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=root", "--ssl"]);
+    command.arg(format!("--port={}", server.port)).arg("--ssl-verify-server-cert");
+    command.arg(format!("--ssl-ca={}", server.data.join("server-cert.pem").display()));
+    let answer = captured(command.args(["-e", "\\s"]))?;
+    ensure!(answer.contains("Cipher in use is TLS_"), "over TLS: {answer}");
+    Ok(())
+}
+
+/// A file of the client by LOAD DATA LOCAL, in clear and over TLS.
+fn files_are_loaded(server: &ServerProcess, place: &Path) -> Result<()> {
+    server
+        .feed("shop", "SET GLOBAL local_infile = ON; CREATE TABLE stock (id INT PRIMARY KEY, name TEXT);")?;
+    let rows: String = (0..20_000).map(|id| format!("{id}\titem {id}\\\t\\N\n")).collect();
+    let file = place.join("stock.txt");
+    std::fs::write(&file, rows)?;
+    let load = format!("LOAD DATA LOCAL INFILE '{}' REPLACE INTO TABLE stock", file.display());
+    for encryption in ["--skip-ssl", "--ssl"] {
+        captured(server.client().args([encryption, "--local-infile=1", "-e", &load, "shop"]))?;
+        let found = server.ask("shop", "SELECT COUNT(*), SUM(id), MAX(LENGTH(name)) FROM stock")?;
+        ensure!(found == "20000\t199990000\t12", "{encryption}: {found}");
+    }
+    server.feed("shop", "DROP TABLE stock; SET GLOBAL local_infile = OFF;")?;
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::fs;
 use std::hash::BuildHasher;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -22,7 +22,9 @@ use sql::errors::{self, error};
 use sql::privilege::{Level, Object, Privileges, Rights};
 use sql::result::SqlError;
 
-use super::{DEFAULT_PLUGIN, Peer, host, native, sha2_password};
+use crate::private_file;
+
+use super::{DEFAULT_PLUGIN, Peer, Security, host, native, sha2_password};
 
 /// The file's name in the data directory.
 pub const FILE_NAME: &str = "untorn-accounts.json";
@@ -87,6 +89,9 @@ pub struct Account {
     /// `ACCOUNT LOCK`: nobody may log in to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub locked: bool,
+    /// `REQUIRE`: what a connection needs to be served.
+    #[serde(default, skip_serializing_if = "Security::is_none")]
+    pub requires: Security,
     #[serde(default)]
     grants: Vec<Grant>,
 }
@@ -145,6 +150,8 @@ pub struct AccountChange {
     pub by: Option<Identification>,
     /// `ACCOUNT LOCK` or `UNLOCK`.
     pub locked: Option<bool>,
+    /// `REQUIRE`.
+    pub requires: Option<Security>,
 }
 
 /// How CREATE USER / ALTER USER name the password.
@@ -196,8 +203,8 @@ impl Identification {
     }
 }
 
-/// Version of the file. 3 has `locked`, which an older program would overlook.
-const VERSION: u64 = 3;
+/// Version of the file. 3 has `locked`, 4 has `requires`, which older programs would overlook.
+const VERSION: u64 = 4;
 
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Stored {
@@ -249,7 +256,7 @@ impl Accounts {
             return Err(io::Error::new(io::ErrorKind::NotFound, format!("{} {advice}", path.display())));
         }
         let temporary = path.with_extension("json.first");
-        write_private(&temporary, &Stored::fresh())?;
+        private_file::write(&temporary, &serde_json::to_vec_pretty(&Stored::fresh())?)?;
         // A link, not a rename: it does not replace what another process has made meanwhile.
         let made = fs::hard_link(&temporary, &path);
         fs::remove_file(&temporary)?;
@@ -360,6 +367,7 @@ impl Accounts {
                 plugin,
                 authentication_string,
                 locked: change.locked.unwrap_or(false),
+                requires: change.requires.unwrap_or_default(),
                 grants: Vec::new(),
             });
         }
@@ -426,6 +434,7 @@ impl Accounts {
                             (account.plugin, account.authentication_string) = by;
                         }
                         account.locked = change.locked.unwrap_or(account.locked);
+                        account.requires = change.requires.unwrap_or(account.requires);
                     }
                     None => missing.push(shown(&change.user, &change.host)),
                 }
@@ -443,7 +452,7 @@ impl Accounts {
         if_not_exists: bool,
     ) -> Result<(), SqlError> {
         let by = Some(by.clone());
-        let change = AccountChange { user: user.into(), host: host.into(), by, locked: None };
+        let change = AccountChange { user: user.into(), host: host.into(), by, ..Default::default() };
         self.create_all(&[change], if_not_exists).map(drop)
     }
 
@@ -495,6 +504,7 @@ impl Accounts {
                             plugin,
                             authentication_string,
                             locked: false,
+                            requires: Security::None,
                             grants: Vec::new(),
                         });
                         accounts.len() - 1
@@ -610,20 +620,8 @@ impl Accounts {
 
     fn save(&self, stored: &Stored) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
-        let directory = path.parent().unwrap_or(Path::new("."));
-        let temporary = path.with_extension("json.new");
-        write_private(&temporary, stored)?;
-        fs::rename(&temporary, path)?;
-        fs::File::open(directory)?.sync_all()
+        private_file::replace(path, &serde_json::to_vec_pretty(stored)?)
     }
-}
-
-/// The file holds password hashes: only its owner may read it.
-fn write_private(path: &Path, stored: &Stored) -> io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(&serde_json::to_vec_pretty(stored)?)?;
-    file.sync_all()
 }
 
 fn first_account() -> Account {
@@ -633,6 +631,7 @@ fn first_account() -> Account {
         plugin: DEFAULT_PLUGIN.into(),
         authentication_string: String::new(),
         locked: false,
+        requires: Security::None,
         grants: vec![administrator()],
     }
 }
@@ -647,7 +646,7 @@ fn administrator() -> Grant {
 fn read_stored(bytes: &[u8]) -> Result<Stored, String> {
     let mut json: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     match json.get("version").and_then(serde_json::Value::as_u64) {
-        Some(2 | VERSION) => {}
+        Some(2..=VERSION) => {}
         Some(1) => {
             let administrator = administrator();
             for account in json.get_mut("accounts").and_then(|list| list.as_array_mut()).into_iter().flatten()
@@ -776,6 +775,6 @@ mod tests {
         let stored = read_stored(grant("ALL PRIVILEGES", "*.*").as_bytes()).unwrap();
         assert!(stored.accounts[0].rights().global().has(Privileges::GRANT_OPTION | Privileges::SUPER));
         assert!(read_stored(grant("SELECT", "`a`.*").as_bytes()).unwrap_err().contains("grant it again"));
-        assert!(read_stored(br#"{"version":4,"accounts":[]}"#).unwrap_err().contains("version 4"));
+        assert!(read_stored(br#"{"version":5,"accounts":[]}"#).unwrap_err().contains("version 5"));
     }
 }

@@ -4,8 +4,8 @@
 //! sending. Two methods are served: `caching_sha2_password` (the default) and `mysql_native_password`. What
 //! an outsider may not learn: whether an account exists (unknown users go through the same exchange against a
 //! hash nobody knows), and how much of a password was right (digests are compared in constant time). A
-//! password in clear is accepted from this machine only; over a network it must come encrypted with the
-//! server's RSA key.
+//! password in clear is accepted under TLS and from this machine; over a network without TLS it must come
+//! encrypted with the server's RSA key.
 
 pub mod accounts;
 mod host;
@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 use rsa::pkcs8::{EncodePublicKey, LineEnding};
 use rsa::rand_core::{OsRng, RngCore};
 use rsa::{Oaep, RsaPrivateKey};
+use serde::{Deserialize, Serialize};
 use sql::errors::{self, error};
 use sql::result::SqlError;
 
@@ -40,6 +41,28 @@ pub fn fresh_salt() -> [u8; SALT_BYTES] {
     salt
 }
 
+/// How well a connection is secured, and how well an account wants it to be (`REQUIRE`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Security {
+    /// Not by TLS.
+    #[default]
+    None,
+    /// By TLS (`REQUIRE SSL`).
+    #[serde(rename = "ssl")]
+    Encrypted,
+    /// By TLS, and the client has shown a certificate that `ssl_ca` vouches for (`REQUIRE X509`).
+    #[serde(rename = "x509")]
+    Certificate,
+}
+
+impl Security {
+    /// The least there is.
+    pub fn is_none(&self) -> bool {
+        *self == Security::None
+    }
+}
+
 /// Where the client sits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
@@ -52,12 +75,15 @@ pub struct Peer {
     /// Nobody on a network can listen in: the local socket, and the loopback interface (libmariadb sends the
     /// password in clear over both).
     pub private: bool,
+    /// By TLS.
+    pub security: Security,
 }
 
 impl Peer {
     /// A client of the local socket.
     pub fn over_socket() -> Peer {
-        Peer { host: "localhost".into(), address: None, local: true, private: true }
+        let security = Security::None;
+        Peer { host: "localhost".into(), address: None, local: true, private: true, security }
     }
 
     /// A client at an address.
@@ -65,7 +91,7 @@ impl Peer {
         let address = address.to_canonical();
         let local = address.is_loopback();
         let host = if local { "localhost".to_owned() } else { address.to_string() };
-        Peer { host, address: Some(address), local, private: local }
+        Peer { host, address: Some(address), local, private: local, security: Security::None }
     }
 }
 
@@ -110,7 +136,7 @@ pub enum SlowWork {
 
 /// A password or its encrypted form.
 pub enum Secret {
-    /// Clear and ended by NUL, from a private peer.
+    /// Clear and ended by NUL, from a private peer or under TLS.
     Clear(Vec<u8>),
     /// RSA-OAEP over the password XOR the salt.
     Encrypted(Vec<u8>, [u8; SALT_BYTES]),
@@ -224,6 +250,10 @@ impl Exchange {
     pub fn answer(&mut self, accounts: &Accounts, payload: &[u8]) -> Step {
         match self.awaiting {
             Awaiting::Scramble => self.scramble(accounts, payload),
+            // Under TLS a password comes in clear and by no other way.
+            Awaiting::FullAuthentication if !self.peer.security.is_none() => {
+                self.check_slowly(Secret::Clear(payload.to_vec()))
+            }
             Awaiting::FullAuthentication if payload == [2] => Step::Slow(SlowWork::PublicKey),
             Awaiting::FullAuthentication if self.peer.private && payload.len() != RSA_BYTES => {
                 self.check_slowly(Secret::Clear(payload.to_vec()))
@@ -312,6 +342,8 @@ impl Exchange {
             Some(account) if account.locked => {
                 Step::Deny(error(errors::ACCOUNT_HAS_BEEN_LOCKED, &[&account.user, &self.peer.host]))
             }
+            // As if there were no such account.
+            Some(account) if self.peer.security < account.requires => self.deny(),
             Some(account) => Step::Accept {
                 identity: Identity { user: account.user, account_host: account.host },
                 before_ok,

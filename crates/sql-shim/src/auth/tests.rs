@@ -93,7 +93,8 @@ fn a_changed_password_is_not_remembered() {
     let account = accounts.find("app", &peer(true, true)).unwrap();
     accounts.remember(&account, [1; 32]);
     let by = Identification { password: Some(b"other".to_vec()), ..Identification::default() };
-    let change = accounts::AccountChange { user: "app".into(), host: "%".into(), by: Some(by), locked: None };
+    let change =
+        accounts::AccountChange { user: "app".into(), host: "%".into(), by: Some(by), ..Default::default() };
     accounts.alter_all(&[change], false, accounts::Authority::System).unwrap();
     let account = accounts.find("app", &peer(true, true)).unwrap();
     assert_eq!(accounts.remembered(&account), None);
@@ -105,7 +106,8 @@ fn an_account_that_changed_during_the_exchange_is_not_let_in() {
     let here = peer(true, true);
     let name = || ("app".to_owned(), "%".to_owned());
     let alter = |accounts: &Accounts, by: Option<Identification>, locked: Option<bool>| {
-        let change = accounts::AccountChange { user: "app".into(), host: "%".into(), by, locked };
+        let change =
+            accounts::AccountChange { user: "app".into(), host: "%".into(), by, locked, requires: None };
         accounts.alter_all(&[change], false, accounts::Authority::System).unwrap();
     };
     let other = || Identification { password: Some(b"other".to_vec()), ..Identification::default() };
@@ -179,6 +181,23 @@ fn over_tcp_the_password_travels_encrypted_only() {
     let encrypted = key.encrypt(&mut OsRng, Oaep::new::<sha1::Sha1>(), &masked).unwrap();
     let step = exchange.answer(&accounts, &encrypted);
     assert!(accepted(&run(step, &mut exchange, &accounts)));
+}
+
+#[test]
+fn under_tls_the_password_travels_as_it_is() {
+    let accounts = accounts(sha2_password::PLUGIN);
+    // 256 bytes with its NUL are as many as an encrypted password has.
+    let long = vec![b'x'; 255];
+    let by = Identification { password: Some(long.clone()), ..Identification::default() };
+    accounts.create("long", "%", &by, false).unwrap();
+    let far = Peer { security: Security::Encrypted, ..peer(false, false) };
+    for (user, password) in [(&b"app"[..], &b"secret"[..]), (b"long", &long)] {
+        let plugin = Some(DEFAULT_PLUGIN.as_bytes());
+        let begun = Exchange::begin(&accounts, &far, fresh_salt(), user, plugin, Some(&[1; 32]));
+        let (mut exchange, _) = begun;
+        let step = exchange.answer(&accounts, &[password, b"\0"].concat());
+        assert!(accepted(&run(step, &mut exchange, &accounts)));
+    }
 }
 
 #[test]

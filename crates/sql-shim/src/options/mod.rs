@@ -46,6 +46,8 @@ pub struct ServerOptions {
     pub database: untorn::Options,
     /// Decisions and reasons, one line each, for the start-up log.
     pub decisions: Vec<(&'static str, String)>,
+    /// Whether clients are offered TLS.
+    pub tls: bool,
     /// What is asked for, with reasons, and settled by the opening of the database.
     pub asked: Vec<(&'static str, String)>,
 }
@@ -56,6 +58,8 @@ struct Given {
     names: BTreeSet<&'static str>,
     /// Those of them that change nothing.
     without_effect: BTreeSet<&'static str>,
+    /// `--skip-ssl`, `--ssl=0`.
+    without_tls: bool,
 }
 
 impl Given {
@@ -99,6 +103,15 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
     if IGNORED.contains(&name) {
         return Ok(());
     }
+    if let Some(negated) = ssl_switch(name) {
+        let on = match setting.value.as_deref().map(str::to_ascii_uppercase).as_deref() {
+            None | Some("1" | "ON" | "TRUE") => true,
+            Some("0" | "OFF" | "FALSE") => false,
+            Some(other) => return Err(OptionError(format!("{}: --ssl={other}: ON or OFF", setting.origin))),
+        };
+        given.without_tls = on == negated;
+        return Ok(());
+    }
     let (index, negated) = match find(name) {
         Some(index) => (Some(index), false),
         None => {
@@ -135,6 +148,15 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
     Ok(())
 }
 
+/// mysqld's switch of TLS has no variable: what came of it is in `have_ssl`. True: the name negates it.
+fn ssl_switch(name: &str) -> Option<bool> {
+    match name {
+        "ssl" | "enable_ssl" => Some(false),
+        "skip_ssl" | "disable_ssl" => Some(true),
+        _ => None,
+    }
+}
+
 fn unknown(setting: &Setting) -> OptionError {
     let hint = match nearest(&setting.name) {
         Some(known) => format!("; did you mean --{}?", known.replace('_', "-")),
@@ -149,6 +171,7 @@ fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, O
     let mut decisions = Vec::new();
     let datadir = absolute(Path::new(&variables.text("datadir")))?;
     put(variables, "datadir", &format!("{}/", datadir.display()))?;
+    settle_file_directory(variables)?;
     let (pool, why) = decide_size(variables, given, "innodb_buffer_pool_size", machine::buffer_pool_bytes)?;
     decisions.push(("buffer pool", format!("{} MiB ({why})", pool / MIB)));
     let redo = |_: ()| machine::redo_capacity_bytes(pool, &datadir);
@@ -183,7 +206,7 @@ fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, O
         let names: Vec<&str> = given.without_effect.iter().copied().collect();
         decisions.push(("no effect", format!("{} (accepted for compatibility)", names.join(", "))));
     }
-    Ok(ServerOptions { datadir, listen, database, decisions, asked })
+    Ok(ServerOptions { datadir, listen, database, decisions, tls: !given.without_tls, asked })
 }
 
 fn set_doublewrite(database: &mut untorn::Options, variables: &GlobalVariables) -> Result<(), OptionError> {
@@ -200,6 +223,24 @@ fn set_doublewrite(database: &mut untorn::Options, variables: &GlobalVariables) 
     database.doublewrite_pages = variables.number("innodb_doublewrite_pages") as usize;
     database.force_recovery = variables.number("innodb_force_recovery") as u8;
     Ok(())
+}
+
+/// `secure_file_priv` as the directory that it is, or NULL. It cannot be all of the machine.
+fn settle_file_directory(variables: &GlobalVariables) -> Result<(), OptionError> {
+    let name = "secure_file_priv";
+    let Value::Text(text) = variables.value(name) else { return Ok(()) };
+    if text.eq_ignore_ascii_case("NULL") {
+        return put(variables, name, table::NULL);
+    }
+    let shown = |why: &dyn fmt::Display| OptionError(format!("secure-file-priv={text}: {why}"));
+    if text.is_empty() {
+        return Err(shown(&"name a directory; files anywhere are not served"));
+    }
+    let directory = std::fs::canonicalize(&*text).map_err(|error| shown(&error))?;
+    if !directory.is_dir() {
+        return Err(shown(&"it is not a directory"));
+    }
+    put(variables, name, &format!("{}/", directory.display()))
 }
 
 fn put(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), OptionError> {

@@ -38,6 +38,16 @@ fn both_spellings_and_sizes() {
 }
 
 #[test]
+fn tls_has_a_switch_that_is_no_variable() {
+    let offered = |words: &[&str]| given(words).map(|(options, _)| options.tls).unwrap();
+    assert!(offered(&[]) && offered(&["--ssl"]) && offered(&["--skip-ssl", "--ssl=1"]));
+    for words in [["--skip-ssl"], ["--ssl=0"], ["--ssl=OFF"], ["--disable-ssl"], ["--loose-skip-ssl"]] {
+        assert!(!offered(&words), "{words:?}");
+    }
+    assert!(message(&["--ssl=what"]).contains("ON or OFF"));
+}
+
+#[test]
 fn messages_say_what_to_do() {
     assert_eq!(
         message(&["--inodb-buffer-pool-size=1G"]),

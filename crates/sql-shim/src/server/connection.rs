@@ -9,6 +9,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
+use std::time::Duration;
 
 use sql::errors::{self, error};
 use sql::kill::Kill;
@@ -16,6 +17,7 @@ use sql::privilege::Privileges;
 use sql::result::{Completion, SqlError};
 
 use super::login::{self, Wish};
+use super::outlet::{Outlet, shorten_deadline};
 use super::panics::{Panicked, caught};
 use super::registry::{Connection, INFO_BYTES_MAX, Server};
 use super::statements::Statements;
@@ -27,7 +29,7 @@ use crate::wire::command::{self, Command};
 use crate::wire::input::{InputError, PacketInput};
 use crate::wire::output::PacketOutput;
 use crate::wire::params::ParamError;
-use crate::wire::reply::{Encoding, Flush, Reply, ReplyScratch};
+use crate::wire::reply::{Encoding, Flush as _, Reply, ReplyScratch};
 use crate::wire::{capability, packets};
 
 /// Why a connection ends.
@@ -138,7 +140,7 @@ impl Link {
     pub async fn flush(&mut self) -> Result<(), End> {
         self.connection.counters.add(Counter::BytesReceived, self.input.take_received());
         let Link { socket, output, connection, server, .. } = self;
-        Ok(Outlet { socket, connection, server }.flush(output).await?)
+        Ok(Outlet { socket, connection, server, files: None }.flush(output).await?)
     }
 
     /// Writes what has gathered although the connection is killed: the client that asked for the kill gets
@@ -147,7 +149,7 @@ impl Link {
         self.count_bytes();
         let flush = self.socket.flush(&mut self.output);
         // A client that does not read within a second hears nothing.
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(1), flush).await;
+        let _ = tokio::time::timeout(GOODBYE, flush).await;
     }
 
     /// Adds a packet.
@@ -164,35 +166,8 @@ impl Link {
     }
 }
 
-/// The only way to the socket but [`Link::exchange`]: given up when the client does not take the bytes within
-/// `net_write_timeout`, or the connection is killed. A session that waits for its client holds locks and a
-/// read view.
-struct Outlet<'a> {
-    socket: &'a mut Socket,
-    connection: &'a Connection,
-    server: &'a Server,
-}
-
-impl Flush for Outlet<'_> {
-    async fn flush(&mut self, output: &mut PacketOutput) -> io::Result<()> {
-        if output.is_empty() {
-            return Ok(());
-        }
-        self.connection.counters.add(Counter::BytesSent, output.as_bytes().len() as u64);
-        let before = self.connection.deadline();
-        shorten_deadline(self.connection, self.server);
-        let outcome = unless_killed(self.connection, pin!(self.socket.flush(output))).await;
-        self.connection.set_deadline(before);
-        outcome.unwrap_or_else(|| Err(io::ErrorKind::ConnectionAborted.into()))
-    }
-}
-
-/// A client has `net_write_timeout` to take what is written, unless less is left of what it has already.
-fn shorten_deadline(connection: &Connection, server: &Server) {
-    let until = server.clock.now_ms() + server.variables.net_write_timeout_ms();
-    let before = connection.deadline();
-    connection.set_deadline(if before == 0 { until } else { before.min(until) });
-}
+/// How long the last words to a client may take.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 fn protocol_end(error: InputError) -> End {
     End::Protocol(match error {
@@ -220,14 +195,14 @@ pub(super) async fn unless_killed<T>(
 pub async fn serve<F: SessionFactory>(
     socket: Socket,
     connection: Arc<Connection>,
-    peer: Peer,
+    mut peer: Peer,
     server: Arc<Server>,
     factory: Arc<F>,
 ) {
     let output = PacketOutput::new();
     let mut link =
         Link { socket, input: PacketInput::new(), output, connection, server: Arc::clone(&server) };
-    let end = match caught(log_in(&mut link, &server, &peer)).await {
+    let end = match caught(log_in(&mut link, &server, &mut peer)).await {
         Ok(Ok(wish)) => {
             let session = factory.open(&link.connection);
             let mut task = ConnectionTask::<F>::new(link, session, &server, peer, wish.capabilities);
@@ -250,6 +225,8 @@ pub async fn serve<F: SessionFactory>(
         Err(panicked) => after_panic(&mut link, &panicked),
     };
     say_goodbye(&mut link, end).await;
+    // As long as a goodbye may take.
+    let _ = tokio::time::timeout(GOODBYE, link.socket.say_end()).await;
     link.socket.shut_down();
 }
 
@@ -272,7 +249,7 @@ fn after_panic(link: &mut Link, panicked: &Panicked) -> End {
     ))
 }
 
-async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wish, End> {
+async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result<Wish, End> {
     let timeout_ms = server.variables.connect_timeout_ms();
     link.connection.set_deadline(server.clock.now_ms() + timeout_ms);
     let wish = login::log_in(link, server, peer).await?;
@@ -394,9 +371,13 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         match command {
             Command::Query(sql) => {
                 counters.add(Counter::Questions, 1);
+                if *capabilities & capability::LOCAL_FILES != 0 && server.variables.local_infile() {
+                    let sql = sql.to_vec();
+                    return self.run_sql("Query", &sql).await;
+                }
                 begin(connection, server, "Query", sql);
                 let status = session.status_flags();
-                let mut outlet = Outlet { socket, connection, server };
+                let mut outlet = Outlet { socket, connection, server, files: None };
                 let mut reply =
                     Reply::new(output, scratch, &mut outlet, *capabilities, Encoding::Text, status);
                 let outcome = session.query(sql, &mut reply).await;
@@ -415,7 +396,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                 let outcome = match found.params.decode(found.prepared.params.len(), arguments) {
                     Ok(params) => {
                         let status = session.status_flags();
-                        let mut outlet = Outlet { socket, connection, server };
+                        let mut outlet = Outlet { socket, connection, server, files: None };
                         let mut reply =
                             Reply::new(output, scratch, &mut outlet, *capabilities, Encoding::Binary, status);
                         session.execute(&mut found.prepared, &params, &mut reply).await
@@ -614,8 +595,11 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
     async fn run_sql(&mut self, name: &'static str, sql: &[u8]) -> Outcome {
         begin(&self.link.connection, self.server, name, sql);
         let status = self.session.status_flags();
-        let Link { socket, output, connection, server, .. } = &mut self.link;
-        let mut outlet = Outlet { socket, connection, server };
+        // The text is a copy: what the client may send during the statement comes to where it stood.
+        self.link.input.release();
+        let Link { socket, input, output, connection, server } = &mut self.link;
+        let may_send = self.capabilities & capability::LOCAL_FILES != 0 && server.variables.local_infile();
+        let mut outlet = Outlet { socket, connection, server, files: may_send.then_some(input) };
         let mut reply =
             Reply::new(output, &mut self.scratch, &mut outlet, self.capabilities, Encoding::Text, status);
         let outcome = self.session.query(sql, &mut reply).await;

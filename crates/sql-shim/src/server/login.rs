@@ -1,7 +1,9 @@
 //! From the accepted socket to a logged-in client.
 
 use std::pin::pin;
+use std::sync::Arc;
 
+use sql::errors::{self, error};
 use sql::result::{SqlError, status_flag};
 
 use super::connection::{End, Link, unless_killed};
@@ -27,7 +29,10 @@ pub struct Wish {
 
 /// Greets the client and authenticates it. The final OK is left to the caller, who still has to open the
 /// database.
-pub async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wish, End> {
+///
+/// What is said before a client's TLS is not believed: its response counts as it comes encrypted.
+pub async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result<Wish, End> {
+    let tls = server.tls.get();
     let salt = auth::fresh_salt();
     link.output.set_sequence(0);
     handshake::put_greeting(
@@ -36,7 +41,7 @@ pub async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wis
             server_version: SERVER_VERSION,
             connection_id: link.connection.id,
             salt,
-            capabilities: capability::OFFERED,
+            capabilities: capability::OFFERED | if tls.is_some() { capability::SSL } else { 0 },
             charset: 45,
             status: status_flag::AUTOCOMMIT,
             plugin: DEFAULT_PLUGIN,
@@ -45,7 +50,15 @@ pub async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wis
     link.flush().await?;
     link.input.expect_sequence(1);
     link.receive(LOGIN_PACKET_BYTES_MAX).await?;
+    if let Some(config) = tls {
+        encrypt_if_asked(link, config, peer).await?;
+    }
     link.output.set_sequence(link.input.reply_sequence());
+    let insecure = peer.security.is_none() && peer.address.is_some();
+    if insecure && server.variables.number("require_secure_transport") == 1 {
+        link.input.release();
+        return Err(End::Denied(error(errors::SECURE_TRANSPORT_REQUIRED, &[])));
+    }
     let decoded = handshake::decode_response(link.input.payload());
     let Ok(response) = decoded else {
         link.input.release();
@@ -57,6 +70,35 @@ pub async fn log_in(link: &mut Link, server: &Server, peer: &Peer) -> Result<Wis
     link.input.release();
     let identity = finish(link, server, exchange, step).await?;
     Ok(wish(identity))
+}
+
+/// After SSLRequest: the handshake of TLS, and the response behind it in place of the request.
+async fn encrypt_if_asked(
+    link: &mut Link,
+    config: &Arc<rustls::ServerConfig>,
+    peer: &mut Peer,
+) -> Result<(), End> {
+    match handshake::is_tls_request(link.input.payload()) {
+        Ok(true) => {}
+        Ok(false) => return Ok(()),
+        Err(_) => {
+            link.input.release();
+            return Err(End::Protocol(packets::error::bad_handshake()));
+        }
+    }
+    link.input.release();
+    // Clients do not wait for an answer to the request: this may be the beginning of their handshake, and it
+    // is read as nothing else.
+    let received = link.input.take_rest();
+    link.socket.secure(Arc::clone(config), received)?;
+    // The client's first words under TLS come when the handshake is complete.
+    link.receive(LOGIN_PACKET_BYTES_MAX).await?;
+    if let Some(facts) = link.socket.tls_facts() {
+        peer.security = facts.security;
+        // Nobody has set it before.
+        let _ = link.connection.tls.set(facts);
+    }
+    Ok(())
 }
 
 /// COM_CHANGE_USER: the same exchange, always with a fresh salt, so that a recorded response is worth

@@ -13,6 +13,7 @@ pub mod clock;
 pub mod connection;
 pub mod login;
 pub mod lost_clients;
+mod outlet;
 pub mod panics;
 pub mod read_lock;
 pub mod registry;

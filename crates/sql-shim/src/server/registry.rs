@@ -9,8 +9,8 @@ use sql::named_locks::NamedLocks;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
@@ -28,6 +28,7 @@ use crate::auth::accounts::Accounts;
 use crate::options::machine;
 use crate::status::averages::Averages;
 use crate::status::{Counters, Status};
+use crate::tls::stream::TlsFacts;
 use crate::variables::GlobalVariables;
 use crate::wire::packets;
 
@@ -61,6 +62,8 @@ pub struct Server {
     pub memory: Arc<ServerMemory>,
     /// Asks the server to stop.
     pub shutdown: Shutdown,
+    /// What connections are encrypted with; set before the first one, or never.
+    pub tls: OnceLock<Arc<rustls::ServerConfig>>,
 }
 
 /// Half of the cores may be busy with passwords.
@@ -84,6 +87,7 @@ impl Server {
             read_lock: Arc::default(),
             memory: Arc::new(ServerMemory::new(machine::memory_bytes().0 / 4)),
             shutdown: Shutdown::default(),
+            tls: OnceLock::new(),
         })
     }
 }
@@ -185,6 +189,8 @@ pub struct Connection {
     pub id: ConnectionId,
     /// Counters of the runtime thread that carries it.
     pub counters: Arc<Counters>,
+    /// How it is encrypted, if it is.
+    pub tls: OnceLock<TlsFacts>,
     reserve: bool,
     kill_switch: Arc<KillSwitch>,
     timed_out: AtomicBool,
@@ -364,6 +370,7 @@ impl Registry {
             id,
             reserve,
             counters,
+            tls: OnceLock::new(),
             kill_switch: Arc::default(),
             timed_out: AtomicBool::new(false),
             deadline_ms: AtomicU64::new(0),

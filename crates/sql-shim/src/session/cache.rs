@@ -229,7 +229,7 @@ fn is_shapely(statement: &Statement) -> bool {
         query.with.is_empty()
             && query.selects.len() == 1
             && query.selects.iter().all(|(_, select)| {
-                select.into.is_empty()
+                select.into.is_client()
                     && select.from.as_ref().is_none_or(plain)
                     && select.items.iter().all(|item| match item {
                         SelectItem::Star { .. } => true,

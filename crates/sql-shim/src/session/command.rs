@@ -16,6 +16,7 @@ use sql::result::{ResultSink, SqlError};
 use sql::value::Value;
 
 use super::{NamedStatement, Outcome, REPLANS_MAX, Session, isolation};
+use crate::auth::Security;
 use crate::auth::accounts::{self, AccountChange, Authority};
 use crate::server::panics::CountedStatement;
 use crate::variables::{self, GlobalVariables, SessionVariables};
@@ -358,19 +359,21 @@ impl Session {
                     manages()?;
                 }
                 let by = accounts::Identification { password: Some(password.clone()), ..Default::default() };
-                let change = AccountChange { user, host, by: Some(by), locked: None };
+                let change = AccountChange { user, host, by: Some(by), ..Default::default() };
                 accounts.alter_all(&[change], false, authority)?;
             }
-            Statement::CreateUser { accounts: list, if_not_exists, lock } => {
+            Statement::CreateUser { accounts: list, if_not_exists, lock, requires } => {
                 manages()?;
-                let existing = accounts.create_all(&self.account_changes(list, *lock), *if_not_exists)?;
+                let existing =
+                    accounts.create_all(&self.account_changes(list, *lock, *requires), *if_not_exists)?;
                 self.note_accounts(errors::USER_ALREADY_EXISTS, &existing);
             }
-            Statement::AlterUser { accounts: list, if_exists, lock } => {
-                let changes = self.account_changes(list, *lock);
+            Statement::AlterUser { accounts: list, if_exists, lock, requires } => {
+                let changes = self.account_changes(list, *lock, *requires);
                 // Everybody may change the own password, and nothing else of the account.
                 let own_password = |change: &AccountChange| {
-                    (&change.user, &change.host) == (&own.0, &own.1) && change.locked.is_none()
+                    let nothing_else = change.locked.is_none() && change.requires.is_none();
+                    (&change.user, &change.host) == (&own.0, &own.1) && nothing_else
                 };
                 if !changes.iter().all(own_password) {
                     manages()?;
@@ -396,10 +399,21 @@ impl Session {
         if system { Authority::System } else { Authority::Ordinary }
     }
 
-    fn account_changes(&self, list: &[AccountSpecification], lock: Option<bool>) -> Vec<AccountChange> {
+    fn account_changes(
+        &self,
+        list: &[AccountSpecification],
+        locked: Option<bool>,
+        requires: Option<ast::Requirement>,
+    ) -> Vec<AccountChange> {
+        let requires = requires.map(|requirement| match requirement {
+            ast::Requirement::None => Security::None,
+            ast::Requirement::Ssl => Security::Encrypted,
+            ast::Requirement::X509 => Security::Certificate,
+        });
         let change = |said: &AccountSpecification| {
             let (user, host) = self.account(&said.account);
-            AccountChange { user, host, by: said.identification.as_ref().map(identification), locked: lock }
+            let by = said.identification.as_ref().map(identification);
+            AccountChange { user, host, by, locked, requires }
         };
         list.iter().map(change).collect()
     }
@@ -422,7 +436,7 @@ impl Session {
         }
         let grantee = |(account, said): &(Account, Option<Identification>)| {
             let (user, host) = self.account(account);
-            AccountChange { user, host, by: said.as_ref().map(identification), locked: None }
+            AccountChange { user, host, by: said.as_ref().map(identification), ..Default::default() }
         };
         let to: Vec<_> = grant.accounts.iter().map(grantee).collect();
         // GRANT … IDENTIFIED BY makes the account or changes its password, as it did up to MySQL 5.7 and does

@@ -13,12 +13,15 @@ pub mod courtesy;
 mod definition;
 mod engine_settings;
 mod foreign_keys;
+mod into;
 mod kept_expressions;
 mod large_text;
+mod load;
 mod locks;
 mod private_tables;
 mod privileges;
 mod resumable;
+mod server_file;
 mod set;
 mod show;
 pub mod state;
@@ -338,6 +341,7 @@ impl Session {
             Plan::Insert(insert) if insert.replace => Counter::ComReplace,
             Plan::Insert(insert) if insert.query.is_some() => Counter::ComInsertSelect,
             Plan::Insert(_) => Counter::ComInsert,
+            Plan::Load(_) => Counter::ComLoad,
             Plan::Update(_) => Counter::ComUpdate,
             Plan::Delete(_) => Counter::ComDelete,
             Plan::JoinedChange(change) if change.updates() => Counter::ComUpdateMulti,
@@ -515,17 +519,8 @@ async fn execute<S: ResultSink>(
     out: &mut S,
 ) -> Result<Outcome, Failure> {
     match plan {
-        Plan::Select(select) if !select.into.is_empty() => {
-            let rows = executor.first_rows(select, 2).await?;
-            if rows.len() > 1 {
-                return Err(errors::error(errors::TOO_MANY_ROWS, &[]).into());
-            }
-            for row in rows.into_rows() {
-                for (name, value) in select.into.iter().zip(row) {
-                    executor.state.set_user_variable(name, value)?;
-                }
-            }
-            Ok(Outcome::Done(Changed { affected: 1, ..Changed::default() }))
+        Plan::Select(select) if !select.into.is_client() => {
+            into::run(executor, select).await.map(Outcome::Done)
         }
         Plan::Select(select) => {
             out.columns(&select.columns);
@@ -534,6 +529,7 @@ async fn execute<S: ResultSink>(
             Ok(Outcome::Rows)
         }
         Plan::Insert(insert) => executor.insert(insert).await.map(Outcome::Done),
+        Plan::Load(plan) => load::run(executor, plan, out).await.map(Outcome::Done),
         Plan::Update(update) => executor.update(update).await.map(Outcome::Done),
         Plan::Delete(delete) => executor.delete(delete).await.map(Outcome::Done),
         Plan::JoinedChange(change) => executor.joined_change(change).await.map(Outcome::Done),
@@ -765,14 +761,17 @@ impl Session {
         // They would run each other, and themselves, without end.
         if matches!(
             parsed.statement,
-            Statement::Prepare { .. } | Statement::Execute { .. } | Statement::Deallocate(_)
+            Statement::Prepare { .. }
+                | Statement::Execute { .. }
+                | Statement::Deallocate(_)
+                | Statement::LoadData(_)
         ) {
             return Err(errors::error(errors::UNSUPPORTED_PS, &[]).into());
         }
         let version = self.plan_version();
         let plan = self.plan_text(parsed.statement, sql.len()).await?;
         let columns = match &*plan {
-            Plan::Select(select) if select.into.is_empty() => select.columns.clone(),
+            Plan::Select(select) if select.into.is_client() => select.columns.clone(),
             _ => ResultColumns::new(Vec::new()),
         };
         let parameter = Type { kind: kind::VAR_STRING, ..Type::text(0) }.meta("?");

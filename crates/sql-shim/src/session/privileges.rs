@@ -136,6 +136,7 @@ impl Session {
             // Checked where their tables are planned.
             Statement::Select(_)
             | Statement::Insert(_)
+            | Statement::LoadData(_)
             | Statement::Update(_)
             | Statement::Delete(_)
             | Statement::Explain(_)

@@ -543,7 +543,7 @@ impl Session {
         let plan = self.planned(move |planner| planner.data(&statement)).await?;
         let mut rows = Vec::new();
         match &*plan {
-            None | Some(Plan::Command(_)) => {}
+            None | Some(Plan::Command(_) | Plan::Load(_)) => {}
             Some(Plan::Select(select)) => explain_select(select, None, &mut 1, &mut rows),
             Some(Plan::Update(update)) => rows.push(explain_path(
                 1,

@@ -84,7 +84,17 @@ impl ServerFacts for ConnectionFacts {
     }
 
     fn status(&self) -> Vec<(String, String)> {
-        crate::status::collect(&self.server)
+        let mut rows = crate::status::collect(&self.server);
+        if let Some(facts) = self.connection.tls.get() {
+            for (name, value) in &mut rows {
+                match name.as_str() {
+                    "Ssl_cipher" => *value = facts.cipher.to_owned(),
+                    "Ssl_version" => *value = facts.version.to_owned(),
+                    _ => {}
+                }
+            }
+        }
+        rows
     }
 
     fn processes(&self) -> Box<dyn Iterator<Item = Process>> {

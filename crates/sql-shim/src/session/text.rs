@@ -146,7 +146,9 @@ impl Session {
     ) -> Result<Elsewhere<Plan>, Failure> {
         let limit = match &statement {
             Statement::Select(_) => self.time_limit(),
-            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => None,
+            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::LoadData(_) => {
+                None
+            }
             _ => return Ok(made_of_text(Plan::Command(statement), bytes)),
         };
         let (tree, long) = (made_of_text(statement, bytes), bytes >= BYTES_LONG);

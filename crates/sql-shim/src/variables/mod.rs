@@ -17,7 +17,7 @@ pub mod value;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
@@ -169,6 +169,7 @@ pub struct GlobalVariables {
     hooks: RwLock<HashMap<usize, Hook>>,
     flush_log_at_trx_commit: AtomicU64,
     net_write_timeout_ms: AtomicU64,
+    local_infile: AtomicBool,
     /// Held while the file of persisted values is replaced.
     persisting: parking_lot::Mutex<()>,
 }
@@ -182,6 +183,7 @@ impl Default for GlobalVariables {
             hooks: RwLock::default(),
             flush_log_at_trx_commit: AtomicU64::new(1),
             net_write_timeout_ms: AtomicU64::new(60_000),
+            local_infile: AtomicBool::new(false),
             persisting: parking_lot::Mutex::new(()),
         };
         variables.refresh();
@@ -223,6 +225,7 @@ impl GlobalVariables {
     fn refresh(&self) {
         self.flush_log_at_trx_commit.store(self.number("innodb_flush_log_at_trx_commit"), Ordering::Relaxed);
         self.net_write_timeout_ms.store(self.number("net_write_timeout") * 1000, Ordering::Relaxed);
+        self.local_infile.store(self.number("local_infile") == 1, Ordering::Relaxed);
     }
 
     /// A number by name; 0 when there is no such number.
@@ -259,6 +262,17 @@ impl GlobalVariables {
     /// `net_write_timeout` in milliseconds.
     pub fn net_write_timeout_ms(&self) -> u64 {
         self.net_write_timeout_ms.load(Ordering::Relaxed)
+    }
+
+    /// `net_read_timeout` in milliseconds.
+    pub fn net_read_timeout_ms(&self) -> u64 {
+        self.number("net_read_timeout") * 1000
+    }
+
+    /// `local_infile`.
+    #[inline]
+    pub fn local_infile(&self) -> bool {
+        self.local_infile.load(Ordering::Relaxed)
     }
 
     /// `max_connections`.

@@ -33,6 +33,7 @@ pub const OFFERED: u32 = LONG_PASSWORD
     | FOUND_ROWS
     | LONG_FLAG
     | CONNECT_WITH_DB
+    | LOCAL_FILES
     | ODBC
     | IGNORE_SPACE
     | PROTOCOL_41

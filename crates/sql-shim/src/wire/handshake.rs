@@ -70,6 +70,20 @@ pub struct HandshakeResponse<'a> {
     pub plugin: Option<&'a [u8]>,
 }
 
+/// Bytes of a request for TLS: the beginning of a response, up to the user.
+const TLS_REQUEST_BYTES: usize = 32;
+
+/// Whether the client asks for TLS instead of answering. Who does and says more in the same packet has said
+/// in clear what was to be encrypted: malformed.
+pub fn is_tls_request(packet: &[u8]) -> Result<bool, Malformed> {
+    let capabilities = Cursor::new(packet).u32()?;
+    match capabilities & capability::SSL {
+        0 => Ok(false),
+        _ if packet.len() == TLS_REQUEST_BYTES => Ok(true),
+        _ => Err(Malformed),
+    }
+}
+
 /// Decodes the client's answer. Only protocol 41 is served; anything older, and a request for TLS that was
 /// not offered, is malformed.
 pub fn decode_response(packet: &[u8]) -> Result<HandshakeResponse<'_>, Malformed> {
@@ -173,6 +187,14 @@ mod tests {
         let lenenc = capabilities | capability::PLUGIN_AUTH_LENENC;
         assert!(decode_response(&response(lenenc, b"root\0\xfe\xff\xff\xff\xff\xff\xff\xff\xffxx")).is_err());
         assert!(decode_response(&response(capabilities, b"root")).is_err());
+    }
+
+    #[test]
+    fn a_request_for_tls_is_that_and_nothing_more() {
+        assert_eq!(is_tls_request(&response(capability::SSL, b"")), Ok(true));
+        assert_eq!(is_tls_request(&response(0, b"")), Ok(false));
+        assert_eq!(is_tls_request(&response(capability::SSL, b"root\0\0")), Err(Malformed));
+        assert_eq!(is_tls_request(b"\0\x08"), Err(Malformed));
     }
 
     #[test]

@@ -146,6 +146,14 @@ impl PacketInput {
         }
     }
 
+    /// Takes away what came behind the last packet: the bytes are not packets any more.
+    pub fn take_rest(&mut self) -> Vec<u8> {
+        let rest = self.buffer.split_off(self.start);
+        self.buffer.clear();
+        self.start = 0;
+        rest
+    }
+
     /// The packet has been dealt with.
     pub fn release(&mut self) {
         if let Some(Found::Assembled) = self.found.take() {

@@ -33,6 +33,14 @@ pub enum Encoding {
 pub trait Flush {
     /// Writes everything in `output` and waits until the client has taken it.
     fn flush(&mut self, output: &mut PacketOutput) -> impl Future<Output = io::Result<()>>;
+    /// Whether the client may be asked for a file.
+    fn has_files(&self) -> bool;
+    /// Waits for the client's next packet of this exchange and appends its payload to `into`; its length.
+    fn receive(
+        &mut self,
+        output: &mut PacketOutput,
+        into: &mut Vec<u8>,
+    ) -> impl Future<Output = io::Result<usize>>;
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -62,6 +70,8 @@ pub struct Reply<'a, F> {
     column: usize,
     in_row: bool,
     failed: bool,
+    /// The client sends a file.
+    file_open: bool,
 }
 
 impl<'a, F: Flush> Reply<'a, F> {
@@ -84,6 +94,7 @@ impl<'a, F: Flush> Reply<'a, F> {
             column: 0,
             in_row: false,
             failed: false,
+            file_open: false,
         }
     }
 
@@ -373,5 +384,34 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
         }
         debug_assert!(!self.in_row, "a flush between rows only");
         self.flush.flush(self.output).await
+    }
+
+    async fn ask_for_file(&mut self, name: &[u8]) -> io::Result<bool> {
+        if !self.flush.has_files() {
+            return Ok(false);
+        }
+        self.output.begin();
+        self.output.u8(0xfb);
+        self.output.put(name);
+        self.output.end();
+        self.flush.flush(self.output).await?;
+        self.file_open = true;
+        Ok(true)
+    }
+
+    async fn file_piece(&mut self, into: &mut Vec<u8>) -> io::Result<bool> {
+        if self.file_open {
+            self.file_open = self.flush.receive(self.output, into).await? > 0;
+        }
+        Ok(self.file_open)
+    }
+
+    async fn skip_file(&mut self) -> io::Result<()> {
+        let mut skipped = Vec::new();
+        while self.file_open {
+            skipped.clear();
+            self.file_open = self.flush.receive(self.output, &mut skipped).await? > 0;
+        }
+        Ok(())
     }
 }

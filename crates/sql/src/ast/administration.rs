@@ -160,6 +160,17 @@ pub struct AccountSpecification {
     pub identification: Option<Identification>,
 }
 
+/// `REQUIRE` of an account: what a connection must have to be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// Nothing.
+    None,
+    /// TLS.
+    Ssl,
+    /// TLS, and a verified certificate of the client.
+    X509,
+}
+
 /// `GRANT`/`REVOKE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {

@@ -14,6 +14,7 @@ mod alteration;
 mod change;
 mod definition;
 mod expression;
+mod load;
 mod query;
 pub mod text;
 mod window;
@@ -23,6 +24,7 @@ pub use alteration::*;
 pub use change::*;
 pub use definition::*;
 pub use expression::*;
+pub use load::*;
 pub use query::*;
 pub use text::{Unkept, quoted_name};
 pub use window::*;
@@ -117,16 +119,19 @@ pub enum Statement {
     Flush(Flush),
     LockTables(Vec<LockTable>),
     UnlockTables,
+    LoadData(Box<LoadData>),
     CreateUser {
         accounts: Vec<AccountSpecification>,
         if_not_exists: bool,
         /// `ACCOUNT LOCK` (true) or `ACCOUNT UNLOCK`.
         lock: Option<bool>,
+        requires: Option<Requirement>,
     },
     AlterUser {
         accounts: Vec<AccountSpecification>,
         if_exists: bool,
         lock: Option<bool>,
+        requires: Option<Requirement>,
     },
     DropUser {
         accounts: Vec<Account>,

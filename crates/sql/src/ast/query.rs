@@ -3,7 +3,7 @@
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
 
-use super::{Expr, WindowSpec};
+use super::{Destination, Expr, WindowSpec};
 
 /// A possibly qualified table name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -80,7 +80,7 @@ pub struct Select {
     /// `HAVING`.
     pub having: Option<Expr>,
     /// `INTO @a, @b`.
-    pub into: Vec<String>,
+    pub into: Destination,
 }
 
 /// An element of the select list.

@@ -92,15 +92,18 @@ pub fn implicit_default(kind: &ColumnType) -> Value<'static> {
     }
 }
 
-struct Inserting<'p, 'e> {
-    plan: &'p InsertPlan,
-    table: Arc<Table>,
+/// An INSERT under way.
+pub(super) struct Inserting<'p, 'e> {
+    pub(super) plan: &'p InsertPlan,
+    pub(super) table: Arc<Table>,
     subqueries: Subqueries<'e>,
     /// Position of each column's value in the row given, if it has one.
     positions: Vec<Option<usize>>,
     auto_column: Option<u16>,
     writer: RowWriter,
-    lenient: bool,
+    /// The rows are those of LOAD DATA.
+    loads: bool,
+    pub(super) lenient: bool,
     result: Changed,
     duplicates: u64,
     /// Rows that a constraint refused, and IGNORE left out.
@@ -109,13 +112,30 @@ struct Inserting<'p, 'e> {
 
 impl Inserting<'_, '_> {
     /// Whether NULL for a column that may not be NULL is a warning.
-    fn takes_null(&self, column: &ColumnDef, state: &SqlContext) -> Result<(), SqlError> {
-        let error = errors::error(errors::BAD_NULL, &[&column.name]);
-        if !self.lenient || self.plan.rows.len() == 1 && !self.plan.ignore {
+    fn takes_null(&self, column: &ColumnDef, number: u64, state: &SqlContext) -> Result<(), SqlError> {
+        let error = match self.loads {
+            true => errors::error(errors::WARN_NULL_TO_NOTNULL, &[&column.name, &number]),
+            false => errors::error(errors::BAD_NULL, &[&column.name]),
+        };
+        if !self.lenient || self.plan.rows.len() == 1 && !self.plan.ignore && !self.loads {
             return Err(error);
         }
         state.warn(error);
         Ok(())
+    }
+
+    /// The end of a LOAD DATA of this number of lines.
+    pub(super) fn loaded(mut self, records: u64, state: &SqlContext) -> Changed {
+        self.writer.finish();
+        let (deleted, skipped) = match self.plan.replace {
+            true => (self.duplicates, 0),
+            false => (0, self.duplicates),
+        };
+        let skipped = skipped + self.refused as u64;
+        let warnings = state.warning_count.get();
+        self.result.info =
+            format!("Records: {records}  Deleted: {deleted}  Skipped: {skipped}  Warnings: {warnings}");
+        self.result
     }
 
     /// Whether the AUTO_INCREMENT column that is given this value gets the next number instead.
@@ -143,26 +163,7 @@ impl Inserting<'_, '_> {
 impl<'e> Executor<'e> {
     /// Executes INSERT or REPLACE.
     pub async fn insert(&mut self, plan: &InsertPlan) -> Result<Changed, Failure> {
-        let Some(table) = plan.source.engine_table().cloned() else { return Ok(Changed::default()) };
-        let lenient = plan.ignore || !self.state.is_strict();
-        self.state.changes_strictly.set(!lenient);
-        let subqueries = self.subqueries(&plan.subqueries).await?;
-        let mut positions = vec![None; table.def.columns.len()];
-        for (position, column) in plan.columns.iter().enumerate() {
-            positions[usize::from(*column)] = Some(position);
-        }
-        let mut inserting = Inserting {
-            auto_column: table.def.auto_increment_column(),
-            positions,
-            subqueries,
-            writer: self.writer(plan, &table)?,
-            lenient,
-            result: Changed::default(),
-            duplicates: 0,
-            refused: 0,
-            plan,
-            table,
-        };
+        let Some(mut inserting) = self.inserting(plan, false).await? else { return Ok(Changed::default()) };
         let records = match &plan.query {
             Some(query) => {
                 // Everything is read first: the query may read the table that is inserted into.
@@ -202,7 +203,36 @@ impl<'e> Executor<'e> {
         Ok(inserting.result)
     }
 
-    async fn insert_row(
+    /// Begins INSERT, or LOAD DATA; `None`: there is no table.
+    pub(super) async fn inserting<'p>(
+        &mut self,
+        plan: &'p InsertPlan,
+        loads: bool,
+    ) -> Result<Option<Inserting<'p, 'e>>, Failure> {
+        let Some(table) = plan.source.engine_table().cloned() else { return Ok(None) };
+        let lenient = plan.ignore || !self.state.is_strict();
+        self.state.changes_strictly.set(!lenient);
+        let subqueries = self.subqueries(&plan.subqueries).await?;
+        let mut positions = vec![None; table.def.columns.len()];
+        for (position, column) in plan.columns.iter().enumerate() {
+            positions[usize::from(*column)] = Some(position);
+        }
+        Ok(Some(Inserting {
+            auto_column: table.def.auto_increment_column(),
+            positions,
+            subqueries,
+            writer: self.writer(plan, &table)?,
+            loads,
+            lenient,
+            result: Changed::default(),
+            duplicates: 0,
+            refused: 0,
+            plan,
+            table,
+        }))
+    }
+
+    pub(super) async fn insert_row(
         &mut self,
         inserting: &mut Inserting<'_, '_>,
         number: u64,
@@ -386,7 +416,7 @@ impl<'e> Executor<'e> {
                 None => push_default(default, column, &storing, row)?,
                 Some(Value::Null) if column.nullable => row.push_null(),
                 Some(Value::Null) => {
-                    inserting.takes_null(column, state)?;
+                    inserting.takes_null(column, number, state)?;
                     row.push(|out| storing.encode(&implicit_default(&column.kind), column, out))?;
                 }
                 Some(value) => {
@@ -593,8 +623,8 @@ fn checked_last(def: &TableDef) -> Option<&KeyDef> {
 }
 
 /// Where the values of a row come from.
-enum Given<'g> {
-    Values(&'g [Value<'static>]),
+pub(super) enum Given<'g> {
+    Values(&'g [Value<'g>]),
     Expressions(&'g [Assigned]),
 }
 

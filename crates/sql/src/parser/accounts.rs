@@ -7,7 +7,7 @@
 //! USER` of MySQL) are full of them.
 
 use super::super::ast::{
-    Account, AccountSpecification, Grant, GrantObject, Identification, Statement, TableName,
+    Account, AccountSpecification, Grant, GrantObject, Identification, Requirement, Statement, TableName,
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
@@ -20,6 +20,8 @@ const COLUMN_PRIVILEGE: &str = "(columns)";
 pub(super) struct AccountOptions {
     /// `ACCOUNT LOCK` (true) or `UNLOCK`; the last one said counts, as in MySQL.
     lock: Option<bool>,
+    /// `REQUIRE`.
+    requires: Option<Requirement>,
     /// `WITH GRANT OPTION`, which only GRANT has.
     pub(super) grant_option: bool,
     /// The first option that is not supported.
@@ -43,7 +45,7 @@ impl Parser<'_> {
             return self.refuse(refused);
         }
         self.no_grant_option(&options)?;
-        Ok(Statement::CreateUser { accounts, if_not_exists, lock: options.lock })
+        Ok(Statement::CreateUser { accounts, if_not_exists, lock: options.lock, requires: options.requires })
     }
 
     pub(crate) fn alter_user(&mut self) -> Parsed<Statement> {
@@ -58,7 +60,7 @@ impl Parser<'_> {
             return self.refuse(refused);
         }
         self.no_grant_option(&options)?;
-        Ok(Statement::AlterUser { accounts, if_exists, lock: options.lock })
+        Ok(Statement::AlterUser { accounts, if_exists, lock: options.lock, requires: options.requires })
     }
 
     fn no_grant_option(&self, options: &AccountOptions) -> Parsed<()> {
@@ -79,7 +81,13 @@ impl Parser<'_> {
                     None => return Err(self.unexpected()),
                 });
             } else if self.accept("REQUIRE") {
-                options.refuse_unless(self.accept("NONE"), "REQUIRE");
+                options.requires = match self.accept_any(&["NONE", "SSL", "X509"]) {
+                    Some("NONE") => Some(Requirement::None),
+                    Some("SSL") => Some(Requirement::Ssl),
+                    Some(_) => Some(Requirement::X509),
+                    None => None,
+                };
+                options.refuse_unless(options.requires.is_some(), "REQUIRE of an issuer, subject or cipher");
             } else if self.accept("WITH") {
                 self.resources(&mut options)?;
             } else if self.accept("PASSWORD") {
@@ -256,7 +264,8 @@ impl Parser<'_> {
         self.expect(if revoke { "FROM" } else { "TO" })?;
         grant.accounts = self.list(|parser| Ok((parser.account()?, parser.identification()?)))?;
         let restriction = self.account_options()?;
-        if let Some(refused) = restriction.refused {
+        let require = restriction.requires.filter(|requirement| *requirement != Requirement::None);
+        if let Some(refused) = restriction.refused.or(require.map(|_| "REQUIRE in GRANT")) {
             return self.refuse(refused);
         }
         grant.grant_option = restriction.grant_option;

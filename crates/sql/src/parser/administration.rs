@@ -135,7 +135,7 @@ impl Parser<'_> {
                 self.expect("TO")?;
                 Ok(Statement::Backup(self.text()?))
             }
-            "LOAD" => self.refuse("LOAD DATA"),
+            "LOAD" => self.load(),
             "CALL" => self.refuse("CALL"),
             "HANDLER" => self.refuse("HANDLER"),
             "XA" => self.refuse("XA"),
@@ -152,7 +152,7 @@ impl Parser<'_> {
         Ok(Statement::Unsupported(what))
     }
 
-    fn user_variable_operand(&mut self) -> Parsed<String> {
+    pub(super) fn user_variable_operand(&mut self) -> Parsed<String> {
         if self.current.kind != TokenKind::UserVariable {
             return Err(self.unexpected());
         }

@@ -18,6 +18,7 @@ mod data_change;
 mod data_definition;
 mod expression;
 mod function;
+mod load;
 mod query;
 pub(crate) mod reserved;
 mod settings;

@@ -1,8 +1,8 @@
 //! SELECT: unions, select lists, FROM with joins and derived tables, grouping, LIMIT, locking clauses.
 
 use super::super::ast::{
-    CommonTable, Expr, HintKind, IndexHint, JoinKind, Limit, LockWait, Locking, Query, Select, SelectItem,
-    SetOperation, TableRef,
+    CommonTable, Destination, Expr, HintKind, IndexHint, IntoFile, JoinKind, Limit, LockWait, Locking, Query,
+    Select, SelectItem, SetOperation, TableRef,
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser, reserved};
@@ -214,7 +214,7 @@ impl Parser<'_> {
         }
         select.items = self.list(Self::select_item)?;
         if self.is_word("INTO") {
-            select.into = self.parse_into_variables()?;
+            select.into = self.parse_into()?;
         }
         if self.accept("FROM") {
             if self.accept("DUAL") {
@@ -247,26 +247,33 @@ impl Parser<'_> {
     }
 
     fn take_into(&mut self, query: &mut Query) -> Parsed<()> {
-        let variables = self.parse_into_variables()?;
+        let into = self.parse_into()?;
         match query.selects.first_mut() {
-            Some((_, select)) => select.into = variables,
+            Some((_, select)) => select.into = into,
             None => return Err(self.unexpected()),
         }
         Ok(())
     }
 
-    fn parse_into_variables(&mut self) -> Parsed<Vec<String>> {
+    fn parse_into(&mut self) -> Parsed<Destination> {
         self.expect("INTO")?;
-        if self.is_any_word(&["OUTFILE", "DUMPFILE"]) {
-            return Err(errors::unsupported("SELECT INTO OUTFILE"));
+        if self.accept("DUMPFILE") {
+            return Ok(Destination::File(Box::new(IntoFile { file: self.text()?, format: None })));
         }
-        self.list(|parser| {
-            if parser.current.kind != TokenKind::UserVariable {
-                return Err(parser.unexpected());
+        if self.accept("OUTFILE") {
+            let file = self.text()?;
+            if let Some(name) = self.file_charset()?
+                && !matches!(name.to_ascii_lowercase().as_str(), "utf8mb4" | "binary")
+            {
+                return Err(errors::unsupported("INTO OUTFILE in this character set"));
             }
-            let token = parser.advance();
-            parser.user_variable_name(token)
-        })
+            let format = self.text_format()?;
+            if format.field_end.is_empty() && format.enclosed.is_none() {
+                return Err(errors::unsupported("INTO OUTFILE of fields with fixed widths"));
+            }
+            return Ok(Destination::File(Box::new(IntoFile { file, format: Some(format) })));
+        }
+        self.list(Self::user_variable_operand).map(Destination::Variables)
     }
 
     fn select_item(&mut self) -> Parsed<SelectItem> {

@@ -177,7 +177,11 @@ impl Planner<'_> {
         })
     }
 
-    fn engine_source(&self, name: &ast::TableName, wanted: Privileges) -> Result<Source, SqlError> {
+    pub(super) fn engine_source(
+        &self,
+        name: &ast::TableName,
+        wanted: Privileges,
+    ) -> Result<Source, SqlError> {
         self.require_on(name, wanted)?;
         self.table_source(name, None)
     }

@@ -11,6 +11,7 @@ pub(crate) mod change;
 pub mod created_columns;
 mod from;
 pub mod joined_change;
+pub mod load;
 mod push;
 mod query;
 pub(crate) mod row_rules;
@@ -122,7 +123,7 @@ pub struct SelectPlan {
     /// Its rows are computed in windows; it has no sources of its own then.
     pub windowed: Option<Box<Windowed>>,
     /// INTO variables.
-    pub into: Vec<String>,
+    pub into: ast::Destination,
     /// Of a recursive common table: the parts that read it.
     pub recursion: Option<Box<Recursion>>,
     /// What connects it with the other SELECTs.
@@ -159,7 +160,7 @@ impl SelectPlan {
             first_value_decides: false,
             counts_all: false,
             windowed: None,
-            into: Vec::new(),
+            into: ast::Destination::Client,
             recursion: None,
             operation: ast::SetOperation::Union,
             unions: Vec::new(),
@@ -229,6 +230,8 @@ pub enum Plan {
     Update(Charged<change::UpdatePlan>),
     /// DELETE.
     Delete(Charged<change::DeletePlan>),
+    /// LOAD DATA.
+    Load(Charged<load::LoadPlan>),
     /// UPDATE or DELETE of a join.
     JoinedChange(Charged<JoinedChange>),
     /// Everything else is executed from its syntax tree.
@@ -240,6 +243,7 @@ impl Plan {
     pub fn changes(&self, table: &Arc<Table>) -> bool {
         let target = match self {
             Plan::Insert(plan) => plan.source.engine_table(),
+            Plan::Load(plan) => plan.insert.source.engine_table(),
             Plan::Update(plan) => plan.target.source.engine_table(),
             Plan::Delete(plan) => plan.target.source.engine_table(),
             Plan::JoinedChange(plan) => return plan.changes(table),
@@ -254,6 +258,7 @@ impl Plan {
         match self {
             Plan::Select(plan) => plan.tables(&mut found),
             Plan::Insert(plan) => plan.tables(&mut found),
+            Plan::Load(plan) => plan.insert.tables(&mut found),
             Plan::Update(plan) => plan.tables(&mut found),
             Plan::Delete(plan) => plan.tables(&mut found),
             Plan::JoinedChange(plan) => plan.query.tables(&mut found),
@@ -421,6 +426,7 @@ impl Planner<'_> {
         Ok(Some(match statement {
             ast::Statement::Select(query) => Plan::Select(self.charged_plan(self.select(query)?)?),
             ast::Statement::Insert(insert) => Plan::Insert(self.charged_plan(self.insert(insert)?)?),
+            ast::Statement::LoadData(load) => Plan::Load(self.charged_plan(self.load(load)?)?),
             ast::Statement::Update(update) if update.is_joined() => {
                 Plan::JoinedChange(self.charged_plan(self.joined_update(update)?)?)
             }

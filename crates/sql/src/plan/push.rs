@@ -70,7 +70,7 @@ impl Planner<'_> {
             && plan.locking.is_none()
             && !plan.counts_all
             && plan.unions.is_empty()
-            && plan.into.is_empty()
+            && plan.into.is_client()
             && plan.recursion.is_none()
             && plan.grouping.as_ref().is_none_or(|grouping| !grouping.keys.is_empty() && !grouping.rollup);
         let grouping = plan.grouping.as_ref();

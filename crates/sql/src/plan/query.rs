@@ -23,6 +23,7 @@ use crate::expr::rollup::GroupKeys;
 use crate::expr::select_list::{Meaning, SelectList};
 use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
+use crate::privilege::Privileges;
 use crate::result::{ColumnMeta, ResultColumns, SqlError, column_flag};
 use crate::sql_mode;
 use crate::value::Value;
@@ -146,7 +147,7 @@ impl Planner<'_> {
         let columns = ResultColumns::new(vec![ty.meta("")]);
         let mut plan = SelectPlan::of_items(vec![bound], vec![ty], columns);
         plan.subqueries = binder.subqueries;
-        plan.into = vec![into.to_owned()];
+        plan.into = ast::Destination::Variables(vec![into.to_owned()]);
         Ok(ValuePlan::Query(Box::new(Plan::Select(self.charged_plan(plan)?))))
     }
 
@@ -219,6 +220,9 @@ impl Planner<'_> {
         }
         if grouped && keys.is_empty() {
             self.check_full_group(&items, &metas, &sources)?;
+        }
+        if matches!(select.into, ast::Destination::File(_)) {
+            self.state.require_any(Privileges::FILE)?;
         }
         let grouping = grouped.then_some(Grouping { keys, aggregates, having, rollup: select.rollup });
         let columns = ResultColumns::new(metas.into_inner());
@@ -755,7 +759,7 @@ fn plain_output(plan: &mut SelectPlan) {
     if !stored
         || plan.grouping.is_some()
         || !plan.unions.is_empty()
-        || !plan.into.is_empty()
+        || !plan.into.is_client()
         || plan.apply.is_some()
     {
         return;

@@ -1,0 +1,167 @@
+//! TLS: what a connection is encrypted with.
+//!
+//! rustls does the work (TLS 1.2 and 1.3, forward secrecy always). The certificate is the one that `ssl_cert`
+//! and `ssl_key` name, or else one of the server's own in the data directory ([`certificate`]), so that
+//! clients encrypt without anybody's doing; who wants to be sure whom they talk to gives the server a
+//! certificate that clients can verify. With `ssl_ca` clients may show a certificate too, which is verified
+//! (`REQUIRE X509` asks for one). [`stream`] is the state of one encrypted connection, without I/O.
+
+mod certificate;
+pub mod stream;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+
+use crate::variables::GlobalVariables;
+
+/// What TLS is served with, and a line about it for the start-up log.
+pub struct Established {
+    /// For each connection that asks.
+    pub config: Arc<ServerConfig>,
+    /// Versions and certificate.
+    pub report: String,
+}
+
+/// Reads or makes the certificate, and sets the variables that say so. `None`: `tls_version` is empty.
+///
+/// # Errors
+/// What is wrong with which file or variable; a server that was told of a certificate does not start without.
+pub fn establish(datadir: &Path, variables: &GlobalVariables) -> Result<Option<Established>, String> {
+    let versions = versions(&variables.text("tls_version"))?;
+    if versions.is_empty() {
+        return Ok(None);
+    }
+    // Relative to the data directory, as mysqld, which works there, has it.
+    let named = |name: &str| Some(variables.text(name)).filter(|path| !path.is_empty());
+    let (certificate, key, made) = match (named("ssl_cert"), named("ssl_key")) {
+        (Some(certificate), Some(key)) => (datadir.join(certificate), datadir.join(key), ""),
+        (None, None) => own_certificate(datadir, variables)?,
+        _ => return Err("ssl-cert and ssl-key: give both or none".to_owned()),
+    };
+    let authorities = named("ssl_ca").map(|path| datadir.join(path));
+    let config = configure(&versions, &certificate, &key, authorities.as_deref())?;
+    let shown = variables.text("tls_version");
+    let report = format!("{shown}, certificate {}{made}", certificate.display());
+    for name in ["have_ssl", "have_openssl"] {
+        set(variables, name, "YES")?;
+    }
+    Ok(Some(Established { config: Arc::new(config), report }))
+}
+
+fn set(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), String> {
+    variables.set_at_start(name, text).map(drop).map_err(|error| error.message.into_owned())
+}
+
+fn own_certificate(
+    datadir: &Path,
+    variables: &GlobalVariables,
+) -> Result<(PathBuf, PathBuf, &'static str), String> {
+    let made = certificate::provide(datadir)?;
+    set(variables, "ssl_cert", certificate::CERTIFICATE_FILE)?;
+    set(variables, "ssl_key", certificate::KEY_FILE)?;
+    let remark = if made { " (self-signed, made now)" } else { "" };
+    Ok((datadir.join(certificate::CERTIFICATE_FILE), datadir.join(certificate::KEY_FILE), remark))
+}
+
+fn versions(text: &str) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
+    let mut versions = Vec::new();
+    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        versions.push(match name {
+            "TLSv1.2" => &version::TLS12,
+            "TLSv1.3" => &version::TLS13,
+            _ => return Err(format!("tls-version={text}: knows TLSv1.2 and TLSv1.3; empty is no TLS")),
+        });
+    }
+    Ok(versions)
+}
+
+fn configure(
+    versions: &[&'static SupportedProtocolVersion],
+    certificate: &Path,
+    key: &Path,
+    authorities: Option<&Path>,
+) -> Result<ServerConfig, String> {
+    let provider = Arc::new(ring::default_provider());
+    let about = |path: &Path, why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(versions)
+        .map_err(|error| format!("tls-version: {error}"))?;
+    let builder = match authorities {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let mut roots = RootCertStore::empty();
+            for authority in certificates(path)? {
+                roots.add(authority).map_err(|error| about(path, &error))?;
+            }
+            // Who shows none is an ordinary client; REQUIRE X509 of an account is checked at its login.
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                .allow_unauthenticated()
+                .build();
+            builder.with_client_cert_verifier(verifier.map_err(|error| about(path, &error))?)
+        }
+    };
+    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| about(key, &error))?;
+    builder.with_single_cert(certificates(certificate)?, secret).map_err(|error| about(certificate, &error))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let about = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let read = CertificateDer::pem_file_iter(path).map_err(|error| about(&error))?;
+    let list = read.collect::<Result<Vec<_>, _>>().map_err(|error| about(&error))?;
+    if list.is_empty() { Err(about(&"no certificate is in it")) } else { Ok(list) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn directory(name: &str) -> PathBuf {
+        let directory = std::env::temp_dir().join(format!("untorn-tls-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        directory
+    }
+
+    fn error_of(outcome: Result<Option<Established>, String>) -> String {
+        outcome.err().unwrap()
+    }
+
+    #[test]
+    fn what_was_asked_for_is_served_or_the_server_does_not_start() {
+        let directory = directory("settings");
+        let variables = GlobalVariables::default();
+        let first = establish(&directory, &variables).unwrap().unwrap();
+        assert!(first.report.contains("made now"), "{}", first.report);
+        assert_eq!(variables.text("have_ssl"), "YES");
+        assert_eq!(variables.text("ssl_cert"), "server-cert.pem");
+        let again = establish(&directory, &variables).unwrap().unwrap();
+        assert!(!again.report.contains("made now"), "{}", again.report);
+
+        let given = |name: &str, text: &str| {
+            let variables = GlobalVariables::default();
+            variables.set_at_start(name, text).unwrap();
+            establish(&directory, &variables)
+        };
+        assert!(error_of(given("ssl_key", "server-key.pem")).contains("both or none"));
+        assert!(error_of(given("ssl_ca", "no-such.pem")).contains("no-such.pem"));
+        assert!(error_of(given("ssl_ca", "server-key.pem")).contains("no certificate"));
+        assert!(error_of(given("tls_version", "TLSv1.1,TLSv1.2")).contains("TLSv1.3"));
+        assert!(given("tls_version", "").unwrap().is_none());
+        assert!(given("tls_version", "TLSv1.3").unwrap().is_some());
+        assert!(given("ssl_ca", "server-cert.pem").unwrap().is_some());
+
+        let other = self::directory("other");
+        establish(&other, &GlobalVariables::default()).unwrap().unwrap();
+        variables.set_at_start("ssl_key", other.join("server-key.pem").to_str().unwrap()).unwrap();
+        assert!(error_of(establish(&directory, &variables)).contains("server-cert.pem"), "another's key");
+        std::fs::remove_dir_all(&directory).unwrap();
+        std::fs::remove_dir_all(&other).unwrap();
+    }
+}

@@ -1,0 +1,179 @@
+//! LOAD DATA: lines of a file as rows of INSERT.
+//!
+//! The file comes in pieces ([`Pieces`]): from the server's disk or from a client, which may send anything at
+//! any pace. What is kept of it is the line that is being read, charged to the statement and at most
+//! `max_allowed_packet` long.
+
+use std::future::Future;
+
+use super::Executor;
+use super::change::CHANGE_UNITS;
+use super::insert::{Changed, Given, Inserting, implicit_default};
+use super::text_lines::{Found, Line, read_line, skip_line};
+use crate::context::SqlContext;
+use crate::errors;
+use crate::expr::Expr;
+use crate::failure::Failure;
+use crate::memory::{Charge, refused};
+use crate::plan::change::{Assigned, ColumnDefault};
+use crate::plan::load::{Encoding, LoadPlan, text};
+use crate::value::Value;
+use untorn::types::Collation;
+
+/// A file.
+pub trait Pieces {
+    /// Appends what comes next of it, at least a byte; false at its end.
+    fn next(&mut self, into: &mut Vec<u8>) -> impl Future<Output = Result<bool, Failure>>;
+}
+
+/// The bytes that have come and are not dealt with.
+struct Buffer<'a, P> {
+    pieces: &'a mut P,
+    bytes: Vec<u8>,
+    begin: usize,
+    ended: bool,
+    bytes_max: usize,
+    charge: Charge<'a>,
+}
+
+impl<P: Pieces> Buffer<'_, P> {
+    /// Reads until there is twice as much as there was: a long line is looked at a few times, not once for
+    /// each piece.
+    async fn more(&mut self) -> Result<(), Failure> {
+        self.bytes.drain(..self.begin);
+        self.begin = 0;
+        let enough = self.bytes.len() * 2;
+        while !self.ended && self.bytes.len() <= enough {
+            self.ended = !self.pieces.next(&mut self.bytes).await?;
+            if !self.charge.reach(self.bytes.capacity()) {
+                return Err(refused().into());
+            }
+        }
+        if enough / 2 > self.bytes_max {
+            return Err(errors::error(errors::NET_PACKET_TOO_LARGE, &[]).into());
+        }
+        Ok(())
+    }
+
+    /// Whether there was something.
+    async fn find(&mut self, mut look: impl FnMut(&[u8], bool) -> Found) -> Result<bool, Failure> {
+        loop {
+            match look(self.bytes.get(self.begin..).unwrap_or_default(), self.ended) {
+                Found::Line(length) => {
+                    self.begin += length;
+                    return Ok(true);
+                }
+                Found::End => return Ok(false),
+                Found::Part => self.more().await?,
+            }
+        }
+    }
+}
+
+impl<'e> Executor<'e> {
+    /// Executes LOAD DATA.
+    pub async fn load(&mut self, plan: &LoadPlan, pieces: &mut impl Pieces) -> Result<Changed, Failure> {
+        let state: &'e SqlContext = self.state;
+        let Some(mut inserting) = self.inserting(&plan.insert, true).await? else {
+            return Ok(Changed::default());
+        };
+        let bytes_max = state.terms().packet_bytes_max;
+        let charge = state.memory.charge();
+        let mut buffer = Buffer { pieces, bytes: Vec::new(), begin: 0, ended: false, bytes_max, charge };
+        let mut line = Line::default();
+        let (format, wanted) = (&plan.format, plan.variables.len());
+        let mut ignored = 0;
+        while ignored < plan.ignored_lines
+            && !format.line_end.is_empty()
+            && buffer.find(|bytes, last| skip_line(format, bytes, last)).await?
+        {
+            self.tick(CHANGE_UNITS).await?;
+            ignored += 1;
+        }
+        let mut number = 0;
+        while buffer.find(|bytes, last| read_line(format, bytes, last, wanted, &mut line)).await? {
+            self.tick(CHANGE_UNITS).await?;
+            number += 1;
+            self.load_line(plan, &mut inserting, number, &line).await?;
+        }
+        Ok(inserting.loaded(number, state))
+    }
+
+    async fn load_line(
+        &mut self,
+        plan: &LoadPlan,
+        inserting: &mut Inserting<'_, '_>,
+        number: u64,
+        line: &Line,
+    ) -> Result<(), Failure> {
+        let state = self.state;
+        let complain = |lenient: bool, code| {
+            let error = errors::error(code, &[&number]);
+            if !lenient {
+                return Err(error);
+            }
+            state.warn(error);
+            Ok(())
+        };
+        let mut row = Vec::with_capacity(plan.insert.columns.len());
+        for (at, variable) in plan.variables.iter().enumerate() {
+            let is_there = at < line.len();
+            if !is_there {
+                complain(inserting.lenient, errors::WARN_TOO_FEW_RECORDS)?;
+            }
+            match variable {
+                Some(name) => self.state.set_user_variable(name, plan.value(line.field(at)).into_owned())?,
+                None if is_there => row.push(plan.value(line.field(at))),
+                None => row.push(value_for_nothing(inserting, row.len())),
+            }
+        }
+        if plan.insert.columns.len() == row.len() {
+            self.insert_row(inserting, number, Given::Values(&row)).await?;
+        } else {
+            let said = plan.insert.rows.first().and_then(|said| said.get(row.len()..)).unwrap_or_default();
+            let loaded = row.into_iter().map(|value| Assigned::Value(Expr::Literal(value.into_owned())));
+            let row: Vec<Assigned> = loaded.chain(said.iter().cloned()).collect();
+            self.insert_row(inserting, number, Given::Expressions(&row)).await?;
+        }
+        if line.cut {
+            complain(inserting.lenient, errors::WARN_TOO_MANY_RECORDS)?;
+        }
+        Ok(())
+    }
+}
+
+/// As in MySQL a column whose field is missing does not get its default, unless that is NULL.
+fn value_for_nothing(inserting: &Inserting<'_, '_>, position: usize) -> Value<'static> {
+    let plan = inserting.plan;
+    let column = usize::from(plan.columns.get(position).copied().unwrap_or_default());
+    match (plan.defaults.get(column), inserting.table.def.columns.get(column)) {
+        (Some(ColumnDefault::Null | ColumnDefault::AutoIncrement), _) | (_, None) => Value::Null,
+        (_, Some(column)) => implicit_default(&column.kind),
+    }
+}
+
+impl LoadPlan {
+    /// A field as a value.
+    fn value<'f>(&self, field: Option<&'f [u8]>) -> Value<'f> {
+        let Some(bytes) = field else { return Value::Null };
+        match self.encoding {
+            Encoding::Binary => Value::Text(bytes.into(), Collation::Binary),
+            Encoding::Latin1 if !bytes.is_ascii() => {
+                text(bytes.iter().map(|byte| from_latin1(*byte)).collect::<String>().into_bytes())
+            }
+            _ => Value::Text(bytes.into(), Collation::Utf8mb4GeneralCi),
+        }
+    }
+}
+
+/// A character of code page 1252, in which five bytes are controls of their own number.
+fn from_latin1(byte: u8) -> char {
+    const UPPER: [char; 32] = [
+        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
+        '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+    ];
+    match byte {
+        0x80..=0x9f => UPPER[usize::from(byte - 0x80)],
+        other => char::from(other),
+    }
+}

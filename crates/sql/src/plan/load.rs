@@ -1,0 +1,117 @@
+//! Plans of LOAD DATA: an INSERT whose rows come from a file.
+
+use super::Planner;
+use super::change::InsertPlan;
+use crate::ast::{self, InsertSource, LoadedField, TextFormat};
+use crate::errors;
+use crate::privilege::Privileges;
+use crate::result::SqlError;
+use crate::value::Value;
+use untorn::types::Collation;
+
+/// LOAD DATA.
+#[derive(Debug)]
+pub struct LoadPlan {
+    /// Its one row has NULL for the columns that get fields, in the order of their fields, and behind them
+    /// what SET says.
+    pub insert: InsertPlan,
+    /// The file is the client's.
+    pub local: bool,
+    /// Its name.
+    pub file: Vec<u8>,
+    /// How lines are written.
+    pub format: TextFormat,
+    /// Lines before the first row.
+    pub ignored_lines: u64,
+    /// For each field of a line the user variable that it goes to, if it does not go to a column.
+    pub variables: Vec<Option<String>>,
+    /// What bytes of the file mean.
+    pub encoding: Encoding,
+}
+
+/// What bytes of a file mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// UTF-8.
+    Utf8,
+    /// What MySQL calls latin1: code page 1252.
+    Latin1,
+    /// Bytes.
+    Binary,
+}
+
+impl Planner<'_> {
+    /// Plans LOAD DATA.
+    pub fn load(&self, load: &ast::LoadData) -> Result<LoadPlan, SqlError> {
+        if !load.local {
+            self.state.require_any(Privileges::FILE)?;
+        }
+        let encoding = self.encoding(load.charset.as_deref())?;
+        let mut format = load.format.clone();
+        if format.field_end.is_empty() && format.enclosed.is_none() {
+            return Err(errors::unsupported("LOAD DATA of fields with fixed widths"));
+        }
+        if format.line_end == format.field_end {
+            // Lines end with the last field that is wanted, and nothing else.
+            format.line_end.clear();
+        }
+        let delete = if load.replace { Privileges::DELETE } else { Privileges::NONE };
+        let source = self.engine_source(&load.table, Privileges::INSERT | delete)?;
+        let mut variables = Vec::with_capacity(load.fields.len());
+        let mut columns = Vec::with_capacity(load.fields.len());
+        for field in &load.fields {
+            match field {
+                LoadedField::Column(name) => {
+                    columns.push(name.clone());
+                    variables.push(None);
+                }
+                LoadedField::Variable(name) => {
+                    // So that expressions know what it will be.
+                    self.state.set_user_variable(name, text(Vec::new()))?;
+                    variables.push(Some(name.clone()));
+                }
+            }
+        }
+        if load.fields.is_empty() {
+            columns.extend(source.columns.iter().map(|column| column.name.to_string()));
+            variables.resize(columns.len(), None);
+        }
+        let mut row = vec![ast::Expr::Null; columns.len()];
+        for assignment in &load.assignments {
+            columns.push(assignment.column.clone());
+            row.push(assignment.value.clone());
+        }
+        let insert = ast::Insert {
+            table: load.table.clone(),
+            columns,
+            source: InsertSource::Values(vec![row]),
+            // Nobody can tell a client to stop sending: what is wrong with its rows is a warning.
+            ignore: load.ignore || load.local && !load.replace,
+            replace: load.replace,
+            on_duplicate: Vec::new(),
+            row_alias: None,
+        };
+        let insert = self.insert_rows(source, &insert)?;
+        if !insert.subqueries.is_empty() {
+            return Err(errors::unsupported("a subquery in LOAD DATA"));
+        }
+        let (local, file, ignored_lines) = (load.local, load.file.clone(), load.ignored_lines);
+        Ok(LoadPlan { insert, local, file, format, ignored_lines, variables, encoding })
+    }
+
+    fn encoding(&self, charset: Option<&str>) -> Result<Encoding, SqlError> {
+        let Some(name) = charset else { return Ok(Encoding::Utf8) };
+        if name.eq_ignore_ascii_case("latin1") {
+            return Ok(Encoding::Latin1);
+        }
+        match self.charset_collation(name)? {
+            Collation::Binary => Ok(Encoding::Binary),
+            _ => Ok(Encoding::Utf8),
+        }
+    }
+}
+
+/// A text of a file.
+pub(crate) fn text(bytes: Vec<u8>) -> Value<'static> {
+    Value::Text(bytes.into(), Collation::Utf8mb4GeneralCi)
+}
