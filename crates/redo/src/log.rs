@@ -394,6 +394,12 @@ impl RedoLog {
         self.state.lock().phase == Phase::NeedsScan
     }
 
+    /// Whether the log was found closed: everything is in the data files.
+    pub fn found_closed(&self) -> bool {
+        let state = self.state.lock();
+        state.phase == Phase::NeedsScan && state.block.closed
+    }
+
     /// End of what was appended: the LSN of now.
     #[inline]
     pub fn current(&self) -> Lsn {
