@@ -90,7 +90,7 @@ impl Explainer<'_> {
     fn damaged(&self, file: PathBuf, page: PageId, why: String) -> Error {
         let why = match self.unrestored.iter().find(|known| known.page == page) {
             Some(known) => format!("{why}; {}", known.why),
-            None => format!("{why}; the doublewrite files have no copy of it"),
+            None => format!("{why}; the doublewrite files have no copy of it that can be used"),
         };
         let (level, what) = if page.space == txn::UNDO_SPACE {
             (5, "undo logs are not read, unfinished transactions count as committed")

@@ -50,7 +50,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     // Whatever writes here, now or in the background later, holds the log.
     log.keep(lock);
     let mut unlock = UnlockOnError(Some(log.clone()));
-    let restored = restore_torn_pages(&*storage, &options, page_size, log.checkpoint_lsn().0, &spaces)?;
+    let restored = restore_torn_pages(&*storage, &options, page_size, &log, &spaces)?;
     let undo_file = directory.join(UNDO_FILE);
     if exists && level < 5 {
         provenance::check_undo(&*storage, &undo_file, page_size, &catalog.snapshot(), &identity)?;
@@ -450,12 +450,12 @@ fn restore_torn_pages(
     storage: &dyn Storage,
     options: &Options,
     page_size: PageSize,
-    checkpoint: u64,
+    log: &RedoLog,
     spaces: &BTreeMap<u32, PathBuf>,
 ) -> Result<dblwr::Recovered> {
     // At the level that applies no redo, a copy without the redo that follows it is no better than the
-    // damage.
-    if options.force_recovery == 6 {
+    // damage. After an orderly shutdown every copy is older than the checkpoint.
+    if options.force_recovery == 6 || log.found_closed() {
         return Ok(dblwr::Recovered::default());
     }
     let directory = &options.directory;
@@ -475,7 +475,7 @@ fn restore_torn_pages(
         };
         Ok(Some((Arc::clone(file), u64::from(page.page) * bytes as u64)))
     };
-    let recovered = dblwr::recover_since(storage, &directories, bytes, checkpoint, &mut locate)?;
+    let recovered = dblwr::recover_since(storage, &directories, bytes, log.checkpoint_lsn().0, &mut locate)?;
     for page in &recovered.restored {
         tracing::warn!("page {page} was torn and has been restored from the doublewrite file");
     }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use disk::{Environment, SimulatedEnvironment, SimulatedStorage};
+use disk::{Environment, OpenHow, SimulatedEnvironment, SimulatedStorage, Storage};
 use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, TableDef};
@@ -115,4 +115,30 @@ fn after_a_close_commits_and_changes_are_errors() {
     environment.shutdown();
     let (_, rows) = run(2, disk, options(8), async |database| count(database).await);
     assert_eq!(rows, 10);
+}
+
+/// After an orderly shutdown no page is torn: the copies of the doublewrite, however many, are not read.
+#[test]
+fn a_start_after_a_close_does_not_read_the_doublewrite_files() {
+    let (environment, ()) = run(3, SimulatedStorage::new(3), options(8), async |database| {
+        create(database).await;
+        insert(database, 0..10).await;
+        database.close().await.unwrap();
+    });
+    let closed = environment.disk().crash(3);
+    environment.shutdown();
+    let calls = |longer: u64| {
+        let disk = closed.crash(4);
+        let path = std::path::Path::new("/data/#ib_16384_0.dblwr");
+        let length = disk.content(path).unwrap().len() as u64;
+        let file = disk.open(path, OpenHow::EXISTING).unwrap();
+        file.write_zeros(length, length + longer).unwrap();
+        let before = disk.calls();
+        let (environment, rows) = run(5, disk, options(8), async |database| count(database).await);
+        assert_eq!(rows, 10);
+        let calls = environment.disk().calls() - before;
+        environment.shutdown();
+        calls
+    };
+    assert_eq!(calls(7 << 20), calls(16 << 10));
 }

@@ -5,13 +5,19 @@
 //! checkpoint flushing, odd ones LRU flushing, so that neither waits for the other; a single file has the
 //! segments of one purpose behind those of the other. All blocks are allocated beforehand, so that a batch
 //! never waits for the file system's own log.
+//!
+//! That is 16 MiB by default, and a database that writes a few pages now and then needs none of it. So new
+//! files have one segment of a few pages for each purpose. The first batch that is larger, or finds it in
+//! use, makes the files as long as they shall be: while it holds that segment, since the place of it is that
+//! of the first large one. Where the disk is full it goes on in parts that fit.
 
 use crate::numbers::RECORD;
 use crate::options::Options;
 use crate::segments::{Segments, Taken};
-use disk::{File, OpenHow, Result, Storage};
+use disk::{AlignedBuf, File, IoBuf, OpenHow, Result, Storage, write_async};
 use page::FlushPurpose;
-use std::path::Path;
+use parking_lot::Mutex;
+use std::io::ErrorKind::{QuotaExceeded, StorageFull};
 use std::sync::Arc;
 
 /// What a doublewrite file holds.
@@ -44,21 +50,40 @@ pub(crate) fn file_name(page_size: usize, number: usize, sort: Sort) -> String {
     format!("#ib_{page_size}_{number}{}", sort.suffix())
 }
 
+/// Pages of the segment that a new file has.
+const FIRST_PAGES: usize = 16;
+
 /// The segments of one sort.
 pub(crate) struct Area {
     checkpoint: Places,
     lru: Places,
 }
 
+/// The segments of one purpose.
 struct Places {
+    now: Mutex<Arc<Stage>>,
+    /// Once the files are as long as they shall be: where segments lie.
+    all: Vec<(Arc<dyn File>, u64)>,
+    segment_bytes: u64,
+    pages: usize,
+}
+
+/// The segments that there are at a time.
+struct Stage {
     segments: Arc<Segments>,
     places: Vec<(Arc<dyn File>, u64)>,
+    /// Pages that one takes.
+    pages: usize,
+    /// Whether there will be more.
+    first: bool,
 }
 
 /// A segment in use: where it is, and the duty to give it back.
 pub(crate) struct Segment {
     pub(crate) file: Arc<dyn File>,
     pub(crate) offset: u64,
+    /// Pages that it takes.
+    pub(crate) pages: usize,
     taken: Taken,
 }
 
@@ -83,39 +108,103 @@ impl Area {
         let behind = if single { count as u64 * bytes } else { 0 };
         let lru_files = if single { &even } else { &odd };
         let lru: Vec<(usize, u64)> = (0..count).map(|index| place(index, lru_files, behind)).collect();
+        // Records of numbers are small, and in a single file one purpose would grow over the other.
+        let may_be_short = sort == Sort::Copies && !single && options.pages > FIRST_PAGES;
+        let first = (FIRST_PAGES * options.page_size) as u64;
         let mut files = Vec::with_capacity(options.files);
+        let mut short = Vec::with_capacity(options.files);
         for number in 0..options.files {
             let ends = checkpoint.iter().chain(&lru).filter(|(file, _)| *file == number);
             let wanted = ends.map(|(_, offset)| offset + bytes).max().unwrap_or(0);
             let path = options.directory.join(file_name(options.page_size, number, sort));
-            files.push(open_file(storage, &path, wanted, options.page_size as u64)?);
+            let file = storage.open(&path, OpenHow::CREATE)?;
+            let is_short = may_be_short && file.len()? < wanted;
+            let least = if is_short { first } else { wanted };
+            prepare_file(&*file, least, options.page_size as u64)?;
+            files.push(file);
+            short.push(is_short);
         }
         storage.sync_dir(&options.directory)?;
-        let places = |wanted: Vec<(usize, u64)>| Places {
-            segments: Segments::new(count),
-            places: wanted.into_iter().map(|(file, offset)| (files[file].clone(), offset)).collect(),
+        let places = |wanted: Vec<(usize, u64)>| {
+            let first = wanted.iter().any(|(file, _)| short[*file]);
+            let all = wanted.into_iter().map(|(file, offset)| (files[file].clone(), offset)).collect();
+            Places::new(all, bytes, options.pages, first)
         };
         Ok(Area { checkpoint: places(checkpoint), lru: places(lru) })
     }
 
-    /// Waits for a free segment.
-    pub(crate) async fn take(&self, purpose: FlushPurpose) -> Result<Segment> {
-        let Places { segments, places } = match purpose {
-            FlushPurpose::Checkpoint => &self.checkpoint,
-            FlushPurpose::Lru => &self.lru,
-        };
-        let taken = segments.take(places[0].0.path()).await?;
-        let (file, offset) = &places[taken.number];
-        Ok(Segment { file: file.clone(), offset: *offset, taken })
+    /// Waits for a free segment, for this many pages if possible.
+    pub(crate) async fn take(
+        &self,
+        storage: &dyn Storage,
+        purpose: FlushPurpose,
+        pages: usize,
+    ) -> Result<Segment> {
+        match purpose {
+            FlushPurpose::Checkpoint => self.checkpoint.take(storage, pages).await,
+            FlushPurpose::Lru => self.lru.take(storage, pages).await,
+        }
     }
 }
 
-fn open_file(storage: &dyn Storage, path: &Path, wanted: u64, page: u64) -> Result<Arc<dyn File>> {
-    let file = storage.open(path, OpenHow::CREATE)?;
+impl Places {
+    fn new(all: Vec<(Arc<dyn File>, u64)>, segment_bytes: u64, pages: usize, first: bool) -> Places {
+        let (places, now) = if first { (all[..1].to_vec(), FIRST_PAGES) } else { (all.clone(), pages) };
+        let stage = Stage { segments: Segments::new(places.len()), places, pages: now, first };
+        Places { now: Mutex::new(Arc::new(stage)), all, segment_bytes, pages }
+    }
+
+    async fn take(&self, storage: &dyn Storage, pages: usize) -> Result<Segment> {
+        loop {
+            let stage = self.now.lock().clone();
+            let wanted = if stage.segments.has_free() { pages } else { usize::MAX };
+            let taken = stage.segments.take(stage.places[0].0.path()).await?;
+            if !Arc::ptr_eq(&stage, &self.now.lock()) {
+                taken.give_back();
+                continue;
+            }
+            if stage.first && wanted > stage.pages {
+                match self.lengthen(storage).await {
+                    Ok(()) => {
+                        let segments = Segments::new(self.all.len());
+                        let places = self.all.clone();
+                        let all = Stage { segments, places, pages: self.pages, first: false };
+                        *self.now.lock() = Arc::new(all);
+                        taken.give_back();
+                        continue;
+                    }
+                    Err(error) if matches!(error.kind(), StorageFull | QuotaExceeded) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            let (file, offset) = &stage.places[taken.number];
+            return Ok(Segment { file: file.clone(), offset: *offset, pages: stage.pages, taken });
+        }
+    }
+
+    /// Makes the files as long as they shall be. In order, because a file ends where its last segment does.
+    async fn lengthen(&self, storage: &dyn Storage) -> Result<()> {
+        let zeros = Arc::new(AlignedBuf::zeroed(self.segment_bytes as usize));
+        for (file, offset) in &self.all {
+            let end = offset + self.segment_bytes;
+            // A write that the disk had no room for may have left a part of a page.
+            let at = (file.len()? & !4095).clamp(*offset, end);
+            if at < end {
+                let buf = IoBuf::Shared(zeros.clone(), 0..(end - at) as usize);
+                write_async(storage, file, buf, at, false).await?;
+                disk::sync_async(storage, file).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes the file at least this long, in whole pages.
+fn prepare_file(file: &dyn File, wanted: u64, page: u64) -> Result<()> {
     let length = file.len()? / page * page;
     if length < wanted {
         file.write_zeros(length, wanted)?;
         file.sync_data()?;
     }
-    Ok(file)
+    Ok(())
 }

@@ -198,13 +198,18 @@ impl Shared {
     ) -> Result<Vec<Arc<dyn File>>> {
         let mut unsynced = Vec::new();
         let (refused, first) = self.write_first(batch, plan, &mut unsynced, pace).await?;
-        let mut copied = plan.copied.chunks(self.options.pages);
-        if let (Some(pages), Some(segment)) = (copied.next(), first) {
+        let mut copied = &plan.copied[..];
+        if let Some(segment) = first {
+            let (pages, others) = copied.split_at(segment.pages.min(copied.len()));
             self.write_copied(batch, pages, segment, &mut unsynced, pace).await?;
+            copied = others;
         }
-        for pages in copied.chain(refused.chunks(self.options.pages)) {
-            let segment = self.write_copies_of(batch, pages, pace).await?;
-            self.write_copied(batch, pages, segment, &mut unsynced, pace).await?;
+        for mut rest in [copied, &refused] {
+            while !rest.is_empty() {
+                let (pages, segment) = self.write_copies_of(batch, rest, pace).await?;
+                self.write_copied(batch, pages, segment, &mut unsynced, pace).await?;
+                rest = &rest[pages.len()..];
+            }
         }
         for pages in plan.numbered.chunks(self.options.pages.min(numbers::ENTRIES_MAX)) {
             let segment = self.write_numbers_of(batch, pages).await?;
@@ -223,11 +228,11 @@ impl Shared {
         unsynced: &mut Vec<Arc<dyn File>>,
         pace: &mut Pace<'_>,
     ) -> Result<(Vec<usize>, Option<Segment>)> {
-        let copied = plan.copied.chunks(self.options.pages).next();
-        let segment = match copied {
-            Some(_) => Some(self.area(Sort::Copies)?.take(batch.purpose).await?),
-            None => None,
+        let segment = match plan.copied.len() {
+            0 => None,
+            pages => Some(self.take(Sort::Copies, batch, pages).await?),
         };
+        let copied = segment.as_ref().map(|segment| &plan.copied[..segment.pages.min(plan.copied.len())]);
         let mut requests = in_place::atomic_requests(batch, &plan.atomic);
         requests.extend(in_place::requests(batch, &plan.single, Cut::Single));
         requests.extend(in_place::requests(batch, &plan.plain, pace.cut(batch.page_size())));
@@ -294,6 +299,11 @@ impl Shared {
         }
     }
 
+    async fn take(&self, sort: Sort, batch: &WriteBatch, pages: usize) -> Result<Segment> {
+        let pages = pages.min(self.options.pages);
+        self.area(sort)?.take(&**self.env.storage(), batch.purpose, pages).await
+    }
+
     /// Requests that copy the pages into the segment, one for each stretch of the batch, or for each slice of
     /// it that goes at a time.
     fn copies(
@@ -333,22 +343,24 @@ impl Shared {
         Ok(())
     }
 
-    async fn write_copies_of(
+    /// Copies as many of the pages as a segment takes.
+    async fn write_copies_of<'p>(
         &self,
         batch: &WriteBatch,
-        pages: &[usize],
+        pages: &'p [usize],
         pace: &mut Pace<'_>,
-    ) -> Result<Segment> {
-        let segment = self.area(Sort::Copies)?.take(batch.purpose).await?;
+    ) -> Result<(&'p [usize], Segment)> {
+        let segment = self.take(Sort::Copies, batch, pages.len()).await?;
+        let pages = &pages[..segment.pages.min(pages.len())];
         for outcome in pace.submit(self.copies(batch, pages, &segment, pace)).await {
             outcome?;
         }
         self.sync_copies(pages, batch, &segment, pace).await?;
-        Ok(segment)
+        Ok((pages, segment))
     }
 
     async fn write_numbers_of(&self, batch: &WriteBatch, pages: &[usize]) -> Result<Segment> {
-        let segment = self.area(Sort::Numbers)?.take(batch.purpose).await?;
+        let segment = self.take(Sort::Numbers, batch, pages.len()).await?;
         let record = numbers::encode(batch, pages, self.batch_ids.fetch_add(1, Ordering::Relaxed));
         let buf = IoBuf::owned(record);
         write_async(&**self.env.storage(), &segment.file, buf, segment.offset, true).await?;

@@ -37,6 +37,10 @@ impl Segments {
         Arc::new(Segments { state: Mutex::new(state) })
     }
 
+    pub(crate) fn has_free(&self) -> bool {
+        !self.state.lock().free.is_empty()
+    }
+
     /// Waits for a free segment. `file` is for the error.
     pub(crate) async fn take(self: &Arc<Segments>, file: &Path) -> Result<Taken> {
         loop {

@@ -398,3 +398,62 @@ fn the_directory_in_use_is_remembered() {
     directories::remember(&*disk, data, data).unwrap();
     assert!(directories::remembered(&*disk.crash(1), data).unwrap().is_empty());
 }
+
+fn copies_length(env: &SimulatedEnvironment, number: usize) -> usize {
+    let path = Path::new(DATA).join(format!("#ib_{PAGE}_{number}.dblwr"));
+    env.disk().content(&path).map_or(0, |content| content.len())
+}
+
+/// New files have room for a few pages; the first large batch makes that of its purpose as long as it shall
+/// be.
+#[test]
+fn doublewrite_files_are_small_until_a_batch_is_larger() {
+    let env = environment(21, Atomic::None);
+    let files = make_data(&**env.disk());
+    let large = Options { pages: 32, ..options().mode(Mode::On) };
+    let writer = ProtectedWriter::open(env.clone(), large.clone()).unwrap();
+    let pages: Vec<PageId> = all_pages().collect();
+    for lsn in 2..5 {
+        write(&env, &writer, batch(&files, &pages[..16], lsn, FlushPurpose::Checkpoint));
+    }
+    assert_eq!((copies_length(&env, 0), copies_length(&env, 1)), (16 * PAGE, 16 * PAGE));
+    write(&env, &writer, batch(&files, &pages[..17], 5, FlushPurpose::Checkpoint));
+    assert_eq!((copies_length(&env, 0), copies_length(&env, 1)), (4 * 32 * PAGE, 16 * PAGE));
+    drop(writer);
+    // They stay so.
+    let writer = ProtectedWriter::open(env.clone(), large).unwrap();
+    write(&env, &writer, batch(&files, &pages[..17], 6, FlushPurpose::Checkpoint));
+    assert_eq!(writer.status().doublewrite_writes, 1);
+}
+
+/// Where the files cannot become longer a large batch goes in parts, and each page has its copy before it is
+/// written: whenever the power fails, none is lost.
+#[test]
+fn on_a_full_disk_a_large_batch_goes_in_parts_that_are_as_safe() {
+    let mut parts = 0;
+    for call in 0..60 {
+        let env = environment(call, Atomic::None);
+        let disk = env.disk().clone();
+        let files = make_data(&*disk);
+        let large = Options { pages: 32, ..options().mode(Mode::On) };
+        let writer = ProtectedWriter::open(env.clone(), large).unwrap();
+        disk.fill_up(call % 2 == 0);
+        disk.plan(Fault { call: disk.calls() + call / 2, kind: FaultKind::PowerLoss });
+        let pages: Vec<PageId> = all_pages().take(20).collect();
+        let written =
+            env.run_until_complete(writer.write(batch(&files, &pages, 9, FlushPurpose::Checkpoint)));
+        if written.is_ok() && call % 2 == 0 {
+            assert_eq!(writer.status().doublewrite_writes, 2);
+            parts += 1;
+        }
+        env.shutdown();
+        let disk = disk.crash(call);
+        run_recovery(&*disk, 0);
+        for id in all_pages() {
+            let found = read_page(&disk, id);
+            assert!(verify(&found), "call {call}: page {id} is torn");
+            assert!(written.is_err() || !pages.contains(&id) || lsn_of(&found) == 9, "call {call}: {id}");
+        }
+    }
+    assert!(parts > 5, "{parts}");
+}

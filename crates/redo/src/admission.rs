@@ -194,13 +194,22 @@ impl Ledger {
     /// Ends all promising while the log ends at `end`; before, the file limit was set to 0. When promises are
     /// open, the notice is set as they are given back: try again then.
     pub(crate) fn close(&self, end: u64) -> Result<(), Notice> {
-        let take_all =
-            || self.promised_end.compare_exchange(end, end + EVERYTHING, Ordering::AcqRel, Ordering::Acquire);
-        if take_all().is_ok() {
+        if self.take_all(end) {
             return Ok(());
         }
         let (_, notice) = self.enter_queue(0);
-        take_all().map(drop).map_err(|_| notice)
+        if self.take_all(end) { Ok(()) } else { Err(notice) }
+    }
+
+    /// Keeps everybody from being promised anything, if nobody is while the log ends at `end`.
+    pub(crate) fn take_all(&self, end: u64) -> bool {
+        let all = end + EVERYTHING;
+        self.promised_end.compare_exchange(end, all, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Ends that.
+    pub(crate) fn give_back_all(&self) {
+        self.give_back(EVERYTHING);
     }
 
     /// Ends a promise.

@@ -101,7 +101,8 @@ impl Archive {
         if let Some(error) = log.poisoned() {
             return Err(error);
         }
-        let layout = self.block.layout;
+        // Not that of the beginning: the circle may have grown.
+        let layout = log.state.lock().layout;
         // A group boundary, and so are the ends of all but the pieces that are cut by size or by the wrap.
         let durable = log.flushed();
         let length = durable.since(self.next).min(PIECE).min(layout.until_wrap(self.next));

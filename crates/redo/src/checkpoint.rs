@@ -9,7 +9,7 @@
 //! no half-done state, and two blocks are never written at once.
 
 use crate::group_commit::flush_async;
-use crate::layout::{CHECKPOINT_BLOCK, CheckpointBlock};
+use crate::layout::{CHECKPOINT_BLOCK, CheckpointBlock, Layout};
 use crate::log::{Phase, RedoLog, State};
 use crate::{Flush, Lsn, Result};
 use disk::{Event, Io, IoBuf, IoKind};
@@ -80,7 +80,21 @@ impl RedoLog {
             wait.wait().await;
         };
         wait.wait().await;
-        self.poisoned().map_or(Ok(()), Err)
+        self.poisoned().map_or(Ok(()), Err)?;
+        self.cut_closed();
+        Ok(())
+    }
+
+    /// What a closed log leaves for the next start. That it was not cut is found then, so nothing depends on
+    /// it.
+    fn cut_closed(&self) {
+        let rest = Layout { area: self.options.area_at_rest(), ..self.state.lock().layout };
+        let cut = self.file.len().and_then(|length| {
+            if length > rest.file_size() { self.file.set_len(rest.file_size()) } else { Ok(()) }
+        });
+        if let Err(error) = cut {
+            tracing::warn!("{error}: the redo log stays as large as it is until the next start");
+        }
     }
 
     /// Settles where the log ends. False when there is nothing to close: it was closed before, or never
@@ -136,7 +150,7 @@ impl RedoLog {
             checkpoint: lsn,
             scan_start,
             flushed,
-            reach: state.layout.reach(self.options.buffer_size),
+            reach: state.layout.reach(&self.options),
             closed: false,
             owner: state.block.owner,
         }
@@ -168,7 +182,7 @@ impl RedoLog {
 
     /// The block is durable: what is before it may be overwritten from now on.
     fn block_in_force(&self, block: CheckpointBlock) {
-        let prepare = {
+        let grow = {
             let mut state = self.state.lock();
             state.checkpoints += u64::from(block.checkpoint > state.block.checkpoint);
             state.block = block;
@@ -179,10 +193,10 @@ impl RedoLog {
             self.set_checkpoint_lsn(block.checkpoint);
             self.renew_space_wanted();
             self.ends.ledger.set_file_limit(state.file_limit().0);
-            state.prepare_if_due(self.options.prewrite)
+            state.growth_if_due(false)
         };
-        if let Some(prepare) = prepare {
-            prepare.set();
+        if let Some(grow) = grow {
+            grow.set();
         }
     }
 }

@@ -257,7 +257,7 @@ impl RedoLog {
                 return self.stop(&error.to_string());
             }
         };
-        let (event, prepare, write) = {
+        let (event, grow, write) = {
             let mut state = self.state.lock();
             for buffer in buffers {
                 state.groups.recycle(buffer, self.options.buffer_size);
@@ -271,7 +271,7 @@ impl RedoLog {
             let event = state.in_flight_over.clone();
             let go_on = state.next.is_some() || !state.groups.sealed.is_empty();
             let write = if go_on && self.poisoned().is_none() { self.begin(&mut state) } else { None };
-            (event, state.prepare_if_due(self.options.prewrite), write)
+            (event, state.growth_if_due(false), write)
         };
         match write {
             Some(write) => self.start(write),
@@ -279,8 +279,8 @@ impl RedoLog {
             None => drop(self.stop_if_too_full()),
         }
         event.set();
-        if let Some(prepare) = prepare {
-            prepare.set();
+        if let Some(grow) = grow {
+            grow.set();
         }
         if how == Flush::Sync {
             self.mark_if_due();

@@ -99,6 +99,13 @@ impl Groups {
         }
     }
 
+    /// The circle has another size. The open group ends where it would have.
+    #[cfg(not(loom))]
+    pub(crate) fn resize(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
+        self.spare.clear();
+    }
+
     /// Whether everything has been handed to a write.
     pub(crate) fn is_empty(&self) -> bool {
         self.used == 0 && self.sealed.is_empty()

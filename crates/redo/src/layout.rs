@@ -27,6 +27,7 @@
 //! fields lie in the first 512 bytes, so a torn block is simply an invalid one.
 
 use crate::group::{u32_at, u64_at};
+use crate::log::Options;
 use crate::{Error, Lsn, Result};
 use disk::AlignedBuf;
 use std::path::Path;
@@ -42,6 +43,8 @@ const COVERED: usize = 96;
 const CLOSED: u32 = 1;
 /// The smallest log that works at all; the setting's minimum is [`CAPACITY_MIN`].
 pub(crate) const CAPACITY_FLOOR: u64 = 256 << 10;
+/// The smallest circle.
+pub(crate) const AREA_MIN: u64 = CAPACITY_FLOOR / 2;
 /// A reach is at least this: otherwise small logs would write checkpoint blocks all the time.
 const REACH_MIN: u64 = 4 << 20;
 /// Minimum of `innodb_redo_log_capacity` in bytes, as in MySQL.
@@ -83,11 +86,14 @@ impl Layout {
     /// How far the log may end behind the `flushed` of the newest checkpoint block; 0 for no such bound. A
     /// sixteenth of the circle is read quickly. It is more where single mini-transactions are large, because
     /// there must always be room for one of them; where that is half of the circle the bound is worth
-    /// nothing.
-    pub(crate) fn reach(&self, buffer_size: usize) -> u64 {
-        let largest = (self.usable() / 4).min(buffer_size as u64 / 2);
-        let reach = (self.area / 16).max(REACH_MIN).max(3 * largest) & !(CHECKPOINT_BLOCK as u64 - 1);
-        if reach >= self.area / 2 { 0 } else { reach }
+    /// nothing. It is judged by the largest circle, and does not become less when this one grows: what was
+    /// promised before must not lie beyond it. A reach of the whole circle binds nobody.
+    pub(crate) fn reach(&self, options: &Options) -> u64 {
+        let largest = Layout { area: self.area.max(options.area_max()), ..*self };
+        let mini_transaction = (largest.usable() / 4).min(options.buffer_size as u64 / 2);
+        let reach = (largest.area / 16).max(REACH_MIN).max(3 * mini_transaction);
+        let reach = reach & !(CHECKPOINT_BLOCK as u64 - 1);
+        if reach >= largest.area / 2 { 0 } else { reach.min(self.area) }
     }
 
     /// The next block boundary at or after `lsn`.
@@ -205,7 +211,7 @@ impl CheckpointBlock {
         let Layout { area, origin, block } = self.layout;
         matches!(block, 512 | 4096)
             && area.is_multiple_of(CHECKPOINT_BLOCK as u64)
-            && (CAPACITY_FLOOR / 2..1 << 60).contains(&area)
+            && (AREA_MIN..1 << 60).contains(&area)
             && origin <= self.scan_start
             && self.scan_start <= self.checkpoint
             && self.checkpoint <= self.flushed

@@ -33,6 +33,8 @@ mod group_commit;
 #[cfg_attr(loom, allow(dead_code))]
 mod groups;
 #[cfg(not(loom))]
+mod growth;
+#[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
 mod log;

@@ -21,14 +21,13 @@ use std::sync::{Arc, OnceLock, Weak};
 /// Settings of a log.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Size in bytes of the circular file (`innodb_redo_log_capacity`, at least [`crate::CAPACITY_MIN`] for
-    /// users). A change takes effect when the log is opened after an orderly shutdown.
+    /// The most bytes of the circular file (`innodb_redo_log_capacity`, at least [`crate::CAPACITY_MIN`] for
+    /// users). A smaller one takes effect when the log is opened after an orderly shutdown.
     pub capacity: u64,
     /// Bytes of appended but unwritten log kept in memory (`innodb_log_buffer_size`).
     pub buffer_size: usize,
-    /// Bytes written with zeros when the log is created, and kept prepared ahead of its end until all of the
-    /// file is.
-    pub prewrite: u64,
+    /// Bytes of the file when the log is created; it grows when the age of the checkpoint asks for more.
+    pub first_size: u64,
     /// Groups start on multiples of this: 512, or 4096 where direct I/O asks for it. Discovered at creation
     /// when `None`.
     pub block_size: Option<usize>,
@@ -50,7 +49,7 @@ impl Default for Options {
         Options {
             capacity: 100 << 20,
             buffer_size: 16 << 20,
-            prewrite: 64 << 20,
+            first_size: 1 << 20,
             block_size: None,
             background_sync: std::time::Duration::from_secs(1),
             owner: 0,
@@ -139,10 +138,17 @@ pub(crate) struct State {
     pub epoch: u32,
     /// The first LSN this opening may write.
     pub epoch_start: Lsn,
-    /// Bytes of the circle that exist in the file.
-    pub prepared: u64,
-    /// Set when more of the circle should be prepared; `None` once all of it is.
-    pub prepare_wanted: Option<Event>,
+    /// How large the circle may become.
+    pub area_max: u64,
+    /// Set when something may be due for its growth; `None` once it is as large as it may be.
+    pub grow_wanted: Option<Event>,
+    /// The end of a lap behind which the log goes on at the front. Others are not passed before that is
+    /// decided ([`crate::growth`]).
+    pub round_at: Option<Lsn>,
+    /// The circle has grown behind this, which is not to be passed before its blocks are durable.
+    pub growing_from: Option<Lsn>,
+    /// The disk was full when the file was to become longer.
+    pub growth_refused: bool,
     pub groups: Groups,
     /// End of the last mini-transaction; what lies between it and the end of the log is padding.
     pub last_end: Lsn,
@@ -175,18 +181,29 @@ pub(crate) struct Archived {
 
 impl State {
     /// Start of what must not be overwritten: what recovery or an archive needs.
-    fn kept_from(&self) -> Lsn {
+    pub(crate) fn kept_from(&self) -> Lsn {
         let archived = self.archived.as_ref();
         archived.map_or(self.block.scan_start, |archived| archived.from.min(self.block.scan_start))
     }
 
-    /// Whether the log may end at `end` without reaching what recovery needs or what the file does not have
-    /// yet.
+    /// Whether the log may end at `end` without reaching what recovery needs, or passing a place where it is
+    /// open how it goes on.
     pub(crate) fn fits(&self, end: Lsn) -> bool {
-        let all_prepared = self.prepared >= self.layout.area;
         end.since(self.kept_from()) <= self.layout.area
-            && (self.block.reach == 0 || end.since(self.block.flushed) <= self.block.reach)
-            && (all_prepared || end.since(self.layout.origin) <= self.prepared)
+            && self.reach().is_none_or(|reach| end.since(self.block.flushed) <= reach)
+            && self.turn().is_none_or(|turn| end <= turn)
+    }
+
+    /// How far the log may go behind the `flushed` of the block in force, where that is less than the circle.
+    pub(crate) fn reach(&self) -> Option<u64> {
+        let reach = self.block.reach;
+        (reach > 0 && reach < self.block.layout.area).then_some(reach)
+    }
+
+    /// Where the reach ends, for promises. As in `usable`, something is left for what admissions do not
+    /// count.
+    pub(crate) fn reach_limit(&self) -> Option<Lsn> {
+        self.reach().map(|reach| self.block.flushed.plus(reach - reach / 32 - 4 * self.layout.block))
     }
 
     /// How far promises may go: nowhere once the log is closed.
@@ -195,19 +212,17 @@ impl State {
             return Lsn(0);
         }
         let mut limit = self.kept_from().plus(self.layout.usable());
-        if self.block.reach > 0 {
-            // As in `usable`, something is left for what admissions do not count.
-            let reach = self.block.reach - self.block.reach / 32 - 4 * self.layout.block;
-            limit = limit.min(self.block.flushed.plus(reach));
+        if let Some(reach) = self.reach_limit() {
+            limit = limit.min(reach);
         }
-        if self.prepared >= self.layout.area {
-            return limit;
+        if let Some(turn) = self.turn() {
+            limit = limit.min(Lsn(turn.0 - self.layout.block));
         }
-        limit.min(self.layout.origin.plus(self.prepared.saturating_sub(self.layout.block)))
+        limit
     }
 }
 
-fn sizes(layout: &Layout, options: &Options) -> Sizes {
+pub(crate) fn sizes(layout: &Layout, options: &Options) -> Sizes {
     let group = layout.group_bytes(options.buffer_size);
     Sizes { block: layout.block as usize, group, start_spacing: layout.start_spacing() }
 }
@@ -218,13 +233,14 @@ pub(crate) struct Found {
     pub file: Arc<dyn File>,
     pub options: Options,
     pub block: CheckpointBlock,
-    pub prepared: u64,
+    /// How large its circle may become.
+    pub area_max: u64,
     pub phase: Phase,
 }
 
 impl RedoLog {
     pub(crate) fn assemble(found: Found) -> Arc<RedoLog> {
-        let Found { env, file, options, block, prepared, phase } = found;
+        let Found { env, file, options, block, area_max, phase } = found;
         let layout = block.layout;
         let state = State {
             phase,
@@ -232,8 +248,11 @@ impl RedoLog {
             block,
             epoch: block.epoch,
             epoch_start: block.flushed,
-            prepared,
-            prepare_wanted: None,
+            area_max,
+            grow_wanted: None,
+            round_at: None,
+            growing_from: None,
+            growth_refused: false,
             groups: Groups::new(sizes(&layout, &options), block.flushed),
             last_end: block.flushed,
             in_flight: None,
@@ -258,7 +277,7 @@ impl RedoLog {
             ends,
             flushed: AtomicU64::new(end),
             checkpoint: AtomicU64::new(block.checkpoint.0),
-            usable: AtomicU64::new(layout.usable()),
+            usable: AtomicU64::new(Layout { area: area_max, ..layout }.usable()),
             overhead: AtomicU64::new((HEADER + FRAME) as u64 + layout.block),
             waits: AtomicU64::new(0),
             poison: OnceLock::new(),
@@ -273,14 +292,14 @@ impl RedoLog {
     }
 
     /// After the scan: the log ends at `end`, under this checkpoint and geometry.
-    pub(crate) fn restart_at(&self, state: &mut State, block: CheckpointBlock, end: Lsn, prepared: u64) {
+    pub(crate) fn restart_at(&self, state: &mut State, block: CheckpointBlock, end: Lsn) {
         assert!(state.groups.is_empty() && state.in_flight.is_none());
         state.layout = block.layout;
         state.block = block;
         state.epoch = block.epoch;
         state.epoch_start = end;
-        state.prepared = prepared;
         state.phase = Phase::Ready;
+        state.settle_lap(end);
         let starts = std::mem::take(&mut state.groups.starts);
         state.groups = Groups::new(sizes(&block.layout, &self.options), end);
         state.groups.starts = starts;
@@ -288,7 +307,8 @@ impl RedoLog {
         self.ends.move_to(end);
         self.flushed.store(end.0, Ordering::Release);
         self.checkpoint.store(block.checkpoint.0, Ordering::Release);
-        self.usable.store(block.layout.usable(), Ordering::Relaxed);
+        let largest = Layout { area: state.area_max, ..block.layout };
+        self.usable.store(largest.usable(), Ordering::Relaxed);
         self.overhead.store((HEADER + FRAME) as u64 + block.layout.block, Ordering::Relaxed);
         self.ends.ledger.set_written(end.0);
         self.ends.ledger.set_file_limit(state.file_limit().0);
@@ -324,12 +344,11 @@ impl RedoLog {
         self.waits.fetch_add(1, Ordering::Relaxed);
         match short {
             Short::File => {
-                self.space_wanted.lock().set();
+                self.want_space(bytes);
                 self.hurry_mark();
-                self.space_short.fetch_max(bytes, Ordering::Relaxed);
-                let prepare = self.state.lock().prepare_wanted.clone();
-                if let Some(prepare) = prepare {
-                    prepare.set();
+                let grow = self.state.lock().growth_if_due(true);
+                if let Some(grow) = grow {
+                    grow.set();
                 }
                 Interrupt::Wait(Wait::in_place(notice, place))
             }
@@ -373,6 +392,12 @@ impl RedoLog {
     /// are those of the checkpoint block, which the log's end may lie behind.
     pub fn needs_scan(&self) -> bool {
         self.state.lock().phase == Phase::NeedsScan
+    }
+
+    /// Whether the log was found closed: everything is in the data files.
+    pub fn found_closed(&self) -> bool {
+        let state = self.state.lock();
+        state.phase == Phase::NeedsScan && state.block.closed
     }
 
     /// End of what was appended: the LSN of now.
@@ -449,10 +474,16 @@ impl RedoLog {
 
     /// The most that one of those who wait for room in the file has asked for, in bytes; 0 when nobody waits.
     /// Starts again at 0 with a fresh [`RedoLog::space_wanted`]: who is refused again says so again. Often it
-    /// is the checkpoint that has to advance; the end of the log may also have to be marked, or its file
-    /// prepared.
+    /// is the checkpoint that has to advance; the end of the log may also have to be marked, or its file to
+    /// grow.
     pub fn space_short(&self) -> u64 {
         self.space_short.load(Ordering::Relaxed)
+    }
+
+    /// Asks for a checkpoint that frees this many bytes.
+    pub(crate) fn want_space(&self, bytes: u64) {
+        self.space_wanted.lock().set();
+        self.space_short.fetch_max(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn renew_space_wanted(&self) {
@@ -476,10 +507,10 @@ impl RedoLog {
         }
         let events = {
             let state = self.state.lock();
-            let prepare = state.prepare_wanted.clone();
+            let grow = state.grow_wanted.clone();
             let checkpoint = state.checkpoint_over.clone();
             let flush = [Some(state.in_flight_over.clone()), Some(state.next_over.clone())];
-            flush.into_iter().chain([prepare, checkpoint]).flatten().collect::<Vec<_>>()
+            flush.into_iter().chain([grow, checkpoint]).flatten().collect::<Vec<_>>()
         };
         for event in events {
             event.set();

@@ -23,18 +23,17 @@
 //! Nobody can wait for ever: when everything is durable, then either half of the reach is used up and a mark
 //! is on its way, or half of it is free, and no mini-transaction needs more than a third.
 
+use crate::Flush;
 use crate::log::{Phase, RedoLog, State};
-use crate::{Flush, Lsn};
 
 impl RedoLog {
     /// Writes a mark when the log has become durable far enough behind the newest block.
     pub(crate) fn mark_if_due(&self) {
         let mut state = self.state.lock();
-        let reach = state.block.reach;
-        let due = reach > 0
-            && state.phase == Phase::Ready
+        let used = self.flushed().since(state.block.flushed);
+        let due = state.phase == Phase::Ready
             && state.checkpoint_over.is_none()
-            && self.flushed().since(state.block.flushed) >= reach / 2;
+            && state.reach().is_some_and(|reach| used >= reach / 2);
         if !due || self.poisoned().is_some() {
             return;
         }
@@ -45,26 +44,21 @@ impl RedoLog {
 
     /// Whether the group write that is to begin has to be synced for the next mark.
     pub(crate) fn mark_needs_sync(&self, state: &State) -> Option<Flush> {
-        let reach = state.block.reach;
         let unsynced = state.groups.start.since(self.flushed());
-        (reach > 0 && unsynced >= reach / 4).then_some(Flush::Sync)
+        state.reach().filter(|reach| unsynced >= reach / 4).map(|_| Flush::Sync)
     }
 
     /// Somebody waits for room: if it is the reach that is used up, makes durable what there is.
     pub(crate) fn hurry_mark(&self) {
         let used_up = {
             let state = self.state.lock();
-            let free = state.file_limit().since(self.current().min(state.file_limit()));
-            let by_reach = state.block.reach > 0 && state.file_limit() < self.limit_without_reach(&state);
-            by_reach && free < state.block.reach / 2
+            let limit = state.file_limit();
+            let free = limit.since(self.current().min(limit));
+            state.reach_limit() == Some(limit) && state.reach().is_some_and(|reach| free < reach / 2)
         };
         if used_up && self.flushed() < self.current() {
             // Nothing waits for it: an error stops the log, and the waiters get it.
             drop(self.flush(self.current(), Flush::Sync));
         }
-    }
-
-    fn limit_without_reach(&self, state: &State) -> Lsn {
-        state.block.scan_start.plus(state.layout.usable())
     }
 }

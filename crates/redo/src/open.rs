@@ -1,24 +1,41 @@
-//! Creating and opening the file, and the two background tasks of a log.
+//! Creating and opening the file, and the sync in the background.
 //!
 //! A new log is written under another name, synced and renamed, so that a file with the right name is always
-//! complete. Its first part is written with real zeros: a commit then overwrites allocated blocks, and its
-//! sync has no file metadata to write. The rest is prepared ahead of the log's end by a task; admissions
-//! never promise room that is not prepared, so the task cannot overwrite log. Once all of the circle exists
-//! the task ends.
+//! complete. It is small, and written with real zeros: a commit then overwrites allocated blocks, and its
+//! sync has no file metadata to write. It becomes larger when that is needed ([`crate::growth`]).
+//!
+//! Earlier programs made a circle of the full capacity at once, and wrote the file behind their log in the
+//! first lap. Such a log is opened as one whose circle is as large as its file: it has not gone round yet.
+//! The copy of a log that a backup makes is like that, too.
 
-use crate::layout::{CAPACITY_FLOOR, CHECKPOINT_BLOCK, CheckpointBlock, FRONT, Layout};
-use crate::log::{Found, Options, Phase, RedoLog, State};
+use crate::layout::{AREA_MIN, CAPACITY_FLOOR, CHECKPOINT_BLOCK, CheckpointBlock, FRONT, Layout};
+use crate::log::{Found, Options, Phase, RedoLog};
 use crate::{Error, Flush, Lsn, Result};
-use disk::{AlignedBuf, Environment, Event, File, IoBuf, OpenHow, write_async};
+use disk::{AlignedBuf, Environment, File, OpenHow};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
 /// Name of the log in the data directory.
 pub(crate) const FILE_NAME: &str = "#untorn_redo";
 const NEW_NAME: &str = "#untorn_redo.new";
-/// One step of preparing.
-const PREPARE_STEP: u64 = 4 << 20;
-const ZEROS: usize = 1 << 20;
+
+impl Options {
+    /// The circle of the largest log.
+    pub(crate) fn area_max(&self) -> u64 {
+        Layout::area_of(self.capacity)
+    }
+
+    /// The circle of a new log.
+    pub(crate) fn area_first(&self) -> u64 {
+        Layout::area_of(self.first_size.max(AREA_MIN + FRONT)).min(self.area_max())
+    }
+
+    /// What an orderly shutdown leaves of the circle, which is empty then: a log that was large will be so
+    /// again soon after the next start, and a directory at rest is small.
+    pub(crate) fn area_at_rest(&self) -> u64 {
+        Layout::area_of(self.capacity / 16 + FRONT).max(self.area_first())
+    }
+}
 
 impl RedoLog {
     /// Creates the log of a new data directory `dir`. Fails when there is one.
@@ -36,12 +53,11 @@ impl RedoLog {
         }
         let file = storage.open(&new_path, OpenHow::CREATE_NEW)?;
         let layout = Layout {
-            area: Layout::area_of(options.capacity),
+            area: options.area_first(),
             origin: Lsn(options.begin_at.0.max(FRONT).next_multiple_of(CHECKPOINT_BLOCK as u64)),
             block: block_size(&options, &*file)?,
         };
-        let prepared = layout.area.min(options.prewrite.max(PREPARE_STEP));
-        file.write_zeros(0, FRONT + prepared)?;
+        file.write_zeros(0, layout.file_size())?;
         let epoch = options.first_epoch.max(1);
         let block = CheckpointBlock {
             layout,
@@ -51,7 +67,7 @@ impl RedoLog {
             checkpoint: layout.origin,
             scan_start: layout.origin,
             flushed: layout.origin,
-            reach: layout.reach(options.buffer_size),
+            reach: layout.reach(&options),
             closed: false,
             owner: options.owner,
         };
@@ -61,7 +77,8 @@ impl RedoLog {
         storage.rename(&new_path, &path)?;
         storage.sync_dir(dir)?;
         let file = storage.open(&path, OpenHow::EXISTING)?;
-        let found = Found { env: env.clone(), file, options, block, prepared, phase: Phase::Ready };
+        let area_max = options.area_max();
+        let found = Found { env: env.clone(), file, options, block, area_max, phase: Phase::Ready };
         let log = RedoLog::assemble(found);
         log.start_tasks();
         Ok(log)
@@ -83,17 +100,22 @@ impl RedoLog {
         }
         let mut front = AlignedBuf::zeroed(FRONT as usize);
         file.read_at(&mut front, 0)?;
-        let block = CheckpointBlock::newest(&front, &path)?;
-        let prepared = block.layout.area.min((length - FRONT) & !4095);
-        let end = block.flushed;
-        if prepared < block.layout.area && end.since(block.layout.origin) > prepared {
-            let why = format!(
-                "it has {length} bytes, but the log reaches LSN {end}, for which it needs {}: it was cut short; restore it or the data directory",
-                block.layout.file_size().min(block.layout.physical(end))
-            );
-            return Err(Error::Unusable { path, why });
+        let mut block = CheckpointBlock::newest(&front, &path)?;
+        let area_max = options.area_max().max(block.layout.area);
+        let exists = (length - FRONT) & !(CHECKPOINT_BLOCK as u64 - 1);
+        if exists < block.layout.area {
+            let end = block.flushed;
+            // One that was closed starts over at its front.
+            if !block.closed && end.since(block.layout.origin) > exists {
+                let why = format!(
+                    "it has {length} bytes, but the log reaches LSN {end}, for which it needs {}: it was cut short; restore it or the data directory",
+                    block.layout.file_size().min(block.layout.physical(end))
+                );
+                return Err(Error::Unusable { path, why });
+            }
+            block.layout.area = exists.max(AREA_MIN);
         }
-        let found = Found { env: env.clone(), file, options, block, prepared, phase: Phase::NeedsScan };
+        let found = Found { env: env.clone(), file, options, block, area_max, phase: Phase::NeedsScan };
         Ok(RedoLog::assemble(found))
     }
 
@@ -109,16 +131,7 @@ impl RedoLog {
 
     /// Starts what runs in the background, once the end of the log is known.
     pub(crate) fn start_tasks(&self) {
-        let wanted = {
-            let mut state = self.state.lock();
-            if state.prepared < state.layout.area {
-                state.prepare_wanted = Some(Event::already_set());
-            }
-            state.prepare_wanted.is_some()
-        };
-        if wanted {
-            self.env.spawn("redo log preparation", Box::pin(prepare(self.me.clone())));
-        }
+        self.start_growing();
         let pause = self.options.background_sync;
         if !pause.is_zero() {
             self.env.spawn(
@@ -127,99 +140,16 @@ impl RedoLog {
             );
         }
     }
-
-    /// Prepares one step; `None` when there is nothing (more) to prepare.
-    async fn prepare_step(&self, zeros: &Arc<AlignedBuf>) -> Option<()> {
-        let (from, to) = {
-            let state = self.state.lock();
-            (state.prepared, state.layout.area.min(state.prepared + PREPARE_STEP))
-        };
-        let mut at = from;
-        let mut complained = false;
-        while at < to {
-            let bytes = (to - at).min(ZEROS as u64);
-            let buf = IoBuf::Shared(zeros.clone(), 0..bytes as usize);
-            match write_async(&**self.env.storage(), &self.file, buf, FRONT + at, false).await {
-                Ok(()) => at += bytes,
-                Err(error) if is_full(&error) => {
-                    // Nothing that was promised is lost: a reservation beyond the room that is left waits.
-                    if !complained {
-                        tracing::error!(%error, "the redo log file cannot grow; changes will wait when it is full");
-                        complained = true;
-                    }
-                    self.env.sleep(FULL_RETRY).await;
-                    if self.poisoned().is_some() || self.state.lock().phase >= Phase::Closing {
-                        return None;
-                    }
-                }
-                Err(error) => {
-                    self.stop(&error.to_string());
-                    return None;
-                }
-            }
-        }
-        // So that the size of the file is settled before the log needs it. By itself, because a sync of this
-        // file that fails is the log's end whatever the reason: it may have been told of the loss of a
-        // commit.
-        if let Err(error) = disk::sync_async(&**self.env.storage(), &self.file).await {
-            self.stop(&error.to_string());
-            return None;
-        }
-        let mut state = self.state.lock();
-        state.prepared = to;
-        self.ends.ledger.set_file_limit(state.file_limit().0);
-        (to < state.layout.area).then_some(())
-    }
-}
-
-impl State {
-    /// The event to set when the prepared part is nearly used up.
-    pub(crate) fn prepare_if_due(&self, ahead: u64) -> Option<Event> {
-        let event = self.prepare_wanted.as_ref()?;
-        let used = self.groups.start.since(self.layout.origin);
-        (self.prepared < used + ahead.max(PREPARE_STEP)).then(|| event.clone())
-    }
-}
-
-/// How long a full file system is left alone before the log is made longer again.
-const FULL_RETRY: std::time::Duration = std::time::Duration::from_secs(1);
-
-fn is_full(error: &disk::Error) -> bool {
-    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
 /// A task that panics must not leave its waiters waiting for ever.
-fn stop_on_panic(log: &Weak<RedoLog>, what: &'static str) -> impl Drop + Send + use<> {
+pub(crate) fn stop_on_panic(log: &Weak<RedoLog>, what: &'static str) -> impl Drop + Send + use<> {
     let log = log.clone();
     disk::OnPanic::new(move || {
         if let Some(log) = log.upgrade() {
             log.stop(&format!("{what} ended by a panic"));
         }
     })
-}
-
-/// Prepares the circle step by step, ahead of the log.
-async fn prepare(log: Weak<RedoLog>) {
-    let _guard = stop_on_panic(&log, "its preparation");
-    let zeros = Arc::new(AlignedBuf::zeroed(ZEROS));
-    loop {
-        // Only the event is held while waiting, so that the log can be dropped.
-        let Some(wanted) = log.upgrade().and_then(|log| log.state.lock().prepare_wanted.clone()) else {
-            return;
-        };
-        wanted.wait().await;
-        let Some(log) = log.upgrade() else { return };
-        if log.poisoned().is_some() {
-            return;
-        }
-        let more = log.prepare_step(&zeros).await;
-        let mut state = log.state.lock();
-        state.prepare_wanted = more.map(|()| Event::new());
-        if let Some(due) = state.prepare_if_due(log.options.prewrite) {
-            due.set();
-        }
-    }
 }
 
 /// Bounds what a power cut may take from those who do not wait for durability.

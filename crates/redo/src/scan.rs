@@ -63,16 +63,17 @@ impl RedoLog {
         mut visit: impl FnMut(Lsn, Lsn, &[u8]) -> std::result::Result<(), E>,
         mut progress: impl FnMut(u64, u64),
     ) -> std::result::Result<ScanSummary, E> {
-        let (block, prepared, phase) = {
+        let (block, phase) = {
             let state = self.state.lock();
             assert!(state.appends == 0, "the redo log is scanned before anything is appended");
-            (state.block, state.prepared, state.phase)
+            (state.block, state.phase)
         };
         let mut summary =
             ScanSummary { checkpoint: block.checkpoint, end: block.scan_start, ..Default::default() };
         let mut starts = Vec::new();
         if !block.closed {
-            let mut reader = Reader::new(self.file.clone(), block.layout, block.scan_start, prepared);
+            let exists = self.file.len().map_err(Error::from)?.saturating_sub(FRONT).min(block.layout.area);
+            let mut reader = Reader::new(self.file.clone(), block.layout, block.scan_start, exists);
             let mut group_read = |start: Lsn, end: Lsn| {
                 starts.push(start);
                 progress(end.since(block.scan_start), block.layout.area);
@@ -143,8 +144,7 @@ impl RedoLog {
         Error::Damaged { path, offset: layout.physical(lsn), lsn, why: why.to_owned() }
     }
 
-    /// The end is known: takes a new epoch, and a new size if the setting asks for one and nothing stands
-    /// against it.
+    /// The end is known: takes a new epoch, and another size where the log is empty.
     fn settle(&self, old: CheckpointBlock, summary: &mut ScanSummary, starts: &[Lsn]) -> Result<()> {
         let mut block = CheckpointBlock {
             sequence: old.sequence + 1,
@@ -154,44 +154,46 @@ impl RedoLog {
             owner: if self.options.owner != 0 { self.options.owner } else { old.owner },
             ..old
         };
-        let wanted = Layout {
-            area: Layout::area_of(self.options.capacity),
-            block: block_size(&self.options, &*self.file)?,
-            ..old.layout
-        };
-        let empty = summary.end == old.scan_start && old.checkpoint == old.scan_start;
-        if wanted != old.layout {
-            if empty {
-                // The circle starts over at its front; a multiple of 4096 suits every block size.
-                let origin = Lsn(summary.end.0.next_multiple_of(4096));
-                block.layout = Layout { origin, ..wanted };
-                block.checkpoint = origin;
-                block.scan_start = origin;
-                block.flushed = origin;
-                block.epoch_floor = block.epoch;
-                summary.end = origin;
-            } else {
-                // Also the log of a backup, which is as large as what it holds and a whole log more.
-                tracing::info!(
-                    "the redo log stays at {} KiB until the next clean shutdown; innodb_redo_log_capacity asks for {} KiB",
-                    old.layout.file_size() >> 10,
-                    wanted.file_size() >> 10
-                );
-            }
+        let length = self.file.len()?;
+        let area_max = self.options.area_max();
+        let unit = block_size(&self.options, &*self.file)?;
+        if summary.end == old.scan_start && old.checkpoint == old.scan_start {
+            // It starts over at the front; a multiple of 4096 suits every block size.
+            let origin = Lsn(summary.end.0.next_multiple_of(4096));
+            let exists = length.saturating_sub(FRONT) & !4095;
+            let area = exists.max(self.options.area_first()).min(area_max);
+            block.layout = Layout { origin, area, block: unit };
+            block.checkpoint = origin;
+            block.scan_start = origin;
+            block.flushed = origin;
+            block.epoch_floor = block.epoch;
+            summary.end = origin;
+        } else if old.layout.area > area_max || old.layout.block != unit {
+            // Also the log of a backup, which is as large as what it holds and a whole log more.
+            tracing::info!(
+                "the redo log stays at {} KiB, in blocks of {}, until the next clean shutdown; the settings ask for {} KiB, in blocks of {unit}",
+                old.layout.file_size() >> 10,
+                old.layout.block,
+                (FRONT + area_max) >> 10
+            );
         }
-        block.reach = block.layout.reach(self.options.buffer_size);
-        self.file.write_at(&block.encode(), block.place())?;
-        self.file.sync_data()?;
-        let mut length = self.file.len()?;
-        if length > block.layout.file_size() {
-            length = block.layout.file_size();
-            self.file.set_len(length)?;
+        block.reach = block.layout.reach(&self.options);
+        if length < block.layout.file_size() {
+            self.file.write_zeros(length & !4095, block.layout.file_size())?;
             self.file.sync_data()?;
         }
-        let prepared = block.layout.area.min((length - FRONT) & !4095);
+        self.file.write_at(&block.encode(), block.place())?;
+        self.file.sync_data()?;
+        if length > block.layout.file_size() {
+            self.file.set_len(block.layout.file_size())?;
+            self.file.sync_data()?;
+        }
         {
             let mut state = self.state.lock();
-            self.restart_at(&mut state, block, summary.end, prepared);
+            if block.layout.origin == summary.end {
+                state.area_max = area_max;
+            }
+            self.restart_at(&mut state, block, summary.end);
             for start in starts {
                 state.groups.remember_start(*start);
             }
@@ -212,7 +214,7 @@ struct Reader {
     file: Arc<dyn File>,
     layout: Layout,
     /// Bytes of the circle that exist.
-    prepared: u64,
+    exists: u64,
     scan_start: Lsn,
     window: AlignedBuf,
     /// Bytes that the next window has at least.
@@ -223,11 +225,11 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(file: Arc<dyn File>, layout: Layout, scan_start: Lsn, prepared: u64) -> Reader {
+    fn new(file: Arc<dyn File>, layout: Layout, scan_start: Lsn, exists: u64) -> Reader {
         Reader {
             file,
             layout,
-            prepared,
+            exists,
             scan_start,
             window: AlignedBuf::zeroed(0),
             window_next: WINDOW_FIRST,
@@ -325,7 +327,7 @@ impl Reader {
             let from = self.window_start.plus(self.filled as u64);
             let place = self.layout.physical(from);
             let run = self.layout.until_wrap(from).min((wanted - self.filled) as u64);
-            let exists = (FRONT + self.prepared).saturating_sub(place).min(run) as usize;
+            let exists = (FRONT + self.exists).saturating_sub(place).min(run) as usize & !4095;
             self.file.read_at(&mut self.window[self.filled..self.filled + exists], place)?;
             self.filled += exists;
             if (exists as u64) < run {

@@ -95,15 +95,32 @@ fn life(seed: u64) -> Life {
 /// Many lives in a row on one disk, each cut off somewhere, some in the middle of recovery.
 #[test]
 fn life_after_life_nothing_acknowledged_is_lost() {
-    let seeds = std::env::var("UNTORN_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(60);
+    let (laps, poisonings) = lives(&small());
+    assert!(laps > seeds() / 2, "the circle was gone around, {laps} laps");
+    assert!(poisonings > seeds(), "the power was cut, {poisonings} times");
+}
+
+/// The same with a circle that begins small.
+#[test]
+fn life_after_life_nothing_is_lost_by_growing() {
+    lives(&growing());
+}
+
+fn seeds() -> u64 {
+    std::env::var("UNTORN_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(60)
+}
+
+/// Returns how often the log went over 256 KiB, and how often it was stopped by a fault.
+fn lives(options: &Options) -> (u64, u64) {
     let (mut laps, mut poisonings) = (0, 0);
-    for seed in 0..seeds {
+    for seed in 0..seeds() {
         let mut random = Random::new(seed);
         let mut truth = Truth::default();
-        let mut disk = created(&small());
+        let mut disk = created(options);
         for number in 0..8 {
             let fault = (!random.one_in(4)).then(|| (random.below(120) as u64, FaultKind::PowerLoss));
-            let life = Life { fault, close: random.one_in(3), ..life(random.next_u64()) };
+            let options = options.clone();
+            let life = Life { fault, options, close: random.one_in(3), ..life(random.next_u64()) };
             let left = live(disk, &mut truth, &life)
                 .unwrap_or_else(|error| panic!("seed {seed}, life {number}: {error}"));
             disk = left.disk;
@@ -111,33 +128,71 @@ fn life_after_life_nothing_acknowledged_is_lost() {
         }
         laps += truth.appended.last().map_or(0, |last| last.end.0 / (256 << 10));
     }
-    assert!(laps > seeds / 2, "the circle was gone around, {laps} laps");
-    assert!(poisonings > seeds, "the power was cut, {poisonings} times");
+    (laps, poisonings)
 }
 
 /// Every call of one short life is the one at which the power goes, and what the cut leaves is tried in
 /// several ways.
 #[test]
 fn a_crash_at_every_call_is_recovered() {
-    let options = small();
-    let load = Load { workers: 3, mini_transactions: 8, ..LOAD };
-    let start = created(&options);
-    let mut whole = Truth::default();
-    let calls = live(start.crash(1), &mut whole, &Life { load, ..life(7) }).unwrap().calls;
-    assert!(calls > 15, "{calls}");
-    for call in 0..calls {
+    crash_at_every_call(&small(), Load { workers: 3, mini_transactions: 8, ..LOAD });
+}
+
+/// The load has the circle grow more than once, so these calls are the steps of growing, too.
+#[test]
+fn a_crash_at_every_call_while_the_circle_grows_is_recovered() {
+    let load = Load { workers: 3, mini_transactions: 24, size: 12_000, ..LOAD };
+    let left = crash_at_every_call(&growing(), load);
+    let length = left.content(&dir().join("#untorn_redo")).map_or(0, |content| content.len());
+    assert!(length > 300 << 10, "{length}");
+}
+
+/// Returns the disk of a life without a crash.
+fn crash_at_every_call(options: &Options, load: Load) -> Arc<SimulatedStorage> {
+    let life = |seed, fault| Life { load, fault, options: options.clone(), ..life(seed) };
+    let start = created(options);
+    let whole = live(start.crash(1), &mut Truth::default(), &life(7, None)).unwrap();
+    assert!(whole.calls > 15, "{}", whole.calls);
+    for call in 0..whole.calls {
         for cut in 0..6 {
             let mut truth = Truth::default();
-            let first = Life { load, fault: Some((call, FaultKind::PowerLoss)), ..life(7) };
-            let left = live(start.crash(1), &mut truth, &first).unwrap();
+            let left =
+                live(start.crash(1), &mut truth, &life(7, Some((call, FaultKind::PowerLoss)))).unwrap();
             // The second life begins with the recovery, is itself cut off, and the third sees what is left.
-            let second = Life { load, fault: Some((8 + cut, FaultKind::PowerLoss)), ..life(cut) };
+            let second = life(cut, Some((8 + cut, FaultKind::PowerLoss)));
             let left = live(left.disk.crash(cut), &mut truth, &second)
                 .unwrap_or_else(|error| panic!("call {call}, cut {cut}: {error}"));
-            live(left.disk, &mut truth, &Life { load, ..life(cut) })
+            live(left.disk, &mut truth, &life(cut, None))
                 .unwrap_or_else(|error| panic!("call {call}, cut {cut}, third life: {error}"));
         }
     }
+    whole.disk
+}
+
+/// A file that cannot grow is gone round in, and nobody waits for ever.
+#[test]
+fn on_a_full_disk_the_log_goes_round_in_the_circle_it_has_and_grows_when_there_is_room() {
+    let disk = created(&growing());
+    let (simulated, env) = environment(3, Some(disk));
+    let log = recover(&env, &dir(), growing(), &mut Truth::default()).unwrap();
+    let length = || simulated.disk().content(&dir().join("#untorn_redo")).map_or(0, |content| content.len());
+    let first = length();
+    let truth = Arc::new(Mutex::new(Truth::default()));
+    let load = Load { workers: 3, mini_transactions: 80, size: 3000, acknowledge_at: Flush::Sync };
+    simulated.disk().fill_up(true);
+    simulated.run_until_complete(run(env.clone(), log.clone(), truth.clone(), load, 1));
+    assert_eq!(log.poisoned().map(|error| error.to_string()), None);
+    assert_eq!(length(), first);
+    assert!(log.current().0 > 2 * first as u64, "several laps");
+    simulated.disk().fill_up(false);
+    let load = Load { size: 20_000, ..load };
+    simulated.run_until_complete(run(env.clone(), log.clone(), truth.clone(), load, 2));
+    assert!(length() > first);
+    simulated.shutdown();
+    let mut truth = truth.lock().clone();
+    let (simulated, env) = environment(4, Some(simulated.disk().crash(1)));
+    recover(&env, &dir(), growing(), &mut truth).unwrap();
+    simulated.shutdown();
 }
 
 /// The same with failing calls instead of a power cut: the log stops at the first, and never acknowledges

@@ -36,7 +36,7 @@ fn options(capacity: usize) -> Options {
     Options {
         capacity: capacity as u64,
         buffer_size: 1 << 20,
-        prewrite: 1 << 20,
+        first_size: capacity as u64,
         background_sync: Duration::ZERO,
         ..Options::default()
     }

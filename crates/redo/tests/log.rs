@@ -114,7 +114,7 @@ fn a_mini_transaction_larger_than_a_group_is_one_group_and_one_larger_than_the_l
 }
 
 #[test]
-fn the_size_changes_after_an_orderly_shutdown_only() {
+fn a_larger_capacity_is_used_at_once_and_a_smaller_one_after_an_orderly_shutdown() {
     let (env, place) = (environment(), Place::new("resize"));
     let truth = Arc::new(Mutex::new(Truth::default()));
     let log = RedoLog::create(&env, &place.0, small()).unwrap();
@@ -126,27 +126,94 @@ fn the_size_changes_after_an_orderly_shutdown_only() {
     let length = || std::fs::metadata(place.0.join("#untorn_redo")).unwrap().len();
 
     let log = recover(&env, &place.0, larger.clone(), &mut truth.lock()).unwrap();
-    assert_eq!(log.capacity(), before, "it was not closed cleanly");
+    assert!(log.capacity() > 6 * before);
+    block_on(with_a_lazy_cleaner(&log, &truth, 1 << 20));
+    assert!(length() >= 1 << 20, "the circle grew");
+    drop(log);
+
+    let log = recover(&env, &place.0, small(), &mut truth.lock()).unwrap();
+    assert!(log.capacity() > 2 * before, "it was not closed cleanly");
+    block_on(run(env.clone(), log.clone(), truth.clone(), LOAD, 2));
     block_on(log.set_checkpoint(log.current())).unwrap();
     block_on(log.close()).unwrap();
     let end = log.current();
     drop(log);
 
-    let log = recover(&env, &place.0, larger.clone(), &mut truth.lock()).unwrap();
-    assert!(log.capacity() > 6 * before);
-    assert!(log.current() >= end);
-    block_on(run(env.clone(), log.clone(), truth.clone(), LOAD, 2));
-    block_on(log.set_checkpoint(log.current())).unwrap();
-    block_on(log.close()).unwrap();
-    assert_eq!(length(), 2 << 20);
-    drop(log);
-
     let log = recover(&env, &place.0, small(), &mut truth.lock()).unwrap();
     assert_eq!((log.capacity(), length()), (before, 256 << 10));
+    assert!(log.current() >= end);
     block_on(run(env.clone(), log.clone(), truth.clone(), LOAD, 3));
     block_on(flush(&log, log.current(), Flush::Sync)).unwrap();
     drop(log);
     recover(&env, &place.0, small(), &mut truth.lock()).unwrap();
+}
+
+/// Appends and makes durable this many bytes. There is a checkpoint only where the log has gone round and
+/// asks for one, because its circle cannot grow before.
+async fn with_a_lazy_cleaner(log: &RedoLog, truth: &Mutex<Truth>, bytes: u64) {
+    let (mut random, start) = (Random::new(21), log.current());
+    while log.current().since(start) < bytes {
+        if log.space_short() == log.capacity() {
+            log.set_checkpoint(log.current()).await.unwrap();
+        }
+        let end = append(log, truth, 3000, &mut random).await.unwrap();
+        flush(log, end, Flush::Sync).await.unwrap();
+        let mut truth = truth.lock();
+        truth.acknowledged = truth.acknowledged.max(end);
+    }
+}
+
+#[test]
+fn the_file_is_as_large_as_the_age_of_the_checkpoint_asks_for() {
+    let (env, place) = (environment(), Place::new("grow"));
+    let truth = Mutex::new(Truth::default());
+    let options = Options { capacity: 8 << 20, ..growing() };
+    let length = || std::fs::metadata(place.0.join("#untorn_redo")).unwrap().len();
+    let mut log = RedoLog::create(&env, &place.0, options.clone()).unwrap();
+    let first = length();
+    assert!(first < 140 << 10, "{first}");
+    // The checkpoint keeps up: many laps of the circle there is.
+    for _ in 0..100 {
+        block_on(with_a_lazy_cleaner(&log, &truth, 20 << 10));
+        block_on(log.set_checkpoint(log.current())).unwrap();
+    }
+    assert_eq!(length(), first);
+    // It stays where it is: four times as large, and what is in it is found.
+    block_on(with_a_lazy_cleaner(&log, &truth, 400 << 10));
+    let grown = length();
+    assert!(grown > 500 << 10 && grown < 1200 << 10, "{grown}");
+    drop(log);
+    log = recover(&env, &place.0, options.clone(), &mut truth.lock()).unwrap();
+    assert_eq!(length(), grown);
+    // Up to the capacity, and no further.
+    block_on(with_a_lazy_cleaner(&log, &truth, 5 << 20));
+    assert_eq!(length(), 8 << 20);
+    block_on(log.set_checkpoint(log.current())).unwrap();
+    block_on(log.close()).unwrap();
+    // At rest a sixteenth is kept.
+    assert_eq!(length(), (512 << 10) + 8192);
+    drop(log);
+    log = recover(&env, &place.0, options, &mut truth.lock()).unwrap();
+    assert_eq!(length(), (512 << 10) + 8192);
+    block_on(with_a_lazy_cleaner(&log, &truth, 1 << 20));
+}
+
+/// Its file was written up to where the log was; the circle is that of the full capacity.
+#[test]
+fn a_log_of_an_earlier_program_in_its_first_lap_is_opened_and_grows() {
+    let (env, place) = (environment(), Place::new("earlier"));
+    let path = place.0.join("#untorn_redo");
+    let truth = Mutex::new(Truth::default());
+    let options = Options { capacity: 4 << 20, ..small() };
+    let log = RedoLog::create(&env, &place.0, Options { first_size: 4 << 20, ..options.clone() }).unwrap();
+    block_on(with_a_lazy_cleaner(&log, &truth, 700 << 10));
+    drop(log);
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
+    let log = recover(&env, &place.0, options.clone(), &mut truth.lock()).unwrap();
+    block_on(with_a_lazy_cleaner(&log, &truth, 2 << 20));
+    drop(log);
+    let found = recover(&env, &place.0, options, &mut truth.lock()).unwrap();
+    assert!(found.age() > 2600 << 10, "{}", found.age());
 }
 
 /// The last checkpoint is where the last mini-transaction ends; the group it is in is padded when it is

@@ -64,7 +64,7 @@ impl Fixture {
         // Files of stock servers have LSNs of their own; the log is beyond them.
         let begin_at = redo::Lsn(1 << 30);
         let log =
-            redo::Options { capacity: 64 << 20, prewrite: 1 << 20, begin_at, ..redo::Options::default() };
+            redo::Options { capacity: 64 << 20, first_size: 1 << 20, begin_at, ..redo::Options::default() };
         let redo = redo::RedoLog::create(&dynamic, &directory, log).unwrap();
         let page_size = PageSize::new(page_size).unwrap();
         let options = Options { pool_bytes, page_size, ..Options::default() };

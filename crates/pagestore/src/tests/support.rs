@@ -73,7 +73,7 @@ pub(super) fn options(frames: usize, page_size: usize) -> Options {
 }
 
 pub(super) fn redo_options(capacity: u64) -> redo::Options {
-    redo::Options { capacity, buffer_size: 1 << 20, prewrite: 1 << 20, ..redo::Options::default() }
+    redo::Options { capacity, buffer_size: 1 << 20, first_size: 1 << 20, ..redo::Options::default() }
 }
 
 pub(super) fn new_store(

@@ -55,7 +55,7 @@ impl Fixture {
         std::fs::create_dir_all(&directory).unwrap();
         let environment = Arc::new(RealEnvironment::new(RealOptions::default()).unwrap());
         let dynamic: Arc<dyn Environment> = environment.clone();
-        let log = redo::Options { capacity: 64 << 20, prewrite: 1 << 20, ..redo::Options::default() };
+        let log = redo::Options { capacity: 64 << 20, first_size: 1 << 20, ..redo::Options::default() };
         let redo = redo::RedoLog::create(&dynamic, &directory, log).unwrap();
         let page_size = PageSize::new(page_size).unwrap();
         let options = Options { pool_bytes, page_size, ..Options::default() };

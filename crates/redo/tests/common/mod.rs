@@ -37,7 +37,12 @@ pub fn dir() -> PathBuf {
 
 /// A log of 256 KiB, so that a few hundred mini-transactions go around it.
 pub fn small() -> Options {
-    Options { capacity: 256 << 10, buffer_size: 64 << 10, prewrite: 64 << 10, ..Options::default() }
+    Options { capacity: 256 << 10, buffer_size: 64 << 10, first_size: 256 << 10, ..Options::default() }
+}
+
+/// One that begins as small as can be, and may become eight times as large.
+pub fn growing() -> Options {
+    Options { capacity: 1 << 20, first_size: 0, ..small() }
 }
 
 /// Records that no other mini-transaction has, 8 to about `size` bytes.
