@@ -19,6 +19,7 @@ mod locks;
 mod private_tables;
 mod privileges;
 mod resumable;
+mod serve;
 mod set;
 mod show;
 pub mod state;
@@ -649,73 +650,6 @@ impl SessionService for Session {
             true => settings.interactive_timeout_seconds,
             false => settings.wait_timeout_seconds,
         }
-    }
-}
-
-impl Session {
-    async fn run_query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
-        self.state.connection.clear_query_kill();
-        self.state.begin_statement();
-        let sql = parser::trimmed(sql);
-        if let Some(result) = self.run_cached(sql, out).await {
-            return match result {
-                Ok(()) => Ok(()),
-                Err(failure) => self.answer_failure(failure, out),
-            };
-        }
-        let many = self.state.connection.client_flags().multi_statements;
-        let mut rest = sql;
-        loop {
-            match self.run_text(rest, many, out).await {
-                Ok(consumed) => {
-                    rest = rest.get(consumed..).unwrap_or_default();
-                    if !many || rest.is_empty() {
-                        return Ok(());
-                    }
-                    // Many short ones are together as long as a long one. A kill meets the next of them.
-                    let slice = self.transaction.state().slice().clone();
-                    _ = slice.give_way().await;
-                    self.state.begin_statement();
-                }
-                Err(failure) => {
-                    self.state.clear_warnings();
-                    return self.answer_failure(failure, out);
-                }
-            }
-        }
-    }
-
-    async fn run_prepared(
-        &mut self,
-        statement: &mut Prepared<PlannedStatement>,
-        params: &[Param<'_>],
-        out: &mut impl ResultSink,
-    ) -> io::Result<()> {
-        self.state.connection.clear_query_kill();
-        self.state.begin_statement();
-        let values: smallvec::SmallVec<[Value<'_>; 8]> = params.iter().map(value_of).collect();
-        for _ in 0..REPLANS_MAX {
-            if statement.plan.version != self.plan_version() {
-                let (sql, database) = (statement.plan.sql.clone(), statement.plan.database.clone());
-                match self.prepare_in(database, &sql).await {
-                    Ok(fresh) => {
-                        statement.plan = fresh.plan;
-                        statement.columns = fresh.columns;
-                    }
-                    Err(failure) => return self.answer_failure(failure, out),
-                }
-            }
-            let plan = statement.plan.plan.clone();
-            if !keeps_warnings(&plan) {
-                self.state.clear_warnings();
-            }
-            match self.run(&plan, &values, out, false).await {
-                Ok(()) => return Ok(()),
-                Err(Failure::Stale) => statement.plan.version = u64::MAX,
-                Err(failure) => return self.answer_failure(failure, out),
-            }
-        }
-        self.answer_failure(Failure::Stale, out)
     }
 }
 
