@@ -17,6 +17,7 @@ pub mod restore;
 pub mod server;
 pub mod service;
 pub mod session;
+pub mod statements;
 pub mod status;
 pub mod variables;
 pub mod wire;

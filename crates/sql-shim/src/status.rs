@@ -136,12 +136,14 @@ pub struct Counters {
     values: Vec<AtomicU64>,
     /// How long statements took; recorded to by the owning thread only.
     pub(crate) statement_times: Histogram,
+    /// Of the thread, from 0.
+    pub(crate) thread: usize,
 }
 
 impl Default for Counters {
     fn default() -> Self {
         let values = COUNTER_NAMES.iter().map(|_| AtomicU64::new(0)).collect();
-        Self { values, statement_times: Histogram::default() }
+        Self { values, statement_times: Histogram::default(), thread: 0 }
     }
 }
 
@@ -206,8 +208,9 @@ const ZEROES: &[&str] = &[
 impl Status {
     /// A set for a new runtime thread.
     pub fn thread(&self) -> Arc<Counters> {
-        let counters = Arc::new(Counters::default());
-        self.threads.lock().push(Arc::clone(&counters));
+        let mut threads = self.threads.lock();
+        let counters = Arc::new(Counters { thread: threads.len(), ..Counters::default() });
+        threads.push(Arc::clone(&counters));
         counters
     }
 

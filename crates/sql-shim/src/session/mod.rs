@@ -16,6 +16,7 @@ mod foreign_keys;
 mod kept_expressions;
 mod large_text;
 mod locks;
+mod measure;
 mod private_tables;
 mod privileges;
 mod resumable;
@@ -58,11 +59,13 @@ use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::{Connection, Server};
 use crate::server::runtime::{self, ListenOptions, Running};
 use crate::service::{Param, Prepared, SessionFactory, SessionService};
+use crate::statements::{self, digests::DigestRow};
 use crate::status::Counter;
 use crate::variables;
 use cache::StatementCache;
 use courtesy::{Courtesy, courteous};
 use locks::LockedTable;
+use measure::Measured;
 use private_tables::PrivateDatabases;
 use state::SessionState;
 use watch::{Ended, Watch};
@@ -77,6 +80,7 @@ impl Sessions {
     /// Sessions of `server` over `database`.
     pub fn new(server: Arc<Server>, database: Database) -> Sessions {
         engine_settings::connect(&server, &database);
+        statements::connect(&server);
         Sessions { server, database }
     }
 
@@ -99,12 +103,13 @@ impl SessionFactory for Sessions {
 }
 
 /// A planned statement with what it was planned for.
-#[derive(Debug)]
 pub struct PlannedStatement {
     plan: Arc<Elsewhere<Plan>>,
     version: u64,
     sql: Arc<[u8]>,
     database: Option<Arc<str>>,
+    /// Where its runs are counted.
+    digest: Option<Arc<DigestRow>>,
     /// Charged until the client closes it.
     _charge: Arc<StatementCharge>,
 }
@@ -147,6 +152,7 @@ pub struct Session {
     courtesy: Arc<Courtesy>,
     /// Databases that hold temporary tables.
     private: PrivateDatabases,
+    measured: Measured,
 }
 
 fn isolation(level: variables::Isolation) -> untorn::engine::Isolation {
@@ -191,6 +197,7 @@ impl Session {
             export_holds: Vec::new(),
             courtesy: Arc::default(),
             private: PrivateDatabases::default(),
+            measured: Measured::default(),
         }
     }
 
@@ -310,6 +317,7 @@ impl Session {
         more: bool,
     ) -> Result<(), Failure> {
         self.count(plan);
+        self.measured.performed.reads = plan.reads();
         self.transaction.rows().clear_kill();
         let held = self.state.held();
         let outcome = match plan {
@@ -321,8 +329,12 @@ impl Session {
         };
         self.state.release_to(held);
         match outcome? {
-            Outcome::Rows => out.rows_end(&self.completion(&Changed::default(), more)),
+            Outcome::Rows => {
+                self.measured.performed.sent = self.state.found_rows.get();
+                out.rows_end(&self.completion(&Changed::default(), more));
+            }
             Outcome::Done(changed) => {
+                self.measured.performed.affected = changed.affected;
                 self.state.row_count.set(changed.affected as i64);
                 out.ok(&self.completion(&changed, more));
             }
@@ -720,6 +732,7 @@ impl Session {
                 version,
                 sql,
                 database: self.state.current_database(),
+                digest: None,
                 _charge: charge,
             },
         })

@@ -1,7 +1,4 @@
-//! Statements of the protocol, from the client's bytes to the answer, and how long each took.
-//!
-//! The clock is read when the first statement of a command begins and when each ends: what stands in between
-//! (waiting for the client that takes a long answer, too) is the statement's.
+//! Statements of the protocol, from the client's bytes to the answer.
 
 use std::io;
 use std::time::Instant;
@@ -15,20 +12,14 @@ use super::{PlannedStatement, REPLANS_MAX, Session, keeps_warnings, value_of};
 use crate::service::{Param, Prepared};
 
 impl Session {
-    /// A statement has been answered; returns when.
-    fn statement_ends(&self, begun: Instant) -> Instant {
-        let now = Instant::now();
-        self.state.connection.counters.statement_times.record_alone(now.saturating_duration_since(begun));
-        now
-    }
-
     pub(super) async fn run_query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
         let mut begun = Instant::now();
+        self.statement_begins();
         self.state.connection.clear_query_kill();
         self.state.begin_statement();
         let sql = parser::trimmed(sql);
         if let Some(result) = self.run_cached(sql, out).await {
-            self.statement_ends(begun);
+            self.statement_ends(begun, sql, result.is_err());
             return match result {
                 Ok(()) => Ok(()),
                 Err(failure) => self.answer_failure(failure, out),
@@ -38,7 +29,9 @@ impl Session {
         let mut rest = sql;
         loop {
             let result = self.run_text(rest, many, out).await;
-            begun = self.statement_ends(begun);
+            let consumed = result.as_ref().ok().and_then(|consumed| rest.get(..*consumed));
+            begun = self.statement_ends(begun, consumed.unwrap_or(rest), result.is_err());
+            self.statement_begins();
             match result {
                 Ok(consumed) => {
                     rest = rest.get(consumed..).unwrap_or_default();
@@ -65,8 +58,9 @@ impl Session {
         out: &mut impl ResultSink,
     ) -> io::Result<()> {
         let begun = Instant::now();
+        self.statement_begins();
         let result = self.run_planned(statement, params, out).await;
-        self.statement_ends(begun);
+        self.statement_ends(begun, &statement.sql, result.is_err());
         match result {
             Ok(()) => Ok(()),
             Err(failure) => self.answer_failure(failure, out),
@@ -89,7 +83,12 @@ impl Session {
                 statement.plan = fresh.plan;
                 statement.columns = fresh.columns;
             }
-            let plan = statement.plan.plan.clone();
+            let planned = &mut statement.plan;
+            if self.lacks_digest(planned.digest.as_ref()) {
+                planned.digest = self.digest_of(&planned.sql, planned.database.clone());
+            }
+            self.keep_digest(planned.digest.clone());
+            let plan = planned.plan.clone();
             if !keeps_warnings(&plan) {
                 self.state.clear_warnings();
             }

@@ -358,7 +358,7 @@ impl Session {
         let database = self.database_named(database)?;
         let (names, kind): (Vec<String>, &'static str) = if catalog_views::is_view_database(&database) {
             let mut names: Vec<String> =
-                catalog_views::all().iter().map(|view| view.name.to_owned()).collect();
+                catalog_views::of_database(&database).map(|view| view.name.to_owned()).collect();
             names.sort();
             (names, "SYSTEM VIEW")
         } else {

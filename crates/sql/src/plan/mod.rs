@@ -13,6 +13,7 @@ mod from;
 pub mod joined_change;
 mod push;
 mod query;
+pub mod reads;
 pub(crate) mod row_rules;
 mod said;
 pub mod source;
