@@ -97,7 +97,9 @@ fn only_those_with_the_privilege_read_and_empty_the_table_and_no_password_is_in_
     let rows = root
         .run("SELECT DIGEST_TEXT, QUERY_SAMPLE_TEXT FROM performance_schema.events_statements_summary_by_digest")
         .unwrap();
-    assert!(rows.iter().any(|row| row[0].as_deref().is_some_and(|text| text.starts_with("CREATE SYSTEM_USER"))));
+    assert!(
+        rows.iter().any(|row| row[0].as_deref().is_some_and(|text| text.starts_with("CREATE SYSTEM_USER")))
+    );
     let all = format!("{rows:?}");
     assert!(!all.contains("a-secret"), "{all}");
     let mut user = engine.login("u", "a-secret", None).unwrap();

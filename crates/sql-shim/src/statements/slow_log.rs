@@ -100,7 +100,7 @@ impl SlowLog {
     pub fn write(&self, performed: &Performed, began: Instant, sender: &Sender<'_>, sql: &[u8]) {
         let queue = self.queue.get_or_init(|| self.start());
         let entry = entry(performed, self.clock.unix(began), sender, sql);
-        if !queue.as_ref().is_some_and(|queue| queue.try_send(entry).is_ok()) {
+        if queue.as_ref().is_none_or(|queue| queue.try_send(entry).is_err()) {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }

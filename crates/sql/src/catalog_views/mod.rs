@@ -83,9 +83,10 @@ pub fn find(database: &str, name: &str) -> Option<&'static View> {
     views().find(|view| view.database.eq_ignore_ascii_case(database) && view.name.eq_ignore_ascii_case(name))
 }
 
-/// The views of a database.
-pub fn of_database(database: &str) -> impl Iterator<Item = &'static View> {
-    views().filter(move |view| view.database.eq_ignore_ascii_case(database))
+/// The views that an account may know of.
+pub fn shown(state: &SqlContext) -> Vec<&'static View> {
+    let hidden = |view: &View| view.database == PERFORMANCE_SCHEMA && view.require_reading(state).is_err();
+    views().filter(|view| !hidden(view)).collect()
 }
 
 /// All views.
