@@ -56,8 +56,8 @@ macro_rules! rows {
 }
 
 const PAGE_READ: &str = "Reads of pages, from the request to the page, by source.";
-const PAGE_WRITE: &str = "Writes of pages by way: atomic and plain ones are requests, of the doublewrite a batch \
-     at a time with its copies and syncs.";
+const PAGE_WRITE: &str = "Writes of pages by way: atomic and plain ones are requests, of the doublewrite a \
+     batch at a time with its copies and syncs.";
 
 /// Every histogram of the engine.
 pub static TIMES: &[TimesMetric] = &[
