@@ -3,23 +3,27 @@
 //! A [`Metric`] says what a figure is called, whether it only grows, its unit, how a person reads it, and how
 //! it is taken from a `Reading`. SHOW GLOBAL STATUS and the text that Prometheus scrapes come from this
 //! table, so neither can have a figure that the other lacks. Names are InnoDB's where it has the figure,
-//! `Untorn_` where it has not.
+//! `Untorn_` where it has not. How long operations took are histograms, a table of their own: [`TIMES`].
 //!
 //! A reading asks each layer once. Its figures are not of one instant, because the layers count without a
 //! common lock; two figures of one layer are as close as that layer keeps them.
 //!
-//! To add a figure, add a line to the table of its layer: `pool`, `log`, `transactions`, `files` or `tier`.
+//! To add a figure, add a line to the table of its layer: `pool`, `log`, `transactions`, `files` or `tier`;
+//! a histogram to `times`.
 
 mod files;
 mod log;
 mod openmetrics;
 mod pool;
 mod tier;
+mod times;
 mod transactions;
 
 use std::time::Duration;
 
+pub use disk::{Histogram, Times};
 pub use openmetrics::{CONTENT_TYPE, text};
+pub use times::{Series, TIMES, TimesMetric};
 
 use crate::database::Database;
 
@@ -130,6 +134,9 @@ mod tests {
                 "{}",
                 metric.name
             );
+        }
+        for row in TIMES.iter().flat_map(|metric| metric.rows) {
+            assert!(names.insert(row.to_ascii_lowercase()), "{row} is there twice");
         }
     }
 }

@@ -4,12 +4,13 @@
 //! handler calls, rows, pages of the pool) in one family each, told apart by a label. The rows that it passes
 //! on one by one it leaves untyped, which is `unknown` here; OpenMetrics would want `_total` at the end of a
 //! counter, and then no dashboard would find it. `Untorn_…` rows have no such past: they are `untorn_…`, with
-//! the kind that the table of metrics gives them.
+//! the kind that the table of metrics gives them. A histogram has a bucket for each power of two of
+//! nanoseconds, in seconds; its rows of SHOW STATUS are left out, for the buckets say more.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 
-use super::{Kind, Metric, all};
+use super::{Kind, Metric, Series, all};
 
 /// The media type of [`text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -80,14 +81,16 @@ fn is_plain(name: &str) -> bool {
 
 /// The OpenMetrics text of status rows (name, value). Rows that are no numbers are left out, and so is
 /// `Innodb_buffer_pool_pages_total`, as mysqld_exporter leaves it out.
-pub fn text<'a>(rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+pub fn text<'a>(rows: impl IntoIterator<Item = (&'a str, &'a str)>, times: &[Series]) -> String {
+    let told_by_buckets: HashSet<String> =
+        times.iter().flat_map(|series| series.rows).map(str::to_ascii_lowercase).collect();
     let known: HashMap<String, &Metric> =
         all().map(|metric| (metric.name.to_ascii_lowercase(), metric)).collect();
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
     for (name, value) in rows {
         let name = name.to_ascii_lowercase();
         let is_number = value.parse::<f64>().is_ok_and(f64::is_finite);
-        if !is_number || !is_plain(&name) {
+        if !is_number || !is_plain(&name) || told_by_buckets.contains(&name) {
             continue;
         }
         let metric = known.get(&name).copied();
@@ -102,6 +105,7 @@ pub fn text<'a>(rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     for (name, family) in &families {
         write_family(&mut text, name, family);
     }
+    write_times(&mut text, times);
     text.push_str("# EOF\n");
     text
 }
@@ -118,9 +122,70 @@ fn write_family(text: &mut String, name: &str, family: &Family) {
     }
 }
 
+/// Series of one family stand together.
+fn write_times(text: &mut String, times: &[Series]) {
+    let mut family = "";
+    for series in times {
+        let name = format!("{}_seconds", series.family.to_ascii_lowercase());
+        if family != series.family {
+            family = series.family;
+            let _ = writeln!(
+                text,
+                "# TYPE {name} histogram\n# UNIT {name} seconds\n# HELP {name} {}",
+                series.help
+            );
+        }
+        let label = series.label.map(|(label, value)| format!("{label}=\"{value}\"")).unwrap_or_default();
+        let comma = if label.is_empty() { "" } else { "," };
+        for (most, count) in series.times.cumulative() {
+            let most = most.as_secs_f64();
+            let _ = writeln!(text, "{name}_bucket{{{label}{comma}le=\"{most}\"}} {count}");
+        }
+        let (count, sum) = (series.times.count(), series.times.sum().as_secs_f64());
+        let braced = if label.is_empty() { label.clone() } else { format!("{{{label}}}") };
+        let _ = writeln!(text, "{name}_bucket{{{label}{comma}le=\"+Inf\"}} {count}");
+        let _ = writeln!(text, "{name}_sum{braced} {sum}\n{name}_count{braced} {count}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::metrics::Times;
+
+    #[test]
+    fn histograms_are_in_seconds_and_their_rows_are_left_out() {
+        let series = |value, micros: &[u64]| {
+            let mut times = Times::default();
+            micros.iter().for_each(|micros| times.record(Duration::from_micros(*micros)));
+            let label = Some(("way", value));
+            Series {
+                family: "Untorn_page_write",
+                label,
+                help: "Writes.",
+                rows: ["A_p50_us", "A_p99_us"],
+                times,
+            }
+        };
+        let text =
+            text([("a_p50_us", "3")], &[series("atomic", &[1, 500, 600_000_000]), series("plain", &[])]);
+        assert!(!text.contains("a_p50"), "{text}");
+        let head = "# TYPE untorn_page_write_seconds histogram\n# UNIT untorn_page_write_seconds seconds\n";
+        assert_eq!(text.matches(head).count(), 1);
+        for line in [
+            "untorn_page_write_seconds_bucket{way=\"atomic\",le=\"0.000001024\"} 1",
+            "untorn_page_write_seconds_bucket{way=\"atomic\",le=\"0.000262144\"} 1",
+            "untorn_page_write_seconds_bucket{way=\"atomic\",le=\"0.000524288\"} 2",
+            "untorn_page_write_seconds_bucket{way=\"atomic\",le=\"137.438953472\"} 2",
+            "untorn_page_write_seconds_bucket{way=\"atomic\",le=\"+Inf\"} 3",
+            "untorn_page_write_seconds_sum{way=\"atomic\"} 600.000501",
+            "untorn_page_write_seconds_count{way=\"plain\"} 0",
+        ] {
+            assert!(text.lines().any(|known| known == line), "{line} is not in\n{text}");
+        }
+    }
 
     #[test]
     fn rows_go_where_mysqld_exporter_puts_them() {
@@ -138,7 +203,7 @@ mod tests {
             ("Odd", "NaN"),
             ("Bad name", "1"),
         ];
-        let text = text(rows);
+        let text = text(rows, &[]);
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
             samples,

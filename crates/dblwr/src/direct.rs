@@ -3,7 +3,7 @@
 use crate::in_place;
 use crate::status::{Counters, Status};
 use crate::submit::submit_each;
-use disk::{Environment, File, IoKind, Storage, submit_all};
+use disk::{Environment, File, IoKind, submit_all};
 use page::{PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use std::sync::Arc;
 /// tests of what is above. A database uses [`ProtectedWriter`](crate::ProtectedWriter), also with
 /// `innodb_doublewrite=OFF`.
 pub struct DirectWriter {
-    storage: Arc<dyn Storage>,
+    env: Arc<dyn Environment>,
     counters: Arc<Counters>,
 }
 
 impl DirectWriter {
     /// A writer of plain writes: a power loss may tear pages.
     pub fn new(env: Arc<dyn Environment>) -> DirectWriter {
-        DirectWriter { storage: env.storage().clone(), counters: Arc::default() }
+        DirectWriter { env, counters: Arc::default() }
     }
 
     /// Counters.
@@ -29,14 +29,12 @@ impl DirectWriter {
 
 impl PageWriter for DirectWriter {
     fn write(&self, mut batch: WriteBatch) -> PageWriteFuture {
-        let (storage, counters) = (self.storage.clone(), self.counters.clone());
+        let (env, counters) = (self.env.clone(), self.counters.clone());
         Box::pin(async move {
             let all: Vec<usize> = (0..batch.len()).collect();
             let mut files = Vec::new();
             in_place::add_files(&batch, 0..batch.len(), &mut files);
-            for outcome in
-                submit_each(&*storage, in_place::requests(&batch, &all, in_place::Cut::Merged)).await
-            {
+            for outcome in submit_each(&env, in_place::requests(&batch, &all, in_place::Cut::Merged)).await {
                 outcome?;
             }
             batch.leave_unsynced(files);
@@ -47,8 +45,8 @@ impl PageWriter for DirectWriter {
     }
 
     fn sync(&self, files: Vec<Arc<dyn File>>) -> PageSyncFuture {
-        let storage = self.storage.clone();
+        let env = self.env.clone();
         let syncs = files.into_iter().map(|file| (file, IoKind::Sync)).collect();
-        Box::pin(async move { submit_all(&*storage, syncs).await })
+        Box::pin(async move { submit_all(&**env.storage(), syncs).await })
     }
 }

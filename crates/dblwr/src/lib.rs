@@ -36,4 +36,4 @@ pub use mode::{Mode, UnknownMode, Way};
 pub use options::{FILES_MAX, Options, PAGES_MAX};
 pub use protected::ProtectedWriter;
 pub use recovery::{Locate, Recovered, Unrestored, recover, recover_since};
-pub use status::Status;
+pub use status::{Status, WriteTimes};

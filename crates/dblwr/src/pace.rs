@@ -20,7 +20,7 @@ pub(crate) const SLICE_BYTES: usize = 256 << 10;
 /// With a time to spread them over, a slice of them is submitted at a time, so that commits and reads find
 /// the device's queue short. Where the device is slower than that, each slice follows the one before at once.
 pub(crate) struct Pace<'e> {
-    env: &'e dyn Environment,
+    env: &'e Arc<dyn Environment>,
     spread: Spread,
     bytes: usize,
     begun: Duration,
@@ -30,7 +30,7 @@ pub(crate) struct Pace<'e> {
 
 impl<'e> Pace<'e> {
     /// For requests of this size, over all steps together.
-    pub(crate) fn new(env: &'e dyn Environment, spread: Spread, bytes: usize) -> Pace<'e> {
+    pub(crate) fn new(env: &'e Arc<dyn Environment>, spread: Spread, bytes: usize) -> Pace<'e> {
         Pace { env, spread, bytes: bytes.max(1), begun: env.now(), done: 0, slept: Duration::ZERO }
     }
 
@@ -49,10 +49,11 @@ impl<'e> Pace<'e> {
         self.slept
     }
 
-    /// Submits the requests, waits for all, and gives the outcome of each, in their order.
-    pub(crate) async fn submit(&mut self, requests: Vec<(Arc<dyn File>, IoKind)>) -> Vec<Result<()>> {
+    /// Submits the requests, waits for all, and gives the outcome of each, in their order: how long it
+    /// took.
+    pub(crate) async fn submit(&mut self, requests: Vec<(Arc<dyn File>, IoKind)>) -> Vec<Result<Duration>> {
         if !self.is_slow() {
-            return submit_each(&**self.env.storage(), requests).await;
+            return submit_each(self.env, requests).await;
         }
         let (mut outcomes, mut slice, mut in_slice) = (Vec::new(), Vec::new(), 0);
         for request in requests {
@@ -67,10 +68,14 @@ impl<'e> Pace<'e> {
         outcomes
     }
 
-    async fn submit_slice(&mut self, slice: Vec<(Arc<dyn File>, IoKind)>, bytes: usize) -> Vec<Result<()>> {
+    async fn submit_slice(
+        &mut self,
+        slice: Vec<(Arc<dyn File>, IoKind)>,
+        bytes: usize,
+    ) -> Vec<Result<Duration>> {
         self.wait_for_turn().await;
         self.done += bytes;
-        submit_each(&**self.env.storage(), slice).await
+        submit_each(self.env, slice).await
     }
 
     /// Until the next slice is due, or somebody waits for the batch.

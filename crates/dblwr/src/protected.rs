@@ -31,12 +31,13 @@ use crate::mode::{Mode, Way};
 use crate::numbers;
 use crate::options::Options;
 use crate::pace::{Pace, SLICE_BYTES};
-use crate::status::{Counters, Status};
-use disk::{Environment, Error, File, IoBuf, IoKind, Result, submit_all, write_async};
+use crate::status::{Counters, Status, WriteTimes};
+use disk::{Environment, Error, File, IoBuf, IoKind, Result, Times, submit_all, write_async};
 use page::{PageSyncFuture, PageWriteFuture, PageWriter, Stretches, WriteBatch};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Writes pages so that a crash leaves each one old or new, or restorable, as far as the [`Mode`] asks for
 /// it.
@@ -111,6 +112,13 @@ impl ProtectedWriter {
         self.shared.decisions.protection(file, self.mode())
     }
 
+    /// How long writes of pages took, by way: atomic ones, those through the doublewrite (a batch at a time,
+    /// with the copies and the syncs), and those in place without a copy.
+    pub fn write_times(&self) -> WriteTimes<Times> {
+        let of = &self.shared.counters.write_times;
+        WriteTimes { atomic: of.atomic.times(), doublewrite: of.doublewrite.times(), plain: of.plain.times() }
+    }
+
     /// Counters.
     pub fn status(&self) -> Status {
         self.shared.counters.status()
@@ -162,7 +170,7 @@ impl Shared {
         assert_eq!(batch.page_size(), self.options.page_size, "one page size per database");
         let plan = self.decisions.plan(batch, self.mode(), self.env.now());
         let bytes = (batch.len() + plan.copied.len()) * batch.page_size();
-        let mut pace = Pace::new(&*self.env, batch.spread.clone(), bytes);
+        let mut pace = Pace::new(&self.env, batch.spread.clone(), bytes);
         let mut result = self.write_planned(batch, &plan, &mut pace).await;
         if let Ok(unsynced) = &result
             && let Err(error) = self.sync_as_measured(&plan, unsynced).await
@@ -197,17 +205,21 @@ impl Shared {
         pace: &mut Pace<'_>,
     ) -> Result<Vec<Arc<dyn File>>> {
         let mut unsynced = Vec::new();
+        let begun = (self.env.now(), pace.slept());
         let (refused, first) = self.write_first(batch, plan, &mut unsynced, pace).await?;
         let mut copied = &plan.copied[..];
         if let Some(segment) = first {
             let (pages, others) = copied.split_at(segment.pages.min(copied.len()));
             self.write_copied(batch, pages, segment, &mut unsynced, pace).await?;
+            self.doublewrite_took(begun, pace);
             copied = others;
         }
         for mut rest in [copied, &refused] {
             while !rest.is_empty() {
+                let begun = (self.env.now(), pace.slept());
                 let (pages, segment) = self.write_copies_of(batch, rest, pace).await?;
                 self.write_copied(batch, pages, segment, &mut unsynced, pace).await?;
+                self.doublewrite_took(begun, pace);
                 rest = &rest[pages.len()..];
             }
         }
@@ -236,6 +248,7 @@ impl Shared {
         let mut requests = in_place::atomic_requests(batch, &plan.atomic);
         requests.extend(in_place::requests(batch, &plan.single, Cut::Single));
         requests.extend(in_place::requests(batch, &plan.plain, pace.cut(batch.page_size())));
+        let without_copy = requests.len();
         if let (Some(pages), Some(segment)) = (copied, &segment) {
             requests.extend(self.copies(batch, pages, segment, pace));
         }
@@ -246,14 +259,16 @@ impl Shared {
         let failed_before = self.without_room.load(Ordering::Relaxed);
         for (index, outcome) in pace.submit(requests).await.into_iter().enumerate() {
             match (outcome, plan.atomic.get(index)) {
-                (Ok(()), Some(stretch)) => {
+                (Ok(took), Some(stretch)) => {
+                    self.counters.write_times.atomic.record(took);
                     Counters::add(&self.counters.atomic_writes, 1);
                     Counters::add(&self.counters.atomic_pages, stretch.len());
                     if failed_before {
                         self.without_room.store(false, Ordering::Relaxed);
                     }
                 }
-                (Ok(()), None) => {}
+                (Ok(took), None) if index < without_copy => self.counters.write_times.plain.record(took),
+                (Ok(_), None) => {}
                 (Err(error), Some(stretch)) if error.is_atomic_refusal() => {
                     self.refused(&batch.pages()[stretch.start].file, &error);
                     refused.extend(stretch.clone());
@@ -269,6 +284,13 @@ impl Shared {
             self.sync_copies(pages, batch, segment, pace).await?;
         }
         Ok((refused, segment))
+    }
+
+    /// Copies were made durable and their pages written: how long that took, without the pauses in between.
+    fn doublewrite_took(&self, begun: (Duration, Duration), pace: &Pace<'_>) {
+        let took = self.env.now().saturating_sub(begun.0);
+        let paused = pace.slept().saturating_sub(begun.1);
+        self.counters.write_times.doublewrite.record(took.saturating_sub(paused));
     }
 
     fn refused(&self, file: &Arc<dyn File>, error: &Error) {

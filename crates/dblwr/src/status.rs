@@ -1,6 +1,18 @@
 //! What the page writers have done, for status variables.
 
+use disk::Histogram;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Something for each way that a page takes to its place.
+#[derive(Clone, Debug, Default)]
+pub struct WriteTimes<T> {
+    /// Kept whole by the device or the file system.
+    pub atomic: T,
+    /// Through the doublewrite.
+    pub doublewrite: T,
+    /// Without a copy.
+    pub plain: T,
+}
 
 macro_rules! figures {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -14,6 +26,7 @@ macro_rules! figures {
         #[derive(Default)]
         pub(crate) struct Counters {
             $(pub(crate) $name: AtomicU64,)*
+            pub(crate) write_times: WriteTimes<Histogram>,
         }
 
         impl Counters {

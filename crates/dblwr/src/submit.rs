@@ -1,16 +1,17 @@
 //! Requests of which each one's own outcome counts.
 
-use disk::{Error, Event, File, Io, IoKind, Result, Storage};
+use disk::{Environment, Error, Event, File, Io, IoKind, Result};
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Submits the requests together, waits for all, and gives the outcome of each, in their order. Their buffers
-/// are given up by then.
+/// Submits the requests together, waits for all, and gives the outcome of each, in their order: how long it
+/// took. Their buffers are given up by then.
 pub(crate) async fn submit_each(
-    storage: &dyn Storage,
+    env: &Arc<dyn Environment>,
     requests: Vec<(Arc<dyn File>, IoKind)>,
-) -> Vec<Result<()>> {
+) -> Vec<Result<Duration>> {
     if requests.is_empty() {
         return Vec::new();
     }
@@ -18,13 +19,14 @@ pub(crate) async fn submit_each(
     let abandoned = |file: &Arc<dyn File>| {
         Err(Error::new("complete a request on", file.path(), io::Error::other("the storage was shut down")))
     };
-    let outcomes: Vec<Result<()>> = requests.iter().map(|(file, _)| abandoned(file)).collect();
+    let outcomes: Vec<Result<Duration>> = requests.iter().map(|(file, _)| abandoned(file)).collect();
     let outcomes = Arc::new(Mutex::new(outcomes));
     let last = Arc::new(SetOnDrop(event.clone()));
+    let started = env.now();
     let batch = requests.into_iter().enumerate().map(|(index, (file, kind))| {
-        let (last, outcomes) = (last.clone(), outcomes.clone());
+        let (last, outcomes, env) = (last.clone(), outcomes.clone(), env.clone());
         let io = Io::new(kind, move |result| {
-            let result = result.map(drop);
+            let result = result.map(|_| env.now().saturating_sub(started));
             outcomes.lock()[index] = result;
             drop(last);
         });
@@ -32,7 +34,7 @@ pub(crate) async fn submit_each(
     });
     let batch = batch.collect();
     drop(last);
-    storage.submit(batch);
+    env.storage().submit(batch);
     event.wait().await;
     std::mem::take(&mut *outcomes.lock())
 }

@@ -22,7 +22,7 @@ use crate::flush::restart_time::RestartTime;
 use crate::pool::extension::TierPlace;
 use crate::pool::frame::{FrameRef, Frames};
 use crate::pool::free_list::FreeFrames;
-use crate::pool::lookup::PendingReads;
+use crate::pool::lookup::{PendingReads, ReadTimes};
 use crate::pool::lru::Lru;
 use crate::pool::resize::{Resizing, frames_of};
 use crate::signal::Signal;
@@ -100,6 +100,7 @@ pub struct PageStore {
     pub(crate) frames: Frames,
     pub(crate) spaces: SpaceRegistry,
     pub(crate) counters: Counters,
+    pub(crate) read_times: ReadTimes,
     pub(crate) page_size: PageSize,
     /// Pages evicted, wrapping: the clock of the LRU rules.
     pub(crate) freed_clock: AtomicU32,
@@ -181,6 +182,7 @@ impl PageStore {
             frames,
             spaces: SpaceRegistry::new(options.page_size, options.skip_corrupt),
             counters: Counters::default(),
+            read_times: ReadTimes::default(),
             page_size: options.page_size,
             freed_clock: AtomicU32::new(0),
             young_drift: AtomicU32::new(young_drift(count, &options)),
@@ -595,6 +597,12 @@ impl PageStore {
         return self.broken.checkpoint_sync.load(Ordering::Relaxed);
         #[cfg(not(test))]
         false
+    }
+
+    /// How long reads of pages from there took.
+    #[must_use]
+    pub fn read_times(&self, source: page::extension::Source) -> disk::Times {
+        self.read_times.of(source).times()
     }
 
     /// Figures of the pool.

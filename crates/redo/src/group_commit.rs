@@ -149,7 +149,7 @@ impl RedoLog {
         state.groups_written += groups.len() as u64;
         state.bytes_written += groups.iter().map(|group| group.padded as u64).sum::<u64>();
         state.syncs += u64::from(how == Flush::Sync);
-        state.in_flight = Some(InFlight { upto, how });
+        state.in_flight = Some(InFlight { upto, how, started: self.env.now() });
         let next = disk::Event::new();
         state.in_flight_over = std::mem::replace(&mut state.next_over, next);
         Some(GroupWrite { groups, layout: state.layout, epoch: state.epoch, upto, how })
@@ -265,7 +265,11 @@ impl RedoLog {
             if how == Flush::Sync {
                 self.set_flushed(upto);
             }
-            state.in_flight = None;
+            if let Some(write) = state.in_flight.take()
+                && how == Flush::Sync
+            {
+                self.sync_times.record(self.env.now().saturating_sub(write.started));
+            }
             // Publishing `written` under the mutex, too, so that `join_group` sees both or neither.
             self.ends.ledger.set_written(upto.0);
             let event = state.in_flight_over.clone();

@@ -13,10 +13,11 @@ use crate::group::{FRAME, HEADER};
 use crate::groups::{Ends, Groups, Sizes};
 use crate::layout::{CheckpointBlock, Layout};
 use crate::{Error, Flush, Interrupt, Lsn};
-use disk::{Environment, Event, File, Wait};
+use disk::{Environment, Event, File, Histogram, Times, Wait};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 /// Settings of a log.
 #[derive(Clone, Debug)]
@@ -99,6 +100,7 @@ pub struct RedoLog {
     /// What a promise adds to the records: frame, header, and padding up to a block.
     overhead: AtomicU64,
     waits: AtomicU64,
+    pub(crate) sync_times: Histogram,
     poison: OnceLock<Arc<str>>,
     space_wanted: Mutex<Event>,
     /// The most that one of those who wait for it has asked for, in bytes.
@@ -126,6 +128,8 @@ pub(crate) enum Phase {
 pub(crate) struct InFlight {
     pub upto: Lsn,
     pub how: Flush,
+    /// When it began.
+    pub started: Duration,
 }
 
 /// What the mutex guards.
@@ -280,6 +284,7 @@ impl RedoLog {
             usable: AtomicU64::new(Layout { area: area_max, ..layout }.usable()),
             overhead: AtomicU64::new((HEADER + FRAME) as u64 + layout.block),
             waits: AtomicU64::new(0),
+            sync_times: Histogram::default(),
             poison: OnceLock::new(),
             space_wanted: Mutex::new(Event::new()),
             space_short: AtomicU64::new(0),
@@ -522,6 +527,11 @@ impl RedoLog {
     /// Wakes everybody who waits for room, to look whether it makes sense to wait any longer.
     pub fn wake_waiting(&self) {
         self.ends.ledger.wake_all();
+    }
+
+    /// How long the writes took that sync the log.
+    pub fn sync_times(&self) -> Times {
+        self.sync_times.times()
     }
 
     /// Counters and positions.

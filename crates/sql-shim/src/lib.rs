@@ -18,6 +18,7 @@ pub mod restore;
 pub mod server;
 pub mod service;
 pub mod session;
+pub mod statements;
 pub mod status;
 pub mod tls;
 pub mod variables;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use untorn::metrics::{Histogram, Series, Times};
 
 use crate::server::registry::Server;
 
@@ -133,11 +134,16 @@ counters! {
 /// One thread's counters.
 pub struct Counters {
     values: Vec<AtomicU64>,
+    /// How long statements took; recorded to by the owning thread only.
+    pub(crate) statement_times: Histogram,
+    /// Of the thread, from 0.
+    pub(crate) thread: usize,
 }
 
 impl Default for Counters {
     fn default() -> Self {
-        Self { values: COUNTER_NAMES.iter().map(|_| AtomicU64::new(0)).collect() }
+        let values = COUNTER_NAMES.iter().map(|_| AtomicU64::new(0)).collect();
+        Self { values, statement_times: Histogram::default(), thread: 0 }
     }
 }
 
@@ -161,10 +167,14 @@ impl Counters {
 pub struct Status {
     threads: Mutex<Vec<Arc<Counters>>>,
     sources: Mutex<Vec<Source>>,
+    time_sources: Mutex<Vec<TimeSource>>,
 }
 
 /// Adds rows of somebody else's (the engine's `Innodb_*`) to SHOW GLOBAL STATUS.
 pub type Source = Box<dyn Fn(&mut Vec<(String, String)>) + Send + Sync>;
+
+/// Gives histograms of somebody else's.
+pub type TimeSource = Box<dyn Fn() -> Vec<Series> + Send + Sync>;
 
 /// Status rows that this server has nothing to count for; tools divide by some of them and read the rest.
 const ZEROES: &[&str] = &[
@@ -198,14 +208,37 @@ const ZEROES: &[&str] = &[
 impl Status {
     /// A set for a new runtime thread.
     pub fn thread(&self) -> Arc<Counters> {
-        let counters = Arc::new(Counters::default());
-        self.threads.lock().push(Arc::clone(&counters));
+        let mut threads = self.threads.lock();
+        let counters = Arc::new(Counters { thread: threads.len(), ..Counters::default() });
+        threads.push(Arc::clone(&counters));
         counters
     }
 
     /// Asks this source too from now on. A name it gives takes the place of a built-in row.
     pub fn add_source(&self, source: Source) {
         self.sources.lock().push(source);
+    }
+
+    /// Asks this source for histograms too from now on.
+    pub fn add_time_source(&self, source: TimeSource) {
+        self.time_sources.lock().push(source);
+    }
+
+    /// How long operations took: all histograms.
+    pub fn times(&self) -> Vec<Series> {
+        let mut times = Times::default();
+        for counters in self.threads.lock().iter() {
+            times.add(&counters.statement_times.times());
+        }
+        let statements = Series {
+            family: "Untorn_statement",
+            label: None,
+            help: "Statements of clients, from their bytes to the answer.",
+            rows: ["Untorn_statement_p50_us", "Untorn_statement_p99_us"],
+            times,
+        };
+        let sources = self.time_sources.lock();
+        std::iter::once(statements).chain(sources.iter().flat_map(|source| source())).collect()
     }
 
     /// The sum over all threads.
@@ -239,6 +272,8 @@ pub fn collect(server: &Server) -> Vec<(String, String)> {
     rows.extend(
         server.status.counters().into_iter().map(|(name, value)| (name.to_owned(), value.to_string())),
     );
+    let quantiles = server.status.times().into_iter().flat_map(|series| series.figures());
+    rows.extend(quantiles.map(|(name, micros)| (name.to_owned(), micros.to_string())));
     let uptime = server.clock.advance() / 1000;
     let connections = server.connections.all();
     let running =

@@ -41,16 +41,22 @@ fn parse(text: &str) -> BTreeMap<String, f64> {
     for line in lines.lines() {
         if let Some(of) = line.strip_prefix("# TYPE ") {
             (family, kind) = of.split_once(' ').unwrap();
-            assert!(["counter", "gauge", "unknown"].contains(&kind), "{line}");
+            assert!(["counter", "gauge", "histogram", "unknown"].contains(&kind), "{line}");
             assert!(!families.contains(&family), "{family} is there twice");
             families.push(family);
+        } else if let Some(of) = line.strip_prefix("# UNIT ") {
+            assert_eq!(of.strip_prefix(family), Some(" seconds"), "{line}");
         } else if let Some(of) = line.strip_prefix("# HELP ") {
             assert!(of.strip_prefix(family).is_some_and(|help| help.starts_with(' ')), "{line}");
         } else {
             let (name, value) = line.rsplit_once(' ').unwrap();
             let bare = name.split('{').next().unwrap();
-            let suffix = if kind == "counter" { "_total" } else { "" };
-            assert_eq!(bare, format!("{family}{suffix}"), "{line}");
+            let suffixes: &[&str] = match kind {
+                "counter" => &["_total"],
+                "histogram" => &["_bucket", "_sum", "_count"],
+                _ => &[""],
+            };
+            assert!(bare.strip_prefix(family).is_some_and(|end| suffixes.contains(&end)), "{line}");
             assert!(
                 bare.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
             );
@@ -98,6 +104,21 @@ fn every_metric_is_in_show_status_and_in_the_scrape() {
     }
     assert_eq!(samples["mysql_global_status_innodb_row_ops_total{operation=\"inserted\"}"], 2.0);
     assert_eq!(samples["mysql_global_status_commands_total{command=\"create_table\"}"], 1.0);
+    for series in engine.server.server.status.times() {
+        let name = series.family.to_ascii_lowercase();
+        let label = series.label.map(|(name, value)| format!("{{{name}=\"{value}\"}}")).unwrap_or_default();
+        assert!(samples.contains_key(&format!("{name}_seconds_count{label}")), "{name} is not in the scrape");
+        for row in series.rows {
+            assert!(rows.iter().any(|found| found[0].as_deref() == Some(row)), "{row} is not in SHOW STATUS");
+        }
+    }
+    // What happened was measured, where it happened.
+    for (name, least) in [("statement", 3.0), ("commit", 1.0), ("log_sync", 1.0)] {
+        let count = samples[&format!("untorn_{name}_seconds_count")];
+        let seconds = samples[&format!("untorn_{name}_seconds_sum")];
+        assert!(count >= least && seconds > 0.0, "{name}: {count} in {seconds} s");
+        assert_eq!(samples[&format!("untorn_{name}_seconds_bucket{{le=\"+Inf\"}}")], count);
+    }
     drop(endpoint);
     engine.finish();
 }
@@ -187,7 +208,8 @@ fn the_dashboard_keeps_samples_of_rows_that_exist_and_tells_who_blocks_whom() {
     // The extension's figures are not connected here.
     let fields = reply["fields"].as_array().unwrap().iter().map(|field| field.as_str().unwrap());
     for (field, value) in fields.zip(reply["samples"][0][1].as_array().unwrap()) {
-        assert!(value.is_number() || field.starts_with("Untorn_bpe_hit_ratio"), "there is no row {field}");
+        let may_lack = field.starts_with("Untorn_bpe_hit_ratio") || field.ends_with("_us");
+        assert!(value.is_number() || may_lack, "there is no row {field}");
     }
     let file = reply["files"]
         .as_array()

@@ -70,7 +70,7 @@ fn without_a_grant_nothing_is_seen() {
         );
         assert_eq!(error_code(&app.command(&[&[0x16], select.as_bytes()].concat())), 1142, "prepared");
     }
-    assert_eq!(first_column(&mut app, "SHOW DATABASES"), ["information_schema"]);
+    assert_eq!(first_column(&mut app, "SHOW DATABASES"), ["information_schema", "performance_schema"]);
     let list = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA <> 'information_schema'";
     assert!(first_column(&mut app, list).is_empty());
     assert_eq!(error(&mut app, "SHOW TABLES FROM shop").0, 1044);
@@ -97,7 +97,10 @@ fn grants_count_at_once_on_their_level() {
     assert_eq!(error(&mut app, "SELECT * FROM shop.secret").0, 1142);
     all(&mut app, &["USE shop"]);
     assert_eq!(first_column(&mut app, "SHOW TABLES"), ["cart"]);
-    assert_eq!(first_column(&mut app, "SHOW DATABASES"), ["information_schema", "shop"]);
+    assert_eq!(
+        first_column(&mut app, "SHOW DATABASES"),
+        ["information_schema", "performance_schema", "shop"]
+    );
     denied(
         &mut app,
         "SELECT n FROM cart WHERE id = 1 FOR UPDATE",

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ast::Scope;
 use crate::named_locks::NamedLocks;
@@ -53,6 +54,39 @@ pub struct Process {
     pub info: Vec<u8>,
 }
 
+/// A row of `performance_schema.events_statements_summary_by_digest`.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct StatementDigest {
+    /// Current database when it ran.
+    pub database: Option<Arc<str>>,
+    /// Of the text; `None` for the row of all that did not fit in.
+    pub digest: Option<String>,
+    /// See [`crate::digest`].
+    pub text: Option<String>,
+    pub count: u64,
+    pub sum: Duration,
+    pub least: Duration,
+    pub most: Duration,
+    pub lock_time: Duration,
+    pub errors: u64,
+    pub warnings: u64,
+    pub affected: u64,
+    pub sent: u64,
+    pub examined: u64,
+    pub scans: u64,
+    pub full_joins: u64,
+    pub no_index: u64,
+    /// Since 1970, as are the others.
+    pub first_seen: Duration,
+    pub last_seen: Duration,
+    /// 95 %, 99 %, 99.9 %.
+    pub quantiles: [Duration; 3],
+    pub sample: String,
+    pub sample_seen: Duration,
+    pub sample_took: Duration,
+}
+
 /// See the module's text.
 pub trait ServerFacts {
     /// Who sends the statements.
@@ -78,6 +112,9 @@ pub trait ServerFacts {
 
     /// All connections, in the order of their numbers.
     fn processes(&self) -> Box<dyn Iterator<Item = Process>>;
+
+    /// Statements counted by digest.
+    fn statement_digests(&self) -> Vec<StatementDigest>;
 
     /// All accounts: name, host, rights.
     fn accounts(&self) -> Vec<(String, String, Rights)>;

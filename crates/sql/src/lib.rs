@@ -15,6 +15,7 @@ mod access;
 pub mod ast;
 pub mod catalog_views;
 pub mod context;
+pub mod digest;
 pub mod discard;
 pub mod errors;
 mod evaluation;

@@ -30,6 +30,8 @@ mod active;
 #[cfg(not(loom))]
 mod commit_observer;
 #[cfg(not(loom))]
+mod cost;
+#[cfg(not(loom))]
 mod crash_rollback;
 #[cfg(not(loom))]
 mod dead_row;

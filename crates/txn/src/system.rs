@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use disk::Environment;
+use disk::{Environment, Histogram, Times};
 use pagestore::PageStore;
 use parking_lot::Mutex;
 
@@ -166,6 +166,7 @@ pub(crate) struct Counters {
     pub versions_built: AtomicU64,
     pub purged_records: AtomicU64,
     pub purge_skipped: AtomicU64,
+    pub commit_times: Histogram,
 }
 
 impl Counters {
@@ -195,6 +196,17 @@ pub(crate) struct System {
 }
 
 impl System {
+    /// When a commit begins, if it will wait for the log; one that does not wait does not read the clock.
+    pub fn commit_begins(&self, waits: bool) -> Option<Duration> {
+        waits.then(|| self.env.now())
+    }
+
+    pub fn commit_ends(&self, begun: Option<Duration>) {
+        if let Some(begun) = begun {
+            self.counters.commit_times.record(self.env.now().saturating_sub(begun));
+        }
+    }
+
     /// Keeps the persistent bound on ids ahead of them.
     pub async fn keep_bound_ahead(&self) -> Result<(), Error> {
         while let Some(bound) = self.active.bound_wanted(ID_MARGIN) {
@@ -411,6 +423,16 @@ impl TransactionSystem {
             unfinished_records: load(&system.crash_rollback.records),
             purge_skipped: load(&counters.purge_skipped),
         }
+    }
+
+    /// How long commits took that waited for the log.
+    pub fn commit_times(&self) -> Times {
+        self.0.counters.commit_times.times()
+    }
+
+    /// How long waits for row locks took, however they ended.
+    pub fn lock_wait_times(&self) -> Times {
+        self.0.locks.counters.wait_times.times()
     }
 
     /// The transactions that have an id.

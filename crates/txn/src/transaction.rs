@@ -24,6 +24,7 @@ use redo::Flush;
 use smallvec::SmallVec;
 
 use crate::commit_observer::{CommitObserver, Committed};
+use crate::cost::Counts;
 use crate::error::{Error, Interrupt};
 use crate::lock::{LockWait, Owner, Release, RowOwner};
 use crate::read_view::{NO_VIEW, ReadView, ViewSlot};
@@ -85,7 +86,7 @@ impl UndoMark {
 #[derive(Clone)]
 pub struct KillHandle {
     system: Arc<System>,
-    owner: Arc<Owner>,
+    pub(crate) owner: Arc<Owner>,
     slice: Arc<TimeSlice>,
 }
 
@@ -102,7 +103,7 @@ impl KillHandle {
 /// background.
 #[must_use = "dropped without commit it is rolled back"]
 pub struct Transaction {
-    system: TransactionSystem,
+    pub(crate) system: TransactionSystem,
     pub(crate) owner: Arc<Owner>,
     slot: Arc<ViewSlot>,
     pub(crate) view: ReadView,
@@ -134,13 +135,6 @@ pub struct Transaction {
 
 /// What must last as long as an abandoned transaction, opaque to this crate.
 pub(crate) type Kept = Box<dyn Any + Send + Sync>;
-
-/// What this session did since it last added to the common counters.
-#[derive(Default)]
-pub(crate) struct Counts {
-    pub rows_read: u64,
-    pub versions_built: u64,
-}
 
 impl Transaction {
     /// A session's transaction object. REPEATABLE READ, not begun.
@@ -319,17 +313,6 @@ impl Transaction {
         (&self.system.0, &self.owner, self.log.as_mut(), &mut self.buffers)
     }
 
-    fn add_counts(&mut self) {
-        let counts = std::mem::take(&mut self.counts);
-        let counters = &self.system.0.counters;
-        if counts.rows_read > 0 {
-            Counters::add(&counters.rows_read, counts.rows_read);
-        }
-        if counts.versions_built > 0 {
-            Counters::add(&counters.versions_built, counts.versions_built);
-        }
-    }
-
     /// Ends a statement: READ COMMITTED and autocommit give up the read view.
     pub fn end_statement(&mut self) {
         self.add_counts();
@@ -458,12 +441,14 @@ impl Transaction {
     /// # Errors
     /// [`Error::RolledBack`]; storage errors.
     pub async fn commit(&mut self, durability: Durability) -> Result<(), Error> {
+        let begun = self.inner().commit_begins(self.log.is_some() && flush_of(durability).is_some());
         let lsn = self.commit_in_memory().await?;
         let redo = self.inner().store.redo().clone();
-        match (lsn, flush_of(durability)) {
-            (Some(lsn), Some(how)) => retry(|| redo.flush(lsn, how).map_err(log_interrupt)).await,
-            _ => Ok(()),
+        if let (Some(lsn), Some(how)) = (lsn, flush_of(durability)) {
+            retry(|| redo.flush(lsn, how).map_err(log_interrupt)).await?;
+            self.inner().commit_ends(begun);
         }
+        Ok(())
     }
 
     /// As `commit`, for a thread that may block: it leads the log write itself when the log is idle.
@@ -471,9 +456,11 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::commit`].
     pub fn commit_blocking(&mut self, durability: Durability) -> Result<(), Error> {
+        let begun = self.inner().commit_begins(self.log.is_some() && flush_of(durability).is_some());
         let lsn = disk::block_on(self.commit_in_memory())?;
         if let (Some(lsn), Some(how)) = (lsn, flush_of(durability)) {
             self.inner().store.redo().flush_blocking(lsn, how)?;
+            self.inner().commit_ends(begun);
         }
         Ok(())
     }

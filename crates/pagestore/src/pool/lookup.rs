@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use disk::{Event, File, Io, IoBuf, IoKind, Wait};
+use disk::{Event, File, Histogram, Io, IoBuf, IoKind, Wait};
 use page::PageId;
 use page::extension::{BufferPoolExtension, Source, Ticket};
 use parking_lot::Mutex;
@@ -57,6 +57,22 @@ impl PendingReads {
             reads.map(|read| read.event.clone()).collect()
         };
         self.0.iter().flat_map(of_shard).collect()
+    }
+}
+
+/// How long reads took, by where the page came from.
+#[derive(Default)]
+pub(crate) struct ReadTimes {
+    tier: Histogram,
+    data_file: Histogram,
+}
+
+impl ReadTimes {
+    pub(crate) fn of(&self, source: Source) -> &Histogram {
+        match source {
+            Source::Tier => &self.tier,
+            Source::DataFile => &self.data_file,
+        }
     }
 }
 
@@ -392,7 +408,7 @@ impl PageStore {
         let (store, over) = (self.this(), read.event.clone());
         let hold = wait.then(|| ReadHold { store: store.clone(), read: read.clone() });
         let tier = self.tier_to_use();
-        let started = if tier.is_some() { self.env.now() } else { Duration::ZERO };
+        let started = self.env.now();
         let completion =
             ReadCompletion { store, read, frame, space, tier, ticket: None, started, over: false };
         // The read is entered: the page is not in the pool and cannot come into it otherwise, so what the
@@ -502,7 +518,7 @@ struct ReadCompletion {
     tier: Option<Arc<dyn BufferPoolExtension>>,
     /// Of the slot that is being read; without, it is the data file.
     ticket: Option<Ticket>,
-    /// When the request was made; without a tier nobody wants to know.
+    /// When the request was made.
     started: Duration,
     over: bool,
 }
@@ -548,7 +564,7 @@ impl ReadCompletion {
                 // The tier compares with what it knows. That the bytes are a page at all, and this one, is
                 // looked at here as for any page that comes in.
                 if tier.verify(&ticket, bytes) && is_page(bytes, self.read.id) {
-                    tier.read_took(Source::Tier, self.store.env.now().saturating_sub(self.started));
+                    tier.read_took(Source::Tier, self.took(Source::Tier));
                     let lsn = page::lsn(bytes);
                     return self.end_well(lsn);
                 }
@@ -566,8 +582,11 @@ impl ReadCompletion {
         self.over = true;
         // SAFETY: the frame is owned by this read, and the transfer is over.
         let bytes: &[u8] = unsafe { self.frame.bytes() };
-        if let (Some(tier), Ok(())) = (&self.tier, &result) {
-            tier.read_took(Source::DataFile, self.store.env.now().saturating_sub(self.started));
+        if result.is_ok() {
+            let took = self.took(Source::DataFile);
+            if let Some(tier) = &self.tier {
+                tier.read_took(Source::DataFile, took);
+            }
         }
         let verified = result.map_err(Error::from).and_then(|()| {
             let sound = page::verify_identity(bytes, self.read.id);
@@ -586,6 +605,13 @@ impl ReadCompletion {
                 self.read.event.set();
             }
         }
+    }
+
+    /// Records how long the read took.
+    fn took(&self, source: Source) -> Duration {
+        let took = self.store.env.now().saturating_sub(self.started);
+        self.store.read_times.of(source).record(took);
+        took
     }
 
     /// Takes the LSN, not the bytes: from the publication inside on others may change them.

@@ -111,7 +111,7 @@ impl Dashboard {
     /// Takes a sample.
     pub(crate) fn record(&self, server: &Server) {
         let rows = crate::status::collect(server);
-        self.recorder.lock().record(recorder::unix_ms(), &rows);
+        self.recorder.lock().record(recorder::unix_ms(), &rows, &server.status.times());
     }
 
     /// The body for a path, and its media type.

@@ -50,6 +50,8 @@ const count = (value) => short(value, ["", " k", " M", " G"], 1000);
 const bytes = (value) => short(value, [" B", " KiB", " MiB", " GiB", " TiB"], 1024);
 const milliseconds = (value) =>
   value === null ? "–" : value < 1000 ? count(value) + " ms" : count(value / 1000) + " s";
+const microseconds = (value) =>
+  value === null ? "–" : value < 1000 ? count(value) + " µs" : milliseconds(value / 1000);
 const percent = (value) => value === null ? "–" : (value * 100).toFixed(1) + " %";
 
 // stack: the values of a moment lie on each other. when: only if there is something to show.
@@ -57,6 +59,10 @@ const CHARTS = [
   { title: "Transactions a second", unit: count, lines: [
     ["commits", rate("Untorn_commits")], ["rollbacks", rate("Untorn_rollbacks")]] },
   { title: "Statements a second", unit: count, lines: [["statements", rate("Questions")]] },
+  { title: "A statement takes", unit: microseconds, lines: [
+    ["half of them at most", level("statement_p50_us")], ["99 % at most", level("statement_p99_us")]] },
+  { title: "A commit takes", unit: microseconds, lines: [
+    ["half of them at most", level("commit_p50_us")], ["99 % at most", level("commit_p99_us")]] },
   { title: "Checkpoint age", unit: bytes, lines: [
     ["age", level("Innodb_checkpoint_age")], ["maximum", level("Innodb_checkpoint_max_age")]] },
   { title: "Restart would take", unit: milliseconds, lines: [

@@ -1,7 +1,8 @@
 //! The last hour, a sample a second, and the events of that time.
 //!
 //! A sample is the rows of [`FIELDS`] as they stood, counters as counters: rates are the viewer's to take,
-//! over any span and with the true time between two samples. Samples are numbered from 1, so a viewer asks
+//! over any span and with the true time between two samples; of histograms it has the quantiles of what was
+//! recorded since the sample before. Samples are numbered from 1, so a viewer asks
 //! for what follows the last one it has. Events are seen by comparing a reading with the one before. Both
 //! rings are bounded: a few megabytes at most, however long the server runs.
 
@@ -9,6 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
+use untorn::metrics::{Series, Times};
 
 /// From a sample to the next.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -62,6 +64,12 @@ const FIELDS: &[&str] = &[
     "Untorn_unfinished_undo_records",
 ];
 
+/// Histograms of which the quantiles of the last second are kept, and under which names.
+const TIMES: &[(&str, [(&str, f64); 2])] = &[
+    ("Untorn_statement", [("statement_p50_us", 0.5), ("statement_p99_us", 0.99)]),
+    ("Untorn_commit", [("commit_p50_us", 0.5), ("commit_p99_us", 0.99)]),
+];
+
 /// Rows whose text is an event when it changes, and what changed.
 const TEXTS: &[(&str, &str)] = &[
     ("Untorn_page_protection", "protection"),
@@ -79,7 +87,8 @@ const COUNTS: &[(&str, &str, &str)] = &[
 
 struct Sample {
     unix_ms: u64,
-    /// In the order of [`FIELDS`]; NaN, which JSON writes as null, for a row that is not there.
+    /// In the order of [`fields`]; NaN, which JSON writes as null, for a row that is not there and
+    /// for a quantile of nothing.
     values: Vec<f64>,
 }
 
@@ -100,6 +109,12 @@ pub(super) struct Recorder {
     events: VecDeque<Event>,
     texts: HashMap<&'static str, String>,
     counts: HashMap<&'static str, u64>,
+    times: HashMap<&'static str, Times>,
+}
+
+/// Names of what a sample has.
+fn fields() -> impl Iterator<Item = &'static str> {
+    FIELDS.iter().copied().chain(TIMES.iter().flat_map(|(_, shares)| shares.map(|(name, _)| name)))
 }
 
 /// What follows a sample.
@@ -107,7 +122,7 @@ pub(super) struct Recorder {
 pub(super) struct Since<'r> {
     /// Another number than before: the server has been restarted.
     began_unix_ms: u64,
-    fields: &'static [&'static str],
+    fields: Vec<&'static str>,
     /// Number of the first sample.
     first: u64,
     samples: Vec<(u64, &'r [f64])>,
@@ -125,11 +140,12 @@ impl Recorder {
             events: VecDeque::new(),
             texts: HashMap::new(),
             counts: HashMap::new(),
+            times: HashMap::new(),
         }
     }
 
-    /// Keeps a sample of these rows and what they tell has happened.
-    pub(super) fn record(&mut self, unix_ms: u64, rows: &[(String, String)]) {
+    /// Keeps a sample of these rows and histograms, and what they tell has happened.
+    pub(super) fn record(&mut self, unix_ms: u64, rows: &[(String, String)], times: &[Series]) {
         let rows: HashMap<&str, &str> = rows.iter().map(|(name, value)| (&**name, &**value)).collect();
         self.number += 1;
         if self.number == 1 {
@@ -153,7 +169,18 @@ impl Recorder {
         if self.samples.len() == SAMPLES_MAX {
             self.samples.pop_front();
         }
-        self.samples.push_back(Sample { unix_ms, values: FIELDS.iter().map(value).collect() });
+        let mut values: Vec<f64> = FIELDS.iter().map(value).collect();
+        values.extend(TIMES.iter().flat_map(|(family, shares)| self.quantiles(family, shares, times)));
+        self.samples.push_back(Sample { unix_ms, values });
+    }
+
+    /// Of what was recorded since the last call, in microseconds.
+    fn quantiles(&mut self, family: &'static str, shares: &[(&str, f64); 2], times: &[Series]) -> [f64; 2] {
+        let series = times.iter().find(|series| series.family == family);
+        let now = series.map(|series| series.times.clone()).unwrap_or_default();
+        let before = self.times.insert(family, now.clone()).unwrap_or_default();
+        let fresh = now.since(&before);
+        shares.map(|(_, share)| fresh.quantile(share).map_or(f64::NAN, |time| time.as_secs_f64() * 1e6))
     }
 
     /// An event of the sample that is being made; one that repeats the last one of a moment ago is the same.
@@ -179,7 +206,7 @@ impl Recorder {
         let samples = self.samples.iter().skip(skip);
         Since {
             began_unix_ms: self.began_unix_ms,
-            fields: FIELDS,
+            fields: fields().collect(),
             first,
             samples: samples.map(|sample| (sample.unix_ms, sample.values.as_slice())).collect(),
             events: self.events.iter().filter(|event| event.number >= first).collect(),
@@ -213,15 +240,15 @@ mod tests {
     #[test]
     fn changes_are_events_and_a_stall_of_many_seconds_is_one_until_it_rests() {
         let mut recorder = Recorder::new();
-        recorder.record(1, &rows(5, "a"));
+        recorder.record(1, &rows(5, "a"), &[]);
         assert_eq!(kinds(&recorder), ["start"]);
-        recorder.record(2, &rows(6, "a"));
-        recorder.record(3, &rows(7, "b"));
+        recorder.record(2, &rows(6, "a"), &[]);
+        recorder.record(3, &rows(7, "b"), &[]);
         assert_eq!(kinds(&recorder), ["start", "stall", "protection"]);
         for second in 4..20 {
-            recorder.record(second, &rows(7, "b"));
+            recorder.record(second, &rows(7, "b"), &[]);
         }
-        recorder.record(20, &rows(8, "b"));
+        recorder.record(20, &rows(8, "b"), &[]);
         assert_eq!(kinds(&recorder), ["start", "stall", "protection", "stall"]);
     }
 
@@ -233,6 +260,7 @@ mod tests {
             recorder.record(
                 second,
                 &rows(second * u64::from(second % 20 == 0), if second % 2 == 0 { "a" } else { "b" }),
+                &[],
             );
         }
         assert_eq!((recorder.samples.len(), recorder.events.len()), (SAMPLES_MAX, EVENTS_MAX));
@@ -246,9 +274,27 @@ mod tests {
     }
 
     #[test]
+    fn quantiles_are_those_of_the_last_second() {
+        let mut times = Times::default();
+        let mut recorder = Recorder::new();
+        let mut median_after = |micros: &[u64]| {
+            micros.iter().for_each(|micros| times.record(Duration::from_micros(*micros)));
+            let rows = ["", ""];
+            let series =
+                Series { family: "Untorn_commit", label: None, help: "", rows, times: times.clone() };
+            recorder.record(1, &[], &[series]);
+            let at = fields().position(|field| field == "commit_p50_us").unwrap();
+            recorder.samples.back().unwrap().values[at]
+        };
+        assert!((100.0..=125.0).contains(&median_after(&[100, 100, 100])));
+        assert!((1000.0..=1250.0).contains(&median_after(&[1000])), "not a median of all");
+        assert!(median_after(&[]).is_nan());
+    }
+
+    #[test]
     fn a_missing_row_is_null() {
         let mut recorder = Recorder::new();
-        recorder.record(1, &rows(3, "a"));
+        recorder.record(1, &rows(3, "a"), &[]);
         let json = serde_json::to_value(recorder.since(0)).unwrap();
         let at = |name| FIELDS.iter().position(|field| *field == name).unwrap();
         let values = &json["samples"][0][1];

@@ -172,7 +172,8 @@ fn answer(request: &Request<Incoming>, server: &Weak<Server>, site: &Site) -> Re
         Site::Metrics => {
             let rows = crate::status::collect(&server);
             let rows = rows.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-            respond(StatusCode::OK, untorn::metrics::CONTENT_TYPE, untorn::metrics::text(rows).into())
+            let text = untorn::metrics::text(rows, &server.status.times());
+            respond(StatusCode::OK, untorn::metrics::CONTENT_TYPE, text.into())
         }
         Site::Dashboard(dashboard) => match dashboard.body(request.uri().path(), request.uri().query()) {
             Some((kind, body)) => respond(StatusCode::OK, kind, body.into()),

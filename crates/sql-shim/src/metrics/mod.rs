@@ -12,9 +12,10 @@ use untorn::asynchronous::Database;
 use crate::server::registry::Server;
 pub use endpoint::{Endpoint, Site};
 
-/// Adds the engine's figures to SHOW GLOBAL STATUS, and with it to what a scrape gets.
+/// Adds the engine's figures and histograms to SHOW GLOBAL STATUS, and with it to what a scrape gets.
 pub fn connect(server: &Arc<Server>, database: &Database) {
-    let database = database.clone();
+    let (database, timed) = (database.clone(), database.clone());
+    server.status.add_time_source(Box::new(move || timed.times()));
     server.status.add_source(Box::new(move |rows| {
         let figures = database.status().into_iter();
         rows.extend(figures.map(|(name, figure)| (name.into(), figure.to_string())));

@@ -26,6 +26,8 @@ use super::lost_clients::Attention;
 use super::read_lock::GlobalReadLock;
 use crate::auth::accounts::Accounts;
 use crate::options::machine;
+use crate::statements::digests::Digests;
+use crate::statements::slow_log::SlowLog;
 use crate::status::averages::Averages;
 use crate::status::{Counters, Status};
 use crate::tls::stream::TlsFacts;
@@ -60,6 +62,10 @@ pub struct Server {
     pub named_locks: Arc<NamedLocks>,
     /// Memory of all statements.
     pub memory: Arc<ServerMemory>,
+    /// Statements by digest.
+    pub digests: Digests,
+    /// The log of slow statements.
+    pub slow_log: Arc<SlowLog>,
     /// Asks the server to stop.
     pub shutdown: Shutdown,
     /// What connections are encrypted with; set before the first one, or never.
@@ -86,6 +92,8 @@ impl Server {
             named_locks: Arc::default(),
             read_lock: Arc::default(),
             memory: Arc::new(ServerMemory::new(machine::memory_bytes().0 / 4)),
+            digests: Digests::default(),
+            slow_log: SlowLog::new(),
             shutdown: Shutdown::default(),
             tls: OnceLock::new(),
         })

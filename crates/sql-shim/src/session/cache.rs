@@ -16,6 +16,7 @@ use sql::plan::{Plan, Planner};
 use sql::value::{Collation, Value, decimal};
 
 use crate::session::state::SessionState;
+use crate::statements::digests::DigestRow;
 
 /// Longer statements (bulk inserts) are not worth a key.
 const TEXT_BYTES_MAX: usize = 4096;
@@ -195,6 +196,11 @@ impl Fingerprint {
         true
     }
 
+    /// The statement with `?` for literals.
+    pub fn text(&self) -> &[u8] {
+        self.key.get(..self.text_length).unwrap_or_default()
+    }
+
     /// The literals as parameters; texts under the collation of the connection.
     pub fn parameters(&self, rule: Collation) -> smallvec::SmallVec<[Value<'_>; 8]> {
         self.literals
@@ -254,7 +260,7 @@ fn is_shapely(statement: &Statement) -> bool {
 /// Plans a fingerprint; `None` when the statement has to be run with its literals in place. Errors too are
 /// left to the run with literals, so that their texts are right.
 pub fn plan(fingerprint: &Fingerprint, modes: LexicalModes, state: &SessionState) -> Option<SmallPlan> {
-    let parsed = parser::parse(&fingerprint.key[..fingerprint.text_length], modes).ok()?;
+    let parsed = parser::parse(fingerprint.text(), modes).ok()?;
     if usize::from(parsed.parameters) != fingerprint.literals.len() || !is_shapely(&parsed.statement) {
         return None;
     }
@@ -273,8 +279,17 @@ pub struct SmallPlan {
     charged: usize,
 }
 
+/// A kept plan.
+#[derive(Clone)]
+pub struct CachedPlan {
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// Where its runs are counted.
+    pub digest: Option<Arc<DigestRow>>,
+}
+
 struct Entry {
-    plan: Option<Arc<Plan>>,
+    plan: Option<CachedPlan>,
     version: u64,
     database: Option<Arc<str>>,
     charged: usize,
@@ -301,7 +316,7 @@ impl StatementCache {
     }
 
     /// What is known of a key: nothing, that it is not cacheable, or its plan.
-    pub fn find(&self, key: &[u8], version: u64, database: Option<&str>) -> Option<Option<Arc<Plan>>> {
+    pub fn find(&self, key: &[u8], version: u64, database: Option<&str>) -> Option<Option<CachedPlan>> {
         let entry = self.entries.get(key)?;
         (entry.version == version && entry.database.as_deref() == database).then(|| entry.plan.clone())
     }
@@ -313,19 +328,26 @@ impl StatementCache {
         version: u64,
         database: Option<Arc<str>>,
         plan: Option<SmallPlan>,
-    ) -> Option<Arc<Plan>> {
+    ) -> Option<CachedPlan> {
         let charged = plan.as_ref().map_or(0, |plan| plan.charged);
         if self.entries.len() >= PLANS_MAX || self.charged + charged > CHARGED_MAX {
             self.entries.clear();
             self.charged = 0;
         }
         self.charged += charged;
-        let plan = plan.map(|small| Arc::new(small.plan));
+        let plan = plan.map(|small| CachedPlan { plan: Arc::new(small.plan), digest: None });
         if let Some(old) = self.entries.insert(key, Entry { plan: plan.clone(), version, database, charged })
         {
             self.charged -= old.charged;
         }
         plan
+    }
+
+    /// Where the runs of a kept plan are counted from now on.
+    pub fn set_digest(&mut self, key: &[u8], digest: Option<Arc<DigestRow>>) {
+        if let Some(plan) = self.entries.get_mut(key).and_then(|entry| entry.plan.as_mut()) {
+            plan.digest = digest;
+        }
     }
 
     /// Forgets a key.

@@ -193,8 +193,8 @@ impl Session {
     }
 
     pub(super) fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
-        if sql::catalog_views::is_view_database(name) {
-            self.state.set_current_database(Some(sql::catalog_views::INFORMATION_SCHEMA));
+        if let Some(views) = sql::catalog_views::view_database(name) {
+            self.state.set_current_database(Some(views));
             return Ok(());
         }
         if name.is_empty() {

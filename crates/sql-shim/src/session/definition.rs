@@ -309,6 +309,10 @@ impl Session {
                 }
                 Ok(done())
             }
+            Statement::Truncate(name) if self.is_digest_table(name) => {
+                self.state.server.digests.clear();
+                Ok(done())
+            }
             Statement::Truncate(name) => {
                 let table = self.planner().engine_table(name)?;
                 database

@@ -18,9 +18,11 @@ mod kept_expressions;
 mod large_text;
 mod load;
 mod locks;
+mod measure;
 mod private_tables;
 mod privileges;
 mod resumable;
+mod serve;
 mod server_file;
 mod set;
 mod show;
@@ -61,11 +63,13 @@ use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::{Connection, Server};
 use crate::server::runtime::{self, ListenOptions, Running};
 use crate::service::{Param, Prepared, SessionFactory, SessionService};
+use crate::statements::{self, digests::DigestRow};
 use crate::status::Counter;
 use crate::variables;
 use cache::StatementCache;
 use courtesy::{Courtesy, courteous};
 use locks::LockedTable;
+use measure::Measured;
 use private_tables::PrivateDatabases;
 use state::SessionState;
 use watch::{Ended, Watch};
@@ -80,6 +84,7 @@ impl Sessions {
     /// Sessions of `server` over `database`.
     pub fn new(server: Arc<Server>, database: Database) -> Sessions {
         engine_settings::connect(&server, &database);
+        statements::connect(&server);
         Sessions { server, database }
     }
 
@@ -102,12 +107,13 @@ impl SessionFactory for Sessions {
 }
 
 /// A planned statement with what it was planned for.
-#[derive(Debug)]
 pub struct PlannedStatement {
     plan: Arc<Elsewhere<Plan>>,
     version: u64,
     sql: Arc<[u8]>,
     database: Option<Arc<str>>,
+    /// Where its runs are counted.
+    digest: Option<Arc<DigestRow>>,
     /// Charged until the client closes it.
     _charge: Arc<StatementCharge>,
 }
@@ -150,6 +156,7 @@ pub struct Session {
     courtesy: Arc<Courtesy>,
     /// Databases that hold temporary tables.
     private: PrivateDatabases,
+    measured: Measured,
 }
 
 fn isolation(level: variables::Isolation) -> untorn::engine::Isolation {
@@ -194,6 +201,7 @@ impl Session {
             export_holds: Vec::new(),
             courtesy: Arc::default(),
             private: PrivateDatabases::default(),
+            measured: Measured::default(),
         }
     }
 
@@ -313,6 +321,7 @@ impl Session {
         more: bool,
     ) -> Result<(), Failure> {
         self.count(plan);
+        self.measured.performed.reads = plan.reads();
         self.transaction.rows().clear_kill();
         let held = self.state.held();
         let outcome = match plan {
@@ -324,8 +333,12 @@ impl Session {
         };
         self.state.release_to(held);
         match outcome? {
-            Outcome::Rows => out.rows_end(&self.completion(&Changed::default(), more)),
+            Outcome::Rows => {
+                self.measured.performed.sent = self.state.found_rows.get();
+                out.rows_end(&self.completion(&Changed::default(), more));
+            }
             Outcome::Done(changed) => {
+                self.measured.performed.affected = changed.affected;
                 self.state.row_count.set(changed.affected as i64);
                 out.ok(&self.completion(&changed, more));
             }
@@ -650,73 +663,6 @@ impl SessionService for Session {
 }
 
 impl Session {
-    async fn run_query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
-        self.state.connection.clear_query_kill();
-        self.state.begin_statement();
-        let sql = parser::trimmed(sql);
-        if let Some(result) = self.run_cached(sql, out).await {
-            return match result {
-                Ok(()) => Ok(()),
-                Err(failure) => self.answer_failure(failure, out),
-            };
-        }
-        let many = self.state.connection.client_flags().multi_statements;
-        let mut rest = sql;
-        loop {
-            match self.run_text(rest, many, out).await {
-                Ok(consumed) => {
-                    rest = rest.get(consumed..).unwrap_or_default();
-                    if !many || rest.is_empty() {
-                        return Ok(());
-                    }
-                    // Many short ones are together as long as a long one. A kill meets the next of them.
-                    let slice = self.transaction.state().slice().clone();
-                    _ = slice.give_way().await;
-                    self.state.begin_statement();
-                }
-                Err(failure) => {
-                    self.state.clear_warnings();
-                    return self.answer_failure(failure, out);
-                }
-            }
-        }
-    }
-
-    async fn run_prepared(
-        &mut self,
-        statement: &mut Prepared<PlannedStatement>,
-        params: &[Param<'_>],
-        out: &mut impl ResultSink,
-    ) -> io::Result<()> {
-        self.state.connection.clear_query_kill();
-        self.state.begin_statement();
-        let values: smallvec::SmallVec<[Value<'_>; 8]> = params.iter().map(value_of).collect();
-        for _ in 0..REPLANS_MAX {
-            if statement.plan.version != self.plan_version() {
-                let (sql, database) = (statement.plan.sql.clone(), statement.plan.database.clone());
-                match self.prepare_in(database, &sql).await {
-                    Ok(fresh) => {
-                        statement.plan = fresh.plan;
-                        statement.columns = fresh.columns;
-                    }
-                    Err(failure) => return self.answer_failure(failure, out),
-                }
-            }
-            let plan = statement.plan.plan.clone();
-            if !keeps_warnings(&plan) {
-                self.state.clear_warnings();
-            }
-            match self.run(&plan, &values, out, false).await {
-                Ok(()) => return Ok(()),
-                Err(Failure::Stale) => statement.plan.version = u64::MAX,
-                Err(failure) => return self.answer_failure(failure, out),
-            }
-        }
-        self.answer_failure(Failure::Stale, out)
-    }
-}
-
-impl Session {
     /// Rolls back and gives up everything that is held.
     async fn end(&mut self) {
         self.explicit = false;
@@ -786,6 +732,7 @@ impl Session {
                 version,
                 sql,
                 database: self.state.current_database(),
+                digest: None,
                 _charge: charge,
             },
         })

@@ -11,7 +11,8 @@
 use sql::ast::{
     Account, Alteration, Flush, Grant, GrantObject, Maintenance, Scope, ShowKind, Statement, TableName,
 };
-use sql::catalog_views::is_view_database;
+use sql::catalog_views::performance::DIGESTS;
+use sql::catalog_views::{INFORMATION_SCHEMA, PERFORMANCE_SCHEMA};
 use sql::errors::{self, error};
 use sql::privilege::{Object, Privileges};
 use sql::result::SqlError;
@@ -106,7 +107,10 @@ impl Session {
             Statement::DropTable { names, .. } | Statement::DropView { names, .. } => {
                 names.iter().try_for_each(|name| self.require_on(name, Privileges::DROP))
             }
-            Statement::Truncate(name) => self.require_on(name, Privileges::DROP),
+            Statement::Truncate(name) => match self.is_digest_table(name) {
+                true => self.state.require_on_base_table(PERFORMANCE_SCHEMA, DIGESTS, Privileges::DROP),
+                false => self.require_on(name, Privileges::DROP),
+            },
             Statement::CreateIndex { table, .. } | Statement::DropIndex { table, .. } => {
                 self.require_on(table, Privileges::INDEX)
             }
@@ -234,7 +238,7 @@ impl Session {
             GrantObject::Table(name) => Object::Table(self.planner().database_of(name)?, name.name.clone()),
         };
         if let Object::Database(database) | Object::Table(database, _) = &object
-            && is_view_database(database)
+            && database.eq_ignore_ascii_case(INFORMATION_SCHEMA)
         {
             return Err(self.state.database_denied(database));
         }

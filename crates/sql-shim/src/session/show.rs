@@ -357,8 +357,11 @@ impl Session {
     ) -> Result<Answer, SqlError> {
         let database = self.database_named(database)?;
         let (names, kind): (Vec<String>, &'static str) = if catalog_views::is_view_database(&database) {
-            let mut names: Vec<String> =
-                catalog_views::all().iter().map(|view| view.name.to_owned()).collect();
+            let mut names: Vec<String> = catalog_views::shown(&self.state)
+                .iter()
+                .filter(|view| view.database.eq_ignore_ascii_case(&database))
+                .map(|view| view.name.to_owned())
+                .collect();
             names.sort();
             (names, "SYSTEM VIEW")
         } else {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use sql::ast;
 use sql::context::SqlContext;
-use sql::facts::{Client, Process, ServerFacts, Terms};
+use sql::facts::{Client, Process, ServerFacts, StatementDigest, Terms};
 use sql::memory::Account;
 use sql::named_locks::NamedLocks;
 use sql::privilege::Rights;
@@ -113,6 +113,10 @@ impl ServerFacts for ConnectionFacts {
             }
         };
         Box::new(self.server.connections.all().into_iter().map(process))
+    }
+
+    fn statement_digests(&self) -> Vec<StatementDigest> {
+        self.server.digests.all()
     }
 
     fn accounts(&self) -> Vec<(String, String, Rights)> {

@@ -111,9 +111,15 @@ impl Session {
                     plan?
                 }
             };
+            let mut digest = plan.digest;
+            if self.lacks_digest(digest.as_ref()) {
+                digest = self.digest_of(fingerprint.text(), database.clone());
+                self.cache.set_digest(&fingerprint.key, digest.clone());
+            }
             self.state.clear_warnings();
+            self.keep_digest(digest);
             let parameters = fingerprint.parameters(self.state.settings().sql.connection_collation);
-            match self.run(&plan, &parameters, out, false).await {
+            match self.run(&plan.plan, &parameters, out, false).await {
                 Err(Failure::Stale) => self.cache.remove(&fingerprint.key),
                 result => return Some(result),
             }

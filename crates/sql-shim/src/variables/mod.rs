@@ -18,6 +18,7 @@ pub mod value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::RwLock;
 
@@ -71,6 +72,9 @@ pub struct SessionSettings {
     pub innodb_lock_wait_timeout_seconds: u64,
     /// Milliseconds, 0 is no limit.
     pub max_execution_time_ms: u64,
+    /// A statement that took this long is slow.
+    pub long_query_time: Duration,
+    pub min_examined_row_limit: u64,
     /// Seconds.
     pub wait_timeout_seconds: u64,
     /// Seconds.
@@ -121,6 +125,10 @@ impl Snapshot {
 fn decode(values: &[Value]) -> SessionSettings {
     let value = |name: &str| find(name).and_then(|index| values.get(index));
     let number = |name: &str| value(name).and_then(Value::as_u64).unwrap_or_default();
+    let seconds = |name: &str| match value(name) {
+        Some(Value::Double(seconds)) => *seconds,
+        _ => 0.0,
+    };
     let flag = |name: &str| number(name) != 0;
     let text = |name: &str| value(name).and_then(Value::as_str).unwrap_or_default();
     let isolation = match ISOLATION_LEVELS.iter().position(|level| *level == text("transaction_isolation")) {
@@ -155,6 +163,8 @@ fn decode(values: &[Value]) -> SessionSettings {
         lock_wait_timeout_seconds: number("lock_wait_timeout"),
         innodb_lock_wait_timeout_seconds: number("innodb_lock_wait_timeout"),
         max_execution_time_ms: number("max_execution_time"),
+        long_query_time: Duration::from_secs_f64(seconds("long_query_time")),
+        min_examined_row_limit: number("min_examined_row_limit"),
         wait_timeout_seconds: number("wait_timeout"),
         interactive_timeout_seconds: number("interactive_timeout"),
     }

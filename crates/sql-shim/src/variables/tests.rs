@@ -174,7 +174,7 @@ fn a_constant_set_to_what_it_is_warns_nobody() {
 fn constants_stay_at_start_too() {
     let globals = GlobalVariables::default();
     for (name, text, warns, shown) in [
-        ("performance_schema", "ON", true, "OFF"),
+        ("general_log", "ON", true, "OFF"),
         ("log_bin", "OFF", false, "OFF"),
         ("innodb_io_capacity", "2000", true, "2000"),
         ("max_connections", "7", false, "7"),

@@ -1,11 +1,13 @@
-//! `information_schema`: virtual tables read through the same executor as any other.
+//! `information_schema` and `performance_schema`: virtual tables read through the same executor as any other.
 //!
 //! A view is a list of columns and a function that makes its rows, one after the other: who reads them
 //! charges each, and gives way in between. Only what the rows are about (tables, accounts, transactions) is
 //! looked up at once.
 
+mod engine_metrics;
 mod extension;
 mod foreign_keys;
+pub mod performance;
 pub mod server_tables;
 pub mod table_tables;
 
@@ -26,8 +28,14 @@ pub enum ViewType {
     Text(u32),
     /// BIGINT UNSIGNED.
     Number,
+    /// BIGINT.
+    Integer,
+    /// DOUBLE.
+    Real,
     /// DATETIME.
     Time,
+    /// DATETIME with microseconds.
+    Moment,
 }
 
 /// Rows that are made when they are asked for.
@@ -37,7 +45,7 @@ pub type RowSource = Box<dyn Iterator<Item = Vec<Value<'static>>>>;
 pub struct View {
     /// Its database.
     pub database: &'static str,
-    /// Upper-case name.
+    /// Name, in the letters MySQL shows.
     pub name: &'static str,
     /// Upper-case column names and types.
     pub columns: &'static [(&'static str, ViewType)],
@@ -50,21 +58,35 @@ impl std::fmt::Debug for View {
     }
 }
 
-/// Name of the database of views.
+/// Databases of views.
 pub const INFORMATION_SCHEMA: &str = "information_schema";
+/// What the server does.
+pub const PERFORMANCE_SCHEMA: &str = "performance_schema";
 
 /// Whether a database holds views only.
 pub fn is_view_database(name: &str) -> bool {
-    name.eq_ignore_ascii_case(INFORMATION_SCHEMA)
+    view_database(name).is_some()
+}
+
+/// The database of views with this name, letter case not counting.
+pub fn view_database(name: &str) -> Option<&'static str> {
+    [INFORMATION_SCHEMA, PERFORMANCE_SCHEMA].into_iter().find(|known| name.eq_ignore_ascii_case(known))
 }
 
 fn views() -> impl Iterator<Item = &'static View> {
-    table_tables::VIEWS.iter().chain(server_tables::VIEWS).chain(extension::VIEWS)
+    let of_schema = table_tables::VIEWS.iter().chain(server_tables::VIEWS).chain(extension::VIEWS);
+    of_schema.chain(engine_metrics::VIEWS).chain(performance::VIEWS)
 }
 
 /// The view of this name, letter case not counting.
 pub fn find(database: &str, name: &str) -> Option<&'static View> {
     views().find(|view| view.database.eq_ignore_ascii_case(database) && view.name.eq_ignore_ascii_case(name))
+}
+
+/// The views that an account may know of.
+pub fn shown(state: &SqlContext) -> Vec<&'static View> {
+    let hidden = |view: &View| view.database == PERFORMANCE_SCHEMA && view.require_reading(state).is_err();
+    views().filter(|view| !hidden(view)).collect()
 }
 
 /// All views.
@@ -78,8 +100,12 @@ impl View {
         (self.make)(state)
     }
 
-    /// What the engine is doing is for those who may look at others' work; 1227.
+    /// What the engine is doing is for those who may look at others' work; 1227, and 1142 in
+    /// `performance_schema`, which has privileges like any database.
     pub fn require_reading(&self, state: &SqlContext) -> Result<(), SqlError> {
+        if self.database == PERFORMANCE_SCHEMA {
+            return state.require_on_base_table(self.database, self.name, Privileges::SELECT);
+        }
         let inner = ["INNODB_", "UNTORN_"].iter().any(|prefix| self.name.starts_with(prefix));
         if inner { state.require_any(Privileges::PROCESS) } else { Ok(()) }
     }
@@ -97,7 +123,10 @@ fn source_columns(columns: &[(&str, ViewType)]) -> Vec<SourceColumn> {
     let ty = |kind: ViewType| match kind {
         ViewType::Text(length) => Type::text(length),
         ViewType::Number => Type::UINT,
+        ViewType::Integer => Type::INT,
+        ViewType::Real => Type::DOUBLE,
         ViewType::Time => Type::datetime(0),
+        ViewType::Moment => Type::datetime(6),
     };
     columns
         .iter()
@@ -128,7 +157,7 @@ pub fn database_names(state: &SqlContext) -> Vec<String> {
     if !rights.global().has(Privileges::SHOW_DATABASES) {
         names.retain(|name| rights.sees_database(name));
     }
-    names.push(INFORMATION_SCHEMA.to_owned());
+    names.extend([INFORMATION_SCHEMA, PERFORMANCE_SCHEMA].map(str::to_owned));
     names.sort();
     names
 }

@@ -6,9 +6,9 @@ use untorn::Table;
 use untorn::schema::{Check, ColumnDef, Default, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, DateTime};
 
-use super::ViewType::{Number, Text, Time};
+use super::ViewType::{Integer, Moment, Number, Real, Text, Time};
 use super::foreign_keys;
-use super::{INFORMATION_SCHEMA, RowSource, View, all, database_names, number, text, type_text};
+use super::{INFORMATION_SCHEMA, RowSource, View, database_names, number, shown, text, type_text};
 use crate::context::SqlContext;
 use crate::exec::Rows;
 use crate::value::Value;
@@ -144,7 +144,7 @@ pub fn table_row(table: &Table) -> Vec<Value<'static>> {
 }
 
 fn table_rows(state: &SqlContext) -> RowSource {
-    let views = all().into_iter().map(|view| {
+    let views = shown(state).into_iter().map(|view| {
         let mut row = vec![
             text("def"),
             text(view.database),
@@ -221,8 +221,12 @@ pub fn columns_of_view(view: &View) -> Rows {
     let mut rows = Vec::new();
     for (at, (name, kind)) in view.columns.iter().enumerate() {
         let (data_type, full) = match kind {
+            Text(u32::MAX) => ("longtext", "longtext".to_owned()),
             Text(length) => ("varchar", format!("varchar({length})")),
             Number => ("bigint", "bigint unsigned".to_owned()),
+            Integer => ("bigint", "bigint".to_owned()),
+            Real => ("double", "double".to_owned()),
+            Moment => ("datetime", "datetime(6)".to_owned()),
             Time => ("datetime", "datetime".to_owned()),
         };
         let mut row = vec![
@@ -243,7 +247,7 @@ pub fn columns_of_view(view: &View) -> Rows {
 }
 
 fn column_rows(state: &SqlContext) -> RowSource {
-    let views = all().into_iter().flat_map(columns_of_view);
+    let views = shown(state).into_iter().flat_map(columns_of_view);
     Box::new(tables(state).flat_map(|table| columns_of_table(&table)).chain(views))
 }
 

@@ -14,6 +14,7 @@ pub mod joined_change;
 pub mod load;
 mod push;
 mod query;
+pub mod reads;
 pub(crate) mod row_rules;
 mod said;
 pub mod source;

@@ -27,6 +27,8 @@ pub(crate) struct Owner {
     pub undo_records: AtomicU64,
     /// Unix time in microseconds at which the transaction got its id.
     pub started: AtomicU64,
+    /// Spent in waits for row locks, of all its transactions.
+    pub lock_wait_nanoseconds: AtomicU64,
     /// Whether READ COMMITTED or READ UNCOMMITTED: its record locks do not become gap locks.
     pub record_locks_only: AtomicBool,
     /// Asked to stop.

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
+use disk::Histogram;
 use disk::sync::Mutex;
 use disk::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use smallvec::SmallVec;
@@ -50,6 +51,7 @@ pub(crate) struct LockCounters {
     pub current_waits: AtomicU64,
     pub wait_nanoseconds: AtomicU64,
     pub wait_nanoseconds_max: AtomicU64,
+    pub wait_times: Histogram,
     pub timeouts: AtomicU64,
     pub deadlocks: AtomicU64,
     pub locks: AtomicU64,
@@ -65,6 +67,7 @@ impl LockCounters {
         self.current_waits.fetch_sub(1, Ordering::Relaxed);
         self.wait_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
         self.wait_nanoseconds_max.fetch_max(nanoseconds, Ordering::Relaxed);
+        self.wait_times.record(took);
     }
 }
 

@@ -80,7 +80,7 @@ impl LockWait {
     /// step, since the index may have changed meanwhile.
     #[cfg(not(loom))]
     pub async fn wait(mut self, env: &dyn Environment, timeout: Duration) -> Result<(), Error> {
-        let _counted = Counted::begin(self.table.clone(), env);
+        let _counted = Counted::begin(self.table.clone(), self.owner.clone(), env);
         self.search();
         let granted = self.cell.event.wait();
         {
@@ -132,22 +132,25 @@ impl LockWait {
 #[cfg(not(loom))]
 struct Counted<'e> {
     table: Arc<LockTable>,
+    owner: Arc<Owner>,
     env: &'e dyn Environment,
     started: Duration,
 }
 
 #[cfg(not(loom))]
 impl<'e> Counted<'e> {
-    fn begin(table: Arc<LockTable>, env: &'e dyn Environment) -> Counted<'e> {
+    fn begin(table: Arc<LockTable>, owner: Arc<Owner>, env: &'e dyn Environment) -> Counted<'e> {
         table.counters.wait_started();
-        Counted { table, env, started: env.now() }
+        Counted { table, owner, env, started: env.now() }
     }
 }
 
 #[cfg(not(loom))]
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.table.counters.wait_finished(self.env.now().saturating_sub(self.started));
+        let took = self.env.now().saturating_sub(self.started);
+        self.owner.lock_wait_nanoseconds.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
+        self.table.counters.wait_finished(took);
     }
 }
 

@@ -1,0 +1,149 @@
+//! What a statement cost: gathered while it runs, and handed on when it has been answered.
+//!
+//! The clock is read when the first statement of a command begins and when each ends, so that what stands in
+//! between (waiting for the client that takes a long answer, too) is the statement's. The row of its digest
+//! is kept with the plan: a plan that runs again looks nothing up.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sql::ast::TableName;
+use sql::catalog_views::PERFORMANCE_SCHEMA;
+use sql::catalog_views::performance::DIGESTS;
+
+use super::Session;
+use crate::statements::Performed;
+use crate::statements::digests::DigestRow;
+use crate::statements::slow_log::Sender;
+use crate::status::Counter;
+
+/// The statement that runs.
+#[derive(Default)]
+pub(super) struct Measured {
+    pub(super) performed: Performed,
+    /// Where it is counted, once that is known.
+    digest: Option<Arc<DigestRow>>,
+    /// What the session had cost when it began.
+    rows_read: u64,
+    lock_waited: Duration,
+}
+
+impl Session {
+    /// A statement begins.
+    pub(super) fn statement_begins(&mut self) {
+        let session = self.transaction.state();
+        self.measured = Measured {
+            rows_read: session.rows_read(),
+            lock_waited: session.lock_waited(),
+            ..Measured::default()
+        };
+    }
+
+    /// The row of a statement of this text, with its values or without.
+    pub(super) fn digest_of(&self, sql: &[u8], database: Option<Arc<str>>) -> Option<Arc<DigestRow>> {
+        let digests = &self.state.server.digests;
+        digests.is_on().then(|| digests.row(database, sql::digest::text(sql, self.modes())))
+    }
+
+    /// Where the statement that runs is counted.
+    pub(super) fn keep_digest(&mut self, digest: Option<Arc<DigestRow>>) {
+        self.measured.digest = digest;
+    }
+
+    /// Whether a plan that keeps this has to look its row up: it has none, or one of before a TRUNCATE.
+    pub(super) fn lacks_digest(&self, kept: Option<&Arc<DigestRow>>) -> bool {
+        let digests = &self.state.server.digests;
+        digests.is_on() && !kept.is_some_and(|row| digests.is_current(row))
+    }
+
+    /// Whether the name is that of the table of digests, the only view that can be emptied.
+    pub(super) fn is_digest_table(&self, name: &TableName) -> bool {
+        let database = self.planner().database_of(name);
+        database.is_ok_and(|database| database.eq_ignore_ascii_case(PERFORMANCE_SCHEMA))
+            && name.name.eq_ignore_ascii_case(DIGESTS)
+    }
+
+    /// The statement that began then has been answered; returns when it was.
+    pub(super) fn statement_ends(&mut self, began: Instant, sql: &[u8], failed: bool) -> Instant {
+        let now = Instant::now();
+        let session = self.transaction.state();
+        let measured = &mut self.measured;
+        let performed = &mut measured.performed;
+        performed.took = now.saturating_duration_since(began);
+        performed.failed = failed;
+        performed.lock_time = session.lock_waited().saturating_sub(measured.lock_waited);
+        performed.examined = session.rows_read().saturating_sub(measured.rows_read);
+        performed.warnings = self.state.warning_count.get();
+        let performed = *performed;
+        let counters = &self.state.connection.counters;
+        counters.statement_times.record_alone(performed.took);
+        let server = &self.state.server;
+        if server.digests.is_on() {
+            let kept = self.measured.digest.take().filter(|row| server.digests.is_current(row));
+            let digest = kept.or_else(|| self.digest_of(sql, self.state.current_database()));
+            if let Some(row) = digest {
+                row.record(counters.thread, &performed, began, &without_secrets(sql, row.text()));
+            }
+        }
+        let slow = performed.took >= self.state.settings().long_query_time;
+        if slow {
+            counters.add(Counter::SlowQueries, 1);
+        }
+        let least = self.state.settings().min_examined_row_limit;
+        if server.slow_log.wants(&performed, slow, least) {
+            self.log_slow(&performed, began, sql);
+        }
+        now
+    }
+
+    #[cold]
+    fn log_slow(&self, performed: &Performed, began: Instant, sql: &[u8]) {
+        let text = sql::digest::text(sql, self.modes());
+        let database = self.state.current_database();
+        let connection = &self.state.connection;
+        let (user, host) =
+            connection.with_activity(|activity| (activity.user.clone(), activity.host.clone()));
+        let sender = Sender {
+            user: &user,
+            host: host.rsplit_once(':').map_or(&*host, |(host, _)| host),
+            connection: connection.id,
+            database: database.as_deref(),
+        };
+        let sql = without_secrets(sql, Some(&text));
+        self.state.server.slow_log.write(performed, began, &sender, &sql);
+    }
+}
+
+/// A statement as others may read it: one that names a password without its values.
+fn without_secrets<'s>(sql: &'s [u8], digest: Option<&str>) -> Cow<'s, [u8]> {
+    let secret = |text: &str| text.contains("IDENTIFIED") || text.contains("PASSWORD");
+    match digest {
+        Some(text) if secret(text) => Cow::Owned(text.as_bytes().to_vec()),
+        // What is counted together has no text to look at.
+        None => Cow::Borrowed(b""),
+        Some(_) => Cow::Borrowed(sql),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let shown = |sql: &'static str| {
+            let text = sql::digest::text(sql.as_bytes(), sql::lexer::LexicalModes::default());
+            String::from_utf8_lossy(&without_secrets(sql.as_bytes(), Some(&text))).into_owned()
+        };
+        for sql in [
+            "CREATE USER a IDENTIFIED BY 'secret'",
+            "ALTER USER a IDENTIFIED BY 'secret'",
+            "set password = 'secret'",
+            "SET PASSWORD FOR a = 'secret'",
+        ] {
+            assert!(!shown(sql).contains("secret"), "{}", shown(sql));
+        }
+        assert_eq!(shown("SELECT 'x'"), "SELECT 'x'");
+    }
+}

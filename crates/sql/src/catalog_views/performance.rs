@@ -1,0 +1,104 @@
+//! `performance_schema`: the tables of it that there are.
+//!
+//! Columns are MySQL's. What is not measured here is 0, and docs/compatibility.md says what that is; times
+//! are picoseconds, as there.
+
+use std::time::Duration;
+
+use untorn::types::DateTime;
+
+use super::ViewType::{Moment, Number, Text};
+use super::{PERFORMANCE_SCHEMA, RowSource, View, number, text};
+use crate::context::SqlContext;
+use crate::facts::StatementDigest;
+use crate::value::Value;
+
+/// Name of the table of digests, which can be emptied.
+pub const DIGESTS: &str = "events_statements_summary_by_digest";
+
+fn picoseconds(time: Duration) -> Value<'static> {
+    number(time.as_nanos() * 1000)
+}
+
+fn moment(unix: Duration) -> Value<'static> {
+    Value::DateTime(DateTime::from_unix(unix.as_secs() as i64, unix.subsec_micros()), 6)
+}
+
+fn digests(state: &SqlContext) -> RowSource {
+    let unmeasured = || number(0u64);
+    let row = move |of: StatementDigest| {
+        let average = of.sum.checked_div(u32::try_from(of.count).unwrap_or(u32::MAX)).unwrap_or_default();
+        let mut row = vec![
+            of.database.as_deref().map_or(Value::Null, text),
+            of.digest.map_or(Value::Null, text),
+            of.text.map_or(Value::Null, text),
+            number(of.count),
+            picoseconds(of.sum),
+            picoseconds(of.least),
+            picoseconds(average),
+            picoseconds(of.most),
+            picoseconds(of.lock_time),
+            number(of.errors),
+            number(of.warnings),
+            number(of.affected),
+            number(of.sent),
+            number(of.examined),
+        ];
+        row.extend([unmeasured(), unmeasured(), number(of.full_joins)]);
+        row.extend([unmeasured(), unmeasured(), unmeasured(), number(of.scans)]);
+        row.extend([unmeasured(), unmeasured(), unmeasured(), unmeasured(), number(of.no_index)]);
+        row.extend([unmeasured(), unmeasured(), unmeasured(), unmeasured(), unmeasured()]);
+        row.extend([moment(of.first_seen), moment(of.last_seen)]);
+        row.extend(of.quantiles.map(picoseconds));
+        row.extend([text(of.sample), moment(of.sample_seen), picoseconds(of.sample_took)]);
+        row
+    };
+    Box::new(state.facts.statement_digests().into_iter().map(row))
+}
+
+pub(super) static VIEWS: &[View] = &[View {
+    database: PERFORMANCE_SCHEMA,
+    name: DIGESTS,
+    columns: &[
+        ("SCHEMA_NAME", Text(64)),
+        ("DIGEST", Text(64)),
+        ("DIGEST_TEXT", Text(u32::MAX)),
+        ("COUNT_STAR", Number),
+        ("SUM_TIMER_WAIT", Number),
+        ("MIN_TIMER_WAIT", Number),
+        ("AVG_TIMER_WAIT", Number),
+        ("MAX_TIMER_WAIT", Number),
+        ("SUM_LOCK_TIME", Number),
+        ("SUM_ERRORS", Number),
+        ("SUM_WARNINGS", Number),
+        ("SUM_ROWS_AFFECTED", Number),
+        ("SUM_ROWS_SENT", Number),
+        ("SUM_ROWS_EXAMINED", Number),
+        ("SUM_CREATED_TMP_DISK_TABLES", Number),
+        ("SUM_CREATED_TMP_TABLES", Number),
+        ("SUM_SELECT_FULL_JOIN", Number),
+        ("SUM_SELECT_FULL_RANGE_JOIN", Number),
+        ("SUM_SELECT_RANGE", Number),
+        ("SUM_SELECT_RANGE_CHECK", Number),
+        ("SUM_SELECT_SCAN", Number),
+        ("SUM_SORT_MERGE_PASSES", Number),
+        ("SUM_SORT_RANGE", Number),
+        ("SUM_SORT_ROWS", Number),
+        ("SUM_SORT_SCAN", Number),
+        ("SUM_NO_INDEX_USED", Number),
+        ("SUM_NO_GOOD_INDEX_USED", Number),
+        ("SUM_CPU_TIME", Number),
+        ("MAX_CONTROLLED_MEMORY", Number),
+        ("MAX_TOTAL_MEMORY", Number),
+        ("COUNT_SECONDARY", Number),
+        ("FIRST_SEEN", Moment),
+        ("LAST_SEEN", Moment),
+        ("QUANTILE_95", Number),
+        ("QUANTILE_99", Number),
+        ("QUANTILE_999", Number),
+        ("QUERY_SAMPLE_TEXT", Text(u32::MAX)),
+        ("QUERY_SAMPLE_SEEN", Moment),
+        ("QUERY_SAMPLE_TIMER_WAIT", Number),
+    ],
+    make: digests,
+}];

@@ -1,0 +1,348 @@
+//! Statements without their values: the text under which runs of one statement are counted together.
+//!
+//! The form is MySQL's: literals become `?`, lists of them `?, ...`, rows `(...)`, many rows
+//! `(...) /* , ... */`, the lists of IN `(...)`; names are quoted, keywords are in capitals and those that
+//! mean the same are one; comments and layout are gone. Positions in GROUP BY and ORDER BY stay, because
+//! they are no values. Which words are keywords is taken from MySQL's own table of them (`keywords.txt`).
+//!
+//! Differences that are known: optimizer hints are comments here, and a sign is part of the literal also
+//! where MySQL's grammar happens to have decided before it came to it.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
+use crate::lexer::{Lexer, LexicalModes, Token, TokenKind, unquote};
+
+/// Bytes of a statement that are looked at: what follows makes no other statement of it.
+const LOOKED_AT_MAX: usize = 64 << 10;
+/// Bytes of a text; the rest is cut off.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// Words that are keywords only with a parenthesis right behind.
+const FUNCTIONS: &[&str] = &[
+    "ADDDATE",
+    "BIT_AND",
+    "BIT_OR",
+    "BIT_XOR",
+    "CAST",
+    "COUNT",
+    "CURDATE",
+    "CURTIME",
+    "DATE_ADD",
+    "DATE_SUB",
+    "EXTRACT",
+    "GROUP_CONCAT",
+    "JSON_ARRAYAGG",
+    "JSON_OBJECTAGG",
+    "MAX",
+    "MID",
+    "MIN",
+    "NOW",
+    "POSITION",
+    "SESSION_USER",
+    "STD",
+    "STDDEV",
+    "STDDEV_POP",
+    "STDDEV_SAMP",
+    "SUBDATE",
+    "SUBSTR",
+    "SUBSTRING",
+    "SUM",
+    "SYSDATE",
+    "SYSTEM_USER",
+    "TRIM",
+    "VARIANCE",
+    "VAR_POP",
+    "VAR_SAMP",
+];
+
+/// Keywords that mean the same, and the one that stands for them.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("ANY", "SOME"),
+    ("BIGINT", "INT8"),
+    ("CHAR", "CHARACTER"),
+    ("COLUMNS", "FIELDS"),
+    ("CURRENT_DATE", "CURDATE"),
+    ("CURRENT_TIMESTAMP", "NOW"),
+    ("DATABASE", "SCHEMA"),
+    ("DATABASES", "SCHEMAS"),
+    ("DAY", "SQL_TSI_DAY"),
+    ("DEC", "DECIMAL"),
+    ("DESCRIBE", "EXPLAIN"),
+    ("DISTINCT", "DISTINCTROW"),
+    ("DOUBLE", "FLOAT8"),
+    ("INT", "INTEGER"),
+    ("LOCALTIME", "NOW"),
+    ("MID", "SUBSTRING"),
+    ("MONTH", "SQL_TSI_MONTH"),
+    ("REGEXP", "RLIKE"),
+    ("SECOND", "SQL_TSI_SECOND"),
+    ("SESSION_USER", "SYSTEM_USER"),
+    ("STD", "STDDEV_POP"),
+    ("SUBSTR", "SUBSTRING"),
+    ("USER", "SYSTEM_USER"),
+    ("VARCHAR", "VARCHARACTER"),
+];
+
+/// After these words of a GROUP BY or ORDER BY, or a number before them, no position is meant.
+const AFTER_POSITION: &[&str] =
+    &["ASC", "DESC", "HAVING", "LIMIT", "ORDER", "WITH", "FOR", "UNION", "EXCEPT", "INTERSECT", "LOCK", "ON"];
+
+/// Where a sign is between two values, though a keyword stands before it.
+const BEFORE_BINARY_SIGN: &[&str] = &["WHERE", "HAVING", "END", "NOW", "CURDATE", "CURRENT_TIME", "NULL"];
+
+fn keywords() -> &'static HashSet<&'static str> {
+    static KEYWORDS: OnceLock<HashSet<&'static str>> = OnceLock::new();
+    KEYWORDS.get_or_init(|| include_str!("keywords.txt").lines().collect())
+}
+
+/// What has been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Item {
+    Word(Cow<'static, str>),
+    Name(String),
+    /// `?`
+    Value,
+    /// `?, ...`
+    Values,
+    /// `(?)`
+    One,
+    /// `(...)`
+    Many,
+    /// `(?) /* , ... */`
+    Ones,
+    /// `(...) /* , ... */`
+    Manies,
+}
+
+impl Item {
+    fn is(&self, word: &str) -> bool {
+        matches!(self, Item::Word(text) if text == word)
+    }
+
+    fn text(&self) -> Cow<'_, str> {
+        match self {
+            Item::Word(word) => Cow::Borrowed(word),
+            Item::Name(name) => Cow::Owned(format!("`{name}`")),
+            Item::Value => "?".into(),
+            Item::Values => "?, ...".into(),
+            Item::One => "(?)".into(),
+            Item::Many => "(...)".into(),
+            Item::Ones => "(?) /* , ... */".into(),
+            Item::Manies => "(...) /* , ... */".into(),
+        }
+    }
+}
+
+/// The list of a GROUP BY or ORDER BY.
+#[derive(Default)]
+struct Places {
+    depth: u32,
+    /// Depths at which such a list is being read.
+    lists: Vec<u32>,
+}
+
+/// The text of a statement without its values.
+pub fn text(sql: &[u8], modes: LexicalModes) -> String {
+    let cut = sql.len() > LOOKED_AT_MAX;
+    let mut items = Vec::new();
+    let mut lexer = Lexer::new(sql.get(..LOOKED_AT_MAX).unwrap_or(sql), modes);
+    let mut places = Places::default();
+    loop {
+        let token = lexer.next_token();
+        if token.kind == TokenKind::End || lexer.slice(token) == b";" {
+            break;
+        }
+        if token.kind == TokenKind::Invalid {
+            break;
+        }
+        read(token, &lexer, &mut items, &mut places);
+    }
+    if cut {
+        // Of rows without end the ones read stand for all.
+        let whole = items.iter().rposition(|item| matches!(item, Item::Ones | Item::Manies));
+        items.truncate(whole.map_or(items.len(), |last| last + 1));
+    }
+    render(&items)
+}
+
+fn read(token: Token, lexer: &Lexer<'_>, items: &mut Vec<Item>, places: &mut Places) {
+    let bytes = lexer.slice(token);
+    let lossy = || String::from_utf8_lossy(bytes).into_owned();
+    match token.kind {
+        TokenKind::Word => word(token, lexer, items, places),
+        TokenKind::QuotedName => {
+            items.push(Item::Name(String::from_utf8_lossy(&unquote(bytes, lexer.modes())).into_owned()));
+        }
+        TokenKind::Integer if is_position(lexer, items, places) => items.push(Item::Word(lossy().into())),
+        TokenKind::Text
+        | TokenKind::NationalText
+        | TokenKind::Integer
+        | TokenKind::Decimal
+        | TokenKind::Float
+        | TokenKind::Hex
+        | TokenKind::Bits
+        | TokenKind::Parameter => push_value(items),
+        TokenKind::UserVariable => items.push(Item::Word("@?".into())),
+        TokenKind::SystemVariable => items.push(Item::Word("@@".into())),
+        TokenKind::Symbol => symbol(bytes, items, places),
+        TokenKind::End | TokenKind::Invalid => {}
+    }
+}
+
+fn symbol(bytes: &[u8], items: &mut Vec<Item>, places: &mut Places) {
+    match bytes {
+        b"(" => places.depth += 1,
+        b")" => {
+            places.lists.retain(|depth| *depth < places.depth);
+            places.depth = places.depth.saturating_sub(1);
+            return close(items);
+        }
+        b"<>" => return items.push(Item::Word("!=".into())),
+        _ => {}
+    }
+    items.push(Item::Word(String::from_utf8_lossy(bytes).into_owned().into()));
+}
+
+fn word(token: Token, lexer: &Lexer<'_>, items: &mut Vec<Item>, places: &mut Places) {
+    let bytes = lexer.slice(token);
+    let next = lexer.text().get(token.end as usize).copied().unwrap_or(0);
+    let upper = String::from_utf8_lossy(bytes).to_ascii_uppercase();
+    let last = items.last();
+    let of_variable = last.is_some_and(|last| last.is("@@"));
+    let in_name = last.is_some_and(|last| last.is(".")) || (next == b'.' && !of_variable);
+    let function = next == b'(' && FUNCTIONS.contains(&&*upper);
+    if bytes.first() == Some(&b'_') && lexer.clone_at().next_token().kind == TokenKind::Text {
+        return items.push(Item::Word("(_charset)".into()));
+    }
+    let scope = ["GLOBAL", "SESSION", "LOCAL", "PERSIST", "PERSIST_ONLY"].contains(&&*upper);
+    let keyword = function || keywords().contains(&*upper);
+    if in_name || !keyword || (of_variable && !(scope && next == b'.')) {
+        return items.push(Item::Name(String::from_utf8_lossy(bytes).into_owned()));
+    }
+    let before = ["IS", "NOT", "SET"];
+    if upper == "NULL" && !last.is_some_and(|last| before.iter().any(|word| last.is(word))) {
+        return push_value(items);
+    }
+    match &*upper {
+        "BY" => places.lists.push(places.depth),
+        word if AFTER_POSITION.contains(&word) && !["ASC", "DESC"].contains(&word) => {
+            places.lists.retain(|depth| *depth < places.depth);
+        }
+        _ => {}
+    }
+    let known = SYNONYMS.iter().find(|(word, _)| *word == upper);
+    items.push(Item::Word(known.map_or(Cow::Owned(upper), |(_, stands)| Cow::Borrowed(*stands))));
+}
+
+/// Whether the number just read is a whole element of a GROUP BY or ORDER BY.
+fn is_position(lexer: &Lexer<'_>, items: &[Item], places: &Places) -> bool {
+    let begins = items.last().is_some_and(|last| last.is("BY") || last.is(","));
+    if !begins || places.lists.last() != Some(&places.depth) {
+        return false;
+    }
+    let mut ahead = lexer.clone_at();
+    let next = ahead.next_token();
+    let bytes = ahead.slice(next).to_ascii_uppercase();
+    next.kind == TokenKind::End
+        || [b",".as_slice(), b")", b";"].contains(&&*bytes)
+        || AFTER_POSITION.iter().any(|word| word.as_bytes() == bytes)
+}
+
+fn push_value(items: &mut Vec<Item>) {
+    if let [before @ .., sign] = items.as_slice()
+        && (sign.is("-") || sign.is("+"))
+        && is_unary_after(before.last())
+    {
+        items.pop();
+    }
+    if let [.., Item::Value | Item::Values, comma] = items.as_slice()
+        && comma.is(",")
+    {
+        items.truncate(items.len() - 2);
+        return items.push(Item::Values);
+    }
+    items.push(Item::Value);
+}
+
+/// Whether a sign behind this belongs to the value that follows.
+fn is_unary_after(before: Option<&Item>) -> bool {
+    match before {
+        None => true,
+        Some(Item::Word(word)) => word != ")" && word != "@?" && !BEFORE_BINARY_SIGN.contains(&&**word),
+        Some(_) => false,
+    }
+}
+
+/// A parenthesis closes: around values it is a row.
+fn close(items: &mut Vec<Item>) {
+    let row = match items.as_slice() {
+        [.., open, Item::Value] if open.is("(") => Item::One,
+        [.., open, Item::Values] if open.is("(") => Item::Many,
+        _ => return items.push(Item::Word(")".into())),
+    };
+    items.truncate(items.len() - 2);
+    let rows = match (items.as_slice(), &row) {
+        ([.., last], _) if last.is("IN") => return items.push(Item::Word("(...)".into())),
+        ([.., Item::One | Item::Ones, comma], Item::One) if comma.is(",") => Item::Ones,
+        ([.., Item::Many | Item::Manies, comma], Item::Many) if comma.is(",") => Item::Manies,
+        _ => return items.push(row),
+    };
+    items.truncate(items.len() - 2);
+    items.push(rows);
+}
+
+fn render(items: &[Item]) -> String {
+    let mut text = String::new();
+    for item in items {
+        if !text.is_empty() && !text.ends_with("@@") {
+            text.push(' ');
+        }
+        if text.len() > TEXT_BYTES_MAX {
+            text.push_str("...");
+            break;
+        }
+        text.push_str(&item.text());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Statements and MySQL's answers to STATEMENT_DIGEST_TEXT.
+    #[test]
+    fn texts_are_mysqls() {
+        let pairs = include_str!("mysql.txt").lines().collect::<Vec<_>>();
+        assert!(pairs.len() > 100 && pairs.len() % 2 == 0);
+        for pair in pairs.chunks(2) {
+            let [sql, wanted] = pair else { continue };
+            assert_eq!(text(sql.as_bytes(), LexicalModes::default()), *wanted, "{sql}");
+        }
+    }
+
+    #[test]
+    fn rows_without_end_are_the_same_statement_and_nothing_is_looked_at_for_ever() {
+        let insert = |rows: usize| {
+            let rows = vec!["(1, 'abc', NULL)"; rows].join(",");
+            text(format!("INSERT INTO t VALUES {rows}").as_bytes(), LexicalModes::default())
+        };
+        assert_eq!(insert(2), "INSERT INTO `t` VALUES (...) /* , ... */");
+        assert_eq!(insert(50_000), insert(2));
+        let names = vec!["a_long_name"; 50_000].join(", ");
+        assert!(
+            text(format!("SELECT {names}").as_bytes(), LexicalModes::default()).len() < 2 * TEXT_BYTES_MAX
+        );
+    }
+
+    #[test]
+    fn what_the_statement_cache_makes_of_a_statement_has_the_same_text() {
+        let of = |sql: &str| text(sql.as_bytes(), LexicalModes::default());
+        assert_eq!(
+            of("SELECT c FROM t WHERE id=? AND d IN (?,?)"),
+            of("select c from t where id=5 and d in (1,2)")
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! How a plan reads its tables, for those who look for statements that want an index.
+
+use super::source::SourceKind;
+use super::{Plan, SelectPlan, Step};
+
+/// Tables that are read without help of an index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Queries whose first table is read whole.
+    pub scans: u64,
+    /// Joined tables that are read whole for the rows before them.
+    pub full_joins: u64,
+}
+
+impl Reads {
+    /// Any table was.
+    pub fn no_index_used(&self) -> bool {
+        self.scans + self.full_joins > 0
+    }
+
+    fn query(&mut self, plan: &SelectPlan) {
+        let whole = |step: &Step| {
+            step.path.is_full_scan()
+                && plan.sources.get(step.source).is_some_and(|of| matches!(of.kind, SourceKind::Table(_)))
+        };
+        let mut steps = plan.steps.iter();
+        self.scans += u64::from(steps.next().is_some_and(whole));
+        self.full_joins += steps.filter(|step| whole(step)).count() as u64;
+        for source in &plan.sources {
+            if let SourceKind::Derived(plan) = &source.kind {
+                self.query(plan);
+            }
+        }
+        plan.recursion.iter().flat_map(|recursion| &recursion.parts).for_each(|plan| self.query(plan));
+        plan.subqueries.iter().for_each(|plan| self.query(plan));
+        plan.windowed.iter().for_each(|windowed| self.query(&windowed.input));
+        plan.unions.iter().for_each(|(_, plan)| self.query(plan));
+    }
+}
+
+impl Plan {
+    /// How it reads its tables.
+    pub fn reads(&self) -> Reads {
+        let mut reads = Reads::default();
+        match self {
+            Plan::Select(plan) => reads.query(plan),
+            Plan::Insert(plan) => {
+                if let Some(query) = &plan.query {
+                    reads.query(query);
+                }
+            }
+            Plan::Update(plan) => reads.scans += u64::from(plan.target.path.is_full_scan()),
+            Plan::Delete(plan) => reads.scans += u64::from(plan.target.path.is_full_scan()),
+            Plan::JoinedChange(plan) => reads.query(&plan.query),
+            Plan::Load(_) | Plan::Command(_) => {}
+        }
+        reads
+    }
+}
