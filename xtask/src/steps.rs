@@ -42,7 +42,8 @@ impl Steps {
         self.step("lints", || {
             cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])
         });
-        // One build of everything: the feature is off in the lints, the documentation and the release program.
+        // One build of everything: the feature is off in the lints, the documentation and the release
+        // program.
         self.step("tests", || {
             let arguments = ["test", "--workspace", "--features", "untorn-server/opensrv", "--no-fail-fast"];
             cargo(&arguments, &[])

@@ -23,9 +23,9 @@ pub trait CommitObserver: Any + Send + Sync {
     /// here.
     fn committing(&mut self, commit: &Committed);
 
-    /// The transaction is committed. Its rows are still locked, and no read view sees it: so a transaction that
-    /// depends on it commits later, and is told of later. Called under the mutex of the active set: it must
-    /// neither wait nor wake anybody.
+    /// The transaction is committed. Its rows are still locked, and no read view sees it: so a transaction
+    /// that depends on it commits later, and is told of later. Called under the mutex of the active set: it
+    /// must neither wait nor wake anybody.
     fn committed(&mut self);
 
     /// The mutex is free again: here somebody may be woken.

@@ -1,5 +1,5 @@
-//! Putting the tables of a statement in use: the engine's metadata locks, which the transaction keeps until it
-//! ends, and the waits for them.
+//! Putting the tables of a statement in use: the engine's metadata locks, which the transaction keeps until
+//! it ends, and the waits for them.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

@@ -3,7 +3,7 @@
 //! A session makes the entry and puts it into a bounded queue; a thread of its own writes what is queued. So
 //! no statement waits for this file: when the disk is full, slow or gone, entries are lost and counted
 //! (`Untorn_slow_log_lost`), and the server's log says so once, and once that it goes on. The file is opened
-//! for each batch, so a file that was moved away is made anew without FLUSH LOGS.
+//! for each batch, so a file that was moved away is made again without FLUSH LOGS.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
-//! What becomes of locks when entries come and go: whoever guards a gap guards both parts of it after an insert
-//! into it, and the joined one after a record is removed.
+//! What becomes of locks when entries come and go: a transaction that guards a gap guards both parts of it
+//! after an insert into it, and the joined one after a record is removed.
 
 use std::sync::Arc;
 

@@ -150,7 +150,7 @@ impl World {
         background_purge: bool,
     ) -> World {
         let dynamic: Arc<dyn Environment> = env.clone();
-        let settings = redo::Options { capacity: 16 << 20, first_size: 0, ..redo::Options::default() };
+        let settings = redo::Options { capacity: 16 << 20, first_size: 16 << 20, ..redo::Options::default() };
         let redo = match roots {
             None => RedoLog::create(&dynamic, directory(), settings).unwrap(),
             Some(_) => RedoLog::open(&dynamic, directory(), settings).unwrap(),
