@@ -14,7 +14,7 @@ use untorn::{Database, KeyValue, Options, Result, Snapshot, Transaction};
 /// A stream is a name such as `truck/1`; its events are numbered from 1 without gaps.
 struct EventLog {
     db: Database,
-    /// From a stream to the number of its last event. A transaction that appends to a stream locks this pair first.
+    /// From a stream to the number of its last event. An append to the stream locks this pair first.
     heads: KeyValue<String, u64>,
     /// From a stream and a number to the text of the event.
     events: KeyValue<(String, u64), String>,
