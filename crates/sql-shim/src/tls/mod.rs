@@ -12,11 +12,11 @@ pub mod stream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::crypto::ring;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version};
 
 use crate::variables::GlobalVariables;
 
@@ -87,7 +87,7 @@ fn configure(
     key: &Path,
     authorities: Option<&Path>,
 ) -> Result<ServerConfig, String> {
-    let provider = Arc::new(ring::default_provider());
+    let provider = Arc::new(provider());
     let about = |path: &Path, why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
@@ -107,7 +107,23 @@ fn configure(
         }
     };
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| about(key, &error))?;
-    builder.with_single_cert(certificates(certificate)?, secret).map_err(|error| about(certificate, &error))
+    let config = builder.with_single_cert(certificates(certificate)?, secret);
+    let mut config = config.map_err(|error| about(certificate, &error))?;
+    config.ignore_client_order = true;
+    // A resumed session would show again a certificate that may have ended since; each handshake is whole.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// The suites of TLS 1.2 whose keys last for ever come before AES-GCM, whose keys last for 2^24 records.
+fn provider() -> CryptoProvider {
+    let mut provider = ring::default_provider();
+    provider.cipher_suites.sort_by_key(|suite| match suite {
+        SupportedCipherSuite::Tls13(_) => 0,
+        SupportedCipherSuite::Tls12(suite) => u64::MAX - suite.common.confidentiality_limit,
+    });
+    provider
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
