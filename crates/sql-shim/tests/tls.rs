@@ -514,13 +514,43 @@ fn a_killed_connection_is_told_so_under_tls() {
         let mut client = server.encrypted();
         assert_eq!(client.log_in("root", b"", native::PLUGIN).1[0], 0);
         assert_eq!(client.value("echo it"), b"\x07echo it");
-        server.server.server.connections.for_each(|connection| connection.kill(sql::kill::Kill::Connection));
+        let shared = &server.server.server;
+        let connection = shared.connections.all().remove(0);
+        // The time for its reply is over: the server knows that it was taken.
+        while connection.deadline() <= shared.clock.now_ms() + shared.variables.net_write_timeout_ms() {
+            std::thread::yield_now();
+        }
+        connection.kill(sql::kill::Kill::Connection);
         let goodbye = client.any();
         assert_eq!(error_code(&goodbye), 1053);
         assert_eq!(client.stream.read(&mut [0]).unwrap(), 0);
         drop(client);
         server.finish();
     }
+}
+
+#[test]
+fn another_user_in_clear_is_refused_what_wants_tls() {
+    let server = Encrypted::start(RuntimeKind::Epoll, "change");
+    let change = |client: &mut Client, user: &str, password: &[u8]| {
+        client.sequence = 0;
+        let mut payload = [b"\x11", user.as_bytes(), b"\0\0\0"].concat();
+        payload.extend_from_slice(&[45, 0]);
+        payload.extend_from_slice(native::PLUGIN.as_bytes());
+        payload.push(0);
+        client.send(&payload);
+        client.finish_login(password)
+    };
+    let mut client = server.server.login();
+    assert_eq!(error_code(&change(&mut client, "encrypted", b"secret")), 1045);
+    let mut older = server.server.login();
+    assert_eq!(change(&mut older, "root", b"")[0], 0);
+    let variables = &server.server.server.variables;
+    variables.set_at_start("require_secure_transport", "ON").unwrap();
+    assert_eq!(error_code(&change(&mut older, "root", b"")), 3159);
+    variables.set_at_start("require_secure_transport", "OFF").unwrap();
+    drop((client, older));
+    server.finish();
 }
 
 /// What the server sends until it closes.

@@ -353,3 +353,28 @@ async fn then<T>(work: impl Future<Output = T>, done: impl FnOnce()) -> T {
     done();
     outcome
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_connection_in_clear_does_not_carry_the_state_of_an_encrypted_one() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        let directory = std::env::temp_dir().join(format!("untorn-sizes-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let variables = crate::variables::GlobalVariables::default();
+        let config = crate::tls::establish(&directory, &variables).unwrap().unwrap().config;
+        std::fs::remove_dir_all(&directory).unwrap();
+        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut socket = Socket::adopt(Accepted::Unix(one), false).unwrap();
+        let mut tls = TlsStream::new(config).unwrap();
+        let plain = size_of_val(&socket.plain.exchange(Vec::new(), Vec::new(), || {}));
+        let whole = size_of_val(&socket.exchange(Vec::new(), Vec::new(), || {}));
+        let sealed =
+            size_of_val(&exchange_sealed(&mut socket.plain, &mut tls, Vec::new(), Vec::new(), || {}));
+        assert!(whole < sealed, "plain {plain}, either {whole}, sealed {sealed}");
+    }
+}
