@@ -33,7 +33,8 @@
 //! - Columns lose schema, length, charset and decimals; results lose status flags, warnings and the info
 //!   text; errors numbered outside 1000..=1885 arrive as 1105 with their message. Statements have to be
 //!   UTF-8, or the connection ends.
-//! - No local socket of its own, no TLS, no io_uring.
+//! - No local socket of its own, no TLS (with `require_secure_transport` nobody gets in over a network), no
+//!   io_uring.
 
 mod cells;
 mod driver;
@@ -227,6 +228,7 @@ impl OpensrvSession {
 
     /// Who the client is, if its response to our salt proves it.
     fn identify(&self, user: &[u8], salt: &[u8; SALT_BYTES], response: &[u8]) -> Option<Identity> {
+        self.server.admits(&self.peer).ok()?;
         let accounts = &self.server.accounts;
         // An empty response proves nothing in any method, so that an account without a password may have
         // either.

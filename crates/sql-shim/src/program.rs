@@ -157,7 +157,10 @@ fn establish_tls(options: &ServerOptions, server: &Server) -> Result<(), String>
             // Nobody has set it before.
             let _ = server.tls.set(established.config);
         }
-        None => say_about("encryption", "none: clients are not offered TLS"),
+        None => {
+            server.serve_without_tls()?;
+            say_about("encryption", "none: clients are not offered TLS");
+        }
     }
     Ok(())
 }

@@ -14,7 +14,10 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+use rustls::{
+    CipherSuiteCommon, ClientConfig, ClientConnection, DigitallySignedStruct, HandshakeKind, ServerConfig,
+    SignatureScheme, StreamOwned, SupportedCipherSuite, SupportedProtocolVersion, Tls12CipherSuite, version,
+};
 use sql_shim::auth::accounts::{AccountChange, Accounts, Identification};
 use sql_shim::auth::{Security, native, sha2_password};
 use sql_shim::server::runtime::RuntimeKind;
@@ -32,6 +35,26 @@ struct Encrypted {
 
 impl Encrypted {
     fn start(runtime: RuntimeKind, name: &str) -> Encrypted {
+        let encrypted = Self::prepare(runtime, name);
+        let variables = &encrypted.server.server.variables;
+        variables.set_at_start("ssl_ca", "server-cert.pem").unwrap();
+        let established = tls::establish(&encrypted.directory, variables).unwrap().unwrap();
+        assert!(encrypted.server.server.tls.set(established.config).is_ok());
+        encrypted
+    }
+
+    fn start_with(
+        runtime: RuntimeKind,
+        name: &str,
+        config: impl FnOnce(&Encrypted) -> ServerConfig,
+    ) -> Encrypted {
+        let encrypted = Self::prepare(runtime, name);
+        assert!(encrypted.server.server.tls.set(Arc::new(config(&encrypted))).is_ok());
+        encrypted
+    }
+
+    /// With a certificate that is not in use yet.
+    fn prepare(runtime: RuntimeKind, name: &str) -> Encrypted {
         let accounts = Accounts::in_memory();
         let by = |plugin: &str| Identification {
             plugin: Some(plugin.into()),
@@ -56,11 +79,7 @@ impl Encrypted {
         std::fs::create_dir_all(&directory).unwrap();
         let socket = directory.join("socket");
         let server = TestServer::start(runtime, accounts, Some(socket));
-        let variables = &server.server.variables;
-        tls::establish(&directory, variables).unwrap();
-        variables.set_at_start("ssl_ca", "server-cert.pem").unwrap();
-        let established = tls::establish(&directory, variables).unwrap().unwrap();
-        assert!(server.server.tls.set(established.config).is_ok());
+        tls::establish(&directory, &server.server.variables).unwrap();
         Encrypted { server, directory }
     }
 
@@ -77,10 +96,14 @@ impl Encrypted {
     }
 
     fn encrypted_by(&self, config: ClientConfig) -> TlsClient {
+        self.encrypted_by_shared(&Arc::new(config))
+    }
+
+    fn encrypted_by_shared(&self, config: &Arc<ClientConfig>) -> TlsClient {
         let plain = self.asked(b"");
         let name = ServerName::try_from("localhost").unwrap();
         let salt = plain.salt();
-        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        let connection = ClientConnection::new(Arc::clone(config), name).unwrap();
         TlsClient { stream: StreamOwned::new(connection, plain.stream), sequence: 2, salt }
     }
 
@@ -88,6 +111,15 @@ impl Encrypted {
         let chain = CertificateDer::pem_file_iter(self.directory.join("server-cert.pem")).unwrap();
         let key = PrivateKeyDer::from_pem_file(self.directory.join("server-key.pem")).unwrap();
         (chain.map(Result::unwrap).collect(), key)
+    }
+
+    /// Everybody is gone while that client still has its socket, and the next one is served.
+    fn finish_with(self, client: TlsClient) {
+        while !self.server.server.connections.is_empty() {
+            std::thread::yield_now();
+        }
+        drop(client);
+        self.finish();
     }
 
     /// Everybody is gone, and the next one is served.
@@ -134,10 +166,17 @@ impl TlsClient {
     }
 
     fn receive(&mut self) -> Vec<u8> {
+        let expected = self.sequence;
+        let payload = self.any();
+        assert_eq!(self.sequence, expected.wrapping_add(1));
+        payload
+    }
+
+    /// A packet of whatever number.
+    fn any(&mut self) -> Vec<u8> {
         let mut header = [0; 4];
         self.stream.read_exact(&mut header).unwrap();
         let [a, b, c, sequence] = header;
-        assert_eq!(sequence, self.sequence);
         self.sequence = sequence.wrapping_add(1);
         let mut payload = vec![0; u32::from_le_bytes([a, b, c, 0]) as usize];
         self.stream.read_exact(&mut payload).unwrap();
@@ -228,9 +267,16 @@ impl ServerCertVerifier for Anybody {
 type Certificate = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 fn client_config(certificate: Option<Certificate>) -> ClientConfig {
+    client_config_of(certificate, rustls::ALL_VERSIONS)
+}
+
+fn client_config_of(
+    certificate: Option<Certificate>,
+    versions: &[&'static SupportedProtocolVersion],
+) -> ClientConfig {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions)
         .unwrap()
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Anybody(provider)));
@@ -326,6 +372,184 @@ fn connections_in_clear_can_be_refused() {
     assert_eq!(reply[4], 0);
     drop(socket);
     variables.set_at_start("require_secure_transport", "OFF").unwrap();
+    server.finish();
+}
+
+#[test]
+fn keys_of_many_records_are_preferred_and_sessions_are_not_resumed() {
+    let server = Encrypted::start(RuntimeKind::Epoll, "suites");
+    for versions in [&[&version::TLS12], &[&version::TLS13]] {
+        // One configuration, which remembers sessions.
+        let config = Arc::new(client_config_of(Some(server.certificate()), versions));
+        for _ in 0..2 {
+            let mut client = server.encrypted_by_shared(&config);
+            assert_eq!(client.log_in("certified", b"secret", native::PLUGIN).1[0], 0);
+            assert_eq!(client.value("echo it"), b"\x07echo it");
+            let connection = &client.stream.conn;
+            assert_eq!(connection.handshake_kind(), Some(HandshakeKind::Full));
+            let suite = connection.negotiated_cipher_suite().unwrap();
+            if let SupportedCipherSuite::Tls12(suite) = suite {
+                assert_eq!(suite.common.confidentiality_limit, u64::MAX, "{suite:?}");
+            }
+        }
+    }
+    server.finish();
+}
+
+/// What the server is configured with, but for keys that wear out soon.
+fn short_lived(server: &Encrypted, limit: u64) -> ServerConfig {
+    let SupportedCipherSuite::Tls12(suite) = ring::cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+    else {
+        unreachable!()
+    };
+    let common = CipherSuiteCommon { confidentiality_limit: limit, ..suite_common(suite) };
+    let suite = Tls12CipherSuite {
+        common,
+        prf_provider: suite.prf_provider,
+        kx: suite.kx,
+        sign: suite.sign,
+        aead_alg: suite.aead_alg,
+    };
+    let suite: &'static Tls12CipherSuite = Box::leak(Box::new(suite));
+    let cipher_suites = vec![SupportedCipherSuite::Tls12(suite)];
+    let provider = CryptoProvider { cipher_suites, ..ring::default_provider() };
+    let (chain, key) = server.certificate();
+    ServerConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&[&version::TLS12])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap()
+}
+
+fn suite_common(suite: &Tls12CipherSuite) -> CipherSuiteCommon {
+    let CipherSuiteCommon { suite, hash_provider, confidentiality_limit } = suite.common;
+    CipherSuiteCommon { suite, hash_provider, confidentiality_limit }
+}
+
+#[test]
+fn a_command_is_not_executed_when_its_answer_might_be_lost() {
+    for runtime in RUNTIMES {
+        let server = Encrypted::start_with(runtime, "worn", |server| short_lived(server, 64));
+        let questions = || server.server.server.status.sum(sql_shim::status::Counter::Questions);
+        let mut client = server.encrypted();
+        assert_eq!(client.log_in("root", b"", native::PLUGIN).1[0], 0);
+        let mut answered = 0;
+        let refusal = loop {
+            let first = client.query("insert");
+            if first[0] == 0xff {
+                break first;
+            }
+            answered += 1;
+            assert!(answered < 64, "rustls has dropped an answer");
+        };
+        assert!(String::from_utf8_lossy(&refusal).contains("used up"), "{refusal:?}");
+        assert_eq!(questions(), answered);
+        // A clean end: without it `read` would be an error.
+        assert_eq!(client.stream.read(&mut [0]).unwrap(), 0);
+        // An answer that the keys do not last for is cut off, and not followed by a clean OK.
+        let mut client = server.encrypted();
+        assert_eq!(client.log_in("root", b"", native::PLUGIN).1[0], 0);
+        client.sequence = 0;
+        client.send(b"\x03rows 200 16384");
+        let mut all = Vec::new();
+        let _ = client.stream.read_to_end(&mut all);
+        assert!(all.len() < 64 << 14, "{}", all.len());
+        drop(client);
+        server.finish();
+    }
+}
+
+#[test]
+fn a_client_that_says_its_end_behind_a_command() {
+    for runtime in RUNTIMES {
+        let server = Encrypted::start(runtime, "last");
+        let mut client = server.encrypted();
+        assert_eq!(client.log_in("root", b"", native::PLUGIN).1[0], 0);
+        client.stream.write_all(&packet(0, b"\x03echo a")).unwrap();
+        client.stream.conn.send_close_notify();
+        client.stream.flush().unwrap();
+        client.sequence = 1;
+        let answer: Vec<_> = (0..5).map(|_| client.receive()).collect();
+        assert_eq!(answer[3], b"\x06echo a");
+        // The server ends it although the socket stays open on this side.
+        assert_eq!(client.stream.read(&mut [0]).unwrap(), 0);
+        server.finish_with(client);
+    }
+}
+
+#[test]
+fn tls_1_2_and_packets_of_several_parts() {
+    for (runtime, versions) in
+        [(RuntimeKind::Uring, [&version::TLS12]), (RuntimeKind::Epoll, [&version::TLS13])]
+    {
+        let server = Encrypted::start(runtime, "parts");
+        let mut client = server.encrypted_by(client_config_of(None, &versions));
+        assert_eq!(client.log_in("root", b"", native::PLUGIN).1[0], 0);
+        // Larger than one packet of the protocol, both ways.
+        let long = vec![b'x'; 17 << 20];
+        let text = [b"\x03echo ", long.as_slice()].concat();
+        let (whole, rest) = text.split_at(0xff_ffff);
+        client.sequence = 0;
+        client.send(whole);
+        client.send(rest);
+        assert_eq!(client.receive(), [1]);
+        client.receive();
+        client.receive();
+        let mut row = client.receive();
+        assert_eq!(row.len(), 0xff_ffff);
+        row.extend(client.receive());
+        assert!(row.ends_with(&long));
+        assert_eq!(client.receive()[0], 0xfe);
+        assert_eq!(client.value("echo it"), b"\x07echo it");
+        drop(client);
+        server.finish();
+    }
+}
+
+#[test]
+fn a_killed_connection_is_told_so_under_tls() {
+    for runtime in RUNTIMES {
+        let server = Encrypted::start(runtime, "kill");
+        let mut client = server.encrypted();
+        assert_eq!(client.log_in("root", b"", native::PLUGIN).1[0], 0);
+        assert_eq!(client.value("echo it"), b"\x07echo it");
+        let shared = &server.server.server;
+        let connection = shared.connections.all().remove(0);
+        // The time for its reply is over: the server knows that it was taken.
+        while connection.deadline() <= shared.clock.now_ms() + shared.variables.net_write_timeout_ms() {
+            std::thread::yield_now();
+        }
+        connection.kill(sql::kill::Kill::Connection);
+        let goodbye = client.any();
+        assert_eq!(error_code(&goodbye), 1053);
+        assert_eq!(client.stream.read(&mut [0]).unwrap(), 0);
+        drop(client);
+        server.finish();
+    }
+}
+
+#[test]
+fn another_user_in_clear_is_refused_what_wants_tls() {
+    let server = Encrypted::start(RuntimeKind::Epoll, "change");
+    let change = |client: &mut Client, user: &str, password: &[u8]| {
+        client.sequence = 0;
+        let mut payload = [b"\x11", user.as_bytes(), b"\0\0\0"].concat();
+        payload.extend_from_slice(&[45, 0]);
+        payload.extend_from_slice(native::PLUGIN.as_bytes());
+        payload.push(0);
+        client.send(&payload);
+        client.finish_login(password)
+    };
+    let mut client = server.server.login();
+    assert_eq!(error_code(&change(&mut client, "encrypted", b"secret")), 1045);
+    let mut older = server.server.login();
+    assert_eq!(change(&mut older, "root", b"")[0], 0);
+    let variables = &server.server.server.variables;
+    variables.set_at_start("require_secure_transport", "ON").unwrap();
+    assert_eq!(error_code(&change(&mut older, "root", b"")), 3159);
+    variables.set_at_start("require_secure_transport", "OFF").unwrap();
+    drop((client, older));
     server.finish();
 }
 

@@ -265,6 +265,7 @@ error_table! {
     CHECK_DUPLICATE_NAME = 3822, b"HY000", "Duplicate check constraint name '%'.";
     ACCOUNT_HAS_BEEN_LOCKED = 3118, b"HY000", "Access denied for user '%'@'%'. Account is locked.";
     SECURE_TRANSPORT_REQUIRED = 3159, b"HY000", "Connections using insecure transport are prohibited while --require_secure_transport=ON.";
+    NO_SECURE_TRANSPORTS_CONFIGURED = 3160, b"HY000", "No secure transports (SSL or Shared Memory) are configured, unable to set --require_secure_transport=ON.";
     USER_DOES_NOT_EXIST = 3162, b"HY000", "Authorization ID % does not exist.";
     USER_ALREADY_EXISTS = 3163, b"HY000", "Authorization ID % already exists.";
     LOCK_NOWAIT = 3572, b"HY000", "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";

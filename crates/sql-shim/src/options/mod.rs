@@ -171,7 +171,7 @@ fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, O
     let mut decisions = Vec::new();
     let datadir = absolute(Path::new(&variables.text("datadir")))?;
     put(variables, "datadir", &format!("{}/", datadir.display()))?;
-    settle_file_directory(variables)?;
+    settle_file_directory(variables, &datadir)?;
     let (pool, why) = decide_size(variables, given, "innodb_buffer_pool_size", machine::buffer_pool_bytes)?;
     decisions.push(("buffer pool", format!("{} MiB ({why})", pool / MIB)));
     let redo = |_: ()| machine::redo_capacity_bytes(pool, &datadir);
@@ -225,8 +225,9 @@ fn set_doublewrite(database: &mut untorn::Options, variables: &GlobalVariables) 
     Ok(())
 }
 
-/// `secure_file_priv` as the directory that it is, or NULL. It cannot be all of the machine.
-fn settle_file_directory(variables: &GlobalVariables) -> Result<(), OptionError> {
+/// `secure_file_priv` as the directory that it is, or NULL. It cannot be all of the machine, and the files of
+/// the database are not reached by way of it.
+fn settle_file_directory(variables: &GlobalVariables, datadir: &Path) -> Result<(), OptionError> {
     let name = "secure_file_priv";
     let Value::Text(text) = variables.value(name) else { return Ok(()) };
     if text.eq_ignore_ascii_case("NULL") {
@@ -239,6 +240,11 @@ fn settle_file_directory(variables: &GlobalVariables) -> Result<(), OptionError>
     let directory = std::fs::canonicalize(&*text).map_err(|error| shown(&error))?;
     if !directory.is_dir() {
         return Err(shown(&"it is not a directory"));
+    }
+    // A data directory that is to be made is where its name says, unless links lead there.
+    let data = std::fs::canonicalize(datadir).unwrap_or_else(|_| datadir.to_owned());
+    if directory.parent().is_none() || directory.starts_with(&data) || data.starts_with(&directory) {
+        return Err(shown(&"it must be neither / nor the data directory, nor above or inside of that"));
     }
     put(variables, name, &format!("{}/", directory.display()))
 }

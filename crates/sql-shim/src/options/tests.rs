@@ -48,6 +48,28 @@ fn tls_has_a_switch_that_is_no_variable() {
 }
 
 #[test]
+fn statements_reach_no_files_of_the_database() {
+    let root = std::env::temp_dir().join(format!("untorn-files-{}", std::process::id()));
+    for name in ["data/inside", "files"] {
+        std::fs::create_dir_all(root.join(name)).unwrap();
+    }
+    let root = std::fs::canonicalize(root).unwrap();
+    std::os::unix::fs::symlink(root.join("data"), root.join("link")).unwrap();
+    let with = |datadir: &str, directory: &Path| {
+        let datadir = format!("--datadir={}", root.join(datadir).display());
+        message(&[&datadir, &format!("--secure-file-priv={}", directory.display())])
+    };
+    assert_eq!(with("data", &root.join("files")), "");
+    for directory in ["data", "data/inside", "link", ""] {
+        assert!(with("data", &root.join(directory)).contains("neither"), "{directory}");
+    }
+    assert!(with("data", Path::new("/")).contains("neither"));
+    assert!(with("link", &root.join("data")).contains("neither"));
+    assert!(with("not-made-yet", &root).contains("neither"));
+    std::fs::remove_dir_all(&root).unwrap();
+}
+
+#[test]
 fn messages_say_what_to_do() {
     assert_eq!(
         message(&["--inodb-buffer-pool-size=1G"]),

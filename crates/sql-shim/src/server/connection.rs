@@ -353,6 +353,11 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         self.link.connection.set_deadline(0);
         self.link.output.set_sequence(self.link.input.reply_sequence());
         self.link.connection.clear_query_kill();
+        if self.link.socket.is_worn_out() {
+            // Before the command does anything: nobody might hear what came of it.
+            self.link.input.release();
+            return Err(End::Protocol(packets::error::keys_used_up()));
+        }
         let outcome = pin!(self.dispatch()).await;
         self.link.input.release();
         outcome

@@ -3,7 +3,6 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use sql::errors::{self, error};
 use sql::result::{SqlError, status_flag};
 
 use super::connection::{End, Link, unless_killed};
@@ -51,13 +50,12 @@ pub async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result
     link.input.expect_sequence(1);
     link.receive(LOGIN_PACKET_BYTES_MAX).await?;
     if let Some(config) = tls {
-        encrypt_if_asked(link, config, peer).await?;
+        encrypt_if_asked(link, server, config, peer).await?;
     }
     link.output.set_sequence(link.input.reply_sequence());
-    let insecure = peer.security.is_none() && peer.address.is_some();
-    if insecure && server.variables.number("require_secure_transport") == 1 {
+    if let Err(error) = server.admits(peer) {
         link.input.release();
-        return Err(End::Denied(error(errors::SECURE_TRANSPORT_REQUIRED, &[])));
+        return Err(End::Denied(error));
     }
     let decoded = handshake::decode_response(link.input.payload());
     let Ok(response) = decoded else {
@@ -75,6 +73,7 @@ pub async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result
 /// After SSLRequest: the handshake of TLS, and the response behind it in place of the request.
 async fn encrypt_if_asked(
     link: &mut Link,
+    server: &Server,
     config: &Arc<rustls::ServerConfig>,
     peer: &mut Peer,
 ) -> Result<(), End> {
@@ -90,9 +89,18 @@ async fn encrypt_if_asked(
     // Clients do not wait for an answer to the request: this may be the beginning of their handshake, and it
     // is read as nothing else.
     let received = link.input.take_rest();
-    link.socket.secure(Arc::clone(config), received)?;
-    // The client's first words under TLS come when the handshake is complete.
-    link.receive(LOGIN_PACKET_BYTES_MAX).await?;
+    let mut outcome = link.socket.secure(Arc::clone(config), received).map_err(End::Io);
+    if outcome.is_ok() {
+        // The client's first words under TLS come when the handshake is complete.
+        outcome = link.receive(LOGIN_PACKET_BYTES_MAX).await;
+    }
+    if let Err(End::Io(error)) = &outcome
+        && link.socket.tls_facts().is_none()
+        && server.failed_handshakes.allows(server.clock.now_ms())
+    {
+        tracing::warn!(client = peer.host, "a TLS handshake failed: {error}");
+    }
+    outcome?;
     if let Some(facts) = link.socket.tls_facts() {
         peer.security = facts.security;
         // Nobody has set it before.
@@ -110,6 +118,8 @@ pub async fn change_user(
     capabilities: u32,
     arguments: &[u8],
 ) -> Result<Wish, End> {
+    // The setting may be younger than the connection.
+    server.admits(peer).map_err(End::Denied)?;
     let Ok(response) = handshake::decode_change_user(capabilities, arguments) else {
         return Err(End::Protocol(packets::error::malformed_packet()));
     };

@@ -24,6 +24,7 @@ use tokio::sync::{Notify, Semaphore};
 use super::clock::CoarseClock;
 use super::lost_clients::Attention;
 use super::read_lock::GlobalReadLock;
+use crate::auth::Peer;
 use crate::auth::accounts::Accounts;
 use crate::options::machine;
 use crate::statements::digests::Digests;
@@ -31,7 +32,7 @@ use crate::statements::slow_log::SlowLog;
 use crate::status::averages::Averages;
 use crate::status::{Counters, Status};
 use crate::tls::stream::TlsFacts;
-use crate::variables::GlobalVariables;
+use crate::variables::{GlobalVariables, Value};
 use crate::wire::packets;
 
 /// A connection's number, unique while the server runs; what CONNECTION_ID() and KILL mean.
@@ -70,7 +71,11 @@ pub struct Server {
     pub shutdown: Shutdown,
     /// What connections are encrypted with; set before the first one, or never.
     pub tls: OnceLock<Arc<rustls::ServerConfig>>,
+    /// Handshakes of TLS that fail are logged at most once a second: anybody can make them fail.
+    pub(super) failed_handshakes: LogRate,
 }
+
+const REQUIRE_SECURE_TRANSPORT: &str = "require_secure_transport";
 
 /// Half of the cores may be busy with passwords.
 fn password_work_max() -> usize {
@@ -96,11 +101,40 @@ impl Server {
             slow_log: SlowLog::new(),
             shutdown: Shutdown::default(),
             tls: OnceLock::new(),
+            failed_handshakes: LogRate::default(),
         })
     }
 }
 
 impl Server {
+    /// Whether a client may come that way: 3159 when `require_secure_transport` wants TLS or a local socket.
+    /// Asked at each login, COM_CHANGE_USER included.
+    pub fn admits(&self, peer: &Peer) -> Result<(), SqlError> {
+        let insecure = peer.security.is_none() && peer.address.is_some();
+        if insecure && self.variables.number(REQUIRE_SECURE_TRANSPORT) == 1 {
+            return Err(error(errors::SECURE_TRANSPORT_REQUIRED, &[]));
+        }
+        Ok(())
+    }
+
+    /// Without TLS nobody but clients of the local socket could come: `require_secure_transport` is refused.
+    ///
+    /// # Errors
+    /// It is on already.
+    pub fn serve_without_tls(&self) -> Result<(), String> {
+        if self.variables.number(REQUIRE_SECURE_TRANSPORT) == 1 {
+            return Err(
+                "require-secure-transport: there is no TLS (--skip-ssl, or tls-version is empty)".to_owned()
+            );
+        }
+        let hook = |value: &Value| match value.as_u64() {
+            Some(1) => Err(error(errors::NO_SECURE_TRANSPORTS_CONFIGURED, &[])),
+            _ => Ok(()),
+        };
+        self.variables.on_change(REQUIRE_SECURE_TRANSPORT, Box::new(hook));
+        Ok(())
+    }
+
     /// What the connection's account may do.
     pub fn rights_of(&self, connection: &Connection) -> Rights {
         connection.with_activity(|activity| self.accounts.rights(&activity.user, &activity.account_host))
@@ -122,6 +156,22 @@ impl Server {
         }
         victim.kill(how);
         Ok(())
+    }
+}
+
+/// Lets one line a second through.
+#[derive(Default)]
+pub(super) struct LogRate {
+    next_ms: AtomicU64,
+}
+
+impl LogRate {
+    /// Whether a line may be written now.
+    pub(super) fn allows(&self, now_ms: u64) -> bool {
+        let next = self.next_ms.load(Ordering::Relaxed);
+        let (relaxed, after) = (Ordering::Relaxed, now_ms + 1000);
+        // Who loses the race writes none.
+        now_ms >= next && self.next_ms.compare_exchange(next, after, relaxed, relaxed).is_ok()
     }
 }
 
@@ -449,6 +499,32 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_line_a_second() {
+        let rate = LogRate::default();
+        let allowed = [0, 1, 999, 1000, 1500, 5000].map(|now_ms| rate.allows(now_ms));
+        assert_eq!(allowed, [true, false, false, true, false, true]);
+    }
+
+    #[test]
+    fn without_tls_it_cannot_be_required() {
+        let server = Server::new(Accounts::in_memory(), GlobalVariables::default());
+        assert_eq!(server.serve_without_tls(), Ok(()));
+        let mut session = server.variables.session();
+        let mut set = |on| {
+            let scope = crate::variables::Scope::Global;
+            let outcome =
+                session.set(&server.variables, REQUIRE_SECURE_TRANSPORT, scope, Some(Value::Bool(on)));
+            outcome.map(drop).map_err(|error| error.code)
+        };
+        assert_eq!(set(true), Err(3160));
+        assert_eq!(set(false), Ok(()));
+        assert_eq!(server.variables.number(REQUIRE_SECURE_TRANSPORT), 0);
+        let variables = GlobalVariables::default();
+        assert!(variables.set_at_start(REQUIRE_SECURE_TRANSPORT, "ON").is_ok());
+        assert!(Server::new(Accounts::in_memory(), variables).serve_without_tls().is_err());
+    }
 
     #[test]
     fn who_kills_is_the_same_account_and_not_the_same_name() {

@@ -121,7 +121,8 @@ impl Socket {
     pub async fn exchange(&mut self, output: Vec<u8>, input: Vec<u8>, written: impl FnOnce()) -> Exchanged {
         match &mut self.tls {
             None => self.plain.exchange(output, input, written).await,
-            Some(tls) => exchange_sealed(&mut self.plain, tls, output, input, written).await,
+            // In a box, here and below: otherwise connections in clear would carry its state with them.
+            Some(tls) => Box::pin(exchange_sealed(&mut self.plain, tls, output, input, written)).await,
         }
     }
 
@@ -130,7 +131,7 @@ impl Socket {
     pub async fn read(&mut self, mut buffer: Vec<u8>) -> (io::Result<usize>, Vec<u8>) {
         match &mut self.tls {
             None => self.plain.read(buffer).await,
-            Some(tls) => (read_sealed(&mut self.plain, tls, &mut buffer).await, buffer),
+            Some(tls) => (Box::pin(read_sealed(&mut self.plain, tls, &mut buffer)).await, buffer),
         }
     }
 
@@ -138,8 +139,13 @@ impl Socket {
     pub async fn write_all(&mut self, buffer: Vec<u8>) -> (io::Result<()>, Vec<u8>) {
         match &mut self.tls {
             None => self.plain.write_all(buffer).await,
-            Some(tls) => (write_sealed(&mut self.plain, tls, &buffer).await, buffer),
+            Some(tls) => (Box::pin(write_sealed(&mut self.plain, tls, &buffer)).await, buffer),
         }
+    }
+
+    /// Whether its keys might not last for the answer to another command.
+    pub fn is_worn_out(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_worn_out())
     }
 
     /// Tells an encrypted client that nothing follows, so that it need not suspect that something was cut
@@ -166,7 +172,7 @@ async fn send_outgoing(plain: &mut PlainSocket, tls: &mut TlsStream) -> io::Resu
     }
     let (outcome, outgoing) = plain.write_all(outgoing).await;
     tls.restore_outgoing(outgoing);
-    outcome
+    outcome.map(|()| tls.sent())
 }
 
 /// Reads until there is plain text; before the handshake is complete that is the handshake.
@@ -177,6 +183,9 @@ async fn read_sealed(
 ) -> io::Result<usize> {
     loop {
         send_outgoing(plain, tls).await?;
+        if tls.is_closed() {
+            return Ok(0);
+        }
         let (count, sealed) = plain.read(tls.lend()).await;
         if count? == 0 {
             return Ok(0);
@@ -220,6 +229,12 @@ async fn exchange_sealed(
     mut input: Vec<u8>,
     written: impl FnOnce(),
 ) -> Exchanged {
+    if tls.is_closed() {
+        // Nothing will come, but the client may listen to the answer.
+        let outcome = write_sealed(plain, tls, &output).await;
+        let outcome = outcome.map(|()| written());
+        return Exchanged { written: outcome, output, count: Ok(0), input };
+    }
     let last = output.len().saturating_sub(1) / SEALED_PIECE_BYTES * SEALED_PIECE_BYTES;
     let (before, last) = output.split_at(last);
     let sealed = match write_sealed(plain, tls, before).await.and_then(|()| tls.seal(last)) {
@@ -230,7 +245,12 @@ async fn exchange_sealed(
         Ok(sealed) => sealed,
         Err(error) => return Exchanged { written: Err(error), output, count: Ok(0), input },
     };
-    let done = plain.exchange(sealed, tls.lend(), written).await;
+    let incoming = tls.lend();
+    let taken = || {
+        tls.sent();
+        written();
+    };
+    let done = plain.exchange(sealed, incoming, taken).await;
     tls.restore_outgoing(done.output);
     let count = match (&done.written, done.count) {
         (Ok(()), Ok(1..)) => match take_sealed(plain, tls, done.input, &mut input).await {
@@ -332,4 +352,29 @@ async fn then<T>(work: impl Future<Output = T>, done: impl FnOnce()) -> T {
     let outcome = work.await;
     done();
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_connection_in_clear_does_not_carry_the_state_of_an_encrypted_one() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        let directory = std::env::temp_dir().join(format!("untorn-sizes-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let variables = crate::variables::GlobalVariables::default();
+        let config = crate::tls::establish(&directory, &variables).unwrap().unwrap().config;
+        std::fs::remove_dir_all(&directory).unwrap();
+        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut socket = Socket::adopt(Accepted::Unix(one), false).unwrap();
+        let mut tls = TlsStream::new(config).unwrap();
+        let plain = size_of_val(&socket.plain.exchange(Vec::new(), Vec::new(), || {}));
+        let whole = size_of_val(&socket.exchange(Vec::new(), Vec::new(), || {}));
+        let sealed =
+            size_of_val(&exchange_sealed(&mut socket.plain, &mut tls, Vec::new(), Vec::new(), || {}));
+        assert!(whole < sealed, "plain {plain}, either {whole}, sealed {sealed}");
+    }
 }

@@ -21,9 +21,6 @@ const SUBJECT: &str = "untorn auto-generated server certificate";
 /// between the two, the next start makes the certificate of that key.
 pub(super) fn provide(datadir: &Path) -> Result<bool, String> {
     let (certificate_path, key_path) = (datadir.join(CERTIFICATE_FILE), datadir.join(KEY_FILE));
-    let is_there = |path: &Path| {
-        path.try_exists().map_err(|error| format!("{}: {error}", path.display())) //
-    };
     let has_key = is_there(&key_path)?;
     if is_there(&certificate_path)? {
         // Who put it there has lost the key; another certificate in its place could surprise clients.
@@ -37,7 +34,7 @@ pub(super) fn provide(datadir: &Path) -> Result<bool, String> {
         KeyPair::from_pem(&text).map_err(|error| format!("{}: {error}", key_path.display()))?
     } else {
         let key = KeyPair::generate().map_err(failed)?;
-        write(&key_path, &key.serialize_pem())?;
+        write(&key_path, &key.serialize_pem(), 0o600)?;
         key
     };
     let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
@@ -45,12 +42,25 @@ pub(super) fn provide(datadir: &Path) -> Result<bool, String> {
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, SUBJECT);
     let certificate = params.self_signed(&key).map_err(failed)?;
-    write(&certificate_path, &certificate.pem())?;
+    // Everybody may read it: clients verify with it.
+    write(&certificate_path, &certificate.pem(), 0o644)?;
     Ok(true)
 }
 
-fn write(path: &Path, pem: &str) -> Result<(), String> {
-    private_file::replace(path, pem.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))
+/// A link that leads nowhere is an error: what somebody keeps elsewhere is not made anew.
+fn is_there(path: &Path) -> Result<bool, String> {
+    let about = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(about(&error)),
+        Ok(_) if path.try_exists().map_err(|error| about(&error))? => Ok(true),
+        Ok(_) => Err(about(&"a link to a file that is not there")),
+    }
+}
+
+fn write(path: &Path, pem: &str, mode: u32) -> Result<(), String> {
+    let outcome = private_file::replace_with_mode(path, pem.as_bytes(), mode);
+    outcome.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -67,12 +77,20 @@ mod tests {
         assert!(provide(&directory).unwrap());
         assert!(!provide(&directory).unwrap());
         assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::metadata(&certificate).unwrap().permissions().mode() & 0o777, 0o644);
         let before = std::fs::read(&key).unwrap();
         std::fs::remove_file(&certificate).unwrap();
         assert!(provide(&directory).unwrap());
         assert_eq!(std::fs::read(&key).unwrap(), before, "the key was there already");
         std::fs::remove_file(&key).unwrap();
         assert!(provide(&directory).unwrap_err().contains(KEY_FILE));
+        std::fs::remove_file(&certificate).unwrap();
+        for path in [&key, &certificate] {
+            std::os::unix::fs::symlink("/nowhere/at/all", path).unwrap();
+            let error = provide(&directory).unwrap_err();
+            assert!(error.contains(path.to_str().unwrap()) && error.contains("link"), "{error}");
+            std::fs::remove_file(path).unwrap();
+        }
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

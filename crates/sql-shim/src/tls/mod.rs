@@ -9,14 +9,19 @@
 mod certificate;
 pub mod stream;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::crypto::ring;
+use rsa::RsaPublicKey;
+use rsa::pkcs8::DecodePublicKey;
+use rsa::traits::PublicKeyParts;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::sign::SigningKey;
+use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version};
 
 use crate::variables::GlobalVariables;
 
@@ -87,7 +92,7 @@ fn configure(
     key: &Path,
     authorities: Option<&Path>,
 ) -> Result<ServerConfig, String> {
-    let provider = Arc::new(ring::default_provider());
+    let provider = Arc::new(provider());
     let about = |path: &Path, why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
@@ -100,14 +105,58 @@ fn configure(
                 roots.add(authority).map_err(|error| about(path, &error))?;
             }
             // Who shows none is an ordinary client; REQUIRE X509 of an account is checked at its login.
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-                .allow_unauthenticated()
-                .build();
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                    .allow_unauthenticated()
+                    .build();
             builder.with_client_cert_verifier(verifier.map_err(|error| about(path, &error))?)
         }
     };
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| about(key, &error))?;
-    builder.with_single_cert(certificates(certificate)?, secret).map_err(|error| about(certificate, &error))
+    let signing = provider.key_provider.load_private_key(secret.clone_key());
+    warn_of_key(key, &*signing.map_err(|error| about(key, &error))?);
+    let config = builder.with_single_cert(certificates(certificate)?, secret);
+    let mut config = config.map_err(|error| {
+        // The key has been loaded: it is the certificate, or that they are not of one pair.
+        format!("{} with the key {}: {error}", certificate.display(), key.display())
+    })?;
+    config.ignore_client_order = true;
+    // A resumed session would show again a certificate that may have ended since; each handshake is whole.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// What works, and had better be otherwise.
+fn warn_of_key(path: &Path, key: &dyn SigningKey) {
+    let mode = std::fs::metadata(path).map_or(0, |found| found.permissions().mode());
+    if mode & 0o077 != 0 {
+        tracing::warn!(
+            "{}: others than its owner may use this key (mode {:o})",
+            path.display(),
+            mode & 0o777
+        );
+    }
+    let public = key.public_key();
+    let rsa = public.and_then(|der| RsaPublicKey::from_public_key_der(der.as_ref()).ok());
+    let bits = rsa.map_or(0, |key| key.size() * 8);
+    if bits > 2048 {
+        tracing::warn!(
+            "{}: an RSA key of {bits} bits; each handshake keeps a thread that carries connections busy for \
+             milliseconds. An ECDSA key takes a small part of that",
+            path.display()
+        );
+    }
+}
+
+/// The suites of TLS 1.2 whose keys last for ever come before AES-GCM, whose keys last for 2^24 records.
+fn provider() -> CryptoProvider {
+    let mut provider = ring::default_provider();
+    provider.cipher_suites.sort_by_key(|suite| match suite {
+        SupportedCipherSuite::Tls13(_) => 0,
+        SupportedCipherSuite::Tls12(suite) => u64::MAX - suite.common.confidentiality_limit,
+    });
+    provider
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -160,7 +209,14 @@ mod tests {
         let other = self::directory("other");
         establish(&other, &GlobalVariables::default()).unwrap().unwrap();
         variables.set_at_start("ssl_key", other.join("server-key.pem").to_str().unwrap()).unwrap();
-        assert!(error_of(establish(&directory, &variables)).contains("server-cert.pem"), "another's key");
+        let error = error_of(establish(&directory, &variables));
+        assert!(error.contains("server-cert.pem") && error.contains(other.to_str().unwrap()), "{error}");
+        let unusable = other.join("unusable.pem");
+        let pem = "-----BEGIN PRIVATE KEY-----\nMAMCAQA=\n-----END PRIVATE KEY-----\n";
+        std::fs::write(&unusable, pem).unwrap();
+        variables.set_at_start("ssl_key", unusable.to_str().unwrap()).unwrap();
+        let error = error_of(establish(&directory, &variables));
+        assert!(error.starts_with(unusable.to_str().unwrap()), "{error}");
         std::fs::remove_dir_all(&directory).unwrap();
         std::fs::remove_dir_all(&other).unwrap();
     }

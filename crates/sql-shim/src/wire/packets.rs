@@ -171,6 +171,12 @@ pub mod error {
     pub fn no_such_thread(id: u32) -> SqlError {
         SqlError::new(1094, b"HY000", format!("Unknown thread id: {id}"))
     }
+    /// 1105: a connection whose TLS keys have encrypted as much as they may.
+    pub fn keys_used_up() -> SqlError {
+        let message =
+            "The keys of this TLS connection are used up; the command was not executed. Connect again";
+        SqlError::new(1105, b"HY000", message)
+    }
     /// 4031.
     pub fn idle_too_long() -> SqlError {
         SqlError::new(
