@@ -1,7 +1,7 @@
 //! Files with secrets in them: only their owner may read them, from their first byte on.
 //!
-//! What has a file's name beforehand is removed and never opened: a link would lead the bytes elsewhere, a pipe
-//! to whoever reads it, and a file of somebody else keeps its mode.
+//! What has a file's name beforehand is removed and never opened: a link would lead the bytes elsewhere, a
+//! pipe to its reader, and a file of somebody else keeps its mode.
 
 use std::fs;
 use std::io::{self, Write};

@@ -47,7 +47,7 @@ pub(super) fn provide(datadir: &Path) -> Result<bool, String> {
     Ok(true)
 }
 
-/// A link that leads nowhere is an error: what somebody keeps elsewhere is not made anew.
+/// A link that leads nowhere is an error: what somebody keeps elsewhere is not made again.
 fn is_there(path: &Path) -> Result<bool, String> {
     let about = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     match std::fs::symlink_metadata(path) {
