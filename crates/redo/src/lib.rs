@@ -26,9 +26,9 @@ mod archive;
 mod checkpoint;
 #[cfg(not(loom))]
 mod error;
-#[cfg(not(loom))]
 #[cfg_attr(loom, allow(dead_code))]
 mod group;
+#[cfg(not(loom))]
 mod group_commit;
 #[cfg_attr(loom, allow(dead_code))]
 mod groups;

@@ -75,8 +75,8 @@ const FRESH: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 struct Below {
     at: Instant,
-    /// Number of the mount and of the device.
-    key: (Option<u64>, (u32, u32)),
+    /// Numbers of the mount, the device and the file system.
+    key: (Option<u64>, (u32, u32), u64),
     mount: Option<Mount>,
     device: Option<Device>,
 }
@@ -87,14 +87,18 @@ impl Below {
         let number = mount.as_ref().map_or(told.device, block_device);
         let sysfs = Sysfs { root: Path::new("/sys"), locate: &locate };
         let device = sysfs.device(number);
-        Below { at: Instant::now(), key: (told.mount, told.device), mount, device }
+        Below { at: Instant::now(), key: Below::key(told), mount, device }
+    }
+
+    fn key(told: &Told) -> (Option<u64>, (u32, u32), u64) {
+        (told.mount, told.device, told.file_system)
     }
 
     fn recent(told: &Told) -> Below {
         static LAST: Mutex<Option<Below>> = Mutex::new(None);
         let mut last = LAST.lock();
         match &*last {
-            Some(seen) if seen.key == (told.mount, told.device) && seen.at.elapsed() < FRESH => seen.clone(),
+            Some(seen) if seen.key == Below::key(told) && seen.at.elapsed() < FRESH => seen.clone(),
             _ => last.insert(Below::look(told)).clone(),
         }
     }

@@ -10,10 +10,21 @@ pub(crate) struct Told {
     pub(crate) device: (u32, u32),
     /// Number of the mount (`STATX_MNT_ID`, Linux 5.8).
     pub(crate) mount: Option<u64>,
+    /// Number of the file system: those of mounts and devices are given out again.
+    pub(crate) file_system: u64,
     /// Alignment of memory and of offsets for direct I/O (`STATX_DIOALIGN`, Linux 6.1); (0, 0) is a refusal.
     pub(crate) direct: Option<(u32, u32)>,
     /// Atomic writes (`STATX_WRITE_ATOMIC`, Linux 6.11).
     pub(crate) atomic: Option<AtomicFacts>,
+}
+
+/// The number that a file system has of itself; 0 when it does not tell.
+pub(crate) fn file_system_number(file: BorrowedFd<'_>) -> u64 {
+    // SAFETY: statvfs is plain integers, for which zero is a value.
+    let mut told: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor and a statvfs to fill.
+    let result = unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut told) };
+    if result == 0 { told.f_fsid } else { 0 }
 }
 
 /// Asks about an open file.
@@ -29,6 +40,7 @@ pub(crate) fn ask(file: BorrowedFd<'_>) -> std::io::Result<Told> {
     }
     let knows = |field: libc::c_uint| told.stx_mask & field != 0;
     Ok(Told {
+        file_system: file_system_number(file),
         device: (told.stx_dev_major, told.stx_dev_minor),
         mount: knows(libc::STATX_MNT_ID).then_some(told.stx_mnt_id),
         direct: knows(libc::STATX_DIOALIGN).then_some((told.stx_dio_mem_align, told.stx_dio_offset_align)),
