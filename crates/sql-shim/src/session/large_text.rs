@@ -2,8 +2,8 @@
 //!
 //! Reading a dump's INSERT of 64 MB into a tree takes a second, and so does giving the tree back. Both happen
 //! on a thread of their own, so that the connections of this thread do not wait; what needs the session
-//! (names, privileges) is done here, in slices of time like everything else ([`resumable`]). The tree may be
-//! many times as large as the text: `(1),(1),…` is a token for every byte. So the tokens are counted
+//! (names, privileges) is done here, in slices of time like everything else (`resumable.rs`). The tree may
+//! be many times as large as the text: `(1),(1),…` is a token for every byte. So the tokens are counted
 //! beforehand, and charged like any other buffer while the statement lasts.
 
 use std::future::{Future, poll_fn};

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 pub use bigdecimal::BigDecimal;
 pub use untorn::types::{Collation, Date, DateTime, Time};
 
-/// A value. Equal ones are the same constant; what SQL calls equal is [`compare`]'s matter.
+/// A value. Equal ones are the same constant; what SQL calls equal is decided in `compare.rs`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// SQL NULL.
