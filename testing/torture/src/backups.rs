@@ -5,9 +5,9 @@
 //! complete, sound, and one moment between the call of the backup and its end; a backup that was acknowledged
 //! must be among that; and what is refused must be refused as a data directory too.
 //!
-//! A [`struct@Copy`] knows what may be found in it: each actor's states from the one that was acknowledged at the
-//! call, up to the copy's end. That they are of one moment for all is seen by the accounts, whose balances
-//! follow from the rows of all sessions.
+//! A [`struct@Copy`] knows what may be found in it: each actor's states from the one that was acknowledged
+//! at the call, up to the copy's end. That they are of one moment for all is seen by the accounts, whose
+//! balances follow from the rows of all sessions.
 
 use crate::check::{Found, STAGE, Wrong, verify};
 use crate::coverage::Coverage;
