@@ -31,6 +31,14 @@ impl Flush for Taken {
         output.restore(bytes);
         Ok(())
     }
+
+    fn has_files(&self) -> bool {
+        false
+    }
+
+    async fn receive(&mut self, _: &mut PacketOutput, _: &mut Vec<u8>) -> io::Result<usize> {
+        Ok(0)
+    }
 }
 
 /// The thread that has the session.
