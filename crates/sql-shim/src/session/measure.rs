@@ -14,8 +14,8 @@ use sql::catalog_views::performance::DIGESTS;
 
 use super::Session;
 use crate::statements::Performed;
-use crate::statements::digests::DigestRow;
-use crate::statements::slow_log::Sender;
+use crate::statements::digests::{DigestRow, SAMPLE_BYTES};
+use crate::statements::slow_log::{STATEMENT_BYTES_MAX, Sender};
 use crate::status::Counter;
 
 /// The statement that runs.
@@ -83,7 +83,8 @@ impl Session {
             let kept = self.measured.digest.take().filter(|row| server.digests.is_current(row));
             let digest = kept.or_else(|| self.digest_of(sql, self.state.current_database()));
             if let Some(row) = digest {
-                row.record(counters.thread, &performed, began, &without_secrets(sql, row.text()));
+                let sample = || without_secrets(first_bytes(sql, SAMPLE_BYTES), row.text());
+                row.record(counters.thread, &performed, began, sample);
             }
         }
         let slow = performed.took >= self.state.settings().long_query_time;
@@ -110,17 +111,26 @@ impl Session {
             connection: connection.id,
             database: database.as_deref(),
         };
-        let sql = without_secrets(sql, Some(&text));
+        let sql = without_secrets(first_bytes(sql, STATEMENT_BYTES_MAX), Some(&text));
         self.state.server.slow_log.write(performed, began, &sender, &sql);
     }
 }
 
-/// A statement as others may read it: one that names a password without its values.
+fn first_bytes(sql: &[u8], most: usize) -> &[u8] {
+    sql.get(..most).unwrap_or(sql)
+}
+
+/// Words behind which a password may follow.
+const SECRET: [&[u8]; 2] = [b"identified", b"password"];
+
+/// A statement as others may read it: without its values where it may name a password. Its bytes are looked
+/// at, and not its digest: the text of a PREPARE is a value there, and a statement that failed stands with
+/// those behind it.
 fn without_secrets<'s>(sql: &'s [u8], digest: Option<&str>) -> Cow<'s, [u8]> {
-    let secret = |text: &str| text.contains("IDENTIFIED") || text.contains("PASSWORD");
+    let names = |word: &[u8]| sql.windows(word.len()).any(|bytes| bytes.eq_ignore_ascii_case(word));
     match digest {
-        Some(text) if secret(text) => Cow::Owned(text.as_bytes().to_vec()),
-        // What is counted together has no text to look at.
+        Some(text) if SECRET.into_iter().any(names) => Cow::Owned(text.as_bytes().to_vec()),
+        // What is counted together has no text to show.
         None => Cow::Borrowed(b""),
         Some(_) => Cow::Borrowed(sql),
     }
@@ -141,6 +151,8 @@ mod tests {
             "ALTER USER a IDENTIFIED BY 'secret'",
             "set password = 'secret'",
             "SET PASSWORD FOR a = 'secret'",
+            "PREPARE s FROM 'ALTER USER a IDENTIFIED BY \"secret\"'",
+            "SELECT nothing; SET PASSWORD = 'secret'",
         ] {
             assert!(!shown(sql).contains("secret"), "{}", shown(sql));
         }

@@ -8,6 +8,7 @@
 //! together in a row without text. TRUNCATE TABLE begins a new generation, and rows that plans still hold are
 //! seen to be of an older one.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,7 +24,7 @@ use super::{Performed, WallClock};
 /// Figures of a row that threads count side by side.
 const STRIPES: usize = 8;
 /// Bytes of a statement kept as a sample.
-const SAMPLE_BYTES: usize = 1024;
+pub const SAMPLE_BYTES: usize = 1024;
 /// A sample older than this makes room for the next statement.
 const SAMPLE_AGE: Duration = Duration::from_secs(60);
 
@@ -84,10 +85,17 @@ impl DigestRow {
         DigestRow { generation, key, stripes: Default::default() }
     }
 
-    /// Counts a run that began then. `thread` is the number of the caller's thread.
-    pub fn record(&self, thread: usize, performed: &Performed, began: Instant, sql: &[u8]) {
+    /// Counts a run that began then. `thread` is the number of the caller's thread. `sample` makes its text,
+    /// which is seldom asked for.
+    pub fn record<'s>(
+        &self,
+        thread: usize,
+        performed: &Performed,
+        began: Instant,
+        sample: impl FnOnce() -> Cow<'s, [u8]>,
+    ) {
         let figures = self.stripes[thread % STRIPES].get_or_init(Box::default);
-        figures.lock().record(performed, began, sql);
+        figures.lock().record(performed, began, sample);
     }
 
     /// Its text; the rest has none.
@@ -105,7 +113,7 @@ impl DigestRow {
 }
 
 impl Figures {
-    fn record(&mut self, run: &Performed, began: Instant, sql: &[u8]) {
+    fn record<'s>(&mut self, run: &Performed, began: Instant, sample: impl FnOnce() -> Cow<'s, [u8]>) {
         self.least = if self.count == 0 { run.took } else { self.least.min(run.took) };
         self.most = self.most.max(run.took);
         self.count += 1;
@@ -124,7 +132,7 @@ impl Figures {
         let old = self.sample_seen.is_none_or(|seen| began.saturating_duration_since(seen) > SAMPLE_AGE);
         if old || run.took > self.sample_took {
             self.sample.clear();
-            self.sample.extend_from_slice(sql.get(..SAMPLE_BYTES).unwrap_or(sql));
+            self.sample.extend_from_slice(&sample());
             (self.sample_seen, self.sample_took) = (Some(began), run.took);
         }
     }
@@ -270,9 +278,10 @@ mod tests {
         let row = digests.row(None, "SELECT ?".to_owned());
         let now = Instant::now();
         for thread in 0..20 {
-            row.record(thread, &run(100 + thread as u64), now, format!("SELECT {thread}").as_bytes());
+            let text = format!("SELECT {thread}").into_bytes();
+            row.record(thread, &run(100 + thread as u64), now, || text.into());
         }
-        row.record(0, &Performed { failed: true, ..run(1) }, now + SAMPLE_AGE / 2, b"SELECT fast");
+        row.record(0, &Performed { failed: true, ..run(1) }, now + SAMPLE_AGE / 2, || b"SELECT fast".into());
         let all = digests.all();
         assert_eq!(all.len(), 1);
         let shown = &all[0];
@@ -281,9 +290,9 @@ mod tests {
         assert_eq!((&*shown.sample, shown.sample_took), ("SELECT 19", Duration::from_micros(119)));
         assert!(shown.first_seen < shown.last_seen);
         assert_eq!(shown.digest.as_ref().map(String::len), Some(64));
-        row.record(4, &run(2), now + SAMPLE_AGE * 2, b"SELECT later");
+        row.record(4, &run(2), now + SAMPLE_AGE * 2, || b"SELECT later".into());
         assert!(row.sum().sample == b"SELECT 19", "another thread's is slower");
-        row.record(3, &run(500), now, b"SELECT slow");
+        row.record(3, &run(500), now, || b"SELECT slow".into());
         assert_eq!(digests.all()[0].sample, "SELECT slow");
     }
 
@@ -293,7 +302,7 @@ mod tests {
         digests.set_most(3);
         let now = Instant::now();
         let rows: Vec<_> = (0..5).map(|n| digests.row(Some("d".into()), format!("S {n}"))).collect();
-        rows.iter().for_each(|row| row.record(0, &run(1), now, b""));
+        rows.iter().for_each(|row| row.record(0, &run(1), now, || b"".into()));
         let counts = |digests: &Digests| {
             let mut counts: Vec<_> = digests.all().into_iter().map(|row| (row.text, row.count)).collect();
             counts.sort();
@@ -303,7 +312,7 @@ mod tests {
         assert!(digests.is_current(&rows[0]));
         digests.clear();
         assert!(digests.all().is_empty() && !digests.is_current(&rows[0]) && !digests.is_current(&rows[4]));
-        digests.row(None, "S 9".into()).record(0, &run(1), now, b"");
+        digests.row(None, "S 9".into()).record(0, &run(1), now, || b"".into());
         assert_eq!(counts(&digests), [(Some("S 9".into()), 1)]);
     }
 }

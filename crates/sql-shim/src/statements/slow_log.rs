@@ -24,7 +24,7 @@ const QUEUE_MAX: usize = 1024;
 /// Entries that are written together.
 const BATCH_MAX: usize = 256;
 /// Bytes of a statement in an entry.
-const STATEMENT_BYTES_MAX: usize = 1 << 20;
+pub const STATEMENT_BYTES_MAX: usize = 1 << 20;
 
 /// See the module's text.
 pub struct SlowLog {
