@@ -201,7 +201,7 @@ impl Database {
         let mut scan = Scan::new(table.rows.clone(), index, range, Direction::Backward, mode, true);
         let mut greatest = 0;
         let mut transaction = self.transaction();
-        scan.run(transaction.rows(), &mut |row| {
+        scan.run(transaction.engine_mut(), &mut |row| {
             let column = def.auto_increment_column().unwrap_or(0);
             let value = row.column(column).inline();
             let kind = &def.columns[usize::from(column)].kind;

@@ -111,7 +111,7 @@ impl Database {
     ) -> Result<CheckReport> {
         let mut report = CheckReport::default();
         let mut transaction = self.transaction_for(session);
-        let rows = transaction.rows();
+        let rows = transaction.engine_mut();
         let slice = rows.slice().clone();
         let space = self.check_space(table.def.space, &slice).await?;
         report.problems.extend(space.problems.iter().map(|what| format!("tablespace: {what}")));
@@ -319,7 +319,7 @@ mod tests {
             db.create_table("d", "t", def).await.unwrap();
             let space = db.table("d", "t").unwrap().def.space;
             let transaction = db.transaction();
-            let slice = transaction.state().slice();
+            let slice = transaction.engine().slice();
             slice.measure_in_units(1);
             let check = async |stop_at: u32| {
                 let mut polls = 0;

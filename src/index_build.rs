@@ -335,7 +335,7 @@ impl Database {
         let mut sorter = Sorter::new(IndexOrder(index.clone()), place, SORT_BYTES);
         let sources = layout::secondary(def, &def.keys[at]).sources;
         let mut transaction = self.transaction_for(session);
-        let rows = transaction.rows();
+        let rows = transaction.engine_mut();
         let slice = rows.slice().clone();
         let mut scan = Scan::new(
             table.rows.clone(),
@@ -413,7 +413,7 @@ impl Database {
     /// Frees the pages of a tree. No kill ends it midway: the session's slice only says when to give way.
     pub(crate) async fn destroy_tree(&self, tree: &Tree) -> Result<()> {
         let transaction = self.transaction();
-        let slice = transaction.state().slice();
+        let slice = transaction.engine().slice();
         while !retry(|| tree.destroy_step()).await? {
             slice.work(PAGE_UNITS).await?;
         }

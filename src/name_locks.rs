@@ -116,7 +116,7 @@ impl Definitions<'_> {
         let held = self.session.and_then(|session| session.exclusive_hold(lock));
         let own = self.session.map_or(0, |own| own.uses_of(lock));
         // It would undo its changes with the definition that it knows, and waiting would be for itself.
-        if (held.is_some() || own > 0) && self.session.is_some_and(|session| session.state().has_log()) {
+        if (held.is_some() || own > 0) && self.session.is_some_and(|session| session.engine().has_log()) {
             return Err(Error::UncommittedChanges);
         }
         let pass = loop {
@@ -145,7 +145,7 @@ impl Definitions<'_> {
     pub(crate) async fn wait_for_name(self, blocked: Blocked, deadline: Duration) -> Result<()> {
         match blocked {
             Blocked::Wait(wait) => {
-                let slice = self.session.map(|session| session.state().slice().clone());
+                let slice = self.session.map(|session| session.engine().slice().clone());
                 wait_until(&*self.database.0.environment, wait, deadline, slice.as_deref()).await
             }
             Blocked::Deadlock => Err(Error::Transaction(txn::Error::Deadlock)),

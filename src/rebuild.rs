@@ -191,7 +191,7 @@ impl Database {
         convert: &mut impl FnMut(&[Field<'_>], &mut EncodedRow) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, Failed<E>> {
         let mut transaction = self.transaction_for(session);
-        let rows = transaction.rows();
+        let rows = transaction.engine_mut();
         let slice = rows.slice().clone();
         let tree = &*fresh.rows.clustered;
         retry(|| tree.read_root()).await?;

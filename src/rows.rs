@@ -253,8 +253,8 @@ pub(crate) struct Statement<'t>(pub(crate) &'t mut Transaction);
 
 impl Drop for Statement<'_> {
     fn drop(&mut self) {
-        self.0.rows().end_statement();
-        if self.0.state().is_rolled_back() {
+        self.0.engine_mut().end_statement();
+        if self.0.engine().is_rolled_back() {
             self.0.release_ended();
         }
     }
@@ -315,15 +315,15 @@ impl Transaction {
                 Err(NotUsable::Discarded) => return Err(table.discarded_error()),
                 Err(NotUsable::Deadlock) => {
                     // As after a deadlock of row locks: nothing of the transaction is left.
-                    statement.0.rows().roll_back_as_victim().await?;
+                    statement.0.engine_mut().roll_back_as_victim().await?;
                     return Err(statement.0.failed(Error::Transaction(txn::Error::Deadlock)));
                 }
                 Err(NotUsable::Stale) => table = statement.0.database().successor(&table)?,
                 Err(NotUsable::Wait(wait)) => {
                     let environment = statement.0.database().environment().clone();
-                    let patience = statement.0.state().lock_wait_timeout();
+                    let patience = statement.0.engine().lock_wait_timeout();
                     let until = *deadline.get_or_insert_with(|| environment.now() + patience);
-                    let slice = statement.0.state().slice().clone();
+                    let slice = statement.0.engine().slice().clone();
                     let waited = wait_until(&*environment, wait, until, Some(&slice)).await;
                     waited.map_err(|error| statement.0.failed(error))?;
                 }
@@ -333,7 +333,7 @@ impl Transaction {
 
     /// How a read locks: at SERIALIZABLE no read inside a transaction goes without.
     pub(crate) fn read_lock(&self, wanted: Lock) -> Result<Lock> {
-        let serializable = self.state().isolation() == Isolation::Serializable && self.is_active();
+        let serializable = self.engine().isolation() == Isolation::Serializable && self.is_active();
         let lock = if serializable && wanted == Lock::None { Lock::Share } else { wanted };
         if lock != Lock::None {
             self.may_write()?;
@@ -466,13 +466,13 @@ impl Transaction {
         };
         let lock = self.read_lock(lock)?;
         let copied = if lock == Lock::None {
-            txn::find(self.rows(), &table.rows, &key.fields(), copy).await?
+            txn::find(self.engine_mut(), &table.rows, &key.fields(), copy).await?
         } else {
             let range = KeyRange::equal(OwnedKey::from_fields(&key.fields()));
             let (index, direction) = (ScanIndex::Clustered, Direction::Forward);
             let mut scan = Scan::new(table.rows.clone(), index, range, direction, lock.mode(wait), false);
             let mut copied = None;
-            scan.run(self.rows(), &mut |row| {
+            scan.run(self.engine_mut(), &mut |row| {
                 copied = Some(copy(row));
                 Control::Stop
             })
@@ -530,7 +530,7 @@ impl Transaction {
     ) -> Result<()> {
         for field in off_page {
             let bytes =
-                txn::fetch_external(self.rows(), &table.rows, &field.prefix, &field.reference).await?;
+                txn::fetch_external(self.engine_mut(), &table.rows, &field.prefix, &field.reference).await?;
             values[field.column - first] = decode(table, field.column, &bytes)?;
         }
         Ok(())
@@ -712,7 +712,7 @@ impl Rows<'_> {
                 return Ok(None);
             }
             let (table, batch) = (&self.table, &mut self.batch);
-            let state = self.scan.run(self.statement.0.rows(), &mut |row| batch.take(table, row)).await;
+            let state = self.scan.run(self.statement.0.engine_mut(), &mut |row| batch.take(table, row)).await;
             self.finished = !matches!(state, Ok(state) if state != ScanState::Finished);
             state.map_err(|error| self.statement.0.failed(error.into()))?;
             let batch = &mut self.batch;

@@ -95,7 +95,7 @@ impl<'a> Definitions<'a> {
             return Ok(ChangeLock { name: lock, owner, held, _turn: None });
         }
         let used = self.session.is_some_and(|session| session.uses_of(&lock) > 0);
-        if used && self.session.is_some_and(|session| session.state().has_log()) {
+        if used && self.session.is_some_and(|session| session.engine().has_log()) {
             return Err(Error::UncommittedChanges);
         }
         let turn = self.database.name_lock(database, &format!("{TURN}{name}"));

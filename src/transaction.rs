@@ -201,7 +201,7 @@ impl Transaction {
 
     /// The engine's transaction: scans, row changes, isolation.
     #[doc(hidden)]
-    pub fn rows(&mut self) -> &mut txn::Transaction {
+    pub fn engine_mut(&mut self) -> &mut txn::Transaction {
         &mut self.inner
     }
 
@@ -213,7 +213,7 @@ impl Transaction {
 
     /// The engine's transaction, to look at.
     #[doc(hidden)]
-    pub fn state(&self) -> &txn::Transaction {
+    pub fn engine(&self) -> &txn::Transaction {
         &self.inner
     }
 
@@ -269,7 +269,7 @@ impl Transaction {
                 Err(NotUsable::Stale) => {}
                 Err(NotUsable::Discarded) => return Err(table.discarded_error()),
                 Err(NotUsable::Wait(wait)) => {
-                    let slice = self.state().slice().clone();
+                    let slice = self.engine().slice().clone();
                     let waited =
                         crate::metadata_lock_wait::wait_until(&*environment, wait, deadline, Some(&slice))
                             .await;

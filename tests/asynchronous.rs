@@ -115,7 +115,7 @@ fn transact_repeats_conflicts_and_returns_other_errors_as_they_are() {
         stock.put(&mut holder, 1, 1).await.unwrap();
         let late = db.transact(async |mut t| {
             runs.fetch_add(1, Ordering::Relaxed);
-            t.rows().set_lock_wait_timeout(Duration::ZERO);
+            t.engine_mut().set_lock_wait_timeout(Duration::ZERO);
             stock.put(&mut t, 1, 5).await?;
             Err::<(), Refused>(Refused::Empty)
         });

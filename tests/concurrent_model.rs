@@ -174,9 +174,9 @@ impl Session {
         (self.savepoint, self.snapshot) = (None, None);
         self.isolation = [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable]
             [self.random.below(3)];
-        self.transaction.rows().set_isolation(self.isolation);
+        self.transaction.engine_mut().set_isolation(self.isolation);
         let timeout = Duration::from_millis(1 + self.random.below(300) as u64);
-        self.transaction.rows().set_lock_wait_timeout(timeout);
+        self.transaction.engine_mut().set_lock_wait_timeout(timeout);
         self.transaction.begin();
         self.table = match self.transaction.open_table("test", "t", PATIENCE).await {
             Ok(table) => Some(table),
@@ -185,14 +185,14 @@ impl Session {
             Err(error) => panic!("{error}"),
         };
         if self.isolation == Isolation::RepeatableRead && self.random.one_in(2) {
-            self.transaction.rows().settle().await.unwrap();
+            self.transaction.engine_mut().settle().await.unwrap();
             self.snapshot = Some(self.world.committed.borrow().clone());
-            self.transaction.rows().begin_with_snapshot();
+            self.transaction.engine_mut().begin_with_snapshot();
         }
         for _ in 0..1 + self.random.below(10) {
             let outcome = self.operation().await;
             // An operation may have been cut while a deadlock was being rolled back.
-            if matches!(outcome, Outcome::Gone) || self.transaction.state().is_rolled_back() {
+            if matches!(outcome, Outcome::Gone) || self.transaction.engine().is_rolled_back() {
                 self.world.count("deadlock");
                 self.own.clear();
                 if self.random.one_in(2) {
@@ -278,7 +278,7 @@ impl Session {
             9..12 => self.range(&table, polls).await,
             12 => {
                 self.say(|| "savepoint".to_owned());
-                self.transaction.rows().savepoint("s");
+                self.transaction.engine_mut().savepoint("s");
                 self.savepoint = Some(self.own.clone());
                 Outcome::GoesOn
             }
@@ -458,7 +458,7 @@ impl Session {
     async fn back_to_savepoint(&mut self, polls: u64) -> Outcome {
         let Some(savepoint) = self.savepoint.clone() else { return Outcome::GoesOn };
         self.say(|| format!("rollback to savepoint polls {polls}"));
-        let back = self.transaction.rows().rollback_to_savepoint("s");
+        let back = self.transaction.engine_mut().rollback_to_savepoint("s");
         match cut(polls, back).await {
             Some(result) => assert!(result.unwrap()),
             None => self.world.count("savepoint cut"),

@@ -217,13 +217,13 @@ impl Subject {
             }
             Call::Savepoint => {
                 if transaction.is_active() {
-                    transaction.rows().savepoint("s");
+                    transaction.engine_mut().savepoint("s");
                     self.savepoint = Some(self.current.clone());
                 }
             }
             Call::BackToSavepoint => {
                 if let Some(rows) = &self.savepoint {
-                    let back = transaction.rows().rollback_to_savepoint("s");
+                    let back = transaction.engine_mut().rollback_to_savepoint("s");
                     assert!(environment.run_until_complete(back).unwrap());
                     self.current = rows.clone();
                 }

@@ -71,7 +71,7 @@ impl World {
 
     fn begin(&self, isolation: Isolation) -> Transaction {
         let mut transaction = self.db.transaction();
-        transaction.rows().set_isolation(isolation);
+        transaction.engine_mut().set_isolation(isolation);
         transaction.begin();
         transaction
     }
@@ -367,7 +367,7 @@ fn every_future_is_send() {
     assert_send(&t.rollback());
     let mark = t.statement_mark();
     assert_send(&t.rollback_to(mark));
-    assert_send(&t.rows().rollback_to_savepoint("s"));
+    assert_send(&t.engine_mut().rollback_to_savepoint("s"));
     assert_send(&db.create_table("test", "u", columns()));
     assert_send(&db.drop_table("test", "t"));
     assert_send(&db.truncate_table("test", "t"));

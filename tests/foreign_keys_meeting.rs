@@ -85,7 +85,7 @@ async fn nobody_lacks_a_parent(db: &Database, what: &str) {
 
 async fn begun(db: &Database, level: Isolation) -> Transaction {
     let mut transaction = db.transaction();
-    transaction.rows().set_isolation(level);
+    transaction.engine_mut().set_isolation(level);
     transaction.begin();
     transaction
 }
@@ -240,9 +240,9 @@ fn a_cascade_that_times_out_leaves_nothing() {
             "the child that somebody else has changed was not waited for: {refused}"
         );
         other.rollback().await.unwrap();
-        transaction.rows().savepoint("s");
+        transaction.engine_mut().savepoint("s");
         assert!(transaction.delete(&parent, &[Value::Int(4)]).await.unwrap());
-        assert!(transaction.rows().rollback_to_savepoint("s").await.unwrap());
+        assert!(transaction.engine_mut().rollback_to_savepoint("s").await.unwrap());
         transaction.commit(Durability::Sync).await.unwrap();
         drop((other, transaction));
         assert_eq!(rows(&db, "c").await.len(), 90);

@@ -119,7 +119,7 @@ async fn session(
     while !stop.get() {
         let level =
             [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable][random.below(3)];
-        transaction.rows().set_isolation(level);
+        transaction.engine_mut().set_isolation(level);
         transaction.begin();
         let outcome = if random.one_in(3) {
             transfer(&mut transaction, &accounts, &mut random).await.map(|()| None)

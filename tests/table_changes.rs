@@ -280,7 +280,7 @@ async fn count_of(transaction: &mut Transaction, table: &Arc<Table>) -> usize {
     let mut scan =
         Scan::new(rows, ScanIndex::Clustered, all, Direction::Forward, ReadMode::Consistent, false);
     let mut count = 0;
-    scan.run(transaction.rows(), &mut |_| {
+    scan.run(transaction.engine_mut(), &mut |_| {
         count += 1;
         Control::Continue
     })
@@ -341,7 +341,7 @@ fn a_kill_ends_the_copy() {
         let db = with_rows(&environment).await;
         let before = all_rows(&db).await;
         let session = db.transaction();
-        let slice = session.state().slice().clone();
+        let slice = session.engine().slice().clone();
         let definitions = db.definitions().session(&session);
         let value = Value::Int(5);
         let mut change = Box::pin(definitions.add_column("test", "t", more(), &value));
@@ -368,7 +368,7 @@ fn a_kill_ends_the_wait_for_others() {
         let mut holder = db.begin();
         holder.update(&table, &[Value::Int(1)], &[("n", Value::Int(5))]).await.unwrap();
         let session = db.transaction();
-        let slice = session.state().slice().clone();
+        let slice = session.engine().slice().clone();
         let definitions = db.definitions().session(&session);
         let mut change = Box::pin(definitions.rename_column("test", "t", "n", "m"));
         assert!(some_way(&mut change, 1).await.is_none(), "nobody is waited for");

@@ -222,7 +222,7 @@ impl Database {
         let feed = ChangeFeed { database: self.clone(), queue };
         let unaware = system.next_id();
         let environment = self.environment();
-        let deadline = environment.now() + self.transaction().state().lock_wait_timeout();
+        let deadline = environment.now() + self.transaction().engine().lock_wait_timeout();
         let mut pause = PAUSES.0;
         while system.oldest_id() < unaware {
             if environment.now() >= deadline {

@@ -107,7 +107,7 @@ impl Recorded {
     /// A row is about to be changed.
     #[inline]
     pub fn before(transaction: &Transaction) -> Recorded {
-        Recorded(transaction.state().undo_records())
+        Recorded(transaction.engine().undo_records())
     }
 
     /// The row was inserted.
@@ -150,7 +150,7 @@ impl Recorded {
             return;
         }
         let feeds = transaction.database().0.tables.feeds.clone();
-        transaction.rows().observer().get_or_insert_with(|| {
+        transaction.engine_mut().observer().get_or_insert_with(|| {
             Box::new(Recorder {
                 feeds,
                 changes: Vec::new(),
@@ -167,6 +167,6 @@ impl Recorded {
 }
 
 fn recorder_of(transaction: &mut Transaction) -> Option<&mut Recorder> {
-    let observer: &mut dyn std::any::Any = &mut **transaction.rows().observer().as_mut()?;
+    let observer: &mut dyn std::any::Any = &mut **transaction.engine_mut().observer().as_mut()?;
     observer.downcast_mut::<Recorder>()
 }

@@ -156,7 +156,7 @@ impl Database {
         loop {
             let mut rows = Vec::new();
             let state = scan
-                .run(transaction.rows(), &mut |row| {
+                .run(transaction.engine_mut(), &mut |row| {
                     rows.push(row_columns::Copied::of(row, &columns));
                     if rows.len() < BATCH_ROWS { Control::Continue } else { Control::Pause }
                 })
@@ -170,7 +170,7 @@ impl Database {
                 let range = KeyRange::equal(OwnedKey::from_fields(&fields));
                 let mut look = Scan::new(parent.rows.clone(), index, range, direction, mode, true);
                 let mut found = false;
-                look.run(transaction.rows(), &mut |_| {
+                look.run(transaction.engine_mut(), &mut |_| {
                     found = true;
                     Control::Stop
                 })

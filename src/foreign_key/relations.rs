@@ -174,14 +174,14 @@ async fn use_related(
             Err(NotUsable::Stale) => return Ok(Use::Changed),
             Err(NotUsable::Discarded) => return Ok(Use::Absent),
             Err(NotUsable::Deadlock) => {
-                transaction.rows().roll_back_as_victim().await?;
+                transaction.engine_mut().roll_back_as_victim().await?;
                 return Err(Error::Transaction(txn::Error::Deadlock));
             }
             Err(NotUsable::Wait(wait)) => {
                 let environment = engine.environment().clone();
-                let patience = transaction.state().lock_wait_timeout();
+                let patience = transaction.engine().lock_wait_timeout();
                 let until = *deadline.get_or_insert_with(|| environment.now() + patience);
-                let slice = transaction.state().slice().clone();
+                let slice = transaction.engine().slice().clone();
                 wait_until(&*environment, wait, until, Some(&slice)).await?;
             }
         }

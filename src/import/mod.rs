@@ -277,7 +277,7 @@ impl Database {
         self.0.store.open_space(space, &copy_path)?;
         let refused =
             |problem: &str| Error::ImportRefused { file: source.path().to_owned(), why: problem.to_owned() };
-        let structure = self.check_space(space, self.transaction().state().slice()).await?;
+        let structure = self.check_space(space, self.transaction().engine().slice()).await?;
         if let Some(problem) = structure.problems.first() {
             return Err(refused(problem));
         }

@@ -169,10 +169,10 @@ impl Transaction {
         rows.begin(table);
         let mut scan = Scan::new(table.rows.clone(), ScanIndex::Clustered, keys, direction, mode, false);
         loop {
-            let state = scan.run(self.rows(), &mut |row| rows.take(row)).await?;
+            let state = scan.run(self.engine_mut(), &mut |row| rows.take(row)).await?;
             while let Some(field) = rows.next_off_page() {
                 let (prefix, reference) = (&field.prefix, &field.reference);
-                let value = txn::fetch_external(self.rows(), &table.rows, prefix, reference).await?;
+                let value = txn::fetch_external(self.engine_mut(), &table.rows, prefix, reference).await?;
                 rows.fetched(&field, value);
             }
             if state == ScanState::Finished || rows.is_full() {

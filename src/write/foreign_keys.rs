@@ -89,7 +89,7 @@ async fn exists(
     let fields: SmallVec<[Field<'_>; 4]> = key.iter().map(|field| field.as_deref()).collect();
     let mut scan = scan_of(table, index, &fields, false);
     let mut found = false;
-    scan.run(transaction.rows(), &mut |_| {
+    scan.run(transaction.engine_mut(), &mut |_| {
         found = true;
         Control::Stop
     })
@@ -106,7 +106,7 @@ async fn columns_of_row(
 ) -> Result<Option<Vec<Option<Vec<u8>>>>> {
     let mut scan = scan_of(table, ScanIndex::Clustered, key, true);
     let mut copied = None;
-    scan.run(transaction.rows(), &mut |row| {
+    scan.run(transaction.engine_mut(), &mut |row| {
         copied = Some(Copied::of(row, columns));
         Control::Stop
     })
@@ -364,7 +364,7 @@ impl ForeignKeys {
             loop {
                 let mut keys: Vec<OwnedKey> = Vec::new();
                 let state = scan
-                    .run(transaction.rows(), &mut |row| {
+                    .run(transaction.engine_mut(), &mut |row| {
                         let mut key = OwnedKey::default();
                         row.clustered_key(&mut key);
                         keys.push(key);

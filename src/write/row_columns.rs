@@ -43,7 +43,7 @@ impl Copied {
                 Column::Null => None,
                 Column::Whole(bytes) => Some(bytes),
                 Column::OffPage(prefix, reference) => {
-                    Some(txn::fetch_external(transaction.rows(), table, &prefix, &reference).await?)
+                    Some(txn::fetch_external(transaction.engine_mut(), table, &prefix, &reference).await?)
                 }
             });
         }

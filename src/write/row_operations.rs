@@ -19,7 +19,7 @@ pub(super) async fn insert_row(
     on_duplicate: OnDuplicate,
 ) -> Result<Written> {
     let recorded = Recorded::before(transaction);
-    let done = written(txn::insert_with(transaction.rows(), &table.rows, row, on_duplicate).await)?;
+    let done = written(txn::insert_with(transaction.engine_mut(), &table.rows, row, on_duplicate).await)?;
     if done == Written::Done {
         recorded.insert(transaction, table, row);
     }
@@ -34,7 +34,7 @@ pub(super) async fn update_row(
     changes: &Changes<'_>,
 ) -> Result<Written> {
     let recorded = Recorded::before(transaction);
-    let done = written(txn::update(transaction.rows(), &table.rows, key, changes).await)?;
+    let done = written(txn::update(transaction.engine_mut(), &table.rows, key, changes).await)?;
     if done == Written::Done {
         recorded.update(transaction, table, key, changes);
     }
@@ -48,7 +48,7 @@ pub(super) async fn delete_row(
     key: &[Field<'_>],
 ) -> Result<()> {
     let recorded = Recorded::before(transaction);
-    txn::delete(transaction.rows(), &table.rows, key).await?;
+    txn::delete(transaction.engine_mut(), &table.rows, key).await?;
     recorded.delete(transaction, table, key);
     Ok(())
 }

@@ -33,7 +33,7 @@ impl<'t> Whole<'t> {
 impl Drop for Whole<'_> {
     fn drop(&mut self) {
         if !self.kept {
-            self.transaction.rows().cut_back_to(self.mark);
+            self.transaction.engine_mut().cut_back_to(self.mark);
         }
     }
 }

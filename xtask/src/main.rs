@@ -23,11 +23,11 @@ use clap::Parser;
 use lab::command::cargo;
 use lab::server_process::{Kind, Program};
 use lab::{
-    bench, capped_disk, collation_weights, doublewrite, extension, latency, many_tables, system_packages,
-    waves,
+    bench, capped_disk, collation_weights, doublewrite, extension, latency, many_tables, release_build,
+    system_packages, waves,
 };
 use std::time::Duration;
-use steps::Steps;
+use steps::{Beside, Steps};
 
 fn main() -> Result<()> {
     let mut steps = Steps::new();
@@ -62,10 +62,17 @@ fn main() -> Result<()> {
 fn test(steps: &mut Steps, quick: bool) {
     // Some crate tests drive the server with stock clients too.
     steps.step("packages", system_packages::install_missing);
-    steps.sources();
-    if quick {
-        return;
-    }
+    steps.before_tests();
+    // Tests wait more than they compute: what is built meanwhile costs little time.
+    let builds = (!quick).then(|| {
+        Beside::begin("release build and fuzz targets", || {
+            release_build::build_beside()?;
+            fuzz::build_beside()
+        })
+    });
+    steps.tests();
+    let Some(builds) = builds else { return };
+    steps.join(builds);
     steps.step("crash states", crash_states::quick);
     let short = fuzz::FuzzArguments { minutes: 0.5, target: None, seed: 0 };
     steps.step("fuzz targets", || fuzz::run(&short));

@@ -1,9 +1,33 @@
 //! Steps: run one after the other, timed, all of them even when one fails, and summed up at the end.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use lab::command::{cargo, target_directory};
+use lab::release_build;
 use lab::server_process::{Kind, Program};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+/// The tests. One build of everything: the feature is off in the lints, the documentation and the release
+/// program.
+const TESTS: [&str; 4] = ["test", "--workspace", "--features", "untorn-server/opensrv"];
+
+/// A step that runs beside those after it.
+pub struct Beside {
+    name: &'static str,
+    thread: JoinHandle<(Duration, Result<()>)>,
+}
+
+impl Beside {
+    /// Begins it. It prints nothing unless something is wrong.
+    pub fn begin(name: &'static str, run: impl FnOnce() -> Result<()> + Send + 'static) -> Beside {
+        let begin = Instant::now();
+        let thread = thread::spawn(move || {
+            let done = run();
+            (begin.elapsed(), done)
+        });
+        Beside { name, thread }
+    }
+}
 
 /// The steps done so far.
 pub struct Steps {
@@ -36,18 +60,27 @@ impl Steps {
         }
     }
 
-    /// Format, lints, tests, documentation.
-    pub fn sources(&mut self) {
+    /// Waits for a step that was begun beside others.
+    pub fn join(&mut self, beside: Beside) {
+        println!("\n==> {}: to be finished", beside.name);
+        let (took, done) =
+            beside.thread.join().unwrap_or_else(|_| (Duration::ZERO, Err(anyhow!("its thread panicked"))));
+        let failure = done.err().map(|error| format!("{error:#}"));
+        self.done.push((format!("{}, beside others", beside.name), took, failure));
+    }
+
+    /// Format and lints; the tests are built.
+    pub fn before_tests(&mut self) {
         self.step("format", || cargo(&["fmt", "--all", "--check"], &[]));
         self.step("lints", || {
             cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])
         });
-        // One build of everything: the feature is off in the lints, the documentation and the release
-        // program.
-        self.step("tests", || {
-            let arguments = ["test", "--workspace", "--features", "untorn-server/opensrv", "--no-fail-fast"];
-            cargo(&arguments, &[])
-        });
+        self.step("build of the tests", || cargo(&[&TESTS[..], &["--no-run", "--quiet"]].concat(), &[]));
+    }
+
+    /// Tests, models, packages, documentation.
+    pub fn tests(&mut self) {
+        self.step("tests", || cargo(&[&TESTS[..], &["--no-fail-fast"]].concat(), &[]));
         self.step("loom models", || {
             let target = target_directory().join("loom");
             let target = target.to_string_lossy();
@@ -71,13 +104,9 @@ impl Steps {
     pub fn build_server(&mut self) -> Result<Program> {
         println!("\n==> release build");
         let begin = Instant::now();
-        cargo(&["build", "--release", "--bin", "untorn"], &[])?;
+        release_build::build()?;
         self.done.push(("release build".to_owned(), begin.elapsed(), None));
-        let path = target_directory().join("release/untorn");
-        if !path.exists() {
-            bail!("the build left no {}", path.display());
-        }
-        Ok(Program::new(Kind::Untorn, path))
+        Ok(Program::new(Kind::Untorn, release_build::program("untorn")?))
     }
 
     /// The summary; an error if a step failed.

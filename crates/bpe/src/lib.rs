@@ -21,6 +21,7 @@
 
 mod admission;
 mod counters;
+mod failure;
 mod fill;
 mod geometry;
 mod ghost;

@@ -249,29 +249,6 @@ impl Tier {
         self.current.read().store.clone()
     }
 
-    /// Switches the tier off after an error of the store with this number: once, with one log line.
-    pub(crate) fn fail(&self, id: u64, why: &str) {
-        let store = {
-            let mut current = self.current.write();
-            if current.store.as_ref().is_none_or(|store| store.id != id) {
-                return;
-            }
-            current.next = None;
-            current.store.take()
-        };
-        self.counters.count(Counter::Failures);
-        self.control.lock().failure = Some(why.to_owned());
-        tracing::error!(
-            "the buffer pool extension is off: {why}; the server continues without it, SET GLOBAL untorn_bpe=ON tries again"
-        );
-        if let Some(store) = store {
-            if let Some(journal) = &store.journal {
-                journal.stop();
-            }
-            store.lock.release();
-        }
-    }
-
     pub(crate) fn count_mismatch(&self, mismatch: Mismatch) {
         self.counters.count_mismatch(mismatch);
     }

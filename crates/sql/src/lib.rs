@@ -14,6 +14,7 @@
 mod access;
 pub mod ast;
 pub mod catalog_views;
+pub mod column_bytes;
 pub mod context;
 pub mod digest;
 pub mod discard;
@@ -33,6 +34,5 @@ pub mod privilege;
 pub mod random_sequences;
 pub mod result;
 pub mod sql_mode;
-pub mod store;
 pub mod temporary;
 pub mod value;

@@ -220,7 +220,7 @@ pub(crate) const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration
 /// A transaction whose session has gone.
 pub(crate) struct Abandoned {
     pub owner: Arc<Owner>,
-    pub log: UndoLog,
+    pub undo_log: UndoLog,
     pub tables: SmallVec<[Arc<Table>; 4]>,
     /// What must last until it has been rolled back: the right to use its tables.
     pub kept: Option<Kept>,
@@ -270,7 +270,7 @@ impl Drop for AtWork<'_> {
 /// last: what they protect is still changing. A rollback that fails is tried again, for as long as another
 /// try could end otherwise: somebody may free some space, or repair a file; and others wait for its locks.
 pub(crate) async fn roll_back_abandoned(system: Arc<System>, abandoned: Abandoned) {
-    let Abandoned { owner, mut log, tables, kept } = abandoned;
+    let Abandoned { owner, undo_log: mut log, tables, kept } = abandoned;
     let slot = system.views.register();
     let find = |id: u64| Ok(tables.iter().find(|table| table.id == id).cloned());
     let start = LogMark { records: 0, end: None };

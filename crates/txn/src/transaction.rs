@@ -113,7 +113,7 @@ pub struct Transaction {
     lock_wait_timeout: Duration,
     /// Where its undo slots come from first.
     undo_home: u16,
-    pub(crate) log: Option<UndoLog>,
+    pub(crate) undo_log: Option<UndoLog>,
     /// Tables changed, for rollback.
     tables: SmallVec<[Arc<Table>; 4]>,
     savepoints: Vec<(String, UndoMark)>,
@@ -149,7 +149,7 @@ impl Transaction {
             begun: false,
             lock_wait_timeout: system.0.options.lock_wait_timeout,
             undo_home: system.0.undo.free.choose_home(),
-            log: None,
+            undo_log: None,
             tables: SmallVec::new(),
             savepoints: Vec::new(),
             unfinished: None,
@@ -235,7 +235,7 @@ impl Transaction {
     /// every statement must be ended by one of them (autocommit). Costs nothing: an id is taken at the first
     /// change.
     pub fn begin(&mut self) {
-        let ended = !self.begun && self.log.is_none();
+        let ended = !self.begun && self.undo_log.is_none();
         debug_assert!(ended || self.unfinished.is_some(), "the transaction before has not ended");
         self.close_view();
         self.savepoints.clear();
@@ -284,18 +284,18 @@ impl Transaction {
         match &self.unfinished {
             // What stands behind an operation that was cut will be undone.
             Some(mark) => mark.0.records,
-            None => self.log.as_ref().map_or(0, |log| log.records),
+            None => self.undo_log.as_ref().map_or(0, |log| log.records),
         }
     }
 
     /// Whether it changed something.
     pub fn has_changes(&self) -> bool {
-        self.log.as_ref().is_some_and(|log| log.records > 0)
+        self.undo_log.as_ref().is_some_and(|log| log.records > 0)
     }
 
     /// Its id, if it has one.
     pub fn id(&self) -> Option<u64> {
-        self.log.as_ref().map(|log| log.trx_id)
+        self.undo_log.as_ref().map(|log| log.trx_id)
     }
 
     /// Where the last locking read by a whole key found its row; for the change that often follows at once.
@@ -310,7 +310,7 @@ impl Transaction {
 
     /// What changing needs, borrowed apart.
     pub(crate) fn writing(&mut self) -> (&Arc<System>, &Arc<Owner>, Option<&mut UndoLog>, &mut WriteBuffers) {
-        (&self.system.0, &self.owner, self.log.as_mut(), &mut self.buffers)
+        (&self.system.0, &self.owner, self.undo_log.as_mut(), &mut self.buffers)
     }
 
     /// Ends a statement: READ COMMITTED and autocommit give up the read view.
@@ -331,7 +331,7 @@ impl Transaction {
             return;
         }
         self.view_open = true;
-        let creator = self.log.as_ref().map_or(0, |log| log.trx_id);
+        let creator = self.undo_log.as_ref().map_or(0, |log| log.trx_id);
         let active = &self.system.0.active;
         // See `read_view`: published first, checked afterwards.
         if self.view.version != 0 {
@@ -354,7 +354,7 @@ impl Transaction {
 
     /// Where the transaction is now, for `rollback_to` (statement rollback and savepoints).
     pub fn statement_mark(&self) -> UndoMark {
-        let end = || self.log.as_ref().map_or(UndoMark::START, |log| UndoMark(log.mark()));
+        let end = || self.undo_log.as_ref().map_or(UndoMark::START, |log| UndoMark(log.mark()));
         // What stands behind an operation that was cut will be undone.
         self.unfinished.unwrap_or_else(end)
     }
@@ -380,7 +380,7 @@ impl Transaction {
     }
 
     async fn undo_behind(&mut self, mark: UndoMark, locks_stay: Option<&Arc<Owner>>) -> Result<(), Error> {
-        let Some(log) = &mut self.log else { return Ok(()) };
+        let Some(log) = &mut self.undo_log else { return Ok(()) };
         if log.records <= mark.0.records {
             return Ok(());
         }
@@ -397,7 +397,7 @@ impl Transaction {
     /// was cut.
     pub fn cut_back_to(&mut self, mark: UndoMark) {
         let further = |cut: UndoMark| if cut.0.records < mark.0.records { cut } else { mark };
-        if !self.rolled_back && self.log.is_some() {
+        if !self.rolled_back && self.undo_log.is_some() {
             self.unfinished = Some(self.unfinished.map_or(mark, further));
         }
     }
@@ -441,7 +441,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::RolledBack`]; storage errors.
     pub async fn commit(&mut self, durability: Durability) -> Result<(), Error> {
-        let begun = self.inner().commit_begins(self.log.is_some() && flush_of(durability).is_some());
+        let begun = self.inner().commit_begins(self.undo_log.is_some() && flush_of(durability).is_some());
         let lsn = self.commit_in_memory().await?;
         let redo = self.inner().store.redo().clone();
         if let (Some(lsn), Some(how)) = (lsn, flush_of(durability)) {
@@ -456,7 +456,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::commit`].
     pub fn commit_blocking(&mut self, durability: Durability) -> Result<(), Error> {
-        let begun = self.inner().commit_begins(self.log.is_some() && flush_of(durability).is_some());
+        let begun = self.inner().commit_begins(self.undo_log.is_some() && flush_of(durability).is_some());
         let lsn = disk::block_on(self.commit_in_memory())?;
         if let (Some(lsn), Some(how)) = (lsn, flush_of(durability)) {
             self.inner().store.redo().flush_blocking(lsn, how)?;
@@ -473,7 +473,7 @@ impl Transaction {
             return Err(Error::RolledBack);
         }
         let system = self.system.0.clone();
-        let Some(log) = &mut self.log else {
+        let Some(log) = &mut self.undo_log else {
             let rest = self.finish();
             release_rest(rest).await;
             return Ok(None);
@@ -504,7 +504,7 @@ impl Transaction {
         if let Some(observer) = observer {
             observer.published();
         }
-        if let Some(log) = self.log.take() {
+        if let Some(log) = self.undo_log.take() {
             log.release(&system.undo);
         }
         let rest = self.finish();
@@ -560,10 +560,10 @@ impl Transaction {
         self.rolled_back = true;
         self.undo_behind(UndoMark::START, None).await?;
         let system = self.system.0.clone();
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &mut self.undo_log {
             retry(|| log.truncate(&system.undo, UndoMark::START.0)).await?;
         }
-        if let Some(log) = self.log.take() {
+        if let Some(log) = self.undo_log.take() {
             system.active.end(log.trx_id, None, || ());
             log.release(&system.undo);
             Counters::add(&system.counters.rollbacks, 1);
@@ -619,7 +619,7 @@ impl Transaction {
     /// Whether something of it is still to be undone or committed: its locks, and whatever protects its
     /// tables, must last.
     pub fn has_log(&self) -> bool {
-        self.log.is_some()
+        self.undo_log.is_some()
     }
 
     /// What must last until the transaction, should it be dropped before its end, has been rolled back in the
@@ -635,7 +635,7 @@ impl Transaction {
         if !self.tables.iter().any(|known| Arc::ptr_eq(known, table)) {
             self.tables.push(table.clone());
         }
-        if self.log.is_none() {
+        if self.undo_log.is_none() {
             self.take_log().await?;
         }
         let mark = self.statement_mark();
@@ -661,7 +661,7 @@ impl Transaction {
             };
             self.owner.started.store(system.env.unix_time().as_micros() as u64, Ordering::Relaxed);
             self.view.creator = id;
-            self.log = Some(UndoLog::new(self.undo_home, slot, state, id));
+            self.undo_log = Some(UndoLog::new(self.undo_home, slot, state, id));
             return Ok(());
         }
     }
@@ -691,13 +691,13 @@ impl Transaction {
     /// A change is complete: tells deadlock detection how much work would be lost.
     pub(crate) fn note_undo_records(&mut self) {
         self.let_go_of_undo_page();
-        let records = self.log.as_ref().map_or(0, |log| log.records);
+        let records = self.undo_log.as_ref().map_or(0, |log| log.records);
         self.owner.undo_records.store(records, Ordering::Relaxed);
     }
 
     /// Before a wait for somebody else, and when a change is complete.
     fn let_go_of_undo_page(&mut self) {
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &mut self.undo_log {
             log.let_go(&self.system.0.undo);
         }
     }
@@ -747,13 +747,14 @@ impl Drop for Transaction {
     fn drop(&mut self) {
         let system = self.system.0.clone();
         system.views.unregister(&self.slot);
-        let Some(log) = self.log.take() else {
+        let Some(log) = self.undo_log.take() else {
             system.locks.release_all(&self.owner);
             return;
         };
         // A session that went away in the middle of a transaction: somebody has to undo it.
         let tables = std::mem::take(&mut self.tables);
-        let abandoned = Abandoned { owner: self.owner.clone(), log, tables, kept: self.kept.take() };
+        let abandoned =
+            Abandoned { owner: self.owner.clone(), undo_log: log, tables, kept: self.kept.take() };
         let env = system.env.clone();
         env.spawn_worker("rollback", Box::pin(rollback::roll_back_abandoned(system, abandoned)));
     }

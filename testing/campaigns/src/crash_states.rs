@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use lab::command::{checked, root};
+use lab::release_build;
 use std::process::Command;
 
 /// What to run.
@@ -49,7 +50,7 @@ const KEEP_MEMORY: [(&str, &str); 3] = [
 ];
 
 fn torture(arguments: &[&str]) -> Result<()> {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let build = ["run", "--release", "--quiet", "--package", "untorn-torture", "--"];
-    checked(Command::new(program).args(build).args(arguments).envs(KEEP_MEMORY).current_dir(root()))
+    release_build::build()?;
+    let program = release_build::program("untorn-torture")?;
+    checked(Command::new(program).args(arguments).envs(KEEP_MEMORY).current_dir(root()))
 }

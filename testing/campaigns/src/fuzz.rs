@@ -6,7 +6,7 @@
 //! `target/fuzz`: the corpus, from which the next run goes on, and inputs that ended in a panic.
 
 use anyhow::{Context, Result, bail, ensure};
-use lab::command::{cargo, root, target_directory};
+use lab::command::{Attention, cargo_with, root, target_directory};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub fn run(arguments: &FuzzArguments) -> Result<()> {
         names.retain(|name| name == only);
         ensure!(!names.is_empty(), "there is no fuzz target {only}: see fuzz/fuzz_targets");
     }
-    let programs = build()?;
+    let programs = build(Attention::Full)?;
     println!("{} targets, {:.0} s each", names.len(), time.as_secs_f64());
     let at_a_time = std::thread::available_parallelism().map_or(1, usize::from);
     let mut failed = Vec::new();
@@ -87,8 +87,13 @@ fn place() -> PathBuf {
     target_directory().join("fuzz")
 }
 
+/// Builds all targets beside something else.
+pub fn build_beside() -> Result<()> {
+    build(Attention::Beside).map(drop)
+}
+
 /// Builds all targets; returns where the programs are.
-fn build() -> Result<PathBuf> {
+fn build(attention: Attention) -> Result<PathBuf> {
     let told = Command::new("rustc").arg("-vV").output().context("cannot run rustc")?;
     let told = String::from_utf8(told.stdout)?;
     let host =
@@ -98,7 +103,11 @@ fn build() -> Result<PathBuf> {
     let arguments =
         ["build", "--release", "--bins", "--target", host, "--manifest-path", &manifest.to_string_lossy()];
     let place = place();
-    cargo(&arguments, &[("RUSTFLAGS", COVERAGE), ("CARGO_TARGET_DIR", &place.to_string_lossy())])?;
+    cargo_with(
+        attention,
+        &arguments,
+        &[("RUSTFLAGS", COVERAGE), ("CARGO_TARGET_DIR", &place.to_string_lossy())],
+    )?;
     Ok(place.join(host).join("release"))
 }
 

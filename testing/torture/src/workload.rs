@@ -171,7 +171,7 @@ async fn run_session(stage: &Stage, number: usize, seed: u64) -> Result<(), Erro
     loop {
         let level =
             [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable][random.below(3)];
-        transaction.rows().set_isolation(level);
+        transaction.engine_mut().set_isolation(level);
         transaction.begin();
         let mut state = ActorState::clone(&stage.model.lock().journals[number].acknowledged);
         let rows = &mut state.entry(SHARED.to_owned()).or_default().rows;
@@ -527,7 +527,7 @@ pub async fn tier_mover(stage: Stage, seed: u64) {
 async fn read_accounts(stage: &Stage, random: &mut Random) -> Result<(), Error> {
     let accounts = stage.db.table(DATABASE, ACCOUNT)?;
     let mut transaction = stage.db.transaction();
-    transaction.rows().set_isolation(Isolation::RepeatableRead);
+    transaction.engine_mut().set_isolation(Isolation::RepeatableRead);
     transaction.begin();
     for _ in 0..2 {
         let mut sum = 0;

@@ -56,17 +56,17 @@ impl Session {
             }
             Statement::Savepoint(name) => {
                 self.ensure_transaction();
-                self.transaction.rows().savepoint(name);
+                self.transaction.engine_mut().savepoint(name);
                 Ok(done())
             }
             Statement::RollbackTo(name) => {
-                if !self.transaction.rows().rollback_to_savepoint(name).await? {
+                if !self.transaction.engine_mut().rollback_to_savepoint(name).await? {
                     return Err(errors::error(errors::SP_DOES_NOT_EXIST, &[&"SAVEPOINT", name]).into());
                 }
                 Ok(done())
             }
             Statement::ReleaseSavepoint(name) => {
-                if !self.transaction.rows().release_savepoint(name) {
+                if !self.transaction.engine_mut().release_savepoint(name) {
                     return Err(errors::error(errors::SP_DOES_NOT_EXIST, &[&"SAVEPOINT", name]).into());
                 }
                 Ok(done())
@@ -174,7 +174,7 @@ impl Session {
         }
         self.ensure_transaction();
         if snapshot {
-            self.transaction.rows().begin_with_snapshot();
+            self.transaction.engine_mut().begin_with_snapshot();
         }
         Ok(done())
     }

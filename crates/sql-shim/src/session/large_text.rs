@@ -146,9 +146,9 @@ impl Session {
     }
 
     async fn measure(&mut self, sql: &[u8]) -> Result<Extent, Failure> {
-        self.transaction.rows().clear_kill();
+        self.transaction.engine_mut().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
-        let extent = first_statement(sql, self.modes(), self.transaction.state().slice());
+        let extent = first_statement(sql, self.modes(), self.transaction.engine().slice());
         unless_killed(watch.over(pin!(extent)).await)
     }
 

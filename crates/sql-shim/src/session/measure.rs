@@ -32,7 +32,7 @@ pub(super) struct Measured {
 impl Session {
     /// A statement begins.
     pub(super) fn statement_begins(&mut self) {
-        let session = self.transaction.state();
+        let session = self.transaction.engine();
         self.measured = Measured {
             rows_read: session.rows_read(),
             lock_waited: session.lock_waited(),
@@ -67,7 +67,7 @@ impl Session {
     /// The statement that began then has been answered; returns when it was.
     pub(super) fn statement_ends(&mut self, began: Instant, sql: &[u8], failed: bool) -> Instant {
         let now = Instant::now();
-        let session = self.transaction.state();
+        let session = self.transaction.engine();
         let measured = &mut self.measured;
         let performed = &mut measured.performed;
         performed.took = now.saturating_duration_since(began);

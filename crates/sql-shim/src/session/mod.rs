@@ -182,9 +182,9 @@ impl Session {
     /// A fresh session.
     pub fn new(server: Arc<Server>, connection: Arc<Connection>, database: Database) -> Session {
         let mut transaction = database.transaction();
-        transaction.rows().set_tag(u64::from(connection.id));
+        transaction.engine_mut().set_tag(u64::from(connection.id));
         let change_mark = ChangeMark::new(server.read_lock.clone(), connection.clone());
-        let slice = transaction.state().slice().clone();
+        let slice = transaction.engine().slice().clone();
         let state = Rc::new(SessionState::new(server, connection, database, slice));
         Session {
             state,
@@ -238,7 +238,7 @@ impl Session {
         if !self.transaction.is_active() {
             let level = self.next_isolation.unwrap_or(self.state.settings().isolation);
             let in_transaction = self.in_transaction();
-            let rows = self.transaction.rows();
+            let rows = self.transaction.engine_mut();
             rows.set_isolation(isolation(level));
             rows.set_lock_wait_timeout(wait);
             if in_transaction {
@@ -247,7 +247,7 @@ impl Session {
                 self.transaction.begin();
             }
         } else {
-            self.transaction.rows().set_lock_wait_timeout(wait);
+            self.transaction.engine_mut().set_lock_wait_timeout(wait);
         }
     }
 
@@ -257,7 +257,7 @@ impl Session {
         self.read_only = false;
         let durability = self.durability();
         let committed = self.transaction.commit(durability).await;
-        if committed.is_err() && (self.transaction.state().has_log() || self.transaction.is_active()) {
+        if committed.is_err() && (self.transaction.engine().has_log() || self.transaction.is_active()) {
             // The client is told that it failed: the next statement must not commit it.
             if let Err(error) = self.transaction.rollback().await {
                 tracing::error!(%error, "cannot undo a transaction whose commit failed; it is abandoned");
@@ -322,7 +322,7 @@ impl Session {
     ) -> Result<(), Failure> {
         self.count(plan);
         self.measured.performed.reads = plan.reads();
-        self.transaction.rows().clear_kill();
+        self.transaction.engine_mut().clear_kill();
         let held = self.state.held();
         let outcome = match plan {
             Plan::Command(statement) => {
@@ -415,7 +415,7 @@ impl Session {
         match result {
             Ok(outcome) => {
                 if stays_open {
-                    self.transaction.rows().end_statement();
+                    self.transaction.engine_mut().end_statement();
                 } else {
                     self.commit().await?;
                 }
@@ -423,7 +423,7 @@ impl Session {
             }
             Err(failure) => {
                 let told = matches!(failure, Failure::RolledBack(_));
-                let gone = !told && stays_open && self.transaction.state().is_rolled_back();
+                let gone = !told && stays_open && self.transaction.engine().is_rolled_back();
                 self.undo(&failure, stays_open, mark).await;
                 // A deadlock whose rollback met an error of its own: the client must hear that nothing is
                 // left.
@@ -438,7 +438,7 @@ impl Session {
 
     async fn undo(&mut self, failure: &Failure, stays_open: bool, mark: Option<untorn::engine::UndoMark>) {
         let result = match failure {
-            _ if matches!(failure, Failure::RolledBack(_)) || self.transaction.state().is_rolled_back() => {
+            _ if matches!(failure, Failure::RolledBack(_)) || self.transaction.engine().is_rolled_back() => {
                 self.explicit = false;
                 // Of a row lock's deadlock nothing is left to undo; of a metadata lock's everything.
                 self.transaction.rollback().await
@@ -449,7 +449,7 @@ impl Session {
                     Some(mark) => self.transaction.rollback_to(mark).await,
                     None => Ok(()),
                 };
-                self.transaction.rows().end_statement();
+                self.transaction.engine_mut().end_statement();
                 result
             }
         };
@@ -467,8 +467,8 @@ impl Session {
         // Tables held by LOCK TABLES go with it: the rollback still changes them.
         self.table_locks = None;
         self.transaction = self.state.database.transaction();
-        self.state.evaluation.set_slice(self.transaction.state().slice());
-        self.transaction.rows().set_tag(u64::from(self.state.connection.id));
+        self.state.evaluation.set_slice(self.transaction.engine().slice());
+        self.transaction.engine_mut().set_tag(u64::from(self.state.connection.id));
     }
 
     /// Runs a plan while looking for a kill of this connection and at the time a SELECT may take.

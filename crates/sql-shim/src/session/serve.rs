@@ -39,7 +39,7 @@ impl Session {
                         return Ok(());
                     }
                     // Many short ones are together as long as a long one. A kill meets the next of them.
-                    let slice = self.transaction.state().slice().clone();
+                    let slice = self.transaction.engine().slice().clone();
                     _ = slice.give_way().await;
                     self.state.begin_statement();
                 }

@@ -74,12 +74,12 @@ impl Session {
                 }
                 _ => None,
             });
-            self.transaction.state().slice().work(1).await?;
+            self.transaction.engine().slice().work(1).await?;
         }
         let mut settings = Vec::with_capacity(items.len());
         for (item, value) in items.iter().zip(values) {
             settings.push(self.checked(item, value)?);
-            self.transaction.state().slice().work(1).await?;
+            self.transaction.engine().slice().work(1).await?;
         }
         // A single one has nothing before it.
         let system = (items.len() > 1).then(|| self.state.variables());
@@ -97,7 +97,7 @@ impl Session {
                 }
                 return Err(failure);
             }
-            self.transaction.state().slice().work(1).await?;
+            self.transaction.engine().slice().work(1).await?;
         }
         Ok(Outcome::Done(Changed::default()))
     }

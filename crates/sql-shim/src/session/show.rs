@@ -243,7 +243,7 @@ impl Session {
             _ => return Ok(Outcome::Answered),
         };
         let _ = more;
-        self.transaction.rows().clear_kill();
+        self.transaction.engine_mut().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
         watch.over(pin!(self.send(answer, out))).await.0?;
         Ok(Outcome::Rows)
@@ -265,7 +265,7 @@ impl Session {
     async fn send<S: ResultSink>(&self, answer: Answer, out: &mut S) -> Result<(), Failure> {
         let metas = answer.columns.iter().map(|(name, ty)| ty.meta(name)).collect();
         out.columns(&ResultColumns::new(metas));
-        let slice = self.transaction.state().slice();
+        let slice = self.transaction.engine().slice();
         for row in answer.rows {
             slice.work(ROW_UNITS).await?;
             let held = self.state.held();

@@ -171,7 +171,7 @@ impl Fixture {
     }
 
     fn measure_in_units(&self, units: u32) {
-        self.session.transaction.state().slice().measure_in_units(units);
+        self.session.transaction.engine().slice().measure_in_units(units);
     }
 
     /// `t`: a number, a number with few values, an exact number, a float, texts that fold, dates; NULLs among

@@ -137,9 +137,9 @@ impl Session {
         let Some(charge) = charge.filter(|_| sql.len() >= BYTES_APART) else {
             return Ok(parser::parse(sql, modes)?);
         };
-        self.transaction.rows().clear_kill();
+        self.transaction.engine_mut().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
-        let slice = self.transaction.state().slice();
+        let slice = self.transaction.engine().slice();
         let parsed = parse_apart(sql, modes, slice, charge.clone(), parser::STACK_BYTES);
         unless_killed(watch.over(pin!(parsed)).await)
     }
@@ -188,12 +188,12 @@ impl Session {
                 planned => return Ok(Elsewhere::new(planned?, false)),
             }
         }
-        self.transaction.rows().clear_kill();
+        self.transaction.engine_mut().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
         let state = self.state.clone();
         let deadline = limit.map(|limit| state.database.environment().now() + limit);
         self.state.evaluation.set_deadline(deadline);
-        let planned = resumable(self.transaction.state().slice(), parser::STACK_BYTES, move |give_way| {
+        let planned = resumable(self.transaction.engine().slice(), parser::STACK_BYTES, move |give_way| {
             plan(&Planner::by_steps(&state, give_way))
         });
         let planned = watch.over(pin!(planned)).await;

@@ -45,8 +45,8 @@ impl Watch {
     ) -> Watch {
         Watch {
             connection: state.connection.clone(),
-            handle: transaction.state().kill_handle(),
-            slice: transaction.state().slice().clone(),
+            handle: transaction.engine().kill_handle(),
+            slice: transaction.engine().slice().clone(),
             deadline: limit.map(|limit| state.database.environment().sleep(limit)),
         }
     }

@@ -18,6 +18,7 @@ use super::select::all_true;
 use super::sort::{RowSorter, push_key};
 use super::stored_values::{put_bytes, take_bytes};
 use super::{Executor, row_rules};
+use crate::column_bytes::{Storing, decode};
 use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::functions::as_count;
@@ -27,7 +28,6 @@ use crate::memory::{Charge, refused};
 use crate::plan::change::{Assigned, ColumnDefault, DeletePlan, Target, UpdatePlan};
 use crate::plan::row_rules::RowRules;
 use crate::result::SqlError;
-use crate::store::{Storing, decode};
 use crate::value::{Value, compare};
 
 /// Columns with their new stored bytes; `None` is NULL.
@@ -421,18 +421,21 @@ impl<'e> Executor<'e> {
         let mut changed = 0;
         loop {
             let more = cursor
-                .run_keyed(self.transaction.rows(), &mut |view: RowView<'_>, key: &dyn Fn(&mut OwnedKey)| {
-                    let views = [view];
-                    let row_cx = Context { rows: &views, ..cx };
-                    if !conditions.is_empty() && !all_true(conditions, &row_cx)? {
-                        return Ok(Flow::Skip);
-                    }
-                    if matches!(view, RowView::Stored(row, _) if row.is_peeked()) {
-                        // It matches: it will be shown again when it is locked.
-                        return Ok(Flow::Next);
-                    }
-                    found.take(&view, key, &row_cx, compute)
-                })
+                .run_keyed(
+                    self.transaction.engine_mut(),
+                    &mut |view: RowView<'_>, key: &dyn Fn(&mut OwnedKey)| {
+                        let views = [view];
+                        let row_cx = Context { rows: &views, ..cx };
+                        if !conditions.is_empty() && !all_true(conditions, &row_cx)? {
+                            return Ok(Flow::Skip);
+                        }
+                        if matches!(view, RowView::Stored(row, _) if row.is_peeked()) {
+                            // It matches: it will be shown again when it is locked.
+                            return Ok(Flow::Next);
+                        }
+                        found.take(&view, key, &row_cx, compute)
+                    },
+                )
                 .await?;
             state.check_killed()?;
             found.spill_if_full(self.slice()).await?;

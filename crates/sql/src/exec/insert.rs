@@ -16,6 +16,7 @@ use super::row_rules;
 use super::spool::Spool;
 use super::stored_values::take_all;
 use super::{Executor, Subqueries};
+use crate::column_bytes::{self, Storing};
 use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::{Context, Expr, RowView};
@@ -24,7 +25,6 @@ use crate::plan::access::Path;
 use crate::plan::change::{Assigned, ColumnDefault, InsertPlan};
 use crate::result::SqlError;
 use crate::sql_mode;
-use crate::store::{self, Storing};
 use crate::value::Value;
 
 /// What a changing statement did.
@@ -40,7 +40,7 @@ pub struct Changed {
 
 fn values_of(row: &EncodedRow, table: &Table, time_zone: i32) -> Vec<Value<'static>> {
     let decode = |(field, column): (&Option<&[u8]>, &untorn::schema::ColumnDef)| match field {
-        Some(bytes) => store::decode(bytes, &column.kind, time_zone).into_owned(),
+        Some(bytes) => column_bytes::decode(bytes, &column.kind, time_zone).into_owned(),
         None => Value::Null,
     };
     row.fields().iter().zip(&table.def.columns).map(decode).collect()
@@ -71,7 +71,7 @@ pub fn duplicate_in(
                     ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
                         String::from_utf8_lossy(bytes).into_owned()
                     }
-                    kind => store::decode(bytes, kind, time_zone).to_string_lossy(),
+                    kind => column_bytes::decode(bytes, kind, time_zone).to_string_lossy(),
                 }
             }
         })
@@ -478,7 +478,7 @@ impl<'e> Executor<'e> {
         let mut found = false;
         while !found
             && cursor
-                .run_with_keys(self.transaction.rows(), &mut last, &mut |view, row, copied| {
+                .run_with_keys(self.transaction.engine_mut(), &mut last, &mut |view, row, copied| {
                     // A row that was copied because of a long column comes with its key.
                     match row {
                         Some(row) => row.clustered_key(&mut key),
@@ -552,7 +552,9 @@ impl<'e> Executor<'e> {
                 super::change::encode_assigned(assigned, &inserting.plan.defaults[at], def, &storing, &cx)?
             };
             let value = match &encoded {
-                Some(bytes) => store::decode(bytes, &def.kind, self.state.time_zone_offset()).into_owned(),
+                Some(bytes) => {
+                    column_bytes::decode(bytes, &def.kind, self.state.time_zone_offset()).into_owned()
+                }
                 None => Value::Null,
             };
             if !same(&value, &old[at]) {

@@ -181,7 +181,7 @@ impl<'e> Executor<'e> {
         } else if plan.changed.contains(&(source as u16)) {
             locking(true)
         } else {
-            match self.transaction.state().isolation() {
+            match self.transaction.engine().isolation() {
                 Isolation::ReadUncommitted | Isolation::ReadCommitted => self.read_mode(None),
                 Isolation::RepeatableRead | Isolation::Serializable => locking(false),
             }
@@ -414,7 +414,7 @@ impl<'e> Executor<'e> {
         };
         match input {
             Input::Table(Some(cursor)) => {
-                *ended = !cursor.run_keyed(self.transaction.rows(), &mut keep).await?;
+                *ended = !cursor.run_keyed(self.transaction.engine_mut(), &mut keep).await?;
             }
             Input::Table(None) => *ended = true,
             Input::Memory(memory) => loop {
@@ -466,7 +466,7 @@ impl<'e> Executor<'e> {
             };
             match input {
                 Input::Table(Some(cursor)) => {
-                    *ended = !cursor.run(self.transaction.rows(), &mut |view, _| take(view)).await?;
+                    *ended = !cursor.run(self.transaction.engine_mut(), &mut |view, _| take(view)).await?;
                 }
                 Input::Table(None) => *ended = true,
                 Input::Memory(memory) => loop {

@@ -19,6 +19,7 @@ use super::keys::RangeList;
 use super::sort::RowSorter;
 use super::stored_values::{put, put_bytes, take_all, take_bytes};
 use super::{Executor, RowTaker, row_rules};
+use crate::column_bytes::Storing;
 use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::{Context, RowView};
@@ -27,7 +28,6 @@ use crate::plan::access::Path;
 use crate::plan::change::Assigned;
 use crate::plan::joined_change::{JoinedChange, JoinedTarget, JoinedUpdate, NewValue};
 use crate::result::SqlError;
-use crate::store::Storing;
 use crate::value::Value;
 
 /// Appends a key, so that equal keys, and no others, have equal bytes; integers come in their order.
@@ -249,7 +249,7 @@ impl<'e> Executor<'e> {
             changes = Some(computed);
             Ok(Flow::Stop)
         };
-        while cursor.run(self.transaction.rows(), &mut |view, _| compute(view)).await? {}
+        while cursor.run(self.transaction.engine_mut(), &mut |view, _| compute(view)).await? {}
         // The row is locked since the join has found it. Only the statement itself can have moved it, by a
         // cascade.
         let Some(changes) = changes else {

@@ -13,22 +13,24 @@ use untorn::engine::{KeyRange, OwnedKey, TimeSlice};
 use untorn::schema::ColumnDef;
 use untorn::types::ColumnType;
 
+use super::Executor;
 use super::prefix_keys::{self, Beginning};
+use crate::column_bytes::{self, Storing};
 use crate::expr::{Context, Expr, ValueSet};
 use crate::failure::Failure;
+use crate::memory::{Charge, refused};
 use crate::plan::access::{Alternative, Path};
 use crate::result::SqlError;
-use crate::store::{self, Storing};
 use crate::value::{Value, collation, compare, decimal};
 
 /// More alternatives than this become ranges in slices of time.
-pub const FEW: usize = 16;
+const FEW: usize = 16;
 
 /// Intervals that are sorted in one go.
 const RUN: usize = 256;
 
 /// Bytes that a range takes while it is made and kept.
-pub const RANGE_BYTES: usize = 256;
+const RANGE_BYTES: usize = 256;
 
 /// How often a key is copied on the way from a value to both ends of a range.
 const KEY_COPIES: usize = 4;
@@ -247,7 +249,7 @@ pub(super) fn piece(
     let warnings = cx.state.warning_count.get();
     let stored =
         storing.encode(value, column, &mut bytes).is_ok() && cx.state.warning_count.get() == warnings;
-    let back = store::decode(&bytes, &column.kind, cx.state.time_zone_offset());
+    let back = column_bytes::decode(&bytes, &column.kind, cx.state.time_zone_offset());
     Ok(match stored && compare::compare(&back, value) == Some(Ordering::Equal) {
         true => Piece::Key(bytes),
         false => Piece::Unknown,
@@ -556,8 +558,39 @@ impl Ranges {
     }
 }
 
+impl Executor<'_> {
+    /// The ranges of a path; `None` when no row can match. Many are charged, and made in slices of time.
+    pub async fn ranges(
+        &self,
+        path: &Path,
+        columns: &[ColumnDef],
+        cx: &Context<'_>,
+        charge: &mut Charge<'_>,
+    ) -> Result<Option<Ranges>, Failure> {
+        let (state, held, count) = (self.state, self.state.held(), path.last.len());
+        let (made, bytes) = if count <= FEW {
+            (ranges(path, columns, cx)?, 0)
+        } else {
+            let bytes = count * RANGE_BYTES;
+            if !charge.reach(bytes) {
+                return Err(refused().into());
+            }
+            (many_ranges(path, columns, cx, self.slice()).await?, bytes)
+        };
+        // What long keys were charged while they were made is charged for as long as the ranges last.
+        let long_keys = state.held().saturating_sub(held);
+        if long_keys > 0 {
+            state.give_back_to(held);
+            if !charge.reach(bytes + long_keys) {
+                return Err(refused().into());
+            }
+        }
+        Ok(made)
+    }
+}
+
 /// The ranges of `path`; `None` when no row can match. More than [`FEW`] alternatives by [`many_ranges`].
-pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Option<Ranges>, SqlError> {
+fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Option<Ranges>, SqlError> {
     let Made { value: start, mut exact } = start(path, columns, cx)?;
     let (prefix, column) = match start {
         Start::Nothing => return Ok(None),
@@ -583,7 +616,7 @@ pub fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Op
 }
 
 /// [`ranges`], made in slices of time.
-pub async fn many_ranges(
+async fn many_ranges(
     path: &Path,
     columns: &[ColumnDef],
     cx: &Context<'_>,

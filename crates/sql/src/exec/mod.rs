@@ -4,6 +4,13 @@
 //! work, gives way to other connections and sees a kill; what grows with data is charged to the context's
 //! [`Account`](crate::memory::Account), and sorts, groups and duplicates go to disk when their part of memory is used up.
 //! Rows flow: they stop for the client as soon as it has enough to take.
+//!
+//! A SELECT begins in `select.rs`. Its rows come from `join.rs` (nested loops over `cursor.rs`; `keys.rs` makes the
+//! ranges of an index, `keyed.rs` and `prefix_keys.rs` the special ones), from a derived or common table (`spool.rs`,
+//! `recursion.rs`), or from `union.rs` and `set_operation.rs`. They pass `apply.rs` (subqueries that depend on the
+//! row), `group.rs` and `rollup.rs`, `window/`, `distinct.rs`, `sort.rs` and `tail.rs` (LIMIT), and `output.rs`
+//! writes them for the client. `insert.rs`, `change.rs`, `joined_change.rs` and `load.rs` change rows;
+//! `row_rules.rs`, `stored_values.rs` and `row_conversion.rs` make what is stored of values.
 
 mod apply;
 pub(crate) mod change;
@@ -38,18 +45,15 @@ use std::io;
 use std::ops::Deref;
 use std::pin::Pin;
 
-use keys::Ranges;
 use untorn::engine::{Isolation, ReadMode, TimeSlice, WaitPolicy};
-use untorn::schema::ColumnDef;
 
 use crate::ast;
 use crate::context::SqlContext;
 use crate::discard::discard;
 use crate::expr::{Context, ValueSet};
 use crate::failure::Failure;
-use crate::memory::{self, Charge, refused};
+use crate::memory::{self, Charge};
 use crate::plan::SelectPlan;
-use crate::plan::access::Path;
 use crate::result::ResultSink;
 use crate::value::Value;
 
@@ -242,7 +246,7 @@ impl<'e> Executor<'e> {
 
     /// How long the statement has kept its thread.
     pub fn slice(&self) -> &TimeSlice {
-        self.transaction.state().slice()
+        self.transaction.engine().slice()
     }
 
     /// Counts work: gives way to others when the slice of time is over, and fails when somebody has killed
@@ -256,35 +260,6 @@ impl<'e> Executor<'e> {
     async fn give_way(&self) -> Result<(), Failure> {
         self.slice().give_way().await?;
         Ok(self.state.check_killed()?)
-    }
-
-    /// The ranges of a path; `None` when no row can match. Many are charged, and made in slices of time.
-    pub async fn ranges(
-        &self,
-        path: &Path,
-        columns: &[ColumnDef],
-        cx: &Context<'_>,
-        charge: &mut Charge<'_>,
-    ) -> Result<Option<Ranges>, Failure> {
-        let (state, held, count) = (self.state, self.state.held(), path.last.len());
-        let (made, bytes) = if count <= keys::FEW {
-            (keys::ranges(path, columns, cx)?, 0)
-        } else {
-            let bytes = count * keys::RANGE_BYTES;
-            if !charge.reach(bytes) {
-                return Err(refused().into());
-            }
-            (keys::many_ranges(path, columns, cx, self.slice()).await?, bytes)
-        };
-        // What long keys were charged while they were made is charged for as long as the ranges last.
-        let keys = state.held().saturating_sub(held);
-        if keys > 0 {
-            state.give_back_to(held);
-            if !charge.reach(bytes + keys) {
-                return Err(refused().into());
-            }
-        }
-        Ok(made)
     }
 
     /// The context of expressions without rows.
@@ -304,7 +279,7 @@ impl<'e> Executor<'e> {
                 },
             },
             None => {
-                let state = self.transaction.state();
+                let state = self.transaction.engine();
                 // SERIALIZABLE: a transaction of more than this statement locks what it reads.
                 if state.isolation() == Isolation::Serializable && self.transaction.is_active() {
                     ReadMode::Locking { exclusive: false, wait: WaitPolicy::Wait }

@@ -452,7 +452,7 @@ impl Executor<'_> {
                 consumer.row(&views, target)
             };
             let fields = key.fields();
-            let found = cursor::point(self.transaction.rows(), table, &fields, |row| {
+            let found = cursor::point(self.transaction.engine_mut(), table, &fields, |row| {
                 if is_long(row, &plan.needed[step.source]) {
                     return Err(cursor::copy(row, table.def.columns.len(), &plan.needed[step.source]));
                 }
@@ -463,7 +463,7 @@ impl Executor<'_> {
                 None => Ok(()),
                 Some(Ok(shown)) => shown.map(|_| ()),
                 Some(Err(copied)) => {
-                    let fields = copied.complete(self.transaction.state(), table).await?;
+                    let fields = copied.complete(self.transaction.engine(), table).await?;
                     each(RowView::Fields(&fields, &table.def.columns), target).map(|_| ())
                 }
             };
@@ -477,7 +477,7 @@ impl Executor<'_> {
                 }
                 consumer.row(&views, target)
             };
-            if !scan.run(self.transaction.rows(), &mut |view, _| each(view)).await? {
+            if !scan.run(self.transaction.engine_mut(), &mut |view, _| each(view)).await? {
                 return Ok(());
             }
             self.state.check_killed()?;

@@ -290,7 +290,7 @@ fn hand_on_plain<S: ResultSink>(
         sink.row_end();
         return Ok(());
     }
-    let decode = |bytes: &[u8], kind| crate::store::decode(bytes, kind, time_zone).into_owned();
+    let decode = |bytes: &[u8], kind| crate::column_bytes::decode(bytes, kind, time_zone).into_owned();
     let values = fields.iter().zip(kinds).map(|(field, kind)| field.map_or(Value::Null, |b| decode(b, kind)));
     target.put(values.collect())
 }

@@ -1,6 +1,6 @@
 //! Which index a table is read by.
 //!
-//! The conditions of the query are a list of conjuncts; `said.rs` finds what each says of a column. For each
+//! The conditions of the query are a list of conjuncts; `column_conditions.rs` finds what each says of a column. For each
 //! index the longest run of its columns with an equality is taken, then one more column with ranges (`<`,
 //! BETWEEN, IN, LIKE, an OR of such), or several columns that one conjunct gives together (`(a, b) IN (…)`).
 //! The path with the most equalities wins; a unique key that is given whole beats everything; without any the

@@ -98,7 +98,7 @@ impl Writer<'_> {
             let mut undo = UndoBuilder::new(&mut self.buffers.undo, UndoKind::Insert, table.id);
             undo.key(stored[..table.key_fields].iter().copied());
             undo.finish();
-            self.log.make_room(&self.system.undo, self.buffers.undo.len())?;
+            self.undo_log.make_room(&self.system.undo, self.buffers.undo.len())?;
             let system = self.system;
             let extra = self.buffers.undo.len() + 256;
             let mut at = locate(&system.store, tree, &key, structure, extra, Nearby::default())?;
@@ -127,7 +127,7 @@ impl Writer<'_> {
                     Replaced::Structure(size) => return Ok(Step::Structure(size)),
                     Replaced::Room => {
                         drop(at);
-                        self.log.make_room(&self.system.undo, self.buffers.undo.len())?;
+                        self.undo_log.make_room(&self.system.undo, self.buffers.undo.len())?;
                         continue;
                     }
                 }
@@ -141,12 +141,12 @@ impl Writer<'_> {
                 }
                 successor = Some(target);
             }
-            let Some(place) = self.log.place_for(&self.system.undo, self.buffers.undo.len()) else {
+            let Some(place) = self.undo_log.place_for(&self.system.undo, self.buffers.undo.len()) else {
                 continue;
             };
             encode_record(&mut self.buffers.record, def, table.id, stored)?;
-            let roll_ptr = self.log.roll_ptr(place, true).0;
-            self.buffers.record.set_system_fields(def, self.log.trx_id, roll_ptr);
+            let roll_ptr = self.undo_log.roll_ptr(place, true).0;
+            self.buffers.record.set_system_fields(def, self.undo_log.trx_id, roll_ptr);
             let size = self.buffers.record.size();
             let fits = match structure {
                 Some(planned) => size <= planned,
@@ -155,11 +155,11 @@ impl Writer<'_> {
             if !fits {
                 return Ok(Step::Structure(size));
             }
-            let Some(undo_page) = self.log.latch(&mut at.mtr) else { continue };
+            let Some(undo_page) = self.undo_log.latch(&mut at.mtr) else { continue };
             if let Some(guard) = &mut at.guard {
                 guard.reserve(&mut at.mtr)?;
             }
-            self.log.append(&mut at.mtr, undo_page, &self.buffers.undo, true);
+            self.undo_log.append(&mut at.mtr, undo_page, &self.buffers.undo, true);
             let record = &mut self.buffers.record;
             match &mut at.guard {
                 Some(guard) => tree.insert_with_split(&mut at.mtr, guard, &at.position, record, 0)?,
@@ -212,7 +212,7 @@ impl Writer<'_> {
                     return Ok(Step::Done);
                 }
                 drop(at);
-                self.log.make_room(&self.system.undo, self.buffers.undo.len())?;
+                self.undo_log.make_room(&self.system.undo, self.buffers.undo.len())?;
                 continue;
             }
             let old: Fields<'_> = record.fields().collect();
@@ -235,7 +235,7 @@ impl Writer<'_> {
                 Replaced::Structure(size) => return Ok(Step::Structure(size)),
                 Replaced::Room => {
                     drop(at);
-                    self.log.make_room(&self.system.undo, self.buffers.undo.len())?;
+                    self.undo_log.make_room(&self.system.undo, self.buffers.undo.len())?;
                 }
             }
         }
@@ -276,16 +276,16 @@ impl Writer<'_> {
             undo.fields(ordering_fields(table, &fields, |_| false));
             undo.finish();
             drop(fields);
-            let Some(place) = self.log.place_for(&system.undo, self.buffers.undo.len()) else {
+            let Some(place) = self.undo_log.place_for(&system.undo, self.buffers.undo.len()) else {
                 drop(at);
-                self.log.make_room(&system.undo, self.buffers.undo.len())?;
+                self.undo_log.make_room(&system.undo, self.buffers.undo.len())?;
                 continue;
             };
-            let Some(undo_page) = self.log.latch(&mut at.mtr) else { continue };
-            self.log.append(&mut at.mtr, undo_page, &self.buffers.undo, false);
-            let roll_ptr = self.log.roll_ptr(place, false).0;
+            let Some(undo_page) = self.undo_log.latch(&mut at.mtr) else { continue };
+            self.undo_log.append(&mut at.mtr, undo_page, &self.buffers.undo, false);
+            let roll_ptr = self.undo_log.roll_ptr(place, false).0;
             tree.set_delete_mark(&mut at.mtr, at.position.place, true, 0);
-            tree.set_system_fields(&mut at.mtr, at.position.place, self.log.trx_id, roll_ptr);
+            tree.set_system_fields(&mut at.mtr, at.position.place, self.undo_log.trx_id, roll_ptr);
             self.buffers.last = Some(LastChange::after_commit(at.mtr, &at.position));
             return Ok(Step::Done);
         }
@@ -316,15 +316,15 @@ impl Writer<'_> {
         }));
         undo.fields([].iter().copied());
         undo.finish();
-        let Some(undo_place) = self.log.place_for(&self.system.undo, self.buffers.undo.len()) else {
+        let Some(undo_place) = self.undo_log.place_for(&self.system.undo, self.buffers.undo.len()) else {
             return false;
         };
         self.buffers.record.copy_record(record);
         patches.iter().for_each(|patch| self.buffers.record.overwrite(patch.at, patch.new));
-        let roll_ptr = self.log.roll_ptr(undo_place, false).0;
-        self.buffers.record.set_system_fields(def, self.log.trx_id, roll_ptr);
-        let Some(undo_page) = self.log.latch(&mut at.mtr) else { return false };
-        self.log.append(&mut at.mtr, undo_page, &self.buffers.undo, false);
+        let roll_ptr = self.undo_log.roll_ptr(undo_place, false).0;
+        self.buffers.record.set_system_fields(def, self.undo_log.trx_id, roll_ptr);
+        let Some(undo_page) = self.undo_log.latch(&mut at.mtr) else { return false };
+        self.undo_log.append(&mut at.mtr, undo_page, &self.buffers.undo, false);
         tree.overwrite_here(&mut at.mtr, place, &self.buffers.record);
         true
     }
@@ -366,14 +366,14 @@ impl Writer<'_> {
             undo.fields([].iter().copied());
         }
         undo.finish();
-        let Some(place) = self.log.place_for(&self.system.undo, self.buffers.undo.len()) else {
+        let Some(place) = self.undo_log.place_for(&self.system.undo, self.buffers.undo.len()) else {
             return Ok(Replaced::Room);
         };
         let def = tree.def();
         encode_record(&mut self.buffers.record, def, table.id, &new)?;
         drop((old, new));
-        let roll_ptr = self.log.roll_ptr(place, false).0;
-        self.buffers.record.set_system_fields(def, self.log.trx_id, roll_ptr);
+        let roll_ptr = self.undo_log.roll_ptr(place, false).0;
+        self.buffers.record.set_system_fields(def, self.undo_log.trx_id, roll_ptr);
         let size = self.buffers.record.size();
         let fits = match structure {
             Some(planned) => size <= planned,
@@ -382,11 +382,11 @@ impl Writer<'_> {
         if !fits {
             return Ok(Replaced::Structure(size));
         }
-        let Some(undo_page) = self.log.latch(&mut at.mtr) else { return Ok(Replaced::Room) };
+        let Some(undo_page) = self.undo_log.latch(&mut at.mtr) else { return Ok(Replaced::Room) };
         if let Some(guard) = &mut at.guard {
             guard.reserve(&mut at.mtr)?;
         }
-        self.log.append(&mut at.mtr, undo_page, &self.buffers.undo, false);
+        self.undo_log.append(&mut at.mtr, undo_page, &self.buffers.undo, false);
         let record = &mut self.buffers.record;
         match &mut at.guard {
             Some(guard) => tree.update_with_split(&mut at.mtr, guard, at.position.place, record, 0)?,
@@ -409,7 +409,7 @@ impl Writer<'_> {
         let tree = &*table.clustered;
         let plan = plan_external(tree.def(), new, tree.max_record_size())
             .map_err(|error| crate::Error::RowTooLarge { table: table.id, bytes: error.size })?;
-        if record.trx_id() != self.log.trx_id
+        if record.trx_id() != self.undo_log.trx_id
             && let Acquired::Wait(wait) = self.lock_row(record, LockMode::X_RECORD)
         {
             return Ok(Step::Lock(wait));

@@ -40,7 +40,7 @@ pub(super) async fn store_external(
     value: &[u8],
 ) -> Result<Reference, Error> {
     let tree = &*table.clustered;
-    let Writer { system, log, buffers, .. } = transaction.writer()?;
+    let Writer { system, undo_log: log, buffers, .. } = transaction.writer()?;
     let mut chain = ExternalWriter::new(tree, value);
     retry(|| {
         loop {

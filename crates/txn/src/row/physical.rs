@@ -354,7 +354,7 @@ mod tests {
             let long = |byte| vec![byte; 100_000];
             insert(&mut transaction, &table, &[Some(&[0, 0, 0, 1]), Some(&long(1))]).await.unwrap();
             // Before the record of the row stands that of its value.
-            let (system, log) = (&system.0, transaction.log.as_ref().unwrap());
+            let (system, log) = (&system.0, transaction.undo_log.as_ref().unwrap());
             let mut copy = Vec::new();
             let mut place = log.end().unwrap();
             for _ in 0..2 {

@@ -85,7 +85,7 @@ impl Writer<'_> {
         if let Acquired::Wait(wait) = self.lock_entry_for_change(record, target) {
             return Ok(Step::Lock(wait));
         }
-        tree.set_delete_mark(&mut mtr, position.place, true, self.log.trx_id);
+        tree.set_delete_mark(&mut mtr, position.place, true, self.undo_log.trx_id);
         mtr.commit();
         Ok(Step::Done)
     }
@@ -117,7 +117,7 @@ impl Writer<'_> {
                 (mtr, position)
             }
         };
-        let trx_id = self.log.trx_id;
+        let trx_id = self.undo_log.trx_id;
         let place = position.place;
         if position.exact {
             let Some(record) = tree.record_at(&mtr, place) else { return Ok(Step::NotFound) };

@@ -209,6 +209,14 @@ impl Writer<'_> {
         target: LockTarget,
     ) -> Result<(), Interrupt> {
         let system = self.system;
-        make_entry_lock_explicit(system, self.log.trx_id, table, secondary, record, page_max_trx_id, target)
+        make_entry_lock_explicit(
+            system,
+            self.undo_log.trx_id,
+            table,
+            secondary,
+            record,
+            page_max_trx_id,
+            target,
+        )
     }
 }

@@ -137,7 +137,7 @@ async fn read_locked(
     let mut columns: Vec<Column> = Vec::new();
     let step = repeat(transaction, |writer, _| {
         let found = table.clustered.get(key, |record| {
-            let own_id = writer.log.trx_id;
+            let own_id = writer.undo_log.trx_id;
             let policy = WaitPolicy::Wait;
             let mode = LockMode::X_RECORD;
             if let Acquired::Wait(wait) =

@@ -36,7 +36,7 @@ pub(crate) fn encode_record(
 pub(crate) struct Writer<'t> {
     pub system: &'t Arc<System>,
     pub owner: &'t Arc<Owner>,
-    pub log: &'t mut UndoLog,
+    pub undo_log: &'t mut UndoLog,
     pub buffers: &'t mut WriteBuffers,
 }
 
@@ -69,7 +69,7 @@ impl Transaction {
     pub(crate) fn writer(&mut self) -> Result<Writer<'_>, Error> {
         let (system, owner, log, buffers) = self.writing();
         match log {
-            Some(log) => Ok(Writer { system, owner, log, buffers }),
+            Some(log) => Ok(Writer { system, owner, undo_log: log, buffers }),
             None => Err(Error::Internal("a change was not prepared".to_owned())),
         }
     }
@@ -95,7 +95,7 @@ impl Writer<'_> {
     /// The right to change a clustered record: waits for others' locks; the change will be the lock.
     pub fn lock_row_for_change(&self, record: RecordRef<'_>) -> Acquired {
         let trx_id = record.trx_id();
-        if trx_id == self.log.trx_id {
+        if trx_id == self.undo_log.trx_id {
             return Acquired::Granted { new: false };
         }
         let target = self.system.locks.target_of(record);
@@ -107,7 +107,7 @@ impl Writer<'_> {
 
     /// A lock on a clustered record that stays until the transaction ends.
     pub fn lock_row(&self, record: RecordRef<'_>, mode: LockMode) -> Acquired {
-        lock_clustered(self.system, self.owner, self.log.trx_id, record, mode, WaitPolicy::Wait)
+        lock_clustered(self.system, self.owner, self.undo_log.trx_id, record, mode, WaitPolicy::Wait)
     }
 
     /// The right to change a secondary entry. Its row is locked by this transaction already, so only explicit
