@@ -1,6 +1,6 @@
 //! The release programs, the server and the crash campaign, built by one call of cargo: what both stand on is
-//! compiled once, with one set of features, and both are linked at the same time. Linking a program is most of
-//! it (`lto = "fat"`) and keeps one processor busy.
+//! compiled once, with one set of features, and both are linked at the same time. Linking a program is most
+//! of it (`lto = "fat"`) and keeps one processor busy.
 
 use crate::command::{Attention, cargo, cargo_with, target_directory};
 use anyhow::{Result, ensure};

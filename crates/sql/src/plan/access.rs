@@ -1,11 +1,11 @@
 //! Which index a table is read by.
 //!
-//! The conditions of the query are a list of conjuncts; `column_conditions.rs` finds what each says of a column. For each
-//! index the longest run of its columns with an equality is taken, then one more column with ranges (`<`,
-//! BETWEEN, IN, LIKE, an OR of such), or several columns that one conjunct gives together (`(a, b) IN (…)`).
-//! The path with the most equalities wins; a unique key that is given whole beats everything; without any the
-//! clustered index is scanned, or a secondary index that has all needed columns. Index hints limit the
-//! choice.
+//! The conditions of the query are a list of conjuncts; `column_conditions.rs` finds what each says of a
+//! column. For each index the longest run of its columns with an equality is taken, then one more column
+//! with ranges (`<`, BETWEEN, IN, LIKE, an OR of such), or several columns that one conjunct gives together
+//! (`(a, b) IN (…)`). The path with the most equalities wins; a unique key that is given whole beats
+//! everything; without any the clustered index is scanned, or a secondary index that has all needed columns.
+//! Index hints limit the choice.
 //!
 //! A key on the first characters of a column takes part with these alone: it is the last of the path, and its
 //! conjunct is always checked.
