@@ -28,7 +28,7 @@ use crate::plan::window::WindowCall;
 use crate::plan::with::Around;
 use crate::plan::{Planner, SelectPlan};
 use crate::result::{SqlError, kind};
-use crate::value::{Value, temporal};
+use crate::value::Value;
 use coercion::{as_shown, is_number};
 use collation::collated;
 pub use literals::value_type;
@@ -186,7 +186,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             ast::Expr::Like { operand, pattern, escape, negated } => {
                 self.like(operand, pattern, escape.as_deref(), *negated)?
             }
-            ast::Expr::Regexp { .. } => return Err(errors::unsupported("REGEXP")),
+            ast::Expr::Regexp { operand, pattern, negated } => self.regexp(operand, pattern, *negated)?,
             ast::Expr::Case { operand, whens, otherwise } => {
                 self.case(operand.as_deref(), whens, otherwise.as_deref())?
             }
@@ -312,13 +312,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             bound.push(expr);
             types.push(ty);
         }
-        let mut bound = bound.into_inner();
-        if matches!(name.as_str(), "GREATEST" | "LEAST") && types.iter().any(|ty| is_number(*ty)) {
-            let numbers = bound.into_iter().zip(types).map(|operand| self.as_number(operand));
-            (bound, types) = numbers.unzip();
-        } else if matches!(name.as_str(), "GREATEST" | "LEAST") {
-            (bound, types) = coercion::extremes(bound.into_iter().zip(types).collect()).into_iter().unzip();
-        }
+        let arguments = bound.into_inner().into_iter().zip(types).collect();
+        let (mut bound, types): (Vec<_>, Vec<_>) = self.together(name, arguments)?.into_iter().unzip();
         let united = types.iter().copied().reduce(Type::union).unwrap_or(Type::NULL);
         match (name.as_str(), bound.len()) {
             ("COALESCE" | "IFNULL" | "NVL", _) => {
@@ -555,9 +550,8 @@ fn converted((expr, from): Bound, to: Type) -> Expr {
 /// The type of functions that change the digits behind the point, which depends on the value of their
 /// argument.
 fn rounded_type(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> {
-    if let ("UNIX_TIMESTAMP", [Expr::Literal(Value::Text(text, _))]) = (name, arguments) {
-        let digits = temporal::parse_datetime(text).map_or(0, |(_, digits, _)| digits);
-        return Some(if digits == 0 { Type::INT } else { Type::decimal(12 + digits, digits) });
+    if let Some(ty) = functions::type_of_constants(name, arguments) {
+        return Some(ty);
     }
     let operand = *types.first().filter(|ty| ty.kind == kind::NEWDECIMAL)?;
     let (precision, scale) = operand.digits();
