@@ -1,7 +1,7 @@
 //! INSERT, REPLACE, UPDATE, DELETE.
 
 use super::super::ast::{
-    Assignment, Delete, Expr, Insert, InsertSource, Statement, TableName, TableRef, Update,
+    Assignment, Delete, Expr, Insert, InsertSource, RowAlias, Statement, TableName, TableRef, Update,
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
@@ -48,8 +48,11 @@ impl Parser<'_> {
             }
             insert.source = self.insert_source()?;
         }
-        if self.accept("AS") {
-            insert.row_alias = Some(self.name()?);
+        // What stands behind a query is the query's.
+        if matches!(insert.source, InsertSource::Values(_)) && !replace && self.accept("AS") {
+            let name = self.name()?;
+            let columns = if self.is_symbol(b"(") { self.parenthesised(Self::name)? } else { Vec::new() };
+            insert.row_alias = Some(RowAlias { name, columns });
         }
         if self.accept_all(&["ON", "DUPLICATE", "KEY", "UPDATE"]) {
             if replace {

@@ -570,7 +570,7 @@ impl Parser<'_> {
         let column = self.column()?;
         self.expect_symbol(b")")?;
         match column {
-            Expr::Column { name, .. } => Ok(Expr::Default(Some(name))),
+            column @ Expr::Column { .. } => Ok(Expr::Default(Some(Box::new(column)))),
             _ => Err(self.unexpected()),
         }
     }

@@ -33,6 +33,7 @@ use coercion::{as_shown, is_number};
 use collation::collated;
 pub use literals::value_type;
 use literals::{decimal_literal, integer_literal, temporal_literal};
+pub use names::InsertedAs;
 use operators::{open_and, open_or};
 use scope::Scope;
 
@@ -87,6 +88,8 @@ pub struct Binder<'p, 'a> {
     pub clause: &'static str,
     /// The table of an INSERT, for VALUES().
     pub inserted: Option<&'p Source>,
+    /// The name of the row that was to be inserted, and its columns.
+    pub inserted_as: Option<InsertedAs<'p>>,
     /// The queries and common tables around this one.
     pub around: Around<'p>,
 }
@@ -111,6 +114,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             rule: NameRule::Tables,
             clause: "field list",
             inserted: None,
+            inserted_as: None,
             around: Around::default(),
         }
     }
@@ -146,7 +150,8 @@ impl<'p, 'a> Binder<'p, 'a> {
                 (Expr::SystemVariable { scope: *scope, name: name.clone() }, ty)
             }
             ast::Expr::InsertedValue(name) => self.inserted_value(name)?,
-            ast::Expr::Default(_) => return Err(errors::unsupported("DEFAULT here")),
+            ast::Expr::Default(Some(column)) => self.default_of(column)?,
+            ast::Expr::Default(None) => return Err(errors::unsupported("DEFAULT here")),
             ast::Expr::Unary(operator, operand) => self.unary(*operator, operand)?,
             ast::Expr::And(list) => (Expr::And(self.flat(list, open_and)?), Type::BOOL),
             ast::Expr::Or(list) => (Expr::Or(self.flat(list, open_or)?), Type::BOOL),
@@ -303,6 +308,12 @@ impl<'p, 'a> Binder<'p, 'a> {
         // The parser has checked the functions it knows; this protects the evaluation, which indexes.
         if !taken.contains(&arguments.len()) {
             return Err(errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&name]));
+        }
+        if let ("NAME_CONST", [called, value]) = (name.as_str(), &arguments[..]) {
+            if !matches!(called, ast::Expr::Text { .. }) || !value.is_literal() {
+                return Err(errors::error(errors::WRONG_ARGUMENTS, &[&name]));
+            }
+            return self.bind(value);
         }
         let mut bound = self.planner.elsewhere(Vec::with_capacity(arguments.len()));
         let mut types = Vec::with_capacity(arguments.len());

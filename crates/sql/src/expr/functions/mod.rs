@@ -124,7 +124,7 @@ pub fn type_of_constants(name: &str, arguments: &[Expr]) -> Option<Type> {
 pub fn arguments_of(name: &str) -> Option<RangeInclusive<usize>> {
     Some(match name {
         "COALESCE" => 1..=usize::MAX,
-        "IFNULL" | "NVL" | "NULLIF" => 2..=2,
+        "IFNULL" | "NVL" | "NULLIF" | "NAME_CONST" => 2..=2,
         "IF" => 3..=3,
         name => find(name).map(|function| function.least..=function.most)?,
     })
