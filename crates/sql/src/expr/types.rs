@@ -125,7 +125,7 @@ impl Type {
     /// Bytes of the longest text.
     pub fn bytes_max(&self) -> u32 {
         let characters = self.is_text() && self.kind != kind::BLOB && self.collation != Collation::Binary;
-        self.length.saturating_mul(if characters { self.collation.bytes_per_char_max() as u32 } else { 1 })
+        self.length.saturating_mul(if characters { self.collation.bytes_per_char_max() } else { 1 })
     }
 
     /// Digits in total and after the point, when values count as exact numbers.

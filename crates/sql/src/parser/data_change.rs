@@ -58,8 +58,15 @@ impl Parser<'_> {
             if replace {
                 return Err(self.unexpected());
             }
-            insert.on_duplicate =
-                self.assignments()?.into_iter().map(|assigned| (assigned.column, assigned.value)).collect();
+            let alias = insert.row_alias.as_ref().map(|alias| &alias.name);
+            for Assignment { table, column, value, .. } in self.assignments()? {
+                // What was to be inserted is read only.
+                if table.is_some() && table.as_ref() == alias {
+                    let shown = format!("{}.{column}", table.unwrap_or_default());
+                    return Err(errors::error(errors::BAD_FIELD, &[&shown, &"field list"]));
+                }
+                insert.on_duplicate.push((column, value));
+            }
         }
         Ok(Statement::Insert(Box::new(insert)))
     }

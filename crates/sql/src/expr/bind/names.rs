@@ -237,10 +237,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             ColumnDefault::Stored(bytes) => store::decode(&bytes, &def.kind, zone).into_owned(),
             ColumnDefault::Null | ColumnDefault::Now => Value::Null,
             ColumnDefault::AutoIncrement => Value::Int(0),
-            ColumnDefault::Expression(_) | ColumnDefault::Generated(_) => {
-                return Err(errors::error(errors::DEFAULT_AS_DEFAULT, &[]));
-            }
-            ColumnDefault::Missing => return Err(missing()),
+            ColumnDefault::Expression(_) => return Err(errors::error(errors::DEFAULT_AS_DEFAULT, &[])),
+            ColumnDefault::Generated(_) | ColumnDefault::Missing => return Err(missing()),
         };
         Ok((Expr::Literal(value), Type { nullable: true, ..ty }))
     }

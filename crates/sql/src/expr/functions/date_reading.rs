@@ -53,19 +53,18 @@ impl Kind {
         let mut kind = Kind { day: false, time: false, fraction: false };
         let mut bytes = format.iter();
         while let Some(byte) = bytes.next() {
-            match (byte, bytes.as_slice().first()) {
-                (b'%', Some(specifier)) => {
-                    bytes.next();
-                    match specifier {
-                        b'f' => (kind.time, kind.fraction) = (true, true),
-                        b'H' | b'h' | b'I' | b'i' | b'k' | b'l' | b'p' | b'r' | b'S' | b's' | b'T' => {
-                            kind.time = true;
-                        }
-                        b'M' | b'b' | b'c' | b'D' | b'd' | b'e' | b'j' | b'm' | b'U' | b'u' | b'V' | b'v'
-                        | b'W' | b'w' | b'a' | b'X' | b'x' | b'Y' | b'y' => kind.day = true,
-                        _ => {}
-                    }
+            if *byte != b'%' {
+                continue;
+            }
+            match bytes.next() {
+                Some(b'f') => (kind.time, kind.fraction) = (true, true),
+                Some(b'H' | b'h' | b'I' | b'i' | b'k' | b'l' | b'p' | b'r' | b'S' | b's' | b'T') => {
+                    kind.time = true;
                 }
+                Some(
+                    b'M' | b'b' | b'c' | b'D' | b'd' | b'e' | b'j' | b'm' | b'U' | b'u' | b'V' | b'v' | b'W'
+                    | b'w' | b'a' | b'X' | b'x' | b'Y' | b'y',
+                ) => kind.day = true,
                 _ => {}
             }
         }

@@ -254,7 +254,7 @@ impl Translator<'_> {
         };
         let interval = match inner.split_once(',') {
             None => format!("{{{}}}", number(inner)?),
-            Some((least, most)) if most.is_empty() => format!("{{{},}}", number(least)?),
+            Some((least, "")) => format!("{{{},}}", number(least)?),
             Some((least, most)) => {
                 let (least, most) = (number(least)?, number(most)?);
                 if most < least {
@@ -612,7 +612,7 @@ impl Translator<'_> {
     }
 
     fn begin_set(&mut self) {
-        self.made.pattern.push_str("[");
+        self.made.pattern.push('[');
         if self.accept("^") {
             self.made.pattern.push('^');
         }
