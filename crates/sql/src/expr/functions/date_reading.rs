@@ -236,7 +236,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// A number of at most so many digits, and how many there were.
+    /// A number of at most this many digits, and how many there were.
     fn number(&mut self, most: usize) -> Option<(u32, usize)> {
         let count = self.text.iter().take(most).take_while(|byte| byte.is_ascii_digit()).count();
         let (digits, rest) = self.text.split_at(count);

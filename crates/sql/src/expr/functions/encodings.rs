@@ -58,7 +58,7 @@ fn packed(bytes: u32) -> u32 {
     [bytes >> 12, bytes >> 14, bytes >> 25, 18].into_iter().fold(bytes, u32::saturating_add)
 }
 
-/// Characters of so many bytes in lines of base64.
+/// Characters of this many bytes in lines of base64.
 fn base64_length(bytes: u32) -> u32 {
     let characters = u64::from(bytes).div_ceil(3) * 4;
     let breaks = characters.saturating_sub(1) / LINE.0 as u64;

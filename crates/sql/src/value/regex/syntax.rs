@@ -1,8 +1,8 @@
 //! From ICU's patterns to those of the engines, character by character, with ICU's errors.
 //!
 //! What both write alike goes through. The rest is written out: sets of line ends for `.`, the names of
-//! POSIX, `\h`, `\Q…\E`, comments, names of groups. Modes in the pattern are followed here, since `.`, `^` and
-//! `$` depend on them. Nothing recurses: groups and sets are counted.
+//! POSIX, `\h`, `\Q…\E`, comments, names of groups. Modes in the pattern are followed here, since `.`, `^`
+//! and `$` depend on them. Nothing recurses: groups and sets are counted.
 
 use std::fmt::Write as _;
 
@@ -497,7 +497,7 @@ impl Translator<'_> {
         })
     }
 
-    /// Exactly so many hexadecimal digits.
+    /// Exactly this many hexadecimal digits.
     fn code_of(&mut self, digits: usize) -> Result<char, SqlError> {
         let digits = self.rest.get(..digits).ok_or_else(bad_escape)?;
         self.code(digits, 16)
