@@ -251,7 +251,7 @@ mod tests {
             ("a", &nested, errors::REGEXP_PATTERN_TOO_BIG),
             ("a", &long, errors::REGEXP_PATTERN_TOO_BIG),
             (&long, "(?=a*b)", errors::REGEXP_TIME_OUT),
-            (&long[..5000], "^(?=(a*)*)(a*)*b", errors::REGEXP_TIME_OUT),
+            (&long[..5000], r"^(a*)(a*)(a*)\1b", errors::REGEXP_TIME_OUT),
             // The simulation knows word boundaries beside any letter.
             (&format!("{}é", long.repeat(20)), r"\bb\w{10}", errors::REGEXP_TIME_OUT),
         ] {
