@@ -32,6 +32,7 @@ use crate::result::SqlError;
 use crate::sql_mode;
 use crate::temporary::TemporaryTables;
 use crate::value::Value;
+use crate::value::regex::{Modes, Patterns, Regex};
 
 /// How serious a line of SHOW WARNINGS is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +143,8 @@ pub struct SqlContext {
     random: Cell<u64>,
     /// Those of RAND(seed) in this statement.
     pub random_sequences: RandomSequences,
+    /// Patterns that this statement has compiled.
+    patterns: Patterns,
     named_locks: Arc<NamedLocks>,
     /// Bytes that its named locks are charged.
     named_bytes: Cell<usize>,
@@ -199,6 +202,7 @@ impl SqlContext {
             said_insert_id: Cell::new(None),
             changes_strictly: Cell::new(false),
             random_sequences: RandomSequences::default(),
+            patterns: Patterns::default(),
             row_count: Cell::new(0),
             found_rows: Cell::new(0),
             random: Cell::new(random | 1),
@@ -219,6 +223,14 @@ impl SqlContext {
         self.settings = settings;
     }
 
+    /// A pattern, compiled unless this statement has compiled it before.
+    ///
+    /// # Errors
+    /// What is wrong with it; memory.
+    pub(crate) fn pattern(&self, pattern: &str, modes: Modes) -> Result<Rc<Regex>, SqlError> {
+        self.patterns.compiled(pattern, modes, &self.memory)
+    }
+
     /// What holds for this statement: asked for once.
     pub(crate) fn terms(&self) -> Terms {
         let terms = self.terms.get().unwrap_or_else(|| self.facts.terms());
@@ -235,6 +247,7 @@ impl SqlContext {
         self.said_insert_id.set(None);
         self.changes_strictly.set(false);
         self.random_sequences.reset();
+        self.patterns.reset(&self.memory);
     }
 
     /// Forgets the last statement's warnings.

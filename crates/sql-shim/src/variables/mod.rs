@@ -25,14 +25,12 @@ use parking_lot::RwLock;
 pub use value::Value;
 
 use sql::context::Settings;
+use sql::errors::OPTION_IGNORED;
 use sql::result::SqlError;
 use sql::sql_mode;
 use sql::value::Collation;
 
 use table::{DEFINITIONS, Definition, Effect, ISOLATION_LEVELS, Reach, SET_BY_CLIENTS, find};
-
-/// WARN_OPTION_IGNORED: a variable without effect was set.
-pub const OPTION_IGNORED: u16 = 1618;
 
 /// Which of its two values is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -125,6 +125,28 @@ const SECONDS: Kind = Kind::UInt(1, YEAR_SECONDS);
 pub const ISOLATION_LEVELS: &[&str] =
     &["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"];
 
+/// How AES_ENCRYPT encrypts.
+const BLOCK_MODES: &[&str] = &[
+    "aes-128-ecb",
+    "aes-192-ecb",
+    "aes-256-ecb",
+    "aes-128-cbc",
+    "aes-192-cbc",
+    "aes-256-cbc",
+    "aes-128-cfb1",
+    "aes-192-cfb1",
+    "aes-256-cfb1",
+    "aes-128-cfb8",
+    "aes-192-cfb8",
+    "aes-256-cfb8",
+    "aes-128-cfb128",
+    "aes-192-cfb128",
+    "aes-256-cfb128",
+    "aes-128-ofb",
+    "aes-192-ofb",
+    "aes-256-ofb",
+];
+
 /// What of MySQL's optimizer there is: a subquery of IN is run once, and its rows are kept.
 const SWITCHES: &str = "index_merge=off,index_merge_union=off,index_merge_sort_union=off,index_merge_intersection=off,\
 engine_condition_pushdown=off,index_condition_pushdown=off,mrr=off,mrr_cost_based=off,block_nested_loop=off,\
@@ -148,6 +170,7 @@ pub const DEFINITIONS: &[Definition] = &[
     both("binlog_format", Kind::Enum(&["MIXED", "STATEMENT", "ROW"]), "ROW").without_effect(),
     both("binlog_row_image", Kind::Enum(&["MINIMAL", "NOBLOB", "FULL"]), "FULL").without_effect(),
     global("binlog_row_metadata", Kind::Enum(&["MINIMAL", "FULL"]), "MINIMAL").without_effect(),
+    both("block_encryption_mode", Kind::Enum(BLOCK_MODES), "aes-128-ecb"),
     both("bulk_insert_buffer_size", ANY, "8388608").without_effect(),
     both("character_set_client", Kind::Charset(false), "utf8mb4"),
     both("character_set_connection", Kind::Charset(false), "utf8mb4"),

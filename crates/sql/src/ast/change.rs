@@ -20,8 +20,17 @@ pub struct Insert {
     pub replace: bool,
     /// `ON DUPLICATE KEY UPDATE`.
     pub on_duplicate: Vec<(String, Expr)>,
-    /// Name of the inserted row (`VALUES (…) AS new`).
-    pub row_alias: Option<String>,
+    /// What the inserted row is called (`VALUES (…) AS new`).
+    pub row_alias: Option<RowAlias>,
+}
+
+/// `AS new(a, b)` behind the rows of an INSERT.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowAlias {
+    /// Name of the row.
+    pub name: String,
+    /// Names of its columns; empty: those of the table.
+    pub columns: Vec<String>,
 }
 
 /// Where inserted rows come from.

@@ -36,7 +36,7 @@ pub enum Expr {
     /// `@@[scope.]name`.
     SystemVariable { scope: Option<Scope>, name: String },
     /// `DEFAULT` or `DEFAULT(column)`.
-    Default(Option<String>),
+    Default(Option<Box<Expr>>),
     /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.
     InsertedValue(String),
     /// Prefix operator.
@@ -98,6 +98,23 @@ pub enum Expr {
     Exists(Box<Query>),
     /// `(a, b, …)`.
     Row(Vec<Expr>),
+}
+
+impl Expr {
+    /// Whether it is a value that stands in the text, a number with its sign too.
+    pub fn is_literal(&self) -> bool {
+        match self {
+            Expr::Unary(UnaryOperator::Minus | UnaryOperator::Plus, operand) => operand.is_literal(),
+            Expr::Null
+            | Expr::Integer(_)
+            | Expr::Decimal(_)
+            | Expr::Float(_)
+            | Expr::Text { .. }
+            | Expr::Binary(_)
+            | Expr::Temporal { .. } => true,
+            _ => false,
+        }
+    }
 }
 
 /// What kind of temporal literal.

@@ -158,6 +158,11 @@ fn write_call(expr: &Expr, out: &mut String) -> Written {
                     push(out, format_args!("timestampdiff({},", unit_name(*unit)));
                     write_list("", rest, ",", ")", out)?;
                 }
+                ("get_format", [Expr::Text { bytes, .. }, place]) => {
+                    push(out, format_args!("get_format({},", String::from_utf8_lossy(bytes)));
+                    write(place, out)?;
+                    out.push(')');
+                }
                 _ => {
                     out.push_str(&name);
                     write_list("(", arguments, ",", ")", out)?;

@@ -122,6 +122,12 @@ impl Type {
         matches!(self.kind, kind::STRING | kind::VAR_STRING | kind::BLOB | kind::ENUM | kind::SET | kind::BIT)
     }
 
+    /// Bytes of the longest text.
+    pub fn bytes_max(&self) -> u32 {
+        let characters = self.is_text() && self.kind != kind::BLOB && self.collation != Collation::Binary;
+        self.length.saturating_mul(if characters { self.collation.bytes_per_char_max() } else { 1 })
+    }
+
     /// Digits in total and after the point, when values count as exact numbers.
     pub fn digits(&self) -> (u8, u8) {
         if self.kind == kind::NEWDECIMAL {

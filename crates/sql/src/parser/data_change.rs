@@ -1,7 +1,7 @@
 //! INSERT, REPLACE, UPDATE, DELETE.
 
 use super::super::ast::{
-    Assignment, Delete, Expr, Insert, InsertSource, Statement, TableName, TableRef, Update,
+    Assignment, Delete, Expr, Insert, InsertSource, RowAlias, Statement, TableName, TableRef, Update,
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
@@ -48,15 +48,25 @@ impl Parser<'_> {
             }
             insert.source = self.insert_source()?;
         }
-        if self.accept("AS") {
-            insert.row_alias = Some(self.name()?);
+        // What stands behind a query is the query's.
+        if matches!(insert.source, InsertSource::Values(_)) && !replace && self.accept("AS") {
+            let name = self.name()?;
+            let columns = if self.is_symbol(b"(") { self.parenthesised(Self::name)? } else { Vec::new() };
+            insert.row_alias = Some(RowAlias { name, columns });
         }
         if self.accept_all(&["ON", "DUPLICATE", "KEY", "UPDATE"]) {
             if replace {
                 return Err(self.unexpected());
             }
-            insert.on_duplicate =
-                self.assignments()?.into_iter().map(|assigned| (assigned.column, assigned.value)).collect();
+            let alias = insert.row_alias.as_ref().map(|alias| &alias.name);
+            for Assignment { table, column, value, .. } in self.assignments()? {
+                // What was to be inserted is read only.
+                if table.is_some() && table.as_ref() == alias {
+                    let shown = format!("{}.{column}", table.unwrap_or_default());
+                    return Err(errors::error(errors::BAD_FIELD, &[&shown, &"field list"]));
+                }
+                insert.on_duplicate.push((column, value));
+            }
         }
         Ok(Statement::Insert(Box::new(insert)))
     }

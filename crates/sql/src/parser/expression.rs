@@ -195,7 +195,11 @@ impl Parser<'_> {
                     if self.accept("ESCAPE") { Some(Box::new(self.beside(Self::primary)?)) } else { None };
                 Ok(Expr::Like { operand, pattern, escape, negated })
             }
-            "SOUNDS" => Err(errors::unsupported("SOUNDS LIKE")),
+            "SOUNDS" => {
+                self.expect("LIKE")?;
+                let sound = |operand| function("SOUNDEX", vec![operand]);
+                Ok(binary(BinaryOperator::Equal, sound(*operand), sound(self.bit_expr(0)?)))
+            }
             _ => Ok(Expr::Regexp { operand, pattern: Box::new(self.bit_expr(0)?), negated }),
         }
     }
@@ -566,7 +570,7 @@ impl Parser<'_> {
         let column = self.column()?;
         self.expect_symbol(b")")?;
         match column {
-            Expr::Column { name, .. } => Ok(Expr::Default(Some(name))),
+            column @ Expr::Column { .. } => Ok(Expr::Default(Some(Box::new(column)))),
             _ => Err(self.unexpected()),
         }
     }

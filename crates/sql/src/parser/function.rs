@@ -86,7 +86,14 @@ impl Parser<'_> {
                 }
             }
             "GROUPING" => function(name, self.list(Self::expr)?),
-            "GET_FORMAT" | "WEIGHT_STRING" => return Err(errors::unsupported(name)),
+            "GET_FORMAT" => {
+                let kind = self.accept_any(&["DATE", "TIME", "DATETIME", "TIMESTAMP"]);
+                let kind = kind.ok_or_else(|| self.unexpected())?;
+                self.expect_symbol(b",")?;
+                let kind = Expr::Text { bytes: kind.into(), introducer: None };
+                function(name, vec![kind, self.expr()?])
+            }
+            "WEIGHT_STRING" => return Err(errors::unsupported(name)),
             _ => self.aggregate(name)?,
         };
         self.expect_symbol(b")")?;

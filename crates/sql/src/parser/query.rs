@@ -288,6 +288,10 @@ impl Parser<'_> {
         let text = match &expr {
             Expr::Text { bytes, .. } => String::from_utf8_lossy(bytes).into_owned(),
             Expr::Column { name, .. } => name.clone(),
+            Expr::Function { name, arguments, .. } if name == "NAME_CONST" => match arguments.first() {
+                Some(Expr::Text { bytes, .. }) => String::from_utf8_lossy(bytes).into_owned(),
+                _ => self.text_since(start),
+            },
             _ => self.text_since(start),
         };
         let text = cut_name(text);

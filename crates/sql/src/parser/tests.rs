@@ -145,3 +145,14 @@ fn parameters_are_counted_in_order() {
     let parsed = parse_one("UPDATE t SET a = ?, b = b + ? WHERE id = ? LIMIT ?").unwrap();
     assert_eq!(parsed.parameters, 4);
 }
+
+#[test]
+fn what_was_to_be_inserted_is_not_assigned() {
+    let insert = |update: &str| {
+        let sql = format!("INSERT INTO t VALUES (1, 2) AS new ON DUPLICATE KEY UPDATE {update}");
+        parse_one(&sql).map(|_| ()).map_err(|error| error.code)
+    };
+    assert_eq!(insert("b = new.b"), Ok(()));
+    assert_eq!(insert("t.b = new.b"), Ok(()));
+    assert_eq!(insert("new.b = 1"), Err(crate::errors::BAD_FIELD));
+}

@@ -13,7 +13,7 @@ use super::{Condition, Planner, SelectPlan, Tables};
 use crate::ast::{self, HintKind, InsertSource, TableRef};
 use crate::column_bytes::Storing;
 use crate::errors;
-use crate::expr::bind::Binder;
+use crate::expr::bind::{Binder, InsertedAs};
 use crate::expr::{Expr, NODE_BYTES};
 use crate::privilege::Privileges;
 use crate::result::SqlError;
@@ -153,7 +153,7 @@ impl DeletePlan {
 }
 
 impl Planner<'_> {
-    pub(super) fn default_of(
+    pub(crate) fn default_of(
         &self,
         column: &ColumnDef,
         sources: &[Source],
@@ -258,6 +258,9 @@ impl Planner<'_> {
             }
         }
         binder.inserted = sources.first();
+        if let Some(alias) = &insert.row_alias {
+            binder.inserted_as = Some(InsertedAs::new(alias, &sources[0], &columns)?);
+        }
         let mut on_duplicate = Vec::new();
         for (name, value) in &insert.on_duplicate {
             let column = sources[0].column_number(name).ok_or_else(|| unknown(name))?;

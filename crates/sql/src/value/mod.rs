@@ -9,6 +9,7 @@ pub(crate) mod compare;
 pub(crate) mod convert;
 pub mod decimal;
 pub mod like;
+pub mod regex;
 pub(crate) mod temporal;
 
 use std::borrow::Cow;

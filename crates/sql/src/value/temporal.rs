@@ -90,7 +90,8 @@ fn digits(text: &[u8]) -> (u64, usize) {
     (text[..count].iter().fold(0, |n, b| n * 10 + u64::from(b - b'0')), count)
 }
 
-fn full_year(year: u64, digits: usize) -> u64 {
+/// The year that a text means: two digits are one of this time.
+pub fn full_year(year: u64, digits: usize) -> u64 {
     match (digits <= 2, year) {
         (true, 0..=69) => 2000 + year,
         (true, _) => 1900 + year,

@@ -55,6 +55,15 @@ fn takes_numbers(name: &str) -> bool {
         "TAN",
         "ATAN",
         "ATAN2",
+        "ACOS",
+        "ASIN",
+        "COT",
+        "DEGREES",
+        "RADIANS",
+        "INET_NTOA",
+        "FORMAT_BYTES",
+        "FORMAT_PICO_TIME",
+        "RANDOM_BYTES",
         "BIT_COUNT",
         "INTERVAL",
         "FORMAT",
@@ -71,7 +80,7 @@ fn takes_numbers(name: &str) -> bool {
 pub(super) fn argument(binder: &Binder<'_, '_>, function: &str, argument: Bound) -> Bound {
     match function {
         name if takes_numbers(name) => binder.as_number(argument),
-        "HEX" | "BIN" | "CONV" if argument.1.kind == kind::BIT => binder.as_number(argument),
+        "HEX" | "BIN" | "OCT" | "CONV" if argument.1.kind == kind::BIT => binder.as_number(argument),
         "CRC32" => as_shown(argument),
         name if super::functions::of_texts(name) => binder.filled(as_shown(argument)),
         _ => argument,
@@ -129,7 +138,7 @@ fn among_moments(operands: Vec<Bound>) -> Vec<Bound> {
 }
 
 /// The arguments of GREATEST and LEAST: texts and spans among days and moments are what those are.
-pub(super) fn extremes(operands: Vec<Bound>) -> Vec<Bound> {
+fn extremes(operands: Vec<Bound>) -> Vec<Bound> {
     let fits = |ty: &Type| ty.is_temporal() || ty.is_text() || ty.kind == kind::NULL;
     let moments = || operands.iter().filter(|(_, ty)| ty.is_moment());
     if moments().next().is_none() || !operands.iter().all(|(_, ty)| fits(ty)) {
@@ -163,6 +172,24 @@ impl Binder<'_, '_> {
                 (Expr::Call(&functions::ZERO_FILLED, vec![expr, width]), text)
             }
             _ => (expr, ty),
+        }
+    }
+
+    /// The arguments of a function that compares them with each other.
+    pub(super) fn together(&self, function: &str, arguments: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
+        match function {
+            "GREATEST" | "LEAST" if arguments.iter().any(|(_, ty)| is_number(*ty)) => {
+                Ok(arguments.into_iter().map(|argument| self.as_number(argument)).collect())
+            }
+            "GREATEST" | "LEAST" => Ok(extremes(arguments)),
+            "REGEXP_LIKE" | "REGEXP_INSTR" | "REGEXP_SUBSTR" | "REGEXP_REPLACE" => {
+                let mut searched = arguments;
+                let rest = searched.split_off(2);
+                let mut searched = collation::under_one(&function.to_ascii_lowercase(), searched)?;
+                searched.extend(rest);
+                Ok(searched)
+            }
+            _ => Ok(arguments),
         }
     }
 

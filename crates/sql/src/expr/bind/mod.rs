@@ -28,11 +28,12 @@ use crate::plan::window::WindowCall;
 use crate::plan::with::Around;
 use crate::plan::{Planner, SelectPlan};
 use crate::result::{SqlError, kind};
-use crate::value::{Value, temporal};
+use crate::value::Value;
 use coercion::{as_shown, is_number};
 use collation::collated;
 pub use literals::value_type;
 use literals::{decimal_literal, integer_literal, temporal_literal};
+pub use names::InsertedAs;
 use operators::{open_and, open_or};
 use scope::Scope;
 
@@ -87,6 +88,8 @@ pub struct Binder<'p, 'a> {
     pub clause: &'static str,
     /// The table of an INSERT, for VALUES().
     pub inserted: Option<&'p Source>,
+    /// The name of the row that was to be inserted, and its columns.
+    pub inserted_as: Option<InsertedAs<'p>>,
     /// The queries and common tables around this one.
     pub around: Around<'p>,
 }
@@ -111,6 +114,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             rule: NameRule::Tables,
             clause: "field list",
             inserted: None,
+            inserted_as: None,
             around: Around::default(),
         }
     }
@@ -146,7 +150,8 @@ impl<'p, 'a> Binder<'p, 'a> {
                 (Expr::SystemVariable { scope: *scope, name: name.clone() }, ty)
             }
             ast::Expr::InsertedValue(name) => self.inserted_value(name)?,
-            ast::Expr::Default(_) => return Err(errors::unsupported("DEFAULT here")),
+            ast::Expr::Default(Some(column)) => self.default_of(column)?,
+            ast::Expr::Default(None) => return Err(errors::unsupported("DEFAULT here")),
             ast::Expr::Unary(operator, operand) => self.unary(*operator, operand)?,
             ast::Expr::And(list) => (Expr::And(self.flat(list, open_and)?), Type::BOOL),
             ast::Expr::Or(list) => (Expr::Or(self.flat(list, open_or)?), Type::BOOL),
@@ -186,7 +191,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             ast::Expr::Like { operand, pattern, escape, negated } => {
                 self.like(operand, pattern, escape.as_deref(), *negated)?
             }
-            ast::Expr::Regexp { .. } => return Err(errors::unsupported("REGEXP")),
+            ast::Expr::Regexp { operand, pattern, negated } => self.regexp(operand, pattern, *negated)?,
             ast::Expr::Case { operand, whens, otherwise } => {
                 self.case(operand.as_deref(), whens, otherwise.as_deref())?
             }
@@ -304,6 +309,12 @@ impl<'p, 'a> Binder<'p, 'a> {
         if !taken.contains(&arguments.len()) {
             return Err(errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&name]));
         }
+        if let ("NAME_CONST", [called, value]) = (name.as_str(), &arguments[..]) {
+            if !matches!(called, ast::Expr::Text { .. }) || !value.is_literal() {
+                return Err(errors::error(errors::WRONG_ARGUMENTS, &[&name]));
+            }
+            return self.bind(value);
+        }
         let mut bound = self.planner.elsewhere(Vec::with_capacity(arguments.len()));
         let mut types = Vec::with_capacity(arguments.len());
         for argument in arguments {
@@ -312,13 +323,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             bound.push(expr);
             types.push(ty);
         }
-        let mut bound = bound.into_inner();
-        if matches!(name.as_str(), "GREATEST" | "LEAST") && types.iter().any(|ty| is_number(*ty)) {
-            let numbers = bound.into_iter().zip(types).map(|operand| self.as_number(operand));
-            (bound, types) = numbers.unzip();
-        } else if matches!(name.as_str(), "GREATEST" | "LEAST") {
-            (bound, types) = coercion::extremes(bound.into_iter().zip(types).collect()).into_iter().unzip();
-        }
+        let arguments = bound.into_inner().into_iter().zip(types).collect();
+        let (mut bound, types): (Vec<_>, Vec<_>) = self.together(name, arguments)?.into_iter().unzip();
         let united = types.iter().copied().reduce(Type::union).unwrap_or(Type::NULL);
         match (name.as_str(), bound.len()) {
             ("COALESCE" | "IFNULL" | "NVL", _) => {
@@ -555,9 +561,8 @@ fn converted((expr, from): Bound, to: Type) -> Expr {
 /// The type of functions that change the digits behind the point, which depends on the value of their
 /// argument.
 fn rounded_type(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> {
-    if let ("UNIX_TIMESTAMP", [Expr::Literal(Value::Text(text, _))]) = (name, arguments) {
-        let digits = temporal::parse_datetime(text).map_or(0, |(_, digits, _)| digits);
-        return Some(if digits == 0 { Type::INT } else { Type::decimal(12 + digits, digits) });
+    if let Some(ty) = functions::type_of_constants(name, arguments) {
+        return Some(ty);
     }
     let operand = *types.first().filter(|ty| ty.kind == kind::NEWDECIMAL)?;
     let (precision, scale) = operand.digits();

@@ -1,20 +1,92 @@
 //! Which column a name means, by the rule of its clause ([`NameRule`]).
 
+use std::collections::HashSet;
+
 use super::scope::WrittenName;
 use super::{Binder, Bound, NameRule};
 use crate::ast;
 use crate::errors;
 use crate::expr::select_list::Meaning;
+use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
+use crate::plan::change::ColumnDefault;
+use crate::plan::source::Source;
 use crate::result::SqlError;
+use crate::store;
+use crate::value::Value;
+
+/// What the row that was to be inserted is called.
+#[derive(Clone, Debug)]
+pub struct InsertedAs<'p> {
+    alias: &'p str,
+    /// Names, and the columns of the table that they stand for.
+    columns: Vec<(&'p str, u16)>,
+}
+
+impl<'p> InsertedAs<'p> {
+    /// `AS new(…)` of rows with these columns of `source`.
+    ///
+    /// # Errors
+    /// 1066 where the table has that name, 1353 for another number of columns, 1060 for one that is there
+    /// twice.
+    pub fn new(alias: &'p ast::RowAlias, source: &'p Source, columns: &[u16]) -> Result<Self, SqlError> {
+        if source.answers_to(None, Some(&alias.name)) {
+            return Err(errors::error(errors::NONUNIQ_TABLE, &[&alias.name]));
+        }
+        let own = columns.iter().map(|column| source.columns[usize::from(*column)].name.as_str());
+        let named: Vec<&str> = match alias.columns.is_empty() {
+            true => own.collect(),
+            false if alias.columns.len() != columns.len() => {
+                return Err(errors::error(errors::VIEW_WRONG_LIST, &[]));
+            }
+            false => alias.columns.iter().map(String::as_str).collect(),
+        };
+        let mut seen = HashSet::new();
+        if let Some(twice) = named.iter().find(|name| !seen.insert(name.to_lowercase())) {
+            return Err(errors::error(errors::DUP_FIELDNAME, &[twice]));
+        }
+        Ok(InsertedAs {
+            alias: &alias.name,
+            columns: named.into_iter().zip(columns.iter().copied()).collect(),
+        })
+    }
+
+    fn column(&self, name: &str) -> Option<u16> {
+        self.columns.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, column)| *column)
+    }
+}
 
 impl<'p, 'a> Binder<'p, 'a> {
+    /// The column of the row that was to be inserted, where its name, or one that only it has, is meant.
+    fn column_of_inserted(
+        &self,
+        database: Option<&str>,
+        table: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Bound>, SqlError> {
+        let (Some(row), Some(source), None) = (&self.inserted_as, self.inserted, database) else {
+            return Ok(None);
+        };
+        if table.is_some_and(|table| table != row.alias) {
+            return Ok(None);
+        }
+        self.planner.work(row.columns.len())?;
+        let Some(column) = row.column(name) else { return Ok(None) };
+        if table.is_none() && source.column_number(name).is_some() {
+            return Err(errors::error(errors::NON_UNIQ, &[&name, &self.clause]));
+        }
+        Ok(Some((Expr::Inserted(column), source.columns[usize::from(column)].ty)))
+    }
+
     pub(super) fn column(
         &mut self,
         database: Option<&str>,
         table: Option<&str>,
         name: &str,
     ) -> Result<Bound, SqlError> {
+        if let Some(found) = self.column_of_inserted(database, table, name)? {
+            return Ok(found);
+        }
         let found = match self.rule {
             NameRule::Tables => {
                 let column = self.table_column(database, table, name)?;
@@ -148,5 +220,26 @@ impl<'p, 'a> Binder<'p, 'a> {
             Some((source, column)) => Ok((Expr::Inserted(column), source.columns[usize::from(column)].ty)),
             None => Err(errors::error(errors::BAD_FIELD, &[&name, &self.clause])),
         }
+    }
+
+    /// `DEFAULT(column)`.
+    pub(super) fn default_of(&mut self, column: &ast::Expr) -> Result<Bound, SqlError> {
+        let (Expr::Column { source, column }, ty) = self.bind(column)? else {
+            return Err(errors::unsupported("DEFAULT of what is no column of this query's tables"));
+        };
+        let source = &self.sources[usize::from(source)];
+        let name = &source.columns[usize::from(column)].name;
+        let missing = || errors::error(errors::FIELD_HAS_NO_DEFAULT, &[name]);
+        let def = source.engine_table().and_then(|table| table.def.columns.get(usize::from(column)));
+        let def = def.ok_or_else(missing)?;
+        let zone = self.planner.state.time_zone_offset();
+        let value = match self.planner.default_of(def, self.sources)? {
+            ColumnDefault::Stored(bytes) => store::decode(&bytes, &def.kind, zone).into_owned(),
+            ColumnDefault::Null | ColumnDefault::Now => Value::Null,
+            ColumnDefault::AutoIncrement => Value::Int(0),
+            ColumnDefault::Expression(_) => return Err(errors::error(errors::DEFAULT_AS_DEFAULT, &[])),
+            ColumnDefault::Generated(_) | ColumnDefault::Missing => return Err(missing()),
+        };
+        Ok((Expr::Literal(value), Type { nullable: true, ..ty }))
     }
 }

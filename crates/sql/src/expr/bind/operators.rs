@@ -2,7 +2,7 @@
 
 use untorn::types::Collation;
 
-use super::coercion::{beside_moment, beside_year, is_number, may_be_number};
+use super::coercion::{as_shown, beside_moment, beside_year, is_number, may_be_number};
 use super::{Binder, Bound, converted, value_type};
 use crate::ast::text::symbol;
 use crate::ast::{self, BinaryOperator, UnaryOperator};
@@ -11,6 +11,9 @@ use crate::expr::types::Type;
 use crate::expr::{Expr, arithmetic, functions};
 use crate::result::{SqlError, kind};
 use crate::value::{BigDecimal, Value};
+
+/// What REGEXP is as a function.
+const REGEXP: &str = "REGEXP_LIKE";
 
 impl Binder<'_, '_> {
     pub(super) fn unary(&mut self, operator: UnaryOperator, operand: &ast::Expr) -> Result<Bound, SqlError> {
@@ -174,6 +177,22 @@ impl Binder<'_, '_> {
             None => Expr::Literal(Value::text("\\")),
         };
         Ok((Expr::Like { operand, pattern, escape: Box::new(escape), negated }, Type::BOOL))
+    }
+
+    pub(super) fn regexp(
+        &mut self,
+        operand: &ast::Expr,
+        pattern: &ast::Expr,
+        negated: bool,
+    ) -> Result<Bound, SqlError> {
+        let operand = self.bind(operand)?;
+        let operands = vec![self.filled(as_shown(operand)), self.bind(pattern)?];
+        let operands = self.together(REGEXP, operands)?.into_iter().map(|(expr, _)| expr).collect();
+        let Some(function) = functions::find(REGEXP) else {
+            return Err(errors::error(errors::INTERNAL_ERROR, &[&"a function without code"]));
+        };
+        let call = Expr::Call(function, operands);
+        Ok((if negated { Expr::Not(Box::new(call)) } else { call }, Type::BOOL))
     }
 
     pub(super) fn case(

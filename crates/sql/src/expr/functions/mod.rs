@@ -4,12 +4,21 @@
 //! give NULL unless the function says otherwise. Functions that wait (SLEEP, GET_LOCK) are the
 //! executor's.
 
+mod addresses;
+mod date_reading;
+mod digests;
+mod encodings;
+mod encryption;
 mod locale;
 mod numeric;
 mod periods;
 mod pieces;
+mod regular_expressions;
+mod sounds;
 mod temporal;
 mod text;
+mod units;
+mod uuids;
 mod words_of_bits;
 
 use std::borrow::Cow;
@@ -19,7 +28,7 @@ use untorn::types::Collation;
 
 use super::super::value::{Value, collation};
 use super::types::Type;
-use super::{Context, Evaluated};
+use super::{Context, Evaluated, Expr};
 use crate::context::SqlContext;
 use crate::errors;
 
@@ -64,7 +73,15 @@ pub fn find(name: &str) -> Option<&'static Function> {
 
 /// Whether it is a function of texts.
 pub fn of_texts(name: &str) -> bool {
-    text::FUNCTIONS.iter().any(|function| function.name == name)
+    let tables = [
+        text::FUNCTIONS,
+        digests::FUNCTIONS,
+        encodings::FUNCTIONS,
+        encryption::FUNCTIONS,
+        regular_expressions::FUNCTIONS,
+        sounds::FUNCTIONS,
+    ];
+    tables.into_iter().flatten().any(|function| function.name == name)
 }
 
 fn tables() -> impl Iterator<Item = &'static Function> {
@@ -74,16 +91,40 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         temporal::FUNCTIONS,
         periods::FUNCTIONS,
         words_of_bits::FUNCTIONS,
+        addresses::FUNCTIONS,
+        date_reading::FUNCTIONS,
+        digests::FUNCTIONS,
+        encodings::FUNCTIONS,
+        encryption::FUNCTIONS,
+        regular_expressions::FUNCTIONS,
+        sounds::FUNCTIONS,
+        units::FUNCTIONS,
+        uuids::FUNCTIONS,
         super::session_functions::FUNCTIONS,
     ];
     tables.into_iter().flatten()
+}
+
+/// The type of a result that depends on the value of an argument, where that is a constant.
+pub fn type_of_constants(name: &str, arguments: &[Expr]) -> Option<Type> {
+    match (name, arguments) {
+        ("UNIX_TIMESTAMP", [Expr::Literal(Value::Text(text, _))]) => {
+            let digits = crate::value::temporal::parse_datetime(text).map_or(0, |(_, digits, _)| digits);
+            Some(if digits == 0 { Type::INT } else { Type::decimal(12 + digits, digits) })
+        }
+        ("SHA2", [_, Expr::Literal(bits)]) => digests::sha2_digits(bits.to_i64()).map(Type::text),
+        ("STR_TO_DATE", [_, Expr::Literal(Value::Text(format, _))]) => {
+            Some(date_reading::Kind::of_format(format).ty())
+        }
+        _ => None,
+    }
 }
 
 /// How many arguments a function takes; `None` when there is none of this (upper-case) name.
 pub fn arguments_of(name: &str) -> Option<RangeInclusive<usize>> {
     Some(match name {
         "COALESCE" => 1..=usize::MAX,
-        "IFNULL" | "NVL" | "NULLIF" => 2..=2,
+        "IFNULL" | "NVL" | "NULLIF" | "NAME_CONST" => 2..=2,
         "IF" => 3..=3,
         name => find(name).map(|function| function.least..=function.most)?,
     })

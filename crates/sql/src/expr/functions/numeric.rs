@@ -46,6 +46,19 @@ fn double(values: &[Value<'_>], apply: impl Fn(f64) -> f64) -> Evaluated<'static
     }
 }
 
+/// A function of one double that is an error where it has no value.
+fn finite(value: &Value<'_>, name: &str, apply: impl Fn(f64) -> f64) -> Evaluated<'static> {
+    if value.is_null() {
+        return Ok(Value::Null);
+    }
+    let result = apply(value.to_double());
+    if result.is_finite() {
+        return Ok(Value::Double(result));
+    }
+    let text = format!("{name}({})", value.to_string_lossy());
+    Err(errors::error(errors::DATA_OUT_OF_RANGE, &[&"DOUBLE", &text]))
+}
+
 /// The angle of a slope, or of the point (x, y) that is given as y, x.
 fn arc_tangent(values: &[Value<'_>]) -> Evaluated<'static> {
     match values {
@@ -105,6 +118,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("TAN", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::tan)),
     function!("ATAN", 1..=2, |_| Type::DOUBLE, |v, _| arc_tangent(v)),
     function!("ATAN2", 1..=2, |_| Type::DOUBLE, |v, _| arc_tangent(v)),
+    function!("ACOS", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::acos)),
+    function!("ASIN", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::asin)),
+    function!("DEGREES", 1..=1, |_| Type::DOUBLE, |v, _| finite(&v[0], "degrees", f64::to_degrees)),
+    function!("RADIANS", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::to_radians)),
+    function!("COT", 1..=1, |_| Type::DOUBLE, |v, _| finite(&v[0], "cot", |angle| 1.0 / angle.tan())),
     function!("PI", 0..=0, |_| Type { decimals: 6, length: 8, ..Type::DOUBLE }, |_, _| Ok(Value::Double(
         std::f64::consts::PI
     ))),

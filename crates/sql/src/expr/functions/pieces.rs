@@ -9,7 +9,20 @@ use memchr::memmem;
 use crate::result::SqlError;
 
 /// Bytes of a text that are gone through in one go.
-const BYTES_AT_ONCE: usize = 1 << 20;
+pub const BYTES_AT_ONCE: usize = 1 << 20;
+
+/// Gives the bytes of a text to `each`, piece by piece.
+pub fn each_piece(
+    text: &[u8],
+    work: &dyn Fn(usize) -> Result<(), SqlError>,
+    mut each: impl FnMut(&[u8]),
+) -> Result<(), SqlError> {
+    for piece in text.chunks(BYTES_AT_ONCE) {
+        work(piece.len())?;
+        each(piece);
+    }
+    Ok(())
+}
 
 /// What `each` makes of the pieces of a text, which end where characters do; in a buffer of this size.
 pub fn by_pieces(
@@ -137,6 +150,9 @@ mod tests {
             // A text without the needle is searched by pieces.
             told.set(0);
             assert!(Places::new(&none, b"c").next(&work).is_err());
+            assert!(told.get() <= BYTES_AT_ONCE, "{} bytes told", told.get());
+            told.set(0);
+            assert!(each_piece(&none, &work, |_| {}).is_err());
             assert!(told.get() <= BYTES_AT_ONCE, "{} bytes told", told.get());
         }
     }

@@ -255,9 +255,10 @@ fn unix_timestamp<'a>(value: &Value<'_>, cx: &Context<'_>) -> Value<'a> {
     Value::Decimal(decimal::round(&BigDecimal::new(micros.into(), 6), i64::from(digits)))
 }
 
-const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+pub(super) const DAYS: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",

@@ -213,6 +213,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         true => Value::Null,
         false => Value::text(format!("{:b}", v[0].to_bits())),
     })),
+    function!("OCT", 1..=1, |_| Type::text(65), |v, _| conv(&[v[0].clone(), Value::Int(10), Value::Int(8)])),
     function!("CONV", 3..=3, |_| Type::text(64), |v, _| conv(v)),
     function!("STRCMP", 2..=2, |_| Type::INT, |v, _| {
         let (a, b) =
