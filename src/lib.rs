@@ -78,6 +78,7 @@ mod index_entry;
 mod key_value;
 #[doc(hidden)]
 pub mod layout;
+mod lock_data;
 mod metadata_deadlock;
 mod metadata_lock;
 mod metadata_lock_wait;
@@ -93,6 +94,8 @@ mod rebuild;
 mod rename;
 mod report;
 mod retry;
+#[doc(hidden)]
+pub mod row_locks;
 mod rows;
 pub mod schema;
 #[doc(hidden)]

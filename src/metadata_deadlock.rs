@@ -46,6 +46,8 @@ pub(crate) enum Hold {
     Exclusive,
 }
 
+const HOLDS: [Hold; 4] = [Hold::Read, Hold::Write, Hold::ReadLock, Hold::Exclusive];
+
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
@@ -161,10 +163,18 @@ impl MetadataOwner {
         self.definitions.load(Ordering::Acquire) > 0
     }
 
+    /// What it holds, for lists: the addresses of locks.
+    pub(crate) fn held(&self) -> Vec<(usize, Hold)> {
+        let slots = self.slots.iter().map(|slot| slot.load(Ordering::Acquire)).filter(|entry| *entry != 0);
+        let mut entries: Vec<usize> = slots.collect();
+        entries.extend(&*self.more.lock());
+        let hold = |entry: usize| HOLDS.into_iter().find(|hold| entry & 7 == *hold as usize);
+        entries.into_iter().filter_map(|entry| Some((entry & !7, hold(entry)?))).collect()
+    }
+
     /// Whether it holds the lock in a way that keeps the wait waiting.
     fn blocks(&self, lock: &Arc<MetadataLock>, waited: Waited) -> bool {
-        let holds = [Hold::Read, Hold::Write, Hold::ReadLock, Hold::Exclusive];
-        holds.into_iter().filter(|hold| waited.blocked_by_hold(*hold)).any(|hold| {
+        HOLDS.into_iter().filter(|hold| waited.blocked_by_hold(*hold)).any(|hold| {
             let entry = entry(lock, hold);
             self.slots.iter().any(|slot| slot.load(Ordering::Acquire) == entry)
                 || self.more.lock().contains(&entry)
@@ -323,7 +333,7 @@ impl OutsideWaits for MetadataGraph {
 }
 
 /// The owner of a session in the table of row locks.
-fn of_rows(rows: &RowOwner) -> Option<Arc<MetadataOwner>> {
+pub(crate) fn of_rows(rows: &RowOwner) -> Option<Arc<MetadataOwner>> {
     rows.companion()?.downcast().ok()
 }
 

@@ -180,6 +180,12 @@ impl PageStore {
         Ok(self.pin(page)?.into_read())
     }
 
+    /// A page that is in memory and that no writer holds or wants, S-latched. For those who only look around:
+    /// nothing is read, waited for or counted, and the page is not kept longer for it.
+    pub fn read_if_present(&self, page: PageId) -> Option<PageRead> {
+        self.look_up(page)?.try_into_read()
+    }
+
     /// Pins a page.
     ///
     /// # Errors

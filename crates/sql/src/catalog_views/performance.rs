@@ -1,4 +1,4 @@
-//! `performance_schema`: the tables of it that there are.
+//! `performance_schema`: what statements cost.
 //!
 //! Columns are MySQL's. What is not measured here is 0, and docs/compatibility.md says what that is; times
 //! are picoseconds, as there.
