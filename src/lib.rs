@@ -51,6 +51,8 @@
 pub mod asynchronous;
 mod auto_increment;
 mod backup;
+#[doc(hidden)]
+pub mod blocked;
 mod blocking;
 mod buffer_pool;
 #[doc(hidden)]

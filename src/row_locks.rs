@@ -1,4 +1,4 @@
-//! Lists of locks with the names of what is locked, for `performance_schema.data_locks`.
+//! Lists of locks with the names of what is locked, for `performance_schema.data_locks` and the dashboard.
 //!
 //! The lock table knows fingerprints (`txn::RowLocks`). Here they get names: of the indexes that a lock may
 //! be in, those count whose table its transaction uses, and a record of the index that has the fingerprint
@@ -89,14 +89,14 @@ impl Index {
 }
 
 /// The tables that there are, to give locks names.
-struct Names {
+pub(crate) struct Names {
     tables: HashMap<usize, Arc<Table>>,
     /// By [`RowLock::index_bucket`].
     indexes: HashMap<u16, Vec<Index>>,
 }
 
 impl Names {
-    fn new(database: &Database) -> Names {
+    pub(crate) fn new(database: &Database) -> Names {
         let mut names = Names { tables: HashMap::new(), indexes: HashMap::new() };
         for table in database.all_tables() {
             let secondaries = (0..table.rows.secondaries.len()).map(Some);
@@ -122,6 +122,13 @@ impl Names {
             found.retain(|index| held.contains(&Arc::as_ptr(&index.table.metadata).addr()));
         }
         found
+    }
+
+    /// Database, table and index of a lock, if they are known.
+    pub(crate) fn place_of(&self, lock: &RowLock) -> Option<(String, String, String)> {
+        let [index] = self.of_lock(lock)[..] else { return None };
+        let table = &index.table;
+        Some((table.database.clone(), table.name.clone(), index.tree().def().name.clone()))
     }
 
     /// Tables that a session uses.
