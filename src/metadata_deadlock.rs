@@ -31,7 +31,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use disk::{Event, Wait};
+use disk::{Event, Wait, WaitKind};
 use parking_lot::Mutex;
 use txn::{OutsideWaits, RowOwner, RowWait, RowWaits};
 
@@ -189,7 +189,7 @@ impl MetadataOwner {
 
     /// Begins to wait, unless that would be for ever.
     pub(crate) fn wait(self: &Arc<Self>, lock: &Arc<MetadataLock>, waited: Waited, event: Event) -> Blocked {
-        let Some(graph) = self.graph.upgrade() else { return Blocked::Wait(Wait::new(event)) };
+        let Some(graph) = self.graph.upgrade() else { return Blocked::Wait(of_name(Wait::new(event))) };
         let mut waiting = graph.waiting.lock();
         let is_this =
             |(told, why): (Weak<MetadataLock>, Waited)| told.as_ptr() == Arc::as_ptr(lock) && why == waited;
@@ -210,8 +210,12 @@ impl MetadataOwner {
             return Blocked::Deadlock;
         }
         drop(waiting);
-        Blocked::Wait(Wait::holding(event, Box::new(entered)))
+        Blocked::Wait(of_name(Wait::holding(event, Box::new(entered))))
     }
+}
+
+fn of_name(wait: Wait) -> Wait {
+    wait.of(WaitKind::MetadataLock)
 }
 
 /// One wait for a name. An owner may have several: each of its statements has one.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use disk::{Event, File, Histogram, Io, IoBuf, IoKind, Wait};
+use disk::{Event, File, Histogram, Io, IoBuf, IoKind, Wait, WaitKind};
 use page::PageId;
 use page::extension::{BufferPoolExtension, Source, Ticket};
 use parking_lot::Mutex;
@@ -511,7 +511,7 @@ fn is_page(bytes: &[u8], id: PageId) -> bool {
 }
 
 fn waiting(hold: ReadHold) -> Interrupt {
-    Interrupt::Wait(Wait::holding(hold.read.event.clone(), Box::new(hold)))
+    Interrupt::Wait(Wait::holding(hold.read.event.clone(), Box::new(hold)).of(WaitKind::PageRead))
 }
 
 /// What happens when a read is over; counts as failed when the storage drops it unfinished.

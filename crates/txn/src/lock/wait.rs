@@ -12,7 +12,7 @@ use std::time::Duration;
 use disk::sync::Notice;
 use disk::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 #[cfg(not(loom))]
-use disk::Environment;
+use disk::{Environment, WaitKind};
 
 use super::request::Owner;
 use super::table::LockTable;
@@ -94,7 +94,7 @@ impl LockWait {
         {
             let table = self.table.clone();
             let _listed = table.outside.wait_begins(&self.owner);
-            either(granted, env.sleep(timeout)).await;
+            WaitKind::RowLock.of(either(granted, env.sleep(timeout))).await;
         }
         let result = match self.finish() {
             WaitState::Waiting => Err(Error::LockWaitTimeout),
