@@ -59,16 +59,10 @@ impl Database {
     pub fn blocked_sessions(&self, max: usize) -> Vec<BlockedSession> {
         let mut graph = Graph::default();
         let mut shown: Vec<(RowLock, RowLock)> = Vec::new();
-        for edge in self.lock_waits().take(PAIRS_MAX) {
+        for edge in self.lock_waits(true).take(PAIRS_MAX) {
             graph.add(&edge.wanted.owner, &edge.blocking.owner);
-            let has_room = shown.len() < max;
-            let last = shown.last_mut().filter(|(wanted, _)| wanted.id() == edge.wanted.id());
-            match last {
-                // One who waits itself says nothing new.
-                Some(_) if edge.blocking.waiting => {}
-                Some((_, blocking)) if blocking.waiting => *blocking = edge.blocking,
-                _ if has_room => shown.push((edge.wanted, edge.blocking)),
-                _ => {}
+            if shown.len() < max {
+                shown.push((edge.wanted, edge.blocking));
             }
         }
         if shown.is_empty() {
@@ -88,5 +82,19 @@ impl Database {
             }
         };
         shown.into_iter().map(row).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_behind_others_are_behind_and_a_cycle_ends() {
+        let mut graph = Graph::default();
+        for (blocker, waiter) in [(1, 2), (1, 3), (2, 4), (3, 4), (4, 1), (9, 8)] {
+            graph.waiters.entry(blocker).or_default().insert(waiter);
+        }
+        assert_eq!([1, 2, 9, 8].map(|blocker| graph.behind(blocker)), [3, 3, 1, 0]);
     }
 }

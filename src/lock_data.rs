@@ -48,3 +48,31 @@ fn write_field(text: &mut String, bytes: &[u8], kind: Option<&ColumnType>) {
         _ => Ok(()),
     };
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::types::encode;
+
+    fn shown(value: Value<'_>, kind: &ColumnType) -> String {
+        let mut bytes = Vec::new();
+        encode(&value, kind, &mut bytes).unwrap();
+        text(std::iter::once((Some(&bytes[..]), Some(kind))))
+    }
+
+    #[test]
+    fn fields_are_written_by_their_type() {
+        assert_eq!(shown(Value::Int(-7), &ColumnType::int()), "-7");
+        assert_eq!(
+            shown(Value::UInt(u64::MAX), &ColumnType::BigInt { unsigned: true }),
+            u64::MAX.to_string()
+        );
+        assert_eq!(shown(Value::bytes("it's"), &ColumnType::varchar(9)), "'it''s'");
+        assert_eq!(shown(Value::bytes("a"), &ColumnType::VarBinary { bytes: 4 }), "0x61");
+        assert_eq!(shown(Value::Double(1.0), &ColumnType::Double), "0x000000000000F03F");
+        let int = ColumnType::int();
+        let key = [(Some(&[0x80, 0, 0, 1][..]), Some(&int)), (None, Some(&int)), (Some(&[0, 2][..]), None)];
+        assert_eq!(text(key.into_iter()), "1, NULL, 0x0002");
+    }
+}

@@ -291,10 +291,10 @@ impl Database {
         }
     }
 
-    /// Who waits for a row lock, and for whom.
+    /// Who waits for a row lock, and for whom: all, or those only who have it, where somebody has.
     #[doc(hidden)]
-    pub fn lock_waits(&self) -> impl Iterator<Item = RowWaitEdge> + use<> {
+    pub fn lock_waits(&self, only_holders: bool) -> impl Iterator<Item = RowWaitEdge> + use<> {
         let rows = self.0.system.row_locks();
-        (0..rows.shards()).flat_map(move |shard| rows.waits_of_shard(shard))
+        (0..rows.shards()).flat_map(move |shard| rows.waits_of_shard(shard, only_holders))
     }
 }

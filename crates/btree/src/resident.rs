@@ -2,7 +2,7 @@
 //!
 //! For lists of locks, whose keys are shown if their pages are in the pool. Nothing is read or waited for: a
 //! page that is not there, or that a writer holds, is passed over with all below it. One page is latched at a
-//! time, so a page may be split, freed or used anew before its turn comes; each is therefore looked at as a
+//! time, so a page may be split, freed or reused before its turn comes; each is therefore looked at as a
 //! stranger, and one that is not of this tree and level is left.
 
 use pagestore::page as fil;
@@ -34,6 +34,9 @@ impl Tree {
                 // A broken chain is for those to report who need the page.
                 let Ok(origin) = origin else { break };
                 let record = RecordRef::new(&page, origin, &self.def);
+                if record.is_instant() {
+                    continue;
+                }
                 match found.checked_sub(1) {
                     Some(below) => ahead.push((record.child(), Some(below))),
                     None if visit(record) => {}

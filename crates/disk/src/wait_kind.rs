@@ -1,4 +1,4 @@
-//! What a task waits for, told to whoever polls it.
+//! What a task waits for, told to the one who polls it.
 //!
 //! A future that is not ready because of a wait of a kind says so in a variable of its thread, and who
 //! polled the task finds the latest word there when the poll has returned. So the time is taken by the one

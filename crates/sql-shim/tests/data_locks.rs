@@ -120,7 +120,8 @@ fn who_waits_is_joined_with_who_is_in_the_way() {
     let (one_id, two_id, three_id) = (a.connection_id(), b.connection_id(), c.connection_id());
     let pairs = observer
         .run(
-            "SELECT CONCAT(r.trx_mysql_thread_id, '<', w.BLOCKING_THREAD_ID, ' ', l.LOCK_DATA, ' ', r.trx_state) \
+            "SELECT CONCAT(r.trx_mysql_thread_id, '<', w.BLOCKING_THREAD_ID, ' ', \
+                 l.LOCK_DATA, ' ', r.trx_state) \
              FROM performance_schema.data_lock_waits w \
              JOIN performance_schema.data_locks l ON l.ENGINE_LOCK_ID = w.REQUESTING_ENGINE_LOCK_ID \
              JOIN information_schema.INNODB_TRX r ON r.trx_id = w.REQUESTING_ENGINE_TRANSACTION_ID \
@@ -137,6 +138,13 @@ fn who_waits_is_joined_with_who_is_in_the_way() {
     ];
     expected.sort();
     assert_eq!(pairs, expected);
+    let blocked = engine.database.blocked_sessions(100);
+    let mut blocked: Vec<(u64, u64, usize)> =
+        blocked.iter().map(|session| (session.waiting.1, session.blocking.1, session.behind)).collect();
+    blocked.sort_unstable();
+    let holder = u64::from(one_id);
+    // The third waits for the second too, who waits for the first.
+    assert_eq!(blocked, [(u64::from(two_id), holder, 2), (u64::from(three_id), holder, 2)]);
     let waiting = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_wait_started <= NOW() \
          AND trx_wait_started > NOW() - INTERVAL 1 HOUR AND trx_query LIKE '%WHERE id = 1%'";
     assert_eq!(one(&mut observer, waiting), "2");

@@ -113,7 +113,8 @@ fn waits_are_told_apart_by_kind() {
     let mut waiter = engine.root();
     let total = |client: &mut Client, event: &str| {
         let sum = "SELECT COUNT_STAR > 0 AND SUM_TIMER_WAIT > 0 AND MIN_TIMER_WAIT <= AVG_TIMER_WAIT * 2 \
-             AND AVG_TIMER_WAIT <= MAX_TIMER_WAIT FROM performance_schema.events_waits_summary_global_by_event_name";
+             AND AVG_TIMER_WAIT <= MAX_TIMER_WAIT \
+             FROM performance_schema.events_waits_summary_global_by_event_name";
         one(client, &format!("{sum} WHERE EVENT_NAME = '{event}'"))
     };
     let (rows, names, log) =

@@ -3,7 +3,7 @@
 //! A lock is waited for as long as its holder likes, and `data_lock_waits` says who that is. A page that is
 //! read, a sync of the log, a free page, room in the log: these come by themselves, and if they do not for
 //! [`PATIENCE_MS`], a disk does not answer or does not keep up. The listener looks at what sessions wait for
-//! and says so once, however many wait, and once more when nobody waits so long any more.
+//! and says so once, however many wait, and once more when nobody waits this long any more.
 
 use untorn::engine::WaitKind;
 
@@ -73,8 +73,8 @@ impl Stuck {
                 (Some(Group { oldest_ms, connection, count }), None) => {
                     *reported = Some(oldest_ms);
                     messages.push(format!(
-                        "{count} session(s) have waited for more than {} s for {what}; connection {connection} \
-                         for {} s. The disk does not answer, or does not keep up",
+                        "{count} session(s) have waited for more than {} s for {what}; connection \
+                         {connection} for {} s. The disk does not answer, or does not keep up",
                         PATIENCE_MS / 1000,
                         now_ms.saturating_sub(oldest_ms) / 1000,
                     ));

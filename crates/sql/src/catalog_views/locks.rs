@@ -48,7 +48,7 @@ fn data_lock_waits(state: &SqlContext) -> RowSource {
             number(lock.place()),
         ]
     };
-    Box::new(state.database.lock_waits().map(move |edge| {
+    Box::new(state.database.lock_waits(false).map(move |edge| {
         let both = columns(&edge.wanted).into_iter().chain(columns(&edge.blocking));
         std::iter::once(text(ENGINE)).chain(both).collect()
     }))

@@ -64,8 +64,11 @@ struct Edges {
     entries: Vec<QueueEntry>,
     queue: Queue,
     described: Option<Arc<Place>>,
+    only_holders: bool,
     waiter: usize,
     other: usize,
+    /// Something that stands in this waiter's way.
+    found: bool,
 }
 
 impl RowOwner {
@@ -165,17 +168,28 @@ impl RowLocks {
         locks
     }
 
-    /// Who waits for whom in a shard.
-    pub fn waits_of_shard(&self, shard: usize) -> impl Iterator<Item = RowWaitEdge> + use<> {
+    /// Who waits for whom in a shard. One waits for those too who wait before it, and they for the holders:
+    /// with `only_holders` these are left out, unless there is no holder.
+    pub fn waits_of_shard(
+        &self,
+        shard: usize,
+        only_holders: bool,
+    ) -> impl Iterator<Item = RowWaitEdge> + use<> {
         let queues = self.0.shard_numbered(shard).copied().queues;
         let waited = queues.into_iter().filter(|queue| queue.entries.iter().any(|entry| !entry.granted));
-        waited.flat_map(|CopiedQueue { place, entries, .. }| Edges {
-            place,
-            described: described(place, &entries),
-            queue: Queue::new(entries.clone()),
-            entries,
-            waiter: 0,
-            other: 0,
+        waited.flat_map(move |CopiedQueue { place, mut entries, .. }| {
+            // Those who wait stay in their order.
+            entries.sort_by_key(|entry| !entry.granted);
+            Edges {
+                place,
+                described: described(place, &entries),
+                queue: Queue::new(entries.clone()),
+                entries,
+                only_holders,
+                waiter: 0,
+                other: 0,
+                found: false,
+            }
         })
     }
 
@@ -196,14 +210,16 @@ impl Iterator for Edges {
             while !waiter.granted && self.other < self.entries.len() {
                 let (at, other) = (self.other, &self.entries[self.other]);
                 self.other += 1;
-                let before = other.granted || at < self.waiter;
+                let before = other.granted || at < self.waiter && !(self.only_holders && self.found);
                 if before && self.queue.is_hindered(waiter, other, supremum) {
+                    self.found = true;
                     let lock = |entry| listed(entry, self.place, 0, self.described.as_ref());
                     return Some(RowWaitEdge { wanted: lock(waiter), blocking: lock(other) });
                 }
             }
             self.waiter += 1;
             self.other = 0;
+            self.found = false;
         }
         None
     }
