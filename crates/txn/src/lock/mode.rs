@@ -78,7 +78,7 @@ impl LockMode {
         strength && extent
     }
 
-    /// As MySQL writes it in `data_locks`. The end of an index has no entry: a lock on it is said to be plain.
+    /// As MySQL writes it in `data_locks`. The end of an index has no entry: a lock there is plain.
     pub fn short_text(self, supremum: bool) -> &'static str {
         let extent = match self.extent {
             Extent::Gap if supremum => Extent::NextKey,
