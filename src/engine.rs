@@ -5,7 +5,9 @@ pub use btree::collation::{UnicodeRule, general_ci_weight, padding, without_trai
 pub use btree::compare::compare_values;
 pub use btree::{Comparison, Field, FieldRef};
 pub use disk::Error as DiskError;
-pub use disk::{Environment, Event, RealEnvironment, RealOptions, TaskFuture, Wait, block_on, retry};
+pub use disk::{
+    Environment, Event, RealEnvironment, RealOptions, TaskFuture, Wait, WaitKind, block_on, retry,
+};
 pub use pagestore::Error as StoreError;
 pub use redo::Error as RedoError;
 pub use txn::*;

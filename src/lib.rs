@@ -51,6 +51,8 @@
 pub mod asynchronous;
 mod auto_increment;
 mod backup;
+#[doc(hidden)]
+pub mod blocked;
 mod blocking;
 mod buffer_pool;
 #[doc(hidden)]
@@ -78,6 +80,7 @@ mod index_entry;
 mod key_value;
 #[doc(hidden)]
 pub mod layout;
+mod lock_data;
 mod metadata_deadlock;
 mod metadata_lock;
 mod metadata_lock_wait;
@@ -93,6 +96,8 @@ mod rebuild;
 mod rename;
 mod report;
 mod retry;
+#[doc(hidden)]
+pub mod row_locks;
 mod rows;
 pub mod schema;
 #[doc(hidden)]

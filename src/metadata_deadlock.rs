@@ -31,7 +31,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use disk::{Event, Wait};
+use disk::{Event, Wait, WaitKind};
 use parking_lot::Mutex;
 use txn::{OutsideWaits, RowOwner, RowWait, RowWaits};
 
@@ -45,6 +45,8 @@ pub(crate) enum Hold {
     ReadLock,
     Exclusive,
 }
+
+const HOLDS: [Hold; 4] = [Hold::Read, Hold::Write, Hold::ReadLock, Hold::Exclusive];
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,10 +163,18 @@ impl MetadataOwner {
         self.definitions.load(Ordering::Acquire) > 0
     }
 
+    /// What it holds, for lists: the addresses of locks.
+    pub(crate) fn held(&self) -> Vec<(usize, Hold)> {
+        let slots = self.slots.iter().map(|slot| slot.load(Ordering::Acquire)).filter(|entry| *entry != 0);
+        let mut entries: Vec<usize> = slots.collect();
+        entries.extend(&*self.more.lock());
+        let hold = |entry: usize| HOLDS.into_iter().find(|hold| entry & 7 == *hold as usize);
+        entries.into_iter().filter_map(|entry| Some((entry & !7, hold(entry)?))).collect()
+    }
+
     /// Whether it holds the lock in a way that keeps the wait waiting.
     fn blocks(&self, lock: &Arc<MetadataLock>, waited: Waited) -> bool {
-        let holds = [Hold::Read, Hold::Write, Hold::ReadLock, Hold::Exclusive];
-        holds.into_iter().filter(|hold| waited.blocked_by_hold(*hold)).any(|hold| {
+        HOLDS.into_iter().filter(|hold| waited.blocked_by_hold(*hold)).any(|hold| {
             let entry = entry(lock, hold);
             self.slots.iter().any(|slot| slot.load(Ordering::Acquire) == entry)
                 || self.more.lock().contains(&entry)
@@ -179,7 +189,7 @@ impl MetadataOwner {
 
     /// Begins to wait, unless that would be for ever.
     pub(crate) fn wait(self: &Arc<Self>, lock: &Arc<MetadataLock>, waited: Waited, event: Event) -> Blocked {
-        let Some(graph) = self.graph.upgrade() else { return Blocked::Wait(Wait::new(event)) };
+        let Some(graph) = self.graph.upgrade() else { return Blocked::Wait(of_name(Wait::new(event))) };
         let mut waiting = graph.waiting.lock();
         let is_this =
             |(told, why): (Weak<MetadataLock>, Waited)| told.as_ptr() == Arc::as_ptr(lock) && why == waited;
@@ -200,8 +210,12 @@ impl MetadataOwner {
             return Blocked::Deadlock;
         }
         drop(waiting);
-        Blocked::Wait(Wait::holding(event, Box::new(entered)))
+        Blocked::Wait(of_name(Wait::holding(event, Box::new(entered))))
     }
+}
+
+fn of_name(wait: Wait) -> Wait {
+    wait.of(WaitKind::MetadataLock)
 }
 
 /// One wait for a name. An owner may have several: each of its statements has one.
@@ -323,7 +337,7 @@ impl OutsideWaits for MetadataGraph {
 }
 
 /// The owner of a session in the table of row locks.
-fn of_rows(rows: &RowOwner) -> Option<Arc<MetadataOwner>> {
+pub(crate) fn of_rows(rows: &RowOwner) -> Option<Arc<MetadataOwner>> {
     rows.companion()?.downcast().ok()
 }
 

@@ -219,7 +219,7 @@ pub fn encode(value: &Value<'_>, kind: &ColumnType, out: &mut Vec<u8>) -> Result
 
 /// Reads an integer of 1 to 8 bytes in storage form.
 #[inline]
-fn decode_int(bytes: &[u8], unsigned: bool) -> Value<'static> {
+pub(crate) fn decode_int(bytes: &[u8], unsigned: bool) -> Value<'static> {
     let raw = bytes.iter().fold(0u64, |sum, b| sum << 8 | u64::from(*b));
     if unsigned {
         return Value::UInt(raw);

@@ -13,6 +13,7 @@ pub mod decimal;
 mod temporal;
 mod value;
 
+pub(crate) use codec::decode_int;
 pub use codec::{EncodeError, decode, encode, encode_int};
 pub use collation::{Charset, Collation};
 pub use column_type::{ColumnType, SizeClass};

@@ -35,6 +35,7 @@ pub mod key;
 mod merge;
 pub mod page;
 pub mod record;
+mod resident;
 mod split;
 pub mod structure;
 pub mod tree;

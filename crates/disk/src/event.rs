@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
+use crate::wait_kind::WaitKind;
+
 /// A one-shot broadcast; clones are the same event.
 #[derive(Clone, Default)]
 pub struct Event(Arc<Inner>);
@@ -140,6 +142,7 @@ pub struct Wait {
     // Never looked at; released with the Wait.
     _held: Option<Box<dyn Send>>,
     place: Option<Arc<dyn Send + Sync>>,
+    kind: Option<WaitKind>,
 }
 
 impl Wait {
@@ -151,6 +154,7 @@ impl Wait {
             yields: false,
             _held: None,
             place: None,
+            kind: None,
         }
     }
 
@@ -184,12 +188,19 @@ impl Wait {
         Wait { lets_go: true, ..self }
     }
 
+    /// The same wait, which says what it is for while it lasts.
+    #[must_use]
+    pub fn of(self, kind: WaitKind) -> Wait {
+        Wait { kind: Some(kind), ..self }
+    }
+
     /// A wait for the same thing that holds nothing.
     pub fn without_hold(&self) -> Wait {
         Wait {
             lets_go: self.lets_go,
             yields: self.yields,
             place: self.place.clone(),
+            kind: self.kind,
             ..Wait::new(self.event().clone())
         }
     }
@@ -224,7 +235,11 @@ impl Future for Wait {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        Pin::new(&mut self.wait).poll(context)
+        let polled = Pin::new(&mut self.wait).poll(context);
+        if polled.is_pending() {
+            self.kind.inspect(|kind| kind.note());
+        }
+        polled
     }
 }
 

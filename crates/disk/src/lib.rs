@@ -33,6 +33,7 @@ mod retry;
 mod simulated;
 mod storage;
 pub mod sync;
+mod wait_kind;
 
 pub use buffer::{ALIGNMENT, AlignedBuf, IoBuf, RawBuf};
 pub use environment::{Environment, TaskFuture};
@@ -51,3 +52,4 @@ pub use storage::{
     Entry, File, Io, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Storage, read_async, submit_all,
     submit_one, sync_async, write_async,
 };
+pub use wait_kind::WaitKind;

@@ -22,7 +22,7 @@ use crate::groups::Sealed;
 use crate::layout::Layout;
 use crate::log::{InFlight, RedoLog, State};
 use crate::{Error, Interrupt, Lsn, Result};
-use disk::{AlignedBuf, Io, IoBuf, IoKind, Wait};
+use disk::{AlignedBuf, Io, IoBuf, IoKind, Wait, WaitKind};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,10 +65,10 @@ impl RedoLog {
         }
         match self.join_group(upto, how)? {
             Joined::Done => Ok(()),
-            Joined::Wait(wait) => Err(Interrupt::Wait(wait)),
+            Joined::Wait(wait) => Err(Interrupt::Wait(wait.of(WaitKind::LogSync))),
             Joined::Lead(wait, write) => {
                 self.start(write);
-                Err(Interrupt::Wait(wait))
+                Err(Interrupt::Wait(wait.of(WaitKind::LogSync)))
             }
         }
     }

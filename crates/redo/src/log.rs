@@ -13,7 +13,7 @@ use crate::group::{FRAME, HEADER};
 use crate::groups::{Ends, Groups, Sizes};
 use crate::layout::{CheckpointBlock, Layout};
 use crate::{Error, Flush, Interrupt, Lsn};
-use disk::{Environment, Event, File, Histogram, Times, Wait};
+use disk::{Environment, Event, File, Histogram, Times, Wait, WaitKind};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -355,12 +355,12 @@ impl RedoLog {
                 if let Some(grow) = grow {
                     grow.set();
                 }
-                Interrupt::Wait(Wait::in_place(notice, place))
+                Interrupt::Wait(Wait::in_place(notice, place).of(WaitKind::LogRoom))
             }
             Short::Buffer => match self.flush(self.current(), Flush::Write) {
                 Err(Interrupt::Error(error)) => Interrupt::Error(error),
                 // The writer that was faster has set the notice.
-                _ => Interrupt::Wait(Wait::in_place(notice, place)),
+                _ => Interrupt::Wait(Wait::in_place(notice, place).of(WaitKind::LogRoom)),
             },
         }
     }

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use untorn::metrics::{Histogram, Series, Times};
 
 use crate::server::registry::Server;
+use crate::server::waits::KINDS;
 
 macro_rules! counters {
     ($($variant:ident => $name:literal,)*) => {
@@ -136,6 +137,8 @@ pub struct Counters {
     values: Vec<AtomicU64>,
     /// How long statements took; recorded to by the owning thread only.
     pub(crate) statement_times: Histogram,
+    /// How long waits took, by kind; the same.
+    pub(crate) wait_times: [Histogram; KINDS],
     /// Of the thread, from 0.
     pub(crate) thread: usize,
 }
@@ -143,7 +146,7 @@ pub struct Counters {
 impl Default for Counters {
     fn default() -> Self {
         let values = COUNTER_NAMES.iter().map(|_| AtomicU64::new(0)).collect();
-        Self { values, statement_times: Histogram::default(), thread: 0 }
+        Self { values, statement_times: Histogram::default(), wait_times: Default::default(), thread: 0 }
     }
 }
 
@@ -239,6 +242,15 @@ impl Status {
         };
         let sources = self.time_sources.lock();
         std::iter::once(statements).chain(sources.iter().flat_map(|source| source())).collect()
+    }
+
+    /// How long sessions waited, by kind.
+    pub fn waits(&self) -> [Times; KINDS] {
+        let mut sums: [Times; KINDS] = Default::default();
+        for counters in self.threads.lock().iter() {
+            sums.iter_mut().zip(&counters.wait_times).for_each(|(sum, waits)| sum.add(&waits.times()));
+        }
+        sums
     }
 
     /// The sum over all threads.

@@ -87,7 +87,7 @@ fn without_deadlock_detection_the_timeout_ends_it() {
         one.sequence = 0;
         one.send(b"\x03UPDATE d.t SET n = n + 1 WHERE id = 2");
         let system = engine.database.transaction_system();
-        while !system.transactions().iter().any(|transaction| transaction.waiting) {
+        while !system.transactions().iter().any(|transaction| transaction.waits.is_some()) {
             std::thread::yield_now();
         }
         let second = other.run("UPDATE d.t SET n = n + 1 WHERE id = 1");

@@ -133,7 +133,7 @@ fn transactions_are_listed_with_their_locks_session_and_statement() {
     other.sequence = 0;
     other.send(b"\x03UPDATE d.t SET n = 2 WHERE id = 1");
     let system = engine.database.transaction_system();
-    while !system.transactions().iter().any(|transaction| transaction.waiting) {
+    while !system.transactions().iter().any(|transaction| transaction.waits.is_some()) {
         std::thread::yield_now();
     }
     let text = status(&mut third);

@@ -199,10 +199,17 @@ fn the_dashboard_keeps_samples_of_rows_that_exist_and_tells_who_blocks_whom() {
         std::thread::yield_now();
     };
     let wait = &reply["waits"][0];
+    let (waiter, blocker) = (&wait["waiting"], &wait["blocking"]);
+    assert_eq!((waiter["connection"].as_u64(), blocker["connection"].as_u64()), (Some(waits), Some(holds)));
     assert_eq!(
-        (wait["waiting_connection"].as_u64(), wait["blocking_connection"].as_u64()),
-        (Some(waits), Some(holds))
+        (&waiter["user"], &waiter["statement"]),
+        (&"root".into(), &"UPDATE `d` . `t` SET `v` = ?".into())
     );
+    assert_eq!((&blocker["user"], &blocker["statement"]), (&"root".into(), &"".into()));
+    let place = (&wait["table"], &wait["index"], &wait["lock"]);
+    assert_eq!(place, (&"d.t".into(), &"PRIMARY".into(), &"X".into()));
+    assert_eq!(wait["behind"], 1);
+    assert!(wait["since_unix_ms"].as_u64() > Some(1_600_000_000_000), "{wait}");
     holder.run("COMMIT").unwrap();
     waiting.join().unwrap().unwrap();
     // The extension's figures are not connected here.

@@ -84,10 +84,64 @@ fn waits_for_rows_are_lock_time_and_prepared_statements_count() {
     let update = "UPDATE `t` SET `v` = ? WHERE `id` = ?";
     let waited = digest(&mut holder, "SUM_LOCK_TIME DIV 1000000000", update).parse::<u64>().unwrap();
     assert!((900..10_000).contains(&waited), "{waited} ms");
+    let of_rows = waited_ms(&mut holder, "wait/untorn/row_lock", update);
+    assert!((900..10_000).contains(&of_rows), "{of_rows} ms");
     for sql in ["PREPARE p FROM 'SELECT v FROM t WHERE id = ?'", "SET @i = 2", "EXECUTE p USING @i"] {
         holder.run(sql).unwrap();
     }
     assert_eq!(digest(&mut holder, "COUNT_STAR", "EXECUTE `p` USING @?"), "1");
+    engine.finish();
+}
+
+/// How long a statement has waited for such an event.
+fn waited_ms(client: &mut Client, event: &str, text: &str) -> u64 {
+    let sum = one(
+        client,
+        &format!(
+            "SELECT COALESCE(SUM(w.SUM_TIMER_WAIT), 0) DIV 1000000000 \
+             FROM performance_schema.untorn_waits_by_digest w \
+             JOIN performance_schema.events_statements_summary_by_digest d ON d.DIGEST = w.DIGEST \
+             WHERE d.DIGEST_TEXT = '{text}' AND w.EVENT_NAME = '{event}'"
+        ),
+    );
+    sum.parse().unwrap()
+}
+
+#[test]
+fn waits_are_told_apart_by_kind() {
+    let (engine, mut holder) = shop();
+    let mut waiter = engine.root();
+    let total = |client: &mut Client, event: &str| {
+        let sum = "SELECT COUNT_STAR > 0 AND SUM_TIMER_WAIT > 0 AND MIN_TIMER_WAIT <= AVG_TIMER_WAIT * 2 \
+             AND AVG_TIMER_WAIT <= MAX_TIMER_WAIT \
+             FROM performance_schema.events_waits_summary_global_by_event_name";
+        one(client, &format!("{sum} WHERE EVENT_NAME = '{event}'"))
+    };
+    let (rows, names, log) =
+        ("wait/untorn/row_lock", "wait/lock/metadata/sql/mdl", "wait/io/file/innodb/innodb_log_file");
+    assert_eq!((&*total(&mut holder, rows), &*total(&mut holder, names)), ("0", "0"));
+    holder.run("LOCK TABLES t WRITE").unwrap();
+    for sql in ["USE d", "SET lock_wait_timeout = 1"] {
+        waiter.run(sql).unwrap();
+    }
+    assert_eq!(code(&mut waiter, "SELECT v FROM t"), 1205);
+    holder.run("UNLOCK TABLES").unwrap();
+    let waited = waited_ms(&mut holder, names, "SELECT `v` FROM `t`");
+    assert!((900..10_000).contains(&waited), "{waited} ms");
+    assert_eq!((&*total(&mut holder, rows), &*total(&mut holder, names)), ("0", "1"));
+    // The log may be on the disk before anybody looks, but not always.
+    while total(&mut holder, log) == "0" {
+        holder.run("UPDATE t SET v = v + 1 WHERE id = 1").unwrap();
+    }
+    // A session that waits for its client waits for nothing of the engine, whatever it waited for before.
+    waiter.run("DO 1").unwrap();
+    let names_of = "SELECT COUNT_STAR FROM performance_schema.events_waits_summary_global_by_event_name \
+         WHERE EVENT_NAME = 'wait/lock/metadata/sql/mdl'";
+    let before = one(&mut holder, names_of);
+    for _ in 0..3 {
+        waiter.run("DO 1").unwrap();
+    }
+    assert_eq!(one(&mut holder, names_of), before);
     engine.finish();
 }
 

@@ -7,6 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use untorn::engine::WaitKind;
+use untorn::metrics::Times;
+
 use crate::ast::Scope;
 use crate::named_locks::NamedLocks;
 use crate::privilege::Rights;
@@ -69,6 +72,8 @@ pub struct StatementDigest {
     pub least: Duration,
     pub most: Duration,
     pub lock_time: Duration,
+    /// In waits, in the order of `WaitKind::ALL`.
+    pub waited: [Duration; WaitKind::ALL.len()],
     pub errors: u64,
     pub warnings: u64,
     pub affected: u64,
@@ -115,6 +120,9 @@ pub trait ServerFacts {
 
     /// Statements counted by digest.
     fn statement_digests(&self) -> Vec<StatementDigest>;
+
+    /// How long sessions waited, in the order of `WaitKind::ALL`.
+    fn waits(&self) -> [Times; WaitKind::ALL.len()];
 
     /// All accounts: name, host, rights.
     fn accounts(&self) -> Vec<(String, String, Rights)>;

@@ -78,7 +78,11 @@ pub use btree::OwnedKey;
 pub use commit_observer::{CommitObserver, Committed};
 #[cfg(not(loom))]
 pub use error::{Error, Interrupt};
-pub use lock::{Companion, OutsideWaits, RowOwner, RowSearch, RowWait, RowWaits};
+#[cfg(not(loom))]
+pub use lock::WaitInfo;
+pub use lock::{
+    Companion, OutsideWaits, RowLock, RowLocks, RowOwner, RowSearch, RowWait, RowWaitEdge, RowWaits,
+};
 #[cfg(not(loom))]
 pub use purge::PurgePause;
 #[cfg(not(loom))]

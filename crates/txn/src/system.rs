@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use crate::active::ActiveSet;
 use crate::crash_rollback::CrashRollback;
 use crate::error::Error;
-use crate::lock::{LockTable, Owner, RowWaits};
+use crate::lock::{LockTable, Owner, RowLocks, RowOwner, RowWaits, WaitInfo};
 use crate::purge::{Purge, PurgePause};
 use crate::read_view::ViewRegistry;
 use crate::retry::retry;
@@ -144,14 +144,14 @@ pub struct TransactionInfo {
     pub id: u64,
     /// The session's tag ([`crate::Transaction::set_tag`]; the server sets the connection id).
     pub tag: u64,
-    /// Whether it waits for a row lock.
-    pub waiting: bool,
+    /// The row lock that it waits for.
+    pub waits: Option<WaitInfo>,
     /// Row locks it holds or waits for.
     pub locks: usize,
     /// Undo records it wrote.
     pub undo_records: u64,
-    /// When it got its id ([`disk::Environment::unix_time`]).
-    pub started: Duration,
+    /// When it got its id ([`disk::Environment::unix_time`]); `None`: it has none, as it has changed nothing.
+    pub started: Option<Duration>,
 }
 
 /// Counts of what was done.
@@ -435,17 +435,34 @@ impl TransactionSystem {
         self.0.locks.counters.wait_times.times()
     }
 
-    /// The transactions that have an id.
+    /// The transactions that have an id, and those that have row locks.
     pub fn transactions(&self) -> Vec<TransactionInfo> {
-        let info = |owner: Arc<Owner>| TransactionInfo {
-            id: owner.id.load(Ordering::Relaxed),
-            tag: owner.tag.load(Ordering::Relaxed),
-            waiting: owner.is_waiting(),
-            locks: owner.lock_count(),
-            undo_records: owner.undo_records.load(Ordering::Relaxed),
-            started: Duration::from_micros(owner.started.load(Ordering::Relaxed)),
+        let info = |session: RowOwner| {
+            let owner = &session.0;
+            let started = Duration::from_micros(owner.started.load(Ordering::Relaxed));
+            TransactionInfo {
+                id: session.shown_id(),
+                tag: session.tag(),
+                waits: session.wait(&*self.0.env),
+                locks: owner.lock_count(),
+                undo_records: owner.undo_records.load(Ordering::Relaxed),
+                started: (session.id() != 0).then_some(started),
+            }
         };
-        self.0.active.owners().into_iter().map(info).collect()
+        self.owners().into_iter().map(info).collect()
+    }
+
+    /// The sessions of these transactions.
+    pub fn owners(&self) -> Vec<RowOwner> {
+        let changing = self.0.active.owners();
+        let mut others = self.0.locks.holders();
+        others.retain(|owner| owner.id.load(Ordering::Relaxed) == 0);
+        changing.into_iter().chain(others).map(RowOwner).collect()
+    }
+
+    /// The lock table, for lists of locks.
+    pub fn row_locks(&self) -> RowLocks {
+        RowLocks(self.0.locks.clone())
     }
 
     /// Text about the latest deadlock, as in SHOW ENGINE INNODB STATUS.

@@ -20,7 +20,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 
-use disk::{Event, Wait};
+use disk::{Event, Wait, WaitKind};
 use parking_lot::Mutex;
 
 use crate::counters::Counter;
@@ -322,7 +322,7 @@ impl PageStore {
         if !self.free.cleaner_called.swap(true, Ordering::AcqRel) {
             self.wake_cleaner();
         }
-        Err(Wait::letting_go(event).into())
+        Err(Wait::letting_go(event).of(WaitKind::FreeFrame).into())
     }
 
     /// An owned frame without a page, if there is one without writing anything.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use disk::{Event, File, Histogram, Io, IoBuf, IoKind, Wait};
+use disk::{Event, File, Histogram, Io, IoBuf, IoKind, Wait, WaitKind};
 use page::PageId;
 use page::extension::{BufferPoolExtension, Source, Ticket};
 use parking_lot::Mutex;
@@ -178,6 +178,12 @@ impl PageStore {
     #[inline]
     pub fn read(&self, page: PageId) -> Result<PageRead, Interrupt> {
         Ok(self.pin(page)?.into_read())
+    }
+
+    /// A page that is in memory and that no writer holds or wants, S-latched. For those who only look around:
+    /// nothing is read, waited for or counted, and the page is not kept longer for it.
+    pub fn read_if_present(&self, page: PageId) -> Option<PageRead> {
+        self.look_up(page)?.try_into_read()
     }
 
     /// Pins a page.
@@ -505,7 +511,7 @@ fn is_page(bytes: &[u8], id: PageId) -> bool {
 }
 
 fn waiting(hold: ReadHold) -> Interrupt {
-    Interrupt::Wait(Wait::holding(hold.read.event.clone(), Box::new(hold)))
+    Interrupt::Wait(Wait::holding(hold.read.event.clone(), Box::new(hold)).of(WaitKind::PageRead))
 }
 
 /// What happens when a read is over; counts as failed when the storage drops it unfinished.

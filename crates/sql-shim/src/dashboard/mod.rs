@@ -4,8 +4,9 @@
 //! page asks for what it has not seen and draws it. So the page shows what was before it was opened, costs
 //! the same for any number of viewers, and has no figure that SHOW STATUS lacks.
 //!
-//! Nothing can be changed from here. There is no login either, and unlike the metrics the page names files
-//! and shows who waits for whom, so it listens on loopback only (elsewhere through an SSH tunnel), and a
+//! Nothing can be changed from here. There is no login either, and unlike the metrics the page names files,
+//! and of those who wait for a row and who keep them waiting it names account, table and statement (without
+//! its values), so it listens on loopback only (elsewhere through an SSH tunnel), and a
 //! request that does not name a loopback host is refused: a page of the web whose name suddenly stands for
 //! 127.0.0.1 (DNS rebinding) comes with its own name. The page takes nothing from elsewhere, and its policy
 //! (Content-Security-Policy) forbids it to.
@@ -17,14 +18,18 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde::Serialize;
+use sql::lexer::LexicalModes;
 use untorn::asynchronous::Database;
+use untorn::blocked::BlockedSession;
 
-use crate::server::registry::Server;
+use crate::server::registry::{INFO_BYTES_MAX, Server};
 use recorder::Recorder;
 pub(crate) use recorder::SECOND;
 
 /// Files and waits shown at most; a longer list helps nobody and would take long to gather.
 const LINES_MAX: usize = 100;
+/// Of a statement's text.
+const STATEMENT_CHARS_MAX: usize = 200;
 
 /// How the pages of a file are protected from tearing.
 #[derive(Serialize)]
@@ -35,13 +40,26 @@ pub struct ProtectedFile {
     reason: String,
 }
 
-/// A session that waits for a row lock, and one that it waits for.
+/// A session, and what it does.
+#[derive(Serialize)]
+pub struct Party {
+    connection: u64,
+    transaction: u64,
+    user: String,
+    /// Without its values; empty while it does nothing.
+    statement: String,
+}
+
+/// A session that waits for a row lock, and one that has it.
 #[derive(Serialize)]
 pub struct LockWait {
-    waiting_transaction: u64,
-    waiting_connection: u64,
-    blocking_transaction: u64,
-    blocking_connection: u64,
+    waiting: Party,
+    blocking: Party,
+    table: String,
+    index: String,
+    lock: &'static str,
+    since_unix_ms: Option<u64>,
+    behind: usize,
 }
 
 /// What is shown as it is now, without a history.
@@ -53,12 +71,12 @@ pub struct Present {
 }
 
 /// Gives the present.
-pub type Look = Box<dyn Fn() -> Present + Send + Sync>;
+pub type Look = Box<dyn Fn(&Server) -> Present + Send + Sync>;
 
 /// Looks at this database.
 pub fn look(database: &Database) -> Look {
     let database = database.clone();
-    Box::new(move || {
+    Box::new(move |server| {
         let files = database.page_protection();
         let files_total = files.len();
         let shown = |file: untorn::FileProtection| ProtectedFile {
@@ -68,24 +86,40 @@ pub fn look(database: &Database) -> Look {
             reason: file.reason,
         };
         let files = files.into_iter().take(LINES_MAX).map(shown).collect();
-        Present { files, files_total, waits: waits(&database) }
+        Present { files, files_total, waits: waits(&database, server) }
     })
 }
 
-fn waits(database: &Database) -> Vec<LockWait> {
-    let rows = database.transaction_system().row_waits();
-    let mut waits = Vec::new();
-    for waiter in rows.waiting().into_iter().take(LINES_MAX) {
-        let Some(wait) = rows.wait_of(&waiter) else { continue };
-        let blockers = rows.blockers(&waiter, &wait).into_iter();
-        waits.extend(blockers.take(LINES_MAX - waits.len()).map(|blocker| LockWait {
-            waiting_transaction: waiter.id(),
-            waiting_connection: waiter.tag(),
-            blocking_transaction: blocker.id(),
-            blocking_connection: blocker.tag(),
-        }));
-    }
-    waits
+fn waits(database: &Database, server: &Server) -> Vec<LockWait> {
+    let row = |blocked: BlockedSession| {
+        let (database, table, index) = blocked.place.unwrap_or_default();
+        LockWait {
+            waiting: party(server, blocked.waiting),
+            blocking: party(server, blocked.blocking),
+            table: if table.is_empty() { String::new() } else { format!("{database}.{table}") },
+            index,
+            lock: blocked.mode,
+            since_unix_ms: blocked.since.and_then(|since| u64::try_from(since.as_millis()).ok()),
+            behind: blocked.behind,
+        }
+    };
+    database.blocked_sessions(LINES_MAX).into_iter().map(row).collect()
+}
+
+fn party(server: &Server, (transaction, connection): (u64, u64)) -> Party {
+    let known = u32::try_from(connection).ok().and_then(|number| server.connections.get(number));
+    let (user, sql) = known
+        .map(|connection| connection.with_activity(|now| (now.user.to_string(), now.info.clone())))
+        .unwrap_or_default();
+    // Where a value ends is not known for sure in a statement that was cut, nor where its session's sql_mode
+    // says what a backslash is.
+    let clear = sql.len() < INFO_BYTES_MAX && !sql.contains(&b'\\');
+    let text = if clear { sql::digest::text(&sql, LexicalModes::default()) } else { "(not shown)".into() };
+    let statement = match text.char_indices().nth(STATEMENT_CHARS_MAX) {
+        Some((end, _)) => format!("{} …", &text[..end]),
+        None => text,
+    };
+    Party { connection, transaction, user, statement }
 }
 
 /// What the page is made of and is fed with.
@@ -115,21 +149,26 @@ impl Dashboard {
     }
 
     /// The body for a path, and its media type.
-    pub(crate) fn body(&self, path: &str, query: Option<&str>) -> Option<(&'static str, Vec<u8>)> {
+    pub(crate) fn body(
+        &self,
+        server: &Server,
+        path: &str,
+        query: Option<&str>,
+    ) -> Option<(&'static str, Vec<u8>)> {
         let (kind, text) = match path {
             "/" => ("text/html; charset=utf-8", include_str!("page.html")),
             "/page.css" => ("text/css; charset=utf-8", include_str!("page.css")),
             "/page.js" => ("text/javascript; charset=utf-8", include_str!("page.js")),
-            "/api/samples" => return Some(("application/json", self.samples(query))),
+            "/api/samples" => return Some(("application/json", self.samples(server, query))),
             _ => return None,
         };
         Some((kind, text.as_bytes().to_vec()))
     }
 
-    fn samples(&self, query: Option<&str>) -> Vec<u8> {
+    fn samples(&self, server: &Server, query: Option<&str>) -> Vec<u8> {
         let parts = query.unwrap_or_default().split('&');
         let since = parts.into_iter().find_map(|part| part.strip_prefix("since=")?.parse().ok());
-        let present = (self.look)();
+        let present = (self.look)(server);
         let recorder = self.recorder.lock();
         let reply = Reply { record: recorder.since(since.unwrap_or(0)), present };
         // Strings, numbers and lists of them: nothing that could fail.

@@ -253,11 +253,14 @@ function table(id, heads, rows, empty) {
 }
 
 function lists(reply) {
-  const who = (connection, transaction) =>
-    `connection ${connection}` + (transaction ? `, transaction ${transaction}` : "");
-  table("waits", ["waits", "for"], reply.waits.map((wait) => [
-    who(wait.waiting_connection, wait.waiting_transaction),
-    who(wait.blocking_connection, wait.blocking_transaction)]), "Nobody waits for a row.");
+  const now = state.samples[state.samples.length - 1]?.time ?? 0;
+  const who = (party) => `${party.connection} (${party.user || "no session"})`;
+  const what = (party) => party.statement || "(no statement)";
+  table("waits", ["waits", "its statement", "lock", "for", "now runs", "since", "wait for it"],
+    reply.waits.map(({ waiting, blocking, ...wait }) => [
+      who(waiting), what(waiting), `${wait.table} ${wait.index} ${wait.lock}`, who(blocking), what(blocking),
+      wait.since_unix_ms === null ? "–" : milliseconds(Math.max(0, now - wait.since_unix_ms)), wait.behind,
+    ]), "Nobody waits for a row.");
   table("events", ["when", "what", ""], state.events.slice(-100).reverse().map((event) => [
     new Date(event.unix_ms).toLocaleTimeString("en-GB"), event.kind, event.text]), "Nothing happened.");
   const more = reply.files_total - reply.files.length;

@@ -175,10 +175,12 @@ fn answer(request: &Request<Incoming>, server: &Weak<Server>, site: &Site) -> Re
             let text = untorn::metrics::text(rows, &server.status.times());
             respond(StatusCode::OK, untorn::metrics::CONTENT_TYPE, text.into())
         }
-        Site::Dashboard(dashboard) => match dashboard.body(request.uri().path(), request.uri().query()) {
-            Some((kind, body)) => respond(StatusCode::OK, kind, body.into()),
-            None => plain(StatusCode::NOT_FOUND, "the page is at /\n"),
-        },
+        Site::Dashboard(dashboard) => {
+            match dashboard.body(&server, request.uri().path(), request.uri().query()) {
+                Some((kind, body)) => respond(StatusCode::OK, kind, body.into()),
+                None => plain(StatusCode::NOT_FOUND, "the page is at /\n"),
+            }
+        }
     }
 }
 

@@ -207,7 +207,11 @@ pub async fn serve<F: SessionFactory>(
             let session = factory.open(&link.connection);
             let mut task = ConnectionTask::<F>::new(link, session, &server, peer, wish.capabilities);
             // In boxes, because the compiler follows futures inside of futures only so deep.
-            let end = caught(Box::pin(task.run(wish))).await;
+            let connection = task.link.connection.clone();
+            let end = {
+                let run = pin!(caught(Box::pin(task.run(wish))));
+                connection.waits.over(&connection.counters, &server.clock, run).await
+            };
             let released = task.statements.clear();
             server.prepared_statements.fetch_sub(released, Ordering::Relaxed);
             // Rolls back what is open, after a panic too.

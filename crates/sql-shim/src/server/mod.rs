@@ -19,4 +19,6 @@ pub mod read_lock;
 pub mod registry;
 pub mod runtime;
 pub mod statements;
+mod stuck;
 pub mod transport;
+pub mod waits;

@@ -24,6 +24,7 @@ use tokio::sync::{Notify, Semaphore};
 use super::clock::CoarseClock;
 use super::lost_clients::Attention;
 use super::read_lock::GlobalReadLock;
+use super::waits::Waits;
 use crate::auth::Peer;
 use crate::auth::accounts::Accounts;
 use crate::options::machine;
@@ -259,6 +260,8 @@ pub struct Connection {
     waker: Mutex<Option<Waker>>,
     /// What is to be known of a client that hangs up.
     pub(crate) attention: Attention,
+    /// Where its time goes.
+    pub waits: Waits,
     flags: Mutex<ClientFlags>,
     activity: Mutex<Activity>,
 }
@@ -435,6 +438,7 @@ impl Registry {
             changing: AtomicBool::new(false),
             waker: Mutex::new(None),
             attention: Attention::default(),
+            waits: Waits::default(),
             flags: Mutex::new(ClientFlags::default()),
             activity: Mutex::new(Activity {
                 user: Arc::from("unauthenticated user"),

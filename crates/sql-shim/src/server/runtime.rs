@@ -23,6 +23,7 @@ use super::connection;
 use super::lost_clients::{self, Attended};
 use super::panics::Enrolled;
 use super::registry::{Connection, Server};
+use super::stuck::Stuck;
 use super::transport::{Accepted, Socket};
 use crate::auth::Peer;
 use crate::service::SessionFactory;
@@ -260,13 +261,14 @@ impl Listener {
         if let Some(listener) = unix {
             tokio::spawn(accept_unix(UnixListener::from_std(listener)?, accepted.clone()));
         }
+        let mut stuck = Stuck::default();
         let mut ticker = tokio::time::interval(TICK);
         let mut looks = tokio::time::interval(lost_clients::LOOK);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = self.server.shutdown.requested() => break,
-                _ = ticker.tick() => self.tick(),
+                _ = ticker.tick() => self.tick(&mut stuck),
                 _ = looks.tick() => lost_clients::look(&self.server.connections),
                 Some((socket, peer, host)) = queue.recv() => self.place(socket, peer, host),
             }
@@ -274,9 +276,10 @@ impl Listener {
         self.stop().await
     }
 
-    fn tick(&self) {
+    fn tick(&self, stuck: &mut Stuck) {
         let now_ms = self.server.clock.advance();
         self.server.connections.for_each(|connection| connection.expire(now_ms));
+        stuck.look(now_ms, &self.server.connections);
     }
 
     fn place(&self, accepted: Accepted, peer: Peer, host: String) {

@@ -12,7 +12,10 @@ use sql::ast::TableName;
 use sql::catalog_views::PERFORMANCE_SCHEMA;
 use sql::catalog_views::performance::DIGESTS;
 
+use untorn::engine::WaitKind;
+
 use super::Session;
+use crate::server::waits::ByKind;
 use crate::statements::Performed;
 use crate::statements::digests::{DigestRow, SAMPLE_BYTES};
 use crate::statements::slow_log::{STATEMENT_BYTES_MAX, Sender};
@@ -27,6 +30,7 @@ pub(super) struct Measured {
     /// What the session had cost when it began.
     rows_read: u64,
     lock_waited: Duration,
+    waited: ByKind,
 }
 
 impl Session {
@@ -36,6 +40,7 @@ impl Session {
         self.measured = Measured {
             rows_read: session.rows_read(),
             lock_waited: session.lock_waited(),
+            waited: self.state.connection.waits.spent(),
             ..Measured::default()
         };
     }
@@ -73,6 +78,10 @@ impl Session {
         performed.took = now.saturating_duration_since(began);
         performed.failed = failed;
         performed.lock_time = session.lock_waited().saturating_sub(measured.lock_waited);
+        let waited = self.state.connection.waits.spent();
+        performed.waited = std::array::from_fn(|kind| waited[kind].saturating_sub(measured.waited[kind]));
+        // A wait that was given up is no reason for what the session waits for next.
+        WaitKind::take_noted();
         performed.examined = session.rows_read().saturating_sub(measured.rows_read);
         performed.warnings = self.state.warning_count.get();
         let performed = *performed;

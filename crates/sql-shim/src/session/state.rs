@@ -20,7 +20,8 @@ use sql::named_locks::NamedLocks;
 use sql::privilege::Rights;
 use sql::result::SqlError;
 use sql::value::Value;
-use untorn::engine::TimeSlice;
+use untorn::engine::{TimeSlice, WaitKind};
+use untorn::metrics::Times;
 
 use crate::server::registry::{Connection, Server};
 use crate::variables::{self, GlobalVariables, SessionSettings, SessionVariables};
@@ -117,6 +118,10 @@ impl ServerFacts for ConnectionFacts {
 
     fn statement_digests(&self) -> Vec<StatementDigest> {
         self.server.digests.all()
+    }
+
+    fn waits(&self) -> [Times; WaitKind::ALL.len()] {
+        self.server.status.waits()
     }
 
     fn accounts(&self) -> Vec<(String, String, Rights)> {

@@ -20,6 +20,7 @@ use sql::facts::StatementDigest;
 use untorn::metrics::Times;
 
 use super::{Performed, WallClock};
+use crate::server::waits::ByKind;
 
 /// Figures of a row that threads count side by side.
 const STRIPES: usize = 8;
@@ -64,6 +65,7 @@ struct Figures {
     least: Duration,
     most: Duration,
     lock_time: Duration,
+    waited: ByKind,
     errors: u64,
     warnings: u64,
     affected: u64,
@@ -118,6 +120,7 @@ impl Figures {
         self.most = self.most.max(run.took);
         self.count += 1;
         self.lock_time += run.lock_time;
+        self.wait(&run.waited);
         self.errors += u64::from(run.failed);
         self.warnings += run.warnings;
         self.affected += run.affected;
@@ -137,6 +140,10 @@ impl Figures {
         }
     }
 
+    fn wait(&mut self, waited: &ByKind) {
+        self.waited.iter_mut().zip(waited).for_each(|(sum, waited)| *sum += *waited);
+    }
+
     fn add(&mut self, other: &Figures) {
         if other.count == 0 {
             return;
@@ -145,6 +152,7 @@ impl Figures {
         self.most = self.most.max(other.most);
         self.count += other.count;
         self.lock_time += other.lock_time;
+        self.wait(&other.waited);
         self.errors += other.errors;
         self.warnings += other.warnings;
         self.affected += other.affected;
@@ -241,6 +249,7 @@ impl Digests {
             least: sum.least,
             most: sum.most,
             lock_time: sum.lock_time,
+            waited: sum.waited,
             errors: sum.errors,
             warnings: sum.warnings,
             affected: sum.affected,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::server::registry::Server;
+use crate::server::waits::ByKind;
 use crate::variables::Value;
 
 /// Follows the variables of the digests and of the slow log, from the start and when SET GLOBAL changes them.
@@ -54,6 +55,8 @@ pub struct Performed {
     pub took: Duration,
     /// Of it in waits for row locks.
     pub lock_time: Duration,
+    /// Of it in waits, by kind.
+    pub waited: ByKind,
     /// It ended with an error.
     pub failed: bool,
     /// Lines of SHOW WARNINGS.

@@ -7,6 +7,7 @@
 mod engine_metrics;
 mod extension;
 mod foreign_keys;
+mod locks;
 pub mod performance;
 pub mod server_tables;
 pub mod table_tables;
@@ -75,7 +76,7 @@ pub fn view_database(name: &str) -> Option<&'static str> {
 
 fn views() -> impl Iterator<Item = &'static View> {
     let of_schema = table_tables::VIEWS.iter().chain(server_tables::VIEWS).chain(extension::VIEWS);
-    of_schema.chain(engine_metrics::VIEWS).chain(performance::VIEWS)
+    of_schema.chain(engine_metrics::VIEWS).chain(performance::VIEWS).chain(locks::VIEWS)
 }
 
 /// The view of this name, letter case not counting.

@@ -1,10 +1,12 @@
-//! `performance_schema`: the tables of it that there are.
+//! `performance_schema`: what statements cost, and what they waited for.
 //!
 //! Columns are MySQL's. What is not measured here is 0, and docs/compatibility.md says what that is; times
 //! are picoseconds, as there.
 
 use std::time::Duration;
 
+use untorn::engine::WaitKind;
+use untorn::metrics::Times;
 use untorn::types::DateTime;
 
 use super::ViewType::{Moment, Number, Text};
@@ -56,49 +58,118 @@ fn digests(state: &SqlContext) -> RowSource {
     Box::new(state.facts.statement_digests().into_iter().map(row))
 }
 
-pub(super) static VIEWS: &[View] = &[View {
-    database: PERFORMANCE_SCHEMA,
-    name: DIGESTS,
-    columns: &[
-        ("SCHEMA_NAME", Text(64)),
-        ("DIGEST", Text(64)),
-        ("DIGEST_TEXT", Text(u32::MAX)),
-        ("COUNT_STAR", Number),
-        ("SUM_TIMER_WAIT", Number),
-        ("MIN_TIMER_WAIT", Number),
-        ("AVG_TIMER_WAIT", Number),
-        ("MAX_TIMER_WAIT", Number),
-        ("SUM_LOCK_TIME", Number),
-        ("SUM_ERRORS", Number),
-        ("SUM_WARNINGS", Number),
-        ("SUM_ROWS_AFFECTED", Number),
-        ("SUM_ROWS_SENT", Number),
-        ("SUM_ROWS_EXAMINED", Number),
-        ("SUM_CREATED_TMP_DISK_TABLES", Number),
-        ("SUM_CREATED_TMP_TABLES", Number),
-        ("SUM_SELECT_FULL_JOIN", Number),
-        ("SUM_SELECT_FULL_RANGE_JOIN", Number),
-        ("SUM_SELECT_RANGE", Number),
-        ("SUM_SELECT_RANGE_CHECK", Number),
-        ("SUM_SELECT_SCAN", Number),
-        ("SUM_SORT_MERGE_PASSES", Number),
-        ("SUM_SORT_RANGE", Number),
-        ("SUM_SORT_ROWS", Number),
-        ("SUM_SORT_SCAN", Number),
-        ("SUM_NO_INDEX_USED", Number),
-        ("SUM_NO_GOOD_INDEX_USED", Number),
-        ("SUM_CPU_TIME", Number),
-        ("MAX_CONTROLLED_MEMORY", Number),
-        ("MAX_TOTAL_MEMORY", Number),
-        ("COUNT_SECONDARY", Number),
-        ("FIRST_SEEN", Moment),
-        ("LAST_SEEN", Moment),
-        ("QUANTILE_95", Number),
-        ("QUANTILE_99", Number),
-        ("QUANTILE_999", Number),
-        ("QUERY_SAMPLE_TEXT", Text(u32::MAX)),
-        ("QUERY_SAMPLE_SEEN", Moment),
-        ("QUERY_SAMPLE_TIMER_WAIT", Number),
-    ],
-    make: digests,
-}];
+/// The event of a kind of wait: MySQL's where it has one.
+fn event_name(kind: WaitKind) -> &'static str {
+    match kind {
+        WaitKind::PageRead => "wait/io/file/innodb/innodb_data_file",
+        WaitKind::FreeFrame => "wait/untorn/free_page",
+        WaitKind::LogRoom => "wait/untorn/log_room",
+        WaitKind::LogSync => "wait/io/file/innodb/innodb_log_file",
+        WaitKind::RowLock => "wait/untorn/row_lock",
+        WaitKind::MetadataLock => "wait/lock/metadata/sql/mdl",
+    }
+}
+
+fn waits(state: &SqlContext) -> RowSource {
+    let row = |(kind, times): (WaitKind, Times)| {
+        let average = times.sum().checked_div(u32::try_from(times.count()).unwrap_or(u32::MAX));
+        vec![
+            text(event_name(kind)),
+            number(times.count()),
+            picoseconds(times.sum()),
+            picoseconds(times.quantile(0.0).unwrap_or_default()),
+            picoseconds(average.unwrap_or_default()),
+            picoseconds(times.quantile(1.0).unwrap_or_default()),
+        ]
+    };
+    Box::new(WaitKind::ALL.into_iter().zip(state.facts.waits()).map(row))
+}
+
+fn statement_waits(state: &SqlContext) -> RowSource {
+    let rows = |of: StatementDigest| {
+        let (database, digest) = (of.database, of.digest);
+        let waits = WaitKind::ALL.into_iter().zip(of.waited).filter(|(_, waited)| !waited.is_zero());
+        waits.map(move |(kind, waited)| {
+            vec![
+                database.as_deref().map_or(Value::Null, text),
+                digest.as_deref().map_or(Value::Null, text),
+                text(event_name(kind)),
+                picoseconds(waited),
+            ]
+        })
+    };
+    Box::new(state.facts.statement_digests().into_iter().flat_map(rows))
+}
+
+pub(super) static VIEWS: &[View] = &[
+    View {
+        database: PERFORMANCE_SCHEMA,
+        name: "events_waits_summary_global_by_event_name",
+        columns: &[
+            ("EVENT_NAME", Text(128)),
+            ("COUNT_STAR", Number),
+            ("SUM_TIMER_WAIT", Number),
+            ("MIN_TIMER_WAIT", Number),
+            ("AVG_TIMER_WAIT", Number),
+            ("MAX_TIMER_WAIT", Number),
+        ],
+        make: waits,
+    },
+    View {
+        database: PERFORMANCE_SCHEMA,
+        name: "untorn_waits_by_digest",
+        columns: &[
+            ("SCHEMA_NAME", Text(64)),
+            ("DIGEST", Text(64)),
+            ("EVENT_NAME", Text(128)),
+            ("SUM_TIMER_WAIT", Number),
+        ],
+        make: statement_waits,
+    },
+    View {
+        database: PERFORMANCE_SCHEMA,
+        name: DIGESTS,
+        columns: &[
+            ("SCHEMA_NAME", Text(64)),
+            ("DIGEST", Text(64)),
+            ("DIGEST_TEXT", Text(u32::MAX)),
+            ("COUNT_STAR", Number),
+            ("SUM_TIMER_WAIT", Number),
+            ("MIN_TIMER_WAIT", Number),
+            ("AVG_TIMER_WAIT", Number),
+            ("MAX_TIMER_WAIT", Number),
+            ("SUM_LOCK_TIME", Number),
+            ("SUM_ERRORS", Number),
+            ("SUM_WARNINGS", Number),
+            ("SUM_ROWS_AFFECTED", Number),
+            ("SUM_ROWS_SENT", Number),
+            ("SUM_ROWS_EXAMINED", Number),
+            ("SUM_CREATED_TMP_DISK_TABLES", Number),
+            ("SUM_CREATED_TMP_TABLES", Number),
+            ("SUM_SELECT_FULL_JOIN", Number),
+            ("SUM_SELECT_FULL_RANGE_JOIN", Number),
+            ("SUM_SELECT_RANGE", Number),
+            ("SUM_SELECT_RANGE_CHECK", Number),
+            ("SUM_SELECT_SCAN", Number),
+            ("SUM_SORT_MERGE_PASSES", Number),
+            ("SUM_SORT_RANGE", Number),
+            ("SUM_SORT_ROWS", Number),
+            ("SUM_SORT_SCAN", Number),
+            ("SUM_NO_INDEX_USED", Number),
+            ("SUM_NO_GOOD_INDEX_USED", Number),
+            ("SUM_CPU_TIME", Number),
+            ("MAX_CONTROLLED_MEMORY", Number),
+            ("MAX_TOTAL_MEMORY", Number),
+            ("COUNT_SECONDARY", Number),
+            ("FIRST_SEEN", Moment),
+            ("LAST_SEEN", Moment),
+            ("QUANTILE_95", Number),
+            ("QUANTILE_99", Number),
+            ("QUANTILE_999", Number),
+            ("QUERY_SAMPLE_TEXT", Text(u32::MAX)),
+            ("QUERY_SAMPLE_SEEN", Moment),
+            ("QUERY_SAMPLE_TIMER_WAIT", Number),
+        ],
+        make: digests,
+    },
+];

@@ -1,7 +1,10 @@
 //! Views of the server: engines, character sets, connections, variables, status.
 
+use std::collections::HashMap;
+use std::time::Duration;
+
 use untorn::engine::Comparison;
-use untorn::types::{Charset, Collation};
+use untorn::types::{Charset, Collation, DateTime};
 
 use super::ViewType::{Number, Text};
 use super::table_tables::view;
@@ -171,13 +174,21 @@ fn table_privileges(state: &SqlContext) -> RowSource {
 
 fn transactions(state: &SqlContext) -> RowSource {
     let list = state.database.transaction_system().transactions();
-    Box::new(list.into_iter().map(|info| {
-        let since = untorn::types::DateTime::from_unix(info.started.as_secs() as i64, 0);
+    let running = |process: Process| (!process.info.is_empty()).then_some((process.id, process.info));
+    let mut statements: HashMap<u32, Vec<u8>> = state.facts.processes().filter_map(running).collect();
+    let moment = |since: Duration| text(DateTime::from_unix(since.as_secs() as i64, 0).to_string());
+    Box::new(list.into_iter().map(move |info| {
+        let statement = u32::try_from(info.tag).ok().and_then(|connection| statements.remove(&connection));
+        let (wanted, since) = info.waits.map(|wait| (wait.lock, wait.since)).unzip();
         vec![
             number(info.id),
-            text(if info.waiting { "LOCK WAIT" } else { "RUNNING" }),
-            text(since.to_string()),
+            text(if wanted.is_some() { "LOCK WAIT" } else { "RUNNING" }),
+            info.started.map_or(Value::Null, moment),
+            wanted.map_or(Value::Null, text),
+            since.map_or(Value::Null, moment),
+            number(info.locks as u64 + info.undo_records),
             number(info.tag),
+            statement.map_or(Value::Null, |sql| text(String::from_utf8_lossy(&sql[..sql.len().min(1024)]))),
             number(info.locks),
             number(info.undo_records),
         ]
@@ -236,7 +247,8 @@ pub(super) static VIEWS: &[View] = &[
         "PRIVILEGE_TYPE" Text(64), "IS_GRANTABLE" Text(3),
     ], table_privileges),
     view!("INNODB_TRX", [
-        "TRX_ID" Number, "TRX_STATE" Text(13), "TRX_STARTED" Text(19), "TRX_MYSQL_THREAD_ID" Number,
+        "TRX_ID" Number, "TRX_STATE" Text(13), "TRX_STARTED" Text(19), "TRX_REQUESTED_LOCK_ID" Text(128),
+        "TRX_WAIT_STARTED" Text(19), "TRX_WEIGHT" Number, "TRX_MYSQL_THREAD_ID" Number, "TRX_QUERY" Text(1024),
         "TRX_ROWS_LOCKED" Number, "TRX_ROWS_MODIFIED" Number,
     ], transactions),
     view!("UNTORN_PAGE_PROTECTION", [

@@ -238,6 +238,11 @@ impl Queue {
         hinders.map(|entry| &entry.owner)
     }
 
+    /// Whether `waiter` waits here for `other`, which stands before it or holds.
+    pub fn is_hindered(&self, waiter: &QueueEntry, other: &QueueEntry, supremum: bool) -> bool {
+        other.hinders(&waiter.owner, waiter.mode, &self.held_by(&waiter.owner), supremum)
+    }
+
     /// Whether `member` waits here, and `other` is one of those for whom.
     fn is_waiting_for(&self, member: &Member, other: &Arc<Owner>) -> bool {
         self.hinder(&member.owner, &member.waiting).any(|owner| Arc::ptr_eq(owner, other))

@@ -14,7 +14,7 @@
 //!   shard     where locks lie: singles, queues   release       a transaction's locks go
 //!   owners    their numbers                      deadlock      the wait-for graph, searched when a wait begins
 //!   target    what a lock is on                  wait          one waiting request, its timeout, how it ends
-//!   place_text   the same for people
+//!   place_text   the same for people                     listing       lists of locks for people
 //! ```
 //!
 //! The module needs nothing of the rest of the crate, so that loom can explore its interleavings (`models`).
@@ -28,6 +28,7 @@ mod deadlock;
 #[cfg(all(test, not(loom)))]
 mod golden;
 mod inheritance;
+mod listing;
 mod mode;
 #[cfg(all(test, loom))]
 mod models;
@@ -43,6 +44,9 @@ mod target;
 mod tests;
 mod wait;
 
+#[cfg(not(loom))]
+pub use listing::WaitInfo;
+pub use listing::{RowLock, RowLocks, RowWaitEdge};
 pub use mode::WaitPolicy;
 pub(crate) use mode::{Extent, LockMode};
 pub use outside::{Companion, OutsideWaits, RowOwner, RowSearch, RowWait, RowWaits};

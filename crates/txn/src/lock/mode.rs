@@ -78,6 +78,24 @@ impl LockMode {
         strength && extent
     }
 
+    /// As MySQL writes it in `data_locks`. The end of an index has no entry: a lock there is plain.
+    pub fn short_text(self, supremum: bool) -> &'static str {
+        let extent = match self.extent {
+            Extent::Gap if supremum => Extent::NextKey,
+            extent => extent,
+        };
+        match (self.exclusive, extent) {
+            (true, Extent::NextKey) => "X",
+            (true, Extent::Record) => "X,REC_NOT_GAP",
+            (true, Extent::Gap) => "X,GAP",
+            (true, Extent::InsertIntention) if supremum => "X,INSERT_INTENTION",
+            (true, Extent::InsertIntention) => "X,GAP,INSERT_INTENTION",
+            (false, Extent::NextKey) => "S",
+            (false, Extent::Record) => "S,REC_NOT_GAP",
+            (false, _) => "S,GAP",
+        }
+    }
+
     /// As InnoDB writes it in its status texts.
     pub fn describe(self) -> &'static str {
         match (self.exclusive, self.extent) {

@@ -56,9 +56,20 @@ impl Owners {
         Registered { number, owners: self.clone() }
     }
 
+    /// The owner of a lock that is in the table.
     pub fn get(&self, number: u32) -> Option<Arc<Owner>> {
-        let owner = self.0.lock().owners.get((number as usize).wrapping_sub(1)).and_then(Weak::upgrade);
+        let owner = self.find(number);
         debug_assert!(owner.is_some(), "an owner with locks has gone");
         owner
+    }
+
+    /// The owner with this number, if it is still there.
+    pub fn find(&self, number: u32) -> Option<Arc<Owner>> {
+        self.0.lock().owners.get((number as usize).wrapping_sub(1)).and_then(Weak::upgrade)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Vec<Arc<Owner>> {
+        self.0.lock().owners.iter().filter_map(Weak::upgrade).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What a lock is on, in words: for the text about a deadlock.
+//! What a lock is on, in words: for the text about a deadlock and for lists of locks.
 //!
 //! A leaf is latched when a wait begins, so only bytes are copied then; the words are made when somebody
 //! reads them.
@@ -26,6 +26,18 @@ impl Place {
     /// The end of an index.
     pub fn end(index: &str, id: u64) -> Place {
         Place { index: index.into(), id, key: None }
+    }
+
+    /// The index's number.
+    pub fn index_id(&self) -> u64 {
+        self.id
+    }
+
+    /// The fields of the key; `None` for the end of an index, and where they may have been cut.
+    pub fn whole_key(&self) -> Option<impl Iterator<Item = Option<&[u8]>>> {
+        let whole = |field: &Shown| field.as_ref().is_none_or(|bytes| bytes.len() < SHOWN);
+        let key = self.key.as_ref().filter(|key| key.iter().all(whole))?;
+        Some(key.iter().map(Option::as_deref))
     }
 
     /// An entry with this key.

@@ -127,11 +127,6 @@ impl Owner {
         self.held.lock().count
     }
 
-    /// Whether it waits for a lock.
-    pub fn is_waiting(&self) -> bool {
-        self.waiting.lock().is_some()
-    }
-
     /// What a deadlock would throw away by making it the victim.
     pub(super) fn weight(&self) -> u64 {
         self.undo_records.load(Ordering::Relaxed) + self.lock_count() as u64

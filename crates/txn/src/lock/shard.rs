@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use super::mode::LockMode;
 use super::request::Owner;
+use super::table::QueueEntry;
 use super::target::LockTarget;
 use super::wait::{WaitCell, WaitState};
 
@@ -51,6 +52,19 @@ type Places<V> = HashMap<u64, V, BuildHasherDefault<PlaceHasher>>;
 pub(super) struct Shard {
     singles: Places<Single>,
     queues: Places<Queue>,
+}
+
+/// A shard as it was.
+pub(super) struct Copied {
+    pub singles: Vec<(u64, Single)>,
+    pub queues: Vec<CopiedQueue>,
+}
+
+/// A queue as it was.
+pub(super) struct CopiedQueue {
+    pub place: u64,
+    pub counter: u16,
+    pub entries: Vec<QueueEntry>,
 }
 
 /// What is known of a place.
@@ -142,6 +156,17 @@ impl Shard {
     pub fn queues_with(&self, owner: &Arc<Owner>) -> Vec<u64> {
         let has = |queue: &Queue| queue.requests.iter().any(|request| Arc::ptr_eq(&request.owner, owner));
         self.queues.iter().filter(|(_, queue)| has(queue)).map(|(place, _)| *place).collect()
+    }
+
+    /// A copy of all.
+    pub fn copied(&self) -> Copied {
+        let copy = |(place, queue): (&u64, &Queue)| CopiedQueue {
+            place: *place,
+            counter: queue.counter,
+            entries: queue.requests.iter().map(QueueEntry::of).collect(),
+        };
+        let singles = self.singles.iter().map(|(place, single)| (*place, *single)).collect();
+        Copied { singles, queues: self.queues.iter().map(copy).collect() }
     }
 
     fn shrink(&mut self) {

@@ -161,7 +161,7 @@ impl LockTable {
         SHARDS
     }
 
-    fn counter_of(target: LockTarget) -> u16 {
+    pub(super) fn counter_of(target: LockTarget) -> u16 {
         (target.index as usize % GAP_COUNTERS) as u16
     }
 
@@ -530,20 +530,22 @@ impl LockTable {
         let mut shard = self.shard(target.place);
         // Who waits there waits in a queue.
         let Some(queue) = shard.queue_of(target.place) else { return Vec::new() };
-        let entry = |request: &Request| QueueEntry {
-            owner: request.owner.clone(),
-            mode: request.mode,
-            granted: request.waiting.is_none(),
-        };
-        queue.requests.iter().map(entry).collect()
+        queue.requests.iter().map(QueueEntry::of).collect()
     }
 }
 
-/// A request as the search of deadlocks sees it.
+/// A request as the search of deadlocks and lists see it.
+#[derive(Clone)]
 pub(super) struct QueueEntry {
     pub owner: Arc<Owner>,
     pub mode: LockMode,
     pub granted: bool,
+}
+
+impl QueueEntry {
+    pub fn of(request: &Request) -> QueueEntry {
+        QueueEntry { owner: request.owner.clone(), mode: request.mode, granted: request.waiting.is_none() }
+    }
 }
 
 pub(super) fn wake(woken: Woken) {

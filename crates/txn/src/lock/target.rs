@@ -36,6 +36,11 @@ impl LockTarget {
         self.place & KIND == SUPREMUM_KIND
     }
 
+    /// Whether it is a turn or a guard: nothing that InnoDB would have a lock on.
+    pub(super) fn is_own_kind(self) -> bool {
+        matches!(self.place & KIND, TURN_KIND | UNIQUE_KIND)
+    }
+
     /// A number to spread targets by.
     #[cfg(not(loom))]
     pub fn spread(self) -> u64 {

@@ -9,10 +9,10 @@ use std::sync::Arc;
 #[cfg(not(loom))]
 use std::time::Duration;
 
-#[cfg(not(loom))]
-use disk::Environment;
 use disk::sync::Notice;
-use disk::sync::atomic::{AtomicU8, Ordering};
+use disk::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+#[cfg(not(loom))]
+use disk::{Environment, WaitKind};
 
 use super::request::Owner;
 use super::table::LockTable;
@@ -46,6 +46,8 @@ impl WaitState {
 #[derive(Default)]
 pub(crate) struct WaitCell {
     state: AtomicU8,
+    /// When the await began (`Environment::now`, nanoseconds).
+    began: AtomicU64,
     event: Notice,
 }
 
@@ -62,6 +64,11 @@ impl WaitCell {
 
     pub fn wake(&self) {
         self.event.set();
+    }
+
+    /// When the await began.
+    pub fn began(&self) -> u64 {
+        self.began.load(Ordering::Relaxed)
     }
 }
 
@@ -80,13 +87,14 @@ impl LockWait {
     /// step, since the index may have changed meanwhile.
     #[cfg(not(loom))]
     pub async fn wait(mut self, env: &dyn Environment, timeout: Duration) -> Result<(), Error> {
-        let _counted = Counted::begin(self.table.clone(), self.owner.clone(), env);
+        let counted = Counted::begin(self.table.clone(), self.owner.clone(), env);
+        self.cell.began.store(counted.started.as_nanos() as u64, Ordering::Relaxed);
         self.search();
         let granted = self.cell.event.wait();
         {
             let table = self.table.clone();
             let _listed = table.outside.wait_begins(&self.owner);
-            either(granted, env.sleep(timeout)).await;
+            WaitKind::RowLock.of(either(granted, env.sleep(timeout))).await;
         }
         let result = match self.finish() {
             WaitState::Waiting => Err(Error::LockWaitTimeout),

@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use untorn::engine::TransactionInfo;
 
@@ -104,7 +105,8 @@ impl Printout<'_> {
         let connections: HashMap<u64, Arc<Connection>> =
             connections.map(|connection| (u64::from(connection.id), connection)).collect();
         for info in self.state.database.transaction_system().transactions() {
-            self.transaction(out, &info, connections.get(&info.tag))?;
+            let Some(started) = info.started else { continue };
+            self.transaction(out, &info, started, connections.get(&info.tag))?;
         }
         Ok(())
     }
@@ -113,11 +115,12 @@ impl Printout<'_> {
         &self,
         out: &mut String,
         info: &TransactionInfo,
+        started: Duration,
         connection: Option<&Arc<Connection>>,
     ) -> fmt::Result {
-        let age = self.state.database.environment().unix_time().saturating_sub(info.started).as_secs();
+        let age = self.state.database.environment().unix_time().saturating_sub(started).as_secs();
         writeln!(out, "---TRANSACTION {}, ACTIVE {age} sec", info.id)?;
-        let waiting = if info.waiting { "LOCK WAIT " } else { "" };
+        let waiting = if info.waits.is_some() { "LOCK WAIT " } else { "" };
         writeln!(out, "{waiting}{} row lock(s), undo log entries {}", info.locks, info.undo_records)?;
         let Some(connection) = connection else { return Ok(()) };
         connection.with_activity(|now| {
