@@ -4,6 +4,7 @@
 //! give NULL unless the function says otherwise. Functions that wait (SLEEP, GET_LOCK) are the
 //! executor's.
 
+pub mod json;
 mod locale;
 mod numeric;
 mod periods;
@@ -76,7 +77,7 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         words_of_bits::FUNCTIONS,
         super::session_functions::FUNCTIONS,
     ];
-    tables.into_iter().flatten()
+    tables.into_iter().chain(json::FUNCTIONS).flatten()
 }
 
 /// How many arguments a function takes; `None` when there is none of this (upper-case) name.
