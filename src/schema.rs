@@ -141,6 +141,7 @@ impl KeyPart {
     /// Whether a key may have this prefix of `column`.
     fn validate(&self, column: &ColumnDef) -> Result<(), SchemaError> {
         match self.prefix_chars {
+            _ if column.kind == ColumnType::Json => return Err(SchemaError::JsonKey(column.name.clone())),
             None if column.kind.is_blob() => {
                 return Err(SchemaError::BlobKeyWithoutLength(column.name.clone()));
             }
@@ -248,6 +249,9 @@ pub enum SchemaError {
     /// A TEXT or BLOB column in a key without a prefix length.
     #[error("BLOB/TEXT column '{0}' used in key specification without a key length")]
     BlobKeyWithoutLength(String),
+    /// A JSON column in a key.
+    #[error("JSON column '{0}' supports indexing only via generated columns on a specified JSON path")]
+    JsonKey(String),
     /// A key prefix on a column that has none, or longer than the column.
     #[error("incorrect prefix key; the used key part '{0}' isn't a string or the prefix is too long")]
     WrongPrefix(String),

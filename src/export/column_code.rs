@@ -100,6 +100,7 @@ fn code(kind: &ColumnType) -> Code {
         // All sizes are one type to InnoDB; in MySQL's row format they are a length and a pointer of 8 bytes.
         ColumnType::Text { size, collation } => string(BLOB, BLOB, 252, size.length_bytes() + 8, *collation),
         ColumnType::Blob { size } => string(BLOB, BLOB, 252, size.length_bytes() + 8, Collation::Binary),
+        ColumnType::Json => string(BLOB, BLOB, 245, 4 + 8, Collation::Binary),
     }
 }
 

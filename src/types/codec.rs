@@ -113,6 +113,7 @@ fn string(bytes: &[u8], kind: &ColumnType, out: &mut Vec<u8>) -> Result<(), Enco
             }
             out.extend_from_slice(bytes);
         }
+        ColumnType::Json => out.extend_from_slice(bytes),
         _ => return Err(EncodeError::WrongKind),
     }
     Ok(())

@@ -131,6 +131,8 @@ pub enum ColumnType {
         /// Size class.
         size: SizeClass,
     },
+    /// A JSON document, in MySQL's binary form, with a length as LONGBLOB has.
+    Json,
     /// One of a list of names.
     Enum {
         /// The names, in the order of their numbers (from 1).
@@ -249,13 +251,14 @@ impl ColumnType {
             ColumnType::Text { size, .. } | ColumnType::Blob { size } => {
                 u32::try_from(size.bytes_max()).unwrap_or(u32::MAX)
             }
+            ColumnType::Json => u32::MAX,
             _ => 0,
         }
     }
 
-    /// TEXT or BLOB of any size.
+    /// TEXT or BLOB of any size, or JSON.
     pub fn is_blob(&self) -> bool {
-        matches!(self, ColumnType::Text { .. } | ColumnType::Blob { .. })
+        matches!(self, ColumnType::Text { .. } | ColumnType::Blob { .. } | ColumnType::Json)
     }
 
     /// Holds characters or bytes rather than numbers or times.

@@ -7,6 +7,7 @@ use untorn::schema::ColumnDef;
 use untorn::types::{self, Collation, ColumnType, DateTime, EncodeError};
 
 use super::expr::functions;
+use super::value::json::{Json, Room, Source, binary};
 use super::value::{Value, collation, convert, decimal};
 use crate::context::SqlContext;
 use crate::errors;
@@ -50,6 +51,7 @@ pub fn decode<'a>(bytes: &'a [u8], kind: &ColumnType, time_zone: i32) -> Value<'
         | ColumnType::VarBinary { .. }
         | ColumnType::Blob { .. }
         | ColumnType::Bit { .. } => Value::Text(Cow::Borrowed(bytes), Collation::Binary),
+        ColumnType::Json => Value::Json(Cow::Borrowed(bytes)),
         kind => match kind.integer() {
             Some((_, true)) => Value::UInt(unsigned(bytes)),
             Some((_, false)) => Value::Int(signed_int(bytes)),
@@ -95,6 +97,8 @@ pub fn fraction(kind: &ColumnType) -> u8 {
 pub struct Storing<'a> {
     /// SQL mode, clock and warnings.
     pub state: &'a SqlContext,
+    /// Name of the table, for messages.
+    pub table: &'a str,
     /// Row number in the statement, from 1, for messages.
     pub row: u64,
     /// Errors become warnings and the nearest value is stored (not strict, or IGNORE).
@@ -173,6 +177,7 @@ impl Storing<'_> {
                 self.put(&types::Value::Time(span), column, out)
             }
             ColumnType::Year => self.year(value, column, out),
+            ColumnType::Json => self.document(value, column, out),
             _ => self.members(value, column, out),
         }
     }
@@ -380,6 +385,18 @@ impl Storing<'_> {
             }
             _ => out.extend_from_slice(text),
         }
+        Ok(())
+    }
+
+    /// A document is never mended: what is none is an error in every mode, as in MySQL.
+    fn document(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        if let Value::Json(bytes) = value {
+            out.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let ask = |bytes| functions::json::room(self.state, bytes);
+        let document = Json::read(value, Source::Column(self.table, &column.name), &mut Room::new(&ask))?;
+        out.extend_from_slice(&binary::encode(&document.unwrap_or(Json::Null))?);
         Ok(())
     }
 

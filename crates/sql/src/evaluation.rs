@@ -7,6 +7,7 @@
 //! its arguments when it has its result, and a row everything when it is done ([`SqlContext::release_to`]).
 //! What a statement that failed still held goes back at its end.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,7 +81,7 @@ impl SqlContext {
     #[inline]
     pub fn work_on(&self, value: &Value<'_>) -> Result<(), SqlError> {
         match value {
-            Value::Text(text, _) => self.work(text.len()),
+            Value::Text(text, _) | Value::Json(text) => self.work(text.len()),
             _ => Ok(()),
         }
     }
@@ -136,7 +137,7 @@ impl SqlContext {
     #[inline]
     pub fn gather(&self, value: &Value<'_>) -> Result<(), SqlError> {
         let bytes = match value {
-            Value::Text(text, _) => text.len(),
+            Value::Text(text, _) | Value::Json(text) => text.len(),
             _ => 0,
         };
         self.gather_bytes(bytes)
@@ -175,7 +176,7 @@ impl SqlContext {
     #[inline]
     pub fn settle<'a>(&self, value: Value<'a>, held: usize) -> Result<Value<'a>, SqlError> {
         let bytes = match &value {
-            Value::Text(std::borrow::Cow::Owned(text), _) => text.len(),
+            Value::Text(Cow::Owned(text), _) | Value::Json(Cow::Owned(text)) => text.len(),
             _ => 0,
         };
         if bytes >= BYTES_HELD_MIN || self.held() != held {

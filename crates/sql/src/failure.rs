@@ -146,6 +146,7 @@ fn schema(cause: &SchemaError) -> SqlError {
         SchemaError::NoSuchColumn(name) => error(errors::KEY_COLUMN_MISSING, &[name]),
         SchemaError::MultiplePrimary => error(errors::MULTIPLE_PRI_KEY, &[]),
         SchemaError::BlobKeyWithoutLength(name) => error(errors::BLOB_KEY_WITHOUT_LENGTH, &[name]),
+        SchemaError::JsonKey(name) => error(errors::JSON_USED_AS_KEY, &[name]),
         SchemaError::WrongPrefix(_) => error(errors::WRONG_SUB_KEY, &[]),
         SchemaError::KeyTooLong(most) => error(errors::TOO_LONG_KEY, &[most]),
         SchemaError::WrongAutoIncrement => error(errors::WRONG_AUTO_KEY, &[]),

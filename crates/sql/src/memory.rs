@@ -263,7 +263,7 @@ pub fn refused() -> SqlError {
 /// Bytes that a value in memory takes.
 pub fn weight(value: &Value<'_>) -> usize {
     let more = match value {
-        Value::Text(text, _) => text.len(),
+        Value::Text(text, _) | Value::Json(text) => text.len(),
         Value::Decimal(_) => 32,
         _ => 0,
     };

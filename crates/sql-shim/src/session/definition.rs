@@ -157,7 +157,7 @@ pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<Co
         blob @ ("TINYBLOB" | "BLOB" | "MEDIUMBLOB" | "LONGBLOB") => {
             ColumnType::Blob { size: sized(blob, argument) }
         }
-        "JSON" => ColumnType::Text { size: SizeClass::Long, collation: Collation::Utf8mb4Bin },
+        "JSON" => ColumnType::Json,
         "ENUM" => ColumnType::Enum { members: members()?, collation: rule },
         "SET" if said.members.len() <= 64 => ColumnType::Set { members: members()?, collation: rule },
         "BIT" => match argument.unwrap_or(1) {

@@ -131,7 +131,7 @@ impl Session {
         let planner = self.planner();
         let value = Binder::new(&planner, &[]).constant(value)?;
         let mut bytes = Vec::new();
-        let storing = Storing { state: &self.state, row: 1, lenient: false };
+        let storing = Storing { state: &self.state, table: "", row: 1, lenient: false };
         storing.encode(&value, def, &mut bytes).map_err(|_| invalid())?;
         let stored = sql::column_bytes::decode(&bytes, &def.kind, self.state.time_zone_offset());
         let text = match &value {

@@ -17,6 +17,8 @@ pub enum Expr {
     Integer(u64),
     /// A literal with a point, as written.
     Decimal(String),
+    /// `TRUE`, `FALSE`.
+    Truth(bool),
     /// A literal with an exponent.
     Float(f64),
     /// A string with its introducer (`_binary`), if any.
@@ -111,11 +113,48 @@ impl Expr {
             | Expr::Float(_)
             | Expr::Text { .. }
             | Expr::Binary(_)
+            | Expr::Truth(_)
             | Expr::Temporal { .. } => true,
             _ => false,
         }
     }
+
+    /// Whether it is a condition, as far as its outermost operator says.
+    pub fn is_condition(&self) -> bool {
+        match self {
+            Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Truth(_)
+            | Expr::Unary(UnaryOperator::Not, _)
+            | Expr::IsNull { .. }
+            | Expr::IsTruth { .. }
+            | Expr::Between { .. }
+            | Expr::InList { .. }
+            | Expr::InConstants { .. }
+            | Expr::InQuery { .. }
+            | Expr::Exists(_)
+            | Expr::Like { .. }
+            | Expr::Regexp { .. } => true,
+            Expr::Binary2(operator, ..) => !operator.is_arithmetic(),
+            Expr::Chain(_, links) => links.last().is_some_and(|(operator, _)| !operator.is_arithmetic()),
+            Expr::Function { name, .. } => CONDITIONS.iter().any(|known| known.eq_ignore_ascii_case(name)),
+            _ => false,
+        }
+    }
 }
+
+/// Functions that are conditions.
+const CONDITIONS: [&str; 9] = [
+    "ISNULL",
+    "STRCMP",
+    "REGEXP_LIKE",
+    "IS_UUID",
+    "JSON_VALID",
+    "JSON_CONTAINS",
+    "JSON_CONTAINS_PATH",
+    "JSON_OVERLAPS",
+    "MEMBER OF",
+];
 
 /// What kind of temporal literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

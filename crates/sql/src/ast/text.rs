@@ -210,6 +210,7 @@ fn write_call(expr: &Expr, out: &mut String) -> Written {
             write(operand, out)?;
             out.push(')');
         }
+        Expr::Truth(truth) => push(out, format_args!("{truth}")),
         Expr::UserVariable(_) | Expr::Assign(..) | Expr::SystemVariable { .. } => {
             return Err(Unkept::Variable);
         }

@@ -206,6 +206,7 @@ fn column_type_text(kind: &ColumnType) -> String {
         ColumnType::VarBinary { bytes } => format!("varbinary({bytes})"),
         ColumnType::Text { size, .. } => size_name(*size, "text"),
         ColumnType::Blob { size } => size_name(*size, "blob"),
+        ColumnType::Json => "json".into(),
         ColumnType::Enum { members: m, .. } => members("enum", m),
         ColumnType::Set { members: m, .. } => members("set", m),
         ColumnType::Bit { bits } => format!("bit({bits})"),

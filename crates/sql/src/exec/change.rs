@@ -350,7 +350,7 @@ impl<'e> Executor<'e> {
         let mut matched = 0u64;
         let mut compute = |view: &RowView<'_>, cx: &Context<'_>| -> Result<Changes, SqlError> {
             matched += 1;
-            let storing = Storing { state, row: matched, lenient };
+            let storing = Storing { state, table: &table.name, row: matched, lenient };
             let mut changes = changes_of(plan, &table, view, cx, &storing)?;
             let Some(rules) = plan.rules.as_deref() else { return Ok(changes) };
             match apply_rules(rules, &plan.defaults, &table, view, &stamps, &mut changes, cx, &storing) {

@@ -26,6 +26,7 @@ use crate::plan::change::{Assigned, ColumnDefault, InsertPlan};
 use crate::result::SqlError;
 use crate::sql_mode;
 use crate::value::Value;
+use crate::value::json::Json;
 
 /// What a changing statement did.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +88,7 @@ pub fn implicit_default(kind: &ColumnType) -> Value<'static> {
         }
         ColumnType::Time { .. } => Value::Time(types::Time::default(), 0),
         ColumnType::Enum { .. } => Value::Int(1),
+        ColumnType::Json => Json::Null.into_value().unwrap_or(Value::Null),
         kind if kind.is_string() => Value::Text((&b""[..]).into(), kind.collation()),
         _ => Value::Int(0),
     }
@@ -315,7 +317,7 @@ impl<'e> Executor<'e> {
         values: &[Assigned],
     ) -> Result<Vec<Assigned>, SqlError> {
         let (plan, columns, state) = (inserting.plan, &inserting.table.def.columns, self.state);
-        let storing = Storing { state, row: number, lenient: true };
+        let storing = Storing { state, table: &inserting.table.name, row: number, lenient: true };
         // What is wrong with a value is said when it is stored.
         let quietly = |value: &Value<'_>, column: &ColumnDef| {
             let said = (state.warning_count.get(), state.warnings.borrow().len());
@@ -378,7 +380,7 @@ impl<'e> Executor<'e> {
         let table = inserting.table.clone();
         let state = self.state;
         let held = state.held();
-        let storing = Storing { state, row: number, lenient: inserting.lenient };
+        let storing = Storing { state, table: &table.name, row: number, lenient: inserting.lenient };
         let nulls = [RowView::Nulls];
         for (at, column) in table.def.columns.iter().enumerate() {
             let is_auto = inserting.auto_column == Some(at as u16);
@@ -538,7 +540,8 @@ impl<'e> Executor<'e> {
             return Ok(());
         };
         let new = values_of(row, &table, self.state.time_zone_offset());
-        let storing = Storing { state: self.state, row: number, lenient: inserting.lenient };
+        let (state, lenient) = (self.state, inserting.lenient);
+        let storing = Storing { state, table: &table.name, row: number, lenient };
         let mut changes = Changes::new();
         for (column, assigned) in &inserting.plan.on_duplicate {
             let at = usize::from(*column);

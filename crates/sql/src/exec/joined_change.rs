@@ -219,8 +219,9 @@ impl<'e> Executor<'e> {
         counts: &mut Counts,
     ) -> Result<(), Failure> {
         let state = self.state;
-        let storing = Storing { state, row: counts.matched + 1, lenient: plan.ignore || !state.is_strict() };
+        let lenient = plan.ignore || !state.is_strict();
         let Writing { table, cursor, writer, stamps, .. } = writing;
+        let storing = Storing { state, table: &table.name, row: counts.matched + 1, lenient };
         let range = engine::KeyRange::equal(key.clone());
         match cursor {
             Some(cursor) => cursor.restart(RangeList::one(range)),

@@ -161,7 +161,9 @@ fn integer_piece(value: &Value<'_>, width: usize, unsigned: bool, side: Side) ->
     let (wide, whole) = match value {
         Value::Int(v) => (i128::from(*v), true),
         Value::UInt(v) => (i128::from(*v), true),
-        Value::Date(_) | Value::DateTime(..) | Value::Time(..) | Value::Null => return Piece::Unknown,
+        Value::Date(_) | Value::DateTime(..) | Value::Time(..) | Value::Json(_) | Value::Null => {
+            return Piece::Unknown;
+        }
         other => {
             let number = match other {
                 // Compared as doubles: from here on several integers are equal to one.
@@ -245,7 +247,7 @@ pub(super) fn piece(
         });
     }
     let mut bytes = Vec::new();
-    let storing = Storing { state: cx.state, row: 1, lenient: false };
+    let storing = Storing { state: cx.state, table: "", row: 1, lenient: false };
     let warnings = cx.state.warning_count.get();
     let stored =
         storing.encode(value, column, &mut bytes).is_ok() && cx.state.warning_count.get() == warnings;

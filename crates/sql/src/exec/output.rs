@@ -68,6 +68,7 @@ pub fn value<S: ResultSink>(sink: &mut S, value: &Value<'_>) {
         Value::Double(v) => sink.double(*v),
         Value::Decimal(_) => sink.bytes(&value.to_text()),
         Value::Text(text, _) => sink.bytes(text),
+        Value::Json(_) => sink.bytes(&value.to_text()),
         Value::Date(v) => sink.date(date(*v)),
         Value::DateTime(v, digits) => sink.datetime(datetime(*v), *digits),
         Value::Time(v, digits) => sink.time(time(*v), *digits),

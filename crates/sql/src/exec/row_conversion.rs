@@ -39,6 +39,7 @@ pub struct Conversion<'s> {
 /// Turns old rows into new ones, one after the other.
 pub struct RowConversion<'s> {
     state: &'s SqlContext,
+    table: &'s str,
     old: &'s TableDef,
     new: &'s TableDef,
     origins: &'s [Option<u16>],
@@ -69,6 +70,7 @@ impl<'s> RowConversion<'s> {
         let numbered = numbers_from.and(def.auto_increment_column()).map(usize::from);
         Ok(RowConversion {
             state,
+            table: &table.name,
             old: &table.def,
             new: def,
             origins,
@@ -127,7 +129,7 @@ impl<'s> RowConversion<'s> {
     }
 
     fn storing(&self) -> Storing<'s> {
-        Storing { state: self.state, row: self.count, lenient: self.lenient }
+        Storing { state: self.state, table: self.table, row: self.count, lenient: self.lenient }
     }
 
     /// The value of a column that was there before.

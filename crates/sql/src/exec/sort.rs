@@ -13,6 +13,7 @@ use crate::errors;
 use crate::failure::Failure;
 use crate::memory::Charge;
 use crate::result::SqlError;
+use crate::value::json::binary;
 use crate::value::{Value, collation, temporal};
 
 /// Appends the order-preserving form of a value: NULL first, all bytes inverted for a descending key.
@@ -43,6 +44,7 @@ fn push_value(value: &Value<'_>, key: &mut Vec<u8>) {
         }
         Value::Decimal(v) => push_decimal(v, key),
         Value::Text(text, rule) => collation::sort_key(text, *rule, key),
+        Value::Json(bytes) => binary::decoded(bytes).sort_key(key),
         Value::Time(v, _) => key.extend_from_slice(&wide(i128::from(temporal::time_micros(*v)))),
         Value::Date(_) | Value::DateTime(..) => {
             if let Some((moment, _)) = value.to_datetime(Date::default()) {

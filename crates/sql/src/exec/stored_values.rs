@@ -70,6 +70,10 @@ pub fn put(value: &Value<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(&v.hours.to_ne_bytes());
             out.extend_from_slice(&v.micros.to_ne_bytes());
         }
+        Value::Json(bytes) => {
+            out.push(10);
+            put_bytes(bytes, out);
+        }
     }
 }
 
@@ -105,6 +109,7 @@ pub fn take<'b>(rest: &mut &'b [u8]) -> Option<Value<'b>> {
             let micros = u32::from_ne_bytes(chunk(rest)?);
             Value::DateTime(DateTime { date, hour, minute, second, micros }, digits)
         }
+        10 => Value::Json(Cow::Borrowed(take_bytes(rest)?)),
         9 => {
             let [negative, minutes, seconds, digits] = chunk(rest)?;
             let hours = u16::from_ne_bytes(chunk(rest)?);

@@ -6,6 +6,7 @@ use untorn::types::{Collation, ColumnType, Date, SizeClass};
 
 use super::super::ast::CastType;
 use super::super::value::{Value, collation, decimal};
+use super::functions::json;
 use super::{Evaluated, functions};
 use crate::context::SqlContext;
 use crate::errors;
@@ -64,6 +65,8 @@ impl Type {
     pub const BOOL: Type = Type { nullable: true, ..Type::of(kind::LONGLONG, 1, 0) };
     /// DOUBLE.
     pub const DOUBLE: Type = Type::of(kind::DOUBLE, 23, 31);
+    /// JSON.
+    pub const JSON: Type = Type::of(kind::JSON, u32::MAX, 0);
     /// DATE.
     pub const DATE: Type = Type::of(kind::DATE, 10, 0);
 
@@ -145,6 +148,11 @@ impl Type {
         }
         if other.kind == kind::NULL {
             return Type { nullable: true, ..self };
+        }
+        if self.kind == kind::JSON || other.kind == kind::JSON {
+            let length = self.length.max(other.length);
+            let text = Type { collation: Collation::Utf8mb4Bin, ..Type::text(length) };
+            return Type { nullable, ..if self.kind == other.kind { Type::JSON } else { text } };
         }
         if self.kind == other.kind && !self.is_text() && self.kind != kind::NEWDECIMAL {
             return Type {
@@ -252,6 +260,7 @@ impl Type {
             ColumnType::VarBinary { bytes } => of(kind::VAR_STRING, *bytes, 0),
             ColumnType::Text { size, collation } => text(kind::BLOB, blob_length(*size), *collation),
             ColumnType::Blob { size } => of(kind::BLOB, blob_length(*size), 0),
+            ColumnType::Json => Type { nullable, ..Type::JSON },
             ColumnType::Enum { members, collation } => {
                 let longest = members.iter().map(|m| m.chars().count()).max().unwrap_or(0);
                 text(kind::ENUM, longest as u32, *collation)
@@ -282,7 +291,7 @@ impl Type {
         }
         let mut wire_kind = self.kind;
         match self.kind {
-            kind::BLOB => flags |= column_flag::BLOB,
+            kind::BLOB | kind::JSON => flags |= column_flag::BLOB,
             kind::ENUM => (wire_kind, flags) = (kind::STRING, flags | column_flag::ENUM),
             kind::SET => (wire_kind, flags) = (kind::STRING, flags | column_flag::SET),
             _ => {}
@@ -325,7 +334,7 @@ pub fn cast_type(target: &CastType) -> Type {
         CastType::DateTime { fraction } => Type::datetime(*fraction),
         CastType::Time { fraction } => Type::time(*fraction),
         CastType::Year => Type { unsigned: true, ..Type::of(kind::YEAR, 4, 0) },
-        CastType::Json => Type::text(65_535),
+        CastType::Json => Type::JSON,
     }
 }
 
@@ -397,7 +406,7 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
             None => incorrect(&value, "time", state),
         },
         CastType::Year => Value::UInt(value.to_i64().clamp(0, 2155) as u64),
-        CastType::Json => cut_text(value, None, Collation::Utf8mb4Bin),
+        CastType::Json => json::cast(&value, state)?,
     })
 }
 

@@ -171,6 +171,15 @@ impl Parser<'_> {
         if negated {
             self.advance();
         }
+        if self.is_word("MEMBER") && (self.peek_is_word("OF") || self.peek_is_symbol(b"(")) {
+            self.advance();
+            let _ = self.accept("OF");
+            self.expect_symbol(b"(")?;
+            let document = self.beside(Self::expr)?;
+            self.expect_symbol(b")")?;
+            self.grow()?;
+            return Ok(function("MEMBER OF", vec![left, document]));
+        }
         let word = self.accept_any(&["IN", "BETWEEN", "LIKE", "REGEXP", "RLIKE", "SOUNDS"]);
         let Some(word) = word else { return Ok(left) };
         let operand = Box::new(left);
@@ -352,7 +361,7 @@ impl Parser<'_> {
             }
             TokenKind::UserVariable => self.user_variable(),
             TokenKind::SystemVariable => self.system_variable(),
-            TokenKind::QuotedName => self.column(),
+            TokenKind::QuotedName => self.column_or_part(),
             TokenKind::Word => self.word_expr(),
             TokenKind::Symbol if self.is_symbol(b"(") => self.parenthesised_expr(),
             TokenKind::Symbol if self.is_symbol(b"{") => {
@@ -472,13 +481,26 @@ impl Parser<'_> {
         Ok(Expr::Column { database: parts.pop(), table, name })
     }
 
+    /// A column, or with `-> path` and `->> path` a part of the document in it.
+    fn column_or_part(&mut self) -> Parsed<Expr> {
+        let column = self.column()?;
+        let unquoted = self.accept_symbol(b"->>");
+        if !unquoted && !self.accept_symbol(b"->") {
+            return Ok(column);
+        }
+        self.grow()?;
+        let path = Expr::Text { bytes: self.text()?, introducer: None };
+        let part = function("JSON_EXTRACT", vec![column, path]);
+        Ok(if unquoted { function("JSON_UNQUOTE", vec![part]) } else { part })
+    }
+
     fn word_expr(&mut self) -> Parsed<Expr> {
         let word = String::from_utf8_lossy(self.slice()).to_ascii_uppercase();
         let call = self.peek_is_symbol(b"(");
         match word.as_str() {
             "NULL" => return self.constant(Expr::Null),
-            "TRUE" => return self.constant(Expr::Integer(1)),
-            "FALSE" => return self.constant(Expr::Integer(0)),
+            "TRUE" => return self.constant(Expr::Truth(true)),
+            "FALSE" => return self.constant(Expr::Truth(false)),
             "CASE" => return self.nested(Self::case),
             "EXISTS" => {
                 self.advance();
@@ -525,8 +547,7 @@ impl Parser<'_> {
             let typed = self.advance();
             return self.function_call(&word, typed);
         }
-        let qualified_call = self.column()?;
-        Ok(qualified_call)
+        self.column_or_part()
     }
 
     fn constant(&mut self, value: Expr) -> Parsed<Expr> {

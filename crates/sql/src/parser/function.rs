@@ -1,5 +1,7 @@
 //! Function calls: those with a grammar of their own, aggregates, CAST's types.
 
+use std::ops::RangeInclusive;
+
 use super::super::ast::{BinaryOperator, CastType, Expr, IntervalUnit, TrimSide};
 use super::super::expr::functions;
 use super::super::lexer::Token;
@@ -17,7 +19,10 @@ impl Parser<'_> {
             arguments = self.list(Self::expr)?;
         }
         self.expect_symbol(b")")?;
-        if functions::arguments_of(name).is_some_and(|taken| !taken.contains(&arguments.len())) {
+        let refused = |taken: RangeInclusive<usize>| !taken.contains(&arguments.len());
+        if functions::arguments_of(name).is_some_and(refused)
+            || functions::json::lacks_a_partner(name, arguments.len())
+        {
             let typed = String::from_utf8_lossy(self.token_bytes(typed));
             return Err(errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&typed]));
         }

@@ -26,6 +26,8 @@ const AGGREGATES: &[&str] = &[
     "BIT_AND",
     "BIT_OR",
     "BIT_XOR",
+    "JSON_ARRAYAGG",
+    "JSON_OBJECTAGG",
     "STD",
     "STDDEV",
     "STDDEV_POP",

@@ -8,10 +8,12 @@ use untorn::types::Collation;
 
 use crate::context::SqlContext;
 use crate::errors;
+use crate::expr::functions::json::room as json_room;
 use crate::expr::types::Type;
 use crate::expr::{Context, Expr};
 use crate::memory::{row_weight, weight};
 use crate::result::{SqlError, kind};
+use crate::value::json::{DEPTH_MAX, Json, Members, Room, too_deep};
 use crate::value::{Value, compare, decimal};
 
 /// Which aggregate.
@@ -28,6 +30,10 @@ pub enum AggregateKind {
     BitOr,
     BitXor,
     AnyValue,
+    /// JSON_ARRAYAGG.
+    JsonArray,
+    /// JSON_OBJECTAGG.
+    JsonObject,
     /// Variance and standard deviation: population or sample, root or not.
     Variance {
         sample: bool,
@@ -49,6 +55,8 @@ impl AggregateKind {
             "BIT_OR" => Self::BitOr,
             "BIT_XOR" => Self::BitXor,
             "ANY_VALUE" => Self::AnyValue,
+            "JSON_ARRAYAGG" => Self::JsonArray,
+            "JSON_OBJECTAGG" => Self::JsonObject,
             "STD" | "STDDEV" | "STDDEV_POP" => Self::Variance { sample: false, root: true },
             "STDDEV_SAMP" => Self::Variance { sample: true, root: true },
             "VARIANCE" | "VAR_POP" => Self::Variance { sample: false, root: false },
@@ -73,6 +81,7 @@ impl AggregateKind {
             Self::Sum | Self::Average | Self::Variance { .. } => Type::DOUBLE,
             Self::Min | Self::Max | Self::AnyValue => Type { nullable: true, ..argument },
             Self::GroupConcat => Type::text(1024),
+            Self::JsonArray | Self::JsonObject => Type::JSON,
         }
     }
 }
@@ -111,6 +120,8 @@ enum State {
     Value(Value<'static>),
     Bits(u64),
     Texts(Texts),
+    Elements(Vec<Json>),
+    Members(Vec<(String, Json)>),
     Spread { mean: f64, squares: f64 },
 }
 
@@ -139,6 +150,9 @@ impl Accumulator {
             return Ok(0);
         };
         let value = first.eval(cx)?;
+        if matches!(aggregate.kind, AggregateKind::JsonArray | AggregateKind::JsonObject) {
+            return self.document(aggregate, &value, cx);
+        }
         if value.is_null() {
             return Ok(0);
         }
@@ -179,6 +193,7 @@ impl Accumulator {
             }
             AggregateKind::Variance { .. } => self.spread(value.to_double()),
             AggregateKind::GroupConcat => grown += self.concat(aggregate, &value, cx)?,
+            AggregateKind::JsonArray | AggregateKind::JsonObject => {}
         }
         Ok(grown)
     }
@@ -265,6 +280,39 @@ impl Accumulator {
         }
     }
 
+    /// Keeps an element of JSON_ARRAYAGG, which may be NULL, or a member of JSON_OBJECTAGG.
+    fn document(
+        &mut self,
+        aggregate: &Aggregate,
+        first: &Value<'_>,
+        cx: &Context<'_>,
+    ) -> Result<usize, SqlError> {
+        let ask = |bytes| json_room(cx.state, bytes);
+        let mut room = Room::new(&ask);
+        self.count += 1;
+        let (part, key) = match aggregate.arguments.get(1) {
+            Some(second) => (Json::of_value(&second.eval(cx)?, &mut room)?, Json::key(first)?),
+            None => (Json::of_value(first, &mut room)?, String::new()),
+        };
+        // One level is added; a scalar in it counts as none.
+        if part.nesting() >= DEPTH_MAX {
+            return Err(too_deep());
+        }
+        let grown = part.weight() + key.len();
+        if let State::Nothing = self.state {
+            self.state = match aggregate.kind {
+                AggregateKind::JsonArray => State::Elements(Vec::new()),
+                _ => State::Members(Vec::new()),
+            };
+        }
+        match &mut self.state {
+            State::Elements(list) => list.push(part),
+            State::Members(list) => list.push((key, part)),
+            _ => {}
+        }
+        Ok(grown)
+    }
+
     /// Keeps a text of GROUP_CONCAT. Only what can come before the cut is kept, so that the memory of a group
     /// is bounded by `group_concat_max_len` and not by its rows.
     fn concat(
@@ -320,6 +368,10 @@ impl Accumulator {
                 let variance = squares / divisor as f64;
                 let result = if root { variance.sqrt() } else { variance };
                 if result.is_finite() { Value::Double(result) } else { Value::Null }
+            }
+            (_, State::Elements(list)) => Json::Array(list).into_value().unwrap_or(Value::Null),
+            (_, State::Members(list)) => {
+                Json::Object(Members::of_list(list)).into_value().unwrap_or(Value::Null)
             }
             (_, State::Texts(texts)) if !texts.list.is_empty() => concatenated(aggregate, texts, state),
             _ => Value::Null,

@@ -168,7 +168,7 @@ impl Planner<'_> {
             Some(Default::Literal(text)) => {
                 let value = Value::Text(text.into(), column.kind.collation());
                 let mut bytes = Vec::new();
-                let storing = Storing { state: self.state, row: 1, lenient: true };
+                let storing = Storing { state: self.state, table: "", row: 1, lenient: true };
                 storing.encode(&value, column, &mut bytes)?;
                 ColumnDefault::Stored(bytes)
             }

@@ -114,6 +114,7 @@ fn column_type(ty: Type) -> ColumnType {
         kind::DATETIME => ColumnType::DateTime { fraction },
         kind::TIMESTAMP => ColumnType::Timestamp { fraction },
         kind::TIME => ColumnType::Time { fraction },
+        kind::JSON => ColumnType::Json,
         kind::BIT => ColumnType::Bit { bits: length.clamp(1, 64) as u8 },
         kind::NULL => ColumnType::VarBinary { bytes: 0 },
         kind::BLOB if collation == Collation::Binary => ColumnType::Blob { size: size_class(length) },

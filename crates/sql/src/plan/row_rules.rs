@@ -240,7 +240,7 @@ impl Planner<'_> {
         if let Some(column) = unknown {
             return Err(errors::error(errors::CHECK_UNKNOWN_COLUMN, &[name, &column]));
         }
-        if !is_truth(&parsed) {
+        if !parsed.is_condition() && !matches!(parsed, ast::Expr::Integer(0 | 1)) {
             return Err(errors::error(errors::CHECK_NOT_BOOLEAN, &[name]));
         }
         if let Some(function) = function_of_moment(&expr) {
@@ -256,32 +256,6 @@ impl Planner<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// Whether an expression is a condition, as far as its outermost operator says.
-fn is_truth(expr: &ast::Expr) -> bool {
-    use ast::Expr;
-    match expr {
-        Expr::And(_)
-        | Expr::Or(_)
-        | Expr::Unary(ast::UnaryOperator::Not, _)
-        | Expr::IsNull { .. }
-        | Expr::IsTruth { .. }
-        | Expr::Between { .. }
-        | Expr::InList { .. }
-        | Expr::InConstants { .. }
-        | Expr::Like { .. }
-        | Expr::Regexp { .. } => true,
-        // TRUE and FALSE are read as numbers.
-        Expr::Integer(value) => *value <= 1,
-        Expr::Binary2(operator, ..) => !operator.is_arithmetic(),
-        Expr::Chain(_, links) => links.last().is_some_and(|(operator, _)| !operator.is_arithmetic()),
-        Expr::Function { name, .. } => {
-            const CONDITIONS: [&str; 5] = ["ISNULL", "STRCMP", "REGEXP_LIKE", "JSON_VALID", "IS_UUID"];
-            CONDITIONS.iter().any(|condition| condition.eq_ignore_ascii_case(name))
-        }
-        _ => false,
     }
 }
 

@@ -1,23 +1,27 @@
 //! Comparing values of different kinds, by MySQL's rules:
 //!
 //! text with text by collation; integers exactly, whatever their signs; exact numbers exactly; a date or time
-//! with another, or with text that is one, as moments; anything else as doubles.
+//! with another, or with text that is one, as moments; a JSON document with anything as documents; anything
+//! else as doubles.
 
 use std::cmp::Ordering;
 
 use untorn::types::{Collation, Date, DateTime};
 
+use super::json::{binary, compared};
 use super::{Value, collation, temporal};
 
 /// Compares two values; `None` when one is NULL.
 pub fn compare(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
-    use Value::{Decimal, Double, Float, Int, Null, Text, UInt};
+    use Value::{Decimal, Double, Float, Int, Json, Null, Text, UInt};
     Some(match (left, right) {
         (Null, _) | (_, Null) => return None,
         (Int(a), Int(b)) => a.cmp(b),
         (UInt(a), UInt(b)) => a.cmp(b),
         (Int(a), UInt(b)) => i128::from(*a).cmp(&i128::from(*b)),
         (UInt(a), Int(b)) => i128::from(*a).cmp(&i128::from(*b)),
+        (Json(a), Json(b)) if a == b => Ordering::Equal,
+        (Json(_), _) | (_, Json(_)) => compared(left).order(&compared(right)),
         (Text(a, ca), Text(b, cb)) => collation::compare(a, b, collation::common(*ca, *cb)),
         (Int(_) | UInt(_), Text(..)) => integer_and_text(left, right),
         (Text(..), Int(_) | UInt(_)) => integer_and_text(right, left).reverse(),
@@ -155,6 +159,10 @@ pub fn group_key(value: &Value<'_>, key: &mut Vec<u8>) {
             key.push(4);
             // Minus zero equals zero.
             key.extend_from_slice(&(value.to_double() + 0.0).to_bits().to_be_bytes());
+        }
+        Value::Json(bytes) => {
+            key.push(6);
+            binary::decoded(bytes).group_key(key);
         }
         Value::Date(_) | Value::DateTime(..) | Value::Time(..) => {
             key.push(5);

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use bigdecimal::{BigDecimal, Zero};
 use untorn::types::{Collation, Date, DateTime, Time};
 
+use super::json::{self, Json};
 use super::{Value, decimal, temporal};
 
 /// What a text says as a number.
@@ -107,6 +108,7 @@ impl<'a> Value<'a> {
             Value::Text(text, _) => parse_number(text).value,
             Value::Date(v) => temporal::date_number(*v) as f64,
             Value::DateTime(v, _) => temporal::datetime_number(*v) as f64 + f64::from(v.micros) / 1e6,
+            Value::Json(bytes) => json_number(bytes).map_or(0.0, |number| number.to_double()),
             Value::Time(v, _) => {
                 let fraction = f64::from(v.micros) / 1e6;
                 temporal::time_number(*v) as f64 + if v.negative { -fraction } else { fraction }
@@ -125,6 +127,9 @@ impl<'a> Value<'a> {
             Value::Date(v) => BigDecimal::from(temporal::date_number(*v)),
             Value::DateTime(v, digits) => exact(temporal::datetime_number(*v), v.micros, *digits),
             Value::Time(v, digits) => exact(temporal::time_number(*v), v.micros, *digits),
+            Value::Json(bytes) => {
+                json_number(bytes).map_or_else(BigDecimal::zero, |number| number.to_decimal())
+            }
             Value::Float(_) | Value::Double(_) => {
                 decimal::parse(&format_double(self.to_double())).unwrap_or_else(BigDecimal::zero)
             }
@@ -147,6 +152,7 @@ impl<'a> Value<'a> {
             Value::Date(v) => i128::from(temporal::date_number(*v)),
             Value::DateTime(v, _) => i128::from(temporal::datetime_number(*v)),
             Value::Time(v, _) => i128::from(temporal::time_number(*v)),
+            Value::Json(bytes) => json_number(bytes).map_or(0, |number| number.to_integer()),
             Value::Float(_) | Value::Double(_) => self.to_double().round_ties_even() as i128,
         }
     }
@@ -173,6 +179,8 @@ impl<'a> Value<'a> {
             Value::Int(v) => Some(*v != 0),
             Value::UInt(v) => Some(*v != 0),
             Value::Decimal(v) => Some(!v.is_zero()),
+            // Whatever is no number is not zero.
+            Value::Json(bytes) => Some(json::binary::decoded(bytes).order(&Json::Int(0)).is_ne()),
             other => Some(other.to_double() != 0.0),
         }
     }
@@ -190,6 +198,7 @@ impl<'a> Value<'a> {
             Value::Date(v) => Cow::Owned(v.to_string().into_bytes()),
             Value::DateTime(v, digits) => Cow::Owned(temporal::format_datetime(*v, *digits).into_bytes()),
             Value::Time(v, digits) => Cow::Owned(temporal::format_time(*v, *digits).into_bytes()),
+            Value::Json(bytes) => Cow::Owned(json::binary::print(bytes).into_bytes()),
         }
     }
 
@@ -202,6 +211,7 @@ impl<'a> Value<'a> {
     pub fn collation(&self) -> Collation {
         match self {
             Value::Text(_, collation) => *collation,
+            Value::Json(_) => Collation::Utf8mb4Bin,
             _ => Collation::Utf8mb4GeneralCi,
         }
     }
@@ -218,6 +228,7 @@ impl<'a> Value<'a> {
                 temporal::datetime_from_micros(micros).map(|value| (value, *digits))
             }
             Value::Text(text, _) => temporal::parse_datetime(text).map(|(value, digits, _)| (value, digits)),
+            Value::Json(bytes) => json::binary::decoded(bytes).scalar()?.to_datetime(today),
             Value::Null => None,
             Value::Int(number) => temporal::datetime_from_number(*number).map(|value| (value, 0)),
             number => {
@@ -240,6 +251,7 @@ impl<'a> Value<'a> {
             Value::DateTime(v, digits) => Some((temporal::time_of_day(*v), *digits)),
             Value::Date(_) => Some((Time::default(), 0)),
             Value::Text(text, _) => temporal::parse_time(text).map(|(value, digits, _)| (value, digits)),
+            Value::Json(bytes) => json::binary::decoded(bytes).scalar()?.to_time(),
             Value::Null => None,
             Value::Int(number) => temporal::time_from_number(*number).map(|value| (value, 0)),
             number => {
@@ -252,6 +264,11 @@ impl<'a> Value<'a> {
             }
         }
     }
+}
+
+/// The number that a document says.
+fn json_number(bytes: &[u8]) -> Option<Value<'static>> {
+    json::binary::decoded(bytes).numeric()
 }
 
 /// A number's whole part, its fraction in microseconds, and how many digits that has. The seventh digit is

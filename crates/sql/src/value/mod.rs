@@ -8,6 +8,7 @@ pub mod collation;
 pub(crate) mod compare;
 pub(crate) mod convert;
 pub mod decimal;
+pub(crate) mod json;
 pub mod like;
 pub mod regex;
 pub(crate) mod temporal;
@@ -40,6 +41,8 @@ pub enum Value<'a> {
     DateTime(DateTime, u8),
     /// A span, with the digits of a second it is shown with.
     Time(Time, u8),
+    /// A JSON document, in its binary form.
+    Json(Cow<'a, [u8]>),
 }
 
 impl<'a> Value<'a> {
@@ -75,6 +78,7 @@ impl<'a> Value<'a> {
             Value::Date(v) => Value::Date(v),
             Value::DateTime(v, digits) => Value::DateTime(v, digits),
             Value::Time(v, digits) => Value::Time(v, digits),
+            Value::Json(bytes) => Value::Json(Cow::Owned(bytes.into_owned())),
         }
     }
 
@@ -82,6 +86,7 @@ impl<'a> Value<'a> {
     pub fn borrowed(&self) -> Value<'_> {
         match self {
             Value::Text(bytes, collation) => Value::Text(Cow::Borrowed(bytes), *collation),
+            Value::Json(bytes) => Value::Json(Cow::Borrowed(bytes)),
             other => other.clone(),
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn create_statement(table: &Table) -> String {
             }
             Some(Default::Expression(expression)) => line.push_str(&format!(" DEFAULT ({expression})")),
             None if column.generated.is_some() => {}
-            None if column.nullable && !column.kind.is_blob() && !column.auto_increment => {
+            None if column.nullable && shows_null(&column.kind) && !column.auto_increment => {
                 line.push_str(" DEFAULT NULL")
             }
             None => {}
@@ -85,4 +85,9 @@ pub(super) fn create_statement(table: &Table) -> String {
     }
     let temporary = if untorn::private::is_temporary(&table.database) { "TEMPORARY " } else { "" };
     format!("CREATE {temporary}TABLE {} (\n{}\n) {options}", name(&table.name), lines.join(",\n"))
+}
+
+/// Whether a column of this type is shown with the default NULL that it has: TEXT and BLOB are not.
+fn shows_null(kind: &ColumnType) -> bool {
+    !kind.is_blob() || *kind == ColumnType::Json
 }

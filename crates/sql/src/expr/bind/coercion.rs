@@ -82,9 +82,26 @@ pub(super) fn argument(binder: &Binder<'_, '_>, function: &str, argument: Bound)
         name if takes_numbers(name) => binder.as_number(argument),
         "HEX" | "BIN" | "OCT" | "CONV" if argument.1.kind == kind::BIT => binder.as_number(argument),
         "CRC32" => as_shown(argument),
-        name if super::functions::of_texts(name) => binder.filled(as_shown(argument)),
+        name if super::functions::of_texts(name) => as_text(binder.filled(as_shown(argument))),
         _ => argument,
     }
+}
+
+/// A document as its text.
+fn as_text((expr, ty): Bound) -> Bound {
+    if ty.kind != kind::JSON {
+        return (expr, ty);
+    }
+    let text = Type { collation: Collation::Utf8mb4Bin, ..Type::text(ty.length) };
+    (Expr::Collate(Box::new(expr), Collation::Utf8mb4Bin), Type { nullable: ty.nullable, ..text })
+}
+
+/// What becomes a part of a document: a condition is a boolean there.
+pub(super) fn as_part(said: &ast::Expr, (expr, ty): Bound) -> Bound {
+    if !said.is_condition() {
+        return (expr, ty);
+    }
+    (Expr::Call(&functions::json::TRUTH, vec![expr]), Type { nullable: ty.nullable, ..Type::JSON })
 }
 
 /// A double with digits behind the point that are fixed, as it is shown.

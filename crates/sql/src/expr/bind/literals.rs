@@ -76,5 +76,6 @@ pub fn value_type(value: &Value<'_>) -> Type {
         Value::Date(_) => Type::DATE,
         Value::DateTime(_, digits) => Type::datetime(*digits),
         Value::Time(_, digits) => Type::time(*digits),
+        Value::Json(_) => Type::JSON,
     }
 }

@@ -125,6 +125,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         Ok(match expr {
             ast::Expr::Null => (Expr::Literal(Value::Null), Type::NULL),
             ast::Expr::Integer(value) => integer_literal(*value),
+            ast::Expr::Truth(truth) => integer_literal(u64::from(*truth)),
             ast::Expr::Decimal(text) => decimal_literal(text),
             ast::Expr::Float(value) => (Expr::Literal(Value::Double(*value)), Type::DOUBLE.not_null()),
             ast::Expr::Text { bytes, introducer } => self.text(bytes, introducer.as_deref())?,
@@ -231,10 +232,11 @@ impl<'p, 'a> Binder<'p, 'a> {
         Ok(chain)
     }
 
-    fn cast(&mut self, operand: &ast::Expr, target: &ast::CastType) -> Result<Bound, SqlError> {
-        let mut operand = self.bind(operand)?;
+    fn cast(&mut self, said: &ast::Expr, target: &ast::CastType) -> Result<Bound, SqlError> {
+        let mut operand = self.bind(said)?;
         operand = match target {
             ast::CastType::Char { .. } | ast::CastType::Binary { .. } => self.filled(as_shown(operand)),
+            ast::CastType::Json => coercion::as_part(said, operand),
             _ => self.as_number(operand),
         };
         Ok((Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target)))
@@ -317,9 +319,12 @@ impl<'p, 'a> Binder<'p, 'a> {
         }
         let mut bound = self.planner.elsewhere(Vec::with_capacity(arguments.len()));
         let mut types = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            let argument = self.bind(argument)?;
-            let (expr, ty) = coercion::argument(self, name, argument);
+        for (at, argument) in arguments.iter().enumerate() {
+            let mut bound_argument = self.bind(argument)?;
+            if functions::json::takes_value(name, at) {
+                bound_argument = coercion::as_part(argument, bound_argument);
+            }
+            let (expr, ty) = coercion::argument(self, name, bound_argument);
             bound.push(expr);
             types.push(ty);
         }
@@ -409,9 +414,20 @@ impl<'p, 'a> Binder<'p, 'a> {
         let rule = std::mem::replace(&mut self.rule, NameRule::Tables);
         let mut bound = Vec::new();
         let mut types = Vec::new();
-        for argument in arguments {
-            let mut argument = self.bind(argument)?;
+        let wanted = if kind == AggregateKind::JsonObject { 2 } else { 1 };
+        let of_documents = matches!(kind, AggregateKind::JsonArray | AggregateKind::JsonObject);
+        if of_documents && (star || arguments.len() != wanted) {
+            return Err(errors::error(
+                errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT,
+                &[&if wanted == 2 { "JSON_OBJECTAGG" } else { "JSON_ARRAYAGG" }],
+            ));
+        }
+        for (at, said) in arguments.iter().enumerate() {
+            let mut argument = self.bind(said)?;
             argument = match kind {
+                AggregateKind::JsonArray => coercion::as_part(said, argument),
+                AggregateKind::JsonObject if at == 1 => coercion::as_part(said, argument),
+                AggregateKind::JsonObject => argument,
                 AggregateKind::Count | AggregateKind::Min | AggregateKind::Max | AggregateKind::AnyValue => {
                     argument
                 }
@@ -548,6 +564,9 @@ fn converted((expr, from): Bound, to: Type) -> Expr {
     if from.kind == kind::BIT && to.kind != kind::BIT {
         let bits = Arc::new(ColumnType::Bit { bits: 64 });
         return converted((Expr::MemberNumber(Box::new(expr), bits), Type::UINT), to);
+    }
+    if from.kind == kind::JSON && to.is_text() {
+        return Expr::Collate(Box::new(expr), to.collation);
     }
     match from.conversion(to) {
         Some(target) => Expr::Cast(Box::new(expr), target),

@@ -2,7 +2,7 @@
 
 use untorn::types::Collation;
 
-use super::coercion::{as_shown, beside_moment, beside_year, is_number, may_be_number};
+use super::coercion::{as_part, as_shown, beside_moment, beside_year, is_number, may_be_number};
 use super::{Binder, Bound, converted, value_type};
 use crate::ast::text::symbol;
 use crate::ast::{self, BinaryOperator, UnaryOperator};
@@ -75,6 +75,7 @@ impl Binder<'_, '_> {
             let (left, right) = (self.condition(left)?, self.condition(right)?);
             return Ok((Expr::Xor(Box::new(left), Box::new(right)), Type::BOOL));
         }
+        let said = (left, right);
         let (mut left, mut right) = match (left, right) {
             (ast::Expr::Row(row), ast::Expr::Subquery(query)) => {
                 (self.bind(left)?, self.only_row(query, row.len())?)
@@ -87,7 +88,9 @@ impl Binder<'_, '_> {
         if operator.is_arithmetic() {
             return Ok(self.arithmetic(operator, left, right));
         }
-        if is_number(left.1) || is_number(right.1) {
+        if left.1.kind == kind::JSON || right.1.kind == kind::JSON {
+            (left, right) = (as_part(said.0, left), as_part(said.1, right));
+        } else if is_number(left.1) || is_number(right.1) {
             (left, right) = (self.as_number(left), self.as_number(right));
             let types = (left.1, right.1);
             (left, right) = (beside_year(types.1, left), beside_year(types.0, right));

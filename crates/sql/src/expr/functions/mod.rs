@@ -9,6 +9,7 @@ mod date_reading;
 mod digests;
 mod encodings;
 mod encryption;
+pub mod json;
 mod locale;
 mod numeric;
 mod periods;
@@ -102,7 +103,7 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         uuids::FUNCTIONS,
         super::session_functions::FUNCTIONS,
     ];
-    tables.into_iter().flatten()
+    tables.into_iter().chain(json::FUNCTIONS).flatten()
 }
 
 /// The type of a result that depends on the value of an argument, where that is a constant.

@@ -264,10 +264,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
         made(text.len() + escaped + 2, "quote", v[0].collation(), cx, || quote(&text))
     }),
     function!("FORMAT", 2..=3, |_| Type::text(64), |v, cx| format_number(v, cx)),
-    // A dump names it over a view that has no rows. No other answer than a refusal would be right.
-    function!("JSON_EXTRACT", 2.., |_| Type::text(65_535), |v, _| {
-        if v.iter().any(Value::is_null) { Ok(Value::Null) } else { Err(errors::unsupported("JSON_EXTRACT")) }
-    }),
 ];
 
 /// The bytes or characters from the last to the first.

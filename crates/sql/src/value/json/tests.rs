@@ -1,0 +1,137 @@
+//! Documents there and back.
+
+use super::parse::{Fault, parse};
+use super::{DEPTH_MAX, Json, Room, binary};
+use crate::errors;
+
+fn read(text: &str) -> Json {
+    match parse(text.as_bytes(), &mut Room::new(&|_| Ok(()))) {
+        Ok(value) => value,
+        Err(fault) => panic!("{text}: {fault:?}"),
+    }
+}
+
+fn there_and_back(value: &Json) -> Option<Json> {
+    binary::encode(value).ok().and_then(|bytes| binary::decode(&bytes))
+}
+
+#[test]
+fn the_binary_form_keeps_every_document() {
+    let long = "x".repeat(70_000);
+    let texts = [
+        "null",
+        "true",
+        "[]",
+        "{}",
+        "-1",
+        "65535",
+        "-32769",
+        "2147483648",
+        "18446744073709551615",
+        "1.5e300",
+        "\"\"",
+        "[[1, -1], {\"a\": [true, null, 40000, -40000, 3000000000]}]",
+        &format!("\"{}\"", "é".repeat(100)),
+        &format!("{{\"a\": 1, \"b\": \"{long}\", \"c\": [70000]}}"),
+        &format!("[{}]", vec!["1"; 30_000].join(", ")),
+    ];
+    for text in texts {
+        let value = read(text);
+        assert_eq!(there_and_back(&value).as_ref().map(Json::print), Some(value.print()));
+    }
+}
+
+#[test]
+fn exact_numbers_keep_their_digits() {
+    for text in ["0", "1.50", "-1.50", "0.001", "123456789012345678901234567890.123", "-999999999", "-0.10"] {
+        let Some(number) = crate::value::decimal::parse(text) else { panic!("{text}") };
+        let value = Json::Decimal(Box::new(number));
+        assert_eq!(there_and_back(&value).map(|value| value.print()).as_deref(), Some(text));
+    }
+}
+
+/// Bytes that MySQL has written.
+#[test]
+fn the_binary_form_is_the_one_of_mysql() {
+    let bytes = binary::encode(&read("{\"a\": 1, \"bb\": [\"x\", 70000]}"));
+    let wanted: &[u8] = &[
+        0, 2, 0, 40, 0, 18, 0, 1, 0, 19, 0, 2, 0, 5, 1, 0, 2, 21, 0, b'a', b'b', b'b', 2, 0, 16, 0, 12, 10,
+        0, 7, 12, 0, 1, b'x', 0x70, 0x11, 1, 0,
+    ];
+    let mut wanted = wanted.to_vec();
+    wanted[3] = wanted.len() as u8 - 1;
+    assert_eq!(bytes.ok(), Some(wanted));
+}
+
+#[test]
+fn what_is_damaged_is_no_document() {
+    let sound = binary::encode(&read("{\"a\": [1, \"x\", {\"b\": 2.5}], \"c\": 18446744073709551615}"));
+    let sound = sound.unwrap_or_default();
+    for at in 0..sound.len() {
+        for byte in [0, 1, 2, 0x7f, 0xff] {
+            let mut damaged = sound.clone();
+            damaged[at] = byte;
+            let _ = binary::decode(&damaged);
+            let _ = binary::decode(&damaged[..at]);
+        }
+    }
+    // An array of itself.
+    assert_eq!(binary::decode(&[2, 1, 0, 8, 0, 2, 0, 0]), None);
+}
+
+#[test]
+fn nesting_ends_at_the_limit() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let value = read(&nested(DEPTH_MAX));
+    assert!(there_and_back(&value).is_some());
+    let text = nested(1_000_000);
+    let deeper = parse(text.as_bytes(), &mut Room::new(&|_| Ok(())));
+    assert!(matches!(deeper, Err(Fault::Other(error)) if error.code == errors::JSON_DOCUMENT_TOO_DEEP));
+    let around = binary::encode(&Json::Array(vec![value]));
+    assert_eq!(around.map_err(|error| error.code), Err(errors::JSON_DOCUMENT_TOO_DEEP));
+}
+
+#[test]
+fn memory_is_asked_for_before_it_is_used() {
+    let text = format!("[{}]", vec!["1"; 100_000].join(","));
+    let refuse = |_| Err(crate::memory::refused());
+    let read = parse(text.as_bytes(), &mut Room::new(&refuse));
+    assert!(matches!(read, Err(Fault::Other(error)) if error.code == errors::OUT_OF_RESOURCES));
+}
+
+#[test]
+fn groups_and_sorting_agree_with_the_order() {
+    let texts = [
+        "null",
+        "-1.5",
+        "0",
+        "1",
+        "1.0",
+        "18446744073709551615",
+        "\"\"",
+        "\"a\"",
+        "\"b\"",
+        "{}",
+        "{\"a\": 1}",
+        "{\"a\": 1.0}",
+        "[]",
+        "[1]",
+        "[1.0]",
+        "[1, 2]",
+        "false",
+        "true",
+    ];
+    let values = texts.map(read);
+    for left in &values {
+        for right in &values {
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            left.group_key(&mut a);
+            right.group_key(&mut b);
+            assert_eq!(a == b, left.order(right).is_eq(), "{left:?} {right:?}");
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            left.sort_key(&mut a);
+            right.sort_key(&mut b);
+            assert!(a == b || a.cmp(&b) == left.order(right), "{left:?} {right:?}");
+        }
+    }
+}
