@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::scope::WrittenName;
 use super::{Binder, Bound, NameRule};
 use crate::ast;
+use crate::column_bytes;
 use crate::errors;
 use crate::expr::select_list::Meaning;
 use crate::expr::types::Type;
@@ -12,7 +13,6 @@ use crate::expr::{Expr, NODE_BYTES};
 use crate::plan::change::ColumnDefault;
 use crate::plan::source::Source;
 use crate::result::SqlError;
-use crate::store;
 use crate::value::Value;
 
 /// What the row that was to be inserted is called.
@@ -234,7 +234,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         let def = def.ok_or_else(missing)?;
         let zone = self.planner.state.time_zone_offset();
         let value = match self.planner.default_of(def, self.sources)? {
-            ColumnDefault::Stored(bytes) => store::decode(&bytes, &def.kind, zone).into_owned(),
+            ColumnDefault::Stored(bytes) => column_bytes::decode(&bytes, &def.kind, zone).into_owned(),
             ColumnDefault::Null | ColumnDefault::Now => Value::Null,
             ColumnDefault::AutoIncrement => Value::Int(0),
             ColumnDefault::Expression(_) => return Err(errors::error(errors::DEFAULT_AS_DEFAULT, &[])),
