@@ -243,7 +243,7 @@ impl RedoLog {
             self.let_round(&mut state);
             before.is_none()
         };
-        if first {
+        if first && self.poisoned().is_none() {
             tracing::error!("{}", cannot_grow(error));
         }
     }
