@@ -351,7 +351,7 @@ impl Layout {
     }
 }
 
-/// A growth under way; whoever waits for its end is told of it, also when it is dropped.
+/// A growth under way; a close that waits for its end is told of it, also when it is dropped.
 struct GrowthOver<'l> {
     log: &'l RedoLog,
     over: Event,
