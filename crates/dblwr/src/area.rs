@@ -9,16 +9,19 @@
 //! That is 16 MiB by default, and a database that writes a few pages now and then needs none of it. So new
 //! files have one segment of a few pages for each purpose. The first batch that is larger, or finds it in
 //! use, makes the files as long as they shall be: while it holds that segment, since the place of it is that
-//! of the first large one. Where the disk is full it goes on in parts that fit.
+//! of the first large one. Where the disk is full, or does not take the zeros for another reason, it goes on
+//! in parts that fit: the files are cut back, since others need the room as well, and left as they are for a
+//! second. Only a sync that fails makes the batch fail.
 
 use crate::numbers::RECORD;
 use crate::options::Options;
 use crate::segments::{Segments, Taken};
-use disk::{AlignedBuf, File, IoBuf, OpenHow, Result, Storage, write_async};
+use disk::{AlignedBuf, Environment, File, IoBuf, OpenHow, Result, Storage, write_async};
 use page::FlushPurpose;
 use parking_lot::Mutex;
 use std::io::ErrorKind::{QuotaExceeded, StorageFull};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a doublewrite file holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +55,8 @@ pub(crate) fn file_name(page_size: usize, number: usize, sort: Sort) -> String {
 
 /// Pages of the segment that a new file has.
 const FIRST_PAGES: usize = 16;
+/// How long files that could not become longer are left as they are.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The segments of one sort.
 pub(crate) struct Area {
@@ -66,6 +71,8 @@ struct Places {
     all: Vec<(Arc<dyn File>, u64)>,
     segment_bytes: u64,
     pages: usize,
+    /// They could not become longer; before this time it is not tried again.
+    lengthen_after: Mutex<Option<Duration>>,
 }
 
 /// The segments that there are at a time.
@@ -136,13 +143,13 @@ impl Area {
     /// Waits for a free segment, for this many pages if possible.
     pub(crate) async fn take(
         &self,
-        storage: &dyn Storage,
+        env: &dyn Environment,
         purpose: FlushPurpose,
         pages: usize,
     ) -> Result<Segment> {
         match purpose {
-            FlushPurpose::Checkpoint => self.checkpoint.take(storage, pages).await,
-            FlushPurpose::Lru => self.lru.take(storage, pages).await,
+            FlushPurpose::Checkpoint => self.checkpoint.take(env, pages).await,
+            FlushPurpose::Lru => self.lru.take(env, pages).await,
         }
     }
 }
@@ -151,10 +158,11 @@ impl Places {
     fn new(all: Vec<(Arc<dyn File>, u64)>, segment_bytes: u64, pages: usize, first: bool) -> Places {
         let (places, now) = if first { (all[..1].to_vec(), FIRST_PAGES) } else { (all.clone(), pages) };
         let stage = Stage { segments: Segments::new(places.len()), places, pages: now, first };
-        Places { now: Mutex::new(Arc::new(stage)), all, segment_bytes, pages }
+        let lengthen_after = Mutex::default();
+        Places { now: Mutex::new(Arc::new(stage)), all, segment_bytes, pages, lengthen_after }
     }
 
-    async fn take(&self, storage: &dyn Storage, pages: usize) -> Result<Segment> {
+    async fn take(&self, env: &dyn Environment, pages: usize) -> Result<Segment> {
         loop {
             let stage = self.now.lock().clone();
             let wanted = if stage.segments.has_free() { pages } else { usize::MAX };
@@ -163,27 +171,54 @@ impl Places {
                 taken.give_back();
                 continue;
             }
-            if stage.first && wanted > stage.pages {
-                match self.lengthen(storage).await {
-                    Ok(()) => {
-                        let segments = Segments::new(self.all.len());
-                        let places = self.all.clone();
-                        let all = Stage { segments, places, pages: self.pages, first: false };
-                        *self.now.lock() = Arc::new(all);
-                        taken.give_back();
-                        continue;
-                    }
-                    Err(error) if matches!(error.kind(), StorageFull | QuotaExceeded) => {}
-                    Err(error) => return Err(error),
-                }
+            if stage.first && wanted > stage.pages && self.lengthen(env).await? {
+                let segments = Segments::new(self.all.len());
+                let places = self.all.clone();
+                let all = Stage { segments, places, pages: self.pages, first: false };
+                *self.now.lock() = Arc::new(all);
+                taken.give_back();
+                continue;
             }
             let (file, offset) = &stage.places[taken.number];
             return Ok(Segment { file: file.clone(), offset: *offset, pages: stage.pages, taken });
         }
     }
 
-    /// Makes the files as long as they shall be. In order, because a file ends where its last segment does.
-    async fn lengthen(&self, storage: &dyn Storage) -> Result<()> {
+    /// Makes the files as long as they shall be. False when they stay as they are, because there is no room.
+    ///
+    /// # Errors
+    /// A sync that failed for another reason.
+    async fn lengthen(&self, env: &dyn Environment) -> Result<bool> {
+        if self.lengthen_after.lock().is_some_and(|after| env.now() < after) {
+            return Ok(false);
+        }
+        let lengths: Vec<Result<u64>> = self.all.iter().map(|(file, _)| file.len()).collect();
+        let Err(error) = self.write_zeros(&**env.storage()).await else {
+            *self.lengthen_after.lock() = None;
+            return Ok(true);
+        };
+        if error.operation() == "sync" && !matches!(error.kind(), StorageFull | QuotaExceeded) {
+            return Err(error);
+        }
+        for ((file, _), before) in self.all.iter().zip(lengths) {
+            let cut =
+                before.and_then(|before| if file.len()? > before { file.set_len(before) } else { Ok(()) });
+            if let Err(error) = cut {
+                tracing::debug!("{error}: a doublewrite file stays longer than it is used");
+            }
+        }
+        if self.lengthen_after.lock().replace(env.now() + RETRY_AFTER).is_none() {
+            tracing::warn!(
+                "the doublewrite file {} cannot grow ({}): large batches of pages go in parts until there is room",
+                error.path().display(),
+                error.io()
+            );
+        }
+        Ok(false)
+    }
+
+    /// In order, because a file ends where its last segment does.
+    async fn write_zeros(&self, storage: &dyn Storage) -> Result<()> {
         let zeros = Arc::new(AlignedBuf::zeroed(self.segment_bytes as usize));
         for (file, offset) in &self.all {
             let end = offset + self.segment_bytes;

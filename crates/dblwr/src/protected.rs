@@ -323,7 +323,7 @@ impl Shared {
 
     async fn take(&self, sort: Sort, batch: &WriteBatch, pages: usize) -> Result<Segment> {
         let pages = pages.min(self.options.pages);
-        self.area(sort)?.take(&**self.env.storage(), batch.purpose, pages).await
+        self.area(sort)?.take(&*self.env, batch.purpose, pages).await
     }
 
     /// Requests that copy the pages into the segment, one for each stretch of the batch, or for each slice of

@@ -426,6 +426,34 @@ fn doublewrite_files_are_small_until_a_batch_is_larger() {
     assert_eq!(writer.status().doublewrite_writes, 1);
 }
 
+/// Files that the disk does not let become longer stay as they are for a while, take no room from others, and
+/// large batches go in parts; later they are tried again.
+#[test]
+fn files_that_cannot_grow_are_cut_back_and_left_alone_for_a_while() {
+    for (seed, room, refusal) in
+        [(1, 40 * PAGE, FaultKind::Enospc), (2, 0, FaultKind::Eio), (3, 70 * PAGE, FaultKind::Eio)]
+    {
+        let env = environment(seed, Atomic::None);
+        let files = make_data(&**env.disk());
+        let large = Options { pages: 32, ..options().mode(Mode::On) };
+        let writer = ProtectedWriter::open(env.clone(), large).unwrap();
+        let pages: Vec<PageId> = all_pages().take(20).collect();
+        env.disk().leave_room(room, refusal);
+        write(&env, &writer, batch(&files, &pages, 3, FlushPurpose::Checkpoint));
+        assert_eq!((copies_length(&env, 0), copies_length(&env, 1)), (16 * PAGE, 16 * PAGE));
+        assert_eq!(writer.status().doublewrite_writes, 2);
+        let before = env.disk().counters().bytes_written;
+        write(&env, &writer, batch(&files, &pages, 6, FlushPurpose::Checkpoint));
+        let written = env.disk().counters().bytes_written - before;
+        assert_eq!(written, 2 * (pages.len() * PAGE) as u64, "no zeros");
+        env.disk().fill_up(false);
+        env.advance(Duration::from_secs(2));
+        write(&env, &writer, batch(&files, &pages, 9, FlushPurpose::Checkpoint));
+        assert_eq!(copies_length(&env, 0), 4 * 32 * PAGE);
+        assert_eq!(writer.status().doublewrite_writes, 5);
+    }
+}
+
 /// Where the files cannot become longer a large batch goes in parts, and each page has its copy before it is
 /// written: whenever the power fails, none is lost.
 #[test]

@@ -15,7 +15,7 @@
 //! all of it whole refuses the file.
 
 use crate::layout::{CHECKPOINT_BLOCK, CheckpointBlock, FRONT, Layout};
-use crate::log::{Archived, Phase, RedoLog};
+use crate::log::{Archived, Phase, RedoLog, State};
 use crate::{Error, Lsn, Result};
 use disk::{AlignedBuf, read_async};
 use std::sync::Arc;
@@ -101,13 +101,20 @@ impl Archive {
         if let Some(error) = log.poisoned() {
             return Err(error);
         }
-        // Not that of the beginning: the circle may have grown.
-        let layout = log.state.lock().layout;
-        // A group boundary, and so are the ends of all but the pieces that are cut by size or by the wrap.
-        let durable = log.flushed();
+        let (layout, durable) = {
+            let state = log.state.lock();
+            // What is not held back may lie before the beginning of the circle there is now.
+            if !self.hold.holds(&state) {
+                return Err(Error::LetGo);
+            }
+            // Not that of the beginning: the circle may have grown. At the same moment, because what is
+            // durable may lie behind the end of a smaller one. A group boundary, and so are the ends of all
+            // but the pieces that are cut by size or by the wrap.
+            (state.layout, log.flushed())
+        };
         let length = durable.since(self.next).min(PIECE).min(layout.until_wrap(self.next));
         if length == 0 {
-            return if self.hold.holds() { Ok(None) } else { Err(Error::LetGo) };
+            return Ok(None);
         }
         let storage = log.env.storage();
         let bytes = read_async(&**storage, &log.file, layout.physical(self.next), length as usize).await?;
@@ -141,8 +148,8 @@ impl Archive {
 }
 
 impl ArchiveHold {
-    fn holds(&self) -> bool {
-        self.log.state.lock().archived.as_ref().is_some_and(|archived| archived.number == self.number)
+    fn holds(&self, state: &State) -> bool {
+        state.archived.as_ref().is_some_and(|archived| archived.number == self.number)
     }
 
     /// Whether somebody waits for room that the archive holds back.
@@ -163,7 +170,7 @@ impl ArchiveHold {
     /// False when it had been let go.
     fn keep_from(&self, from: Option<Lsn>) -> bool {
         let mut state = self.log.state.lock();
-        if state.archived.as_ref().is_none_or(|archived| archived.number != self.number) {
+        if !self.holds(&state) {
             return false;
         }
         state.archived = from.map(|from| Archived { number: self.number, from });

@@ -58,6 +58,7 @@ impl RedoLog {
         if !self.admit_no_more().await? {
             return Ok(());
         }
+        self.growth_over().await;
         flush_async(self, self.current(), Flush::Sync).await?;
         let wait = loop {
             let wait = {
@@ -70,9 +71,7 @@ impl RedoLog {
                     // Something was committed since: the next start recovers it.
                     None if state.block.checkpoint < state.last_end => return Ok(()),
                     None => {
-                        // What is between the last mini-transaction and the end is padding.
-                        let mut block = self.next_block(&mut state, self.current());
-                        block.closed = true;
+                        let block = self.closed_block(&mut state);
                         break self.write_block(state, block);
                     }
                 }
@@ -85,13 +84,12 @@ impl RedoLog {
         Ok(())
     }
 
-    /// What a closed log leaves for the next start. That it was not cut is found then, so nothing depends on
-    /// it.
+    /// What a closed log leaves for the next start, as its block says. That it was not cut is found then, so
+    /// nothing depends on it.
     fn cut_closed(&self) {
-        let rest = Layout { area: self.options.area_at_rest(), ..self.state.lock().layout };
-        let cut = self.file.len().and_then(|length| {
-            if length > rest.file_size() { self.file.set_len(rest.file_size()) } else { Ok(()) }
-        });
+        let rest = self.state.lock().block.layout.file_size();
+        let cut =
+            self.file.len().and_then(|length| if length > rest { self.file.set_len(rest) } else { Ok(()) });
         if let Err(error) = cut {
             tracing::warn!("{error}: the redo log stays as large as it is until the next start");
         }
@@ -156,6 +154,20 @@ impl RedoLog {
         }
     }
 
+    /// The block of a log that ends, with nothing in it: what is between the last mini-transaction and the
+    /// end is padding. It describes the circle that the cut leaves, because a file that is shorter than its
+    /// block says is a damaged one to programs that know of no cut; the log begins at its front, where the
+    /// next start would have it begin anyway.
+    fn closed_block(&self, state: &mut State) -> CheckpointBlock {
+        let block = self.next_block(state, self.current());
+        let origin = Lsn(block.checkpoint.0.next_multiple_of(CHECKPOINT_BLOCK as u64));
+        let area = block.layout.area.min(self.options.area_at_rest());
+        let layout = Layout { area, origin, ..block.layout };
+        let reach = layout.reach(&self.options);
+        let (checkpoint, scan_start, flushed) = (origin, origin, origin);
+        CheckpointBlock { layout, checkpoint, scan_start, flushed, reach, closed: true, ..block }
+    }
+
     /// Starts the write of a block; the event is set when it is durable and in force, or the log has stopped.
     pub(crate) fn write_block(
         &self,
@@ -190,10 +202,11 @@ impl RedoLog {
             while state.groups.starts.front().is_some_and(|start| *start < block.scan_start) {
                 state.groups.starts.pop_front();
             }
-            self.set_checkpoint_lsn(block.checkpoint);
+            // That of a closed log lies behind the end, at the next place where one may begin.
+            self.set_checkpoint_lsn(block.checkpoint.min(self.current()));
             self.renew_space_wanted();
             self.ends.ledger.set_file_limit(state.file_limit().0);
-            state.growth_if_due(false)
+            self.growth_if_due(&state, false)
         };
         if let Some(grow) = grow {
             grow.set();

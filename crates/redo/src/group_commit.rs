@@ -275,7 +275,7 @@ impl RedoLog {
             let event = state.in_flight_over.clone();
             let go_on = state.next.is_some() || !state.groups.sealed.is_empty();
             let write = if go_on && self.poisoned().is_none() { self.begin(&mut state) } else { None };
-            (event, state.growth_if_due(false), write)
+            (event, self.growth_if_due(&state, false), write)
         };
         match write {
             Some(write) => self.start(write),

@@ -20,23 +20,33 @@
 //! crash before the first leaves the old circle, with a file that is too long, which the next opening cuts.
 //! Two, because damage to one block must not lead back to a circle in which the end of the log is not found.
 //!
-//! **A full disk.** The log is let round in the circle there is, and growing is tried again with the next lap
-//! or when somebody waits for room.
+//! **A full disk**, or one that does not take the zeros for another reason. They count for nothing yet, so
+//! that stops nobody: what was added is cut off again, since others need the room as well, and the log is let
+//! round in the circle there is. For a second growing is not tried again, and what would have asked for it
+//! lets the log round or asks for a checkpoint. Then it is tried with the next lap, and at once if somebody
+//! waits for room. A sync that fails stops the log: it may have been told of the loss of a commit.
 //!
-//! **Gone round.** Until the checkpoint has followed to the new lap the circle cannot grow. If more than half
-//! of it is in use, or somebody waits, the cleaner is asked for that; it judges by the size that the log may
-//! have, and would see no hurry.
+//! **Gone round.** Until the checkpoint has followed to the new lap the circle cannot grow. The cleaner is
+//! asked for that once when the log has entered that lap, and again if more than half of the circle is in use
+//! or somebody waits; it judges by the size that the log may have, and would see no hurry. What only an
+//! archive holds back no page is written for.
+//!
+//! **Closing** waits for a growth under way, which ends before its next step. The file is cut after that.
 
 use crate::Lsn;
 use crate::layout::Layout;
 use crate::log::{Phase, RedoLog, State, sizes};
-use disk::{AlignedBuf, Event, IoBuf, write_async};
+use disk::{AlignedBuf, Event, IoBuf, TaskFuture, write_async};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
+use std::task::Poll;
+use std::time::Duration;
 
 /// Written at once.
 const ZEROS: usize = 1 << 20;
-/// How long a full file system is left alone before the file is made longer again.
-const FULL_RETRY: std::time::Duration = std::time::Duration::from_secs(1);
+/// How long a disk that had no room is left alone before the file is made longer again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What the place of the log in its circle asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,27 +86,39 @@ impl State {
         self.round_at = (end > lap_end).then_some(lap_end);
     }
 
-    fn due(&self, wanted: bool) -> Option<Due> {
+    fn growth_pauses(&self, now: Duration) -> bool {
+        self.grow_after.is_some_and(|after| now < after)
+    }
+
+    /// `waits`: somebody waits for room in the file; `short`: the most that one of them asks for.
+    fn due(&self, waits: bool, short: u64, now: Duration) -> Option<Due> {
         if !self.may_grow() || self.phase != Phase::Ready {
             return None;
         }
-        let (area, end) = (self.layout.area, self.groups.start);
+        let (area, end, lap_end) = (self.layout.area, self.groups.start, self.lap_end());
         let age = end.since(self.kept_from());
         if self.goes_round() {
-            return (wanted || age > area / 2).then_some(Due::Checkpoint);
+            let helps = self.block.scan_start < lap_end || end <= lap_end;
+            let unasked = end > lap_end && self.asked_for != Some(lap_end);
+            return (helps && (waits || unasked || age > area / 2)).then_some(Due::Checkpoint);
         }
-        let left = self.lap_end().0.saturating_sub(end.0);
+        let left = lap_end.since(end);
         let is_small = age <= area / 4 && self.archived.is_none();
-        match () {
-            () if left <= area / 8 || wanted => Some(if is_small { Due::GoRound } else { Due::Grow }),
-            () if left <= area / 2 && age > area / 4 => Some(Due::Grow),
-            () => None,
-        }
-    }
-
-    /// The event to set when there is something to do.
-    pub(crate) fn growth_if_due(&self, wanted: bool) -> Option<Event> {
-        self.due(wanted).and(self.grow_wanted.clone())
+        let (circle, turn) = (self.circle_limit(), self.turn_limit().unwrap_or(Lsn(u64::MAX)));
+        // Where it is the reach that is used up, a mark gives room.
+        let waits = waits && self.reach_limit().is_none_or(|reach| reach >= circle.min(turn));
+        let pauses = self.growth_pauses(now);
+        let due = match () {
+            // Letting it round would give them nothing.
+            () if waits && circle < turn => Due::Grow,
+            () if left <= area / 8 || waits => {
+                // What is asked for must fit the circle with what is needed besides.
+                if is_small && short <= area / 4 { Due::GoRound } else { Due::Grow }
+            }
+            () if left <= area / 2 && age > area / 4 && !pauses => Due::Grow,
+            () => return None,
+        };
+        Some(if pauses { Due::GoRound } else { due })
     }
 }
 
@@ -112,15 +134,27 @@ impl RedoLog {
         }
     }
 
+    /// The event to set when there is something to do.
+    pub(crate) fn growth_if_due(&self, state: &State, waits: bool) -> Option<Event> {
+        state.due(waits, self.space_short(), self.env.now()).and(state.grow_wanted.clone())
+    }
+
+    /// What to wait for before the next look, and how long at most: somebody may wait for a disk that is
+    /// left alone. `None` when the circle is as large as it may be.
+    fn next_look(&self) -> Option<(Event, Option<TaskFuture>)> {
+        let (wanted, after) = {
+            let state = self.state.lock();
+            (state.grow_wanted.clone()?, state.grow_after)
+        };
+        let pause = after.map(|after| after.saturating_sub(self.env.now())).filter(|pause| !pause.is_zero());
+        Some((wanted, pause.map(|pause| self.env.sleep(pause))))
+    }
+
     /// Does what is due. `None` when there will be nothing more to do.
     async fn growth_step(&self) -> Option<()> {
         let due = {
             let mut state = self.state.lock();
-            let mut due = state.due(self.ends.ledger.is_file_wanted());
-            // What is asked for must fit the circle with what is needed besides.
-            if due == Some(Due::GoRound) && self.space_short() > state.layout.area / 4 {
-                due = Some(Due::Grow);
-            }
+            let due = state.due(self.ends.ledger.is_file_wanted(), self.space_short(), self.env.now());
             if due == Some(Due::GoRound) {
                 self.let_round(&mut state);
             }
@@ -141,39 +175,31 @@ impl RedoLog {
     }
 
     async fn grow(&self) -> Option<()> {
-        let (from, to) = {
-            let state = self.state.lock();
-            (state.layout.file_size(), state.layout.grown(state.lap_end(), state.area_max).file_size())
+        let (from, to, _over) = {
+            let mut state = self.state.lock();
+            if state.phase != Phase::Ready {
+                return None;
+            }
+            let over = Event::new();
+            state.growing = Some(over.clone());
+            let to = state.layout.grown(state.lap_end(), state.area_max).file_size();
+            (state.layout.file_size(), to, GrowthOver { log: self, over })
         };
         if let Err(error) = self.lengthen(from, to).await {
-            if !is_full(&error) {
+            self.refuse_growth(from, &error);
+            return self.poisoned().is_none().then_some(());
+        }
+        if self.goes_on() {
+            // By itself, because a sync of this file that fails is the log's end whatever the reason: it may
+            // have been told of the loss of a commit.
+            if let Err(error) = disk::sync_async(&**self.env.storage(), &self.file).await {
                 self.stop(&error.to_string());
                 return None;
             }
-            {
-                let mut state = self.state.lock();
-                if !std::mem::replace(&mut state.growth_refused, true) {
-                    tracing::error!(%error, "the redo log file cannot grow; changes may have to wait for checkpoints");
-                }
-                self.let_round(&mut state);
-            }
-            self.env.sleep(FULL_RETRY).await;
-            return self.poisoned().is_none().then_some(());
         }
-        // By itself, because a sync of this file that fails is the log's end whatever the reason: it may have
-        // been told of the loss of a commit.
-        if let Err(error) = disk::sync_async(&**self.env.storage(), &self.file).await {
-            self.stop(&error.to_string());
+        if !self.enlarge() {
+            self.cut_back(from);
             return None;
-        }
-        {
-            let mut state = self.state.lock();
-            let lap_end = state.lap_end();
-            state.growth_refused = false;
-            state.growing_from = Some(lap_end);
-            state.layout = state.layout.grown(lap_end, state.area_max);
-            let sizes = sizes(&state.layout, &self.options);
-            state.groups.resize(sizes);
         }
         for _ in 0..2 {
             self.write_mark().await?;
@@ -184,11 +210,66 @@ impl RedoLog {
         Some(())
     }
 
+    /// Whether there is still a log that may grow.
+    fn goes_on(&self) -> bool {
+        self.poisoned().is_none() && self.state.lock().phase == Phase::Ready
+    }
+
+    /// Takes the larger circle into use, whose bytes are durable. False when the log is being closed.
+    fn enlarge(&self) -> bool {
+        let grows_again = {
+            let mut state = self.state.lock();
+            if state.phase != Phase::Ready {
+                return false;
+            }
+            let lap_end = state.lap_end();
+            state.growing_from = Some(lap_end);
+            state.layout = state.layout.grown(lap_end, state.area_max);
+            let sizes = sizes(&state.layout, &self.options);
+            state.groups.resize(sizes);
+            state.grow_after.take().is_some()
+        };
+        if grows_again {
+            tracing::info!("the redo log {} grows again", self.file.path().display());
+        }
+        true
+    }
+
+    fn refuse_growth(&self, from: u64, error: &disk::Error) {
+        self.cut_back(from);
+        let first = {
+            let mut state = self.state.lock();
+            let before = state.grow_after.replace(self.env.now() + RETRY_AFTER);
+            self.let_round(&mut state);
+            before.is_none()
+        };
+        if first && self.poisoned().is_none() {
+            tracing::error!("{}", cannot_grow(error));
+        }
+    }
+
+    /// Gives back what was added behind the circle. What stays is cut off by the next opening.
+    fn cut_back(&self, from: u64) {
+        if self.poisoned().is_none()
+            && let Err(error) = self.file.set_len(from)
+        {
+            tracing::debug!("{error}: the redo log file stays longer than its circle until the next start");
+        }
+    }
+
+    /// Waits for a growth under way, which a log that is being closed soon ends.
+    pub(crate) async fn growth_over(&self) {
+        let growing = self.state.lock().growing.clone();
+        if let Some(over) = growing {
+            over.wait().await;
+        }
+    }
+
     /// Writes zeros behind the circle.
     async fn lengthen(&self, from: u64, to: u64) -> disk::Result<()> {
         let zeros = Arc::new(AlignedBuf::zeroed(ZEROS.min((to - from) as usize)));
         let mut at = from;
-        while at < to {
+        while at < to && self.goes_on() {
             let bytes = (to - at).min(zeros.len() as u64);
             let buf = IoBuf::Shared(zeros.clone(), 0..bytes as usize);
             write_async(&**self.env.storage(), &self.file, buf, at, false).await?;
@@ -226,10 +307,14 @@ impl RedoLog {
     async fn ask_for_checkpoint(&self) -> Option<()> {
         let all_done = {
             let mut state = self.state.lock();
-            let end = state.groups.start;
-            if end <= state.lap_end() {
+            let (end, lap_end) = (state.groups.start, state.lap_end());
+            // The open group must end in the lap as well.
+            if self.current() <= lap_end && !state.growth_pauses(self.env.now()) {
                 self.let_round_no_more(&mut state);
                 return Some(());
+            }
+            if end > lap_end {
+                state.asked_for = Some(lap_end);
             }
             (state.block.checkpoint >= state.last_end).then_some(end)
         };
@@ -249,7 +334,6 @@ impl RedoLog {
         let ledger = &self.ends.ledger;
         if ledger.take_all(self.current().0) {
             state.round_at = None;
-            state.growing_from = None;
             ledger.set_file_limit(state.file_limit().0);
             ledger.give_back_all();
             if let Some(wanted) = &state.grow_wanted {
@@ -267,9 +351,25 @@ impl Layout {
     }
 }
 
-fn is_full(error: &disk::Error) -> bool {
-    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded)
+/// A growth under way; a close that waits for its end is told of it, also when it is dropped.
+struct GrowthOver<'l> {
+    log: &'l RedoLog,
+    over: Event,
+}
+
+impl Drop for GrowthOver<'_> {
+    fn drop(&mut self) {
+        self.log.state.lock().growing = None;
+        self.over.set();
+    }
+}
+
+fn cannot_grow(error: &disk::Error) -> String {
+    format!(
+        "the redo log {} cannot grow ({}): until there is room, changes may have to wait for checkpoints; it grows by itself when there is room",
+        error.path().display(),
+        error.io()
+    )
 }
 
 /// The task: waits until something is due, and does it.
@@ -277,10 +377,8 @@ async fn grow_when_due(log: Weak<RedoLog>) {
     let _guard = crate::open::stop_on_panic(&log, "its growth");
     loop {
         // Only the event is held while waiting, so that the log can be dropped.
-        let Some(wanted) = log.upgrade().and_then(|log| log.state.lock().grow_wanted.clone()) else {
-            return;
-        };
-        wanted.wait().await;
+        let Some((wanted, pause)) = log.upgrade().and_then(|log| log.next_look()) else { return };
+        wait_or_pause(wanted, pause).await;
         let Some(log) = log.upgrade() else { return };
         if log.poisoned().is_some() {
             return;
@@ -292,5 +390,29 @@ async fn grow_when_due(log: Weak<RedoLog>) {
         if more.is_none() {
             state.grow_wanted = None;
         }
+    }
+}
+
+async fn wait_or_pause(event: Event, mut pause: Option<TaskFuture>) {
+    let mut event = event.wait();
+    poll_fn(move |context| {
+        let is_over = pause.as_mut().is_some_and(|pause| pause.as_mut().poll(context).is_ready());
+        if is_over { Poll::Ready(()) } else { Pin::new(&mut event).poll(context) }
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_reads_that_the_log_cannot_grow_learns_which_why_and_that_nothing_is_to_be_restarted() {
+        let full = std::io::Error::from_raw_os_error(28);
+        let text = cannot_grow(&disk::Error::at("write", "/data/#untorn_redo", 0, 4096, full));
+        for part in ["/data/#untorn_redo", "No space left on device", "grows by itself when there is room"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(!text.contains("start the database again"), "{text}");
     }
 }

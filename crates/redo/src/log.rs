@@ -151,8 +151,12 @@ pub(crate) struct State {
     pub round_at: Option<Lsn>,
     /// The circle has grown behind this, which is not to be passed before its blocks are durable.
     pub growing_from: Option<Lsn>,
-    /// The disk was full when the file was to become longer.
-    pub growth_refused: bool,
+    /// The file could not become longer; before this time it is not tried again.
+    pub grow_after: Option<Duration>,
+    /// Set when the growth under way is over.
+    pub growing: Option<Event>,
+    /// The end of the lap out of which the cleaner has been asked to bring the checkpoint.
+    pub asked_for: Option<Lsn>,
     pub groups: Groups,
     /// End of the last mini-transaction; what lies between it and the end of the log is padding.
     pub last_end: Lsn,
@@ -215,14 +219,18 @@ impl State {
         if self.phase >= Phase::Closing {
             return Lsn(0);
         }
-        let mut limit = self.kept_from().plus(self.layout.usable());
-        if let Some(reach) = self.reach_limit() {
-            limit = limit.min(reach);
-        }
-        if let Some(turn) = self.turn() {
-            limit = limit.min(Lsn(turn.0 - self.layout.block));
-        }
-        limit
+        let limits = [self.reach_limit(), self.turn_limit()];
+        limits.into_iter().flatten().fold(self.circle_limit(), Lsn::min)
+    }
+
+    /// Where the circle is full, for promises.
+    pub(crate) fn circle_limit(&self) -> Lsn {
+        self.kept_from().plus(self.layout.usable())
+    }
+
+    /// Where it is open how the log goes on, for promises.
+    pub(crate) fn turn_limit(&self) -> Option<Lsn> {
+        self.turn().map(|turn| Lsn(turn.0 - self.layout.block))
     }
 }
 
@@ -256,7 +264,9 @@ impl RedoLog {
             grow_wanted: None,
             round_at: None,
             growing_from: None,
-            growth_refused: false,
+            grow_after: None,
+            growing: None,
+            asked_for: None,
             groups: Groups::new(sizes(&layout, &options), block.flushed),
             last_end: block.flushed,
             in_flight: None,
@@ -351,7 +361,7 @@ impl RedoLog {
             Short::File => {
                 self.want_space(bytes);
                 self.hurry_mark();
-                let grow = self.state.lock().growth_if_due(true);
+                let grow = self.growth_if_due(&self.state.lock(), true);
                 if let Some(grow) = grow {
                     grow.set();
                 }

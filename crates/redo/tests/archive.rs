@@ -196,3 +196,30 @@ fn an_archive_that_was_let_go_gives_room_and_reads_no_more() {
         assert!(matches!(reading.await, Err(Error::LetGo)));
     });
 }
+
+/// The circle that it read may be gone, and its place with it.
+#[test]
+fn an_archive_that_was_let_go_before_the_circle_grew_reads_no_more() {
+    let environment = SimulatedEnvironment::new(15);
+    let env: Arc<dyn Environment> = environment.clone();
+    env.storage().create_dir_all(&dir()).unwrap();
+    let truth = Mutex::new(Truth::default());
+    let mut random = Random::new(9);
+    environment.run_until_complete(async {
+        let log = RedoLog::create(&env, &dir(), growing()).unwrap();
+        let mut archive = log.archive().unwrap();
+        archive.hold().let_go();
+        for round in 0..600 {
+            let end = append(&log, &truth, 2000, &mut random).await.unwrap();
+            flush(&log, end, Flush::Sync).await.unwrap();
+            if round < 400 || log.space_short() == log.capacity() {
+                log.set_checkpoint(log.current()).await.unwrap();
+            }
+        }
+        assert!(
+            env.storage().open(&RedoLog::path(&dir()), OpenHow::READ_ONLY).unwrap().len().unwrap()
+                > 200 << 10
+        );
+        assert!(matches!(archive.next_piece().await, Err(Error::LetGo)));
+    });
+}

@@ -185,6 +185,7 @@ fn on_a_full_disk_the_log_goes_round_in_the_circle_it_has_and_grows_when_there_i
     assert_eq!(length(), first);
     assert!(log.current().0 > 2 * first as u64, "several laps");
     simulated.disk().fill_up(false);
+    simulated.advance(std::time::Duration::from_secs(2));
     let load = Load { size: 20_000, ..load };
     simulated.run_until_complete(run(env.clone(), log.clone(), truth.clone(), load, 2));
     assert!(length() > first);

@@ -40,6 +40,10 @@ impl SimulatedFile {
         if let Some(error) = fault.and_then(error_of) {
             return Err(error);
         }
+        let cut_off = state.files[self.number].current().len().saturating_sub(len as usize);
+        if let Some(room) = &mut state.room {
+            room.bytes += cut_off;
+        }
         state.files[self.number].change(Change::SetLen(len as usize));
         Ok(())
     }

@@ -45,6 +45,13 @@ impl Default for AtomicPromise {
     }
 }
 
+/// Files can be made longer by this many bytes more; what asks for more fails.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub(crate) bytes: usize,
+    pub(crate) refusal: FaultKind,
+}
+
 /// Who is told of every moment at which something becomes durable.
 type Observer = Box<dyn FnMut(Moment) + Send>;
 
@@ -57,8 +64,8 @@ pub(crate) struct State {
     pub(crate) rules: Rules,
     pub(crate) watch: Watch,
     pub(crate) dead: bool,
-    /// No file can be made longer.
-    pub(crate) full: bool,
+    /// What is left to make files longer, where that is little.
+    pub(crate) room: Option<Room>,
     pub(crate) atomic: AtomicPromise,
     pub(crate) atomic_writes: u64,
     pub(crate) failing_sync: Option<u64>,
@@ -102,7 +109,7 @@ impl SimulatedStorage {
             rules: Rules::default(),
             watch: Watch::default(),
             dead: false,
-            full: false,
+            room: None,
             atomic,
             atomic_writes: 0,
             failing_sync: None,
@@ -175,7 +182,13 @@ impl SimulatedStorage {
 
     /// Fills the file system up, or makes room again: until then no file can be made longer (ENOSPC).
     pub fn fill_up(&self, full: bool) {
-        self.state.lock().full = full;
+        self.state.lock().room = full.then_some(Room { bytes: 0, refusal: FaultKind::Enospc });
+    }
+
+    /// Leaves room to make files longer by this many bytes. What asks for more gets the part there is, and
+    /// fails in this way. What is cut off a file is room again.
+    pub fn leave_room(&self, bytes: usize, refusal: FaultKind) {
+        self.state.lock().room = Some(Room { bytes, refusal });
     }
 
     /// Ends every [`SimulatedStorage::misbehave`].

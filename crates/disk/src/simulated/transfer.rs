@@ -121,9 +121,7 @@ impl State {
             Some(Misbehaviour::FailWrite(kind)) => fault.or(Some(kind)),
             _ => fault,
         };
-        if self.full && offset + bytes.len() > self.files[number].current().len() {
-            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
-        }
+        self.take_room(number, bytes, offset)?;
         let cut = |state: &mut State| state.random.below(bytes.len() / BLOCK + 1) * BLOCK;
         match fault {
             None => self.write_rightly_or_not(number, bytes, offset, atomic, wrong),
@@ -141,6 +139,21 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// The room that a write needs behind the end of its file.
+    fn take_room(&mut self, number: usize, bytes: &[u8], offset: usize) -> io::Result<()> {
+        let longer = (offset + bytes.len()).saturating_sub(self.files[number].current().len());
+        let Some(room) = &mut self.room else { return Ok(()) };
+        if longer <= room.bytes {
+            room.bytes -= longer;
+            return Ok(());
+        }
+        let refusal = room.refusal;
+        let fits = bytes.len().saturating_sub(longer - room.bytes) / BLOCK * BLOCK;
+        room.bytes -= fits.saturating_sub(bytes.len() - longer.min(bytes.len()));
+        self.put(number, &bytes[..fits], offset, false);
+        Err(error_of(refusal).unwrap_or_else(|| io::ErrorKind::StorageFull.into()))
     }
 
     fn write_rightly_or_not(
