@@ -17,8 +17,8 @@ use crate::server::login::SERVER_VERSION;
 use crate::server::registry::Server;
 use crate::server::runtime::{self, RuntimeKind};
 use crate::service::SessionFactory;
-use crate::tls;
 use crate::variables::GlobalVariables;
+use crate::{statements, tls};
 
 /// The database behind the server.
 pub trait Engine: Sized {
@@ -126,6 +126,7 @@ fn serve_open<E: Engine>(
     let pid_file = PathBuf::from(variables.text("pid_file"));
     let server = Server::new(accounts, variables);
     establish_tls(options, &server)?;
+    statements::check(&server, options.slow_log.clone())?;
     let factory = Arc::new(engine.sessions(&server));
     let running = runtime::start(&options.listen, &server, &factory).map_err(|error| error.to_string())?;
     let _ = server.variables.set_at_start("port", &running.port().to_string());

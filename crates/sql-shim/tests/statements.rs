@@ -173,60 +173,152 @@ fn only_those_with_the_privilege_read_and_empty_the_table_and_no_password_is_in_
     engine.finish();
 }
 
-/// What the log holds once `text` is in it.
-fn log_with(file: &Path, text: &str) -> String {
-    loop {
-        let log = std::fs::read_to_string(file).unwrap_or_default();
-        if log.contains(text) && log.ends_with(";\n") {
-            return log;
-        }
-        std::thread::yield_now();
-    }
+/// What the log holds when all that was said has been written.
+fn log_of(client: &mut Client, file: &Path) -> String {
+    client.run("FLUSH SLOW LOGS").unwrap();
+    std::fs::read_to_string(file).unwrap_or_default()
+}
+
+fn status(client: &mut Client, name: &str) -> u64 {
+    let sql =
+        format!("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = '{name}'");
+    one(client, &sql).parse().unwrap()
 }
 
 #[test]
-fn slow_statements_are_logged_as_said_and_a_missing_directory_stops_nothing() {
+fn slow_statements_are_logged_as_said_and_a_file_in_the_way_stops_nothing() {
     let (engine, mut client) = shop();
-    let missing = engine.directory.join("not-yet");
-    let file = missing.join("slow.log");
-    client.run(&format!("SET GLOBAL slow_query_log_file = '{}'", file.display())).unwrap();
+    let file = engine.directory.join("slow.log");
+    client.run("SET GLOBAL slow_query_log_file = 'slow.log'").unwrap();
+    std::fs::create_dir(&file).unwrap();
     client.run("SET GLOBAL slow_query_log = ON").unwrap();
     client.run("SET long_query_time = 0.05").unwrap();
     client.run("SELECT SLEEP(0.1), 'lost'").unwrap();
-    while one(
-        &mut client,
-        "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
-        WHERE VARIABLE_NAME = 'UNTORN_SLOW_LOG_LOST'",
-    ) != "1"
-    {
-        std::thread::yield_now();
-    }
-    std::fs::create_dir(&missing).unwrap();
+    client.run("FLUSH LOGS").unwrap();
+    assert_eq!(status(&mut client, "UNTORN_SLOW_LOG_LOST"), 1);
+    std::fs::remove_dir(&file).unwrap();
     client.run("SELECT 'fast'").unwrap();
     client.run("SELECT SLEEP(0.1), 'kept'").unwrap();
-    let log = log_with(&file, "'kept'");
-    assert!(!log.contains("'lost'") && !log.contains("'fast'"), "{log}");
+    let log = log_of(&mut client, &file);
+    assert!(log.contains("'kept'") && !log.contains("'lost'") && !log.contains("'fast'"), "{log}");
+    assert!(log.starts_with("/usr/sbin/untorn, Version: 8."), "{log}");
     assert!(
         log.contains("\n# User@Host: root[root] @ ") && log.contains("\nuse d;\nSET timestamp="),
         "{log}"
     );
     assert!(log.contains("\n# Query_time: 0.1"), "{log}");
-    let slow = one(
-        &mut client,
-        "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
-        WHERE VARIABLE_NAME = 'SLOW_QUERIES'",
-    );
-    assert_eq!(slow, "2");
+    assert_eq!(status(&mut client, "SLOW_QUERIES"), 2);
     client.run("SET GLOBAL log_queries_not_using_indexes = ON").unwrap();
     client.run("SELECT id FROM t WHERE id = 1 AND 'by key' = 'by key'").unwrap();
     client.run("SELECT id FROM t WHERE v = 10").unwrap();
-    let log = log_with(&file, "WHERE v = 10");
+    let log = log_of(&mut client, &file);
     assert!(!log.contains("by key") && log.contains("Rows_sent: 1  Rows_examined: 3\n"), "{log}");
     client.run("SET min_examined_row_limit = 4").unwrap();
     client.run("SELECT id FROM t WHERE v = 20").unwrap();
     client.run("SET min_examined_row_limit = 0").unwrap();
     client.run("SELECT id FROM t WHERE v = 30").unwrap();
-    assert!(!log_with(&file, "WHERE v = 30").contains("WHERE v = 20"));
+    let log = log_of(&mut client, &file);
+    assert!(log.contains("WHERE v = 30") && !log.contains("WHERE v = 20"));
+    assert_eq!(code(&mut client, "FLUSH SLOW LOGS AND MORE"), 1064);
+    engine.finish();
+}
+
+#[test]
+fn the_slow_log_is_no_way_to_write_to_other_files() {
+    let (engine, mut client) = shop();
+    let outside = std::env::temp_dir().join("slow.log").display().to_string();
+    let catalog = engine.directory.join("untorn.catalog").display().to_string();
+    for file in
+        [&*outside, &*catalog, "untorn.catalog", "d/t.ibd", "d/slow.log", "../slow.log", "a\nb.log", ""]
+    {
+        for scope in ["GLOBAL", "PERSIST"] {
+            assert_eq!(
+                code(&mut client, &format!("SET {scope} slow_query_log_file = '{file}'")),
+                1231,
+                "{file}"
+            );
+        }
+    }
+    assert_eq!(one(&mut client, "SELECT @@slow_query_log_file"), "untorn-slow.log");
+    client.run("SET PERSIST slow_query_log_file = 'other.log'").unwrap();
+    engine.finish();
+}
+
+#[test]
+fn a_password_that_is_no_literal_is_shown_nowhere() {
+    let (engine, mut client) = shop();
+    for sql in ["SET GLOBAL slow_query_log = ON", "SET long_query_time = 0", "SET sql_mode = 'ANSI_QUOTES'"] {
+        client.run(sql).unwrap();
+    }
+    for sql in [
+        "ALTER USER nobody@localhost IDENTIFIED BY topsecret",
+        "ALTER USER nobody@localhost IDENTIFIED BY 'it's topsecret'",
+        "ALTER USER nobody@localhost IDENTIFIED BY \"topsecret\"",
+        "ALTER USR nobody@localhost IDENTIFED BY \"topsecret\"",
+        "ALTER USER nobody@localhost BY topsecret",
+        "SET PASSWORD = topsecret",
+        "SELECT 1 topsecret topsecret",
+    ] {
+        client.run(sql).unwrap_err();
+    }
+    let table = "FROM performance_schema.events_statements_summary_by_digest";
+    let rows = client.run(&format!("SELECT DIGEST_TEXT, QUERY_SAMPLE_TEXT {table}")).unwrap();
+    let all = format!("{rows:?}");
+    assert!(all.contains("IDENTIFIED ...") && !all.contains("topsecret"), "{all}");
+    let log = log_of(&mut client, &engine.directory.join("untorn-slow.log"));
+    assert!(log.contains("IDENTIFIED ...") && !log.contains("topsecret"), "{log}");
+    engine.finish();
+}
+
+#[test]
+fn each_statement_counts_once_and_what_it_did_is_its_own() {
+    let (engine, mut client) = shop();
+    let names = ["QUESTIONS", "COM_SELECT", "COM_INSERT", "COM_STMT_PREPARE", "COM_STMT_EXECUTE"];
+    let before = names.map(|name| status(&mut client, name));
+    client.run("DO 1; DO 2; DO 3; -- none").unwrap();
+    client.answer().unwrap();
+    client.answer().unwrap();
+    client.answer().unwrap();
+    assert_eq!(code(&mut client, "SELECT nothing"), 1054);
+    assert_eq!(code(&mut client, "SELECT nothing FROM"), 1064);
+    assert_eq!(code(&mut client, "INSERT INTO nothing VALUES (1)"), 1146);
+    client.run("PREPARE p FROM 'SELECT 1'").unwrap();
+    assert_eq!(code(&mut client, "PREPARE q FROM 'SELEC'"), 1064);
+    client.run("EXECUTE p").unwrap();
+    let after = names.map(|name| status(&mut client, name));
+    let raised: Vec<_> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    // The figures were asked for in between: five questions and selects each.
+    assert_eq!(raised, [3 + 6 + 5, 2 + 5, 1, 2, 1]);
+    let table = "FROM performance_schema.events_statements_summary_by_digest";
+    assert_eq!(one(&mut client, &format!("SELECT COUNT(*) {table} WHERE DIGEST_TEXT = ''")), "0");
+    client.run("SELECT CAST('x' AS SIGNED)").unwrap();
+    client.run("SHOW WARNINGS").unwrap();
+    assert_eq!(code(&mut client, "SELECT oops oops oops"), 1064);
+    assert_eq!(digest(&mut client, "SUM_WARNINGS", "SELECT CAST ( ? AS SIGNED )"), "1");
+    assert_eq!(digest(&mut client, "SUM_WARNINGS", "SHOW WARNINGS"), "0");
+    client.run("SELECT CAST('x' AS SIGNED)").unwrap();
+    assert_eq!(code(&mut client, "SELECT oops oops oops oops"), 1064);
+    assert_eq!(digest(&mut client, "SUM_WARNINGS", "SELECT ? ? ? ?"), "0");
+    engine.finish();
+}
+
+#[test]
+fn whole_tables_are_found_wherever_they_are_read() {
+    let (engine, mut client) = shop();
+    client.run("CREATE TABLE u (v INT)").unwrap();
+    client.run("TRUNCATE TABLE performance_schema.events_statements_summary_by_digest").unwrap();
+    for sql in [
+        "UPDATE t SET v = (SELECT MAX(v) FROM u) WHERE id = 1",
+        "DELETE FROM t WHERE id = 2 AND v < (SELECT MAX(v) FROM u)",
+        "INSERT INTO t VALUES (9, (SELECT MAX(v) FROM u))",
+        "CREATE TABLE c AS SELECT v FROM t",
+    ] {
+        client.run(sql).unwrap();
+        let like = format!("{}%", sql.split(' ').next().unwrap());
+        let table = "FROM performance_schema.events_statements_summary_by_digest";
+        let scans = format!("SELECT SUM(SUM_SELECT_SCAN) > 0 {table} WHERE DIGEST_TEXT LIKE '{like}'");
+        assert_eq!(one(&mut client, &scans), "1", "{sql}");
+    }
     engine.finish();
 }
 

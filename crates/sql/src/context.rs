@@ -128,6 +128,8 @@ pub struct SqlContext {
     pub warnings: RefCell<Vec<(Level, SqlError)>>,
     /// How many there were, kept or not.
     pub warning_count: Cell<u64>,
+    /// Of them those that were there when the statement began.
+    warnings_before: Cell<u64>,
     statement_time: Cell<Option<DateTime>>,
     fixed_time: Cell<Option<f64>>,
     /// LAST_INSERT_ID().
@@ -196,6 +198,7 @@ impl SqlContext {
             user_variables: RefCell::new(HashMap::new()),
             warnings: RefCell::new(Vec::new()),
             warning_count: Cell::new(0),
+            warnings_before: Cell::new(0),
             statement_time: Cell::new(None),
             fixed_time: Cell::new(None),
             last_insert_id: Cell::new(0),
@@ -248,6 +251,12 @@ impl SqlContext {
         self.changes_strictly.set(false);
         self.random_sequences.reset();
         self.patterns.reset(&self.memory);
+        self.warnings_before.set(self.warning_count.get());
+    }
+
+    /// Warnings of the statement that runs, and not of the one before, which some keep.
+    pub fn warnings_raised(&self) -> u64 {
+        self.warning_count.get().saturating_sub(self.warnings_before.get())
     }
 
     /// Forgets the last statement's warnings.
@@ -256,6 +265,7 @@ impl SqlContext {
             self.warnings.borrow_mut().clear();
             self.warning_count.set(0);
         }
+        self.warnings_before.set(0);
     }
 
     /// Back to a fresh one (COM_RESET_CONNECTION), but for the settings.

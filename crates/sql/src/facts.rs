@@ -66,7 +66,7 @@ pub struct StatementDigest {
     /// Of the text; `None` for the row of all that did not fit in.
     pub digest: Option<String>,
     /// See [`crate::digest`].
-    pub text: Option<String>,
+    pub text: Option<Arc<str>>,
     pub count: u64,
     pub sum: Duration,
     pub least: Duration,
@@ -118,8 +118,8 @@ pub trait ServerFacts {
     /// All connections, in the order of their numbers.
     fn processes(&self) -> Box<dyn Iterator<Item = Process>>;
 
-    /// Statements counted by digest.
-    fn statement_digests(&self) -> Vec<StatementDigest>;
+    /// Statements counted by digest, one after the other.
+    fn statement_digests(&self) -> Box<dyn Iterator<Item = StatementDigest>>;
 
     /// How long sessions waited, in the order of `WaitKind::ALL`.
     fn waits(&self) -> [Times; WaitKind::ALL.len()];

@@ -48,6 +48,8 @@ pub struct ServerOptions {
     pub decisions: Vec<(&'static str, String)>,
     /// Whether clients are offered TLS.
     pub tls: bool,
+    /// The file of slow statements that the command line or the option file names.
+    pub slow_log: Option<PathBuf>,
     /// What is asked for, with reasons, and settled by the opening of the database.
     pub asked: Vec<(&'static str, String)>,
 }
@@ -80,8 +82,10 @@ pub fn load(arguments: &Arguments, variables: &GlobalVariables) -> Result<Server
         apply(setting, variables, &mut given)?;
     }
     let tier_file = variables.text("untorn_bpe_file");
+    let slow_log =
+        given.contains("slow_query_log_file").then(|| variables.text("slow_query_log_file").into());
     apply_persisted(variables, &mut given)?;
-    let options = decide(variables, &given)?;
+    let options = ServerOptions { slow_log, ..decide(variables, &given)? };
     crate::extension::settle(variables, &tier_file).map_err(OptionError)?;
     Ok(options)
 }
@@ -206,7 +210,7 @@ fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, O
         let names: Vec<&str> = given.without_effect.iter().copied().collect();
         decisions.push(("no effect", format!("{} (accepted for compatibility)", names.join(", "))));
     }
-    Ok(ServerOptions { datadir, listen, database, decisions, tls: !given.without_tls, asked })
+    Ok(ServerOptions { datadir, listen, database, decisions, tls: !given.without_tls, slow_log: None, asked })
 }
 
 fn set_doublewrite(database: &mut untorn::Options, variables: &GlobalVariables) -> Result<(), OptionError> {

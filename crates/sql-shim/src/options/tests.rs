@@ -70,6 +70,20 @@ fn statements_reach_no_files_of_the_database() {
 }
 
 #[test]
+fn who_starts_the_server_names_the_directory_of_the_slow_log_and_no_statement_does() {
+    let root = std::env::temp_dir().join(format!("untorn-slow-named-{}", std::process::id()));
+    std::fs::create_dir_all(&root).unwrap();
+    persisted::keep(&root, "slow_query_log_file", "/elsewhere/slow.log").unwrap();
+    let datadir = format!("--datadir={}", root.display());
+    let (options, variables) = given(&[&datadir]).unwrap();
+    assert_eq!(variables.text("slow_query_log_file"), "/elsewhere/slow.log");
+    assert_eq!(options.slow_log, None);
+    let (options, _) = given(&[&datadir, "--slow-query-log-file=/named/slow.log"]).unwrap();
+    assert_eq!(options.slow_log.as_deref(), Some(Path::new("/named/slow.log")));
+    std::fs::remove_dir_all(&root).unwrap();
+}
+
+#[test]
 fn messages_say_what_to_do() {
     assert_eq!(
         message(&["--inodb-buffer-pool-size=1G"]),

@@ -65,7 +65,7 @@ pub struct Server {
     /// Memory of all statements.
     pub memory: Arc<ServerMemory>,
     /// Statements by digest.
-    pub digests: Digests,
+    pub digests: Arc<Digests>,
     /// The log of slow statements.
     pub slow_log: Arc<SlowLog>,
     /// Asks the server to stop.
@@ -98,7 +98,7 @@ impl Server {
             named_locks: Arc::default(),
             read_lock: Arc::default(),
             memory: Arc::new(ServerMemory::new(machine::memory_bytes().0 / 4)),
-            digests: Digests::default(),
+            digests: Arc::default(),
             slow_log: SlowLog::new(),
             shutdown: Shutdown::default(),
             tls: OnceLock::new(),

@@ -19,6 +19,7 @@ use super::{NamedStatement, Outcome, REPLANS_MAX, Session, isolation};
 use crate::auth::Security;
 use crate::auth::accounts::{self, AccountChange, Authority};
 use crate::server::panics::CountedStatement;
+use crate::status::Counter;
 use crate::variables::{self, GlobalVariables, SessionVariables};
 
 fn done() -> Outcome {
@@ -128,6 +129,7 @@ impl Session {
     }
 
     async fn prepare_named(&mut self, name: &str, source: &ast::Expr) -> Result<Outcome, Failure> {
+        self.state.connection.counters.add(Counter::ComStmtPrepare, 1);
         let text = self.constant(source)?.to_text().into_owned();
         // One of the same name goes, whether or not the new one can be prepared, as in MySQL.
         let name = name.to_ascii_lowercase();
@@ -147,6 +149,7 @@ impl Session {
     }
 
     fn deallocate(&mut self, name: &str) -> Result<Outcome, Failure> {
+        self.state.connection.counters.add(Counter::ComStmtClose, 1);
         let Some(old) = self.named_statements.remove(&name.to_ascii_lowercase()) else {
             return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"DEALLOCATE PREPARE"]).into());
         };
@@ -322,6 +325,7 @@ impl Session {
         out: &mut S,
         more: bool,
     ) -> Result<Outcome, Failure> {
+        self.state.connection.counters.add(Counter::ComStmtExecute, 1);
         let named = self.named_statements.get(&name.to_ascii_lowercase());
         let Some((text, database)) = named.map(|named| (named.text.clone(), named.database.clone())) else {
             return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"EXECUTE"]).into());

@@ -14,6 +14,7 @@ use sql::plan::Plan;
 use sql::result::SqlError;
 use untorn::Access;
 use untorn::asynchronous::{NotUsable, TableLockRequest};
+use untorn::engine::Wait;
 
 use super::table_use::{FOR_TABLE, discarded};
 use super::{Outcome, Session};
@@ -26,6 +27,7 @@ pub(super) struct LockedTable {
 }
 
 /// What SHOW PROCESSLIST says of those that wait.
+const FOR_SLOW_LOG: &str = "Waiting for the slow query log";
 const FOR_READ_LOCK: &str = "Waiting for global read lock";
 
 impl Session {
@@ -208,6 +210,13 @@ impl Session {
             Flush::Tables(tables) => {
                 for name in tables {
                     self.planner().engine_table(name)?;
+                }
+            }
+            Flush::Logs => {
+                let deadline = self.metadata_deadline();
+                let written = self.state.server.slow_log.written();
+                while let Some(event) = written.as_ref().filter(|event| !event.is_set()) {
+                    self.wait_for(Wait::new((*event).clone()), FOR_SLOW_LOG, deadline).await?;
                 }
             }
             Flush::Privileges | Flush::Status | Flush::Other => {}

@@ -12,13 +12,14 @@ use sql::ast::TableName;
 use sql::catalog_views::PERFORMANCE_SCHEMA;
 use sql::catalog_views::performance::DIGESTS;
 
+use sql::digest::Shape;
 use untorn::engine::WaitKind;
 
 use super::Session;
 use crate::server::waits::ByKind;
 use crate::statements::Performed;
 use crate::statements::digests::{DigestRow, SAMPLE_BYTES};
-use crate::statements::slow_log::{STATEMENT_BYTES_MAX, Sender};
+use crate::statements::slow_entry::{STATEMENT_BYTES_MAX, Sender};
 use crate::status::Counter;
 
 /// The statement that runs.
@@ -27,6 +28,10 @@ pub(super) struct Measured {
     pub(super) performed: Performed,
     /// Where it is counted, once that is known.
     digest: Option<Arc<DigestRow>>,
+    /// It is a statement, and not what was refused as none.
+    parsed: bool,
+    /// It has been added to a counter of its kind.
+    counted: bool,
     /// What the session had cost when it began.
     rows_read: u64,
     lock_waited: Duration,
@@ -46,14 +51,36 @@ impl Session {
     }
 
     /// The row of a statement of this text, with its values or without.
-    pub(super) fn digest_of(&self, sql: &[u8], database: Option<Arc<str>>) -> Option<Arc<DigestRow>> {
+    pub(super) fn digest_of(
+        &self,
+        sql: &[u8],
+        shape: Shape,
+        database: Option<Arc<str>>,
+    ) -> Option<Arc<DigestRow>> {
         let digests = &self.state.server.digests;
-        digests.is_on().then(|| digests.row(database, sql::digest::text(sql, self.modes())))
+        let text = digests.is_on().then(|| sql::digest::text(sql, self.modes(), shape));
+        // Comments are no statement.
+        text.filter(|text| !text.is_empty()).map(|text| digests.row(database, text))
     }
 
-    /// Where the statement that runs is counted.
+    /// The statement has been parsed.
+    pub(super) fn statement_is_parsed(&mut self) {
+        self.measured.parsed = true;
+    }
+
+    /// Where the statement that runs, which has been parsed and planned, is counted.
     pub(super) fn keep_digest(&mut self, digest: Option<Arc<DigestRow>>) {
+        self.statement_is_parsed();
         self.measured.digest = digest;
+    }
+
+    /// Counts the statement for SHOW STATUS, once however often it is planned.
+    pub(super) fn count(&mut self, counter: Option<Counter>) {
+        if let Some(counter) = counter
+            && !std::mem::replace(&mut self.measured.counted, true)
+        {
+            self.state.connection.counters.add(counter, 1);
+        }
     }
 
     /// Whether a plan that keeps this has to look its row up: it has none, or one of before a TRUNCATE.
@@ -83,16 +110,18 @@ impl Session {
         // A wait that was given up is no reason for what the session waits for next.
         WaitKind::take_noted();
         performed.examined = session.rows_read().saturating_sub(measured.rows_read);
-        performed.warnings = self.state.warning_count.get();
+        performed.warnings = self.state.warnings_raised();
         let performed = *performed;
+        let shape = if measured.parsed { Shape::Whole } else { Shape::Broken };
         let counters = &self.state.connection.counters;
         counters.statement_times.record_alone(performed.took);
         let server = &self.state.server;
         if server.digests.is_on() {
             let kept = self.measured.digest.take().filter(|row| server.digests.is_current(row));
-            let digest = kept.or_else(|| self.digest_of(sql, self.state.current_database()));
+            let digest = kept.or_else(|| self.digest_of(sql, shape, self.state.current_database()));
             if let Some(row) = digest {
-                let sample = || without_secrets(first_bytes(sql, SAMPLE_BYTES), row.text());
+                let shown = row.text().filter(|_| shape == Shape::Whole);
+                let sample = || without_secrets(first_bytes(sql, SAMPLE_BYTES), shown);
                 row.record(counters.thread, &performed, began, sample);
             }
         }
@@ -102,14 +131,14 @@ impl Session {
         }
         let least = self.state.settings().min_examined_row_limit;
         if server.slow_log.wants(&performed, slow, least) {
-            self.log_slow(&performed, began, sql);
+            self.log_slow(&performed, began, sql, shape);
         }
         now
     }
 
     #[cold]
-    fn log_slow(&self, performed: &Performed, began: Instant, sql: &[u8]) {
-        let text = sql::digest::text(sql, self.modes());
+    fn log_slow(&self, performed: &Performed, began: Instant, sql: &[u8], shape: Shape) {
+        let text = sql::digest::text(sql, self.modes(), shape);
         let database = self.state.current_database();
         let connection = &self.state.connection;
         let (user, host) =
@@ -120,7 +149,10 @@ impl Session {
             connection: connection.id,
             database: database.as_deref(),
         };
-        let sql = without_secrets(first_bytes(sql, STATEMENT_BYTES_MAX), Some(&text));
+        let sql = match shape {
+            Shape::Whole => without_secrets(first_bytes(sql, STATEMENT_BYTES_MAX), Some(&text)),
+            Shape::Broken => Cow::Borrowed(text.as_bytes()),
+        };
         self.state.server.slow_log.write(performed, began, &sender, &sql);
     }
 }
@@ -139,7 +171,7 @@ fn without_secrets<'s>(sql: &'s [u8], digest: Option<&str>) -> Cow<'s, [u8]> {
     let names = |word: &[u8]| sql.windows(word.len()).any(|bytes| bytes.eq_ignore_ascii_case(word));
     match digest {
         Some(text) if SECRET.into_iter().any(names) => Cow::Owned(text.as_bytes().to_vec()),
-        // What is counted together has no text to show.
+        // What is counted together has no text to show, and what is no statement might be a password.
         None => Cow::Borrowed(b""),
         Some(_) => Cow::Borrowed(sql),
     }
@@ -152,7 +184,8 @@ mod tests {
     #[test]
     fn passwords_are_not_shown() {
         let shown = |sql: &'static str| {
-            let text = sql::digest::text(sql.as_bytes(), sql::lexer::LexicalModes::default());
+            let modes = sql::lexer::LexicalModes::default();
+            let text = sql::digest::text(sql.as_bytes(), modes, Shape::Whole);
             String::from_utf8_lossy(&without_secrets(sql.as_bytes(), Some(&text))).into_owned()
         };
         for sql in [
@@ -161,6 +194,8 @@ mod tests {
             "set password = 'secret'",
             "SET PASSWORD FOR a = 'secret'",
             "PREPARE s FROM 'ALTER USER a IDENTIFIED BY \"secret\"'",
+            "ALTER USER a IDENTIFIED BY secret",
+            "SET PASSWORD = secret",
             "SELECT nothing; SET PASSWORD = 'secret'",
         ] {
             assert!(!shown(sql).contains("secret"), "{}", shown(sql));

@@ -9,6 +9,7 @@ mod alter;
 mod backup;
 pub mod cache;
 mod command;
+mod counters;
 pub mod courtesy;
 mod definition;
 mod engine_settings;
@@ -64,7 +65,6 @@ use crate::server::registry::{Connection, Server};
 use crate::server::runtime::{self, ListenOptions, Running};
 use crate::service::{Param, Prepared, SessionFactory, SessionService};
 use crate::statements::{self, digests::DigestRow};
-use crate::status::Counter;
 use crate::variables;
 use cache::StatementCache;
 use courtesy::{Courtesy, courteous};
@@ -320,7 +320,7 @@ impl Session {
         out: &mut S,
         more: bool,
     ) -> Result<(), Failure> {
-        self.count(plan);
+        self.count(counters::of_plan(plan));
         self.measured.performed.reads = plan.reads();
         self.transaction.engine_mut().clear_kill();
         let held = self.state.held();
@@ -345,36 +345,6 @@ impl Session {
             Outcome::Answered => {}
         }
         Ok(())
-    }
-
-    /// Counts a statement for SHOW STATUS.
-    fn count(&self, plan: &Plan) {
-        let counter = match plan {
-            Plan::Select(_) => Counter::ComSelect,
-            Plan::Insert(insert) if insert.replace => Counter::ComReplace,
-            Plan::Insert(insert) if insert.query.is_some() => Counter::ComInsertSelect,
-            Plan::Insert(_) => Counter::ComInsert,
-            Plan::Load(_) => Counter::ComLoad,
-            Plan::Update(_) => Counter::ComUpdate,
-            Plan::Delete(_) => Counter::ComDelete,
-            Plan::JoinedChange(change) if change.updates() => Counter::ComUpdateMulti,
-            Plan::JoinedChange(_) => Counter::ComDeleteMulti,
-            Plan::Command(statement) => match statement {
-                Statement::Begin { .. } => Counter::ComBegin,
-                Statement::Commit { .. } => Counter::ComCommit,
-                Statement::Rollback { .. } => Counter::ComRollback,
-                Statement::Set(_) => Counter::ComSetOption,
-                Statement::Use(_) => Counter::ComChangeDb,
-                Statement::CreateTable(_) => Counter::ComCreateTable,
-                Statement::DropTable { .. } => Counter::ComDropTable,
-                Statement::CreateIndex { .. } => Counter::ComCreateIndex,
-                Statement::CreateDatabase { .. } => Counter::ComCreateDb,
-                Statement::DropDatabase { .. } => Counter::ComDropDb,
-                Statement::AlterTable(_) => Counter::ComAlterTable,
-                _ => return,
-            },
-        };
-        self.state.connection.counters.add(counter, 1);
     }
 
     /// SELECT, INSERT, UPDATE, DELETE: inside of the transaction.

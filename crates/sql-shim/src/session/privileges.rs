@@ -194,7 +194,9 @@ impl Session {
                 let wanted = Privileges::SELECT | Privileges::LOCK_TABLES;
                 tables.iter().try_for_each(|name| self.require_on(name, wanted))
             }
-            Flush::Privileges | Flush::Status | Flush::Other => self.state.require_any(Privileges::RELOAD),
+            Flush::Privileges | Flush::Status | Flush::Logs | Flush::Other => {
+                self.state.require_any(Privileges::RELOAD)
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Instant;
 
+use sql::digest::Shape;
 use sql::failure::Failure;
 use sql::parser;
 use sql::result::ResultSink;
@@ -10,6 +11,7 @@ use sql::value::Value;
 
 use super::{PlannedStatement, REPLANS_MAX, Session, keeps_warnings, value_of};
 use crate::service::{Param, Prepared};
+use crate::status::Counter;
 
 impl Session {
     pub(super) async fn run_query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
@@ -42,6 +44,9 @@ impl Session {
                     let slice = self.transaction.engine().slice().clone();
                     _ = slice.give_way().await;
                     self.state.begin_statement();
+                    if !parser::is_blank(rest, self.modes()) {
+                        self.state.connection.counters.add(Counter::Questions, 1);
+                    }
                 }
                 Err(failure) => {
                     self.state.clear_warnings();
@@ -85,7 +90,7 @@ impl Session {
             }
             let planned = &mut statement.plan;
             if self.lacks_digest(planned.digest.as_ref()) {
-                planned.digest = self.digest_of(&planned.sql, planned.database.clone());
+                planned.digest = self.digest_of(&planned.sql, Shape::Whole, planned.database.clone());
             }
             self.keep_digest(planned.digest.clone());
             let plan = planned.plan.clone();

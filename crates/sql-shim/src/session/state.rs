@@ -116,8 +116,8 @@ impl ServerFacts for ConnectionFacts {
         Box::new(self.server.connections.all().into_iter().map(process))
     }
 
-    fn statement_digests(&self) -> Vec<StatementDigest> {
-        self.server.digests.all()
+    fn statement_digests(&self) -> Box<dyn Iterator<Item = StatementDigest>> {
+        Box::new(self.server.digests.all())
     }
 
     fn waits(&self) -> [Times; WaitKind::ALL.len()] {

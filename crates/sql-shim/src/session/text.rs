@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sql::ast::Statement;
+use sql::digest::Shape;
 use sql::discard::Elsewhere;
 use sql::errors;
 use sql::failure::Failure;
@@ -15,6 +16,7 @@ use sql::plan::{Plan, Planner};
 use sql::result::{ResultSink, SqlError};
 
 use super::cache::{self, Fingerprint};
+use super::counters;
 use super::large_text::{BYTES_APART, BYTES_LONG, made_of_text, parse_apart, unless_killed};
 use super::resumable::resumable;
 use super::{Changed, REPLANS_MAX, Session, Watch, keeps_warnings};
@@ -66,6 +68,8 @@ impl Session {
             return Ok(consumed);
         }
         let mut statement = parsed.statement;
+        self.statement_is_parsed();
+        self.count(counters::of_statement(&statement));
         for attempt in 0..=REPLANS_MAX {
             let plan = self.plan_text(statement, end).await?;
             if !keeps_warnings(&plan) {
@@ -113,7 +117,7 @@ impl Session {
             };
             let mut digest = plan.digest;
             if self.lacks_digest(digest.as_ref()) {
-                digest = self.digest_of(fingerprint.text(), database.clone());
+                digest = self.digest_of(fingerprint.text(), Shape::Whole, database.clone());
                 self.cache.set_digest(&fingerprint.key, digest.clone());
             }
             self.state.clear_warnings();

@@ -4,9 +4,10 @@
 //! with the plan, so that another run of the plan costs an uncontended mutex and a dozen additions. A row has
 //! its figures several times, for threads that count at the same time, and the reader adds them up.
 //!
-//! The table is bounded (`performance_schema_digests_size`): when it is full, new statements are counted
-//! together in a row without text. TRUNCATE TABLE begins a new generation, and rows that plans still hold are
-//! seen to be of an older one.
+//! The table is bounded (`performance_schema_digests_size`, and a KiB of text for each): when it is full,
+//! new statements are counted together in a row without text. TRUNCATE TABLE begins a new generation, and
+//! rows that plans still hold are seen to be of an older one. Who reads the table gets one row after the
+//! other, and no row that came after the reading began.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
+use sql::discard::Elsewhere;
 use sql::facts::StatementDigest;
 use untorn::metrics::Times;
 
@@ -29,25 +31,32 @@ pub const SAMPLE_BYTES: usize = 1024;
 /// A sample older than this makes room for the next statement.
 const SAMPLE_AGE: Duration = Duration::from_secs(60);
 
-type Key = (Option<Arc<str>>, String);
+/// Bytes of text, and of names of databases, for each row that there may be.
+const TEXT_BYTES: usize = 1024;
+
+/// Database and text.
+type Key = (Option<Arc<str>>, Arc<str>);
 
 /// All digests.
 pub struct Digests {
     most: AtomicU64,
     generation: AtomicU64,
-    clock: WallClock,
     rows: Mutex<Rows>,
 }
 
 struct Rows {
     by_text: HashMap<Key, Arc<DigestRow>>,
-    /// For what did not fit in.
+    /// In the order in which they were made; the first is for what did not fit in.
+    all: Vec<Arc<DigestRow>>,
     rest: Arc<DigestRow>,
+    /// Of the keys.
+    text_bytes: usize,
 }
 
 impl Rows {
     fn new(generation: u64) -> Rows {
-        Rows { by_text: HashMap::new(), rest: Arc::new(DigestRow::new(generation, None)) }
+        let rest = Arc::new(DigestRow::new(generation, None));
+        Rows { by_text: HashMap::new(), all: vec![rest.clone()], rest, text_bytes: 0 }
     }
 }
 
@@ -56,6 +65,8 @@ pub struct DigestRow {
     generation: u64,
     /// Database, text; the rest has none.
     key: Option<Key>,
+    /// Of the text.
+    digest: [u8; 32],
     stripes: [OnceLock<Box<Mutex<Figures>>>; STRIPES],
 }
 
@@ -84,7 +95,8 @@ struct Figures {
 
 impl DigestRow {
     fn new(generation: u64, key: Option<Key>) -> DigestRow {
-        DigestRow { generation, key, stripes: Default::default() }
+        let digest = key.as_ref().map(|(_, text)| Sha256::digest(text.as_bytes()).into());
+        DigestRow { generation, key, digest: digest.unwrap_or_default(), stripes: Default::default() }
     }
 
     /// Counts a run that began then. `thread` is the number of the caller's thread. `sample` makes its text,
@@ -173,12 +185,7 @@ impl Figures {
 
 impl Default for Digests {
     fn default() -> Digests {
-        Digests {
-            most: AtomicU64::new(0),
-            generation: AtomicU64::new(0),
-            clock: WallClock::default(),
-            rows: Mutex::new(Rows::new(0)),
-        }
+        Digests { most: AtomicU64::new(0), generation: AtomicU64::new(0), rows: Mutex::new(Rows::new(0)) }
     }
 }
 
@@ -201,16 +208,28 @@ impl Digests {
     /// The row of a statement, by its text without values.
     pub fn row(&self, database: Option<Arc<str>>, text: String) -> Arc<DigestRow> {
         let most = self.most.load(Ordering::Relaxed);
+        let key = (database, Arc::from(text));
+        let generation = {
+            let rows = self.rows.lock();
+            if let Some(row) = rows.by_text.get(&key) {
+                return row.clone();
+            }
+            if rows.is_full(&key, most) {
+                return rows.rest.clone();
+            }
+            rows.rest.generation
+        };
+        // The digest is computed while nobody waits for the table.
+        let row = Arc::new(DigestRow::new(generation, Some(key.clone())));
         let mut rows = self.rows.lock();
-        let key = (database, text);
+        if rows.rest.generation != generation || rows.is_full(&key, most) {
+            return rows.rest.clone();
+        }
         if let Some(row) = rows.by_text.get(&key) {
             return row.clone();
         }
-        // One of the rows is that of the rest, as in MySQL.
-        if rows.by_text.len() as u64 + 1 >= most {
-            return rows.rest.clone();
-        }
-        let row = Arc::new(DigestRow::new(rows.rest.generation, Some(key.clone())));
+        rows.text_bytes += bytes_of(&key);
+        rows.all.push(row.clone());
         rows.by_text.insert(key, row.clone());
         row
     }
@@ -219,29 +238,51 @@ impl Digests {
     pub fn clear(&self) {
         let mut rows = self.rows.lock();
         let generation = rows.rest.generation + 1;
-        *rows = Rows::new(generation);
+        let old = std::mem::replace(&mut *rows, Rows::new(generation));
         self.generation.store(generation, Ordering::Relaxed);
+        drop(rows);
+        // There may be very many.
+        drop(Elsewhere::new(old, true));
     }
 
-    /// All that were counted.
-    pub fn all(&self) -> Vec<StatementDigest> {
-        let rows: Vec<Arc<DigestRow>> = {
+    /// All that were counted, each as it stands when it is asked for; none any more after a TRUNCATE.
+    pub fn all(self: &Arc<Self>) -> impl Iterator<Item = StatementDigest> + use<> {
+        let (generation, end) = {
             let rows = self.rows.lock();
-            rows.by_text.values().chain([&rows.rest]).cloned().collect()
+            (rows.rest.generation, rows.all.len())
         };
-        rows.iter().filter_map(|row| self.shown(row)).collect()
+        let (digests, clock) = (self.clone(), WallClock::now());
+        let row = move |at: usize| {
+            let row = digests.rows.lock().all.get(at).cloned();
+            row.filter(|row: &Arc<DigestRow>| row.generation == generation)
+        };
+        (0..end).map_while(row).filter_map(move |row| row.shown(&clock))
     }
+}
 
-    fn shown(&self, row: &DigestRow) -> Option<StatementDigest> {
-        let sum = row.sum();
-        let unix = |at: Option<Instant>| at.map(|at| self.clock.unix(at)).unwrap_or_default();
+fn bytes_of((database, text): &Key) -> usize {
+    database.as_ref().map_or(0, |name| name.len()) + text.len()
+}
+
+impl Rows {
+    fn is_full(&self, key: &Key, most: u64) -> bool {
+        let bytes = (self.text_bytes + bytes_of(key)) as u64;
+        // One of the rows is that of the rest, as in MySQL.
+        self.all.len() as u64 >= most || bytes > most.saturating_mul(TEXT_BYTES as u64)
+    }
+}
+
+impl DigestRow {
+    fn shown(&self, clock: &WallClock) -> Option<StatementDigest> {
+        let sum = self.sum();
+        let unix = |at: Option<Instant>| at.map(|at| clock.unix(at)).unwrap_or_default();
         let quantile = |share| sum.times.quantile(share).unwrap_or_default();
-        let (database, text) = match &row.key {
+        let (database, text) = match &self.key {
             Some((database, text)) => (database.clone(), Some(text.clone())),
             None => (None, None),
         };
         (sum.count > 0).then(|| StatementDigest {
-            digest: text.as_ref().map(|text| hex(&Sha256::digest(text.as_bytes()))),
+            digest: text.as_ref().map(|_| hex(&self.digest)),
             database,
             text,
             count: sum.count,
@@ -282,7 +323,7 @@ mod tests {
 
     #[test]
     fn threads_are_added_up_and_the_slowest_is_the_sample() {
-        let digests = Digests::default();
+        let digests = Arc::new(Digests::default());
         digests.set_most(10);
         let row = digests.row(None, "SELECT ?".to_owned());
         let now = Instant::now();
@@ -291,7 +332,7 @@ mod tests {
             row.record(thread, &run(100 + thread as u64), now, || text.into());
         }
         row.record(0, &Performed { failed: true, ..run(1) }, now + SAMPLE_AGE / 2, || b"SELECT fast".into());
-        let all = digests.all();
+        let all: Vec<_> = digests.all().collect();
         assert_eq!(all.len(), 1);
         let shown = &all[0];
         assert_eq!((shown.count, shown.sent, shown.errors), (21, 42, 1));
@@ -302,26 +343,68 @@ mod tests {
         row.record(4, &run(2), now + SAMPLE_AGE * 2, || b"SELECT later".into());
         assert!(row.sum().sample == b"SELECT 19", "another thread's is slower");
         row.record(3, &run(500), now, || b"SELECT slow".into());
-        assert_eq!(digests.all()[0].sample, "SELECT slow");
+        assert_eq!(digests.all().next().unwrap().sample, "SELECT slow");
     }
 
     #[test]
     fn what_does_not_fit_is_counted_together_and_truncate_starts_again() {
-        let digests = Digests::default();
+        let digests = Arc::new(Digests::default());
         digests.set_most(3);
         let now = Instant::now();
         let rows: Vec<_> = (0..5).map(|n| digests.row(Some("d".into()), format!("S {n}"))).collect();
         rows.iter().for_each(|row| row.record(0, &run(1), now, || b"".into()));
-        let counts = |digests: &Digests| {
-            let mut counts: Vec<_> = digests.all().into_iter().map(|row| (row.text, row.count)).collect();
+        let counts = |digests: &Arc<Digests>| {
+            let mut counts: Vec<_> = digests.all().map(|row| (row.text, row.count)).collect();
             counts.sort();
             counts
         };
         assert_eq!(counts(&digests), [(None, 3), (Some("S 0".into()), 1), (Some("S 1".into()), 1)]);
         assert!(digests.is_current(&rows[0]));
         digests.clear();
-        assert!(digests.all().is_empty() && !digests.is_current(&rows[0]) && !digests.is_current(&rows[4]));
+        assert!(
+            digests.all().next().is_none() && !digests.is_current(&rows[0]) && !digests.is_current(&rows[4])
+        );
         digests.row(None, "S 9".into()).record(0, &run(1), now, || b"".into());
         assert_eq!(counts(&digests), [(Some("S 9".into()), 1)]);
+    }
+
+    #[test]
+    fn texts_have_as_many_kibibytes_as_there_may_be_rows() {
+        let digests = Arc::new(Digests::default());
+        digests.set_most(100);
+        let long = |n: usize| format!("S {n} {}", "x".repeat(4080));
+        let rows: Vec<_> = (0..99).map(|n| digests.row(None, long(n))).collect();
+        let fit = rows.iter().filter(|row| row.text().is_some()).count();
+        assert_eq!(fit, 100 * TEXT_BYTES / long(10).len());
+        let again = digests.row(None, long(0));
+        assert!(Arc::ptr_eq(&rows[0], &again));
+        digests.clear();
+        assert!(digests.row(None, long(50)).text().is_some(), "there is room again");
+    }
+
+    #[test]
+    fn rows_are_made_one_by_one_and_end_with_a_truncate() {
+        let digests = Arc::new(Digests::default());
+        digests.set_most(10);
+        let now = Instant::now();
+        let row = |text: &str| digests.row(None, text.to_owned());
+        let rows = ["a", "b", "c"].map(row);
+        rows.iter().for_each(|row| row.record(0, &run(1), now, || b"".into()));
+        let mut read = digests.all();
+        assert_eq!(read.next().unwrap().text.as_deref(), Some("a"));
+        rows[1].record(0, &run(1), now, || b"".into());
+        row("late").record(0, &run(1), now, || b"".into());
+        assert_eq!(read.next().unwrap().count, 2, "as it stands when it is asked for");
+        digests.clear();
+        ["d", "e", "f", "g"].map(row).iter().for_each(|row| row.record(0, &run(1), now, || b"".into()));
+        assert!(read.next().is_none(), "the rows of after the TRUNCATE are not of this reading");
+    }
+
+    #[test]
+    fn a_moment_stays_what_it_was_beside_the_clock_of_now() {
+        let began = Instant::now();
+        let late = WallClock { instant: began + Duration::from_secs(5), unix: Duration::from_secs(100) };
+        assert_eq!(late.unix(began), Duration::from_secs(95));
+        assert_eq!(late.unix(began + Duration::from_secs(6)), Duration::from_secs(101));
     }
 }

@@ -1,56 +1,57 @@
-//! The log of slow statements, in the format that `mysqldumpslow` and `pt-query-digest` read.
+//! The log of slow statements, in the format that MySQL's `mysqldumpslow` and `pt-query-digest` read.
 //!
-//! A session makes the entry and puts it into a bounded queue; a thread of its own writes what is queued. So
-//! no statement waits for this file: when the disk is full, slow or gone, entries are lost and counted
-//! (`Untorn_slow_log_lost`), and the server's log says so once, and once that it goes on. The file is opened
-//! for each batch, so a file that was moved away is made again without FLUSH LOGS.
+//! A session makes the entry ([`super::slow_entry`]) and puts it into a queue, bounded in entries and bytes;
+//! a thread of its own writes what is queued ([`super::slow_file`]). So no statement waits for this file:
+//! when the disk is full, slow or gone, entries are lost and counted (`Untorn_slow_log_lost`), and the
+//! server's log says so once, and once that it goes on. The file is opened for each batch, so a file that was
+//! moved away is made again without FLUSH LOGS, which only waits until what was queued before it has been
+//! written.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender as Queue, channel};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
-use untorn::types::DateTime;
+use untorn::engine::Event;
 
+use super::slow_entry::{self, Sender};
+use super::slow_file::{Appender, Failed, Place};
 use super::{Performed, WallClock};
 
 /// Entries that wait to be written.
 const QUEUE_MAX: usize = 1024;
+/// And their bytes.
+const QUEUE_BYTES_MAX: usize = 8 << 20;
 /// Entries that are written together.
 const BATCH_MAX: usize = 256;
-/// Bytes of a statement in an entry.
-pub const STATEMENT_BYTES_MAX: usize = 1 << 20;
 
 /// See the module's text.
 pub struct SlowLog {
     on: AtomicBool,
     /// Statements without an index too (`log_queries_not_using_indexes`).
     not_indexed: AtomicBool,
-    file: Mutex<PathBuf>,
+    place: OnceLock<Place>,
+    header: Mutex<String>,
+    /// None: what is named may not be written.
+    file: Mutex<Option<PathBuf>>,
     lost: AtomicU64,
     /// The last batch could not be written.
     failing: AtomicBool,
-    clock: WallClock,
+    appender: Mutex<Appender>,
+    /// Entries and bytes in the queue, and in the batch that is being written.
+    queued: AtomicUsize,
+    queued_bytes: AtomicUsize,
     /// Made with the first entry.
-    queue: OnceLock<Option<SyncSender<Vec<u8>>>>,
+    queue: OnceLock<Option<Queue<Queued>>>,
     me: Weak<SlowLog>,
 }
 
-/// Who sent a statement.
-pub struct Sender<'a> {
-    /// Account name.
-    pub user: &'a str,
-    /// Where the client is.
-    pub host: &'a str,
-    /// The connection.
-    pub connection: u32,
-    /// Current database.
-    pub database: Option<&'a str>,
+enum Queued {
+    Entry(Vec<u8>),
+    /// Set when all before it has been written, or lost.
+    Mark(Event),
 }
 
 impl SlowLog {
@@ -59,10 +60,14 @@ impl SlowLog {
         Arc::new_cyclic(|me| SlowLog {
             on: AtomicBool::new(false),
             not_indexed: AtomicBool::new(false),
+            place: OnceLock::new(),
+            header: Mutex::default(),
             file: Mutex::default(),
             lost: AtomicU64::new(0),
             failing: AtomicBool::new(false),
-            clock: WallClock::default(),
+            appender: Mutex::default(),
+            queued: AtomicUsize::new(0),
+            queued_bytes: AtomicUsize::new(0),
             queue: OnceLock::new(),
             me: me.clone(),
         })
@@ -78,9 +83,21 @@ impl SlowLog {
         self.not_indexed.store(on, Ordering::Relaxed);
     }
 
-    /// `slow_query_log_file`.
-    pub fn set_file(&self, file: PathBuf) {
-        *self.file.lock() = file;
+    /// Where its file may be, once; the data directory if nobody says.
+    pub fn set_place(&self, place: impl FnOnce() -> Place) {
+        self.place.get_or_init(place);
+    }
+
+    /// What a new file begins with.
+    pub fn set_header(&self, header: String) {
+        *self.header.lock() = header;
+    }
+
+    /// `slow_query_log_file`; says why not, if that is refused.
+    pub fn set_file(&self, name: &str) -> Result<(), String> {
+        let place = self.place.get_or_init(Place::default);
+        *self.file.lock() = Some(place.file(name)?);
+        Ok(())
     }
 
     /// Entries that could not be written or did not find room in the queue.
@@ -98,15 +115,41 @@ impl SlowLog {
 
     /// Queues an entry.
     pub fn write(&self, performed: &Performed, began: Instant, sender: &Sender<'_>, sql: &[u8]) {
-        let queue = self.queue.get_or_init(|| self.start());
-        let entry = entry(performed, self.clock.unix(began), sender, sql);
-        if queue.as_ref().is_none_or(|queue| queue.try_send(entry).is_err()) {
+        let entry = slow_entry::entry(performed, WallClock::now().unix(began), sender, sql);
+        if !self.push(entry) {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn start(&self) -> Option<SyncSender<Vec<u8>>> {
-        let (queue, entries) = sync_channel(QUEUE_MAX);
+    /// Whether there was room for it.
+    fn push(&self, entry: Vec<u8>) -> bool {
+        let bytes = entry.len();
+        let before = self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let number = self.queued.fetch_add(1, Ordering::Relaxed);
+        let room = number < QUEUE_MAX && before + bytes <= QUEUE_BYTES_MAX;
+        let queue = self.queue.get_or_init(|| self.start());
+        let sent = |queue: &Queue<Queued>| queue.send(Queued::Entry(entry)).is_ok();
+        let pushed = room && queue.as_ref().is_some_and(sent);
+        if !pushed {
+            self.leave(1, bytes);
+        }
+        pushed
+    }
+
+    fn leave(&self, entries: usize, bytes: usize) {
+        self.queued.fetch_sub(entries, Ordering::Relaxed);
+        self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// An event for when all that is queued now has been written; none if nothing ever was.
+    pub fn written(&self) -> Option<Event> {
+        let queue = self.queue.get()?.as_ref()?;
+        let event = Event::new();
+        queue.send(Queued::Mark(event.clone())).is_ok().then_some(event)
+    }
+
+    fn start(&self) -> Option<Queue<Queued>> {
+        let (queue, entries) = channel();
         let me = self.me.clone();
         let started = std::thread::Builder::new().name("slow-log".into()).spawn(move || carry(&me, &entries));
         match started {
@@ -120,20 +163,26 @@ impl SlowLog {
 
     fn write_batch(&self, batch: &[Vec<u8>]) {
         let file = self.file.lock().clone();
+        let header = self.header.lock().clone();
         let failing = self.failing.load(Ordering::Relaxed);
-        match append(&file, batch) {
+        let written = match &file {
+            Some(file) => self.appender.lock().append(file, &header, batch),
+            None => Err(Failed { lost: batch.len(), error: std::io::ErrorKind::InvalidFilename.into() }),
+        };
+        // Control bytes of a name would forge lines of the server's log.
+        let file = file.unwrap_or_default();
+        match written {
             Ok(()) if failing => {
                 self.failing.store(false, Ordering::Relaxed);
-                tracing::info!("the slow query log {} is written again", file.display());
+                tracing::info!("the slow query log {file:?} is written again");
             }
             Ok(()) => {}
-            Err(error) => {
-                self.lost.fetch_add(batch.len() as u64, Ordering::Relaxed);
+            Err(Failed { lost, error }) => {
+                self.lost.fetch_add(lost as u64, Ordering::Relaxed);
                 if !self.failing.swap(true, Ordering::Relaxed) {
                     tracing::error!(
-                        "the slow query log {} cannot be written ({error}): entries are lost until \
-                         that is over; statements go on",
-                        file.display()
+                        "the slow query log {file:?} cannot be written ({error}): entries are lost until \
+                         that is over; statements go on"
                     );
                 }
             }
@@ -142,100 +191,78 @@ impl SlowLog {
 }
 
 /// Ends when the log is gone: it has the only sender.
-fn carry(log: &Weak<SlowLog>, entries: &Receiver<Vec<u8>>) {
-    while let Ok(first) = entries.recv() {
-        let mut batch = vec![first];
-        batch.extend(entries.try_iter().take(BATCH_MAX));
-        if let Some(log) = log.upgrade() {
-            log.write_batch(&batch);
+fn carry(log: &Weak<SlowLog>, queued: &Receiver<Queued>) {
+    while let Ok(first) = queued.recv() {
+        let (mut batch, mut marks) = (Vec::new(), Vec::new());
+        for queued in std::iter::once(first).chain(queued.try_iter()).take(BATCH_MAX) {
+            match queued {
+                Queued::Entry(entry) => batch.push(entry),
+                Queued::Mark(event) => marks.push(event),
+            }
         }
+        if let Some(log) = log.upgrade().filter(|_| !batch.is_empty()) {
+            log.write_batch(&batch);
+            log.leave(batch.len(), batch.iter().map(Vec::len).sum());
+        }
+        marks.iter().for_each(Event::set);
     }
-}
-
-fn append(path: &Path, batch: &[Vec<u8>]) -> io::Result<()> {
-    // It holds statements with their values: not for others than the owner and its group.
-    let mut file = OpenOptions::new().create(true).append(true).mode(0o640).open(path)?;
-    let mut bytes = Vec::new();
-    if file.metadata()?.len() == 0 {
-        bytes.extend_from_slice(b"Untorn, a MySQL-compatible server. Slow statements:\n");
-        bytes.extend_from_slice(b"Time                 Id Command    Argument\n");
-    }
-    bytes.extend(batch.iter().flatten());
-    file.write_all(&bytes)
-}
-
-fn entry(performed: &Performed, began: Duration, sender: &Sender<'_>, sql: &[u8]) -> Vec<u8> {
-    let ended = began + performed.took;
-    let time = DateTime::from_unix(ended.as_secs() as i64, ended.subsec_micros());
-    let (date, seconds) = (time.date, time.second);
-    let Sender { user, host, connection, .. } = sender;
-    let mut text = format!(
-        "# Time: {:04}-{:02}-{:02}T{:02}:{:02}:{seconds:02}.{:06}Z\n\
-         # User@Host: {user}[{user}] @ {host} []  Id: {connection:>5}\n\
-         # Query_time: {:.6}  Lock_time: {:.6} Rows_sent: {}  Rows_examined: {}\n",
-        date.year,
-        date.month,
-        date.day,
-        time.hour,
-        time.minute,
-        time.micros,
-        performed.took.as_secs_f64(),
-        performed.lock_time.as_secs_f64(),
-        performed.sent,
-        performed.examined,
-    );
-    if let Some(database) = sender.database {
-        text.push_str(&format!("use {database};\n"));
-    }
-    text.push_str(&format!("SET timestamp={};\n", began.as_secs()));
-    let mut entry = text.into_bytes();
-    let sql = sql.trim_ascii();
-    let sql = sql.strip_suffix(b";").unwrap_or(sql).trim_ascii_end();
-    entry.extend_from_slice(sql.get(..STATEMENT_BYTES_MAX).unwrap_or(sql));
-    entry.extend_from_slice(b";\n");
-    entry
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
-    #[test]
-    fn an_entry_is_as_mysql_writes_it() {
-        let performed = Performed {
-            took: Duration::from_micros(1_234_567),
-            lock_time: Duration::from_micros(2),
-            sent: 3,
-            examined: 4,
-            ..Performed::default()
-        };
-        let sender = Sender { user: "root", host: "localhost", connection: 8, database: Some("d") };
-        let began = Duration::new(1_700_000_000, 500_000_000);
-        let wanted = "# Time: 2023-11-14T22:13:21.734567Z\n\
-            # User@Host: root[root] @ localhost []  Id:     8\n\
-            # Query_time: 1.234567  Lock_time: 0.000002 Rows_sent: 3  Rows_examined: 4\n\
-            use d;\nSET timestamp=1700000000;\nselect 1;\n";
-        assert_eq!(String::from_utf8(entry(&performed, began, &sender, b"select 1 ;")).unwrap(), wanted);
+    /// A log whose file is in a directory of its own.
+    fn log(name: &str) -> (PathBuf, Arc<SlowLog>) {
+        let directory = std::env::temp_dir().join(format!("untorn-slow-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).unwrap();
+        let log = SlowLog::new();
+        log.set_place(|| Place { data: directory.clone(), named: None });
+        log.set_header("header\n".into());
+        log.set_file("slow.log").unwrap();
+        (directory, log)
     }
 
     #[test]
     fn a_file_that_cannot_be_written_loses_entries_and_comes_back() {
-        let directory = std::env::temp_dir().join(format!("untorn-slow-log-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).unwrap();
-        let log = SlowLog::new();
-        let missing = directory.join("missing");
-        log.set_file(missing.join("slow.log"));
+        let (directory, log) = log("lost");
+        let file = directory.join("slow.log");
+        fs::create_dir(&file).unwrap();
         log.write_batch(&[b"one\n".to_vec(), b"two\n".to_vec()]);
         log.write_batch(&[b"three\n".to_vec()]);
         assert!(log.lost() == 3 && log.failing.load(Ordering::Relaxed));
-        std::fs::create_dir(&missing).unwrap();
+        fs::remove_dir(&file).unwrap();
         log.write_batch(&[b"four\n".to_vec()]);
         log.write_batch(&[b"five\n".to_vec()]);
         assert!(log.lost() == 3 && !log.failing.load(Ordering::Relaxed));
-        let text = std::fs::read_to_string(missing.join("slow.log")).unwrap();
-        std::fs::remove_dir_all(&directory).unwrap();
-        assert!(text.ends_with("Argument\nfour\nfive\n") && text.matches("Argument").count() == 1, "{text}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "header\nfour\nfive\n");
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn the_queue_is_bounded_in_bytes_and_a_mark_comes_behind_what_was_queued() {
+        let (directory, log) = log("queue");
+        assert!(log.written().is_none());
+        // The writer waits.
+        let held = log.appender.lock();
+        let entry = || vec![b'x'; 1 << 20];
+        let room = (0..100).filter(|_| log.push(entry())).count();
+        assert_eq!(room, QUEUE_BYTES_MAX / entry().len());
+        assert!(!log.push(entry()) && log.push(Vec::new()), "an empty one still has room");
+        let written = log.written().unwrap();
+        assert!(!written.is_set());
+        drop(held);
+        untorn::engine::block_on(written.wait());
+        let length = fs::metadata(directory.join("slow.log")).unwrap().len() as usize;
+        assert_eq!(length, "header\n".len() + QUEUE_BYTES_MAX);
+        assert!(log.push(entry()), "there is room again");
+        untorn::engine::block_on(log.written().unwrap().wait());
+        assert_eq!(log.queued_bytes.load(Ordering::Relaxed), 0);
+        fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

@@ -43,7 +43,9 @@ impl Engine {
             Accounts::prepare(directory, WhenMissing::Create).unwrap();
             Accounts::open(directory).unwrap()
         };
-        let server = Server::new(accounts, GlobalVariables::default());
+        let variables = GlobalVariables::default();
+        variables.set_at_start("datadir", directory.to_str().unwrap()).unwrap();
+        let server = Server::new(accounts, variables);
         let sessions = Arc::new(Sessions::new(server.clone(), database.clone()));
         let server =
             TestServer::serve(RuntimeKind::Epoll, server, None, |options, _| sessions.serve(options));

@@ -208,7 +208,9 @@ pub enum Flush {
     Privileges,
     /// `FLUSH STATUS`.
     Status,
-    /// `FLUSH LOGS` and the like: accepted.
+    /// `FLUSH LOGS`, `FLUSH SLOW LOGS`.
+    Logs,
+    /// `FLUSH HOSTS` and the like: accepted.
     Other,
 }
 

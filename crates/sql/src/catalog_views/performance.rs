@@ -33,7 +33,7 @@ fn digests(state: &SqlContext) -> RowSource {
         let mut row = vec![
             of.database.as_deref().map_or(Value::Null, text),
             of.digest.map_or(Value::Null, text),
-            of.text.map_or(Value::Null, text),
+            of.text.as_deref().map_or(Value::Null, text),
             number(of.count),
             picoseconds(of.sum),
             picoseconds(of.least),
@@ -55,7 +55,7 @@ fn digests(state: &SqlContext) -> RowSource {
         row.extend([text(of.sample), moment(of.sample_seen), picoseconds(of.sample_took)]);
         row
     };
-    Box::new(state.facts.statement_digests().into_iter().map(row))
+    Box::new(state.facts.statement_digests().map(row))
 }
 
 /// The event of a kind of wait: MySQL's where it has one.

@@ -7,6 +7,10 @@
 //!
 //! Differences that are known: optimizer hints are comments here, and a sign is part of the literal also
 //! where MySQL's grammar happens to have decided before it came to it.
+//!
+//! A text is read by others than who sent the statement, so no password may be in it. A password need not be
+//! a literal (ANSI_QUOTES makes it a name, a slip leaves its quotes away): behind IDENTIFIED, and behind the
+//! PASSWORD of a SET, nothing is shown, and of a statement that is none ([`Shape::Broken`]) no name is.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -97,6 +101,15 @@ fn keywords() -> &'static HashSet<&'static str> {
     KEYWORDS.get_or_init(|| include_str!("keywords.txt").lines().collect())
 }
 
+/// What is known of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// It has been parsed, or will be.
+    Whole,
+    /// It was refused: what stands in it for a name may be a value whose quotes are wrong.
+    Broken,
+}
+
 /// What has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Item {
@@ -139,12 +152,27 @@ impl Item {
 #[derive(Default)]
 struct Places {
     depth: u32,
-    /// Depths at which such a list is being read.
+    /// Depths at which such a list is being read, the innermost last.
     lists: Vec<u32>,
 }
 
+impl Places {
+    fn begin_list(&mut self) {
+        if self.lists.last() != Some(&self.depth) {
+            self.lists.push(self.depth);
+        }
+    }
+
+    /// Ends those of this depth. None is deeper, so that each is looked at when it ends and never before.
+    fn end_lists(&mut self) {
+        while self.lists.last().is_some_and(|depth| *depth >= self.depth) {
+            self.lists.pop();
+        }
+    }
+}
+
 /// The text of a statement without its values.
-pub fn text(sql: &[u8], modes: LexicalModes) -> String {
+pub fn text(sql: &[u8], modes: LexicalModes, shape: Shape) -> String {
     let cut = sql.len() > LOOKED_AT_MAX;
     let mut items = Vec::new();
     let mut lexer = Lexer::new(sql.get(..LOOKED_AT_MAX).unwrap_or(sql), modes);
@@ -158,6 +186,13 @@ pub fn text(sql: &[u8], modes: LexicalModes) -> String {
             break;
         }
         read(token, &lexer, &mut items, &mut places);
+        if hides_the_rest(&items) {
+            items.push(Item::Word("...".into()));
+            break;
+        }
+        if let (Shape::Broken, Some(name @ Item::Name(_))) = (shape, items.last_mut()) {
+            *name = Item::Value;
+        }
     }
     if cut {
         // Of rows without end the ones read stand for all.
@@ -167,15 +202,27 @@ pub fn text(sql: &[u8], modes: LexicalModes) -> String {
     render(&items)
 }
 
+/// Whether a password may follow what was just read.
+fn hides_the_rest(items: &[Item]) -> bool {
+    let sets = || items.first().is_some_and(|first| first.is("SET"));
+    items.last().is_some_and(|last| last.is("IDENTIFIED") || (last.is("PASSWORD") && sets()))
+}
+
+/// A name or number as text: no more of it than a text may have.
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.get(..TEXT_BYTES_MAX).unwrap_or(bytes)).into_owned()
+}
+
 fn read(token: Token, lexer: &Lexer<'_>, items: &mut Vec<Item>, places: &mut Places) {
     let bytes = lexer.slice(token);
-    let lossy = || String::from_utf8_lossy(bytes).into_owned();
     match token.kind {
         TokenKind::Word => word(token, lexer, items, places),
         TokenKind::QuotedName => {
-            items.push(Item::Name(String::from_utf8_lossy(&unquote(bytes, lexer.modes())).into_owned()));
+            items.push(Item::Name(lossy(&unquote(bytes, lexer.modes()))));
         }
-        TokenKind::Integer if is_position(lexer, items, places) => items.push(Item::Word(lossy().into())),
+        TokenKind::Integer if is_position(lexer, items, places) => {
+            items.push(Item::Word(lossy(bytes).into()))
+        }
         TokenKind::Text
         | TokenKind::NationalText
         | TokenKind::Integer
@@ -195,20 +242,20 @@ fn symbol(bytes: &[u8], items: &mut Vec<Item>, places: &mut Places) {
     match bytes {
         b"(" => places.depth += 1,
         b")" => {
-            places.lists.retain(|depth| *depth < places.depth);
+            places.end_lists();
             places.depth = places.depth.saturating_sub(1);
             return close(items);
         }
         b"<>" => return items.push(Item::Word("!=".into())),
         _ => {}
     }
-    items.push(Item::Word(String::from_utf8_lossy(bytes).into_owned().into()));
+    items.push(Item::Word(lossy(bytes).into()));
 }
 
 fn word(token: Token, lexer: &Lexer<'_>, items: &mut Vec<Item>, places: &mut Places) {
     let bytes = lexer.slice(token);
     let next = lexer.text().get(token.end as usize).copied().unwrap_or(0);
-    let upper = String::from_utf8_lossy(bytes).to_ascii_uppercase();
+    let upper = lossy(bytes).to_ascii_uppercase();
     let last = items.last();
     let of_variable = last.is_some_and(|last| last.is("@@"));
     let in_name = last.is_some_and(|last| last.is(".")) || (next == b'.' && !of_variable);
@@ -219,16 +266,16 @@ fn word(token: Token, lexer: &Lexer<'_>, items: &mut Vec<Item>, places: &mut Pla
     let scope = ["GLOBAL", "SESSION", "LOCAL", "PERSIST", "PERSIST_ONLY"].contains(&&*upper);
     let keyword = function || keywords().contains(&*upper);
     if in_name || !keyword || (of_variable && !(scope && next == b'.')) {
-        return items.push(Item::Name(String::from_utf8_lossy(bytes).into_owned()));
+        return items.push(Item::Name(lossy(bytes)));
     }
     let before = ["IS", "NOT", "SET"];
     if upper == "NULL" && !last.is_some_and(|last| before.iter().any(|word| last.is(word))) {
         return push_value(items);
     }
     match &*upper {
-        "BY" => places.lists.push(places.depth),
+        "BY" => places.begin_list(),
         word if AFTER_POSITION.contains(&word) && !["ASC", "DESC"].contains(&word) => {
-            places.lists.retain(|depth| *depth < places.depth);
+            places.end_lists();
         }
         _ => {}
     }
@@ -299,11 +346,12 @@ fn render(items: &[Item]) -> String {
         if !text.is_empty() && !text.ends_with("@@") {
             text.push(' ');
         }
+        text.push_str(&item.text());
         if text.len() > TEXT_BYTES_MAX {
+            text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
             text.push_str("...");
             break;
         }
-        text.push_str(&item.text());
     }
     text
 }
@@ -312,6 +360,10 @@ fn render(items: &[Item]) -> String {
 mod tests {
     use super::*;
 
+    fn of(sql: &str) -> String {
+        text(sql.as_bytes(), LexicalModes::default(), Shape::Whole)
+    }
+
     /// Statements and MySQL's answers to STATEMENT_DIGEST_TEXT.
     #[test]
     fn texts_are_mysqls() {
@@ -319,7 +371,7 @@ mod tests {
         assert!(pairs.len() > 100 && pairs.len() % 2 == 0);
         for pair in pairs.chunks(2) {
             let [sql, wanted] = pair else { continue };
-            assert_eq!(text(sql.as_bytes(), LexicalModes::default()), *wanted, "{sql}");
+            assert_eq!(of(sql), *wanted, "{sql}");
         }
     }
 
@@ -327,19 +379,68 @@ mod tests {
     fn rows_without_end_are_the_same_statement_and_nothing_is_looked_at_for_ever() {
         let insert = |rows: usize| {
             let rows = vec!["(1, 'abc', NULL)"; rows].join(",");
-            text(format!("INSERT INTO t VALUES {rows}").as_bytes(), LexicalModes::default())
+            of(&format!("INSERT INTO t VALUES {rows}"))
         };
         assert_eq!(insert(2), "INSERT INTO `t` VALUES (...) /* , ... */");
         assert_eq!(insert(50_000), insert(2));
         let names = vec!["a_long_name"; 50_000].join(", ");
-        assert!(
-            text(format!("SELECT {names}").as_bytes(), LexicalModes::default()).len() < 2 * TEXT_BYTES_MAX
-        );
+        assert!(of(&format!("SELECT {names}")).len() <= TEXT_BYTES_MAX + 3);
+    }
+
+    /// One name fills no table, and what is no text in it does not grow.
+    #[test]
+    fn a_long_name_is_cut() {
+        for name in [b'a', 0xff].map(|byte| vec![byte; LOOKED_AT_MAX - 10]) {
+            let sql = [b"SELECT `", name.as_slice(), b"`"].concat();
+            let text = text(&sql, LexicalModes::default(), Shape::Whole);
+            assert!(text.len() <= TEXT_BYTES_MAX + 3 && text.ends_with("..."), "{}", text.len());
+            assert!(lossy(&name).len() <= 3 * TEXT_BYTES_MAX, "it is cut before it grows");
+        }
+    }
+
+    #[test]
+    fn no_password_is_in_a_text() {
+        let ansi = LexicalModes { ansi_quotes: true, ..LexicalModes::default() };
+        for shape in [Shape::Whole, Shape::Broken] {
+            for sql in [
+                "ALTER USER root@localhost IDENTIFIED BY topsecret",
+                "ALTER USER root@localhost IDENTIFIED BY 'it's topsecret'",
+                "ALTER USER root@localhost IDENTIFIED BY \"topsecret\"",
+                "CREATE USER a IDENTIFIED WITH mysql_native_password AS topsecret",
+                "GRANT ALL ON *.* TO a IDENTIFIED BY topsecret",
+                "SET PASSWORD = topsecret",
+                "/*! set password */ FOR a = \"topsecret\"",
+            ] {
+                for modes in [LexicalModes::default(), ansi] {
+                    let text = text(sql.as_bytes(), modes, shape);
+                    assert!(!text.contains("topsecret") && text.ends_with("..."), "{text}");
+                }
+            }
+        }
+        let broken = |sql: &str| text(sql.as_bytes(), ansi, Shape::Broken);
+        assert_eq!(broken("ALTER USR a IDENTIFED BY \"topsecret\""), "ALTER ? ? ? BY ?");
+        assert_eq!(of("SELECT password FROM t"), "SELECT PASSWORD FROM `t`");
+    }
+
+    /// There is one list for each depth, and the innermost ends first.
+    #[test]
+    fn lists_are_looked_at_once() {
+        let mut places = Places::default();
+        for _ in 0..4000 {
+            places.begin_list();
+            places.begin_list();
+            places.depth += 1;
+        }
+        assert_eq!(places.lists.len(), 4000);
+        places.end_lists();
+        assert_eq!(places.lists.len(), 4000, "none of this depth");
+        places.depth = 3998;
+        places.end_lists();
+        assert_eq!(places.lists.len(), 3998);
     }
 
     #[test]
     fn what_the_statement_cache_makes_of_a_statement_has_the_same_text() {
-        let of = |sql: &str| text(sql.as_bytes(), LexicalModes::default());
         assert_eq!(
             of("SELECT c FROM t WHERE id=? AND d IN (?,?)"),
             of("select c from t where id=5 and d in (1,2)")

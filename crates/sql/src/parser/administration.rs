@@ -188,14 +188,12 @@ impl Parser<'_> {
         self.advance();
         let _ = self.accept_any(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
         if self.accept_any(&["TABLES", "TABLE"]).is_none() {
-            let flush = match String::from_utf8_lossy(self.slice()).to_ascii_uppercase().as_str() {
-                "PRIVILEGES" => Flush::Privileges,
-                "STATUS" => Flush::Status,
-                "LOGS" | "HOSTS" | "BINARY" | "ENGINE" | "ERROR" | "GENERAL" | "SLOW" | "RELAY"
-                | "USER_RESOURCES" | "OPTIMIZER_COSTS" | "THREADS" => Flush::Other,
-                _ => return Err(self.unexpected()),
-            };
-            self.skip_statement();
+            // Of several, which are all alike but for the wait, the one that waits.
+            let mut flush = self.flush_option()?;
+            while self.accept_symbol(b",") {
+                let next = self.flush_option()?;
+                flush = if flush == Flush::Logs { flush } else { next };
+            }
             return Ok(Statement::Flush(flush));
         }
         let mut tables = Vec::new();
@@ -210,6 +208,26 @@ impl Parser<'_> {
             Flush::Tables(tables)
         };
         Ok(Statement::Flush(flush))
+    }
+
+    /// What FLUSH may name in a list.
+    fn flush_option(&mut self) -> Parsed<Flush> {
+        const LOGS: &[&str] = &["BINARY", "ENGINE", "ERROR", "GENERAL", "RELAY", "SLOW"];
+        const OTHERS: &[&str] = &["HOSTS", "USER_RESOURCES", "OPTIMIZER_COSTS", "THREADS"];
+        if let Some(log) = self.accept_any(LOGS) {
+            self.expect("LOGS")?;
+            if log == "RELAY" && self.accept_all(&["FOR", "CHANNEL"]) {
+                self.advance();
+            }
+            return Ok(if log == "SLOW" { Flush::Logs } else { Flush::Other });
+        }
+        match self.accept_any(&["LOGS", "PRIVILEGES", "STATUS"]) {
+            Some("LOGS") => Ok(Flush::Logs),
+            Some("PRIVILEGES") => Ok(Flush::Privileges),
+            Some(_) => Ok(Flush::Status),
+            None if self.accept_any(OTHERS).is_some() => Ok(Flush::Other),
+            None => Err(self.unexpected()),
+        }
     }
 
     fn lock_tables(&mut self) -> Parsed<Statement> {

@@ -1,5 +1,6 @@
 //! How a plan reads its tables, for those who look for statements that want an index.
 
+use super::change::Target;
 use super::source::SourceKind;
 use super::{Plan, SelectPlan, Step};
 
@@ -16,6 +17,11 @@ impl Reads {
     /// Any table was.
     pub fn no_index_used(&self) -> bool {
         self.scans + self.full_joins > 0
+    }
+
+    fn target(&mut self, target: &Target) {
+        self.scans += u64::from(target.path.is_full_scan());
+        target.subqueries.iter().for_each(|query| self.query(query));
     }
 
     fn query(&mut self, plan: &SelectPlan) {
@@ -45,12 +51,11 @@ impl Plan {
         match self {
             Plan::Select(plan) => reads.query(plan),
             Plan::Insert(plan) => {
-                if let Some(query) = &plan.query {
-                    reads.query(query);
-                }
+                plan.query.iter().for_each(|query| reads.query(query));
+                plan.subqueries.iter().for_each(|query| reads.query(query));
             }
-            Plan::Update(plan) => reads.scans += u64::from(plan.target.path.is_full_scan()),
-            Plan::Delete(plan) => reads.scans += u64::from(plan.target.path.is_full_scan()),
+            Plan::Update(plan) => reads.target(&plan.target),
+            Plan::Delete(plan) => reads.target(&plan.target),
             Plan::JoinedChange(plan) => reads.query(&plan.query),
             Plan::Load(_) | Plan::Command(_) => {}
         }
