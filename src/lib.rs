@@ -85,6 +85,7 @@ pub mod metrics;
 mod name_locks;
 mod open;
 mod options;
+mod point_read;
 #[doc(hidden)]
 pub mod private;
 mod protection;

@@ -84,7 +84,7 @@ pub use purge::PurgePause;
 #[cfg(not(loom))]
 pub use row::{
     Control, Direction, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy, delete,
-    fetch_external, find, get, insert, insert_with, update,
+    fetch_external, find, find_at_once, get, insert, insert_with, update,
 };
 #[cfg(not(loom))]
 pub use snapshot::Snapshot;

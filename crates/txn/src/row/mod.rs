@@ -29,7 +29,7 @@ pub(crate) mod write;
 pub use crate::lock::WaitPolicy;
 pub use delete::delete;
 pub use external::fetch_external;
-pub use get::{find, get};
+pub use get::{find, find_at_once, get};
 pub use insert::{OnDuplicate, insert, insert_with};
 pub use scan::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState};
 pub use update::update;
