@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use btree::{Field, FieldRef, OwnedKey};
 use txn::{
-    Control, Direction, Isolation, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState,
+    Control, Direction, Isolation, KeyRange, OnDuplicate, Put, ReadMode, Row, Scan, ScanIndex, ScanState,
     WaitPolicy,
 };
 
@@ -608,10 +608,10 @@ impl Transaction {
     /// A table without primary key, values that do not fit, a duplicate key of another unique index, lock
     /// waits.
     pub async fn put(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<bool> {
-        let def = &table.def;
-        if values.len() != def.columns.len() {
-            return Err(Error::WrongRowLength { given: values.len(), columns: def.columns.len() });
+        if let Some(is_new) = self.put_at_once(table, values).await? {
+            return Ok(is_new);
         }
+        let def = &table.def;
         let key: Vec<usize> =
             clustered_parts(table)?.parts.iter().map(|part| usize::from(part.column)).collect();
         let generated = |at: &usize| {
@@ -635,6 +635,31 @@ impl Transaction {
                 inserted => return inserted.map(|_| true),
             }
         }
+    }
+
+    /// Puts a row with one search for its place, if that can be done; whether it is new.
+    async fn put_at_once(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<bool>> {
+        self.may_write()?;
+        let (statement, table) = self.statement(table).await?;
+        if values.len() != table.def.columns.len() {
+            return Err(Error::WrongRowLength { given: values.len(), columns: table.def.columns.len() });
+        }
+        if clustered_parts(&table)?.parts.iter().any(|part| part.prefix_chars.is_some()) {
+            return Ok(None);
+        }
+        let mut encoded = EncodedRow::default();
+        for (at, value) in values.iter().enumerate() {
+            push(&mut encoded, &table, at as u16, value)?;
+        }
+        let mut writer = RowWriter::new(table)?;
+        let put = writer.put(statement.0, &encoded.fields()).await;
+        let put = put.map_err(|error| statement.0.failed(error))?;
+        writer.finish();
+        Ok(match put {
+            Put::Inserted => Some(true),
+            Put::Updated => Some(false),
+            Put::NotAtOnce => None,
+        })
     }
 
     /// Deletes the row with this primary key; false if there is none.
