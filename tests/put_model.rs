@@ -1,5 +1,6 @@
-//! `put` searches once for the place of its row. Whatever it does must be what an update does that is followed
-//! by an insert where there was no row: two databases get the same calls, one each way, and are compared.
+//! `put` searches once for the place of its row. Whatever it does must be what an update does that is
+//! followed by an insert where there was no row: two databases get the same calls, one each way, and are
+//! compared.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 //!
 //! A search compares one key with some fifteen records. [`SearchKey`] looks at the key once: a key of fixed
 //! NOT NULL fields that compare byte by byte is matched against the bytes at the record's origin, and a
-//! single integer is matched as one machine word. If some of these fields vary in length, mostly the first eight
-//! bytes decide; where they do not, lengths are read from the record. Only other keys decode the record's
-//! fields.
+//! single integer is matched as one machine word. If some of these fields vary in length, mostly the first
+//! eight bytes decide; where they do not, lengths are read from the record. Only other keys decode the
+//! record's fields.
 //!
 //! NULL is below every value. The first node pointer of a level (MIN_REC) is below every key.
 
@@ -353,7 +353,8 @@ mod tests {
             let wanted_first = wanted[0].clone();
             let wanted: Vec<Field<'_>> = wanted.iter().map(|field| Some(&field[..])).take(fields).collect();
             let key = SearchKey::new(&def, &wanted);
-            let varies = matches!(key.shape, Shape::Bytes { head, .. } if head.is_some() == (wanted_first.len() >= 8));
+            let has_head = wanted_first.len() >= 8;
+            let varies = matches!(key.shape, Shape::Bytes { head, .. } if head.is_some() == has_head);
             prop_assert!(varies);
             let fields = stored.iter().zip(&wanted);
             let expected = fields.map(|(stored, wanted)| Some(&stored[..]).cmp(wanted));

@@ -28,9 +28,9 @@ pub enum Put {
     NotAtOnce,
 }
 
-/// Inserts a row given by table column, or sets the row with its key to these values, as an [`crate::update`]
-/// of all columns outside the key does that is followed by an [`crate::insert_with`] ([`OnDuplicate::Change`])
-/// where there was no such row. It takes the locks that these take.
+/// Inserts a row given by table column, or sets the row with its key to these values. That is an
+/// [`crate::update`] of all columns outside the key, followed by an [`crate::insert_with`]
+/// ([`OnDuplicate::Change`]) where there was no such row, and it takes the locks that these take.
 ///
 /// It is not for tables with unique secondary indexes, where an insert has to take its turn before its place
 /// is looked for, nor for rows with values that have to be off-page.
