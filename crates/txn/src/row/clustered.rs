@@ -120,7 +120,7 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// Changes the row with the key of `row`, or inserts it where there is none; `is_new` learns which. The
+    /// Changes the row with the key of `row`, or inserts it where there is none ([`Step::Inserted`]). The
     /// place is looked for once.
     pub fn put_step(
         &mut self,
@@ -128,19 +128,20 @@ impl<'w> Writer<'w> {
         row: &RowToPut<'_>,
         structure: Option<usize>,
         entries: &mut Vec<EntryChange>,
-        is_new: &mut bool,
     ) -> Result<Step, Interrupt> {
         let key = key_of(table, row.stored);
         loop {
             let nearby = Nearby { seen: row.seen, last: self.buffers.last };
             let at = self.locate_to_insert(table, &key, structure, nearby)?;
-            *is_new = exact_record(&table.clustered, &at).is_none_or(|record| record.is_deleted());
-            let turn = match *is_new {
+            let is_new = exact_record(&table.clustered, &at).is_none_or(|record| record.is_deleted());
+            let turn = match is_new {
                 true => self.insert_at(at, table, row.stored, structure, OnDuplicate::Change)?,
                 false => self.update_at(at, table, row.changes, structure, entries)?,
             };
-            if let Turn::Over(step) = turn {
-                return Ok(step);
+            match turn {
+                Turn::Over(Step::Done) if is_new => return Ok(Step::Inserted),
+                Turn::Over(step) => return Ok(step),
+                Turn::Again => {}
             }
         }
     }

@@ -54,14 +54,13 @@ pub async fn put(transaction: &mut Transaction, table: &Arc<Table>, row: &[Field
         return Ok(Put::NotAtOnce);
     }
     let mark = transaction.begin_change(table).await?;
-    let mut is_new = false;
-    let result = put_row(transaction, table, &values, &mut is_new).await;
+    let (put, result) = match put_row(transaction, table, &values).await {
+        Ok(put) => (put, Ok(())),
+        Err(error) => (Put::NotAtOnce, Err(error)),
+    };
     transaction.end_change(mark, result).await?;
     let counters = &transaction.inner().counters;
-    let (counter, put) = match is_new {
-        true => (&counters.rows_inserted, Put::Inserted),
-        false => (&counters.rows_updated, Put::Updated),
-    };
+    let counter = if put == Put::Inserted { &counters.rows_inserted } else { &counters.rows_updated };
     Counters::add(counter, 1);
     Ok(put)
 }
@@ -70,8 +69,7 @@ async fn put_row(
     transaction: &mut Transaction,
     table: &Arc<Table>,
     values: &[FieldRef<'_>],
-    is_new: &mut bool,
-) -> Result<(), Error> {
+) -> Result<Put, Error> {
     let behind_the_system_fields = table.trx_id_field() + 2..values.len();
     let changes: SmallVec<[NewField<'_>; 8]> = behind_the_system_fields
         .map(|position| NewField { position, value: values[position], stored: values[position] })
@@ -79,22 +77,24 @@ async fn put_row(
     let mut entries = Vec::new();
     let seen = transaction.take_seen();
     let row = RowToPut { stored: values, changes: &changes, seen: seen.as_ref() };
-    let step = repeat(transaction, |writer, structure| {
-        writer.put_step(table, &row, structure, &mut entries, is_new)
-    })
-    .await?;
+    let step = repeat(transaction, |writer, structure| writer.put_step(table, &row, structure, &mut entries))
+        .await?;
     match step {
-        Step::Done if *is_new => {
+        Step::Inserted => {
             entries.clear();
             for (index, secondary) in table.secondaries.iter().enumerate() {
                 let mut entry = OwnedKey::new();
                 retry(|| build_entry(table, secondary, |position| values[position], &mut entry)).await?;
                 entries.push(EntryChange { index, old: None, new: Some(entry) });
             }
-            change_entries(transaction, table, &entries, OnDuplicate::Change).await
+            change_entries(transaction, table, &entries, OnDuplicate::Change).await?;
+            Ok(Put::Inserted)
         }
-        Step::Done => change_entries(transaction, table, &entries, OnDuplicate::Refuse).await,
-        Step::Unchanged => Ok(()),
+        Step::Done => {
+            change_entries(transaction, table, &entries, OnDuplicate::Refuse).await?;
+            Ok(Put::Updated)
+        }
+        Step::Unchanged => Ok(Put::Updated),
         _ => Err(Error::Internal("a row could not be put".to_owned())),
     }
 }
