@@ -88,6 +88,7 @@ pub mod metrics;
 mod name_locks;
 mod open;
 mod options;
+mod point_read;
 #[doc(hidden)]
 pub mod private;
 mod protection;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use btree::{Field, FieldRef, OwnedKey};
 use txn::{
-    Control, Direction, Isolation, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState,
+    Control, Direction, Isolation, KeyRange, OnDuplicate, Put, ReadMode, Row, Scan, ScanIndex, ScanState,
     WaitPolicy,
 };
 
@@ -148,21 +148,21 @@ fn clustered_parts(table: &Table) -> Result<&KeyDef> {
     table.def.clustered_key().ok_or_else(|| Error::NoPrimaryKey(table.database.clone(), table.name.clone()))
 }
 
-/// The whole key of one row.
-fn encode_row_key(table: &Table, values: &[Value<'_>]) -> Result<EncodedRow> {
+/// The whole key of one row, in place of what is in `encoded`.
+pub(crate) fn encode_row_key(table: &Table, values: &[Value<'_>], encoded: &mut EncodedRow) -> Result<()> {
     let key = clustered_parts(table)?;
     if values.len() != key.parts.len() {
         return Err(Error::WrongKeyLength { given: values.len(), columns: key.parts.len() });
     }
-    encode_key(table, key, values)
+    encode_key(table, key, values, encoded)
 }
 
-/// The leading columns of a key.
-fn encode_key(table: &Table, key: &KeyDef, values: &[Value<'_>]) -> Result<EncodedRow> {
+/// The leading columns of a key, in place of what is in `encoded`.
+fn encode_key(table: &Table, key: &KeyDef, values: &[Value<'_>], encoded: &mut EncodedRow) -> Result<()> {
     if values.len() > key.parts.len() {
         return Err(Error::WrongKeyLength { given: values.len(), columns: key.parts.len() });
     }
-    let mut encoded = EncodedRow::default();
+    encoded.clear();
     for (part, value) in key.parts.iter().zip(values) {
         if part.prefix_chars.is_some() {
             return Err(Error::PrefixIndex(key.name.clone()));
@@ -171,9 +171,9 @@ fn encode_key(table: &Table, key: &KeyDef, values: &[Value<'_>]) -> Result<Encod
         if value.is_null() && !def.nullable {
             return Err(Error::NullValue(def.name.clone()));
         }
-        push(&mut encoded, table, part.column, value)?;
+        push(encoded, table, part.column, value)?;
     }
-    Ok(encoded)
+    Ok(())
 }
 
 /// An end of a range of primary keys.
@@ -189,7 +189,9 @@ fn encode_bound_of(
 ) -> Result<Bound<OwnedKey>> {
     let encode = |values: &Vec<Value<'_>>| -> Result<OwnedKey> {
         let key = key.map_or_else(|| clustered_parts(table), Ok)?;
-        Ok(OwnedKey::from_fields(&encode_key(table, key, values)?.fields()))
+        let mut encoded = EncodedRow::default();
+        encode_key(table, key, values, &mut encoded)?;
+        Ok(OwnedKey::from_fields(&encoded.fields()))
     };
     Ok(match bound {
         Bound::Unbounded => Bound::Unbounded,
@@ -425,6 +427,11 @@ impl Transaction {
         wait: WaitPolicy,
     ) -> Result<Option<OwnedRow>> {
         let columns = 0..table.def.columns.len();
+        if lock == Lock::None
+            && let Some(row) = self.get_at_once(table, key, columns.clone())
+        {
+            return Ok(row);
+        }
         self.get_columns(table, key, lock, wait, columns).await
     }
 
@@ -456,7 +463,9 @@ impl Transaction {
     where
         V: Default + Extend<Value<'static>> + AsMut<[Value<'static>]>,
     {
-        let key = encode_row_key(table, key)?;
+        let mut encoded = EncodedRow::default();
+        encode_row_key(table, key, &mut encoded)?;
+        let key = encoded.fields();
         let first = columns.start;
         let mut off_page = Vec::new();
         let mut copy = |row: &Row<'_>| {
@@ -466,9 +475,9 @@ impl Transaction {
         };
         let lock = self.read_lock(lock)?;
         let copied = if lock == Lock::None {
-            txn::find(self.engine_mut(), &table.rows, &key.fields(), copy).await?
+            txn::find(self.engine_mut(), &table.rows, &key, copy).await?
         } else {
-            let range = KeyRange::equal(OwnedKey::from_fields(&key.fields()));
+            let range = KeyRange::equal(OwnedKey::from_fields(&key));
             let (index, direction) = (ScanIndex::Clustered, Direction::Forward);
             let mut scan = Scan::new(table.rows.clone(), index, range, direction, lock.mode(wait), false);
             let mut copied = None;
@@ -567,7 +576,8 @@ impl Transaction {
         self.may_write()?;
         let (statement, table) = self.statement(table).await?;
         let table = &table;
-        let key = encode_row_key(table, key)?;
+        let mut encoded_key = EncodedRow::default();
+        encode_row_key(table, key, &mut encoded_key)?;
         let mut encoded = EncodedRow::default();
         let mut columns = Vec::with_capacity(changes.len());
         for (name, value) in changes {
@@ -582,7 +592,7 @@ impl Transaction {
         let environment = statement.0.database().environment().clone();
         writer.assigns(|column| columns.contains(&column), || StatementTime::now(&*environment))?;
         let changes: Vec<(u16, Field<'_>)> = columns.iter().copied().zip(encoded.fields()).collect();
-        let written = writer.update(statement.0, &key.fields(), &changes).await;
+        let written = writer.update(statement.0, &encoded_key.fields(), &changes).await;
         match found(written).map_err(|error| statement.0.failed(error))? {
             Some(written) => done(written).map(|()| true),
             None => Ok(false),
@@ -598,10 +608,10 @@ impl Transaction {
     /// A table without primary key, values that do not fit, a duplicate key of another unique index, lock
     /// waits.
     pub async fn put(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<bool> {
-        let def = &table.def;
-        if values.len() != def.columns.len() {
-            return Err(Error::WrongRowLength { given: values.len(), columns: def.columns.len() });
+        if let Some(is_new) = self.put_at_once(table, values).await? {
+            return Ok(is_new);
         }
+        let def = &table.def;
         let key: Vec<usize> =
             clustered_parts(table)?.parts.iter().map(|part| usize::from(part.column)).collect();
         let generated = |at: &usize| {
@@ -627,6 +637,31 @@ impl Transaction {
         }
     }
 
+    /// Puts a row with one search for its place, if that can be done; whether it is new.
+    async fn put_at_once(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<bool>> {
+        self.may_write()?;
+        let (statement, table) = self.statement(table).await?;
+        if values.len() != table.def.columns.len() {
+            return Err(Error::WrongRowLength { given: values.len(), columns: table.def.columns.len() });
+        }
+        if clustered_parts(&table)?.parts.iter().any(|part| part.prefix_chars.is_some()) {
+            return Ok(None);
+        }
+        let mut encoded = EncodedRow::default();
+        for (at, value) in values.iter().enumerate() {
+            push(&mut encoded, &table, at as u16, value)?;
+        }
+        let mut writer = RowWriter::new(table)?;
+        let put = writer.put(statement.0, &encoded.fields()).await;
+        let put = put.map_err(|error| statement.0.failed(error))?;
+        writer.finish();
+        Ok(match put {
+            Put::Inserted => Some(true),
+            Put::Updated => Some(false),
+            Put::NotAtOnce => None,
+        })
+    }
+
     /// Deletes the row with this primary key; false if there is none.
     ///
     /// # Errors
@@ -634,9 +669,10 @@ impl Transaction {
     pub async fn delete(&mut self, table: &Arc<Table>, key: &[Value<'_>]) -> Result<bool> {
         self.may_write()?;
         let (statement, table) = self.statement(table).await?;
-        let key = encode_row_key(&table, key)?;
+        let mut encoded = EncodedRow::default();
+        encode_row_key(&table, key, &mut encoded)?;
         let mut writer = RowWriter::of_evaluated(table);
-        let deleted = writer.delete(statement.0, &key.fields()).await;
+        let deleted = writer.delete(statement.0, &encoded.fields()).await;
         let deleted = found(deleted).map_err(|error| statement.0.failed(error))?;
         writer.finish();
         Ok(deleted.is_some())

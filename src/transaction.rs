@@ -19,6 +19,7 @@ use crate::metadata_lock::{
 };
 use crate::table::Table;
 use crate::transact::Conflict;
+use crate::write::EncodedRow;
 
 /// Why a table cannot be used right now.
 pub enum NotUsable {
@@ -70,6 +71,8 @@ pub struct Transaction {
     conflict: Option<Conflict>,
     /// Foreign keys are not enforced.
     ignores_foreign_keys: bool,
+    /// Where reads encode their keys.
+    key: EncodedRow,
 }
 
 /// A table held by a session until it releases it, as LOCK TABLES does.
@@ -145,6 +148,7 @@ impl Database {
             read_only: false,
             conflict: None,
             ignores_foreign_keys: false,
+            key: EncodedRow::default(),
         }
     }
 
@@ -209,6 +213,19 @@ impl Transaction {
     #[inline]
     pub(crate) fn has_feeds(&self) -> bool {
         self.database.0.tables.feeds.any()
+    }
+
+    /// The buffer for the key of a read, and the engine's transaction.
+    pub(crate) fn reading(&mut self) -> (&mut EncodedRow, &mut txn::Transaction) {
+        (&mut self.key, &mut self.inner)
+    }
+
+    /// Whether the table is in use by this transaction, as it is, and no definition of its own is at work.
+    #[inline]
+    pub(crate) fn uses_already(&self, table: &Arc<Table>) -> bool {
+        self.uses.iter().any(|(used, _)| Arc::ptr_eq(used, table))
+            && !self.owner.has_definitions()
+            && usable(table).is_ok()
     }
 
     /// The engine's transaction, to look at.

@@ -81,7 +81,10 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     /// # Errors
     /// Those of [`Transaction::get`], as for the other functions that read.
     pub fn get(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<Option<V>> {
-        block_on(self.0.get(transaction.inner_mut(), key))
+        match self.0.get_at_once(transaction.inner_mut(), key) {
+            Some(found) => found,
+            None => block_on(self.0.get(transaction.inner_mut(), key)),
+        }
     }
 
     /// The newest value of a key, locked for a change: to read, compute and [`KeyValue::put`] without losing

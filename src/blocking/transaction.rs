@@ -65,7 +65,10 @@ impl Transaction {
     /// # Errors
     /// No such table any more, lock waits at SERIALIZABLE, storage errors.
     pub fn get(&mut self, table: &Arc<Table>, key: &[Value<'_>]) -> Result<Option<OwnedRow>> {
-        block_on(self.0.get(table, key, Lock::None))
+        match self.0.get_at_once(table, key, 0..table.def.columns.len()) {
+            Some(row) => Ok(row),
+            None => block_on(self.0.get(table, key, Lock::None)),
+        }
     }
 
     /// The newest state of the row with this primary key, locked for a change.

@@ -94,7 +94,27 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     /// # Errors
     /// Those of [`Transaction::get`], as for the other functions that read.
     pub async fn get(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<Option<V>> {
-        self.find(transaction, key, Lock::None, WaitPolicy::Wait).await
+        match self.get_at_once(transaction, key) {
+            Some(found) => found,
+            None => self.find(transaction, key, Lock::None, WaitPolicy::Wait).await,
+        }
+    }
+
+    /// The value of a key, if nothing has to be waited for.
+    pub(crate) fn get_at_once(
+        &self,
+        transaction: &mut Transaction,
+        key: K::Ref<'_>,
+    ) -> Option<Result<Option<V>>> {
+        let key = K::values(key);
+        let columns = key.len()..self.table.def.columns.len();
+        let found = transaction.get_at_once::<Values<'static>>(&self.table, &key, columns)?;
+        Some(self.value(found))
+    }
+
+    /// The value that the columns behind the key are.
+    fn value(&self, found: Option<Values<'static>>) -> Result<Option<V>> {
+        found.map(|row| V::take(&mut row.into_iter()).ok_or_else(|| wrong_types(&self.table))).transpose()
     }
 
     /// The newest value of a key, locked for a change: to read, compute and [`KeyValue::put`] without losing
@@ -131,7 +151,7 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         let key = K::values(key);
         let columns = key.len()..self.table.def.columns.len();
         let row = transaction.get_columns::<Values<'static>>(&self.table, &key, lock, wait, columns).await?;
-        row.map(|row| V::take(&mut row.into_iter()).ok_or_else(|| wrong_types(&self.table))).transpose()
+        self.value(row)
     }
 
     /// Sets the value of a key, whether it is there or not; true if the key is new.

@@ -54,6 +54,11 @@ impl EncodedRow {
 
     /// The fields; `None` is NULL.
     pub fn fields(&self) -> SmallVec<[Field<'_>; 16]> {
-        self.fields.iter().map(|field| field.clone().map(|range| &self.bytes[range])).collect()
+        self.iter().collect()
+    }
+
+    /// The fields, one after the other.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Field<'_>> {
+        self.fields.iter().map(|field| field.clone().map(|range| &self.bytes[range]))
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use btree::Field;
+use smallvec::SmallVec;
 use txn::OnDuplicate;
 
 use super::{Changes, Written};
@@ -39,6 +40,34 @@ pub(super) async fn update_row(
         recorded.update(transaction, table, key, changes);
     }
     Ok(done)
+}
+
+/// [`txn::put`].
+pub(super) async fn put_row(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    row: &[Field<'_>],
+) -> Result<txn::Put> {
+    let recorded = Recorded::before(transaction);
+    let put = txn::put(transaction.rows(), &table.rows, row).await?;
+    if transaction.has_feeds() {
+        match put {
+            txn::Put::Inserted => recorded.insert(transaction, table, row),
+            txn::Put::Updated => {
+                let def = &table.def;
+                let parts = def.clustered_key().map_or(&[][..], |key| &key.parts);
+                let key: SmallVec<[u16; 4]> = parts.iter().map(|part| part.column).collect();
+                let columns = (0..row.len() as u16).filter(|column| !key.contains(column));
+                let changes: SmallVec<[(u16, Field<'_>); 8]> =
+                    columns.map(|column| (column, row[usize::from(column)])).collect();
+                let key: SmallVec<[Field<'_>; 4]> =
+                    key.iter().map(|column| row[usize::from(*column)]).collect();
+                recorded.update(transaction, table, &key, &changes);
+            }
+            txn::Put::NotAtOnce => {}
+        }
+    }
+    Ok(put)
 }
 
 /// [`txn::delete`].

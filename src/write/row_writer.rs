@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use txn::OnDuplicate;
 
 use super::foreign_keys::ForeignKeys;
-use super::row_operations::{delete_row, insert_row, update_row};
+use super::row_operations::{delete_row, insert_row, put_row, update_row};
 use crate::error::{Error, Result};
 use crate::schema::ColumnDef;
 use crate::table::Table;
@@ -273,6 +273,25 @@ impl RowWriter {
             }
             _ => update_row(transaction, &self.table, key, changes).await,
         }
+    }
+
+    /// Inserts a row, or sets the row with its key to its values, with one search for the place. It may say
+    /// that it cannot, and has done nothing then: an update and an insert are what has to be done.
+    ///
+    /// # Errors
+    /// Those of [`RowWriter::update`] and [`RowWriter::insert`].
+    pub(crate) async fn put(&mut self, transaction: &mut Transaction, row: &[Field<'_>]) -> Result<txn::Put> {
+        let def = &self.table.def;
+        let is_plain = !def.columns.iter().any(|column| column.auto_increment)
+            && def.columns_on_update().next().is_none()
+            && !(self.table.has_relations() && transaction.foreign_key_checks());
+        if !is_plain {
+            return Ok(txn::Put::NotAtOnce);
+        }
+        check_row(row, &def.columns)?;
+        let put = put_row(transaction, &self.table, row).await?;
+        self.rows_added += i64::from(put == txn::Put::Inserted);
+        Ok(put)
     }
 
     /// Deletes the row with this clustered key.

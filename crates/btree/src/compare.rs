@@ -2,8 +2,9 @@
 //!
 //! A search compares one key with some fifteen records. [`SearchKey`] looks at the key once: a key of fixed
 //! NOT NULL fields that compare byte by byte is matched against the bytes at the record's origin, and a
-//! single integer is matched as one machine word. If some of these fields vary in length, their lengths are
-//! read from the record, and mostly the first eight bytes decide. Only other keys decode the record's fields.
+//! single integer is matched as one machine word. If some of these fields vary in length, mostly the first
+//! eight bytes decide; where they do not, lengths are read from the record. Only other keys decode the
+//! record's fields.
 //!
 //! NULL is below every value. The first node pointer of a level (MIN_REC) is below every key.
 
@@ -94,7 +95,8 @@ pub(crate) enum Shape {
     /// All fields at constant offsets, compared byte by byte.
     Fixed,
     /// No field is nullable and all compare byte by byte; the first length byte lies so far below the origin.
-    Bytes { lengths: usize },
+    /// With a first field that varies and a value of at least eight bytes for it: the first eight.
+    Bytes { lengths: usize, head: Option<u64> },
     /// Anything else.
     General,
 }
@@ -120,7 +122,7 @@ impl<'k> SearchKey<'k> {
     pub fn compare_record(&self, record: RecordRef<'_>) -> Ordering {
         match self.shape {
             Shape::Word { .. } | Shape::Fixed => self.compare_fixed(record.bytes(), record.origin()),
-            Shape::Bytes { lengths } => {
+            Shape::Bytes { lengths, .. } => {
                 self.compare_varying(record.bytes(), record.origin(), record.def(), lengths)
             }
             Shape::General => self.compare_general(record),
@@ -225,7 +227,10 @@ fn shape_of(def: &IndexDef, fields: &[Field<'_>]) -> Shape {
         fixed &= layout.fixed_len != VARIABLE && value.len() == usize::from(layout.fixed_len);
     }
     if !fixed {
-        return Shape::Bytes { lengths: header::HEADER_SIZE + 1 + def.null_bytes() };
+        let varies = def.layout.first().is_some_and(|layout| layout.fixed_len == VARIABLE);
+        let first = fields.first().copied().flatten().filter(|_| varies);
+        let head = first.and_then(<[u8]>::first_chunk::<8>).map(|bytes| u64::from_be_bytes(*bytes));
+        return Shape::Bytes { lengths: header::HEADER_SIZE + 1 + def.null_bytes(), head };
     }
     match fields {
         [Some(value)] if (1..=8).contains(&value.len()) => {
@@ -234,6 +239,18 @@ fn shape_of(def: &IndexDef, fields: &[Field<'_>]) -> Shape {
         }
         _ => Shape::Fixed,
     }
+}
+
+/// Order of the record at `origin` relative to a key of [`Shape::Bytes`] by the first eight bytes of both, if
+/// these decide it.
+#[inline]
+pub(crate) fn compare_heads(page: &[u8], origin: usize, lengths: usize, head: u64) -> Option<Ordering> {
+    // Where a length takes two bytes the first of them has its highest bit, and the value is longer.
+    if page.get(origin.wrapping_sub(lengths)).is_none_or(|len| *len < 8) {
+        return None;
+    }
+    let stored = page.get(origin..)?.first_chunk::<8>()?;
+    Some(u64::from_be_bytes(*stored).cmp(&head)).filter(|order| order.is_ne())
 }
 
 /// The first `len` bytes at `at` as an integer; 0 outside the page.
@@ -333,14 +350,23 @@ mod tests {
             let stored_fields = [&a[..], b, c, &[0; 6], &[0; 7], &[1]].map(FieldRef::Inline);
             let mut record = RecordBuffer::new();
             record.encode(&def, &stored_fields).unwrap();
+            let wanted_first = wanted[0].clone();
             let wanted: Vec<Field<'_>> = wanted.iter().map(|field| Some(&field[..])).take(fields).collect();
             let key = SearchKey::new(&def, &wanted);
-            let varies = matches!(key.shape, Shape::Bytes { .. });
+            let has_head = wanted_first.len() >= 8;
+            let varies = matches!(key.shape, Shape::Bytes { head, .. } if head.is_some() == has_head);
             prop_assert!(varies);
             let fields = stored.iter().zip(&wanted);
             let expected = fields.map(|(stored, wanted)| Some(&stored[..]).cmp(wanted));
             let expected = expected.fold(Ordering::Equal, Ordering::then);
             prop_assert_eq!(key.compare_record(record.view(&def)), expected);
+            if let Shape::Bytes { lengths, head: Some(head) } = key.shape {
+                let record = record.view(&def);
+                let decided = compare_heads(record.bytes(), record.origin(), lengths, head);
+                prop_assert!(decided.is_none_or(|order| order == expected));
+                let starts = |key: &[u8]| key.first_chunk::<8>().copied();
+                prop_assert_eq!(decided.is_some(), a.len() >= 8 && starts(a) != starts(&wanted_first));
+            }
             let mut pointer = RecordBuffer::new();
             pointer.encode_node_pointer(record.view(&def), 77).unwrap();
             prop_assert_eq!(key.compare_record(pointer.view(&def)), expected);

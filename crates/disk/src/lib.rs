@@ -30,6 +30,7 @@ pub mod probe;
 mod random;
 mod real;
 mod retry;
+mod sharded;
 mod simulated;
 mod storage;
 pub mod sync;
@@ -44,6 +45,7 @@ pub use on_panic::OnPanic;
 pub use random::Random;
 pub use real::{Backend, RealEnvironment, RealOptions, RealStorage, network_file_system, raise_file_limit};
 pub use retry::{HeldWaits, Interrupted, retry};
+pub use sharded::ShardedCounters;
 pub use simulated::{
     Crash, CrashOutcome, FalseRead, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment,
     SimulatedStorage,

@@ -1,10 +1,6 @@
-//! Counters that cost nothing to count: each thread adds to a shard of its own cache line, a reader sums them
-//! up.
+//! The counters of a pool.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-const SHARDS: usize = 32;
+use disk::ShardedCounters;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy)]
@@ -31,25 +27,14 @@ pub(crate) enum Counter {
 
 const COUNTERS: usize = Counter::TierFallbacks as usize + 1;
 
-#[repr(align(128))]
-#[derive(Default)]
-struct Shard([AtomicU64; COUNTERS]);
-
 /// All counters of a pool.
 #[derive(Default)]
-pub(crate) struct Counters([Shard; SHARDS]);
-
-static NEXT_THREAD: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    static SHARD: Cell<usize> = Cell::new(NEXT_THREAD.fetch_add(1, Ordering::Relaxed) % SHARDS);
-}
+pub(crate) struct Counters(ShardedCounters<COUNTERS>);
 
 impl Counters {
     #[inline]
     pub(crate) fn add(&self, counter: Counter, count: u64) {
-        let shard = SHARD.get();
-        self.0[shard].0[counter as usize].fetch_add(count, Ordering::Relaxed);
+        self.0.add(counter as usize, count);
     }
 
     #[inline]
@@ -58,6 +43,6 @@ impl Counters {
     }
 
     pub(crate) fn sum(&self, counter: Counter) -> u64 {
-        self.0.iter().map(|shard| shard.0[counter as usize].load(Ordering::Relaxed)).sum()
+        self.0.sum(counter as usize)
     }
 }

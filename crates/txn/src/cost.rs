@@ -36,10 +36,10 @@ impl Transaction {
         let counts = std::mem::replace(&mut self.counts, Counts { rows_added, ..Counts::default() });
         let counters = &self.system.0.counters;
         if counts.rows_read > 0 {
-            Counters::add(&counters.rows_read, counts.rows_read);
+            counters.reads.add(Counters::ROWS_READ, counts.rows_read);
         }
         if counts.versions_built > 0 {
-            Counters::add(&counters.versions_built, counts.versions_built);
+            counters.reads.add(Counters::VERSIONS_BUILT, counts.versions_built);
         }
     }
 }

@@ -87,8 +87,8 @@ pub use lock::{
 pub use purge::PurgePause;
 #[cfg(not(loom))]
 pub use row::{
-    Control, Direction, KeyRange, OnDuplicate, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy, delete,
-    fetch_external, find, get, insert, insert_with, update,
+    Control, Direction, KeyRange, OnDuplicate, Put, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy,
+    delete, fetch_external, find, find_at_once, get, insert, insert_with, put, update,
 };
 #[cfg(not(loom))]
 pub use snapshot::Snapshot;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use disk::{Environment, Histogram, Times};
+use disk::{Environment, Histogram, ShardedCounters, Times};
 use pagestore::PageStore;
 use parking_lot::Mutex;
 
@@ -159,17 +159,20 @@ pub struct TransactionInfo {
 pub(crate) struct Counters {
     pub commits: AtomicU64,
     pub rollbacks: AtomicU64,
-    pub rows_read: AtomicU64,
+    /// Rows read and versions built: there are programs whose threads do nothing but read, row after row.
+    pub reads: ShardedCounters<2>,
     pub rows_inserted: AtomicU64,
     pub rows_updated: AtomicU64,
     pub rows_deleted: AtomicU64,
-    pub versions_built: AtomicU64,
     pub purged_records: AtomicU64,
     pub purge_skipped: AtomicU64,
     pub commit_times: Histogram,
 }
 
 impl Counters {
+    pub const ROWS_READ: usize = 0;
+    pub const VERSIONS_BUILT: usize = 1;
+
     pub fn add(counter: &AtomicU64, amount: u64) {
         counter.fetch_add(amount, Ordering::Relaxed);
     }
@@ -410,11 +413,11 @@ impl TransactionSystem {
             lock_timeouts: load(&locks.timeouts),
             locks: load(&locks.locks),
             lock_bytes: system.locks.bytes() as u64,
-            rows_read: load(&counters.rows_read),
+            rows_read: counters.reads.sum(Counters::ROWS_READ),
             rows_inserted: load(&counters.rows_inserted),
             rows_updated: load(&counters.rows_updated),
             rows_deleted: load(&counters.rows_deleted),
-            versions_built: load(&counters.versions_built),
+            versions_built: counters.reads.sum(Counters::VERSIONS_BUILT),
             purged_records: load(&counters.purged_records),
             undo_pages: load(&system.undo.pages),
             undo_truncations: load(&system.undo.truncation.cuts),

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::header::{self, INFIMUM};
 use super::{Malformed, directory, next_record};
-use crate::compare::{SearchKey, Shape, word_at};
+use crate::compare::{SearchKey, Shape, compare_heads, word_at};
 use crate::definition::IndexDef;
 use crate::record::{RecordRef, header as record_header};
 
@@ -39,7 +39,17 @@ pub fn search(page: &[u8], def: &IndexDef, key: &SearchKey<'_>, bound: Bound) ->
             })
         }
         Shape::Fixed => search_by(page, bound, key.complete, |origin| key.compare_fixed(page, origin)),
-        Shape::Bytes { lengths } => {
+        Shape::Bytes { lengths, head: Some(head) } => {
+            let leaf = header::level(page) == 0;
+            search_by(page, bound, key.complete, |origin| {
+                if !leaf && record_header::info_bits(page, origin) & record_header::MIN_REC_FLAG != 0 {
+                    return Ordering::Less;
+                }
+                compare_heads(page, origin, lengths, head)
+                    .unwrap_or_else(|| key.compare_varying(page, origin, def, lengths))
+            })
+        }
+        Shape::Bytes { lengths, head: None } => {
             search_by(page, bound, key.complete, |origin| key.compare_varying(page, origin, def, lengths))
         }
         Shape::General => search_by(page, bound, key.complete, |origin| {

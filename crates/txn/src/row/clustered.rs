@@ -9,21 +9,24 @@
 //! the one behind the last on the same page, which nobody else has changed in between: then it is found
 //! without a descent ([`Nearby`]).
 
+use std::sync::Arc;
+
 use btree::external::plan_external;
 use btree::record::build::record_size;
 use btree::{
-    ChangePosition, FieldRef, KeyFields, LastChange, Outcome, OwnedKey, RecordRef, SavedPosition,
-    StructureChange, StructureGuard, Tree,
+    ChangePosition, FieldRef, LastChange, Outcome, OwnedKey, RecordRef, SavedPosition, StructureChange,
+    StructureGuard, Tree,
 };
 use pagestore::Mtr;
 use smallvec::SmallVec;
 
 use super::insert::OnDuplicate;
 use super::physical::successor_target;
-use super::write::{EntryChange, Step, Writer, describe_end, encode_record};
+use super::write::{EntryChange, Step, Writer, describe_end, encode_record, key_of};
 use crate::entry::build_entry;
 use crate::error::Interrupt;
 use crate::lock::{Acquired, Extent, LockMode};
+use crate::system::System;
 use crate::table::Table;
 use crate::undo::UndoKind;
 use crate::undo::record::UndoBuilder;
@@ -39,6 +42,16 @@ pub(crate) struct NewField<'f> {
     pub value: FieldRef<'f>,
     /// What goes into the record: the value, or a reference to it.
     pub stored: FieldRef<'f>,
+}
+
+/// A row that is put.
+pub(crate) struct RowToPut<'r> {
+    /// Its clustered fields.
+    pub stored: &'r [FieldRef<'r>],
+    /// All of them outside the key.
+    pub changes: &'r [NewField<'r>],
+    /// It was seen here a moment ago.
+    pub seen: Option<&'r SavedPosition>,
 }
 
 /// A place to change, with what keeps the tree's structure still if it is to change.
@@ -81,7 +94,14 @@ fn locate<'s, 't>(
     Ok(Located { mtr, position, guard: Some(guard) })
 }
 
-impl Writer<'_> {
+/// What has come of a change at a place.
+enum Turn {
+    Over(Step),
+    /// Nothing yet: there is room for the undo record now, and the place is to be looked for again.
+    Again,
+}
+
+impl<'w> Writer<'w> {
     /// Inserts a row with these clustered fields. A delete-marked row of the same key is brought back to life
     /// with them.
     pub fn insert_step(
@@ -91,89 +111,152 @@ impl Writer<'_> {
         structure: Option<usize>,
         on_duplicate: OnDuplicate,
     ) -> Result<Step, Interrupt> {
-        let tree = &*table.clustered;
-        let def = tree.def();
-        let key: KeyFields<'_> = stored[..table.key_fields].iter().map(|field| field.inline()).collect();
+        let key = key_of(table, stored);
         loop {
-            let mut undo = UndoBuilder::new(&mut self.buffers.undo, UndoKind::Insert, table.id);
-            undo.key(stored[..table.key_fields].iter().copied());
-            undo.finish();
-            self.undo_log.make_room(&self.system.undo, self.buffers.undo.len())?;
-            let system = self.system;
-            let extra = self.buffers.undo.len() + 256;
-            let mut at = locate(&system.store, tree, &key, structure, extra, Nearby::default())?;
-            if at.position.exact {
-                let Some(record) = tree.record_at(&at.mtr, at.position.place) else {
-                    return Ok(Step::NotFound);
-                };
-                let deleted = record.is_deleted();
-                let acquired = if deleted {
-                    self.lock_row_for_change(record)
-                } else {
-                    let exclusive = on_duplicate == OnDuplicate::Change;
-                    self.lock_row(record, LockMode::new(exclusive, Extent::Record))
-                };
-                if let Acquired::Wait(wait) = acquired {
-                    return Ok(Step::Lock(wait));
-                }
-                if !deleted {
-                    return Ok(Step::Duplicate);
-                }
-                match self.replace(&mut at, table, NewRow::Revived(stored), structure)? {
-                    Replaced::Done => {
-                        at.mtr.commit();
-                        return Ok(Step::Done);
-                    }
-                    Replaced::Structure(size) => return Ok(Step::Structure(size)),
-                    Replaced::Room => {
-                        drop(at);
-                        self.undo_log.make_room(&self.system.undo, self.buffers.undo.len())?;
-                        continue;
-                    }
-                }
+            let at = self.locate_to_insert(table, &key, structure, Nearby::default())?;
+            if let Turn::Over(step) = self.insert_at(at, table, stored, structure, on_duplicate)? {
+                return Ok(step);
             }
-            let mut successor = None;
-            if system.locks.has_gap_locks(def.id) {
-                let target = successor_target(system, tree, &mut at.mtr, at.position.place)?;
-                let acquired = system.locks.request_insert(self.owner, target, &|| describe_end(def));
-                if let Acquired::Wait(wait) = acquired {
-                    return Ok(Step::Lock(wait));
-                }
-                successor = Some(target);
-            }
-            let Some(place) = self.undo_log.place_for(&self.system.undo, self.buffers.undo.len()) else {
-                continue;
+        }
+    }
+
+    /// Changes the row with the key of `row`, or inserts it where there is none ([`Step::Inserted`]). The
+    /// place is looked for once.
+    pub fn put_step(
+        &mut self,
+        table: &Table,
+        row: &RowToPut<'_>,
+        structure: Option<usize>,
+        entries: &mut Vec<EntryChange>,
+    ) -> Result<Step, Interrupt> {
+        let key = key_of(table, row.stored);
+        loop {
+            let nearby = Nearby { seen: row.seen, last: self.buffers.last };
+            let at = self.locate_to_insert(table, &key, structure, nearby)?;
+            let is_new = exact_record(&table.clustered, &at).is_none_or(|record| record.is_deleted());
+            let turn = match is_new {
+                true => self.insert_at(at, table, row.stored, structure, OnDuplicate::Change)?,
+                false => self.update_at(at, table, row.changes, structure, entries)?,
             };
-            encode_record(&mut self.buffers.record, def, table.id, stored)?;
-            let roll_ptr = self.undo_log.roll_ptr(place, true).0;
-            self.buffers.record.set_system_fields(def, self.undo_log.trx_id, roll_ptr);
-            let size = self.buffers.record.size();
-            let fits = match structure {
-                Some(planned) => size <= planned,
-                None => tree.insert_fits(&at.mtr, &at.position, size),
-            };
-            if !fits {
-                return Ok(Step::Structure(size));
+            match turn {
+                Turn::Over(Step::Done) if is_new => return Ok(Step::Inserted),
+                Turn::Over(step) => return Ok(step),
+                Turn::Again => {}
             }
-            let Some(undo_page) = self.undo_log.latch(&mut at.mtr) else { continue };
-            if let Some(guard) = &mut at.guard {
-                guard.reserve(&mut at.mtr)?;
+        }
+    }
+
+    /// The place for a row, with room for the undo record of its insertion, which is in the buffer.
+    fn locate_to_insert<'t>(
+        &mut self,
+        table: &'t Table,
+        key: &[btree::Field<'_>],
+        structure: Option<usize>,
+        nearby: Nearby<'_>,
+    ) -> Result<Located<'w, 't>, Interrupt> {
+        let mut undo = UndoBuilder::new(&mut self.buffers.undo, UndoKind::Insert, table.id);
+        undo.key(key.iter().map(|field| FieldRef::from(*field)));
+        undo.finish();
+        let system: &'w Arc<System> = self.system;
+        self.undo_log.make_room(&system.undo, self.buffers.undo.len())?;
+        let extra = self.buffers.undo.len() + 256;
+        locate(&system.store, &table.clustered, key, structure, extra, nearby)
+    }
+
+    /// Inserts a row at its place. The undo record is in the buffer.
+    fn insert_at(
+        &mut self,
+        mut at: Located<'_, '_>,
+        table: &Table,
+        stored: &[FieldRef<'_>],
+        structure: Option<usize>,
+        on_duplicate: OnDuplicate,
+    ) -> Result<Turn, Interrupt> {
+        let tree = &*table.clustered;
+        let (system, def) = (self.system, tree.def());
+        if at.position.exact {
+            return self.insert_over(at, table, stored, structure, on_duplicate);
+        }
+        let mut successor = None;
+        if system.locks.has_gap_locks(def.id) {
+            let target = successor_target(system, tree, &mut at.mtr, at.position.place)?;
+            let acquired = system.locks.request_insert(self.owner, target, &|| describe_end(def));
+            if let Acquired::Wait(wait) = acquired {
+                return Ok(Turn::Over(Step::Lock(wait)));
             }
-            self.undo_log.append(&mut at.mtr, undo_page, &self.buffers.undo, true);
-            let record = &mut self.buffers.record;
-            match &mut at.guard {
-                Some(guard) => tree.insert_with_split(&mut at.mtr, guard, &at.position, record, 0)?,
-                None => {
-                    let outcome = tree.insert_here(&mut at.mtr, &at.position, record, 0)?;
-                    assert!(matches!(outcome, Outcome::Done(_)), "an insertion that fits is made");
-                }
+            successor = Some(target);
+        }
+        let Some(place) = self.undo_log.place_for(&system.undo, self.buffers.undo.len()) else {
+            return Ok(Turn::Again);
+        };
+        encode_record(&mut self.buffers.record, def, table.id, stored)?;
+        let roll_ptr = self.undo_log.roll_ptr(place, true).0;
+        self.buffers.record.set_system_fields(def, self.undo_log.trx_id, roll_ptr);
+        let size = self.buffers.record.size();
+        let fits = match structure {
+            Some(planned) => size <= planned,
+            None => tree.insert_fits(&at.mtr, &at.position, size),
+        };
+        if !fits {
+            return Ok(Turn::Over(Step::Structure(size)));
+        }
+        let Some(undo_page) = self.undo_log.latch(&mut at.mtr) else { return Ok(Turn::Again) };
+        if let Some(guard) = &mut at.guard {
+            guard.reserve(&mut at.mtr)?;
+        }
+        self.undo_log.append(&mut at.mtr, undo_page, &self.buffers.undo, true);
+        let record = &mut self.buffers.record;
+        match &mut at.guard {
+            Some(guard) => tree.insert_with_split(&mut at.mtr, guard, &at.position, record, 0)?,
+            None => {
+                let outcome = tree.insert_here(&mut at.mtr, &at.position, record, 0)?;
+                assert!(matches!(outcome, Outcome::Done(_)), "an insertion that fits is made");
             }
-            if let Some(successor) = successor {
-                let inserted = system.locks.target(def, key.iter().copied());
-                system.locks.inherit_gap(successor, inserted);
+        }
+        if let Some(successor) = successor {
+            let inserted = system.locks.target(def, key_of(table, stored).iter().copied());
+            system.locks.inherit_gap(successor, inserted);
+        }
+        at.mtr.commit();
+        Ok(Turn::Over(Step::Done))
+    }
+
+    /// Inserts a row where there is a record of its key: a delete-marked one comes back to life.
+    fn insert_over(
+        &mut self,
+        mut at: Located<'_, '_>,
+        table: &Table,
+        stored: &[FieldRef<'_>],
+        structure: Option<usize>,
+        on_duplicate: OnDuplicate,
+    ) -> Result<Turn, Interrupt> {
+        let Some(record) = table.clustered.record_at(&at.mtr, at.position.place) else {
+            return Ok(Turn::Over(Step::NotFound));
+        };
+        let deleted = record.is_deleted();
+        let acquired = if deleted {
+            self.lock_row_for_change(record)
+        } else {
+            let exclusive = on_duplicate == OnDuplicate::Change;
+            self.lock_row(record, LockMode::new(exclusive, Extent::Record))
+        };
+        if let Acquired::Wait(wait) = acquired {
+            return Ok(Turn::Over(Step::Lock(wait)));
+        }
+        if !deleted {
+            return Ok(Turn::Over(Step::Duplicate));
+        }
+        match self.replace(&mut at, table, NewRow::Revived(stored), structure)? {
+            Replaced::Done => {
+                at.mtr.commit();
+                Ok(Turn::Over(Step::Done))
             }
-            at.mtr.commit();
-            return Ok(Step::Done);
+            Replaced::Structure(size) => Ok(Turn::Over(Step::Structure(size))),
+            Replaced::Room => {
+                drop(at);
+                self.undo_log.make_room(&self.system.undo, self.buffers.undo.len())?;
+                Ok(Turn::Again)
+            }
         }
     }
 
@@ -187,56 +270,70 @@ impl Writer<'_> {
         entries: &mut Vec<EntryChange>,
         seen: Option<&SavedPosition>,
     ) -> Result<Step, Interrupt> {
-        let tree = &*table.clustered;
-        let system = self.system;
         loop {
             let extra = self.buffers.undo.len() + 256;
             let nearby = Nearby { seen, last: self.buffers.last };
-            let mut at = locate(&system.store, tree, key, structure, extra, nearby)?;
-            let Some(record) = exact_record(tree, &at) else { return Ok(Step::NotFound) };
-            // A deleted one too: the transaction that deleted it may bring it back.
-            if let Acquired::Wait(wait) = self.lock_row_for_change(record) {
-                return Ok(Step::Lock(wait));
+            let at = locate(&self.system.store, &table.clustered, key, structure, extra, nearby)?;
+            if let Turn::Over(step) = self.update_at(at, table, changes, structure, entries)? {
+                return Ok(step);
             }
-            if record.is_deleted() {
-                return Ok(Step::NotFound);
+        }
+    }
+
+    /// Changes fields of the row at a place, if there is one.
+    fn update_at(
+        &mut self,
+        mut at: Located<'_, '_>,
+        table: &Table,
+        changes: &[NewField<'_>],
+        structure: Option<usize>,
+        entries: &mut Vec<EntryChange>,
+    ) -> Result<Turn, Interrupt> {
+        let tree = &*table.clustered;
+        let Some(record) = exact_record(tree, &at) else { return Ok(Turn::Over(Step::NotFound)) };
+        // A deleted one too: the transaction that deleted it may bring it back.
+        if let Acquired::Wait(wait) = self.lock_row_for_change(record) {
+            return Ok(Turn::Over(Step::Lock(wait)));
+        }
+        if record.is_deleted() {
+            return Ok(Turn::Over(Step::NotFound));
+        }
+        if structure.is_none()
+            && let Some(patches) = patches(table, record, changes)
+        {
+            if patches.is_empty() {
+                return Ok(Turn::Over(self.unchanged(record)));
             }
-            if structure.is_none()
-                && let Some(patches) = patches(table, record, changes)
-            {
-                if patches.is_empty() {
-                    return Ok(self.unchanged(record));
-                }
-                if self.patch(&mut at, table, &patches) {
-                    self.buffers.last = Some(LastChange::after_commit(at.mtr, &at.position));
-                    return Ok(Step::Done);
-                }
+            if self.patch(&mut at, table, &patches) {
+                self.buffers.last = Some(LastChange::after_commit(at.mtr, &at.position));
+                return Ok(Turn::Over(Step::Done));
+            }
+            drop(at);
+            self.undo_log.make_room(&self.system.undo, self.buffers.undo.len())?;
+            return Ok(Turn::Again);
+        }
+        let old: Fields<'_> = record.fields().collect();
+        let mut new = old.clone();
+        changes.iter().for_each(|change| new[change.position] = change.stored);
+        if new == old {
+            return Ok(Turn::Over(self.unchanged(record)));
+        }
+        if record_size(tree.def(), &new) > tree.max_record_size() {
+            return self.too_large(table, record, &new).map(Turn::Over);
+        }
+        entries.clear();
+        changed_entries(table, &old, &new, changes, entries)?;
+        drop((old, new));
+        match self.replace(&mut at, table, NewRow::Changes(changes), structure)? {
+            Replaced::Done => {
+                at.mtr.commit();
+                Ok(Turn::Over(Step::Done))
+            }
+            Replaced::Structure(size) => Ok(Turn::Over(Step::Structure(size))),
+            Replaced::Room => {
                 drop(at);
                 self.undo_log.make_room(&self.system.undo, self.buffers.undo.len())?;
-                continue;
-            }
-            let old: Fields<'_> = record.fields().collect();
-            let mut new = old.clone();
-            changes.iter().for_each(|change| new[change.position] = change.stored);
-            if new == old {
-                return Ok(self.unchanged(record));
-            }
-            if record_size(tree.def(), &new) > tree.max_record_size() {
-                return self.too_large(table, record, &new);
-            }
-            entries.clear();
-            changed_entries(table, &old, &new, changes, entries)?;
-            drop((old, new));
-            match self.replace(&mut at, table, NewRow::Changes(changes), structure)? {
-                Replaced::Done => {
-                    at.mtr.commit();
-                    return Ok(Step::Done);
-                }
-                Replaced::Structure(size) => return Ok(Step::Structure(size)),
-                Replaced::Room => {
-                    drop(at);
-                    self.undo_log.make_room(&self.system.undo, self.buffers.undo.len())?;
-                }
+                Ok(Turn::Again)
             }
         }
     }

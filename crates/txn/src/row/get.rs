@@ -65,3 +65,23 @@ pub async fn find<R>(
     transaction.check_killed()?;
     retry(|| get(transaction, table, key, &mut f)).await
 }
+
+/// [`find`] where it waits for nothing, for an `f` that may not want the row after all. `None`: `f` did not,
+/// or there is something to wait for or an error: it is left to [`find`].
+pub fn find_at_once<R>(
+    transaction: &mut Transaction,
+    table: &Table,
+    key: &[Field<'_>],
+    f: impl FnOnce(&Row<'_>) -> Option<R>,
+) -> Option<Option<R>> {
+    transaction.check_killed().ok()?;
+    match get(transaction, table, key, f).ok()? {
+        Some(None) => {
+            // It will be read again, and counted then.
+            transaction.counts.rows_read -= 1;
+            None
+        }
+        Some(taken) => Some(taken),
+        None => Some(None),
+    }
+}

@@ -43,6 +43,8 @@ pub(crate) struct Writer<'t> {
 /// How a step of a change ended.
 pub(crate) enum Step {
     Done,
+    /// Done, and the row is a new one, where it might have been there.
+    Inserted,
     /// Nothing was to be changed.
     Unchanged,
     /// A row lock must be waited for.

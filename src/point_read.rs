@@ -1,0 +1,116 @@
+//! The read of one row that waits for nothing.
+//!
+//! Mostly all that such a read needs is there: the transaction uses the table already, no lock is wanted, the
+//! pages are in memory, and no column is off-page. Then it is done here, without a future: the key is encoded
+//! into a buffer of the transaction, and the columns that are wanted are copied once, out of the page. Where
+//! anything else is met, an error too, nothing has happened, and the future does it all from the beginning.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use btree::{FieldRef, KeyFields};
+use txn::{Isolation, Row};
+
+use crate::rows::{Statement, decode, encode_row_key};
+use crate::table::Table;
+use crate::transaction::Transaction;
+use crate::types::Value;
+
+impl Transaction {
+    /// Some columns of the row with this primary key, by their numbers, as a statement of its own that locks
+    /// nothing: `Some(None)` where there is no such row, `None` where this has to be done by a future.
+    pub(crate) fn get_at_once<V: Default + Extend<Value<'static>>>(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[Value<'_>],
+        columns: Range<usize>,
+    ) -> Option<Option<V>> {
+        let locks = self.engine().isolation() == Isolation::Serializable && self.is_active();
+        if locks || !self.uses_already(table) || self.database().refuse_after_close().is_err() {
+            return None;
+        }
+        self.forget_conflict();
+        let statement = Statement(self);
+        let (encoded, rows) = statement.0.reading();
+        encode_row_key(table, key, encoded).ok()?;
+        let key: KeyFields<'_> = encoded.iter().collect();
+        txn::find_at_once(rows, &table.rows, &key, |row| copy(table, row, columns))
+    }
+}
+
+/// Copies columns; `None` where one of them is not in the row itself, or no value.
+fn copy<V: Default + Extend<Value<'static>>>(
+    table: &Table,
+    row: &Row<'_>,
+    columns: Range<usize>,
+) -> Option<V> {
+    let mut values = V::default();
+    for column in columns {
+        let value = match row.column(column as u16) {
+            FieldRef::Null => Value::Null,
+            FieldRef::Inline(bytes) => decode(table, column, bytes).ok()?,
+            FieldRef::External { .. } => return None,
+        };
+        values.extend([value]);
+    }
+    Some(values)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::database::Database;
+    use crate::rows::Lock;
+
+    type Found = Option<Option<Vec<Value<'static>>>>;
+
+    fn try_get(t: &mut Transaction, table: &Arc<Table>, key: u64) -> Found {
+        t.get_at_once(table, &[Value::UInt(key)], 1..2)
+    }
+
+    #[test]
+    fn only_what_waits_for_nothing_is_read_at_once() {
+        disk::block_on(async {
+            let db = Database::in_memory().await.unwrap();
+            let pairs = db.key_value::<u64, Vec<u8>>("pairs").await.unwrap();
+            let table = db.table("untorn", "pairs").unwrap();
+            db.transact(async |mut t| {
+                pairs.put(&mut t, 1, b"short").await?;
+                pairs.put(&mut t, 2, &[7; 100_000]).await
+            })
+            .await
+            .unwrap();
+            let short = Some(Some(vec![Value::bytes(b"short").into_owned()]));
+
+            let mut t = db.begin_at(Isolation::ReadCommitted);
+            assert_eq!(try_get(&mut t, &table, 1), None, "it does not use the table yet");
+            assert_eq!(pairs.get(&mut t, 1).await.unwrap(), Some(b"short".to_vec()));
+            let read = t.state().rows_read();
+            assert_eq!(try_get(&mut t, &table, 1), short);
+            assert_eq!(try_get(&mut t, &table, 3), Some(None));
+            assert_eq!(try_get(&mut t, &table, 2), None, "a value that is off-page");
+            assert_eq!(t.state().rows_read(), read + 1, "what is left to the future is not counted");
+            assert_eq!(pairs.get(&mut t, 2).await.unwrap().map(|value| value.len()), Some(100_000));
+
+            // Each is a statement: at READ COMMITTED it sees what was committed before it.
+            let mut other = db.begin();
+            pairs.put(&mut other, 3, b"new").await.unwrap();
+            assert_eq!(try_get(&mut t, &table, 3), Some(None));
+            other.commit(txn::Durability::NoSync).await.unwrap();
+            assert_eq!(try_get(&mut t, &table, 3), Some(Some(vec![Value::bytes(b"new").into_owned()])));
+
+            let mut locking = db.begin_at(Isolation::Serializable);
+            locking.get(&table, &[Value::UInt(1)], Lock::Share).await.unwrap();
+            assert_eq!(try_get(&mut locking, &table, 1), None, "at SERIALIZABLE it locks");
+            locking.rollback().await.unwrap();
+
+            t.rows().kill_handle().kill();
+            assert_eq!(try_get(&mut t, &table, 1), None, "it was killed");
+            t.rows().clear_kill();
+            assert_eq!(try_get(&mut t, &table, 1), short);
+            db.close().await.unwrap();
+            assert_eq!(try_get(&mut t, &table, 1), None, "the database is closed");
+        });
+    }
+}
