@@ -361,7 +361,7 @@ fn rows_into_files_of_the_server() {
     );
     for (name, text) in [
         ("union", "1.0\n2.5\n"),
-        ("all", "x\\\ny\n000042\n"),
+        ("all", "x\\\ny\n42\n"),
         ("except", "2\n"),
         ("brackets", "4\n"),
         ("numbers", "\"000042\"\t\"3.10\"\t\"x\\\ny\"\n"),
