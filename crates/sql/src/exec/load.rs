@@ -1,8 +1,8 @@
 //! LOAD DATA: lines of a file as rows of INSERT.
 //!
 //! The file comes in pieces ([`Pieces`]): from the server's disk or from a client, which may send anything at
-//! any pace. What is kept of it is a piece and the line that is being read, charged to the statement; a line is
-//! at most `max_allowed_packet` long.
+//! any pace. What is kept of it is a piece and the line that is being read, charged to the statement; a line
+//! is at most `max_allowed_packet` long.
 
 use std::future::Future;
 
@@ -52,7 +52,7 @@ impl<P: Pieces> Buffer<'_, P> {
         if self.charge.reach(self.bytes.capacity()) { Ok(()) } else { Err(refused().into()) }
     }
 
-    /// Reads a line with so many fields, or skips one; false: there is none.
+    /// Reads a line with this number of fields, or skips one; false: there is none.
     async fn line(
         &mut self,
         executor: &Executor<'_>,

@@ -35,7 +35,7 @@ impl Parser<'_> {
     }
 
     /// INTO, if it stands here.
-    pub(super) fn into_clause(&mut self) -> Parsed<()> {
+    pub(super) fn accept_into(&mut self) -> Parsed<()> {
         if !self.accept("INTO") {
             return Ok(());
         }

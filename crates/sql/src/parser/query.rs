@@ -110,9 +110,9 @@ impl Parser<'_> {
         if self.is_word("LIMIT") {
             query.limit = Some(self.limit()?);
         }
-        self.into_clause()?;
+        self.accept_into()?;
         query.locking = self.locking()?.or(query.locking);
-        self.into_clause()?;
+        self.accept_into()?;
         Ok(query)
     }
 
@@ -211,7 +211,7 @@ impl Parser<'_> {
             }
         }
         select.items = self.list(Self::select_item)?;
-        self.into_clause()?;
+        self.accept_into()?;
         if self.accept("FROM") {
             if self.accept("DUAL") {
                 select.from = None;
