@@ -86,11 +86,11 @@ mod tests {
             let mut t = db.begin_at(Isolation::ReadCommitted);
             assert_eq!(try_get(&mut t, &table, 1), None, "it does not use the table yet");
             assert_eq!(pairs.get(&mut t, 1).await.unwrap(), Some(b"short".to_vec()));
-            let read = t.state().rows_read();
+            let read = t.engine().rows_read();
             assert_eq!(try_get(&mut t, &table, 1), short);
             assert_eq!(try_get(&mut t, &table, 3), Some(None));
             assert_eq!(try_get(&mut t, &table, 2), None, "a value that is off-page");
-            assert_eq!(t.state().rows_read(), read + 1, "what is left to the future is not counted");
+            assert_eq!(t.engine().rows_read(), read + 1, "what is left to the future is not counted");
             assert_eq!(pairs.get(&mut t, 2).await.unwrap().map(|value| value.len()), Some(100_000));
 
             // Each is a statement: at READ COMMITTED it sees what was committed before it.
@@ -105,9 +105,9 @@ mod tests {
             assert_eq!(try_get(&mut locking, &table, 1), None, "at SERIALIZABLE it locks");
             locking.rollback().await.unwrap();
 
-            t.rows().kill_handle().kill();
+            t.engine_mut().kill_handle().kill();
             assert_eq!(try_get(&mut t, &table, 1), None, "it was killed");
-            t.rows().clear_kill();
+            t.engine_mut().clear_kill();
             assert_eq!(try_get(&mut t, &table, 1), short);
             db.close().await.unwrap();
             assert_eq!(try_get(&mut t, &table, 1), None, "the database is closed");

@@ -49,7 +49,7 @@ pub(super) async fn put_row(
     row: &[Field<'_>],
 ) -> Result<txn::Put> {
     let recorded = Recorded::before(transaction);
-    let put = txn::put(transaction.rows(), &table.rows, row).await?;
+    let put = txn::put(transaction.engine_mut(), &table.rows, row).await?;
     if transaction.has_feeds() {
         match put {
             txn::Put::Inserted => recorded.insert(transaction, table, row),

@@ -37,6 +37,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let options = options::load(&arguments::parse(std::env::args().skip(1))?, &variables)?;
     let database = untorn::engine::block_on(Database::open(options.database))?;
     let server = Server::new(Accounts::open(&options.datadir)?, variables);
+    server.open_files()?;
     let sessions = Arc::new(Sessions::new(Arc::clone(&server), database.clone()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served: Result<(), Box<dyn Error>> = tokio::task::LocalSet::new().block_on(&runtime, async {

@@ -125,6 +125,7 @@ fn serve_open<E: Engine>(
     let _ = variables.set_at_start("server_uuid", &uuid);
     let pid_file = PathBuf::from(variables.text("pid_file"));
     let server = Server::new(accounts, variables);
+    server.open_files()?;
     establish_tls(options, &server)?;
     statements::check(&server, options.slow_log.clone())?;
     let factory = Arc::new(engine.sessions(&server));
@@ -277,6 +278,8 @@ fn signal_watcher() -> io::Result<SignalWatcher> {
     let (mut terminate, mut interrupt) = {
         use tokio::signal::unix::{SignalKind, signal};
         let _entered = runtime.enter();
+        // Who is listened to does not kill: a file that has come to its limit is an error of its write.
+        let _ = signal(SignalKind::from_raw(nix::libc::SIGXFSZ))?;
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
     };
     std::thread::Builder::new().name("signals".into()).spawn(move || {

@@ -104,6 +104,19 @@ fn variables_assignments_and_what_is_there_already() {
         rows(&mut client, "SELECT a, b, c, d FROM u"),
         ["10|q\"q|20|2020-01-01", "11|~|22|2020-01-01", "12|NULL|24|2020-01-01"]
     );
+    // Fields of generated columns are for nobody.
+    ask(&mut client, "LOAD DATA LOCAL INFILE 'file' INTO TABLE t");
+    send(&mut client, b"5\t1\tx\t2\t99\n", 4).unwrap();
+    assert_eq!(rows(&mut client, "SELECT * FROM t"), ["5|1|x|2|2"]);
+    // An escaped terminator ends no line, of those that are not wanted neither.
+    ask(&mut client, "LOAD DATA LOCAL INFILE 'file' INTO TABLE t IGNORE 1 LINES (a)");
+    send(&mut client, b"a\\\nb\n21\tx\\\n22\ty\n", 4).unwrap();
+    assert_eq!(rows(&mut client, "SELECT a FROM t WHERE a > 5"), ["21"]);
+    all(&mut client, &["SET sql_mode = 'NO_BACKSLASH_ESCAPES'"]);
+    ask(&mut client, "LOAD DATA LOCAL INFILE 'file' INTO TABLE t (a, b)");
+    send(&mut client, b"31\tx\\ty\n", 4).unwrap();
+    all(&mut client, &["SET sql_mode = DEFAULT"]);
+    assert_eq!(one(&mut client, "SELECT HEX(b) FROM t WHERE a = 31"), "785C7479");
     // Missing fields are not defaults.
     ask(&mut client, &load("", "(a, b, c, d)"));
     send(&mut client, b"1,a\n2\n", 9).unwrap();
@@ -137,9 +150,22 @@ fn variables_assignments_and_what_is_there_already() {
         assert_eq!(code(&mut client, &load("", rest)), number, "{rest}");
     }
     assert_eq!(code(&mut client, "LOAD DATA LOCAL INFILE 'f' INTO TABLE u FIELDS ENCLOSED BY 'ab'"), 1083);
+    let long = "x".repeat(256);
+    assert_eq!(code(&mut client, &load("", &format!("LINES TERMINATED BY '{long}'"))), 1083);
     assert_eq!(code(&mut client, "LOAD DATA LOCAL INFILE 'f' INTO TABLE u FIELDS TERMINATED BY ''"), 1235);
     assert_eq!(code(&mut client, "LOAD DATA LOCAL INFILE 'f' INTO TABLE u CHARACTER SET nosuch"), 1115);
     assert_eq!(error_code(&client.command(b"\x16LOAD DATA LOCAL INFILE 'f' INTO TABLE u")), 1295);
+    engine.finish();
+}
+
+/// Values that SET computes are gone with their row: many rows need no more memory than one.
+#[test]
+fn rows_give_their_memory_back() {
+    let (engine, mut client) = start();
+    all(&mut client, &["CREATE TABLE w (a INT, b INT)", "SET untorn_statement_memory_limit = 8000000"]);
+    ask(&mut client, "LOAD DATA LOCAL INFILE 'file' INTO TABLE w (a) SET b = LENGTH(REPEAT(a, 500000))");
+    let file: String = (0..200).map(|a| format!("{a}\n")).collect();
+    assert!(send(&mut client, file.as_bytes(), 100).unwrap().starts_with("Records: 200"));
     engine.finish();
 }
 
@@ -205,6 +231,25 @@ fn errors_are_heard_behind_the_file_and_the_connection_goes_on() {
     client.send(b"1\n");
     assert_eq!(send(&mut client, &vec![b'x'; 1 << 20], 50_000), Err(1153));
     assert_eq!(one(&mut client, count), "0");
+    // What failed keeps nobody waiting while its client goes on sending.
+    all(&mut root, &["CREATE TABLE d.k (id INT PRIMARY KEY)"]);
+    let mut slow = loader(&engine);
+    ask(&mut slow, "LOAD DATA LOCAL INFILE 'file' INTO TABLE d.k");
+    slow.send(b"1\n");
+    (0..3).for_each(|_| slow.send(&[b'x'; 50_000]));
+    let mut other = engine.root();
+    all(&mut other, &["SET innodb_lock_wait_timeout = 20", "INSERT INTO d.k VALUES (1)"]);
+    assert_eq!(send(&mut slow, b"2\n", 2), Err(1153));
+    assert_eq!(one(&mut other, "SELECT COUNT(*) FROM d.k"), "1");
+    drop((slow, other));
+    // Killed while its client sends a line at a time: it hears of it at the end, and nothing more is read.
+    ask(&mut client, LOAD);
+    client.send(b"1\n");
+    all(&mut root, &[&format!("KILL QUERY {}", client.connection_id())]);
+    for _ in 0..10 {
+        client.send(b"2\n");
+    }
+    assert_eq!(send(&mut client, b"3\n", 2), Err(1317));
     // Killed by somebody else while the client takes its time.
     ask(&mut client, LOAD);
     client.send(b"1\n");
@@ -239,6 +284,7 @@ fn files_of_the_server() {
         |name: &str| format!("LOAD DATA INFILE '{name}' INTO TABLE d.u FIELDS TERMINATED BY ',' (a, b)");
     assert_eq!(code(&mut client, &load("good")), 1290, "no directory was named");
     engine.server.server.variables.set_at_start("secure_file_priv", &shown).unwrap();
+    engine.server.server.open_files().unwrap();
     let refused = [
         ("short", 1261),
         ("long", 1262),
@@ -274,6 +320,7 @@ fn rows_into_files_of_the_server() {
     std::os::unix::fs::symlink("nowhere", directory.join("link")).unwrap();
     assert_eq!(code(&mut client, "SELECT 1 INTO OUTFILE 'a'"), 1290);
     engine.server.server.variables.set_at_start("secure_file_priv", directory.to_str().unwrap()).unwrap();
+    engine.server.server.open_files().unwrap();
     let read = |name: &str| std::fs::read(directory.join(name));
     all(
         &mut client,
@@ -295,6 +342,38 @@ fn rows_into_files_of_the_server() {
     // What failed leaves nothing.
     assert_eq!(code(&mut client, "SELECT a FROM u INTO DUMPFILE 'two'"), 1172);
     assert!(read("two").is_err());
+    // The files are MySQL's. INTO behind the last part of a UNION is the statement's, wherever it stands.
+    all(
+        &mut client,
+        &[
+            "CREATE TABLE n (z INT(6) ZEROFILL, d DOUBLE(10,2), s VARCHAR(9))",
+            "INSERT INTO n VALUES (42, 3.1, 'x\\ny')",
+            "SELECT 1 UNION SELECT 2.5 INTO OUTFILE 'union'",
+            "SELECT s FROM n UNION ALL SELECT z INTO OUTFILE 'all' FROM n",
+            "SELECT 2 EXCEPT SELECT 3 INTO OUTFILE 'except'",
+            "(SELECT 4 INTO OUTFILE 'brackets')",
+            "SELECT * INTO OUTFILE 'numbers' FIELDS ENCLOSED BY '\"' LINES TERMINATED BY '\\n' FROM n",
+            "SELECT 1, 2 INTO OUTFILE 'ends' FIELDS TERMINATED BY ',' LINES TERMINATED BY ''",
+            "SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
+            "SELECT 'a\\b', NULL INTO OUTFILE 'plain'",
+            "SET sql_mode = DEFAULT",
+        ],
+    );
+    for (name, text) in [
+        ("union", "1.0\n2.5\n"),
+        ("all", "x\\\ny\n42\n"),
+        ("except", "2\n"),
+        ("brackets", "4\n"),
+        ("numbers", "\"000042\"\t\"3.10\"\t\"x\\\ny\"\n"),
+        ("ends", "1,2,"),
+        ("plain", "a\\b\tNULL\n"),
+    ] {
+        assert_eq!(String::from_utf8(read(name).unwrap()).unwrap(), text, "{name}");
+    }
+    for name in ["x/", "deeper/.", "deeper"] {
+        let number = code(&mut client, &format!("SELECT 1 INTO OUTFILE '{name}'"));
+        assert_eq!(number, if name == "deeper" { 1086 } else { 1 }, "{name}");
+    }
     // What was written is read again as it was.
     all(&mut client, &["CREATE TABLE v LIKE u", "LOAD DATA INFILE 'a' INTO TABLE v"]);
     assert_eq!(rows(&mut client, "SELECT * FROM v"), rows(&mut client, "SELECT * FROM u"));

@@ -1,4 +1,4 @@
-//! Page protection, page sizes and forced recovery through the `untorn` program and its protocol.
+//! Page protection, page sizes, forced recovery and signals through the `untorn` program and its protocol.
 #![recursion_limit = "256"]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -132,6 +132,18 @@ fn the_mode_changes_online_is_shown_and_kept_across_a_restart() {
     // Not persisted: the next start has ON again.
     let program = Program::start(&datadir, &["--innodb-doublewrite=OFF"]);
     assert_eq!(program.client().text("select @@global.innodb_doublewrite"), "ON");
+    program.stop();
+    std::fs::remove_dir_all(&datadir).unwrap();
+}
+
+/// The signal of a file that has come to `ulimit -f`: its write fails, and the program goes on.
+#[test]
+fn a_file_at_its_limit_does_not_kill() {
+    let datadir = directory("limit");
+    let program = Program::start(&datadir, &[]);
+    let sent = Command::new("kill").args(["-XFSZ", &program.child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(program.client().text("select 1"), "1");
     program.stop();
     std::fs::remove_dir_all(&datadir).unwrap();
 }

@@ -311,6 +311,8 @@ error_table! {
     DEPENDENT_BY_DEFAULT = 3766, b"HY000", "Column '%' of table '%' has a default value expression dependency and cannot be dropped or renamed.";
     CHECK_NOT_FOUND = 3821, b"HY000", "Check constraint '%' is not found in the table.";
     CONSTRAINT_NOT_FOUND = 3940, b"HY000", "Constraint '%' does not exist.";
+    MULTIPLE_INTO = 3953, b"HY000", "Multiple INTO clauses in one query block.";
+    MISPLACED_INTO = 3954, b"HY000", "Misplaced INTO clause, INTO is not allowed inside subqueries, and must be placed at end of UNION clauses.";
     DEPENDENT_BY_CHECK = 3959, b"HY000", "Check constraint '%' uses column '%', hence column cannot be dropped or renamed.";
     TOO_MANY_WINDOWS = 4086, b"HY000", "Too many windows in SELECT: %. Maximum allowed is %. Use named windows to share windows between window functions.";
     USER_LOCK_OVERLONG_NAME = 4163, b"42000", "User-level lock name '%' should not exceed 64 characters.";

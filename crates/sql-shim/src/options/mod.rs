@@ -12,7 +12,7 @@ pub mod machine;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use crate::server::runtime::{ListenOptions, RuntimeKind};
@@ -245,12 +245,26 @@ fn settle_file_directory(variables: &GlobalVariables, datadir: &Path) -> Result<
     if !directory.is_dir() {
         return Err(shown(&"it is not a directory"));
     }
-    // A data directory that is to be made is where its name says, unless links lead there.
-    let data = std::fs::canonicalize(datadir).unwrap_or_else(|_| datadir.to_owned());
+    let data = settled(datadir).map_err(|error| shown(&error))?;
     if directory.parent().is_none() || directory.starts_with(&data) || data.starts_with(&directory) {
         return Err(shown(&"it must be neither / nor the data directory, nor above or inside of that"));
     }
     put(variables, name, &format!("{}/", directory.display()))
+}
+
+/// Where a directory is, or will be once it is made: what is not there yet has no links.
+fn settled(path: &Path) -> std::io::Result<PathBuf> {
+    let mut settled = std::env::current_dir()?;
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                settled.pop();
+            }
+            part => settled.push(part),
+        }
+        settled = std::fs::canonicalize(&settled).unwrap_or(settled);
+    }
+    Ok(settled)
 }
 
 fn put(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), OptionError> {

@@ -66,6 +66,10 @@ fn statements_reach_no_files_of_the_database() {
     assert!(with("data", Path::new("/")).contains("neither"));
     assert!(with("link", &root.join("data")).contains("neither"));
     assert!(with("not-made-yet", &root).contains("neither"));
+    // The way to a directory that is to be made is followed as far as it goes.
+    assert!(with("made/../files/data", &root.join("files")).contains("neither"));
+    assert!(with("link/../files/data", &root.join("files")).contains("neither"));
+    assert_eq!(with("link/../made/data", &root.join("files")), "");
     std::fs::remove_dir_all(&root).unwrap();
 }
 

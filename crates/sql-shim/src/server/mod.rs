@@ -11,6 +11,7 @@
 
 pub mod clock;
 pub mod connection;
+pub mod files;
 pub mod login;
 pub mod lost_clients;
 mod outlet;

@@ -8,6 +8,7 @@
 use sql::named_locks::NamedLocks;
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -22,6 +23,7 @@ use sql::result::SqlError;
 use tokio::sync::{Notify, Semaphore};
 
 use super::clock::CoarseClock;
+use super::files::FileDirectory;
 use super::lost_clients::Attention;
 use super::read_lock::GlobalReadLock;
 use super::waits::Waits;
@@ -74,6 +76,8 @@ pub struct Server {
     pub tls: OnceLock<Arc<rustls::ServerConfig>>,
     /// Handshakes of TLS that fail are logged at most once a second: anybody can make them fail.
     pub(super) failed_handshakes: LogRate,
+    /// Where files are that statements name; set before the first connection, or never.
+    pub files: OnceLock<FileDirectory>,
 }
 
 const REQUIRE_SECURE_TRANSPORT: &str = "require_secure_transport";
@@ -103,11 +107,24 @@ impl Server {
             shutdown: Shutdown::default(),
             tls: OnceLock::new(),
             failed_handshakes: LogRate::default(),
+            files: OnceLock::new(),
         })
     }
 }
 
 impl Server {
+    /// Opens the directory that `secure_file_priv` names, if it names one.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open_files(&self) -> Result<(), String> {
+        let Value::Text(path) = self.variables.value("secure_file_priv") else { return Ok(()) };
+        let opened = FileDirectory::open(Path::new(&*path));
+        // Nobody has set it before.
+        let _ = self.files.set(opened.map_err(|error| format!("secure-file-priv={path}: {error}"))?);
+        Ok(())
+    }
+
     /// Whether a client may come that way: 3159 when `require_secure_transport` wants TLS or a local socket.
     /// Asked at each login, COM_CHANGE_USER included.
     pub fn admits(&self, peer: &Peer) -> Result<(), SqlError> {

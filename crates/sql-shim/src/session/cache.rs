@@ -234,9 +234,9 @@ fn is_shapely(statement: &Statement) -> bool {
     fn query(query: &Query) -> bool {
         query.with.is_empty()
             && query.selects.len() == 1
+            && query.into.is_client()
             && query.selects.iter().all(|(_, select)| {
-                select.into.is_client()
-                    && select.from.as_ref().is_none_or(plain)
+                select.from.as_ref().is_none_or(plain)
                     && select.items.iter().all(|item| match item {
                         SelectItem::Star { .. } => true,
                         SelectItem::Expr { text, .. } => !text.contains('?'),

@@ -1,8 +1,9 @@
 //! SELECT … INTO: user variables, and files of this machine.
 //!
-//! A file is made new and never written over ([`super::server_file`]); one that was not finished is removed
-//! again, whether the statement failed or its client has gone.
+//! A file is made new and never written over ([`crate::server::files`]); of one that was not finished nothing
+//! is left, whether the statement failed or its client has gone.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::future::Future;
 use std::io::{self, Write};
@@ -14,14 +15,20 @@ use sql::exec::insert::Changed;
 use sql::exec::{Executor, NoSink, RowTaker, Target};
 use sql::failure::Failure;
 use sql::plan::SelectPlan;
-use sql::value::Value;
+use sql::result::{ColumnMeta, column_flag, kind};
+use sql::value::{Value, decimal};
 
-use super::server_file;
+use crate::server::files::{self, FileDirectory};
+use crate::wire::number::put_fixed;
 
 /// Bytes written at once: each write is on another thread.
 const PIECE_BYTES: usize = 256 * 1024;
 
-pub(super) async fn run(executor: &mut Executor<'_>, select: &SelectPlan) -> Result<Changed, Failure> {
+pub(super) async fn run(
+    executor: &mut Executor<'_>,
+    select: &SelectPlan,
+    directory: Option<&FileDirectory>,
+) -> Result<Changed, Failure> {
     match &select.into {
         Destination::Client => Ok(Changed::default()),
         Destination::Variables(names) => {
@@ -36,26 +43,29 @@ pub(super) async fn run(executor: &mut Executor<'_>, select: &SelectPlan) -> Res
             }
             Ok(Changed { affected: 1, ..Changed::default() })
         }
-        Destination::File(into) => into_file(executor, select, into).await,
+        Destination::File(into) => {
+            let (file, new) = files::named(directory)?.create(&into.file)?;
+            let mut rows = FileRows {
+                into,
+                columns: select.columns.metas(),
+                bytes: Vec::new(),
+                count: 0,
+                file: Some(file),
+            };
+            executor.select(select, &mut Target::<NoSink>::Taker(&mut rows)).await?;
+            rows.write(true).await?;
+            if let Some(file) = &rows.file {
+                new.keep(file)?;
+            }
+            Ok(Changed { affected: rows.count, ..Changed::default() })
+        }
     }
-}
-
-async fn into_file(
-    executor: &mut Executor<'_>,
-    select: &SelectPlan,
-    into: &IntoFile,
-) -> Result<Changed, Failure> {
-    let (file, new) = server_file::create(&*executor.state.facts, &into.file)?;
-    let mut rows = FileRows { into, bytes: Vec::new(), count: 0, file: Some(file) };
-    executor.select(select, &mut Target::<NoSink>::Taker(&mut rows)).await?;
-    rows.write(true).await?;
-    new.keep();
-    Ok(Changed { affected: rows.count, ..Changed::default() })
 }
 
 /// Rows on their way to a file.
 struct FileRows<'a> {
     into: &'a IntoFile,
+    columns: &'a [ColumnMeta],
     bytes: Vec<u8>,
     count: u64,
     /// `None` while a write is under way.
@@ -84,11 +94,11 @@ impl RowTaker for FileRows<'_> {
     fn take(&mut self, row: Vec<Value<'static>>) -> Result<(), Failure> {
         self.count += 1;
         match &self.into.format {
-            Some(format) => put_row(format, &row, &mut self.bytes),
+            Some(format) => put_row(format, &row, self.columns, &mut self.bytes),
             None if self.count > 1 => return Err(error(errors::TOO_MANY_ROWS, &[]).into()),
-            None => row.iter().for_each(|value| match value {
+            None => row.iter().zip(self.columns).for_each(|(value, column)| match value {
                 Value::Null => self.bytes.push(0),
-                value => self.bytes.extend_from_slice(&value.to_text()),
+                value => self.bytes.extend_from_slice(&text_of(value, column)),
             }),
         }
         Ok(())
@@ -107,18 +117,18 @@ impl RowTaker for FileRows<'_> {
 }
 
 /// Writes a row so that LOAD DATA with the same format reads it back.
-fn put_row(format: &TextFormat, row: &[Value<'_>], out: &mut Vec<u8>) {
+fn put_row(format: &TextFormat, row: &[Value<'_>], columns: &[ColumnMeta], out: &mut Vec<u8>) {
     out.extend_from_slice(&format.line_start);
-    for (at, value) in row.iter().enumerate() {
+    for (at, (value, column)) in row.iter().zip(columns).enumerate() {
         if at > 0 {
             out.extend_from_slice(&format.field_end);
         }
-        put_field(format, value, out);
+        put_field(format, value, column, out);
     }
     out.extend_from_slice(&format.line_end);
 }
 
-fn put_field(format: &TextFormat, value: &Value<'_>, out: &mut Vec<u8>) {
+fn put_field(format: &TextFormat, value: &Value<'_>, column: &ColumnMeta, out: &mut Vec<u8>) {
     if value.is_null() {
         match format.escaped {
             Some(escape) => out.extend_from_slice(&[escape, b'N']),
@@ -132,18 +142,17 @@ fn put_field(format: &TextFormat, value: &Value<'_>, out: &mut Vec<u8>) {
     );
     let quote = format.enclosed.filter(|_| !(format.optionally && number));
     out.extend(quote);
-    let text = value.to_text();
+    let text = text_of(value, column);
     match format.escaped {
         Some(escape) if !number => {
-            let ends = [format.field_end.first().copied(), format.line_end.first().copied()];
+            let field_end = format.enclosed.or(format.field_end.first().copied());
+            let ends = [field_end, format.line_end.first().copied()];
             for byte in text.iter().copied() {
-                let ends = match format.enclosed {
-                    Some(quote) => byte == quote,
-                    None => ends.contains(&Some(byte)),
-                };
                 match byte {
                     0 => out.extend_from_slice(&[escape, b'0']),
-                    byte if byte == escape || ends => out.extend_from_slice(&[escape, byte]),
+                    byte if byte == escape || ends.contains(&Some(byte)) => {
+                        out.extend_from_slice(&[escape, byte])
+                    }
                     byte => out.push(byte),
                 }
             }
@@ -153,6 +162,31 @@ fn put_field(format: &TextFormat, value: &Value<'_>, out: &mut Vec<u8>) {
     out.extend(quote);
 }
 
+/// A value as its column shows it.
+fn text_of<'v>(value: &'v Value<'_>, column: &ColumnMeta) -> Cow<'v, [u8]> {
+    let exact = matches!(value, Value::Int(_) | Value::UInt(_) | Value::Decimal(_));
+    let number = exact || matches!(value, Value::Float(_) | Value::Double(_));
+    match column.kind {
+        kind::NEWDECIMAL if exact => {
+            let rounded = decimal::round(&value.to_decimal(), i64::from(column.decimals));
+            decimal::format(&rounded).into_bytes().into()
+        }
+        kind::DOUBLE | kind::FLOAT if number && (1..31).contains(&column.decimals) => {
+            let mut text = Vec::new();
+            put_fixed(&mut text, value.to_double(), usize::from(column.decimals));
+            text.into()
+        }
+        kind::DOUBLE | kind::FLOAT if exact => Value::Double(value.to_double()).to_text().into_owned().into(),
+        kind::YEAR if number && value.to_integer() == 0 => b"0000".into(),
+        _ if exact && column.flags & column_flag::ZEROFILL != 0 => {
+            let text = value.to_text();
+            let missing = (column.length.min(255) as usize).saturating_sub(text.len());
+            [&vec![b'0'; missing], &*text].concat().into()
+        }
+        _ => value.to_text(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,7 +194,7 @@ mod tests {
 
     fn line(format: &TextFormat, row: &[Value<'_>]) -> String {
         let mut out = Vec::new();
-        put_row(format, row, &mut out);
+        put_row(format, row, &vec![ColumnMeta::default(); row.len()], &mut out);
         out.escape_ascii().to_string()
     }
 
@@ -172,7 +206,7 @@ mod tests {
         let format = TextFormat::default();
         assert_eq!(line(&format, &row), r#"-1\t\\N\ta\\\tb\\\\c\\\n\\0\"\n"#);
         let format = TextFormat { field_end: b",".to_vec(), enclosed: Some(b'"'), ..TextFormat::default() };
-        assert_eq!(line(&format, &row), r#"\"-1\",\\N,\"a\tb\\\\c\n\\0\\\"\"\n"#);
+        assert_eq!(line(&format, &row), r#"\"-1\",\\N,\"a\tb\\\\c\\\n\\0\\\"\"\n"#);
         let format = TextFormat { optionally: true, escaped: None, ..format };
         assert_eq!(line(&format, &row), r#"-1,NULL,\"a\tb\\c\n\x00\"\"\n"#);
     }

@@ -11,7 +11,7 @@ use sql::failure::Failure;
 use sql::plan::load::LoadPlan;
 use sql::result::ResultSink;
 
-use super::server_file;
+use crate::server::files::{self, FileDirectory};
 
 /// Bytes read at once: each read is on another thread.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -19,21 +19,17 @@ const PIECE_BYTES: usize = 256 * 1024;
 pub(super) async fn run<S: ResultSink>(
     executor: &mut Executor<'_>,
     plan: &LoadPlan,
+    directory: Option<&FileDirectory>,
     out: &mut S,
 ) -> Result<Changed, Failure> {
     if !plan.local {
-        let file = server_file::open_to_read(&*executor.state.facts, &plan.file)?;
+        let file = files::named(directory)?.open_to_read(&plan.file)?;
         return executor.load(plan, &mut ServerFile(Some(file))).await;
     }
     if !out.ask_for_file(&plan.file).await? {
         return Err(error(errors::LOCAL_FILES_DISABLED, &[]).into());
     }
-    let outcome = executor.load(plan, &mut ClientFile(out)).await;
-    if !matches!(outcome, Err(Failure::Gone(_))) {
-        // The client hears of an error when it has sent everything, and not before.
-        out.skip_file().await?;
-    }
-    outcome
+    executor.load(plan, &mut ClientFile(out)).await
 }
 
 struct ClientFile<'s, S>(&'s mut S);

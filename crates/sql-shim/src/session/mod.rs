@@ -24,7 +24,6 @@ mod private_tables;
 mod privileges;
 mod resumable;
 mod serve;
-mod server_file;
 mod set;
 mod show;
 pub mod state;
@@ -59,6 +58,7 @@ use untorn::asynchronous::{Database, Transaction};
 use untorn::engine::Durability;
 use untorn::types;
 
+use crate::server::files::FileDirectory;
 use crate::server::panics::CountedStatement;
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::{Connection, Server};
@@ -366,6 +366,11 @@ impl Session {
         self.begin_change().await?;
         let result = self.run_in_transaction(plan, parameters, out, true).await;
         self.end_change();
+        if matches!(&result, Err(failure) if !matches!(failure, Failure::Gone(_))) {
+            // The client of a LOAD hears of an error when it has sent everything, and not before. It may take
+            // its time: by now it keeps nobody waiting.
+            out.skip_file().await?;
+        }
         result
     }
 
@@ -456,7 +461,8 @@ impl Session {
         let (state, transaction) = (&self.state, &mut self.transaction);
         let mut executor = Executor::new(state, transaction, parameters);
         let timed_out = &self.state.timed_out;
-        let work = pin!(execute(&mut executor, plan, out));
+        let files = self.state.server.files.get();
+        let work = pin!(execute(&mut executor, plan, files, out));
         let (result, ended) = watch.over_until(work, || timed_out.set(true)).await;
         self.state.evaluation.set_deadline(None);
         match result {
@@ -499,11 +505,12 @@ fn keeps_warnings(plan: &Plan) -> bool {
 async fn execute<S: ResultSink>(
     executor: &mut Executor<'_>,
     plan: &Plan,
+    files: Option<&FileDirectory>,
     out: &mut S,
 ) -> Result<Outcome, Failure> {
     match plan {
         Plan::Select(select) if !select.into.is_client() => {
-            into::run(executor, select).await.map(Outcome::Done)
+            into::run(executor, select, files).await.map(Outcome::Done)
         }
         Plan::Select(select) => {
             out.columns(&select.columns);
@@ -512,7 +519,7 @@ async fn execute<S: ResultSink>(
             Ok(Outcome::Rows)
         }
         Plan::Insert(insert) => executor.insert(insert).await.map(Outcome::Done),
-        Plan::Load(plan) => load::run(executor, plan, out).await.map(Outcome::Done),
+        Plan::Load(plan) => load::run(executor, plan, files, out).await.map(Outcome::Done),
         Plan::Update(update) => executor.update(update).await.map(Outcome::Done),
         Plan::Delete(delete) => executor.delete(delete).await.map(Outcome::Done),
         Plan::JoinedChange(change) => executor.joined_change(change).await.map(Outcome::Done),

@@ -56,6 +56,8 @@ pub struct Query {
     pub limit: Option<Limit>,
     /// `FOR UPDATE` and such.
     pub locking: Option<Locking>,
+    /// `INTO …`; of a statement.
+    pub into: Destination,
 }
 
 /// One SELECT.
@@ -79,8 +81,6 @@ pub struct Select {
     pub counts_all: bool,
     /// `HAVING`.
     pub having: Option<Expr>,
-    /// `INTO @a, @b`.
-    pub into: Destination,
 }
 
 /// An element of the select list.

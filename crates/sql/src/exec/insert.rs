@@ -240,6 +240,19 @@ impl<'e> Executor<'e> {
         number: u64,
         given: Given<'_>,
     ) -> Result<(), Failure> {
+        let held = self.state.held();
+        let inserted = self.insert_given(inserting, number, given).await;
+        // Whatever became of the row, its values are gone.
+        self.state.release_to(held);
+        inserted
+    }
+
+    async fn insert_given(
+        &mut self,
+        inserting: &mut Inserting<'_, '_>,
+        number: u64,
+        given: Given<'_>,
+    ) -> Result<(), Failure> {
         let mut row = EncodedRow::default();
         let plan = inserting.plan;
         let generated = match self.encode_row(inserting, number, given, &mut row).await {
@@ -379,7 +392,6 @@ impl<'e> Executor<'e> {
         let (mut generates_late, mut used) = (None, None);
         let table = inserting.table.clone();
         let state = self.state;
-        let held = state.held();
         let storing = Storing { state, table: &table.name, row: number, lenient: inserting.lenient };
         let nulls = [RowView::Nulls];
         for (at, column) in table.def.columns.iter().enumerate() {
@@ -448,7 +460,6 @@ impl<'e> Executor<'e> {
         if let Some(used) = used {
             inserting.writer.use_value(used).await?;
         }
-        state.release_to(held);
         Ok(generated)
     }
 

@@ -1,22 +1,23 @@
 //! LOAD DATA: lines of a file as rows of INSERT.
 //!
 //! The file comes in pieces ([`Pieces`]): from the server's disk or from a client, which may send anything at
-//! any pace. What is kept of it is the line that is being read, charged to the statement and at most
-//! `max_allowed_packet` long.
+//! any pace. What is kept of it is a piece and the line that is being read, charged to the statement; a line
+//! is at most `max_allowed_packet` long.
 
 use std::future::Future;
 
 use super::Executor;
 use super::change::CHANGE_UNITS;
 use super::insert::{Changed, Given, Inserting, implicit_default};
-use super::text_lines::{Found, Line, read_line, skip_line};
+use super::text_lines::{Found, Line};
+use crate::ast::TextFormat;
 use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::Expr;
 use crate::failure::Failure;
 use crate::memory::{Charge, refused};
 use crate::plan::change::{Assigned, ColumnDefault};
-use crate::plan::load::{Encoding, LoadPlan, text};
+use crate::plan::load::{Encoding, Field, LoadPlan, text};
 use crate::value::Value;
 use untorn::types::Collation;
 
@@ -26,7 +27,13 @@ pub trait Pieces {
     fn next(&mut self, into: &mut Vec<u8>) -> impl Future<Output = Result<bool, Failure>>;
 }
 
-/// The bytes that have come and are not dealt with.
+/// Bytes of a line that are looked at before others may run.
+const PORTION_BYTES: usize = 64 * 1024;
+
+/// The work of a portion.
+const PORTION_UNITS: u32 = 16;
+
+/// The bytes that have come and are not dealt with: a piece, and a separator that has begun.
 struct Buffer<'a, P> {
     pieces: &'a mut P,
     bytes: Vec<u8>,
@@ -34,37 +41,50 @@ struct Buffer<'a, P> {
     ended: bool,
     bytes_max: usize,
     charge: Charge<'a>,
+    line_charge: Charge<'a>,
 }
 
 impl<P: Pieces> Buffer<'_, P> {
-    /// Reads until there is twice as much as there was: a long line is looked at a few times, not once for
-    /// each piece.
     async fn more(&mut self) -> Result<(), Failure> {
         self.bytes.drain(..self.begin);
         self.begin = 0;
-        let enough = self.bytes.len() * 2;
-        while !self.ended && self.bytes.len() <= enough {
-            self.ended = !self.pieces.next(&mut self.bytes).await?;
-            if !self.charge.reach(self.bytes.capacity()) {
-                return Err(refused().into());
-            }
-        }
-        if enough / 2 > self.bytes_max {
-            return Err(errors::error(errors::NET_PACKET_TOO_LARGE, &[]).into());
-        }
-        Ok(())
+        self.ended = !self.pieces.next(&mut self.bytes).await?;
+        if self.charge.reach(self.bytes.capacity()) { Ok(()) } else { Err(refused().into()) }
     }
 
-    /// Whether there was something.
-    async fn find(&mut self, mut look: impl FnMut(&[u8], bool) -> Found) -> Result<bool, Failure> {
+    /// Reads a line with this number of fields, or skips one; false: there is none.
+    async fn line(
+        &mut self,
+        executor: &Executor<'_>,
+        format: &TextFormat,
+        wanted: Option<usize>,
+        line: &mut Line,
+    ) -> Result<bool, Failure> {
+        line.begin(wanted.is_none());
+        let mut length = 0;
         loop {
-            match look(self.bytes.get(self.begin..).unwrap_or_default(), self.ended) {
-                Found::Line(length) => {
-                    self.begin += length;
-                    return Ok(true);
-                }
+            let rest = self.bytes.get(self.begin..).unwrap_or_default();
+            let portion = &rest[..rest.len().min(PORTION_BYTES)];
+            let is_all = portion.len() == rest.len();
+            if !self.line_charge.reach(line.weight() + portion.len()) {
+                return Err(refused().into());
+            }
+            let (done, found) = line.read(format, portion, self.ended && is_all, wanted.unwrap_or(0));
+            self.begin += done;
+            length += done;
+            if length > self.bytes_max {
+                return Err(errors::error(errors::NET_PACKET_TOO_LARGE, &[]).into());
+            }
+            match found {
+                Found::Line => return Ok(true),
                 Found::End => return Ok(false),
-                Found::Part => self.more().await?,
+                Found::Part => executor.tick(PORTION_UNITS).await?,
+            }
+            if is_all {
+                self.more().await?;
+                // A client that sends little at a time has the statement polled for each piece, and never
+                // uses up a slice.
+                executor.state.check_killed()?;
             }
         }
     }
@@ -77,21 +97,27 @@ impl<'e> Executor<'e> {
         let Some(mut inserting) = self.inserting(&plan.insert, true).await? else {
             return Ok(Changed::default());
         };
-        let bytes_max = state.terms().packet_bytes_max;
-        let charge = state.memory.charge();
-        let mut buffer = Buffer { pieces, bytes: Vec::new(), begin: 0, ended: false, bytes_max, charge };
+        let mut buffer = Buffer {
+            pieces,
+            bytes: Vec::new(),
+            begin: 0,
+            ended: false,
+            bytes_max: state.terms().packet_bytes_max,
+            charge: state.memory.charge(),
+            line_charge: state.memory.charge(),
+        };
         let mut line = Line::default();
-        let (format, wanted) = (&plan.format, plan.variables.len());
+        let (format, wanted) = (&plan.format, plan.fields.len());
         let mut ignored = 0;
         while ignored < plan.ignored_lines
             && !format.line_end.is_empty()
-            && buffer.find(|bytes, last| skip_line(format, bytes, last)).await?
+            && buffer.line(self, format, None, &mut line).await?
         {
             self.tick(CHANGE_UNITS).await?;
             ignored += 1;
         }
         let mut number = 0;
-        while buffer.find(|bytes, last| read_line(format, bytes, last, wanted, &mut line)).await? {
+        while buffer.line(self, format, Some(wanted), &mut line).await? {
             self.tick(CHANGE_UNITS).await?;
             number += 1;
             self.load_line(plan, &mut inserting, number, &line).await?;
@@ -116,15 +142,18 @@ impl<'e> Executor<'e> {
             Ok(())
         };
         let mut row = Vec::with_capacity(plan.insert.columns.len());
-        for (at, variable) in plan.variables.iter().enumerate() {
+        for (at, field) in plan.fields.iter().enumerate() {
             let is_there = at < line.len();
             if !is_there {
                 complain(inserting.lenient, errors::WARN_TOO_FEW_RECORDS)?;
             }
-            match variable {
-                Some(name) => self.state.set_user_variable(name, plan.value(line.field(at)).into_owned())?,
-                None if is_there => row.push(plan.value(line.field(at))),
-                None => row.push(value_for_nothing(inserting, row.len())),
+            match field {
+                Field::Nothing => {}
+                Field::Variable(name) => {
+                    self.state.set_user_variable(name, plan.value(line.field(at)).into_owned())?;
+                }
+                Field::Column if is_there => row.push(plan.value(line.field(at))),
+                Field::Column => row.push(value_for_nothing(inserting, row.len())),
             }
         }
         if plan.insert.columns.len() == row.len() {

@@ -1,12 +1,13 @@
 //! Cuts the bytes of a text file into lines and their fields, as LOAD DATA reads them.
 //!
-//! The bytes come in pieces of any length, and a line may be cut anywhere. [`read_line`] looks at what is
-//! there from the beginning of a line; when that is not the whole line it says so, and is called again when
-//! the caller has more. Terminators may be several bytes long, so the end of what is there decides nothing
-//! unless it is the end of the file.
+//! The bytes come in pieces of any length, and a line may be cut anywhere. [`Line::read`] takes what it can
+//! decide of the bytes at hand and keeps how far it has come, so that every byte is looked at once however
+//! long the line is and however small the pieces are. What it leaves is less than a separator: separators may
+//! be several bytes long, and the end of what is there decides nothing unless it is the end of the file.
 //!
 //! What is one line depends on how many fields are wanted: a line terminator inside of an enclosed field is
-//! text, and what follows the last field that is wanted is skipped up to a terminator, enclosed or not.
+//! text, and what follows the last field that is wanted is skipped up to a terminator, enclosed or not. A
+//! terminator behind an escape is none, in text that is skipped as in fields.
 
 use smallvec::SmallVec;
 
@@ -20,9 +21,40 @@ pub struct Line {
     fields: SmallVec<[(usize, bool); 16]>,
     /// There was more than the fields that were wanted.
     pub cut: bool,
+    stage: Stage,
 }
 
+/// How far a line has been read.
+#[derive(Clone, Copy, Default)]
+enum Stage {
+    /// Its beginning was not found yet.
+    #[default]
+    Outside,
+    /// Before a field.
+    Between,
+    /// In a field that begins here in the line's text, and what encloses it.
+    Field { begin: usize, quote: Option<u8>, null: bool },
+    /// Behind the last field that is wanted.
+    Rest { more: bool },
+}
+
+/// Memory of a field beside its text.
+const FIELD_BYTES: usize = size_of::<(usize, bool)>();
+
 impl Line {
+    /// Begins the next line; `skipped`: nothing of it is wanted.
+    pub fn begin(&mut self, skipped: bool) {
+        self.text.clear();
+        self.fields.clear();
+        self.cut = false;
+        self.stage = if skipped { Stage::Rest { more: false } } else { Stage::Outside };
+    }
+
+    /// Bytes of memory.
+    pub fn weight(&self) -> usize {
+        self.text.capacity() + self.fields.capacity() * FIELD_BYTES
+    }
+
     /// How many fields there are.
     pub fn len(&self) -> usize {
         self.fields.len()
@@ -35,18 +67,24 @@ impl Line {
         if null { None } else { self.text.get(begin..end) }
     }
 
-    fn begin(&mut self) {
-        self.text.clear();
-        self.fields.clear();
-        self.cut = false;
+    /// Goes on reading a line of up to `wanted` fields; `last`: no bytes will come behind these. The answer
+    /// is how many bytes are done with, and what there is.
+    pub fn read(&mut self, format: &TextFormat, bytes: &[u8], last: bool, wanted: usize) -> (usize, Found) {
+        let mut scan = Scan { format, bytes, at: 0, last };
+        let found = match scan.line(wanted, self) {
+            Ok(true) => Found::Line,
+            Ok(false) => Found::End,
+            Err(Short) => Found::Part,
+        };
+        (scan.at, found)
     }
 }
 
-/// What was found at the beginning of the bytes.
+/// What was found.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
-    /// A line, of this many bytes.
-    Line(usize),
+    /// A line.
+    Line,
     /// Nothing, and nothing will come.
     End,
     /// Part of a line: more bytes are needed.
@@ -56,27 +94,6 @@ pub enum Found {
 /// The bytes end where a decision was to be made.
 struct Short;
 
-/// Reads a line of up to `wanted` fields; `last`: no bytes will come behind these.
-pub fn read_line(format: &TextFormat, bytes: &[u8], last: bool, wanted: usize, line: &mut Line) -> Found {
-    line.begin();
-    let mut scan = Scan { format, bytes, at: 0, last };
-    match scan.line(wanted, line) {
-        Ok(true) => Found::Line(scan.at),
-        Ok(false) => Found::End,
-        Err(Short) => Found::Part,
-    }
-}
-
-/// Finds the end of a line that is not wanted.
-pub fn skip_line(format: &TextFormat, bytes: &[u8], last: bool) -> Found {
-    let mut scan = Scan { format, bytes, at: 0, last };
-    match scan.find(&format.line_end) {
-        Ok(true) => Found::Line(scan.at),
-        Ok(false) => Found::End,
-        Err(Short) => Found::Part,
-    }
-}
-
 struct Scan<'a> {
     format: &'a TextFormat,
     bytes: &'a [u8],
@@ -85,31 +102,44 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
+    fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
     fn peek(&self) -> Result<Option<u8>, Short> {
-        match self.bytes.get(self.at) {
+        self.peek_at(0)
+    }
+
+    fn peek_at(&self, distance: usize) -> Result<Option<u8>, Short> {
+        match self.bytes.get(self.at + distance) {
             Some(byte) => Ok(Some(*byte)),
             None if self.last => Ok(None),
             None => Err(Short),
         }
     }
 
-    /// Steps over this text if it stands here.
-    fn accept(&mut self, text: &[u8]) -> Result<bool, Short> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
+    /// The length of this text if it stands at this distance.
+    fn stands(&self, distance: usize, text: &[u8]) -> Result<Option<usize>, Short> {
+        let rest = self.bytes.get(self.at + distance..).unwrap_or_default();
         if text.is_empty() || rest.first().is_some_and(|byte| text.first() != Some(byte)) {
-            return Ok(false);
+            return Ok(None);
         }
         if rest.starts_with(text) {
-            self.at += text.len();
-            return Ok(true);
+            return Ok(Some(text.len()));
         }
-        if !self.last && text.starts_with(rest) { Err(Short) } else { Ok(false) }
+        if !self.last && text.starts_with(rest) { Err(Short) } else { Ok(None) }
+    }
+
+    /// Steps over this text if it stands here.
+    fn accept(&mut self, text: &[u8]) -> Result<bool, Short> {
+        let length = self.stands(0, text)?;
+        self.at += length.unwrap_or(0);
+        Ok(length.is_some())
     }
 
     /// Steps behind the next place where this text stands; false: it does not, up to the end of the file.
     fn find(&mut self, text: &[u8]) -> Result<bool, Short> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        match memchr::memmem::find(rest, text) {
+        match memchr::memmem::find(self.rest(), text) {
             Some(found) => {
                 self.at += found + text.len();
                 Ok(true)
@@ -118,40 +148,82 @@ impl<'a> Scan<'a> {
                 self.at = self.bytes.len();
                 Ok(false)
             }
-            None => Err(Short),
+            None => {
+                // It may have begun.
+                self.at = self.at.max((self.bytes.len() + 1).saturating_sub(text.len()));
+                Err(Short)
+            }
         }
     }
 
     /// False: there is no line any more.
     fn line(&mut self, wanted: usize, line: &mut Line) -> Result<bool, Short> {
         let format = self.format;
-        if !format.line_start.is_empty() && !self.find(&format.line_start)? {
-            return Ok(false);
-        }
-        let mut ended = false;
-        while !ended && line.fields.len() < wanted {
-            match self.field(line)? {
-                Some(ends_line) => ended = ends_line,
-                // The file has ended behind a separator: the field is not there.
-                None => return Ok(!line.fields.is_empty()),
+        loop {
+            match line.stage {
+                Stage::Outside => {
+                    if !format.line_start.is_empty() && !self.find(&format.line_start)? {
+                        return Ok(false);
+                    }
+                    line.stage = Stage::Between;
+                }
+                Stage::Between if line.fields.len() >= wanted => {
+                    if format.line_end.is_empty() {
+                        return Ok(true);
+                    }
+                    line.stage = Stage::Rest { more: false };
+                }
+                Stage::Between => {
+                    // When the file has ended behind a separator the field is not there.
+                    let Some(first) = self.peek()? else { return Ok(!line.fields.is_empty()) };
+                    let quote = format.enclosed.filter(|quote| *quote == first);
+                    self.at += usize::from(quote.is_some());
+                    line.stage = Stage::Field { begin: line.text.len(), quote, null: false };
+                }
+                Stage::Field { .. } => {
+                    let ends_line = self.field(line)?;
+                    line.stage = Stage::Between;
+                    if ends_line {
+                        return Ok(true);
+                    }
+                }
+                Stage::Rest { .. } => {
+                    let is_there = self.skip(line)?;
+                    // As in MySQL what the file's end cuts off is not worth a word.
+                    line.cut = is_there && matches!(line.stage, Stage::Rest { more: true });
+                    return Ok(is_there || !line.fields.is_empty());
+                }
             }
         }
-        if !ended && !format.line_end.is_empty() && !self.accept(&format.line_end)? {
-            // As in MySQL what the file's end cuts off is not worth a word.
-            line.cut = self.find(&format.line_end)?;
-        }
-        Ok(true)
     }
 
-    /// Reads a field; the answer is whether its line ends with it, `None` at the end of the file.
-    fn field(&mut self, line: &mut Line) -> Result<Option<bool>, Short> {
-        let Some(first) = self.peek()? else { return Ok(None) };
-        let begin = line.text.len();
-        let quote = self.format.enclosed.filter(|quote| *quote == first);
-        if quote.is_some() {
-            self.at += 1;
+    /// Skips to behind the end of the line; false: the file has ended before.
+    fn skip(&mut self, line: &mut Line) -> Result<bool, Short> {
+        let format = self.format;
+        let specials = [format.escaped, format.line_end.first().copied()];
+        loop {
+            let rest = self.rest();
+            let plain = rest.iter().position(|byte| specials.contains(&Some(*byte))).unwrap_or(rest.len());
+            self.at += plain;
+            if plain > 0 {
+                line.stage = Stage::Rest { more: true };
+            }
+            let Some(byte) = self.peek()? else { return Ok(false) };
+            if format.escaped == Some(byte) {
+                let next = self.peek_at(1)?;
+                self.at += 1 + usize::from(next.is_some());
+            } else if self.accept(&format.line_end)? {
+                return Ok(true);
+            } else {
+                self.at += 1;
+            }
+            line.stage = Stage::Rest { more: true };
         }
-        let mut null = false;
+    }
+
+    /// Goes on with a field; the answer is whether its line ends with it.
+    fn field(&mut self, line: &mut Line) -> Result<bool, Short> {
+        let Stage::Field { begin, quote, mut null } = line.stage else { return Ok(false) };
         let mut closed = false;
         let ends_line = loop {
             self.plain(&mut line.text);
@@ -166,6 +238,7 @@ impl<'a> Scan<'a> {
                 && let Some(marks) = self.escape(&mut line.text)?
             {
                 null |= marks;
+                line.stage = Stage::Field { begin, quote, null };
                 continue;
             }
             if quote.is_some_and(|quote| quote == byte) {
@@ -189,7 +262,7 @@ impl<'a> Scan<'a> {
         let text = line.text.get(begin..).unwrap_or_default();
         let word = self.format.enclosed.is_some() && !closed && text == b"NULL";
         line.fields.push((line.text.len(), word || null && text.len() == 1));
-        Ok(Some(ends_line))
+        Ok(ends_line)
     }
 
     /// Takes what cannot mean anything.
@@ -197,7 +270,7 @@ impl<'a> Scan<'a> {
         let format = self.format;
         let special = [format.escaped, format.enclosed];
         let ends = [format.line_end.first().copied(), format.field_end.first().copied()];
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let rest = self.rest();
         let means = |byte: &u8| special.contains(&Some(*byte)) || ends.contains(&Some(*byte));
         let length = rest.iter().position(means).unwrap_or(rest.len());
         text.extend_from_slice(rest.get(..length).unwrap_or_default());
@@ -207,24 +280,16 @@ impl<'a> Scan<'a> {
     /// At an escape: whether it marks NULL; `None` if it is not one here, because it is also what encloses
     /// and stands alone.
     fn escape(&mut self, text: &mut Vec<u8>) -> Result<Option<bool>, Short> {
-        let (Some(escape), at) = (self.format.escaped, self.at) else { return Ok(None) };
-        self.at += 1;
-        let next = match self.peek() {
-            Ok(next) => next,
-            Err(short) => {
-                self.at = at;
-                return Err(short);
-            }
-        };
-        let Some(next) = next else {
+        let Some(escape) = self.format.escaped else { return Ok(None) };
+        let Some(next) = self.peek_at(1)? else {
+            self.at += 1;
             text.push(escape);
             return Ok(Some(false));
         };
         if self.format.enclosed == Some(escape) && next != escape {
-            self.at = at;
             return Ok(None);
         }
-        self.at += 1;
+        self.at += 2;
         text.push(match next {
             b'0' => 0,
             b'b' => 8,
@@ -239,21 +304,22 @@ impl<'a> Scan<'a> {
 
     /// At the quote of an enclosed field: whether the line ends with it, `None` if it is text.
     fn close(&mut self, quote: u8, text: &mut Vec<u8>) -> Result<Option<bool>, Short> {
-        self.at += 1;
-        let next = self.peek()?;
-        if next == Some(quote) {
-            self.at += 1;
-            text.push(quote);
-            return Ok(None);
-        }
-        if next.is_none() || self.accept(&self.format.line_end)? {
-            return Ok(Some(true));
-        }
-        if self.accept(&self.format.field_end)? {
-            return Ok(Some(false));
-        }
-        text.push(quote);
-        Ok(None)
+        let next = self.peek_at(1)?;
+        let (line_end, field_end) = (&self.format.line_end, &self.format.field_end);
+        let (length, closes) = if next == Some(quote) {
+            (1, None)
+        } else if next.is_none() {
+            (0, Some(true))
+        } else if let Some(length) = self.stands(1, line_end)? {
+            (length, Some(true))
+        } else if let Some(length) = self.stands(1, field_end)? {
+            (length, Some(false))
+        } else {
+            (0, None)
+        };
+        self.at += 1 + length;
+        text.extend(closes.is_none().then_some(quote));
+        Ok(closes)
     }
 }
 
@@ -270,17 +336,24 @@ mod tests {
     fn lines(format: &TextFormat, text: &[u8], wanted: usize, piece: usize) -> Vec<String> {
         let (mut line, mut found) = (Line::default(), Vec::new());
         let (mut begin, mut end) = (0, 0);
+        let longest = format.line_end.len().max(format.field_end.len()).max(format.line_start.len());
+        line.begin(false);
         loop {
-            match read_line(format, &text[begin..end], end == text.len(), wanted, &mut line) {
-                Found::Part => end = (end + piece).min(text.len()),
+            let (done, what) = line.read(format, &text[begin..end], end == text.len(), wanted);
+            begin += done;
+            match what {
+                Found::Part => {
+                    assert!(end - begin <= longest + 1, "read again: {:?}", &text[begin..end]);
+                    end = (end + piece).min(text.len());
+                }
                 Found::End => return found,
-                Found::Line(length) => {
-                    begin += length;
+                Found::Line => {
                     let shown =
                         |at| line.field(at).map_or("~".into(), |field| field.escape_ascii().to_string());
                     let mut row = (0..line.len()).map(shown).collect::<Vec<_>>().join("|");
                     row.extend(line.cut.then_some('+'));
                     found.push(row);
+                    line.begin(false);
                 }
             }
         }
@@ -301,6 +374,8 @@ mod tests {
         check(&tabs, b"1\t2\t3\n1\t2\t\n", 2, &["1|2+", "1|2"]);
         check(&tabs, b"", 2, &[]);
         check(&tabs, b"end\\", 1, &["end\\\\"]);
+        // An escaped terminator ends no line that is skipped either.
+        check(&tabs, b"1\tx\\\n77\ty\n2\n", 1, &["1+", "2"]);
     }
 
     #[test]

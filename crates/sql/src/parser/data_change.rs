@@ -218,6 +218,7 @@ impl Parser<'_> {
             lexer: self.lexer.clone_at(),
             current: self.current,
             common_tables: Vec::new(),
+            into: super::into::Into::default(),
             ..*self
         };
         let names = ahead.list(Self::delete_target);

@@ -63,6 +63,9 @@ impl Parser<'_> {
     /// `FIELDS …`, `LINES …`
     pub(super) fn text_format(&mut self) -> Parsed<TextFormat> {
         let mut format = TextFormat::default();
+        if self.modes().no_backslash_escapes {
+            format.escaped = None;
+        }
         if self.accept_any(&["FIELDS", "COLUMNS"]).is_some() {
             let mut any = false;
             loop {

@@ -18,6 +18,7 @@ mod data_change;
 mod data_definition;
 mod expression;
 mod function;
+mod into;
 mod load;
 mod query;
 pub(crate) mod reserved;
@@ -126,6 +127,7 @@ pub(crate) struct Parser<'a> {
     common_tables: Vec<(String, u32)>,
     /// Tables of the FROM at work.
     tables: u32,
+    into: into::Into,
 }
 
 impl<'a> Parser<'a> {
@@ -141,6 +143,7 @@ impl<'a> Parser<'a> {
             height: 0,
             common_tables: Vec::new(),
             tables: 0,
+            into: into::Into::default(),
         }
     }
 
@@ -432,14 +435,14 @@ impl<'a> Parser<'a> {
             return Ok(Statement::Empty);
         }
         if self.is_symbol(b"(") {
-            return Ok(Statement::Select(Box::new(self.query()?)));
+            return self.select_statement();
         }
         if self.current.kind != TokenKind::Word {
             return Err(self.unexpected());
         }
         let word = self.slice().to_ascii_uppercase();
         match word.as_slice() {
-            b"SELECT" | b"TABLE" | b"WITH" | b"VALUES" => Ok(Statement::Select(Box::new(self.query()?))),
+            b"SELECT" | b"TABLE" | b"WITH" | b"VALUES" => self.select_statement(),
             b"INSERT" | b"REPLACE" => self.insert(),
             b"UPDATE" => self.update(),
             b"DELETE" => self.delete(),

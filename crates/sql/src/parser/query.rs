@@ -1,8 +1,8 @@
 //! SELECT: unions, select lists, FROM with joins and derived tables, grouping, LIMIT, locking clauses.
 
 use super::super::ast::{
-    CommonTable, Destination, Expr, HintKind, IndexHint, IntoFile, JoinKind, Limit, LockWait, Locking, Query,
-    Select, SelectItem, SetOperation, TableRef,
+    CommonTable, Destination, Expr, HintKind, IndexHint, JoinKind, Limit, LockWait, Locking, Query, Select,
+    SelectItem, SetOperation, TableRef,
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser, reserved};
@@ -39,7 +39,7 @@ fn whole(query: Query) -> Select {
 
 impl Parser<'_> {
     /// `SELECT … [UNION|EXCEPT|INTERSECT [ALL] SELECT …]… [ORDER BY] [LIMIT] [FOR UPDATE]`
-    pub(crate) fn query(&mut self) -> Parsed<Query> {
+    pub(super) fn query_expression(&mut self) -> Parsed<Query> {
         let known = self.common_tables.len();
         let with = if self.accept("WITH") { self.common_tables()? } else { Vec::new() };
         let mut query = self.query_body()?;
@@ -85,6 +85,7 @@ impl Parser<'_> {
     fn query_body(&mut self) -> Parsed<Query> {
         let mut query = self.intersections()?;
         while let Some(word) = self.accept_any(&["UNION", "EXCEPT"]) {
+            self.no_into_before()?;
             let all = self.accept_all_or_distinct();
             let next = self.intersections()?;
             if word == "EXCEPT" {
@@ -109,13 +110,9 @@ impl Parser<'_> {
         if self.is_word("LIMIT") {
             query.limit = Some(self.limit()?);
         }
-        if self.is_word("INTO") {
-            self.take_into(&mut query)?;
-        }
+        self.accept_into()?;
         query.locking = self.locking()?.or(query.locking);
-        if self.is_word("INTO") {
-            self.take_into(&mut query)?;
-        }
+        self.accept_into()?;
         Ok(query)
     }
 
@@ -130,6 +127,7 @@ impl Parser<'_> {
     fn intersections(&mut self) -> Parsed<Query> {
         let mut query = self.query_term()?;
         while self.accept("INTERSECT") {
+            self.no_into_before()?;
             let all = self.accept_all_or_distinct();
             let next = self.query_term()?;
             query = self.set_operation(query, SetOperation::Intersect, all, next)?;
@@ -155,7 +153,7 @@ impl Parser<'_> {
 
     fn query_term(&mut self) -> Parsed<Query> {
         if self.accept_symbol(b"(") {
-            let query = self.nested(Self::query)?;
+            let query = self.nested(Self::query_expression)?;
             self.expect_symbol(b")")?;
             return Ok(query);
         }
@@ -213,9 +211,7 @@ impl Parser<'_> {
             }
         }
         select.items = self.list(Self::select_item)?;
-        if self.is_word("INTO") {
-            select.into = self.parse_into()?;
-        }
+        self.accept_into()?;
         if self.accept("FROM") {
             if self.accept("DUAL") {
                 select.from = None;
@@ -244,36 +240,6 @@ impl Parser<'_> {
             select.windows = self.named_windows()?;
         }
         Ok(select)
-    }
-
-    fn take_into(&mut self, query: &mut Query) -> Parsed<()> {
-        let into = self.parse_into()?;
-        match query.selects.first_mut() {
-            Some((_, select)) => select.into = into,
-            None => return Err(self.unexpected()),
-        }
-        Ok(())
-    }
-
-    fn parse_into(&mut self) -> Parsed<Destination> {
-        self.expect("INTO")?;
-        if self.accept("DUMPFILE") {
-            return Ok(Destination::File(Box::new(IntoFile { file: self.text()?, format: None })));
-        }
-        if self.accept("OUTFILE") {
-            let file = self.text()?;
-            if let Some(name) = self.file_charset()?
-                && !matches!(name.to_ascii_lowercase().as_str(), "utf8mb4" | "binary")
-            {
-                return Err(errors::unsupported("INTO OUTFILE in this character set"));
-            }
-            let format = self.text_format()?;
-            if format.field_end.is_empty() && format.enclosed.is_none() {
-                return Err(errors::unsupported("INTO OUTFILE of fields with fixed widths"));
-            }
-            return Ok(Destination::File(Box::new(IntoFile { file, format: Some(format) })));
-        }
-        self.list(Self::user_variable_operand).map(Destination::Variables)
     }
 
     fn select_item(&mut self) -> Parsed<SelectItem> {
@@ -522,6 +488,7 @@ fn single(select: Select) -> Query {
         order_by: Vec::new(),
         limit: None,
         locking: None,
+        into: Destination::Client,
     }
 }
 

@@ -23,10 +23,21 @@ pub struct LoadPlan {
     pub format: TextFormat,
     /// Lines before the first row.
     pub ignored_lines: u64,
-    /// For each field of a line the user variable that it goes to, if it does not go to a column.
-    pub variables: Vec<Option<String>>,
+    /// Where each field of a line goes.
+    pub fields: Vec<Field>,
     /// What bytes of the file mean.
     pub encoding: Encoding,
+}
+
+/// Where a field goes.
+#[derive(Debug)]
+pub enum Field {
+    /// To the next column.
+    Column,
+    /// To a user variable.
+    Variable(String),
+    /// Nowhere: its column is a generated one.
+    Nothing,
 }
 
 /// What bytes of a file mean.
@@ -40,6 +51,9 @@ pub enum Encoding {
     Binary,
 }
 
+/// Longest separator: where one may begin the text is compared with all of it.
+const SEPARATOR_BYTES_MAX: usize = 255;
+
 impl Planner<'_> {
     /// Plans LOAD DATA.
     pub fn load(&self, load: &ast::LoadData) -> Result<LoadPlan, SqlError> {
@@ -51,30 +65,41 @@ impl Planner<'_> {
         if format.field_end.is_empty() && format.enclosed.is_none() {
             return Err(errors::unsupported("LOAD DATA of fields with fixed widths"));
         }
+        let separators = [&format.field_end, &format.line_start, &format.line_end];
+        if separators.iter().any(|separator| separator.len() > SEPARATOR_BYTES_MAX) {
+            return Err(errors::error(errors::WRONG_FIELD_TERMINATORS, &[]));
+        }
         if format.line_end == format.field_end {
             // Lines end with the last field that is wanted, and nothing else.
             format.line_end.clear();
         }
         let delete = if load.replace { Privileges::DELETE } else { Privileges::NONE };
         let source = self.engine_source(&load.table, Privileges::INSERT | delete)?;
-        let mut variables = Vec::with_capacity(load.fields.len());
+        let mut fields = Vec::with_capacity(load.fields.len());
         let mut columns = Vec::with_capacity(load.fields.len());
         for field in &load.fields {
             match field {
                 LoadedField::Column(name) => {
                     columns.push(name.clone());
-                    variables.push(None);
+                    fields.push(Field::Column);
                 }
                 LoadedField::Variable(name) => {
                     // So that expressions know what it will be.
                     self.state.set_user_variable(name, text(Vec::new()))?;
-                    variables.push(Some(name.clone()));
+                    fields.push(Field::Variable(name.clone()));
                 }
             }
         }
         if load.fields.is_empty() {
-            columns.extend(source.columns.iter().map(|column| column.name.to_string()));
-            variables.resize(columns.len(), None);
+            let defined = source.engine_table().map_or(&[][..], |table| &table.def.columns);
+            for column in defined {
+                if column.generated.is_some() {
+                    fields.push(Field::Nothing);
+                    continue;
+                }
+                columns.push(column.name.clone());
+                fields.push(Field::Column);
+            }
         }
         let mut row = vec![ast::Expr::Null; columns.len()];
         for assignment in &load.assignments {
@@ -96,7 +121,7 @@ impl Planner<'_> {
             return Err(errors::unsupported("a subquery in LOAD DATA"));
         }
         let (local, file, ignored_lines) = (load.local, load.file.clone(), load.ignored_lines);
-        Ok(LoadPlan { insert, local, file, format, ignored_lines, variables, encoding })
+        Ok(LoadPlan { insert, local, file, format, ignored_lines, fields, encoding })
     }
 
     fn encoding(&self, charset: Option<&str>) -> Result<Encoding, SqlError> {

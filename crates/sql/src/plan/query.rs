@@ -50,9 +50,15 @@ pub(super) struct JoinedConditions {
 }
 
 impl Planner<'_> {
-    /// Plans a query expression.
+    /// Plans a query that is a statement.
     pub fn select(&self, query: &ast::Query) -> Result<SelectPlan, SqlError> {
-        self.query(query, Around::default())
+        if matches!(query.into, ast::Destination::File(_)) {
+            self.state.require_any(Privileges::FILE)?;
+        }
+        let mut plan = self.unfinished(query, Around::default())?;
+        plan.into = query.into.clone();
+        self.finish_pending(&mut plan)?;
+        Ok(plan)
     }
 
     /// Plans a query expression inside of another.
@@ -221,9 +227,6 @@ impl Planner<'_> {
         if grouped && keys.is_empty() {
             self.check_full_group(&items, &metas, &sources)?;
         }
-        if matches!(select.into, ast::Destination::File(_)) {
-            self.state.require_any(Privileges::FILE)?;
-        }
         let grouping = grouped.then_some(Grouping { keys, aggregates, having, rollup: select.rollup });
         let columns = ResultColumns::new(metas.into_inner());
         let mut plan = SelectPlan {
@@ -234,7 +237,6 @@ impl Planner<'_> {
             limit: self.limit(limit)?,
             locking,
             subqueries,
-            into: select.into.clone(),
             counts_all: select.counts_all,
             ..SelectPlan::of_items(items, types, columns)
         };

@@ -223,7 +223,6 @@ impl Planner<'_> {
             distinct: std::mem::take(&mut plan.distinct),
             order,
             limit: plan.limit.take(),
-            into: std::mem::take(&mut plan.into),
             counts_all: std::mem::take(&mut plan.counts_all),
             ..SelectPlan::of_items(items, types, columns)
         };

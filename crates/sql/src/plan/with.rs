@@ -135,6 +135,7 @@ impl Planner<'_> {
                 order_by: Vec::new(),
                 limit: None,
                 locking: None,
+                into: ast::Destination::Client,
             };
             let part = self.query(&part, inside)?;
             if itself.is_named.get() {
@@ -168,6 +169,7 @@ impl Planner<'_> {
             order_by: Vec::new(),
             limit: None,
             locking: None,
+            into: ast::Destination::Client,
         };
         let mut plan = match plan {
             Some(plan) if first == 1 => plan,
