@@ -10,6 +10,7 @@ pub(crate) mod apply;
 pub(crate) mod change;
 pub mod created_columns;
 mod from;
+mod full_group;
 pub mod joined_change;
 pub mod load;
 mod push;

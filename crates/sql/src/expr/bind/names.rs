@@ -6,6 +6,7 @@ use crate::ast;
 use crate::errors;
 use crate::expr::select_list::Meaning;
 use crate::expr::{Expr, NODE_BYTES};
+use crate::plan::window::has_window;
 use crate::result::SqlError;
 
 impl<'p, 'a> Binder<'p, 'a> {
@@ -70,7 +71,13 @@ impl<'p, 'a> Binder<'p, 'a> {
             return Ok(None);
         }
         let meaning = self.select_list.named(name);
-        self.only(meaning, name)
+        let found = self.only(meaning, name)?;
+        // GROUP BY has an error of its own.
+        let refused = !self.windows.is_empty() && !self.windows_allowed && self.rule != NameRule::Group;
+        if refused && found.as_ref().is_some_and(|(expr, _)| has_window(expr)) {
+            return Err(errors::error(errors::WINDOW_INVALID_ALIAS_USE, &[&name]));
+        }
+        Ok(found)
     }
 
     /// The columns of the tables that are meant, those apart that were merged into others.
