@@ -278,7 +278,7 @@ pub fn new_group(plan: &SelectPlan, grouping: &Grouping, rows: &[RowView<'_>], t
     Group { row, accumulators: grouping.aggregates.iter().map(Accumulator::new).collect(), keys: u16::MAX }
 }
 
-/// Bytes that a new group takes: it has this row and so many aggregates.
+/// Bytes that a new group takes: it has this row and that number of aggregates.
 pub fn group_weight(row: &[Vec<Value<'static>>], aggregates: usize) -> usize {
     let values = row.iter().map(|row| row_weight(row)).sum::<usize>();
     GROUP_BYTES + values + aggregates * size_of::<Accumulator>()
