@@ -33,7 +33,7 @@ pub struct Recursion {
     pub distinct: bool,
     /// What their rows are stored in: the first rows decide what it holds.
     pub columns: Vec<ColumnDef>,
-    /// LIMIT and OFFSET: with so many rows it ends.
+    /// LIMIT and OFFSET: with that number of rows it ends.
     pub limit: Option<(Expr, Option<Expr>)>,
 }
 
@@ -248,15 +248,17 @@ impl Itself<'_> {
         errors::error(code, &[&self.table.name])
     }
 
-    /// What a part that does not name the table adds to its columns.
+    /// What a part that does not name the table adds to its columns: the first one names them.
     fn add_columns(&self, names: Vec<String>, types: &[Type]) {
         let mut columns = self.columns.borrow_mut();
-        let before = columns.take().unwrap_or_default();
-        let types = types.iter().enumerate().map(|(at, ty)| match before.get(at) {
-            Some((_, before)) => before.union(*ty),
-            None => *ty,
-        });
-        *columns = Some(names.into_iter().zip(types.map(column_type)).collect());
+        match &mut *columns {
+            Some(columns) => {
+                for ((_, before), ty) in columns.iter_mut().zip(types) {
+                    *before = column_type(before.union(*ty));
+                }
+            }
+            None => *columns = Some(names.into_iter().zip(types.iter().copied().map(column_type)).collect()),
+        }
     }
 
     /// Whether a part may be computed for the new rows alone: it names the table this many times.
