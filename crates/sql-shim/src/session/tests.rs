@@ -277,20 +277,6 @@ fn every_kind_of_long_statement_gives_way() {
     );
 }
 
-#[test]
-fn every_level_of_a_rollup_is_a_step() {
-    let mut fixture = Fixture::new("levels");
-    fixture.fill(17);
-    fixture.measure_in_units(UNITS);
-    let keys: Vec<String> = (0..ROWS).map(|number| format!("id + {number}")).collect();
-    let grouped = format!("SELECT COUNT(*) FROM t WHERE id = 1 GROUP BY {}", keys.join(","));
-    let (_, plain) = fixture.drive(&grouped, None);
-    let (sink, polls) = fixture.drive(&format!("{grouped} WITH ROLLUP"), None);
-    assert_eq!(sink.error, None);
-    // Each begins, and takes the row in.
-    assert!(polls >= plain + rows(4 * ROWS), "{polls} polls, {plain} without levels");
-}
-
 /// Statements that are long themselves, over an empty table, with the slices that planning them takes.
 fn long_texts() -> Vec<(String, usize)> {
     let many = |count: usize, item: &dyn Fn(usize) -> String, between: &str| {
