@@ -150,7 +150,7 @@ impl World {
             }
             Call::Purge => format!("{:?}", self.db.transaction_system().purge_all().await),
         };
-        let undo = self.sessions.each_ref().map(|session| session.state().undo_records());
+        let undo = self.sessions.each_ref().map(|session| session.engine().undo_records());
         let system = self.db.transaction_system().status();
         let changed = (system.rows_inserted + system.rows_updated, system.locks, system.lock_timeouts);
         format!("{outcome}; undo {undo:?}, changes and locks {changed:?}, {}", table.row_count_estimate())

@@ -84,7 +84,7 @@ error_table! {
     TOO_BIG_ROWSIZE = 1118, b"42000", "Row size too large. The maximum row size for the used table type, not counting BLOBs, is %. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
     WRONG_VALUE_COUNT_ON_ROW = 1136, b"21S01", "Column count doesn't match value count at row %";
     INVALID_USE_OF_NULL = 1138, b"22004", "Invalid use of NULL value";
-    MIX_OF_GROUP_FUNC_AND_FIELDS = 1140, b"42000", "In aggregated query without GROUP BY, expression #% of SELECT list contains nonaggregated column '%'; this is incompatible with sql_mode=only_full_group_by";
+    MIX_OF_GROUP_FUNC_AND_FIELDS = 1140, b"42000", "In aggregated query without GROUP BY, expression #% of % contains nonaggregated column '%'; this is incompatible with sql_mode=only_full_group_by";
     NONEXISTING_GRANT = 1141, b"42000", "There is no such grant defined for user '%' on host '%'";
     TABLEACCESS_DENIED = 1142, b"42000", "% command denied to user '%'@'%' for table '%'";
     COLUMNACCESS_DENIED = 1143, b"42000", "% command denied to user '%'@'%' for column '%' in table '%'";
@@ -233,8 +233,11 @@ error_table! {
     GENERATED_COLUMN_NON_PRIOR = 3107, b"HY000", "Generated column can refer only to generated columns defined prior to it.";
     DEPENDENT_BY_GENERATED_COLUMN = 3108, b"HY000", "Column '%' has a generated column dependency.";
     GENERATED_COLUMN_REF_AUTO_INC = 3109, b"HY000", "Generated column '%' cannot refer to auto-increment column.";
+    CTE_RECURSIVE_REQUIRES_UNION = 3573, b"HY000", "Recursive Common Table Expression '%' should contain a UNION";
     CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST = 3574, b"HY000", "Recursive Common Table Expression '%' should have one or more non-recursive query blocks followed by one or more recursive ones";
     CTE_RECURSIVE_FORBIDDEN = 3575, b"HY000", "Recursive Common Table Expression '%' can contain neither aggregation nor window functions in recursive query block";
+    CTE_RECURSIVE_NOT_FIRST_IN_JOIN = 3576, b"HY000", "In recursive query block of Recursive Common Table Expression '%', the recursive table must neither be in the right argument of a LEFT JOIN, nor be forced to be non-first with join order hints";
+    CTE_RECURSIVE_SINGLE_REFERENCE = 3577, b"HY000", "In recursive query block of Recursive Common Table Expression '%', the recursive table must be referenced only once, and not in any subquery";
     WINDOW_NO_SUCH_WINDOW = 3579, b"HY000", "Window name '%' is not defined.";
     WINDOW_CIRCULARITY = 3580, b"HY000", "There is a circularity in the window dependency graph.";
     WINDOW_NO_CHILD_PARTITIONING = 3581, b"HY000", "A window which depends on another cannot define partitioning.";
@@ -246,9 +249,12 @@ error_table! {
     WINDOW_RANGE_FRAME_ORDER_TYPE = 3587, b"HY000", "Window '%' with RANGE N PRECEDING/FOLLOWING frame requires exactly one deterministic ORDER BY expression, of numeric or temporal type";
     WINDOW_RANGE_FRAME_TEMPORAL_TYPE = 3588, b"HY000", "Window '%' with RANGE frame has ORDER BY expression of datetime type. Only INTERVAL bound value allowed.";
     WINDOW_RANGE_FRAME_NUMERIC_TYPE = 3589, b"HY000", "Window '%' with RANGE frame has ORDER BY expression of numeric type, INTERVAL bound value not allowed.";
+    WINDOW_FRAME_BOUND_NOT_CONSTANT = 3590, b"HY000", "Window '%' has a non-constant frame bound.";
     WINDOW_DUPLICATE_NAME = 3591, b"HY000", "Window '%' is defined twice.";
     WINDOW_ILLEGAL_ORDER_BY = 3592, b"HY000", "Window '%': ORDER BY or PARTITION BY uses legacy position indication which is not supported, use expression.";
     WINDOW_INVALID_WINDOW_FUNC_USE = 3593, b"HY000", "You cannot use the window function '%' in this context.'";
+    WINDOW_INVALID_ALIAS_USE = 3594, b"HY000", "You cannot use the alias '%' of an expression containing a window function in this context.'";
+    WINDOW_NESTED_IN_SPECIFICATION = 3595, b"HY000", "You cannot nest a window function in the specification of window '%'.";
     WINDOW_ROWS_INTERVAL_USE = 3596, b"HY000", "Window '%': INTERVAL can only be used with RANGE frames.";
     TOO_MANY_FUNCTION_ARGUMENTS = 3601, b"HY000", "Too many arguments for function %: %; maximum allowed is %.";
     FIELD_IN_GROUPING_NOT_GROUP_BY = 3602, b"HY000", "Argument #% of GROUPING function is not in GROUP BY";

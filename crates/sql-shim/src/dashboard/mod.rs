@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde::Serialize;
+use sql::digest::Shape;
 use sql::lexer::LexicalModes;
 use untorn::asynchronous::Database;
 use untorn::blocked::BlockedSession;
@@ -114,7 +115,11 @@ fn party(server: &Server, (transaction, connection): (u64, u64)) -> Party {
     // Where a value ends is not known for sure in a statement that was cut, nor where its session's sql_mode
     // says what a backslash is.
     let clear = sql.len() < INFO_BYTES_MAX && !sql.contains(&b'\\');
-    let text = if clear { sql::digest::text(&sql, LexicalModes::default()) } else { "(not shown)".into() };
+    let text = if clear {
+        sql::digest::text(&sql, LexicalModes::default(), Shape::Whole)
+    } else {
+        "(not shown)".into()
+    };
     let statement = match text.char_indices().nth(STATEMENT_CHARS_MAX) {
         Some((end, _)) => format!("{} …", &text[..end]),
         None => text,

@@ -65,6 +65,8 @@ pub struct Query {
 pub struct Select {
     /// `DISTINCT`.
     pub distinct: bool,
+    /// It is a row of VALUES.
+    pub is_values: bool,
     /// The select list.
     pub items: Vec<SelectItem>,
     /// `FROM`.

@@ -95,7 +95,7 @@ impl<'p> Groups<'p> {
             }
             None => {
                 let group = new_group(self.plan, self.grouping, cx.rows, self.state.time_zone_offset());
-                self.memory += self.key.len() + group_weight(&group);
+                self.memory += self.key.len() + group_weight(&group.row, group.accumulators.len());
                 self.groups.push(group);
                 self.index.insert(self.key.clone(), self.groups.len() - 1);
                 self.groups.len() - 1
@@ -278,9 +278,8 @@ pub fn new_group(plan: &SelectPlan, grouping: &Grouping, rows: &[RowView<'_>], t
     Group { row, accumulators: grouping.aggregates.iter().map(Accumulator::new).collect(), keys: u16::MAX }
 }
 
-/// Bytes that a new group takes.
-pub fn group_weight(group: &Group) -> usize {
-    GROUP_BYTES
-        + group.row.iter().map(|row| row_weight(row)).sum::<usize>()
-        + group.accumulators.len() * size_of::<Accumulator>()
+/// Bytes that a new group takes: it has this row and that number of aggregates.
+pub fn group_weight(row: &[Vec<Value<'static>>], aggregates: usize) -> usize {
+    let values = row.iter().map(|row| row_weight(row)).sum::<usize>();
+    GROUP_BYTES + values + aggregates * size_of::<Accumulator>()
 }

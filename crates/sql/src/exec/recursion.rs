@@ -2,12 +2,16 @@
 
 use std::collections::HashSet;
 
+use untorn::schema::ColumnDef;
+
 use super::{Executor, KeptRows, RowTaker, Rows};
+use crate::column_bytes::{self, Storing};
 use crate::errors;
 use crate::failure::Failure;
 use crate::memory::row_weight;
 use crate::plan::SelectPlan;
 use crate::plan::with::Recursion;
+use crate::result::SqlError;
 use crate::value::{Value, compare};
 
 /// The rows of a recursive common table that came new the last time.
@@ -43,7 +47,8 @@ impl<'e> Executor<'e> {
     ) -> Result<KeptRows<'e>, Failure> {
         let mut seen = Seen { keys: recursion.distinct.then(HashSet::new), key: Vec::new() };
         let mut keys = self.state.memory.charge();
-        let mut all = KeptRows::new(self.state, usize::MAX);
+        let (mut skip, rows_max) = self.limit(recursion.limit.as_ref())?.unwrap_or((0, u64::MAX));
+        let mut all = KeptRows::new(self.state, usize::try_from(rows_max).unwrap_or(usize::MAX));
         let mut new = self.rows(plan).await?;
         let rounds_max = self.state.settings().cte_max_recursion_depth;
         let mut round = 0;
@@ -52,16 +57,26 @@ impl<'e> Executor<'e> {
             let mut fresh = KeptRows::new(self.state, usize::MAX);
             for row in new.iter() {
                 self.tick(1).await?;
-                if !seen.is_new(row) {
+                let mut row = row.clone();
+                if round > 0 {
+                    self.store(&mut row, &recursion.columns)?;
+                }
+                if !seen.is_new(&row) {
                     continue;
                 }
                 if recursion.distinct {
-                    keys.grow(row_weight(row))?;
+                    keys.grow(row_weight(&row))?;
                 }
-                fresh.take(row.clone())?;
-                all.take(row.clone())?;
+                if all.is_done() {
+                    return Ok(all);
+                }
+                match skip.checked_sub(1) {
+                    Some(rest) => skip = rest,
+                    None => all.take(row.clone())?,
+                }
+                fresh.take(row)?;
             }
-            if fresh.is_empty() {
+            if fresh.is_empty() || all.is_done() {
                 return Ok(all);
             }
             round += 1;
@@ -78,6 +93,18 @@ impl<'e> Executor<'e> {
                 inner.select_into(part, &mut new).await?;
             }
         }
+    }
+
+    /// Makes values what INSERT would make of them in these columns.
+    fn store(&self, row: &mut [Value<'static>], columns: &[ColumnDef]) -> Result<(), SqlError> {
+        let storing = Storing { state: self.state, table: "", row: 1, lenient: !self.state.is_strict() };
+        let mut bytes = Vec::new();
+        for (value, column) in row.iter_mut().zip(columns).filter(|(value, _)| !value.is_null()) {
+            bytes.clear();
+            storing.encode(value, column, &mut bytes)?;
+            *value = column_bytes::decode(&bytes, &column.kind, self.state.time_zone_offset()).into_owned();
+        }
+        Ok(())
     }
 
     /// The rows that came new in the table of this number.

@@ -5,8 +5,11 @@
 //! the smallest first; one group of each level is enough. The sort key of a row comes with the places where
 //! each of the keys ends in it.
 
+use smallvec::SmallVec;
+
 use super::Executor;
 use super::group::{Group, gather, group_weight, new_group, unpacked};
+use super::join::Views;
 use super::sort::{SortedRows, push_key};
 use crate::errors;
 use crate::expr::{Context, Expr, RowView};
@@ -14,13 +17,14 @@ use crate::failure::Failure;
 use crate::memory::{Charge, refused};
 use crate::plan::{Grouping, SelectPlan};
 use crate::result::SqlError;
+use crate::value::Value;
 
 /// Bytes of a place in a key.
 const END_BYTES: usize = size_of::<u32>();
 
 /// Appends the keys of a row, in order, and behind them where each ends.
 pub fn push_keys(keys: &[Expr], cx: &Context<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
-    let mut ends: smallvec::SmallVec<[u32; 8]> = smallvec::SmallVec::new();
+    let mut ends: SmallVec<[u32; 8]> = SmallVec::new();
     for key in keys {
         let value = key.eval(cx)?;
         cx.state.hold(value.key_bytes_max())?;
@@ -74,7 +78,7 @@ impl<'p> Rollup<'p> {
                 self.all_read = true;
                 if self.open.is_empty() {
                     // Without rows there is the group of all.
-                    self.begin(&[], base);
+                    self.begin(&[], base, charge)?;
                 }
                 self.end_down_to(0);
                 continue;
@@ -93,10 +97,8 @@ impl<'p> Rollup<'p> {
             }
             self.key.clear();
             self.key.extend_from_slice(key);
-            self.add(&unpacked(self.plan, row)?, base)?;
-            if !charge.reach(self.memory) {
-                return Err(refused().into());
-            }
+            let row = unpacked(self.plan, row)?;
+            self.add(&row, charge, executor, base).await?;
         }
     }
 
@@ -106,25 +108,49 @@ impl<'p> Rollup<'p> {
         self.ended.extend(self.open.drain(kept..));
     }
 
-    /// Begins a group of the next level.
-    fn begin(&mut self, views: &[RowView<'_>], base: &Context<'_>) {
-        let group = new_group(self.plan, self.grouping, views, base.state.time_zone_offset());
-        let group = Group { keys: self.open.len() as u16, ..group };
-        let bytes = group_weight(&group);
-        self.memory += bytes;
-        self.open.push((group, bytes));
+    /// Begins a group of the next level, which starts with this row. What it takes is charged first: there is
+    /// one for each key.
+    fn begin(
+        &mut self,
+        row: &[Vec<Value<'static>>],
+        base: &Context<'_>,
+        charge: &mut Charge<'_>,
+    ) -> Result<(), SqlError> {
+        let bytes = group_weight(row, self.grouping.aggregates.len());
+        self.reach(bytes, charge)?;
+        let views: Views<'_> = row.iter().map(|values| RowView::Values(values)).collect();
+        let group = new_group(self.plan, self.grouping, &views, base.state.time_zone_offset());
+        self.open.push((Group { keys: self.open.len() as u16, ..group }, bytes));
+        Ok(())
     }
 
-    fn add(&mut self, row: &[Vec<crate::value::Value<'static>>], base: &Context<'_>) -> Result<(), SqlError> {
-        let views: Vec<RowView<'_>> = row.iter().map(|values| RowView::Values(values)).collect();
+    /// Charges that many bytes more.
+    fn reach(&mut self, bytes: usize, charge: &mut Charge<'_>) -> Result<(), SqlError> {
+        self.memory += bytes;
+        if charge.reach(self.memory) { Ok(()) } else { Err(refused()) }
+    }
+
+    /// Adds a row to the groups of every level; each is a step of its own for who waits or kills.
+    async fn add(
+        &mut self,
+        row: &[Vec<Value<'static>>],
+        charge: &mut Charge<'_>,
+        executor: &Executor<'_>,
+        base: &Context<'_>,
+    ) -> Result<(), Failure> {
+        let work = 1 + self.grouping.aggregates.len() as u32;
         while self.open.len() <= self.grouping.keys.len() {
-            self.begin(&views, base);
+            executor.tick(work).await?;
+            self.begin(row, base, charge)?;
         }
+        let views: Views<'_> = row.iter().map(|values| RowView::Values(values)).collect();
         let cx = Context { rows: &views, ..*base };
-        for (group, bytes) in &mut self.open {
+        for at in 0..self.open.len() {
+            executor.tick(work).await?;
+            let (group, bytes) = &mut self.open[at];
             let grown = gather(group, self.grouping, &cx)?;
             *bytes += grown;
-            self.memory += grown;
+            self.reach(grown, charge)?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::{Executor, RowTaker, Target};
 use crate::context::SqlContext;
 use crate::exec::sort::push_key;
 use crate::expr::functions::as_count;
-use crate::expr::{Context, RowView};
+use crate::expr::{Context, Expr, RowView};
 use crate::failure::Failure;
 use crate::plan::SelectPlan;
 use crate::result::ResultSink;
@@ -80,10 +80,15 @@ impl<'e> Executor<'e> {
         plan: &SelectPlan,
         target: &Target<'_, S>,
     ) -> Result<(u64, u64), Failure> {
+        Ok(self.limit(plan.limit.as_ref())?.unwrap_or((0, self.rows_max(target))))
+    }
+
+    /// How many rows a LIMIT skips and then hands on.
+    pub(super) fn limit(&self, limit: Option<&(Expr, Option<Expr>)>) -> Result<Option<(u64, u64)>, Failure> {
+        let Some((count, offset)) = limit else { return Ok(None) };
         let cx = self.context(&[]);
-        let Some((count, offset)) = &plan.limit else { return Ok((0, self.rows_max(target))) };
         let skip = offset.as_ref().map(|offset| offset.eval(&cx)).transpose()?.map_or(0, |v| as_count(&v));
-        Ok((skip, as_count(&count.eval(&cx)?)))
+        Ok(Some((skip, as_count(&count.eval(&cx)?))))
     }
 
     /// Executes a union. Returns how many rows there were.

@@ -9,6 +9,7 @@
 
 pub(crate) mod arithmetic;
 pub mod bind;
+mod constancy;
 pub(crate) mod functions;
 mod member;
 pub(crate) mod rollup;
@@ -512,20 +513,6 @@ impl Expr {
             Expr::Column { source, column } => Some((usize::from(*source), usize::from(*column))),
             _ => None,
         }
-    }
-
-    /// Whether this node, for itself, does not keep the expression from being a constant.
-    pub fn may_be_constant(&self) -> bool {
-        !matches!(
-            self,
-            Expr::Column { .. }
-                | Expr::Aggregate(_)
-                | Expr::Window(_)
-                | Expr::RolledUp { .. }
-                | Expr::Assign(..)
-                | Expr::Inserted(_)
-                | Expr::Random { .. }
-        ) && !matches!(self, Expr::Call(function, _) if function.volatile)
     }
 
     /// Calls `see` with the number of each subquery in it.

@@ -63,6 +63,8 @@ impl Type {
     pub const UINT: Type = Type { unsigned: true, ..Type::of(kind::LONGLONG, 20, 0) };
     /// A truth value.
     pub const BOOL: Type = Type { nullable: true, ..Type::of(kind::LONGLONG, 1, 0) };
+    /// FLOAT.
+    pub const FLOAT: Type = Type::of(kind::FLOAT, 12, 31);
     /// DOUBLE.
     pub const DOUBLE: Type = Type::of(kind::DOUBLE, 23, 31);
     /// JSON.
@@ -154,11 +156,11 @@ impl Type {
             let text = Type { collation: Collation::Utf8mb4Bin, ..Type::text(length) };
             return Type { nullable, ..if self.kind == other.kind { Type::JSON } else { text } };
         }
-        if self.kind == other.kind && !self.is_text() && self.kind != kind::NEWDECIMAL {
+        let mixed = self.is_integer() && other.is_integer() && self.unsigned != other.unsigned;
+        if self.kind == other.kind && !self.is_text() && self.kind != kind::NEWDECIMAL && !mixed {
             return Type {
                 length: self.length.max(other.length),
                 decimals: self.decimals.max(other.decimals),
-                unsigned: self.unsigned && other.unsigned,
                 nullable,
                 ..self
             };
@@ -175,8 +177,16 @@ impl Type {
         }
         let number = |t: &Type| t.is_integer() || t.is_double() || t.kind == kind::NEWDECIMAL;
         if number(&self) && number(&other) {
-            return if self.is_double() || other.is_double() {
+            let wide = |t: &Type| t.unsigned && t.kind == kind::LONGLONG;
+            let in_float = |t: &Type| t.kind == kind::FLOAT || t.is_integer() && t.kind != kind::LONG;
+            return if in_float(&self) && in_float(&other) && (self.is_double() || other.is_double()) {
+                // As MySQL has it, whatever digits a BIGINT loses.
+                Type { nullable, ..Type::FLOAT }
+            } else if self.is_double() || other.is_double() {
                 Type { nullable, ..Type::DOUBLE }
+            } else if mixed && (wide(&self) || wide(&other)) {
+                // No integer type has both.
+                Type { nullable, ..Type::decimal(20, 0) }
             } else if self.is_integer() && other.is_integer() {
                 Type { nullable, unsigned: self.unsigned && other.unsigned, ..Type::INT }
             } else {
@@ -199,32 +209,6 @@ impl Type {
         Type { nullable, collation: rule, derivation, ..Type::text(self.length.max(other.length)) }
     }
 
-    /// What makes a value of this type one of a union of types: nothing where it is of that kind already.
-    /// Values of one column are sorted and compared as what they are, so they must be of one kind.
-    pub fn conversion(self, to: Type) -> Option<CastType> {
-        if self.kind == kind::NULL {
-            return None;
-        }
-        if to.kind == kind::NEWDECIMAL {
-            let (precision, scale) = to.digits();
-            let same = self.kind == kind::NEWDECIMAL && self.digits().1 == scale;
-            return (!same).then_some(CastType::Decimal { precision, scale });
-        }
-        if to.is_double() {
-            return (!self.is_double()).then_some(CastType::Double);
-        }
-        if matches!(to.kind, kind::DATETIME) && matches!(self.kind, kind::DATE | kind::TIME) {
-            return Some(CastType::DateTime { fraction: to.decimals });
-        }
-        if !to.is_text() || self.is_text() {
-            return None;
-        }
-        Some(match to.collation {
-            Collation::Binary => CastType::Binary { length: None },
-            _ => CastType::Char { length: None, charset: None },
-        })
-    }
-
     /// The type of a table's column.
     pub fn of_column(column: &ColumnType, nullable: bool) -> Type {
         let of = |kind, length, decimals| Type { nullable, ..Type::of(kind, length, decimals) };
@@ -240,7 +224,7 @@ impl Type {
             ColumnType::MediumInt { unsigned } => int(kind::INT24, 9, *unsigned),
             ColumnType::Int { unsigned } => int(kind::LONG, 11, *unsigned),
             ColumnType::BigInt { unsigned } => int(kind::LONGLONG, 20, *unsigned),
-            ColumnType::Float => of(kind::FLOAT, 12, 31),
+            ColumnType::Float => Type { nullable, ..Type::FLOAT },
             ColumnType::Double => of(kind::DOUBLE, 22, 31),
             ColumnType::Decimal { precision, scale } => {
                 Type { nullable, ..Type::decimal(*precision, *scale) }

@@ -95,7 +95,9 @@ impl Parser<'_> {
             if !is_plain(&query) {
                 query = single(whole(query));
             }
-            match is_plain(&next) && next.selects.len() == 1 {
+            // It does not matter which parts of a UNION are taken together first, and one without ALL takes
+            // out the duplicates of all.
+            match is_plain(&next) && (!all || next.selects.iter().all(|(all, _)| *all)) {
                 true => query.selects.extend(next.selects.into_iter().map(|(_, select)| (all, select))),
                 false => query.selects.push((all, whole(next))),
             }
@@ -183,7 +185,8 @@ impl Parser<'_> {
                 alias: Some(format!("column_{at}")),
                 text: String::new(),
             };
-            Ok(Select { items: values.into_iter().enumerate().map(item).collect(), ..Select::default() })
+            let items = values.into_iter().enumerate().map(item).collect();
+            Ok(Select { items, is_values: true, ..Select::default() })
         })?;
         let mut rows = rows.into_iter();
         let mut query = single(rows.next().unwrap_or_default());
@@ -210,7 +213,13 @@ impl Parser<'_> {
                 break;
             }
         }
-        select.items = self.list(Self::select_item)?;
+        // A bare star comes first or not at all.
+        if self.accept_symbol(b"*") {
+            select.items.push(SelectItem::Star { database: None, table: None });
+        }
+        if select.items.is_empty() || self.accept_symbol(b",") {
+            select.items.extend(self.list(Self::select_item)?);
+        }
         self.accept_into()?;
         if self.accept("FROM") {
             if self.accept("DUAL") {
@@ -243,9 +252,6 @@ impl Parser<'_> {
     }
 
     fn select_item(&mut self) -> Parsed<SelectItem> {
-        if self.accept_symbol(b"*") {
-            return Ok(SelectItem::Star { database: None, table: None });
-        }
         if let Some(star) = self.qualified_star()? {
             return Ok(star);
         }

@@ -136,11 +136,11 @@ impl Parser<'_> {
     fn frame(&mut self, word: &str) -> Parsed<Frame> {
         let unit = if word == "RANGE" { FrameUnit::Range } else { FrameUnit::Rows };
         let (start, end) = if self.accept("BETWEEN") {
-            let start = self.frame_bound()?;
+            let start = self.frame_bound(false)?;
             self.expect("AND")?;
-            (start, self.frame_bound()?)
+            (start, self.frame_bound(false)?)
         } else {
-            (self.frame_bound()?, FrameBound::CurrentRow)
+            (self.frame_bound(true)?, FrameBound::CurrentRow)
         };
         if word == "GROUPS" || self.is_word("EXCLUDE") {
             return Err(errors::unsupported(if word == "GROUPS" { "GROUPS" } else { "EXCLUDE" }));
@@ -148,13 +148,13 @@ impl Parser<'_> {
         Ok(Frame { unit, start, end })
     }
 
-    fn frame_bound(&mut self) -> Parsed<FrameBound> {
+    /// An end of a frame; one that stands alone is the start, which cannot be behind the row.
+    fn frame_bound(&mut self, alone: bool) -> Parsed<FrameBound> {
         if self.accept("UNBOUNDED") {
             if self.accept("PRECEDING") {
                 return Ok(FrameBound::UnboundedPreceding);
             }
-            self.expect("FOLLOWING")?;
-            return Ok(FrameBound::UnboundedFollowing);
+            return self.following(alone, FrameBound::UnboundedFollowing);
         }
         if self.accept("CURRENT") {
             self.expect("ROW")?;
@@ -170,7 +170,14 @@ impl Parser<'_> {
         if self.accept("PRECEDING") {
             return Ok(FrameBound::Preceding(offset));
         }
+        self.following(alone, FrameBound::Following(offset))
+    }
+
+    fn following(&mut self, alone: bool, bound: FrameBound) -> Parsed<FrameBound> {
+        if alone {
+            return Err(self.unexpected());
+        }
         self.expect("FOLLOWING")?;
-        Ok(FrameBound::Following(offset))
+        Ok(bound)
     }
 }

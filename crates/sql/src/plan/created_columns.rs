@@ -74,7 +74,7 @@ fn copied(column: &ColumnDef) -> ColumnDef {
 }
 
 /// A column of a computed value.
-fn typed(ty: Type) -> ColumnDef {
+pub(super) fn typed(ty: Type) -> ColumnDef {
     let kind = column_type(ty);
     let zero = match &kind {
         kind if kind.integer().is_some() => Some("0".to_owned()),

@@ -11,6 +11,7 @@ pub(crate) mod change;
 mod column_conditions;
 pub mod created_columns;
 mod from;
+mod full_group;
 pub mod joined_change;
 pub mod load;
 mod push;

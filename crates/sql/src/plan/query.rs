@@ -16,6 +16,7 @@ use super::{Condition, Grouping, Plan, Planner, SelectPlan, Step, ValuePlan, app
 use crate::ast::{self, HintKind, SelectItem};
 use crate::discard::Elsewhere;
 use crate::errors;
+use crate::expr::bind::conversion::converted;
 use crate::expr::bind::scope::Scope;
 use crate::expr::bind::window::check as check_windows;
 use crate::expr::bind::{Binder, Bound, NameRule};
@@ -25,7 +26,6 @@ use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
 use crate::privilege::Privileges;
 use crate::result::{ColumnMeta, ResultColumns, SqlError, column_flag};
-use crate::sql_mode;
 use crate::value::Value;
 
 /// What a column of a result takes beside its definition for the client: the expression and its type, once
@@ -97,7 +97,13 @@ impl Planner<'_> {
                 return Err(errors::error(errors::WRONG_NUMBER_OF_COLUMNS_IN_SELECT, &[]));
             }
             for (ty, other) in types.iter_mut().zip(&next.types) {
-                *ty = ty.union(*other);
+                // Every row of an EXCEPT is one of the left side, of an INTERSECT one of both.
+                let nullable = match query.operation {
+                    ast::SetOperation::Union => ty.nullable || other.nullable,
+                    ast::SetOperation::Except => ty.nullable,
+                    ast::SetOperation::Intersect => ty.nullable && other.nullable,
+                };
+                *ty = Type { nullable, ..ty.union(*other) };
             }
             plan.unions.push((*all, next));
         }
@@ -126,6 +132,12 @@ impl Planner<'_> {
                 ast::Expr::Integer(number) => {
                     let at = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
                     at.filter(|at| *at < names.len()).ok_or_else(|| unknown(number))?
+                }
+                ast::Expr::Column { table: Some(table), .. } => {
+                    return Err(errors::error(
+                        errors::TABLENAME_NOT_ALLOWED_HERE,
+                        &[table, &"global ORDER clause"],
+                    ));
                 }
                 ast::Expr::Column { name, .. } => match by_name.get(&name.to_ascii_lowercase()) {
                     Some(Meaning::One(at)) => *at,
@@ -191,7 +203,7 @@ impl Planner<'_> {
             self.joined_conditions(&mut binder, &mut from, select.filter.as_ref())?;
         // Output.
         binder.clause = "field list";
-        (binder.aggregates_allowed, binder.windows_allowed) = (true, true);
+        (binder.aggregates_allowed, binder.windows_allowed) = (true, !select.is_values);
         let Items { bound, mut metas } = self.items(&mut binder, &shown, select)?;
         binder.select_list = SelectList::new(bound);
         if !(select.group_by.is_empty() && select.having.is_none() && order_by.is_empty()) {
@@ -213,6 +225,7 @@ impl Planner<'_> {
         }
         binder.windows_allowed = true;
         let order = self.order_keys(&mut binder, order_by, &groups)?;
+        binder.bind_unused_windows()?;
         let Binder { aggregates, mut windows, mut subqueries, select_list, .. } = binder;
         if select.rollup {
             windows.iter_mut().flat_map(|call| call.exprs_mut()).try_for_each(|expr| groups.mark(expr))?;
@@ -225,7 +238,7 @@ impl Planner<'_> {
             push_conjuncts(having, &mut conjuncts);
         }
         if grouped && keys.is_empty() {
-            self.check_full_group(&items, &metas, &sources)?;
+            self.check_full_group(&items, &windows, &sources)?;
         }
         let grouping = grouped.then_some(Grouping { keys, aggregates, having, rollup: select.rollup });
         let columns = ResultColumns::new(metas.into_inner());
@@ -297,7 +310,8 @@ impl Planner<'_> {
                 Some((expr, _)) => expr,
                 None => binder.bind(key)?.0,
             };
-            if !expr.visit(&mut |inner| !matches!(inner, Expr::Aggregate(_)) && self.walk()) {
+            if !expr.visit(&mut |inner| !matches!(inner, Expr::Aggregate(_) | Expr::Window(_)) && self.walk())
+            {
                 self.outcome()?;
                 let name = match key {
                     ast::Expr::Column { name, .. } => name.as_str(),
@@ -342,35 +356,6 @@ impl Planner<'_> {
             }
         }
         Ok(order)
-    }
-
-    /// ONLY_FULL_GROUP_BY without GROUP BY: no bare columns beside aggregates.
-    fn check_full_group(
-        &self,
-        items: &[Expr],
-        metas: &[ColumnMeta],
-        sources: &[Source],
-    ) -> Result<(), SqlError> {
-        if self.state.settings().sql_mode & sql_mode::ONLY_FULL_GROUP_BY == 0 {
-            return Ok(());
-        }
-        for (number, (item, ColumnMeta { name, .. })) in items.iter().zip(metas).enumerate() {
-            let mut bare = None;
-            item.visit(&mut |expr| {
-                if let Expr::Column { source, column } = expr {
-                    bare = Some((*source, *column));
-                }
-                bare.is_none() && self.walk()
-            });
-            if let Some((source, column)) = bare {
-                let source = &sources[usize::from(source)];
-                let name = source.columns.get(usize::from(column)).map_or(name.as_str(), |c| c.name.as_str());
-                let shown = format!("{}.{}.{}", source.database, source.alias, name);
-                return Err(errors::error(errors::MIX_OF_GROUP_FUNC_AND_FIELDS, &[&(number + 1), &shown]));
-            }
-            self.outcome()?;
-        }
-        Ok(())
     }
 
     /// The select list, stars expanded.
@@ -551,14 +536,11 @@ impl SelectPlan {
     /// Makes the values what `types` say: all rows of a UNION have values of one kind.
     pub(super) fn convert_items(&mut self, own: &[Type]) {
         for ((item, from), to) in self.items.iter_mut().zip(own).zip(&self.types) {
-            if let Some(target) = from.conversion(*to) {
+            if from != to {
                 let expr = std::mem::replace(item, Expr::Literal(Value::Null));
-                *item = Expr::Cast(Box::new(expr), target);
-                self.plain_columns = None;
-            } else if from.is_text() && to.is_text() && from.collation != to.collation {
-                let expr = std::mem::replace(item, Expr::Literal(Value::Null));
-                *item = Expr::Collate(Box::new(expr), to.collation);
-                self.plain_columns = None;
+                *item = converted((expr, *from), *to);
+                self.plain_columns =
+                    self.plain_columns.take().filter(|_| matches!(item, Expr::Column { .. }));
             }
         }
     }
@@ -586,11 +568,7 @@ impl Planner<'_> {
 
     /// Whether it has another value for each row, whatever columns it reads.
     fn is_volatile(&self, expr: &Expr) -> bool {
-        !expr.visit(&mut |inner| {
-            !matches!(inner, Expr::Assign(..) | Expr::Random { .. })
-                && !matches!(inner, Expr::Call(function, _) if function.volatile)
-                && self.walk()
-        })
+        !expr.visit(&mut |inner| !inner.is_volatile() && self.walk())
     }
 
     /// Adds the columns that an expression reads to those needed of each source.

@@ -14,8 +14,9 @@ use crate::errors;
 use crate::expr::bind::window::{UNNAMED, check_count};
 use crate::expr::rollup::for_each_child;
 use crate::expr::types::Type;
-use crate::expr::{Expr, NODE_BYTES};
+use crate::expr::{Context, Expr, NODE_BYTES};
 use crate::result::{ResultColumns, SqlError};
+use crate::value::Value;
 
 /// What is computed over a window.
 #[derive(Clone, Debug)]
@@ -49,6 +50,18 @@ pub enum WindowFunction {
     Aggregate(Aggregate),
 }
 
+impl WindowFunction {
+    /// What it reads of the rows.
+    pub fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            WindowFunction::Shift { value, default, .. } => vec![value, default],
+            WindowFunction::Value(value, _) => vec![value],
+            WindowFunction::Aggregate(aggregate) => aggregate.arguments.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// How far from the row at hand a frame ends.
 #[derive(Clone, Debug)]
 pub struct Offset {
@@ -58,6 +71,27 @@ pub struct Offset {
     pub unit: Option<IntervalUnit>,
     /// Behind it rather than before.
     pub following: bool,
+}
+
+impl Offset {
+    /// The amount, if it is one that a frame of this unit can have.
+    ///
+    /// # Errors
+    /// 3586 for one that is not, 1210 for a parameter that is no integer where rows are counted.
+    pub fn value(&self, unit: FrameUnit, window: &str, cx: &Context<'_>) -> Result<Value<'static>, SqlError> {
+        let amount = self.amount.eval(cx)?.into_owned();
+        let fits = match (&amount, unit) {
+            (Value::Null, _) => false,
+            (Value::Int(count), FrameUnit::Rows) => *count >= 0,
+            (Value::UInt(_), FrameUnit::Rows) => true,
+            (_, FrameUnit::Rows) if matches!(self.amount, Expr::Parameter(_)) => {
+                return Err(errors::error(errors::WRONG_ARGUMENTS, &[&"EXECUTE"]));
+            }
+            (_, FrameUnit::Rows) => false,
+            (amount, FrameUnit::Range) => amount.to_double() >= 0.0,
+        };
+        if fits { Ok(amount) } else { Err(errors::error(errors::WINDOW_FRAME_ILLEGAL, &[&window])) }
+    }
 }
 
 /// An end of a frame.
@@ -80,6 +114,22 @@ pub struct Frame {
     pub start: Bound,
     /// Its last row.
     pub end: Bound,
+}
+
+impl Frame {
+    /// Whether its offsets can be, which is asked before there is a row, and also for functions that have no
+    /// frame.
+    ///
+    /// # Errors
+    /// Of [`Offset::value`].
+    pub fn check(&self, window: &str, cx: &Context<'_>) -> Result<(), SqlError> {
+        for bound in [&self.start, &self.end] {
+            if let Bound::Offset(offset) = bound {
+                offset.value(self.unit, window, cx)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A bound call of a window function.
@@ -140,7 +190,8 @@ struct Split<'s> {
     values: Vec<Expr>,
 }
 
-fn has_window(expr: &Expr) -> bool {
+/// Whether it is made of the result of a window function.
+pub fn has_window(expr: &Expr) -> bool {
     !expr.visit(&mut |inner| !matches!(inner, Expr::Window(_)))
 }
 

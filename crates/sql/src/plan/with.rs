@@ -2,17 +2,25 @@
 //!
 //! A recursive one has parts that read its own rows ([`SourceKind::Recursion`]). The other parts say what
 //! columns it has and give its first rows; then the parts that name it are executed again and again, each
-//! time for the rows that came new the last time, until there are none.
+//! time for the rows that came new the last time, until there are none. Their values become what INSERT would
+//! store in the columns.
 
 use std::cell::{Cell, RefCell};
 
+use untorn::schema::ColumnDef;
+
+use super::created_columns::typed;
+use super::query::order_by_members;
 use super::source::{Source, SourceColumn, SourceKind};
 use super::{Planner, SelectPlan};
 use crate::ast;
 use crate::errors;
+use crate::expr::Expr;
+use crate::expr::bind::conversion::number_of_bits;
 use crate::expr::bind::scope::Scope;
 use crate::expr::types::Type;
-use crate::result::{ColumnMeta, SqlError};
+use crate::result::{ColumnMeta, SqlError, kind};
+use crate::value::Value;
 
 /// The parts of a recursive common table that read it.
 #[derive(Debug)]
@@ -23,6 +31,10 @@ pub struct Recursion {
     pub parts: Vec<SelectPlan>,
     /// UNION: a row that is there already is not new.
     pub distinct: bool,
+    /// What their rows are stored in: the first rows decide what it holds.
+    pub columns: Vec<ColumnDef>,
+    /// LIMIT and OFFSET: with that number of rows it ends.
+    pub limit: Option<(Expr, Option<Expr>)>,
 }
 
 /// What is around a query: the queries whose columns it may read, and the common tables that it may name.
@@ -47,9 +59,12 @@ pub struct With<'s> {
 struct Itself<'s> {
     table: &'s ast::CommonTable,
     number: u32,
+    /// It has several parts, and they are added to each other.
+    is_union: bool,
     /// Once they are known.
     columns: RefCell<Option<Vec<(String, Type)>>>,
-    is_named: Cell<bool>,
+    /// How often it has been named.
+    named: Cell<u32>,
 }
 
 impl<'s> With<'s> {
@@ -121,76 +136,74 @@ impl Planner<'_> {
     fn recursive(&self, table: &ast::CommonTable, around: Around<'_>) -> Result<SelectPlan, SqlError> {
         let number = self.recursions.get();
         self.recursions.set(number + 1);
-        let itself = Itself { table, number, columns: RefCell::new(None), is_named: Cell::new(false) };
+        let query = &table.query;
+        let is_union = query.selects.len() > 1 && query.operation == ast::SetOperation::Union;
+        let itself = Itself { table, number, is_union, columns: RefCell::new(None), named: Cell::new(0) };
         let with = With { tables: &[], around, itself: Some(&itself) };
         let inside = Around { outer: around.outer, with: Some(&with) };
-        let query = &table.query;
-        let mut first = 0;
-        let (mut plan, mut parts) = (None::<SelectPlan>, Vec::new());
-        for (at, (_, select)) in query.selects.iter().enumerate() {
-            let part = ast::Query {
-                with: query.with.clone(),
-                operation: ast::SetOperation::Union,
-                selects: vec![(true, select.clone())],
-                order_by: Vec::new(),
-                limit: None,
-                locking: None,
-                into: ast::Destination::Client,
-            };
-            let part = self.query(&part, inside)?;
-            if itself.is_named.get() {
-                parts.push(part);
-                continue;
-            }
-            first = at + 1;
-            let names = self.column_names(table, &part)?;
-            let types = part.types.iter().map(|ty| Type { nullable: true, ..*ty });
-            let columns: Vec<(String, Type)> = names.into_iter().zip(types).collect();
-            itself.columns.borrow_mut().get_or_insert(columns);
-            plan = Some(part);
+        if !is_union {
+            return self.query(query, inside);
         }
-        if parts.is_empty() {
-            return self.query(query, around);
-        }
-        if query.operation != ast::SetOperation::Union {
-            return Err(errors::unsupported("EXCEPT or INTERSECT of a recursive common table with itself"));
-        }
-        let refused = !query.order_by.is_empty() || query.limit.is_some() || query.locking.is_some();
-        if refused || parts.len() + first != query.selects.len() {
-            return Err(errors::unsupported(
-                "ORDER BY, LIMIT or FOR UPDATE of a recursive common table, or a part of it that does not read it \
-                 behind one that does",
-            ));
-        }
-        let leading = ast::Query {
+        let of_selects = |selects: &[(bool, ast::Select)]| ast::Query {
             with: query.with.clone(),
             operation: ast::SetOperation::Union,
-            selects: query.selects[..first].to_vec(),
+            selects: selects.to_vec(),
             order_by: Vec::new(),
             limit: None,
             locking: None,
             into: ast::Destination::Client,
         };
-        let mut plan = match plan {
-            Some(plan) if first == 1 => plan,
-            _ => self.query(&leading, around)?,
-        };
-        for ty in &mut plan.types {
-            ty.nullable = true;
+        let (mut plan, mut parts) = (None::<SelectPlan>, Vec::new());
+        for (at, (_, select)) in query.selects.iter().enumerate() {
+            let before = itself.named.get();
+            let part = self.query(&of_selects(&query.selects[at..=at]), inside)?;
+            match itself.named.get() - before {
+                0 if parts.is_empty() => {
+                    itself.add_columns(self.column_names(table, &part)?, &part.types);
+                    plan = Some(part);
+                }
+                0 => return Err(itself.error(errors::CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST)),
+                named => {
+                    itself.check_part(select, &part, named)?;
+                    parts.push(part);
+                }
+            }
         }
+        if parts.is_empty() {
+            return self.query(query, around);
+        }
+        if !query.order_by.is_empty() {
+            return Err(errors::unsupported("ORDER BY over UNION in recursive Common Table Expression"));
+        }
+        let (leading, recursive) = query.selects.split_at(query.selects.len() - parts.len());
+        let mut plan = match plan {
+            Some(plan) if leading.len() == 1 => plan,
+            _ => self.query(&of_selects(leading), around)?,
+        };
+        plan.types.iter_mut().for_each(|ty| *ty = column_type(*ty));
         for part in &mut parts {
             if part.items.len() != plan.items.len() {
                 return Err(errors::error(errors::WRONG_NUMBER_OF_COLUMNS_IN_SELECT, &[]));
             }
             let own = std::mem::replace(&mut part.types, plan.types.clone());
-            part.convert_items(&own);
-            let computed = part.grouping.is_some() || part.windowed.is_some();
-            if computed || part.distinct || !part.order.is_empty() || part.limit.is_some() {
-                return Err(errors::error(errors::CTE_RECURSIVE_FORBIDDEN, &[&table.name]));
+            for ((item, ty), _) in
+                part.items.iter_mut().zip(own).zip(&plan.types).filter(|(_, to)| !to.is_text())
+            {
+                read_numbers(item, ty, &part.sources);
             }
         }
-        let distinct = query.selects[first..].iter().any(|(all, _)| !all);
-        plan.recursion = Some(Box::new(Recursion { number, parts, distinct }));
+        let mut flags = recursive.iter().map(|(all, _)| *all).skip_while(|all| *all);
+        let distinct = flags.next().is_some();
+        if flags.any(|all| all) {
+            return Err(errors::unsupported(
+                "recursive query blocks with UNION DISTINCT then UNION ALL, in recursive Common Table \
+                 Expression",
+            ));
+        }
+        let names = self.column_names(table, &plan)?.into_iter();
+        let columns = names.zip(&plan.types).map(|(name, ty)| ColumnDef { name, ..typed(*ty) }).collect();
+        let limit = self.limit(query.limit.as_ref())?;
+        plan.recursion = Some(Box::new(Recursion { number, parts, distinct, columns, limit }));
         Ok(plan)
     }
 
@@ -215,15 +228,75 @@ impl Planner<'_> {
     }
 }
 
+/// The type of a column whose first rows have this one. An integer is a BIGINT, however few digits it has.
+fn column_type(ty: Type) -> Type {
+    let length = if ty.kind == kind::LONGLONG { Type::INT.length } else { ty.length };
+    Type { nullable: true, length, ..ty }
+}
+
+/// Where the column is no text, bits and the members of an ENUM or SET are their numbers, as in INSERT.
+fn read_numbers(item: &mut Expr, ty: Type, sources: &[Source]) {
+    if ty.kind == kind::BIT {
+        let bits = std::mem::replace(item, Expr::Literal(Value::Null));
+        *item = number_of_bits((bits, ty)).0;
+    } else {
+        order_by_members(item, sources);
+    }
+}
+
 impl Itself<'_> {
+    fn error(&self, code: u16) -> SqlError {
+        errors::error(code, &[&self.table.name])
+    }
+
+    /// What a part that does not name the table adds to its columns: the first one names them.
+    fn add_columns(&self, names: Vec<String>, types: &[Type]) {
+        let mut columns = self.columns.borrow_mut();
+        match &mut *columns {
+            Some(columns) => {
+                for ((_, before), ty) in columns.iter_mut().zip(types) {
+                    *before = column_type(before.union(*ty));
+                }
+            }
+            None => *columns = Some(names.into_iter().zip(types.iter().copied().map(column_type)).collect()),
+        }
+    }
+
+    /// Whether a part may be computed for the new rows alone: it names the table this many times.
+    fn check_part(&self, select: &ast::Select, part: &SelectPlan, named: u32) -> Result<(), SqlError> {
+        if part.grouping.is_some() || part.windowed.is_some() {
+            return Err(self.error(errors::CTE_RECURSIVE_FORBIDDEN));
+        }
+        // What sorts and limits its rows is a derived table without a name.
+        let cut = match &select.from {
+            Some(ast::TableRef::Derived { query, alias }) if alias.is_empty() => {
+                !query.order_by.is_empty() || query.limit.is_some()
+            }
+            _ => false,
+        };
+        if cut || part.distinct {
+            return Err(errors::unsupported(
+                "ORDER BY / LIMIT / SELECT DISTINCT in recursive query block of Common Table Expression",
+            ));
+        }
+        let is_self = |source: &Source| matches!(source.kind, SourceKind::Recursion(n) if n == self.number);
+        if named != 1 || !part.sources.iter().any(is_self) {
+            return Err(self.error(errors::CTE_RECURSIVE_SINGLE_REFERENCE));
+        }
+        if part.steps.iter().any(|step| step.outer && is_self(&part.sources[step.source])) {
+            return Err(self.error(errors::CTE_RECURSIVE_NOT_FIRST_IN_JOIN));
+        }
+        Ok(())
+    }
+
     fn source(&self, alias: &str) -> Result<Source, SqlError> {
-        self.is_named.set(true);
+        if !self.is_union {
+            return Err(self.error(errors::CTE_RECURSIVE_REQUIRES_UNION));
+        }
+        self.named.set(self.named.get() + 1);
         let columns = self.columns.borrow();
         let Some(columns) = &*columns else {
-            return Err(errors::error(
-                errors::CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST,
-                &[&self.table.name],
-            ));
+            return Err(self.error(errors::CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST));
         };
         let columns = columns
             .iter()

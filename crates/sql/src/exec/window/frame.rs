@@ -5,7 +5,6 @@ use std::cmp::Ordering;
 use super::partition::Partition;
 use super::{eval_on, weight};
 use crate::ast::{BinaryOperator, FrameUnit, IntervalUnit};
-use crate::errors;
 use crate::exec::Executor;
 use crate::expr::{Context, arithmetic, functions};
 use crate::failure::Failure;
@@ -171,19 +170,11 @@ enum Limit {
 }
 
 fn offset_edge(offset: &Offset, unit: FrameUnit, window: &str, base: &Context<'_>) -> Result<Edge, SqlError> {
-    let illegal = || errors::error(errors::WINDOW_FRAME_ILLEGAL, &[&window]);
-    let following = offset.following;
-    let amount = offset.amount.eval(base)?.into_owned();
-    if amount.is_null() || amount.to_double() < 0.0 {
-        return Err(illegal());
-    }
-    if unit == FrameUnit::Range {
-        return Ok(Edge::Range { amount, unit: offset.unit, following });
-    }
-    let count = match amount {
-        Value::Int(count) => usize::try_from(count).map_err(|_| illegal())?,
-        Value::UInt(count) => usize::try_from(count).unwrap_or(usize::MAX),
-        _ => return Err(illegal()),
-    };
-    Ok(Edge::Rows { count, following })
+    let (amount, following) = (offset.value(unit, window, base)?, offset.following);
+    Ok(match unit {
+        FrameUnit::Range => Edge::Range { amount, unit: offset.unit, following },
+        FrameUnit::Rows => {
+            Edge::Rows { count: usize::try_from(amount.to_integer()).unwrap_or(usize::MAX), following }
+        }
+    })
 }

@@ -116,6 +116,9 @@ impl Executor<'_> {
         let state = self.state;
         let base = Context { outer: self.outer, ..Context::constant(state, self.parameters) };
         let Some(window) = windowed.windows.first() else { return Ok(()) };
+        for (_, call) in windowed.windows.iter().flat_map(|window| &window.calls) {
+            call.frame.check(&call.window, &base)?;
+        }
         let mut sorter = RowSorter::new(state);
         self.select_into(&windowed.input, &mut Input { windowed, window, sorter: &mut sorter, base }).await?;
         for (at, window) in windowed.windows.iter().enumerate() {

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
-use untorn::types::{Collation, ColumnType};
+use untorn::types::Collation;
 
+use super::conversion::number_of_bits;
 use super::{Binder, Bound, collation};
 use crate::ast::{self, CastType};
 use crate::expr::types::{Type, cast_type};
@@ -215,10 +216,7 @@ impl Binder<'_, '_> {
     pub(super) fn as_number(&self, (expr, ty): Bound) -> Bound {
         let number = Type { nullable: ty.nullable, ..Type::UINT };
         match (&expr, ty.kind) {
-            (_, kind::BIT) => {
-                let bits = Arc::new(ColumnType::Bit { bits: 64 });
-                (Expr::MemberNumber(Box::new(expr), bits), number)
-            }
+            (_, kind::BIT) => number_of_bits((expr, ty)),
             (Expr::Literal(Value::Text(bytes, Collation::Binary)), kind::VAR_STRING) if ty.unsigned => {
                 (Expr::Literal(Value::UInt(number_of_bytes(bytes))), number)
             }

@@ -3,6 +3,7 @@
 
 mod coercion;
 mod collation;
+pub mod conversion;
 mod literals;
 mod names;
 mod operators;
@@ -10,9 +11,8 @@ pub mod scope;
 pub mod window;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use untorn::types::{Collation, ColumnType};
+use untorn::types::Collation;
 
 use super::functions;
 use super::rollup::GROUPING_ARGUMENTS_MAX;
@@ -31,6 +31,7 @@ use crate::result::{SqlError, kind};
 use crate::value::Value;
 use coercion::{as_shown, is_number};
 use collation::collated;
+use conversion::{conversion, converted};
 pub use literals::value_type;
 use literals::{decimal_literal, integer_literal, temporal_literal};
 pub use names::InsertedAs;
@@ -367,14 +368,14 @@ impl<'p, 'a> Binder<'p, 'a> {
         // They answer one of their arguments, which need not be of the kind of the others.
         let chooses = matches!(function.name, "GREATEST" | "LEAST" | "ELT");
         let whole = matches!(function.name, "CEIL" | "CEILING" | "FLOOR") && ty.kind == kind::NEWDECIMAL;
-        let target = match chooses {
-            true => types.iter().find_map(|of| of.conversion(ty)),
-            false => whole.then_some(ast::CastType::Decimal { precision: 65, scale: 0 }),
-        };
+        let from = types.iter().copied().find(|of| chooses && conversion(*of, ty).is_some());
         let ty = collation::as_meant(ty, &types);
         let call = Expr::Call(function, bound);
-        Ok(match target {
-            Some(target) => (Expr::Cast(Box::new(call), target), ty),
+        Ok(match from {
+            Some(from) => (converted((call, from), ty), ty),
+            None if whole => {
+                (Expr::Cast(Box::new(call), ast::CastType::Decimal { precision: 65, scale: 0 }), ty)
+            }
             None => (call, ty),
         })
     }
@@ -482,7 +483,11 @@ impl<'p, 'a> Binder<'p, 'a> {
             return Err(errors::error(errors::TOO_MANY_FUNCTION_ARGUMENTS, &[&"GROUPING", &count, &most]));
         }
         self.asks_grouping = true;
-        Ok((Expr::Grouping(self.list(arguments)?), Type { length: 21, ..Type::INT }))
+        let arguments = self.list(arguments)?;
+        if arguments.iter().any(|argument| argument.visit(&mut |inner| inner.may_be_constant())) {
+            return Err(errors::error(errors::WRONG_ARGUMENTS, &[&"GROUPING function"]));
+        }
+        Ok((Expr::Grouping(arguments), Type { length: 21, ..Type::INT }))
     }
 
     /// No more rows of a subquery than this decide anything.
@@ -557,24 +562,6 @@ impl<'p, 'a> Binder<'p, 'a> {
 fn number_of(index: usize) -> Result<u16, SqlError> {
     u16::try_from(index)
         .map_err(|_| errors::unsupported("more than 65535 aggregates or subqueries in one query"))
-}
-
-/// A value of one type among those of a union of types.
-fn converted((expr, from): Bound, to: Type) -> Expr {
-    if from.kind == kind::BIT && to.kind != kind::BIT {
-        let bits = Arc::new(ColumnType::Bit { bits: 64 });
-        return converted((Expr::MemberNumber(Box::new(expr), bits), Type::UINT), to);
-    }
-    if from.kind == kind::JSON && to.is_text() {
-        return Expr::Collate(Box::new(expr), to.collation);
-    }
-    match from.conversion(to) {
-        Some(target) => Expr::Cast(Box::new(expr), target),
-        None if from.is_text() && to.is_text() && from.collation != to.collation => {
-            collated((expr, from), to.collation, to.derivation).0
-        }
-        None => expr,
-    }
 }
 
 /// The type of functions that change the digits behind the point, which depends on the value of their

@@ -12,6 +12,7 @@ use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
 use crate::plan::change::ColumnDefault;
 use crate::plan::source::Source;
+use crate::plan::window::has_window;
 use crate::result::SqlError;
 use crate::value::Value;
 
@@ -142,7 +143,13 @@ impl<'p, 'a> Binder<'p, 'a> {
             return Ok(None);
         }
         let meaning = self.select_list.named(name);
-        self.only(meaning, name)
+        let found = self.only(meaning, name)?;
+        // GROUP BY has an error of its own.
+        let refused = !self.windows.is_empty() && !self.windows_allowed && self.rule != NameRule::Group;
+        if refused && found.as_ref().is_some_and(|(expr, _)| has_window(expr)) {
+            return Err(errors::error(errors::WINDOW_INVALID_ALIAS_USE, &[&name]));
+        }
+        Ok(found)
     }
 
     /// The columns of the tables that are meant, those apart that were merged into others.

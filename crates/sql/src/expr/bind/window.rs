@@ -1,10 +1,11 @@
 //! Window functions: what they are, and the window that each is computed over.
 
-use super::{Binder, Bound, NameRule, converted, number_of};
+use super::conversion::converted;
+use super::{Binder, Bound, NameRule, number_of};
 use crate::ast::{self, FrameBound, FrameUnit, Over, WindowSpec};
 use crate::errors;
-use crate::expr::Expr;
 use crate::expr::types::Type;
+use crate::expr::{Context, Expr};
 use crate::plan::aggregate::AggregateKind;
 use crate::plan::window::{self, Frame, Offset, WindowCall, WindowFunction};
 use crate::result::{SqlError, kind};
@@ -12,6 +13,9 @@ use crate::value::Value;
 
 /// What messages call a window without a name.
 pub const UNNAMED: &str = "<unnamed window>";
+
+/// PARTITION BY, ORDER BY and the frame of a window.
+type Place = (Vec<Expr>, Vec<(Expr, bool)>, Frame);
 
 /// A window with all that it has from others.
 struct Resolved<'w> {
@@ -108,7 +112,32 @@ impl Binder<'_, '_> {
         // A window that is named many times is bound each time.
         let parts = 1 + window.partition_by.len() + window.order_by.len();
         self.planner.expand(parts, CALL_BYTES)?;
+        let (partition, order, frame) = self.placed(&window)?;
+        let rule = std::mem::replace(&mut self.rule, NameRule::Tables);
         self.windows_allowed = false;
+        let (function, ty) = self.window_function(name, arguments, *distinct, *star)?;
+        self.windows_allowed = true;
+        self.rule = rule;
+        let call = WindowCall { function, partition, order, frame, window: window.name.to_owned() };
+        self.windows.push(call);
+        Ok((Expr::Window(number_of(self.windows.len() - 1)?), ty))
+    }
+
+    /// Binds the windows of WINDOW that nothing uses: they may be wrong, too.
+    pub fn bind_unused_windows(&mut self) -> Result<(), SqlError> {
+        let windows = self.named_windows;
+        for (name, spec) in windows {
+            if !self.windows.iter().any(|call| call.window == *name) {
+                let window = resolved(windows, name, spec, 0)?;
+                self.placed(&window)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// PARTITION BY, ORDER BY and the frame of a window.
+    fn placed(&mut self, window: &Resolved<'_>) -> Result<Place, SqlError> {
+        let allowed = std::mem::take(&mut self.windows_allowed);
         let rule = std::mem::replace(&mut self.rule, NameRule::Tables);
         let clause = self.clause;
         let (mut partition, mut order) = (Vec::new(), Vec::new());
@@ -124,23 +153,30 @@ impl Binder<'_, '_> {
             order_type = ty;
         }
         self.clause = clause;
-        let frame = self.frame(&window, order_type)?;
-        let (function, ty) = self.window_function(name, arguments, *distinct, *star)?;
-        self.windows_allowed = true;
+        let frame = self.frame(window, &order, order_type)?;
         self.rule = rule;
-        let call = WindowCall { function, partition, order, frame, window: window.name.to_owned() };
-        self.windows.push(call);
-        Ok((Expr::Window(number_of(self.windows.len() - 1)?), ty))
+        self.windows_allowed = allowed;
+        Ok((partition, order, frame))
     }
 
     fn sorted_by(&mut self, expr: &ast::Expr, window: &str) -> Result<Bound, SqlError> {
         if matches!(expr, ast::Expr::Integer(_)) {
             return Err(errors::error(errors::WINDOW_ILLEGAL_ORDER_BY, &[&window]));
         }
-        self.bind(expr)
+        self.bind(expr).map_err(|error| match error.code {
+            errors::WINDOW_INVALID_WINDOW_FUNC_USE => {
+                errors::error(errors::WINDOW_NESTED_IN_SPECIFICATION, &[&window])
+            }
+            _ => error,
+        })
     }
 
-    fn frame(&mut self, window: &Resolved<'_>, order: Type) -> Result<Frame, SqlError> {
+    fn frame(
+        &mut self,
+        window: &Resolved<'_>,
+        sorted_by: &[(Expr, bool)],
+        order: Type,
+    ) -> Result<Frame, SqlError> {
         let Some(ast::Frame { unit, start, end }) = window.frame else {
             let (start, end) = (window::Bound::Unbounded, window::Bound::CurrentRow);
             return Ok(Frame { unit: FrameUnit::Range, start, end });
@@ -154,6 +190,10 @@ impl Binder<'_, '_> {
                 return fails(errors::WINDOW_FRAME_ILLEGAL);
             }
             _ => {}
+        }
+        let steady = |(expr, _): &(Expr, bool)| expr.visit(&mut |inner| !inner.is_volatile());
+        if *unit == FrameUnit::Range && !sorted_by.iter().all(steady) {
+            return fails(errors::WINDOW_RANGE_FRAME_ORDER_TYPE);
         }
         let mut bounds = Vec::with_capacity(2);
         for bound in [start, end] {
@@ -189,7 +229,14 @@ impl Binder<'_, '_> {
                 FrameUnit::Range => {}
             }
             let amount = self.bind(amount)?.0;
-            bounds.push(window::Bound::Offset(Offset { amount, unit: interval, following }));
+            if !amount.visit(&mut |inner| inner.may_be_constant() && !matches!(inner, Expr::Outer(_))) {
+                return fails(errors::WINDOW_FRAME_BOUND_NOT_CONSTANT);
+            }
+            let offset = Offset { amount, unit: interval, following };
+            if offset.amount.visit(&mut |inner| inner.is_known()) {
+                offset.value(*unit, window.name, &Context::constant(self.planner.state, &[]))?;
+            }
+            bounds.push(window::Bound::Offset(offset));
         }
         let end = bounds.pop().unwrap_or(window::Bound::CurrentRow);
         let start = bounds.pop().unwrap_or(window::Bound::Unbounded);
