@@ -343,7 +343,7 @@ mod tests {
         row.record(4, &run(2), now + SAMPLE_AGE * 2, || b"SELECT later".into());
         assert!(row.sum().sample == b"SELECT 19", "another thread's is slower");
         row.record(3, &run(500), now, || b"SELECT slow".into());
-        assert_eq!(digests.all().next().unwrap().sample, "SELECT slow");
+        assert_eq!(digests.all().next().map(|row| row.sample).as_deref(), Some("SELECT slow"));
     }
 
     #[test]
@@ -391,10 +391,10 @@ mod tests {
         let rows = ["a", "b", "c"].map(row);
         rows.iter().for_each(|row| row.record(0, &run(1), now, || b"".into()));
         let mut read = digests.all();
-        assert_eq!(read.next().unwrap().text.as_deref(), Some("a"));
+        assert_eq!(read.next().and_then(|row| row.text).as_deref(), Some("a"));
         rows[1].record(0, &run(1), now, || b"".into());
         row("late").record(0, &run(1), now, || b"".into());
-        assert_eq!(read.next().unwrap().count, 2, "as it stands when it is asked for");
+        assert_eq!(read.next().map(|row| row.count), Some(2), "as it stands when it is asked for");
         digests.clear();
         ["d", "e", "f", "g"].map(row).iter().for_each(|row| row.record(0, &run(1), now, || b"".into()));
         assert!(read.next().is_none(), "the rows of after the TRUNCATE are not of this reading");

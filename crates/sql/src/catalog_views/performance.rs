@@ -98,7 +98,7 @@ fn statement_waits(state: &SqlContext) -> RowSource {
             ]
         })
     };
-    Box::new(state.facts.statement_digests().into_iter().flat_map(rows))
+    Box::new(state.facts.statement_digests().flat_map(rows))
 }
 
 pub(super) static VIEWS: &[View] = &[
