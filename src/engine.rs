@@ -1,5 +1,5 @@
 //! The layers below, for code that works with rows and keys in storage encoding directly, as SQL does. They
-//! may change without notice.
+//! may change without notice. Reads and changes of rows are `txn`'s: `crates/txn/src/row/`.
 
 pub use btree::collation::{UnicodeRule, general_ci_weight, padding, without_trailing_spaces};
 pub use btree::compare::compare_values;

@@ -97,7 +97,7 @@ impl Geometry {
     pub(crate) fn memory_bytes(&self) -> usize {
         Table::memory_bytes(self.slots())
             + crate::admission::SeenBefore::memory_bytes(self.slots())
-            + crate::ghost::Ghosts::memory_bytes(self.slots())
+            + crate::size_estimate::Ghosts::memory_bytes(self.slots())
             + self.regions as usize * 3 * size_of::<u32>()
             + self.buffer_bytes()
     }

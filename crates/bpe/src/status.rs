@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::counters::Counter;
-use crate::ghost::Estimate;
+use crate::size_estimate::Estimate;
 use crate::tier::Tier;
 
 /// Whether a tier is in use.

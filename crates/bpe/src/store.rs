@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use crate::admission::SeenBefore;
 use crate::fill::Filler;
 use crate::geometry::Geometry;
-use crate::ghost::{Ghosts, is_sampled, shift_for};
 use crate::journal::Journal;
 use crate::record::Record;
+use crate::size_estimate::{Ghosts, is_sampled, shift_for};
 use crate::table::{Entry, Table};
 
 /// See the module's essay.
@@ -126,7 +126,7 @@ impl Store {
         }
     }
 
-    pub(crate) fn estimate(&self) -> crate::ghost::Estimate {
+    pub(crate) fn estimate(&self) -> crate::size_estimate::Estimate {
         self.ghosts.lock().estimate()
     }
 }

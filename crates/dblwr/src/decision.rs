@@ -1,4 +1,5 @@
-//! How each file is written: what its storage says, what it refused, and what was measured.
+//! Chooses each file's write path: the probe's verdict, atomic writes that were refused, and the trial's
+//! throughput.
 //!
 //! The verdict is asked for when a file is written for the first time, never stored, because the same name
 //! may lie elsewhere after a restore or a move of the volume. A file whose storage refuses an atomic write it

@@ -3,8 +3,8 @@
 //! A page is larger than what a disk writes at once, so a power loss in the middle of a page write leaves a
 //! page that is neither old nor new, and redo cannot be applied to it. Therefore each batch of pages is
 //! written twice: once, contiguously, into a segment of a doublewrite file, with a sync; then to the pages'
-//! places, with a sync of every file touched. Only after that the segment may be used again. At every moment
-//! one of the two copies is whole.
+//! places, with a sync of every file touched. Only then may the segment be reused. At every moment one of the
+//! two copies is whole.
 //!
 //! [`ProtectedWriter`] decides for every file whether that is needed: where the storage writes pages
 //! atomically it is not, and [`Mode`] says what is wanted. [`recover`] puts whole copies back before redo is
@@ -16,7 +16,6 @@
 
 mod area;
 mod decision;
-mod direct;
 pub mod directories;
 mod in_place;
 mod mode;
@@ -29,11 +28,12 @@ mod segments;
 mod status;
 mod submit;
 mod trial;
+mod unprotected;
 
 pub use decision::FileProtection;
-pub use direct::DirectWriter;
 pub use mode::{Mode, UnknownMode, Way};
 pub use options::{FILES_MAX, Options, PAGES_MAX};
 pub use protected::ProtectedWriter;
 pub use recovery::{Locate, Recovered, Unrestored, recover, recover_since};
 pub use status::{Status, WriteTimes};
+pub use unprotected::UnprotectedWriter;

@@ -30,7 +30,7 @@ fn history(seed: u64, doublewrite: bool) -> (Arc<SimulatedEnvironment>, BTreeMap
     let writer: Arc<dyn PageWriter> = if doublewrite {
         Arc::new(ProtectedWriter::open(shared, options()).unwrap())
     } else {
-        Arc::new(DirectWriter::new(shared))
+        Arc::new(UnprotectedWriter::new(shared))
     };
     disk.plan(Fault { call: disk.calls() + random.below(200) as u64, kind: FaultKind::PowerLoss });
     let mut expected: BTreeMap<PageId, Expected> =

@@ -5,12 +5,13 @@
 //!
 //! | room | what lives there |
 //! |---|---|
-//! | `pool` | frames, their latches and pins; looking pages up, reading them, evicting them; the pool's size |
+//! | `pool` | frames, their latches and pins; looking pages up, reading them, evicting them; the pool's size
+//! |
 //! | `flush` | dirty pages: the list, batches, the page cleaner and how much it writes, syncing |
 //! | `space` | tablespace files: which are open, how they grow and shrink, whose they are |
 //! | `fsp` | what is inside of a tablespace: extents, segments, free pages |
 //! | `mtr` | mini-transactions |
-//! | `recovery` | from files and log to pages, after a crash |
+//! | `recovery` | crash recovery: applies the redo log to pages |
 
 #[cfg(not(loom))]
 mod counters;

@@ -12,7 +12,7 @@
 //! ([`Layout::grown`]). So while the circle may still grow, no promise goes beyond the end of the lap
 //! ([`State::file_limit`]), until one of the two is decided. That is done early, so that writers need not
 //! wait: from the middle of the lap on the circle grows if more than a quarter of it is needed, and shortly
-//! before its end the log is let round if less is. A log whose checkpoint keeps up stays small for ever.
+//! before its end the log wraps around if less is. A log whose checkpoint keeps up never grows.
 //!
 //! **Steps of growing.** The file is made longer, with zeros (a commit then overwrites blocks that the file
 //! system has allocated, and its sync has no metadata to write), and synced. From then on checkpoint blocks

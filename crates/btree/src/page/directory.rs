@@ -2,7 +2,7 @@
 //!
 //! Slot i is at `P - 8 - 2(i+1)`. Slot 0 is infimum, the last slot is supremum. Each slot points at the
 //! *last* record of its group, and that record's `n_owned` is the size of the group: 1 for infimum, 1 to 8
-//! for supremum, 4 to 8 for all others.
+//! for supremum, 4 to 8 for all others. A slot is split by `insert.rs` and merged by `delete.rs`.
 
 use pagestore::page::u16_at;
 

@@ -1,4 +1,5 @@
-//! Asynchronous requests without io_uring: a few threads with blocking calls.
+//! Asynchronous requests without io_uring: a few threads with blocking calls. `storage.rs` chooses between
+//! the two.
 //!
 //! Four threads at first; one more, up to a limit, whenever a request would have to queue behind others. On
 //! drop the requests that are queued are still done, then the threads end.

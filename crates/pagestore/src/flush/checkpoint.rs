@@ -2,6 +2,7 @@
 //!
 //! The checkpoint is fuzzy: it moves to the start of the oldest change that is in no file yet. Before it
 //! moves, the data files that batches left unsynced are synced, once for all of these batches.
+//! `checkpoint()` is the sharp one, for the shutdown: it writes all dirty pages first.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

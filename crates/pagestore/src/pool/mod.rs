@@ -3,8 +3,9 @@
 //! A **frame** is memory for a page with a descriptor. The **page table** leads from a page to its frame,
 //! without a lock. A **pin** keeps the frame with its page, the **latch** orders those who read and change
 //! it, a **guard** is both. [`lookup`] finds a page or reads it, from the buffer pool extension where that
-//! has it. The **LRU list** says who is evicted next, the **free list** evicts ahead of need. [`resize`] and
-//! [`relocation`] change the pool's size while it is used.
+//! has it. The **LRU list** orders pages for eviction, the **free list** holds empty frames, which the page
+//! cleaner replenishes ahead of demand. [`resize`] and [`relocation`] change the pool's size while it is
+//! used. The pages of a dropped tablespace are dropped by `forget_pages` in `store.rs`.
 
 #[cfg(not(loom))]
 pub(crate) mod extension;

@@ -3,12 +3,11 @@
 //! A statement's life: it is looked up in the statement cache (text) or comes planned (prepared), its tables
 //! are put in use, it runs inside the open transaction or one of its own, and its end is decided *before* the
 //! client hears of success: an autocommitted change is durable first. A failed statement undoes its own
-//! changes; a deadlock has undone the whole transaction.
+//! changes; a deadlock has undone the whole transaction. COM_QUERY and COM_STMT_EXECUTE enter in `serve.rs`.
 
 mod alter;
 mod backup;
 pub mod cache;
-mod command;
 mod counters;
 pub mod courtesy;
 mod definition;
@@ -31,6 +30,7 @@ mod table_use;
 #[cfg(test)]
 mod tests;
 mod text;
+mod utility;
 mod watch;
 
 use std::borrow::Cow;

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 
+use super::aggregate::Accumulator;
 use super::rollup::{self, Rollup};
 use super::sort::RowSorter;
 use super::stored_values::{put, take};
@@ -19,7 +20,6 @@ use crate::exec::sort::SortedRows;
 use crate::expr::{Context, RowView};
 use crate::failure::Failure;
 use crate::memory::{Charge, refused, row_weight};
-use crate::plan::aggregate::Accumulator;
 use crate::plan::{Grouping, SelectPlan};
 use crate::result::SqlError;
 use crate::value::{Value, compare};

@@ -3,16 +3,20 @@
 //! Everything that may take long or much goes through the [`Executor`]: its [`tick`](Executor::tick) counts
 //! work, gives way to other connections and sees a kill; what grows with data is charged to the context's
 //! [`Account`](crate::memory::Account), and sorts, groups and duplicates go to disk when their part of
-//! memory is used up. Rows flow: they stop for the client as soon as it has enough to take.
+//! memory is used up. Rows are streamed with backpressure: execution pauses while the client's buffer is
+//! full.
 //!
-//! A SELECT begins in `select.rs`. Its rows come from `join.rs` (nested loops over `cursor.rs`; `keys.rs`
-//! makes the ranges of an index, `keyed.rs` and `prefix_keys.rs` the special ones), from a derived or common
-//! table (`spool.rs`, `recursion.rs`), or from `union.rs` and `set_operation.rs`. They pass `apply.rs`
-//! (subqueries that depend on the row), `group.rs` and `rollup.rs`, `window/`, `distinct.rs`, `sort.rs` and
+//! A SELECT begins in `select.rs`. A single table is streamed there itself: one row by its whole primary key
+//! through `cursor::point` (`get.rs` of the transaction layer), anything else through a `Cursor` (`scan.rs`
+//! there). Its rows come from `join.rs` (nested loops over `cursor.rs`; `keys.rs` makes the ranges of an
+//! index, `keyed.rs` and `prefix_keys.rs` the special ones), from a derived or common table (`spool.rs`,
+//! `recursion.rs`), or from `union.rs` and `set_operation.rs`. They pass `apply.rs` (subqueries that depend
+//! on the row), `group.rs` and `rollup.rs` over `aggregate.rs`, `window/`, `distinct.rs`, `sort.rs` and
 //! `tail.rs` (LIMIT), and `output.rs` writes them for the client. `insert.rs`, `change.rs`,
 //! `joined_change.rs` and `load.rs` change rows; `row_rules.rs`, `stored_values.rs` and `row_conversion.rs`
 //! make what is stored of values.
 
+pub(crate) mod aggregate;
 mod apply;
 pub(crate) mod change;
 pub(crate) mod cursor;

@@ -1,4 +1,5 @@
-//! How a plan reads its tables, for those who look for statements that want an index.
+//! Which full scans and reads without an index a plan does, for `log_queries_not_using_indexes` and the
+//! digests.
 
 use super::change::Target;
 use super::source::SourceKind;

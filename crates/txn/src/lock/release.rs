@@ -1,4 +1,5 @@
-//! A transaction ends: its locks go.
+//! Releases all locks of a transaction at commit or rollback. (One lock before that, such as a row that does
+//! not match under READ COMMITTED: `release` in `table.rs`.)
 //!
 //! The epoch moves on first, so that nobody adds a lock in its name any more. Then the locks go shard by
 //! shard. Millions of them take longer than others should wait for the thread: the caller of

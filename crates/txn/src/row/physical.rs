@@ -343,7 +343,7 @@ mod tests {
         let data = Path::new("/data");
         dynamic.storage().create_dir_all(data).unwrap();
         let redo = redo::RedoLog::create(&dynamic, data, redo::Options::default()).unwrap();
-        let writer = Arc::new(dblwr::DirectWriter::new(dynamic.clone()));
+        let writer = Arc::new(dblwr::UnprotectedWriter::new(dynamic.clone()));
         let options = pagestore::Options { pool_bytes: 4 << 20, ..pagestore::Options::default() };
         let store = PageStore::open(dynamic, redo, options, writer).unwrap();
         env.run_until_complete(async {

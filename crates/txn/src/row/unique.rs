@@ -12,10 +12,10 @@
 //! transaction that waits for one of them holds others: many who replace one key would be deadlocks often, as
 //! they are in InnoDB. So statements that will change the row take turns first, by a lock on the key that
 //! lasts as long as the others. Only who has neither locked nor changed anything yet waits for its turn, so
-//! nobody can be waiting for it meanwhile; the rest go on without. The turn comes before the new row, which
-//! is a change: where a row of that primary key was replaced before, its entry is still there, delete-marked,
-//! and the transaction that has the turn would wait at it for the row's writer. Turns for several keys of one
-//! row are taken in the order of the indexes.
+//! nobody can be waiting for it meanwhile; the rest go on without. The transaction takes its turn before it
+//! inserts the row, because the insert is a change already: where a row of that primary key was replaced
+//! before, its entry is still there, delete-marked, and the transaction that has the turn would wait at it
+//! for the row's writer. Turns for several keys of one row are taken in the order of the indexes.
 
 use std::sync::Arc;
 

@@ -123,7 +123,7 @@ pub(crate) fn store() -> (Arc<SimulatedEnvironment>, Arc<PageStore>) {
     let redo = redo::RedoLog::create(&dynamic, data, settings).unwrap();
     let page_size = PageSize::new(4096).unwrap();
     let options = pagestore::Options { pool_bytes: 4 << 20, page_size, ..pagestore::Options::default() };
-    let writer = Arc::new(dblwr::DirectWriter::new(dynamic.clone()));
+    let writer = Arc::new(dblwr::UnprotectedWriter::new(dynamic.clone()));
     let store = PageStore::open(dynamic, redo, options, writer).unwrap();
     (env, store)
 }

@@ -161,7 +161,7 @@ impl World {
             recovery_threads: 1,
             ..pagestore::Options::default()
         };
-        let writer = Arc::new(dblwr::DirectWriter::new(dynamic.clone()));
+        let writer = Arc::new(dblwr::UnprotectedWriter::new(dynamic.clone()));
         let store = PageStore::open(dynamic, redo.clone(), options, writer).unwrap();
         if roots.is_some() {
             store.recover(&[(UNDO_SPACE, undo_path()), (SPACE, table_path())]).unwrap();
@@ -308,7 +308,7 @@ impl Engine {
         let settings = redo::Options { capacity: 64 << 20, ..redo::Options::default() };
         let redo = RedoLog::create(&env, directory, settings).unwrap();
         let options = pagestore::Options { pool_bytes, ..pagestore::Options::default() };
-        let writer = Arc::new(dblwr::DirectWriter::new(env.clone()));
+        let writer = Arc::new(dblwr::UnprotectedWriter::new(env.clone()));
         let store = PageStore::open(env, redo, options, writer).unwrap();
         let mut settings = Options::new(directory.join("undo_001"));
         settings.background_purge = background_purge;

@@ -6,9 +6,10 @@
 use super::partition::{Partition, Reach};
 use crate::ast::FrameUnit;
 use crate::exec::Executor;
+use crate::exec::aggregate::Accumulator;
 use crate::expr::{Context, RowView};
 use crate::failure::Failure;
-use crate::plan::aggregate::{Accumulator, Aggregate};
+use crate::plan::aggregate::Aggregate;
 use crate::plan::window::{Bound, Window, WindowCall, WindowFunction};
 use crate::value::Value;
 

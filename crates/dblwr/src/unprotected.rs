@@ -1,4 +1,4 @@
-//! Pages straight to their places, without any protection.
+//! Writes pages in place, without protection against torn pages; for benchmarks and tests.
 
 use crate::in_place;
 use crate::status::{Counters, Status};
@@ -10,15 +10,15 @@ use std::sync::Arc;
 /// Writes pages in place, syncs them when it is asked to, and needs no files of its own: for benchmarks and
 /// tests of what is above. A database uses [`ProtectedWriter`](crate::ProtectedWriter), also with
 /// `innodb_doublewrite=OFF`.
-pub struct DirectWriter {
+pub struct UnprotectedWriter {
     env: Arc<dyn Environment>,
     counters: Arc<Counters>,
 }
 
-impl DirectWriter {
+impl UnprotectedWriter {
     /// A writer of plain writes: a power loss may tear pages.
-    pub fn new(env: Arc<dyn Environment>) -> DirectWriter {
-        DirectWriter { env, counters: Arc::default() }
+    pub fn new(env: Arc<dyn Environment>) -> UnprotectedWriter {
+        UnprotectedWriter { env, counters: Arc::default() }
     }
 
     /// Counters.
@@ -27,7 +27,7 @@ impl DirectWriter {
     }
 }
 
-impl PageWriter for DirectWriter {
+impl PageWriter for UnprotectedWriter {
     fn write(&self, mut batch: WriteBatch) -> PageWriteFuture {
         let (env, counters) = (self.env.clone(), self.counters.clone());
         Box::pin(async move {
