@@ -608,6 +608,9 @@ impl Transaction {
     /// A table without primary key, values that do not fit, a duplicate key of another unique index, lock
     /// waits.
     pub async fn put(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<bool> {
+        if values.len() != table.def.columns.len() {
+            return Err(Error::WrongRowLength { given: values.len(), columns: table.def.columns.len() });
+        }
         if let Some(is_new) = self.put_at_once(table, values).await? {
             return Ok(is_new);
         }
@@ -638,11 +641,12 @@ impl Transaction {
     }
 
     /// Puts a row with one search for its place, if that can be done; whether it is new.
-    async fn put_at_once(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<bool>> {
+    async fn put_at_once(&mut self, handle: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<bool>> {
         self.may_write()?;
-        let (statement, table) = self.statement(table).await?;
-        if values.len() != table.def.columns.len() {
-            return Err(Error::WrongRowLength { given: values.len(), columns: table.def.columns.len() });
+        let (statement, table) = self.statement(handle).await?;
+        // The values stand in the order of the handle's columns, by whose names an update finds them.
+        if !Arc::ptr_eq(handle, &table) && handle.def.columns != table.def.columns {
+            return Ok(None);
         }
         if clustered_parts(&table)?.parts.iter().any(|part| part.prefix_chars.is_some()) {
             return Ok(None);

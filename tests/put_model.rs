@@ -224,6 +224,75 @@ fn the_place_of_a_new_row_is_looked_for_once() {
     assert!(put + 2 <= two, "{put} pages are asked for, {two} by an update and an insert");
 }
 
+/// A table as [`World`] has it, for one test.
+fn with_table(def: TableDef, run: impl AsyncFnOnce(&Database, Arc<Table>)) {
+    let environment = SimulatedEnvironment::new(3);
+    let mut options = Options::new("/data").page_size(4096).buffer_pool_bytes(128 * 4096);
+    options.unchecked_sizes = true;
+    let shared: Arc<dyn Environment> = environment.clone();
+    environment.run_until_complete(async {
+        let db = Database::open_in(shared, options).await.unwrap();
+        db.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
+        let table = db.create_table("test", "t", def).await.unwrap();
+        run(&db, table).await;
+        db.close().await.unwrap();
+    });
+}
+
+/// A handle from before a change of columns: values are found by the names that they had, or refused.
+#[test]
+fn an_old_handle_puts_by_its_own_columns() {
+    let numbers = ["id", "a", "b"].map(|name| ColumnDef::new(name, ColumnType::int()).nullable());
+    let mut columns = numbers.to_vec();
+    columns[0].nullable = false;
+    for generated in [false, true] {
+        columns[0].auto_increment = generated;
+        let def = TableDef::new(columns.clone()).primary_key(&["id"]);
+        with_table(def, async |db, old| {
+            let mut t = db.begin();
+            let row = |values: [i64; 3]| values.map(Value::Int);
+            assert!(t.put(&old, &row([1, 10, 20])).await.unwrap());
+            t.commit(Durability::Sync).await.unwrap();
+            let added = ColumnDef::new("c", ColumnType::int()).nullable();
+            db.add_column("test", "t", added, &Value::Null).await.unwrap();
+            let mut t = db.begin();
+            let four = [1, 2, 3, 4].map(Value::Int);
+            assert!(matches!(t.put(&old, &four).await, Err(Error::WrongRowLength { .. })));
+            assert!(!t.put(&old, &row([1, 11, 21])).await.unwrap(), "the row that was there");
+            t.commit(Durability::Sync).await.unwrap();
+            db.drop_column("test", "t", "a").await.unwrap();
+            let mut t = db.begin();
+            assert!(t.put(&old, &row([1, 12, 22])).await.is_err(), "there is no column a any more");
+            t.rollback().await.unwrap();
+        });
+    }
+}
+
+/// The stored key stays, and may be longer than the one given that equals it: what fits with the one need not
+/// fit with the other.
+#[test]
+fn a_put_whose_key_is_stored_longer_moves_the_value_off_the_page() {
+    let def = TableDef::new(vec![
+        ColumnDef::new("id", ColumnType::VarChar { chars: 180, collation: Collation::Utf8mb4GeneralCi }),
+        ColumnDef::new("v", ColumnType::Blob { size: SizeClass::Long }),
+    ])
+    .primary_key(&["id"]);
+    with_table(def, async |db, table| {
+        let padded = format!("a{}", " ".repeat(150));
+        let mut t = db.begin();
+        assert!(t.put(&table, &[Value::from(padded.as_str()), Value::bytes(b"short")]).await.unwrap());
+        // Around the largest record of a page of 4096 bytes, with each key.
+        for length in (1500..2100).step_by(10) {
+            let value = vec![7; length];
+            let put = t.put(&table, &[Value::from("a"), Value::bytes(&value)]).await;
+            assert!(!put.unwrap(), "{length}");
+            let row = t.get(&table, &[Value::from("a")], Lock::None).await.unwrap().unwrap();
+            assert_eq!(row[1], Value::bytes(&value), "{length}");
+        }
+        t.commit(Durability::Sync).await.unwrap();
+    });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 

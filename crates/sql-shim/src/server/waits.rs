@@ -58,15 +58,20 @@ impl Waits {
     ) -> T {
         let mut waiting: Option<(WaitKind, Instant)> = None;
         poll_fn(|context| {
-            if let Some((kind, since)) = waiting.take() {
-                self.ended(kind, since.elapsed(), counters);
-            }
+            let before = waiting.take().map(|(kind, since)| (kind, since, Instant::now()));
             // Another task of this thread may have noted something.
             WaitKind::take_noted();
             let polled = task.as_mut().poll(context);
-            if polled.is_pending()
-                && let Some(kind) = WaitKind::take_noted()
-            {
+            let noted = if polled.is_pending() { WaitKind::take_noted() } else { None };
+            if let Some((kind, since, woken)) = before {
+                // Woken to look up, or by a kill that this wait does not listen to: it is the same one.
+                if noted == Some(kind) {
+                    waiting = Some((kind, since));
+                    return polled;
+                }
+                self.ended(kind, woken.saturating_duration_since(since), counters);
+            }
+            if let Some(kind) = noted {
                 waiting = Some((kind, Instant::now()));
                 self.now.store(clock.now_ms() << KIND_BITS | (kind as u64 + 1), Ordering::Relaxed);
             }

@@ -269,7 +269,11 @@ impl RowOwner {
     /// What it waits for now.
     pub fn wait(&self, env: &dyn Environment) -> Option<WaitInfo> {
         let waiting = self.0.waiting.lock().clone()?;
-        let waited = env.now().saturating_sub(Duration::from_nanos(waiting.cell.began()));
+        // It is published before its beginning is noted.
+        let waited = match waiting.cell.began() {
+            0 => Duration::ZERO,
+            began => env.now().saturating_sub(Duration::from_nanos(began)),
+        };
         let stands = waiting.cell.state() == WaitState::Waiting;
         stands.then(|| WaitInfo {
             lock: lock_id(self, waiting.target.place, waiting.mode),

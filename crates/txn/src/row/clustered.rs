@@ -159,7 +159,9 @@ impl<'w> Writer<'w> {
         undo.finish();
         let system: &'w Arc<System> = self.system;
         self.undo_log.make_room(&system.undo, self.buffers.undo.len())?;
-        let extra = self.buffers.undo.len() + 256;
+        // A put finds out there that the row exists: the undo record of an update has what it had.
+        let of_an_update = structure.map_or(0, |_| table.clustered.max_record_size());
+        let extra = self.buffers.undo.len().max(of_an_update) + 256;
         locate(&system.store, &table.clustered, key, structure, extra, nearby)
     }
 

@@ -24,7 +24,8 @@ pub enum Put {
     Inserted,
     /// The one with its key has its values now.
     Updated,
-    /// Nothing was done: an update and an insert have to do it, one after the other.
+    /// Nothing was done, but the row may be locked: an update and an insert have to do it, one after the
+    /// other.
     NotAtOnce,
 }
 
@@ -60,8 +61,11 @@ pub async fn put(transaction: &mut Transaction, table: &Arc<Table>, row: &[Field
     };
     transaction.end_change(mark, result).await?;
     let counters = &transaction.inner().counters;
-    let counter = if put == Put::Inserted { &counters.rows_inserted } else { &counters.rows_updated };
-    Counters::add(counter, 1);
+    match put {
+        Put::Inserted => Counters::add(&counters.rows_inserted, 1),
+        Put::Updated => Counters::add(&counters.rows_updated, 1),
+        Put::NotAtOnce => {}
+    }
     Ok(put)
 }
 
@@ -95,6 +99,8 @@ async fn put_row(
             Ok(Put::Updated)
         }
         Step::Unchanged => Ok(Put::Updated),
+        // A row keeps its key, which may be longer than the one given that equals it.
+        Step::TooLarge(_) => Ok(Put::NotAtOnce),
         _ => Err(Error::Internal("a row could not be put".to_owned())),
     }
 }

@@ -254,6 +254,10 @@ impl Binder<'_, '_> {
             if distinct {
                 return Err(errors::unsupported("<window function>(DISTINCT ..)"));
             }
+            if matches!(aggregate, AggregateKind::JsonArray | AggregateKind::JsonObject) {
+                // Each row of the window would make the document again.
+                return Err(errors::unsupported("JSON_ARRAYAGG and JSON_OBJECTAGG as window functions"));
+            }
             if aggregate == AggregateKind::GroupConcat {
                 return Err(errors::unsupported("group_concat as window function"));
             }

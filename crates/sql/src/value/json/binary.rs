@@ -250,7 +250,11 @@ fn decimal_of(bytes: &[u8]) -> Option<BigDecimal> {
     for count in words.into_iter().filter(|count| *count > 0) {
         let (word, behind) = rest.split_at_checked(DIGIT_BYTES[count])?;
         let number = word.iter().fold(0u32, |number, byte| number << 8 | u32::from(*byte));
-        digits.push_str(&format!("{number:0count$}"));
+        let digits_of_word = format!("{number:0count$}");
+        if digits_of_word.len() > count {
+            return None;
+        }
+        digits.push_str(&digits_of_word);
         rest = behind;
     }
     let number: BigInt = digits.parse().ok()?;
@@ -284,8 +288,9 @@ fn moment_of(bytes: &[u8]) -> Option<DateTime> {
     let (day, second) = (whole >> 17, whole & 0x1_ffff);
     let (months, day) = (day >> 5, (day & 31) as u8);
     let date = Date { year: u16::try_from(months / 13).ok()?, month: (months % 13) as u8, day };
-    let (hour, minute) = ((second >> 12) as u8, (second >> 6 & 63) as u8);
-    Some(DateTime { date, hour, minute, second: (second & 63) as u8, micros })
+    let (hour, minute, second) = ((second >> 12) as u8, (second >> 6 & 63) as u8, (second & 63) as u8);
+    let sound = packed >= 0 && date.year <= 9999 && hour < 24 && is_sound(minute, second, micros);
+    sound.then_some(DateTime { date, hour, minute, second, micros })
 }
 
 fn span_of(bytes: &[u8]) -> Option<Time> {
@@ -294,13 +299,19 @@ fn span_of(bytes: &[u8]) -> Option<Time> {
     let (second, micros) = (magnitude >> MICROS_BITS, (magnitude & ((1 << MICROS_BITS) - 1)) as u32);
     let hours = u16::try_from(second >> 12).ok()?;
     let (minutes, seconds) = ((second >> 6 & 63) as u8, (second & 63) as u8);
-    Some(Time { negative: packed < 0, hours, minutes, seconds, micros })
+    let sound = hours <= 838 && is_sound(minutes, seconds, micros);
+    sound.then_some(Time { negative: packed < 0, hours, minutes, seconds, micros })
+}
+
+fn is_sound(minutes: u8, seconds: u8, micros: u32) -> bool {
+    minutes < 60 && seconds < 60 && micros < 1_000_000
 }
 
 /// Reads a document; `None` where the bytes are none.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Json> {
     let (kind, rest) = bytes.split_first()?;
-    value(*kind, rest, 0)
+    // Each value stands in bytes of its own. Damaged ones may share them, and grow without end.
+    value(*kind, rest, 0, &mut bytes.len().clone())
 }
 
 /// What [`decode`] gives, and `null` for bytes that are no document: only this module makes them.
@@ -317,7 +328,9 @@ fn array_of<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.first_chunk().copied()
 }
 
-fn value(kind: u8, bytes: &[u8], depth: usize) -> Option<Json> {
+/// A value at the beginning of `bytes`; `left` are the bytes that it and those behind it may still take.
+fn value(kind: u8, bytes: &[u8], depth: usize, left: &mut usize) -> Option<Json> {
+    spend(left, 1)?;
     Some(match kind {
         LITERAL => match bytes.first()? {
             0 => Json::Null,
@@ -331,14 +344,16 @@ fn value(kind: u8, bytes: &[u8], depth: usize) -> Option<Json> {
         UINT16 => Json::UInt(u64::from(u16::from_le_bytes(array_of(bytes)?))),
         UINT32 => Json::UInt(u64::from(u32::from_le_bytes(array_of(bytes)?))),
         UINT64 => Json::UInt(u64::from_le_bytes(array_of(bytes)?)),
-        DOUBLE => Json::Double(f64::from_le_bytes(array_of(bytes)?)),
-        TEXT => Json::Text(std::str::from_utf8(run(bytes)?).ok()?.to_owned()),
+        DOUBLE => {
+            Json::Double(Some(f64::from_le_bytes(array_of(bytes)?)).filter(|number| number.is_finite())?)
+        }
+        TEXT => Json::Text(std::str::from_utf8(run(bytes, left)?).ok()?.to_owned()),
         OPAQUE => {
             let (kind, rest) = bytes.split_first()?;
-            opaque(*kind, run(rest)?)?
+            opaque(*kind, run(rest, left)?)?
         }
         SMALL_ARRAY | LARGE_ARRAY | SMALL_OBJECT | LARGE_OBJECT if depth < DEPTH_MAX => {
-            list(kind, bytes, depth)?
+            list(kind, bytes, depth, left)?
         }
         _ => return None,
     })
@@ -354,19 +369,25 @@ fn opaque(kind: u8, bytes: &[u8]) -> Option<Json> {
     })
 }
 
+fn spend(left: &mut usize, bytes: usize) -> Option<()> {
+    *left = left.checked_sub(bytes)?;
+    Some(())
+}
+
 /// Bytes with their length before them.
-fn run(bytes: &[u8]) -> Option<&[u8]> {
+fn run<'b>(bytes: &'b [u8], left: &mut usize) -> Option<&'b [u8]> {
     let mut length = 0usize;
     for (at, byte) in bytes.iter().take(5).enumerate() {
         length |= usize::from(byte & 0x7f) << (7 * at);
         if byte & 0x80 == 0 {
+            spend(left, length)?;
             return bytes.get(at + 1..)?.get(..length);
         }
     }
     None
 }
 
-fn list(kind: u8, bytes: &[u8], depth: usize) -> Option<Json> {
+fn list(kind: u8, bytes: &[u8], depth: usize, left: &mut usize) -> Option<Json> {
     let large = matches!(kind, LARGE_ARRAY | LARGE_OBJECT);
     let width = if large { 4 } else { 2 };
     let number = |at: usize| {
@@ -381,21 +402,22 @@ fn list(kind: u8, bytes: &[u8], depth: usize) -> Option<Json> {
     let entries = keys + if is_object { count.checked_mul(width + 2)? } else { 0 };
     // As many entries as it says, or it is none.
     bytes.get(entries..)?.get(..count.checked_mul(1 + width)?)?;
-    let element = |number_of: usize| {
+    let element = |number_of: usize, left: &mut usize| {
         let entry = entries + number_of * (1 + width);
         let kind = *bytes.get(entry)?;
         let inside = matches!(kind, LITERAL | INT16 | UINT16) || large && matches!(kind, INT32 | UINT32);
         let at = if inside { entry + 1 } else { number(entry + 1)? };
-        value(kind, bytes.get(at..)?, depth + 1)
+        value(kind, bytes.get(at..)?, depth + 1, left)
     };
     if !is_object {
-        return Some(Json::Array((0..count).map(element).collect::<Option<Vec<_>>>()?));
+        return Some(Json::Array((0..count).map(|at| element(at, left)).collect::<Option<Vec<_>>>()?));
     }
-    let member = |number_of: usize| {
+    let mut member = |number_of: usize| {
         let entry = keys + number_of * (width + 2);
         let length = usize::from(u16::from_le_bytes(array_of(bytes.get(entry + width..)?)?));
         let key = bytes.get(number(entry)?..)?.get(..length)?;
-        Some((std::str::from_utf8(key).ok()?.to_owned(), element(number_of)?))
+        spend(left, length)?;
+        Some((std::str::from_utf8(key).ok()?.to_owned(), element(number_of, left)?))
     };
-    Some(Json::Object(Members::of_list((0..count).map(member).collect::<Option<Vec<_>>>()?)))
+    Some(Json::Object(Members::of_list((0..count).map(&mut member).collect::<Option<Vec<_>>>()?)))
 }

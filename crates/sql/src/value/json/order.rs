@@ -79,7 +79,7 @@ impl Json {
         match self {
             Json::Bool(truth) => key.push(u8::from(*truth)),
             Json::Array(_) | Json::Object(_) => key.extend_from_slice(&(self.length() as u64).to_be_bytes()),
-            Json::Opaque(_, bytes) => key.extend_from_slice(bytes),
+            Json::Opaque(_, bytes) => ended(bytes, key),
             Json::Time(span) => {
                 let micros = temporal::time_micros(*span) as u64 ^ 1 << 63;
                 key.extend_from_slice(&micros.to_be_bytes());
@@ -91,7 +91,7 @@ impl Json {
                     let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
                     key.extend_from_slice(&ordered.to_be_bytes());
                 }
-                None => key.extend_from_slice(other.unquoted().as_bytes()),
+                None => ended(other.unquoted().as_bytes(), key),
             },
         }
     }
@@ -123,4 +123,16 @@ impl Json {
             }
         }
     }
+}
+
+/// Bytes with an end that is less than any byte: a beginning is before the whole, also when the order is
+/// turned round and where another key follows.
+fn ended(bytes: &[u8], key: &mut Vec<u8>) {
+    for byte in bytes {
+        key.push(*byte);
+        if *byte == 0 {
+            key.push(0xff);
+        }
+    }
+    key.extend_from_slice(&[0, 0]);
 }

@@ -244,7 +244,11 @@ impl<'t> Reader<'t, '_, '_> {
             }
         }
         let text = std::str::from_utf8(&self.text[start..self.at]).unwrap_or_default();
-        if whole && let Ok(number) = text.parse() {
+        // MySQL has what is more than 32 bits as unsigned.
+        if whole
+            && let Ok(number) = text.parse::<i64>()
+            && number <= i64::from(u32::MAX)
+        {
             return Ok(Json::Int(number));
         }
         if whole && let Ok(number) = text.parse() {

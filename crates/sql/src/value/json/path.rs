@@ -3,6 +3,9 @@
 use super::parse::parse;
 use super::{Json, Room};
 
+/// A path of more steps is none. A document is [`super::DEPTH_MAX`] deep; only `[0]` of what is no array goes on.
+const LEGS_MAX: usize = 1000;
+
 /// A cell of an array, counted from its beginning or its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Index {
@@ -85,6 +88,9 @@ impl Reader<'_> {
                 Some(b'*') => self.descendants()?,
                 Some(_) => return None,
             };
+            if legs.len() == LEGS_MAX {
+                return None;
+            }
             legs.push(leg);
         }
         (legs.last() != Some(&Leg::Descendants)).then_some(Path { legs })

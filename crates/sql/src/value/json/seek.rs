@@ -30,14 +30,16 @@ impl Json {
     /// The values that a path leads to, in order, each once.
     pub(crate) fn seek<'j>(&'j self, path: &Path, room: &mut Room<'_>) -> Result<Vec<&'j Json>, SqlError> {
         let mut found = vec![self];
+        // Two ways to one value: down by two descents, or to it and to it as the first cell of itself.
         let descents = path.legs.iter().filter(|leg| **leg == Leg::Descendants).count();
+        let cells = path.legs.iter().any(|leg| matches!(leg, Leg::Cell(_) | Leg::Cells(..)));
         for leg in &path.legs {
             let mut next = Vec::new();
             for value in found {
                 room.take(LIST_BYTES)?;
                 value.step(leg, &mut next, room)?;
             }
-            if descents > 1 {
+            if descents > usize::from(!cells) {
                 let mut seen = HashSet::new();
                 next.retain(|value| seen.insert(std::ptr::from_ref::<Json>(value)));
             }

@@ -1,7 +1,7 @@
 //! Documents there and back.
 
 use super::parse::{Fault, parse};
-use super::{DEPTH_MAX, Json, Room, binary};
+use super::{DEPTH_MAX, Json, Room, binary, path};
 use crate::errors;
 
 fn read(text: &str) -> Json {
@@ -134,4 +134,50 @@ fn groups_and_sorting_agree_with_the_order() {
             assert!(a == b || a.cmp(&b) == left.order(right), "{left:?} {right:?}");
         }
     }
+}
+
+#[test]
+fn values_do_not_share_their_bytes() {
+    // Arrays of two, each of which is the next array: 2^99 values in a kilobyte.
+    let mut shared = vec![2];
+    (0..99).for_each(|_| shared.extend_from_slice(&[2, 0, 10, 0, 2, 10, 0, 2, 10, 0]));
+    shared.extend_from_slice(&[0, 0, 4, 0]);
+    assert_eq!(binary::decode(&shared), None);
+    // A text that two elements have.
+    let both = [&[2, 2, 0, 112, 0, 12, 10, 0, 12, 10, 0, 100][..], &[b'a'; 100]].concat();
+    assert_eq!(binary::decode(&both), None);
+}
+
+#[test]
+fn a_moment_that_is_none_is_no_document() {
+    for kind in [10, 11, 12] {
+        let packed = |bytes: [u8; 8]| [&[15, kind, 8][..], &bytes].concat();
+        assert!(
+            binary::decode(&packed([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f])).is_none(),
+            "{kind}"
+        );
+        assert!(binary::decode(&packed([0; 8])).is_some(), "{kind}");
+    }
+    assert_eq!(binary::decode(&[&[11][..], &f64::NAN.to_le_bytes()].concat()), None);
+}
+
+#[test]
+fn the_beginning_of_a_text_is_before_it_both_ways() {
+    let key = |text: &str, turned: bool| {
+        let mut key = Vec::new();
+        Json::Text(text.to_owned()).sort_key(&mut key);
+        key.iter_mut().filter(|_| turned).for_each(|byte| *byte = !*byte);
+        key.push(0xfe);
+        key
+    };
+    for (less, more) in [("a", "ab"), ("", "\0"), ("a", "a\0"), ("a\0", "a\u{1}")] {
+        assert!(key(less, false) < key(more, false), "{less:?} {more:?}");
+        assert!(key(less, true) > key(more, true), "{less:?} {more:?}");
+    }
+}
+
+#[test]
+fn a_path_has_an_end() {
+    assert!(path::Path::parse(&format!("${}", "[0]".repeat(1000))).is_ok());
+    assert!(path::Path::parse(&format!("${}", "[0]".repeat(1001))).is_err());
 }

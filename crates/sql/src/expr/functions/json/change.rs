@@ -5,8 +5,8 @@ use crate::errors;
 use crate::expr::functions::{Function, function};
 use crate::expr::types::Type;
 use crate::result::SqlError;
-use crate::value::json::Json;
 use crate::value::json::path::{Leg, Path};
+use crate::value::json::{DEPTH_MAX, Json, too_deep};
 
 pub(super) static FUNCTIONS: &[Function] = &[
     function!("JSON_SET", 3.., |_| Type::JSON, |v, cx| document(v, cx, "json_set", |call| {
@@ -71,6 +71,9 @@ fn each(
     for pair in 0..(call.values.len() - 1) / 2 {
         let Some(path) = call.single_path(2 * pair + 1)? else { return Ok(None) };
         let value = call.part(2 * pair + 2)?;
+        if path.legs.len() + value.nesting() > DEPTH_MAX {
+            return Err(too_deep());
+        }
         change(&mut document, &path, value)?;
     }
     Ok(Some(document))

@@ -1,6 +1,7 @@
 //! What a document contains, and where.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use untorn::types::Collation;
 
@@ -9,7 +10,7 @@ use crate::expr::functions::{Function, function};
 use crate::expr::types::Type;
 use crate::result::SqlError;
 use crate::value::json::print::quote;
-use crate::value::json::{Json, Members};
+use crate::value::json::{Json, Room};
 use crate::value::{Value, like};
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -17,11 +18,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let Some(document) = call.document(0)? else { return Ok(None) };
         let Some(candidate) = call.document(1)? else { return Ok(None) };
         if call.values.len() < 3 {
-            return Ok(Some(usize::from(contains(&document, &candidate))));
+            return Ok(Some(usize::from(contains(&document, &candidate, &|bytes| cx.state.work(bytes))?)));
         }
         let Some(path) = call.single_path(2)? else { return Ok(None) };
         let values = document.seek(&path, &mut call.room)?;
-        Ok(values.first().map(|value| usize::from(contains(value, &candidate))))
+        let Some(value) = values.first() else { return Ok(None) };
+        Ok(Some(usize::from(contains(value, &candidate, &|bytes| cx.state.work(bytes))?)))
     })),
     function!("JSON_CONTAINS_PATH", 3.., |_| Type::BOOL, |v, cx| number(
         v,
@@ -42,7 +44,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     )),
     function!("JSON_OVERLAPS", 2..=2, |_| Type::BOOL, |v, cx| number(v, cx, "json_overlaps", |call| {
         let (first, second) = (call.document(0)?, call.document(1)?);
-        Ok(first.zip(second).map(|(first, second)| usize::from(overlaps(first, second))))
+        let Some((first, second)) = first.zip(second) else { return Ok(None) };
+        Ok(Some(usize::from(overlaps(first, second, &|bytes| cx.state.work(bytes))?)))
     })),
     function!("MEMBER OF", 2..=2, |_| Type::BOOL, |v, cx| number(v, cx, "member of", |call| {
         if call.values[0].is_null() {
@@ -59,57 +62,87 @@ pub(super) static FUNCTIONS: &[Function] = &[
     })),
 ];
 
+/// Told how many bytes were looked at; fails when the statement was killed.
+type Work<'w> = &'w dyn Fn(usize) -> Result<(), SqlError>;
+
+/// What a comparison of two values costs at least, in bytes.
+const COMPARISON: usize = 32;
+
 /// Whether a document contains another: an object all its members, an array all its elements, or it itself,
 /// and a scalar its equal.
-fn contains(document: &Json, candidate: &Json) -> bool {
+fn contains(document: &Json, candidate: &Json, work: Work<'_>) -> Result<bool, SqlError> {
+    work(COMPARISON)?;
     match (document, candidate) {
         (Json::Object(members), Json::Object(wanted)) => {
-            wanted.iter().all(|(key, wanted)| members.get(key).is_some_and(|value| contains(value, wanted)))
+            for (key, wanted) in wanted.iter() {
+                let Some(value) = members.get(key) else { return Ok(false) };
+                if !contains(value, wanted, work)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
         }
-        (Json::Array(list), wanted) => {
-            let wanted: Vec<&Json> = match wanted {
-                Json::Array(wanted) => wanted.iter().collect(),
-                other => vec![other],
-            };
-            let sorted = sorted(list);
-            let found = |wanted: &&Json| {
-                let equal = sorted.binary_search_by(|value| value.order(wanted)).is_ok();
-                let nested = |value: &Json| matches!(value, Json::Array(_)) && contains(value, wanted);
-                let inner = |value: &Json| matches!(value, Json::Object(_)) && contains(value, wanted);
-                equal
-                    || match wanted {
-                        Json::Array(_) => list.iter().any(nested),
-                        Json::Object(_) => list.iter().any(inner),
-                        _ => false,
-                    }
-            };
-            wanted.iter().all(found)
+        (Json::Array(list), Json::Array(wanted)) => {
+            let sorted = sorted(list, work)?;
+            for wanted in wanted {
+                if !is_among(list, &sorted, wanted, work)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
         }
-        (document, candidate) => document.order(candidate).is_eq(),
+        (Json::Array(list), wanted) => is_among(list, &sorted(list, work)?, wanted, work),
+        (document, candidate) => Ok(document.order(candidate).is_eq()),
     }
 }
 
-fn sorted(list: &[Json]) -> Vec<&Json> {
+/// Whether an array has an element that is the wanted one, or, of its kind, contains it.
+fn is_among(list: &[Json], sorted: &[&Json], wanted: &Json, work: Work<'_>) -> Result<bool, SqlError> {
+    work(COMPARISON)?;
+    if sorted.binary_search_by(|value| value.order(wanted)).is_ok() {
+        return Ok(true);
+    }
+    for value in list {
+        let alike =
+            matches!((value, wanted), (Json::Array(_), Json::Array(_)) | (Json::Object(_), Json::Object(_)));
+        if alike && contains(value, wanted, work)? {
+            return Ok(true);
+        }
+    }
+    work(list.len())?;
+    Ok(false)
+}
+
+fn sorted<'j>(list: &'j [Json], work: Work<'_>) -> Result<Vec<&'j Json>, SqlError> {
+    work(COMPARISON * list.len())?;
     let mut sorted: Vec<&Json> = list.iter().collect();
     sorted.sort_by(|left, right| left.order(right));
-    sorted
+    Ok(sorted)
 }
 
 /// Whether two arrays have an element in common, two objects a member. Anything else beside an array is an
 /// array of itself.
-fn overlaps(first: Json, second: Json) -> bool {
-    let equal_member = |first: &Members, second: &Members| {
-        let equal = |(key, value): (&str, &Json)| {
-            second.get(key).is_some_and(|other| other.order(value) == Ordering::Equal)
-        };
-        first.iter().any(equal)
-    };
+fn overlaps(first: Json, second: Json, work: Work<'_>) -> Result<bool, SqlError> {
     match (first, second) {
-        (Json::Object(first), Json::Object(second)) => equal_member(&first, &second),
+        (Json::Object(first), Json::Object(second)) => {
+            for (key, value) in first.iter() {
+                work(COMPARISON)?;
+                if second.get(key).is_some_and(|other| other.order(value) == Ordering::Equal) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
         (first, second) => {
             let (first, second) = (first.into_array(), second.into_array());
-            let sorted = sorted(&second);
-            first.iter().any(|value| sorted.binary_search_by(|other| other.order(value)).is_ok())
+            let sorted = sorted(&second, work)?;
+            for value in &first {
+                work(COMPARISON)?;
+                if sorted.binary_search_by(|other| other.order(value)).is_ok() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
         }
     }
 }
@@ -120,6 +153,8 @@ struct Search<'s> {
     escape: Option<u32>,
     one: bool,
     found: Vec<String>,
+    /// The same, to see what two paths lead to once.
+    known: HashSet<String>,
     work: &'s dyn Fn(usize) -> Result<(), SqlError>,
 }
 
@@ -135,18 +170,16 @@ fn search(
         return Ok(None);
     }
     let pattern = call.values[2].to_text().into_owned();
-    let mut search = Search { pattern, escape, one, found: Vec::new(), work };
+    let mut search = Search { pattern, escape, one, found: Vec::new(), known: HashSet::new(), work };
     if paths.is_empty() {
-        search.look(&document, &mut String::from("$"), &mut |_| true, true)?;
+        search.look(&document, &mut String::from("$"), &mut |_| true, true, &mut call.room)?;
     }
     for path in &paths {
         let values = document.seek(path, &mut call.room)?;
-        let wanted: std::collections::HashSet<_> =
-            values.into_iter().map(std::ptr::from_ref::<Json>).collect();
+        let wanted: HashSet<_> = values.into_iter().map(std::ptr::from_ref::<Json>).collect();
         let mut inside = |value: &Json| wanted.contains(&std::ptr::from_ref(value));
-        search.look(&document, &mut String::from("$"), &mut inside, false)?;
+        search.look(&document, &mut String::from("$"), &mut inside, false, &mut call.room)?;
     }
-    call.room.take(search.found.iter().map(String::len).sum())?;
     let mut found = search.found.into_iter();
     Ok(match (found.next(), found.len()) {
         (None, _) => None,
@@ -163,6 +196,7 @@ impl Search<'_> {
         path: &mut String,
         leads: &mut dyn FnMut(&Json) -> bool,
         inside: bool,
+        room: &mut Room<'_>,
     ) -> Result<(), SqlError> {
         if self.one && !self.found.is_empty() {
             return Ok(());
@@ -173,7 +207,7 @@ impl Search<'_> {
             Json::Array(list) => {
                 for (number, value) in list.iter().enumerate() {
                     path.push_str(&format!("[{number}]"));
-                    self.look(value, path, leads, inside)?;
+                    self.look(value, path, leads, inside, room)?;
                     path.truncate(length);
                 }
             }
@@ -181,7 +215,7 @@ impl Search<'_> {
                 for (key, value) in members.iter() {
                     path.push('.');
                     put_name(key, path);
-                    self.look(value, path, leads, inside)?;
+                    self.look(value, path, leads, inside, room)?;
                     path.truncate(length);
                 }
             }
@@ -189,8 +223,10 @@ impl Search<'_> {
                 let (text, rule) = (text.as_bytes(), Collation::Utf8mb4Bin);
                 (self.work)(path.len())?;
                 if like::like(text, &self.pattern, self.escape, rule, &self.work)?
-                    && !self.found.iter().any(|found| found == path)
+                    && !self.known.contains(path)
                 {
+                    room.take(2 * path.len())?;
+                    self.known.insert(path.clone());
                     self.found.push(path.clone());
                 }
             }
