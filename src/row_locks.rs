@@ -2,7 +2,7 @@
 //!
 //! The lock table knows fingerprints (`txn::RowLocks`). Here they get names: of the indexes that a lock may
 //! be in, those count whose table its transaction uses, and a record of the index that has the fingerprint
-//! settles it. Records are looked for in the pool's pages only, and in 128 of them for a list:
+//! settles it. Records are looked for in the pool's pages only, and in 512 of them for a list:
 //! a lock whose record was not found has no key, and one that two indexes may have has no table.
 //!
 //! A list is made in batches, when its rows are asked for. So it takes the memory of a batch, and who reads
@@ -28,7 +28,7 @@ use crate::types::ColumnType;
 /// Locks that are described together.
 const BATCH: usize = 4096;
 /// Pages in which records are looked for, for one list.
-const PAGES_MAX: usize = 128;
+const PAGES_MAX: usize = 512;
 
 /// A lock as lists show it.
 #[derive(Debug, Clone)]
