@@ -50,7 +50,7 @@ fn exact_numbers_keep_their_digits() {
     }
 }
 
-/// Bytes that MySQL has written.
+/// Bytes made by hand from the documented form.
 #[test]
 fn the_binary_form_is_the_one_of_mysql() {
     let bytes = binary::encode(&read("{\"a\": 1, \"bb\": [\"x\", 70000]}"));
