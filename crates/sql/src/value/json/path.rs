@@ -3,7 +3,8 @@
 use super::parse::parse;
 use super::{Json, Room};
 
-/// A path of more steps is none. A document is [`super::DEPTH_MAX`] deep; only `[0]` of what is no array goes on.
+/// A path of more steps is none. A document is [`super::DEPTH_MAX`] deep; only `[0]` of what is no array
+/// goes on.
 const LEGS_MAX: usize = 1000;
 
 /// A cell of an array, counted from its beginning or its end.
