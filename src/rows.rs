@@ -651,11 +651,14 @@ impl Transaction {
         if clustered_parts(&table)?.parts.iter().any(|part| part.prefix_chars.is_some()) {
             return Ok(None);
         }
+        let mut writer = RowWriter::new(table.clone())?;
+        if !writer.puts_at_once(statement.0) {
+            return Ok(None);
+        }
         let mut encoded = EncodedRow::default();
         for (at, value) in values.iter().enumerate() {
             push(&mut encoded, &table, at as u16, value)?;
         }
-        let mut writer = RowWriter::new(table)?;
         let put = writer.put(statement.0, &encoded.fields()).await;
         let put = put.map_err(|error| statement.0.failed(error))?;
         writer.finish();

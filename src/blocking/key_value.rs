@@ -10,6 +10,7 @@ use super::transaction::Transaction;
 use crate::asynchronous;
 use crate::error::Result;
 use crate::key_value::{Columns, Key};
+use crate::rows::Lock;
 
 /// A table from keys to values.
 ///
@@ -83,7 +84,7 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     pub fn get(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<Option<V>> {
         match self.0.get_at_once(transaction.inner_mut(), key) {
             Some(found) => found,
-            None => block_on(self.0.get(transaction.inner_mut(), key)),
+            None => block_on(self.0.find(transaction.inner_mut(), key, Lock::None, WaitPolicy::Wait)),
         }
     }
 

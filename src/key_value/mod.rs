@@ -141,7 +141,7 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         self.find(transaction, key, Lock::Exclusive, wait).await
     }
 
-    async fn find(
+    pub(crate) async fn find(
         &self,
         transaction: &mut Transaction,
         key: K::Ref<'_>,

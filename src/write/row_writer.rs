@@ -275,20 +275,22 @@ impl RowWriter {
         }
     }
 
+    /// Whether [`RowWriter::put`] may be tried: no column and no key asks whether the row is new.
+    pub(crate) fn puts_at_once(&self, transaction: &Transaction) -> bool {
+        let def = &self.table.def;
+        !def.columns.iter().any(|column| column.auto_increment)
+            && def.columns_on_update().next().is_none()
+            && !(self.table.has_relations() && transaction.foreign_key_checks())
+    }
+
     /// Inserts a row, or sets the row with its key to its values, with one search for the place. It may say
     /// that it cannot, and has done nothing then: an update and an insert are what has to be done.
     ///
     /// # Errors
     /// Those of [`RowWriter::update`] and [`RowWriter::insert`].
     pub(crate) async fn put(&mut self, transaction: &mut Transaction, row: &[Field<'_>]) -> Result<txn::Put> {
-        let def = &self.table.def;
-        let is_plain = !def.columns.iter().any(|column| column.auto_increment)
-            && def.columns_on_update().next().is_none()
-            && !(self.table.has_relations() && transaction.foreign_key_checks());
-        if !is_plain {
-            return Ok(txn::Put::NotAtOnce);
-        }
-        check_row(row, &def.columns)?;
+        assert!(self.puts_at_once(transaction), "a row whose values depend on whether it is new");
+        check_row(row, &self.table.def.columns)?;
         let put = put_row(transaction, &self.table, row).await?;
         self.rows_added += i64::from(put == txn::Put::Inserted);
         Ok(put)

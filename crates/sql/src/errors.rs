@@ -279,6 +279,7 @@ error_table! {
     INCORRECT_TYPE = 3064, b"HY000", "Incorrect type for argument % in function %.";
     INVALID_JSON_TEXT = 3140, b"22032", "Invalid JSON text: \"%\" at position % in value for column '%'.";
     INVALID_JSON_TEXT_IN_PARAM = 3141, b"22032", "Invalid JSON text in argument % to function %: \"%\" at position %.";
+    INVALID_JSON_BINARY_DATA = 3142, b"22032", "The JSON binary value contains invalid data.";
     INVALID_JSON_PATH = 3143, b"42000", "Invalid JSON path expression. The error is around character position %.";
     INVALID_JSON_CHARSET = 3144, b"22032", "Cannot create a JSON value from a string with CHARACTER SET '%'.";
     INVALID_TYPE_FOR_JSON = 3146, b"22032", "Invalid data type for JSON data in argument % to function %; a JSON string or JSON type is required.";

@@ -56,23 +56,27 @@ impl Waits {
         clock: &CoarseClock,
         mut task: Pin<&mut impl Future<Output = T>>,
     ) -> T {
-        let mut waiting: Option<(WaitKind, Instant)> = None;
+        let mut waiting: Option<OneWait> = None;
         poll_fn(|context| {
-            let before = waiting.take().map(|(kind, since)| (kind, since, Instant::now()));
+            // Before the poll, in which the statement may end and ask what it waited.
+            let before = waiting.take().map(|wait| self.goes_on_from(wait));
             // Another task of this thread may have noted something.
             WaitKind::take_noted();
             let polled = task.as_mut().poll(context);
             let noted = if polled.is_pending() { WaitKind::take_noted() } else { None };
-            if let Some((kind, since, woken)) = before {
+            if let Some(wait) = before {
                 // Woken to look up, or by a kill that this wait does not listen to: it is the same one.
-                if noted == Some(kind) {
-                    waiting = Some((kind, since));
+                if noted == Some(wait.kind) {
+                    waiting = Some(wait);
                     return polled;
                 }
-                self.ended(kind, woken.saturating_duration_since(since), counters);
+                self.now.store(0, Ordering::Relaxed);
+                let took = wait.spent_until.saturating_duration_since(wait.since);
+                counters.wait_times[wait.kind as usize].record_alone(took);
             }
             if let Some(kind) = noted {
-                waiting = Some((kind, Instant::now()));
+                let since = Instant::now();
+                waiting = Some(OneWait { kind, since, spent_until: since });
                 self.now.store(clock.now_ms() << KIND_BITS | (kind as u64 + 1), Ordering::Relaxed);
             }
             polled
@@ -80,12 +84,22 @@ impl Waits {
         .await
     }
 
-    fn ended(&self, kind: WaitKind, took: Duration, counters: &Counters) {
-        self.now.store(0, Ordering::Relaxed);
-        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.spent_nanoseconds[kind as usize].fetch_add(nanoseconds, Ordering::Relaxed);
-        counters.wait_times[kind as usize].record_alone(took);
+    /// Counts the time of a wait until now as spent.
+    fn goes_on_from(&self, wait: OneWait) -> OneWait {
+        let now = Instant::now();
+        let more = now.saturating_duration_since(wait.spent_until).as_nanos();
+        let nanoseconds = u64::try_from(more).unwrap_or(u64::MAX);
+        self.spent_nanoseconds[wait.kind as usize].fetch_add(nanoseconds, Ordering::Relaxed);
+        OneWait { spent_until: now, ..wait }
     }
+}
+
+/// A wait, over as many polls as it takes.
+struct OneWait {
+    kind: WaitKind,
+    since: Instant,
+    /// Until when it is counted as spent.
+    spent_until: Instant,
 }
 
 #[cfg(test)]
@@ -121,5 +135,28 @@ mod tests {
         let counts: Vec<u64> = counters.wait_times.iter().map(|times| times.times().count()).collect();
         assert_eq!(counts, [1, 0, 0, 0, 0, 0]);
         assert!(waits.spent()[WaitKind::PageRead as usize] > Duration::ZERO);
+    }
+    #[test]
+    fn a_wait_that_is_looked_at_is_one_wait_and_its_time_is_there_when_it_ends() {
+        let (waits, counters, clock) = (Waits::default(), Counters::default(), CoarseClock::default());
+        let page = Event::new();
+        let read = Wait::new(page.clone()).of(WaitKind::PageRead);
+        let spent = |waits: &Waits| waits.spent()[WaitKind::PageRead as usize];
+        let task = pin!(async {
+            read.await;
+            spent(&waits)
+        });
+        let mut over = pin!(waits.over(&counters, &clock, task));
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..3 {
+            assert!(over.as_mut().poll(&mut context).is_pending());
+            assert_eq!(waits.current(), Some((WaitKind::PageRead, 0)));
+        }
+        page.set();
+        let Poll::Ready(seen) = over.as_mut().poll(&mut context) else { panic!("it still waits") };
+        assert_eq!((seen, seen > Duration::ZERO), (spent(&waits), true));
+        let times = counters.wait_times[WaitKind::PageRead as usize].times();
+        assert_eq!(times.count(), 1);
+        assert_eq!(waits.current(), None);
     }
 }

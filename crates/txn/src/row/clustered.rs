@@ -226,7 +226,7 @@ impl<'w> Writer<'w> {
     /// Inserts a row where there is a record of its key: a delete-marked one comes back to life.
     fn insert_over(
         &mut self,
-        mut at: Located<'_, '_>,
+        at: Located<'_, '_>,
         table: &Table,
         stored: &[FieldRef<'_>],
         structure: Option<usize>,
@@ -248,18 +248,7 @@ impl<'w> Writer<'w> {
         if !deleted {
             return Ok(Turn::Over(Step::Duplicate));
         }
-        match self.replace(&mut at, table, NewRow::Revived(stored), structure)? {
-            Replaced::Done => {
-                at.mtr.commit();
-                Ok(Turn::Over(Step::Done))
-            }
-            Replaced::Structure(size) => Ok(Turn::Over(Step::Structure(size))),
-            Replaced::Room => {
-                drop(at);
-                self.undo_log.make_room(&self.system.undo, self.buffers.undo.len())?;
-                Ok(Turn::Again)
-            }
-        }
+        self.replace_and_commit(at, table, NewRow::Revived(stored), structure)
     }
 
     /// Changes fields of a live row, which may have been seen a moment ago.
@@ -326,7 +315,18 @@ impl<'w> Writer<'w> {
         entries.clear();
         changed_entries(table, &old, &new, changes, entries)?;
         drop((old, new));
-        match self.replace(&mut at, table, NewRow::Changes(changes), structure)? {
+        self.replace_and_commit(at, table, NewRow::Changes(changes), structure)
+    }
+
+    /// Replaces the row at a place and commits, or makes room for the undo record, to try again.
+    fn replace_and_commit(
+        &mut self,
+        mut at: Located<'_, '_>,
+        table: &Table,
+        new: NewRow<'_>,
+        structure: Option<usize>,
+    ) -> Result<Turn, Interrupt> {
+        match self.replace(&mut at, table, new, structure)? {
             Replaced::Done => {
                 at.mtr.commit();
                 Ok(Turn::Over(Step::Done))

@@ -314,7 +314,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Json> {
     value(*kind, rest, 0, &mut bytes.len().clone())
 }
 
-/// What [`decode`] gives, and `null` for bytes that are no document: only this module makes them.
+/// What [`decode`] gives, and `null` for bytes that are no document, as a damaged file may have them: to
+/// show, compare and sort them. Functions of documents refuse them ([`Json::decoded`]).
 pub(crate) fn decoded(bytes: &[u8]) -> Json {
     decode(bytes).unwrap_or(Json::Null)
 }

@@ -63,9 +63,11 @@ impl Json {
         }
     }
 
-    /// A document in its binary form.
+    /// A document in its binary form. Damaged bytes are an error here, where documents are computed: what is
+    /// made of them would be stored over them.
     pub(crate) fn decoded(bytes: &[u8], room: &mut Room<'_>) -> Result<Json, SqlError> {
-        let value = binary::decoded(bytes);
+        let value =
+            binary::decode(bytes).ok_or_else(|| errors::error(errors::INVALID_JSON_BINARY_DATA, &[]))?;
         room.copy_of(&value)?;
         Ok(value)
     }

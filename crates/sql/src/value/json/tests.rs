@@ -181,3 +181,10 @@ fn a_path_has_an_end() {
     assert!(path::Path::parse(&format!("${}", "[0]".repeat(1000))).is_ok());
     assert!(path::Path::parse(&format!("${}", "[0]".repeat(1001))).is_err());
 }
+
+#[test]
+fn functions_refuse_what_is_damaged() {
+    let damaged = [2, 1, 0, 8, 0, 2, 0, 0];
+    let read = Json::decoded(&damaged, &mut Room::new(&|_| Ok(())));
+    assert_eq!(read.map_err(|error| error.code), Err(errors::INVALID_JSON_BINARY_DATA));
+}
