@@ -1,10 +1,12 @@
 //! The promise that there is room: in the circular file and in the log buffer.
 //!
-//! A mini-transaction is admitted before it changes its first page byte, and from then on it waits for
-//! nothing. The books are one sum, the end of the log plus all promises still open, and two limits that only
-//! grow (how far the file may be filled, and how much may lie unwritten in memory). Because end and promises
-//! are one number, a promise is one compare-and-swap: whatever happened in between, an unchanged sum means
-//! unchanged room. An append adds to the sum before its promise is given back, so the sum is never too low.
+//! A mini-transaction is admitted ([`RedoLog::admit`]) before it changes its first page byte, and from then
+//! on it waits for nothing. One that is larger than the log or its buffer can take is refused for good. The
+//! books are the [`Ledger`], which knows no log. They are one sum, the end of the log plus all promises still
+//! open, and two limits that only grow (how far the file may be filled, and how much may lie unwritten in
+//! memory). Because end and promises are one number, a promise is one compare-and-swap: whatever happened in
+//! between, an unchanged sum means unchanged room. An append adds to the sum before its promise is given
+//! back, so the sum is never too low.
 //!
 //! **Waking.** A refused mini-transaction waits in a queue. When room appears, those at its front are woken
 //! whose promises fit it, and at least one: each mini-transaction gives back some room, and if all of a
@@ -19,6 +21,14 @@
 //!
 //! **Closing** takes all room there is, in one step that succeeds only while no promise is open. So a
 //! mini-transaction is either admitted before the end of the log is settled, or refused.
+
+#[cfg(not(loom))]
+use {
+    crate::log::{Phase, RedoLog},
+    crate::{Error, Flush, Interrupt},
+    disk::{Wait, WaitKind},
+    std::sync::Arc,
+};
 
 use disk::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use disk::sync::{Mutex, Notice};
@@ -261,6 +271,89 @@ impl Ledger {
             std::mem::take(&mut waiting.queue)
         };
         all.iter().for_each(|waiter| waiter.notice.set());
+    }
+}
+
+#[cfg(not(loom))]
+impl RedoLog {
+    /// Promises room in the file and in the buffer for one mini-transaction of at most `bytes_max` bytes of
+    /// records. The promise is kept until the [`Admission`] is dropped, which must be after the append.
+    #[inline]
+    pub fn admit(&self, bytes_max: usize) -> std::result::Result<Admission<'_>, Interrupt> {
+        if let Some(error) = self.poisoned() {
+            return Err(Interrupt::Error(error));
+        }
+        let bytes = bytes_max as u64 + self.overhead.load(Ordering::Relaxed);
+        match self.ends.ledger.promise(bytes) {
+            Ok(()) => Ok(Admission { log: self, bytes }),
+            Err(refusal) => Err(self.refused(bytes_max, bytes, refusal)),
+        }
+    }
+
+    #[cold]
+    fn refused(&self, bytes_max: usize, bytes: u64, refusal: Refusal) -> Interrupt {
+        let Refusal { short, notice, number } = refusal;
+        let Some(log) = self.me.upgrade() else { unreachable!("called through a living log") };
+        // Left with the wait, or on the way out of here.
+        let place = Arc::new(Place { log, number });
+        if self.state.lock().phase >= Phase::Closing {
+            return Interrupt::Error(Error::Closed);
+        }
+        let most = self.mini_transaction_bytes_max();
+        if bytes_max > most {
+            return Interrupt::Error(Error::TooLarge { bytes: bytes_max, bytes_max: most });
+        }
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        match short {
+            Short::File => {
+                self.want_space(bytes);
+                self.hurry_mark();
+                let grow = self.growth_if_due(&self.state.lock(), true);
+                if let Some(grow) = grow {
+                    grow.set();
+                }
+                Interrupt::Wait(Wait::in_place(notice, place).of(WaitKind::LogRoom))
+            }
+            Short::Buffer => match self.flush(self.current(), Flush::Write) {
+                Err(Interrupt::Error(error)) => Interrupt::Error(error),
+                // The writer that was faster has set the notice.
+                _ => Interrupt::Wait(Wait::in_place(notice, place).of(WaitKind::LogRoom)),
+            },
+        }
+    }
+
+    /// The most one mini-transaction may ask [`RedoLog::admit`] for, in bytes.
+    pub fn mini_transaction_bytes_max(&self) -> usize {
+        (self.capacity() / 4).min(self.options.buffer_size as u64 / 2) as usize
+    }
+}
+
+/// The place of a waiter in the queue for room.
+#[cfg(not(loom))]
+struct Place {
+    log: Arc<RedoLog>,
+    number: u64,
+}
+
+#[cfg(not(loom))]
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.log.ends.ledger.leave(self.number);
+    }
+}
+
+/// Promised room for one mini-transaction; given back on drop.
+#[cfg(not(loom))]
+pub struct Admission<'l> {
+    log: &'l RedoLog,
+    bytes: u64,
+}
+
+#[cfg(not(loom))]
+impl Drop for Admission<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.log.ends.ledger.give_back(self.bytes);
     }
 }
 

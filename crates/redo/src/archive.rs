@@ -14,7 +14,8 @@
 //! checkpoint block says that the log was durable up to the end of the copy, so an opening that does not find
 //! all of it whole refuses the file.
 
-use crate::layout::{CHECKPOINT_BLOCK, CheckpointBlock, FRONT, Layout};
+use crate::checkpoint_block::CheckpointBlock;
+use crate::layout::{CHECKPOINT_BLOCK, FRONT, Layout};
 use crate::log::{Archived, Phase, RedoLog, State};
 use crate::{Error, Lsn, Result};
 use disk::{AlignedBuf, read_async};

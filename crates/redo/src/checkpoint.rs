@@ -8,8 +8,9 @@
 //! The write of the block belongs to the log, not to the future that asked: a caller who stops waiting leaves
 //! no half-done state, and two blocks are never written at once.
 
+use crate::checkpoint_block::CheckpointBlock;
 use crate::group_commit::flush_async;
-use crate::layout::{CHECKPOINT_BLOCK, CheckpointBlock, Layout};
+use crate::layout::{CHECKPOINT_BLOCK, Layout};
 use crate::log::{Phase, RedoLog, State};
 use crate::{Flush, Lsn, Result};
 use disk::{Event, Io, IoBuf, IoKind};

@@ -374,7 +374,7 @@ fn cannot_grow(error: &disk::Error) -> String {
 
 /// The task: waits until something is due, and does it.
 async fn grow_when_due(log: Weak<RedoLog>) {
-    let _guard = crate::open::stop_on_panic(&log, "its growth");
+    let _guard = crate::background_sync::stop_on_panic(&log, "its growth");
     loop {
         // Only the event is held while waiting, so that the log can be dropped.
         let Some((wanted, pause)) = log.upgrade().and_then(|log| log.next_look()) else { return };

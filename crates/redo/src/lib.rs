@@ -23,7 +23,11 @@ mod admission;
 #[cfg(not(loom))]
 mod archive;
 #[cfg(not(loom))]
+mod background_sync;
+#[cfg(not(loom))]
 mod checkpoint;
+#[cfg(not(loom))]
+mod checkpoint_block;
 #[cfg(not(loom))]
 mod error;
 #[cfg_attr(loom, allow(dead_code))]
@@ -50,10 +54,11 @@ pub use page::Lsn;
 pub use record::{Malformed, Record, RecordWriter, Records, records};
 #[cfg(not(loom))]
 pub use {
+    admission::Admission,
     archive::{Archive, ArchiveHold, Piece},
     error::{Error, Interrupt, Result},
     group_commit::Flush,
     layout::CAPACITY_MIN,
-    log::{Admission, Options, RedoLog, Status},
+    log::{Options, RedoLog, Status},
     scan::ScanSummary,
 };

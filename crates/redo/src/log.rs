@@ -8,12 +8,12 @@
 //! between two groups has `current` there, and the first append skips the header. So the end LSN of a
 //! mini-transaction is never the LSN of anything else.
 
-use crate::admission::{Refusal, Short};
+use crate::checkpoint_block::CheckpointBlock;
 use crate::group::{FRAME, HEADER};
 use crate::groups::{Ends, Groups, Sizes};
-use crate::layout::{CheckpointBlock, Layout};
-use crate::{Error, Flush, Interrupt, Lsn};
-use disk::{Environment, Event, File, Histogram, Times, Wait, WaitKind};
+use crate::layout::Layout;
+use crate::{Error, Flush, Lsn};
+use disk::{Environment, Event, File, Histogram, Times};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -98,8 +98,8 @@ pub struct RedoLog {
     checkpoint: AtomicU64,
     usable: AtomicU64,
     /// What a promise adds to the records: frame, header, and padding up to a block.
-    overhead: AtomicU64,
-    waits: AtomicU64,
+    pub(crate) overhead: AtomicU64,
+    pub(crate) waits: AtomicU64,
     pub(crate) sync_times: Histogram,
     poison: OnceLock<Arc<str>>,
     space_wanted: Mutex<Event>,
@@ -329,57 +329,6 @@ impl RedoLog {
         self.ends.ledger.set_file_limit(state.file_limit().0);
     }
 
-    /// Promises room in the file and in the buffer for one mini-transaction of at most `bytes_max` bytes of
-    /// records. The promise is kept until the [`Admission`] is dropped, which must be after the append.
-    #[inline]
-    pub fn admit(&self, bytes_max: usize) -> std::result::Result<Admission<'_>, Interrupt> {
-        if let Some(error) = self.poisoned() {
-            return Err(Interrupt::Error(error));
-        }
-        let bytes = bytes_max as u64 + self.overhead.load(Ordering::Relaxed);
-        match self.ends.ledger.promise(bytes) {
-            Ok(()) => Ok(Admission { log: self, bytes }),
-            Err(refusal) => Err(self.refused(bytes_max, bytes, refusal)),
-        }
-    }
-
-    #[cold]
-    fn refused(&self, bytes_max: usize, bytes: u64, refusal: Refusal) -> Interrupt {
-        let Refusal { short, notice, number } = refusal;
-        let Some(log) = self.me.upgrade() else { unreachable!("called through a living log") };
-        // Left with the wait, or on the way out of here.
-        let place = Arc::new(Place { log, number });
-        if self.state.lock().phase >= Phase::Closing {
-            return Interrupt::Error(Error::Closed);
-        }
-        let most = self.mini_transaction_bytes_max();
-        if bytes_max > most {
-            return Interrupt::Error(Error::TooLarge { bytes: bytes_max, bytes_max: most });
-        }
-        self.waits.fetch_add(1, Ordering::Relaxed);
-        match short {
-            Short::File => {
-                self.want_space(bytes);
-                self.hurry_mark();
-                let grow = self.growth_if_due(&self.state.lock(), true);
-                if let Some(grow) = grow {
-                    grow.set();
-                }
-                Interrupt::Wait(Wait::in_place(notice, place).of(WaitKind::LogRoom))
-            }
-            Short::Buffer => match self.flush(self.current(), Flush::Write) {
-                Err(Interrupt::Error(error)) => Interrupt::Error(error),
-                // The writer that was faster has set the notice.
-                _ => Interrupt::Wait(Wait::in_place(notice, place).of(WaitKind::LogRoom)),
-            },
-        }
-    }
-
-    /// The most one mini-transaction may ask [`RedoLog::admit`] for, in bytes.
-    pub fn mini_transaction_bytes_max(&self) -> usize {
-        (self.capacity() / 4).min(self.options.buffer_size as u64 / 2) as usize
-    }
-
     /// Appends the records of one mini-transaction, and calls `then(start, end)` under the log's mutex, so
     /// that what it does (entering pages into the flush list) happens in LSN order. Returns the end, which is
     /// the pages' new LSN. Never waits: it needs an [`Admission`] of at least this size.
@@ -560,30 +509,5 @@ impl RedoLog {
             waits: self.waits.load(Ordering::Relaxed),
             checkpoints: state.checkpoints,
         }
-    }
-}
-
-/// The place of a waiter in the queue for room.
-struct Place {
-    log: Arc<RedoLog>,
-    number: u64,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.log.ends.ledger.leave(self.number);
-    }
-}
-
-/// Promised room for one mini-transaction; given back on drop.
-pub struct Admission<'l> {
-    log: &'l RedoLog,
-    bytes: u64,
-}
-
-impl Drop for Admission<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.log.ends.ledger.give_back(self.bytes);
     }
 }

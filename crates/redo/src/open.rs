@@ -1,4 +1,4 @@
-//! Creating and opening the file, and the sync in the background.
+//! Creating and opening the file.
 //!
 //! A new log is written under another name, synced and renamed, so that a file with the right name is always
 //! complete. It is small, and written with real zeros: a commit then overwrites allocated blocks, and its
@@ -8,12 +8,13 @@
 //! first lap. Such a log is opened as one whose circle is as large as its file: it has not gone round yet.
 //! The copy of a log that a backup makes is like that, too.
 
-use crate::layout::{AREA_MIN, CAPACITY_FLOOR, CHECKPOINT_BLOCK, CheckpointBlock, FRONT, Layout};
+use crate::checkpoint_block::CheckpointBlock;
+use crate::layout::{AREA_MIN, CAPACITY_FLOOR, CHECKPOINT_BLOCK, FRONT, Layout};
 use crate::log::{Found, Options, Phase, RedoLog};
-use crate::{Error, Flush, Lsn, Result};
+use crate::{Error, Lsn, Result};
 use disk::{AlignedBuf, Environment, File, OpenHow};
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// Name of the log in the data directory.
 pub(crate) const FILE_NAME: &str = "#untorn_redo";
@@ -127,42 +128,6 @@ impl RedoLog {
     /// Whether `dir` has a log.
     pub fn exists(env: &Arc<dyn Environment>, dir: &Path) -> Result<bool> {
         Ok(env.storage().exists(&dir.join(FILE_NAME))?)
-    }
-
-    /// Starts what runs in the background, once the end of the log is known.
-    pub(crate) fn start_tasks(&self) {
-        self.start_growing();
-        let pause = self.options.background_sync;
-        if !pause.is_zero() {
-            self.env.spawn(
-                "redo log sync",
-                Box::pin(sync_now_and_then(self.me.clone(), self.env.clone(), pause)),
-            );
-        }
-    }
-}
-
-/// A task that panics must not leave its waiters waiting for ever.
-pub(crate) fn stop_on_panic(log: &Weak<RedoLog>, what: &'static str) -> impl Drop + Send + use<> {
-    let log = log.clone();
-    disk::OnPanic::new(move || {
-        if let Some(log) = log.upgrade() {
-            log.stop(&format!("{what} ended by a panic"));
-        }
-    })
-}
-
-/// Bounds what a power cut may take from those who do not wait for durability.
-async fn sync_now_and_then(log: Weak<RedoLog>, env: Arc<dyn Environment>, pause: std::time::Duration) {
-    let _guard = stop_on_panic(&log, "its sync in the background");
-    loop {
-        env.sleep(pause).await;
-        let Some(log) = log.upgrade() else { return };
-        if log.poisoned().is_some() || log.state.lock().phase >= Phase::Closing {
-            return;
-        }
-        // Nothing waits for it: an error stops the log, and the next one who asks hears of it.
-        drop(log.flush(log.current(), Flush::Sync));
     }
 }
 

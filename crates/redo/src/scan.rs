@@ -27,8 +27,9 @@
 //! - *The checkpoint block itself is damaged* and the older one leads to a place that was overwritten since:
 //!   the group there has the LSN of a later lap, and its `flushed` is beyond: refused as well.
 
+use crate::checkpoint_block::CheckpointBlock;
 use crate::group::{FRAME, GroupHeader, HEADER, frames};
-use crate::layout::{CheckpointBlock, FRONT, Layout};
+use crate::layout::{FRONT, Layout};
 use crate::log::{Phase, RedoLog};
 use crate::open::block_size;
 use crate::{Error, Lsn, Result};
