@@ -1,19 +1,17 @@
-//! A small executor: tasks that share a thread or a few, and timers.
+//! A small executor: tasks that share a thread or a few.
 //!
 //! A task is its own waker: waking puts it into the ready queue once, however often it is woken. While a task
 //! runs its future is taken out of it, so that a nested run (the simulator's blocking waits) can see that it
-//! is busy. Timers are an ordered map, so that a sleep that is dropped early (a deadline that was not needed)
-//! leaves nothing behind.
+//! is busy. Sleeps and deadlines are [`crate::timer`]'s.
 //!
 //! Both environments are built of these parts; they differ in who picks the next ready task and what moves
 //! the clock.
 
+use crate::Event;
 use crate::environment::TaskFuture;
-use crate::{Event, EventWait};
+use crate::timer::take_due;
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, VecDeque};
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -86,17 +84,18 @@ impl Wake for Task {
 /// Ready queue, timers, and all living tasks.
 #[derive(Default)]
 pub(crate) struct Scheduler {
-    state: Mutex<State>,
-    changed: Condvar,
+    pub(crate) state: Mutex<State>,
+    pub(crate) changed: Condvar,
 }
 
+/// What the mutex guards.
 #[derive(Default)]
-struct State {
+pub(crate) struct State {
     ready: VecDeque<Arc<Task>>,
     tasks: BTreeMap<u64, Arc<Task>>,
-    timers: BTreeMap<(Duration, u64), Event>,
-    next_number: u64,
-    stopped: bool,
+    pub(crate) timers: BTreeMap<(Duration, u64), Event>,
+    pub(crate) next_number: u64,
+    pub(crate) stopped: bool,
 }
 
 /// What the executor's thread does next.
@@ -150,7 +149,7 @@ impl Scheduler {
         self.state.lock().tasks.remove(&number);
     }
 
-    fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.state.lock().stopped
     }
 
@@ -230,94 +229,8 @@ impl Scheduler {
         self.take_ready(index)
     }
 
-    /// Fires the timers due at `now`; whether there were any.
-    pub(crate) fn fire(&self, now: Duration) -> bool {
-        let due = take_due(&mut self.state.lock(), now);
-        due.iter().for_each(Event::set);
-        !due.is_empty()
-    }
-
-    /// When the next timer is due.
-    pub(crate) fn next_deadline(&self) -> Option<Duration> {
-        self.state.lock().timers.first_key_value().map(|((deadline, _), _)| *deadline)
-    }
-
     /// Names of the living tasks, for messages.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         self.state.lock().tasks.values().map(|task| task.name).collect()
-    }
-
-    fn add_timer(&self, deadline: Duration, event: Event) -> (Duration, u64) {
-        let mut state = self.state.lock();
-        let key = (deadline, state.next_number);
-        state.next_number += 1;
-        if state.stopped {
-            drop(state);
-            event.set();
-            return key;
-        }
-        let earliest = state.timers.first_key_value().is_none_or(|(first, _)| key < *first);
-        state.timers.insert(key, event);
-        drop(state);
-        if earliest {
-            self.changed.notify_one();
-        }
-        key
-    }
-
-    fn remove_timer(&self, key: (Duration, u64)) {
-        self.state.lock().timers.remove(&key);
-    }
-}
-
-fn take_due(state: &mut State, now: Duration) -> Vec<Event> {
-    let mut due = Vec::new();
-    while let Some(first) = state.timers.first_entry() {
-        if first.key().0 > now {
-            break;
-        }
-        due.push(first.remove());
-    }
-    due
-}
-
-/// A sleep: the timer is set when the future is made, and removed when it is dropped early.
-pub(crate) struct Sleep {
-    key: (Duration, u64),
-    wait: EventWait,
-    event: Event,
-    scheduler: Arc<Scheduler>,
-    /// It gave its thread up once although it is over.
-    gave_way: bool,
-}
-
-impl Sleep {
-    pub(crate) fn until(scheduler: &Arc<Scheduler>, deadline: Duration) -> Sleep {
-        let event = Event::new();
-        let key = scheduler.add_timer(deadline, event.clone());
-        Sleep { key, wait: event.wait(), event, scheduler: scheduler.clone(), gave_way: false }
-    }
-}
-
-impl Future for Sleep {
-    type Output = ();
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let over = Pin::new(&mut self.wait).poll(context);
-        // Once everything is stopped a sleep is over at once. A task that works and sleeps in turns would
-        // never come to an end of its poll, at which a stopped one is dropped.
-        if over.is_ready() && !self.gave_way && self.scheduler.is_stopped() {
-            self.gave_way = true;
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        over
-    }
-}
-
-impl Drop for Sleep {
-    fn drop(&mut self) {
-        if !self.event.is_set() {
-            self.scheduler.remove_timer(self.key);
-        }
     }
 }

@@ -34,6 +34,7 @@ mod sharded;
 mod simulated;
 mod storage;
 pub mod sync;
+mod timer;
 mod wait_kind;
 
 pub use buffer::{ALIGNMENT, AlignedBuf, IoBuf, RawBuf};

@@ -4,6 +4,9 @@
 //! requests goes to the kernel together, and each request's `done` runs once, on a completion thread, with
 //! the buffers back. Within a batch there is no order: only a `Write` with `sync` is ordered (write, then
 //! sync of that file).
+//!
+//! A name is durable only after [`Storage::sync_dir`]; the code that creates, renames or removes a file calls
+//! it.
 
 use crate::error::ATOMIC_WRITE;
 use crate::probe::Verdict;

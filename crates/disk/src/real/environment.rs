@@ -1,5 +1,5 @@
 //! The real machine's environment: time, and the background threads. Which timer fires next is decided in
-//! `executor.rs`.
+//! `timer.rs`.
 //!
 //! A thread named `untorn-tasks` runs the background tasks of an engine (page cleaner, checkpoints, log),
 //! several named `untorn-workers` those that change pages (purge, rollback): as many as there are processors,
@@ -8,8 +8,10 @@
 //! runs what may block for files (statements that change definitions).
 
 use crate::environment::TaskFuture;
-use crate::executor::{Next, Scheduler, Sleep};
-use crate::real::storage::{Backend, RealStorage};
+use crate::executor::{Next, Scheduler};
+use crate::real::backend::Backend;
+use crate::real::storage::RealStorage;
+use crate::timer::Sleep;
 use crate::{Environment, Error, Event, Result, Storage, block_on};
 use parking_lot::Mutex;
 use std::sync::Arc;

@@ -1,25 +1,22 @@
 //! A file of the operating system, with blocking whole-or-error transfers.
 //!
-//! Direct I/O is decided per file at open: asked for by flag, believed only after one aligned read went
-//! through, because some file systems accept the flag and refuse the transfer. After a short transfer the
-//! rest is asked for from the last aligned boundary, because an unaligned rest would be refused.
+//! How it is opened, and whether with direct I/O: [`crate::real::direct_io`]. What follows a short transfer:
+//! [`crate::real::transfer`].
 
 use crate::probe::{self, Verdict};
 use crate::real::copy_extent;
 use crate::real::descriptors::{Closable, Descriptors};
-use crate::{AlignedBuf, Error, File, OpenHow, OpenMode, Result, Storage};
-use std::fs::OpenOptions;
+use crate::real::direct_io::{memory_is_aligned, open_descriptor};
+use crate::real::transfer::{Direction, advance, torn_atomic};
+use crate::{AlignedBuf, Error, File, OpenHow, Result, Storage};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes written per call while preallocating.
 const ZERO_STEP: usize = 1 << 20;
-
-/// Transfer alignment assumed for direct I/O where the kernel does not tell.
-const USUAL_BLOCK: usize = 512;
 
 /// An open file of the operating system.
 pub(crate) struct RealFile {
@@ -40,7 +37,7 @@ enum Descriptor {
 impl RealFile {
     /// Opens a file. The flag says whether direct I/O was wanted and refused.
     pub(crate) fn open(path: &Path, how: OpenHow, all: &Arc<Descriptors>) -> Result<(RealFile, bool)> {
-        let (file, alignment, refused) = Self::open_descriptor(path, how)?;
+        let (file, alignment, refused) = open_descriptor(path, how)?;
         let descriptor = if how.closable {
             let closable = Closable::new(all, file, path, alignment > 1);
             Descriptor::Closable(closable.map_err(|error| Error::new("open", path, error))?)
@@ -54,40 +51,6 @@ impl RealFile {
     #[cfg(test)]
     pub(crate) fn of_pipe(pipe: std::fs::File, path: &Path) -> RealFile {
         RealFile { descriptor: Descriptor::Fixed(Arc::new(pipe)), path: path.into(), alignment: 1 }
-    }
-
-    /// The descriptor, the alignment, and whether direct I/O was wanted and refused.
-    fn open_descriptor(path: &Path, how: OpenHow) -> Result<(std::fs::File, usize, bool)> {
-        debug_assert!(!(how.closable && how.by_this_name), "opened again by name, it could be another file");
-        let failed = |error| Error::new("open", path, error);
-        let flags = if how.by_this_name { libc::O_NOFOLLOW } else { 0 };
-        let checked = |file: std::fs::File| {
-            if how.by_this_name { only_named_so(&file).map(|()| file) } else { Ok(file) }
-        };
-        let existing = std::fs::metadata(path).ok();
-        if existing.as_ref().is_some_and(|there| there.file_type().is_fifo()) {
-            // To open it would be to wait until somebody writes into it.
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe, not a file")));
-        }
-        if !how.direct {
-            let file = options(how, how.mode, flags).open(path).and_then(checked).map_err(failed)?;
-            return Ok((file, 1, false));
-        }
-        match options(how, how.mode, flags | libc::O_DIRECT).open(path) {
-            Ok(file) => {
-                let file = checked(file).map_err(failed)?;
-                if let Some(alignment) = direct_alignment(&file) {
-                    return Ok((file, alignment, false));
-                }
-            }
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
-            Err(error) => return Err(failed(error)),
-        }
-        // The refused attempt may have created the file; then it is ours although it now exists.
-        let mode =
-            if how.mode == OpenMode::CreateNew && existing.is_none() { OpenMode::Create } else { how.mode };
-        let file = options(how, mode, flags).open(path).and_then(checked).map_err(failed)?;
-        Ok((file, 1, true))
     }
 
     /// The descriptor, open for as long as the answer is held.
@@ -188,101 +151,6 @@ impl RealFile {
 
 /// `RWF_ATOMIC` of Linux 6.11 (include/uapi/linux/fs.h).
 pub(crate) const RWF_ATOMIC: i32 = 0x40;
-
-/// A device that took only a part of an all-or-nothing write has broken its word.
-pub(crate) fn torn_atomic(count: usize, length: usize) -> io::Error {
-    io::Error::other(format!("an atomic write was torn: {count} of {length} bytes were taken"))
-}
-
-/// Which way a transfer goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Direction {
-    /// From the file.
-    Read,
-    /// To the file.
-    Write,
-}
-
-/// How many bytes of a transfer of `total` bytes are done when `count` more were transferred after `done`.
-pub(crate) fn advance(
-    done: usize,
-    count: usize,
-    total: usize,
-    alignment: usize,
-    direction: Direction,
-) -> io::Result<usize> {
-    debug_assert!(done + count <= total, "the kernel transferred more than was asked for");
-    if done + count >= total {
-        return Ok(total);
-    }
-    let next = (done + count) / alignment * alignment;
-    if next > done {
-        return Ok(next);
-    }
-    Err(match direction {
-        Direction::Read => io::Error::new(
-            io::ErrorKind::UnexpectedEof,
-            format!("the file ends after {} of these bytes", done + count),
-        ),
-        Direction::Write => io::Error::new(
-            io::ErrorKind::WriteZero,
-            format!("the file system took only {} of these bytes", done + count),
-        ),
-    })
-}
-
-fn options(how: OpenHow, mode: OpenMode, flags: i32) -> OpenOptions {
-    let mut options = OpenOptions::new();
-    // Tables are for the owner and its group, as MySQL makes them, whatever the umask allows.
-    let bits = if how.private { 0o600 } else { 0o640 };
-    options.read(true).write(mode != OpenMode::ReadOnly).custom_flags(flags).mode(bits);
-    match mode {
-        OpenMode::ReadOnly | OpenMode::Existing => {}
-        OpenMode::Create => drop(options.create(true).truncate(false)),
-        OpenMode::CreateNew => drop(options.create_new(true)),
-    }
-    options
-}
-
-/// Refuses what is no regular file, and a file that has other names.
-fn only_named_so(file: &std::fs::File) -> io::Result<()> {
-    let metadata = file.metadata()?;
-    if metadata.is_file() && metadata.nlink() == 1 {
-        return Ok(());
-    }
-    Err(io::Error::other("it is not a regular file of one name"))
-}
-
-/// The transfer alignment of a file opened with `O_DIRECT`; `None` when direct transfers are refused after
-/// all.
-fn direct_alignment(file: &std::fs::File) -> Option<usize> {
-    let mut buf = AlignedBuf::zeroed(crate::ALIGNMENT);
-    let alignment = told_alignment(file);
-    let mut attempt = |length: usize| file.read_at(&mut buf[..length], 0).is_ok();
-    match alignment {
-        Some(told) if told <= crate::ALIGNMENT => attempt(crate::ALIGNMENT).then_some(told),
-        Some(_) => None,
-        None if attempt(USUAL_BLOCK) => Some(USUAL_BLOCK),
-        None => attempt(crate::ALIGNMENT).then_some(crate::ALIGNMENT),
-    }
-}
-
-/// What statx says (`STATX_DIOALIGN`, Linux 6.1).
-fn told_alignment(file: &std::fs::File) -> Option<usize> {
-    // SAFETY: statx is plain integers, for which zero is a value.
-    let mut told: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: an empty C string, an open descriptor, and a statx to fill.
-    let result = unsafe {
-        libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN, &raw mut told)
-    };
-    let known = result == 0 && told.stx_mask & libc::STATX_DIOALIGN != 0 && told.stx_dio_offset_align != 0;
-    known.then_some(told.stx_dio_offset_align as usize)
-}
-
-/// Whether memory at `address` can be handed to direct I/O as it is.
-fn memory_is_aligned(address: *const u8) -> bool {
-    (address as usize).is_multiple_of(USUAL_BLOCK)
-}
 
 impl File for RealFile {
     fn path(&self) -> &Path {
@@ -389,21 +257,5 @@ impl File for RealFile {
 
     fn as_any(&self) -> &dyn std::any::Any {
         self
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_short_transfer_goes_on_from_an_aligned_boundary() {
-        let read = Direction::Read;
-        assert_eq!(advance(0, 8192, 8192, 512, read).unwrap(), 8192);
-        assert_eq!(advance(0, 700, 8192, 512, read).unwrap(), 512);
-        assert_eq!(advance(512, 512, 8192, 512, read).unwrap(), 1024);
-        assert_eq!(advance(0, 700, 8192, 1, read).unwrap(), 700);
-        assert_eq!(advance(512, 100, 8192, 512, read).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-        assert_eq!(advance(0, 0, 8192, 1, Direction::Write).unwrap_err().kind(), io::ErrorKind::WriteZero);
     }
 }

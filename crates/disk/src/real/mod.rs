@@ -1,7 +1,9 @@
 //! The real machine: kernel files, io_uring or a thread pool, real threads and clocks.
 
+mod backend;
 mod copy_extent;
 mod descriptors;
+mod direct_io;
 mod directory_lock;
 mod environment;
 mod file;
@@ -11,8 +13,10 @@ mod request;
 mod ring;
 mod storage;
 mod threads;
+mod transfer;
 
+pub use backend::Backend;
 pub use environment::{RealEnvironment, RealOptions};
 pub use file_limit::raise_file_limit;
 pub use network::network_file_system;
-pub use storage::{Backend, RealStorage};
+pub use storage::RealStorage;

@@ -2,7 +2,8 @@
 //! the buffers it keeps alive, how much is done, whom to tell.
 
 use crate::error::ATOMIC_WRITE;
-use crate::real::file::{Direction, RealFile, advance, torn_atomic};
+use crate::real::file::RealFile;
+use crate::real::transfer::{Direction, advance, torn_atomic};
 use crate::{Error, File, Io, IoBuf, IoDone, IoKind, Result};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};

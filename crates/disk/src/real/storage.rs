@@ -1,31 +1,16 @@
 //! Files of the operating system: names, locks, and where requests go.
 
+use crate::real::backend::{Backend, Engine, start_engine};
 use crate::real::descriptors::Descriptors;
 use crate::real::directory_lock;
 use crate::real::environment::RealOptions;
 use crate::real::file::RealFile;
 use crate::real::request::Request;
-use crate::real::ring::Ring;
-use crate::real::threads::ThreadPool;
 use crate::{Entry, Error, File, Io, IoCounters, IoKind, OpenHow, Result, Storage};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// How asynchronous requests reach the kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Backend {
-    /// One io_uring ring.
-    IoUring,
-    /// A few threads with blocking calls.
-    Threads,
-}
-
-enum Engine {
-    Ring(Ring),
-    Threads(ThreadPool),
-}
 
 /// Files of the operating system.
 pub struct RealStorage {
@@ -89,22 +74,6 @@ impl RealStorage {
         match self.engine {
             Engine::Ring(_) => Backend::IoUring,
             Engine::Threads(_) => Backend::Threads,
-        }
-    }
-}
-
-fn start_engine(wanted: Option<Backend>) -> Result<Engine> {
-    let forced = std::env::var_os("UNTORN_IO").is_some_and(|value| value == "threads");
-    if wanted == Some(Backend::Threads) || (wanted.is_none() && forced) {
-        tracing::info!("asynchronous I/O by threads, as asked for");
-        return ThreadPool::new().map(Engine::Threads);
-    }
-    match Ring::new() {
-        Ok(ring) => Ok(Engine::Ring(ring)),
-        Err(error) if wanted == Some(Backend::IoUring) => Err(Error::new("set up", "io_uring", error)),
-        Err(error) => {
-            tracing::info!(%error, "io_uring is refused here; asynchronous I/O by threads");
-            ThreadPool::new().map(Engine::Threads)
         }
     }
 }

@@ -6,8 +6,9 @@
 //! says so with its seed.
 
 use crate::environment::TaskFuture;
-use crate::executor::{Scheduler, Sleep};
+use crate::executor::Scheduler;
 use crate::simulated::storage::SimulatedStorage;
+use crate::timer::Sleep;
 use crate::{Environment, Event, Random, Storage};
 use parking_lot::Mutex;
 use std::future::Future;
