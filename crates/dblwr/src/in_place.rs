@@ -46,7 +46,7 @@ pub(crate) fn requests(batch: &WriteBatch, pages: &[usize], cut: Cut) -> Vec<(Ar
 }
 
 /// Requests that write each of these stretches (of indices in the batch; pages that lie back to back in one
-/// file) atomically.
+/// file) atomically (`RWF_ATOMIC`: the kernel refuses what the storage cannot keep whole).
 pub(crate) fn atomic_requests(
     batch: &WriteBatch,
     stretches: &[Range<usize>],

@@ -1,4 +1,7 @@
 //! How pages are kept from tearing: the setting, and what it makes of one file.
+//!
+//! The setting may change while pages are being written: batches under way end in the mode they began with
+//! (`ProtectedWriter::set_mode`).
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,19 +1,41 @@
 //! Moving the checkpoint.
 //!
 //! The checkpoint is fuzzy: it moves to the start of the oldest change that is in no file yet. Before it
-//! moves, the data files that batches left unsynced are synced, once for all of these batches.
-//! `checkpoint()` is the sharp one, for the shutdown: it writes all dirty pages first.
+//! moves, the data files that batches left unsynced are synced, once for all of these batches. The LSN is the
+//! flush list's ([`FlushList::checkpoint`](crate::flush::flush_list::FlushList::checkpoint)); when to move is
+//! decided here, at each look of the cleaner. `checkpoint()` is the sharp one, for the shutdown: it writes
+//! all dirty pages first.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use redo::Lsn;
 
 use crate::error::Error;
+use crate::flush::adaptive_flushing::Load;
 use crate::flush::batch::Which;
 use crate::store::PageStore;
 
+/// The checkpoint moves at least this often if it can.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+
 impl PageStore {
+    /// Moves the checkpoint if that is due; `last`: when it was. A checkpoint costs a sync of the log, which
+    /// commits share the device with: no oftener than needed.
+    pub(super) fn move_checkpoint_if_due(&self, last: &mut Duration, now: Duration, load: &Load) {
+        let checkpoint = self.redo.checkpoint_lsn().0;
+        let target = self.flush_list.lock().checkpoint_when_synced().0;
+        let gain = target.saturating_sub(checkpoint);
+        let short = load.lsn.saturating_sub(checkpoint) > load.capacity / 4 * 3;
+        let due = now.saturating_sub(*last) >= CHECKPOINT_EVERY;
+        let hurry = self.redo.space_wanted().is_set() || (short && gain > load.capacity / 32);
+        if gain > 0 && (due || hurry) {
+            *last = now;
+            self.start_checkpoint();
+        }
+    }
+
     /// Syncs what is written and moves the checkpoint as far as it can go, in the background; one at a time.
     pub(crate) fn start_checkpoint(&self) {
         let target = self.flush_list.lock().checkpoint_when_synced();

@@ -31,8 +31,6 @@ const PERIOD: Duration = Duration::from_millis(20);
 const PERIOD_URGENT: Duration = Duration::from_millis(5);
 /// Time between looks when everything is clean.
 const PERIOD_CLEAN: Duration = Duration::from_millis(50);
-/// The checkpoint moves at least this often if it can.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 /// Pages looked at for those who wait for a frame, at most.
 const DEPTH_WANTED: usize = 16 << 10;
 /// While pages are being written, clean ones are taken from so small a part of the old ones: from the oldest.
@@ -180,7 +178,7 @@ impl Cleaner {
         let fed = feeder::feed(store, self.demand);
         let refilled = self.refill(store) + fed.taken;
         let (decision, load) = self.flush_by_age(store, now, elapsed);
-        self.move_checkpoint(store, now, &load);
+        store.move_checkpoint_if_due(&mut self.last_checkpoint, now, &load);
         let resizing = self.resizer.step(store);
         if store.free.waiting() > 0
             || fed.tier_busy
@@ -244,20 +242,6 @@ impl Cleaner {
             }
         }
         (decision, load)
-    }
-
-    /// A checkpoint costs a sync of the log, which commits share the device with: no oftener than needed.
-    fn move_checkpoint(&mut self, store: &PageStore, now: Duration, load: &Load) {
-        let checkpoint = store.redo.checkpoint_lsn().0;
-        let target = store.flush_list.lock().checkpoint_when_synced().0;
-        let gain = target.saturating_sub(checkpoint);
-        let short = load.lsn.saturating_sub(checkpoint) > load.capacity / 4 * 3;
-        let due = now.saturating_sub(self.last_checkpoint) >= CHECKPOINT_EVERY;
-        let hurry = store.redo.space_wanted().is_set() || (short && gain > load.capacity / 32);
-        if gain > 0 && (due || hurry) {
-            self.last_checkpoint = now;
-            store.start_checkpoint();
-        }
     }
 
     /// Keeps frames free. Returns how many pages were evicted or are being written for that.

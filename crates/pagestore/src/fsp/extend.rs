@@ -1,8 +1,9 @@
-//! How a tablespace begins and how it grows.
+//! How a tablespace begins and how it is extended.
 //!
 //! SIZE in the header is what the tablespace has; the file may be longer, never shorter. So a change that may
-//! need room first makes the *file* long enough ([`reserve`], nothing logged, waits allowed); taking that
-//! room in later is a change of SIZE that cannot fail.
+//! need room first makes the *file* long enough ([`super::reserve`], nothing logged, waits allowed); taking
+//! that room in later is a change of SIZE that cannot fail. When the disk cannot make the file longer:
+//! [`crate::space::growth`].
 //!
 //! Rules of InnoDB: below one extent the file grows page by page; from there by one extent up to 32 extents,
 //! then by four. From one extent on its size is a whole number of extents (servers round it down when they
@@ -19,49 +20,7 @@ const EXTENTS_AT_A_TIME: u32 = 4;
 /// Below this many extents the file grows by one of them.
 const SMALL_EXTENTS: u32 = 32;
 /// Pages a structure change may take in a tablespace that still lends single pages only.
-const PAGES_OF_A_CHANGE: u32 = 16;
-/// The same for purge and rollback. Less, so that what the last insert left over is enough for them: when the
-/// file system is full the failed statement must still be taken back.
-const PAGES_OF_CLEANING: u32 = 8;
-
-/// Extents by which the file is made longer in the background than was asked for.
-const EXTENTS_AHEAD: u32 = 8;
-
-/// What room is wanted for; decides how much has to be left over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reserve {
-    /// Inserts: leave 2 extents and 1 % of the tablespace.
-    Normal,
-    /// Undo logs: leave 1 extent and 0.5 %.
-    Undo,
-    /// Purge and rollback, which give space back in the end: leave nothing.
-    Cleaning,
-    /// Off-page columns: leave the 2 extents that purge and rollback live on.
-    OffPage,
-}
-
-impl Reserve {
-    fn extents_left(self, size: u32, extent_pages: u32) -> u32 {
-        let extents = size / extent_pages;
-        match self {
-            Reserve::Normal => 2 + extents * 2 / 200,
-            Reserve::Undo => 1 + extents / 200,
-            Reserve::OffPage => 2,
-            Reserve::Cleaning => 0,
-        }
-    }
-}
-
-/// Extents to [`reserve`] before an insert that may split a tree of this height.
-pub const fn extents_for_insert(height: u32) -> u32 {
-    height / 16 + 3
-}
-
-/// Extents to [`reserve`] before a delete that may merge pages of a tree of this height.
-pub const fn extents_for_delete(height: u32) -> u32 {
-    height / 32 + 1
-}
-
+pub(super) const PAGES_OF_A_CHANGE: u32 = 16;
 /// Writes the structure of an empty tablespace into a file of `pages` zero pages (at least 3, usually
 /// [`INITIAL_PAGES`]).
 ///
@@ -97,24 +56,6 @@ pub fn create_space_pages(mtr: &mut Mtr<'_>, space: u32, pages: u32) -> Result<(
     under_latch(mtr, space, Latched::describe_next_extent).map(drop)
 }
 
-/// Makes sure, before anything has changed, that this mini-transaction can get `extents` extents, by making
-/// the file longer where it must be. Takes the space latch; what was found stays true until the
-/// mini-transaction ends.
-///
-/// # Errors
-/// [`Interrupt::Wait`] while the file is being extended; [`Error::NoSpace`] when it cannot be.
-pub fn reserve(mtr: &mut Mtr<'_>, space: u32, extents: u32, kind: Reserve) -> Result<(), Interrupt> {
-    let mut space = Latched::new(mtr, space)?;
-    let pages = space.pages_for(extents, kind)?;
-    space.ensure_file(pages)?;
-    if pages >= space.layout.extent_pages() {
-        let ahead = space.pages_for(extents + EXTENTS_AHEAD, kind)?;
-        // Started, not waited for; should it fail, less may still do.
-        space.mtr.store().extend_space_ahead(space.space, ahead);
-    }
-    Ok(())
-}
-
 /// Sets SIZE to what the file has (whole extents), for a file that is handed over, as FLUSH TABLES … FOR
 /// EXPORT does: servers want both to agree.
 ///
@@ -130,54 +71,13 @@ pub fn adopt_file_size(mtr: &mut Mtr<'_>, space: u32) -> Result<(), Interrupt> {
 }
 
 /// Pages of the file, which may be more than the tablespace has.
-fn file_pages(store: &PageStore, space: u32) -> Result<u32, Error> {
+pub(super) fn file_pages(store: &PageStore, space: u32) -> Result<u32, Error> {
     Ok(store.open_space_of(space)?.pages())
 }
 
 impl Latched<'_, '_> {
-    /// How long the file has to be to provide `extents` extents.
-    fn pages_for(&mut self, extents: u32, kind: Reserve) -> Result<u32, Interrupt> {
-        let extent_pages = self.layout.extent_pages();
-        let size = self.size();
-        if size < extent_pages {
-            let first = self.extent(0)?;
-            if kind == Reserve::Cleaning {
-                return Ok((self.used_in(first) + PAGES_OF_CLEANING).max(size));
-            }
-            let wanted = self.used_in(first) + PAGES_OF_A_CHANGE;
-            // A segment takes whole extents once its fragment slots are full; before that single pages will
-            // do.
-            let whole_extents = wanted > self.layout.fragment_slots() as u32;
-            return Ok(if whole_extents { 2 * extent_pages } else { wanted.max(size) });
-        }
-        let listed = self.list_len(self.header_at(layout::HEADER_FREE));
-        // What gives space back takes single pages for what it may have to put above the leaves; leaves that
-        // it puts back have been theirs before.
-        if kind == Reserve::Cleaning && (listed >= extents || self.free_fragments() >= PAGES_OF_CLEANING) {
-            return Ok(size);
-        }
-        let limit = self.free_limit();
-        let mut size = size.max(file_pages(self.mtr.store(), self.space)?);
-        loop {
-            // One extent above the limit is not counted on, and neither are those that begin a stretch.
-            let above = (size.saturating_sub(limit) / extent_pages).saturating_sub(1);
-            let above = above - above / (self.layout.described_pages() / extent_pages);
-            if listed + above > kind.extents_left(size, extent_pages) + extents {
-                return Ok(size);
-            }
-            size = self.grown(size)?;
-        }
-    }
-
-    /// Pages that are free in extents lent page by page.
-    fn free_fragments(&self) -> u32 {
-        let extents = self.list_len(self.header_at(layout::HEADER_FREE_FRAGMENT));
-        let used = self.u32(self.header_at(layout::HEADER_FRAGMENTS_USED));
-        (extents * self.layout.extent_pages()).saturating_sub(used)
-    }
-
     /// The next size after `size` that is a whole number of extents.
-    fn grown(&self, size: u32) -> Result<u32, Interrupt> {
+    pub(super) fn grown(&self, size: u32) -> Result<u32, Interrupt> {
         let extent_pages = self.layout.extent_pages();
         let step = match size / extent_pages {
             // The first extent is lent page by page; a free extent begins after it.
@@ -197,7 +97,7 @@ impl Latched<'_, '_> {
     }
 
     /// Makes the file at least `pages` long. Waits only while nothing has changed; later it blocks.
-    fn ensure_file(&mut self, pages: u32) -> Result<(), Interrupt> {
+    pub(super) fn ensure_file(&mut self, pages: u32) -> Result<(), Interrupt> {
         let store = self.mtr.store();
         while file_pages(store, self.space)? < pages {
             // A small file grows in larger steps than the tablespace in it, because each step is synced.

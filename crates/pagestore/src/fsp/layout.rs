@@ -89,7 +89,9 @@ impl Layout {
         Self { size }
     }
 
-    /// Layout that the flags of a tablespace ask for.
+    /// Layout that the flags of a tablespace ask for. This judges the layout alone, for the check of files of
+    /// other servers too: the older row formats and MariaDB's full_crc32 lay out their structures in the same
+    /// way. Which files are opened at all is decided in `space/first_page.rs`.
     ///
     /// # Errors
     /// Flags of compressed, page-compressed or encrypted tablespaces and of unknown page sizes are refused.

@@ -38,23 +38,23 @@
 mod allocate;
 mod check;
 mod context;
+mod extend;
 mod extent;
 mod free;
-mod grow;
 mod inode;
 pub mod layout;
 mod list;
+mod reserve;
 mod shrink;
 
 pub use allocate::{allocate_page, prepare};
 pub use check::{Breath, Gathered, Owner, Report, Run, SegmentReport, check, check_pages, gather};
+pub use extend::{adopt_file_size, create_space_pages};
 pub use extent::is_allocated;
 pub use free::{free_page, free_segment_step, prepare_free};
-pub use grow::{
-    Reserve, adopt_file_size, create_space_pages, extents_for_delete, extents_for_insert, reserve,
-};
 pub use inode::{create_segment, segment_usage};
 pub use layout::Layout;
+pub use reserve::{Reserve, extents_for_delete, extents_for_insert, reserve};
 pub(crate) use shrink::pages_of_header;
 pub use shrink::{allocate_page_below, release_last_extent, space_pages};
 
@@ -116,7 +116,7 @@ pub struct Usage {
     pub reserved: u64,
 }
 
-/// Tablespace flags this engine does not open.
+/// Tablespace flags whose layout this engine does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("tablespace flags {flags:#x}: {why}")]
 pub struct FlagsError {

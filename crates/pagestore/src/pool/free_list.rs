@@ -2,8 +2,8 @@
 //!
 //! A caller that needs a frame takes one from the free list; when that is empty, it evicts a clean page from
 //! the tail of the LRU list itself. It never writes a page: when there is no clean page near the tail it
-//! waits, and the page cleaner, woken, writes some. A few frames are kept in reserve for mini-transactions
-//! that have already changed something and may not wait.
+//! waits, and the page cleaner, woken, writes some (`Cleaner::refill` in `flush/cleaner.rs`). A few frames
+//! are kept in reserve for mini-transactions that have already changed something and may not wait.
 //!
 //! Those who wait stand in a queue, each with an event of its own. A frame that is put into the list wakes
 //! the first of them and nobody else, so that the number of retries is of the order of the number of frames

@@ -2,11 +2,14 @@
 //!
 //! A **frame** is memory for a page with a descriptor. The **page table** leads from a page to its frame,
 //! without a lock. A **pin** keeps the frame with its page, the **latch** orders those who read and change
-//! it, a **guard** is both. [`lookup`] finds a page or reads it, from the buffer pool extension where that
-//! has it. The **LRU list** orders pages for eviction, the **free list** holds empty frames, which the page
-//! cleaner replenishes ahead of demand. [`resize`] and [`relocation`] change the pool's size while it is
-//! used. The pages of a dropped tablespace are dropped by `forget_pages` in `store.rs`.
+//! it, a **guard** is both. [`lookup`] finds a page, [`read`] reads it, from the buffer pool extension where
+//! that has it, [`read_ahead`] before it is asked for. The **LRU list** orders pages for eviction, the **free
+//! list** holds empty frames, which the page cleaner replenishes ahead of demand. [`resize`] and
+//! [`relocation`] change the pool's size while it is used. [`evict_space`] drops the pages of a dropped
+//! tablespace.
 
+#[cfg(not(loom))]
+mod evict_space;
 #[cfg(not(loom))]
 pub(crate) mod extension;
 #[cfg(not(loom))]
@@ -32,6 +35,11 @@ pub(crate) mod page_memory;
 pub(crate) mod page_table;
 #[allow(unsafe_code)]
 pub(crate) mod pins;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod read;
+#[cfg(not(loom))]
+mod read_ahead;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod relocation;

@@ -11,7 +11,7 @@ use std::path::Path;
 use disk::{AlignedBuf, OpenHow, Storage};
 
 use crate::error::Error;
-use crate::space::registry::{FSP_FLAGS, FSP_SPACE_ID, check_first_page, check_flags};
+use crate::space::first_page::{FSP_FLAGS, FSP_SPACE_ID, check_first_page, check_flags};
 use page::PageSize;
 
 /// Whose a file is.

@@ -3,6 +3,7 @@
 
 pub(crate) mod cutting;
 pub(crate) mod file_identity;
+pub(crate) mod first_page;
 pub(crate) mod growth;
 pub(crate) mod registry;
 pub(crate) mod stamp;

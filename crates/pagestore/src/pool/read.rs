@@ -1,0 +1,434 @@
+//! Reading pages that are missing: one read for all who ask, from the extension or the data file.
+//!
+//! A read is into a free frame. Who asked for it gets a [`Wait`] whose [`ReadHold`] will own a pin when the
+//! read is done. Requesters of a page that is being read share the one read. A page that the buffer pool
+//! extension has comes from there; if that copy is damaged or cannot be read, the same read goes on with the
+//! data file ([`ReadCompletion::complete_tier`]). A page of the data file that is damaged is an error.
+//!
+//! While a page is being read its frame is owned by the read and in no page table; its [`PendingRead`] is in
+//! one of the maps below. Publication (page table entry, LRU list, pins for those who wait) happens under the
+//! map's lock, where a requester also looks whether to join: nobody can miss both. A read that somebody asked
+//! for and that failed stays in the map, with its error, until a request has fetched the error and nobody
+//! waits any more; then it is forgotten and the next request reads again. Forgotten earlier, a waiter without
+//! a hold (`Wait::without_hold`) would restart the same read forever.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use disk::{Event, File, Histogram, Io, IoBuf, IoKind, Wait, WaitKind};
+use page::PageId;
+use page::extension::{BufferPoolExtension, Source, Ticket};
+use parking_lot::Mutex;
+
+use crate::counters::Counter;
+use crate::error::{Error, Interrupt};
+use crate::pool::frame::FrameRef;
+use crate::pool::free_list::Need;
+use crate::pool::guard::Pin;
+use crate::space::registry::Space;
+use crate::store::PageStore;
+
+const SHARDS: usize = 16;
+
+/// The reads under way, in shards by page.
+#[derive(Default)]
+pub(crate) struct PendingReads([Mutex<HashMap<PageId, Arc<PendingRead>>>; SHARDS]);
+
+impl PendingReads {
+    pub(super) fn shard(&self, id: PageId) -> &Mutex<HashMap<PageId, Arc<PendingRead>>> {
+        &self.0[(id.page as usize ^ (id.space as usize).wrapping_mul(7)) % SHARDS]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(|shard| shard.lock().len()).sum()
+    }
+
+    /// The events of reads of one tablespace that are under way.
+    pub(crate) fn of_space(&self, space: u32) -> Vec<Event> {
+        let of_shard = |shard: &Mutex<HashMap<PageId, Arc<PendingRead>>>| -> Vec<Event> {
+            let shard = shard.lock();
+            let reads = shard.values().filter(|read| read.id.space == space && !read.event.is_set());
+            reads.map(|read| read.event.clone()).collect()
+        };
+        self.0.iter().flat_map(of_shard).collect()
+    }
+}
+
+/// How long reads took, by where the page came from.
+#[derive(Default)]
+pub(crate) struct ReadTimes {
+    tier: Histogram,
+    data_file: Histogram,
+}
+
+impl ReadTimes {
+    pub(crate) fn of(&self, source: Source) -> &Histogram {
+        match source {
+            Source::Tier => &self.tier,
+            Source::DataFile => &self.data_file,
+        }
+    }
+}
+
+/// One read under way.
+pub(super) struct PendingRead {
+    id: PageId,
+    pub(super) event: Event,
+    state: Mutex<ReadState>,
+}
+
+enum ReadState {
+    Reading {
+        waiters: u32,
+        /// Somebody asked for the page: it is not only read ahead.
+        wanted: bool,
+    },
+    /// Pinned once for each waiter.
+    Done(FrameRef),
+    Failed {
+        error: Error,
+        waiters: u32,
+        /// A request was answered with the error.
+        fetched: bool,
+    },
+}
+
+impl ReadState {
+    /// A failure that nobody needs any more.
+    fn is_over(&self) -> bool {
+        matches!(self, ReadState::Failed { waiters: 0, fetched: true, .. })
+    }
+}
+
+/// The share of one waiter in a read: when the read is done, a pin.
+pub(super) struct ReadHold {
+    store: Arc<PageStore>,
+    pub(super) read: Arc<PendingRead>,
+}
+
+impl ReadHold {
+    /// What became of the read, which must be over.
+    pub(super) fn outcome(&self) -> Result<Pin, Error> {
+        match &mut *self.read.state.lock() {
+            ReadState::Done(frame) => {
+                frame.pins.add_pins(1);
+                Ok(Pin::adopt(*frame))
+            }
+            ReadState::Failed { error, fetched, .. } => {
+                *fetched = true;
+                Err(error.clone())
+            }
+            ReadState::Reading { .. } => unreachable!("the event of a read is set when it is over"),
+        }
+    }
+}
+
+impl Drop for ReadHold {
+    fn drop(&mut self) {
+        let over = {
+            let mut state = self.read.state.lock();
+            match &mut *state {
+                ReadState::Reading { waiters, .. } | ReadState::Failed { waiters, .. } => *waiters -= 1,
+                ReadState::Done(frame) => frame.pins.unpin(),
+            }
+            state.is_over()
+        };
+        if over {
+            let mut shard = self.store.pending.shard(self.read.id).lock();
+            if shard.get(&self.read.id).is_some_and(|read| Arc::ptr_eq(read, &self.read)) {
+                shard.remove(&self.read.id);
+            }
+        }
+    }
+}
+
+/// What a request for a missing page found.
+pub(super) enum Missing {
+    /// It has come in meanwhile.
+    Present(Pin),
+    /// A read is under way.
+    Joined(ReadHold),
+    /// A read has just failed for somebody who still waits.
+    Failed(Error),
+    /// The caller has to start the read.
+    Start(ReadStart),
+}
+
+/// A read that is entered and must now be submitted.
+pub(super) struct ReadStart {
+    hold: Option<ReadHold>,
+    /// Set when it is over.
+    pub(super) over: Event,
+    pub(super) file: Arc<dyn File>,
+    pub(super) io: Io,
+}
+
+impl PageStore {
+    pub(super) fn submit_one(&self, start: ReadStart) -> Option<ReadHold> {
+        self.counters.count(Counter::Reads);
+        self.env.storage().submit(vec![(start.file, start.io)]);
+        start.hold
+    }
+
+    pub(super) fn find_or_start(&self, page: PageId, need: Need) -> Result<Missing, Interrupt> {
+        if let Some(missing) = self.join(page, &mut self.pending.shard(page).lock()) {
+            return Ok(missing);
+        }
+        let space = self.open_space_of(page.space)?;
+        space.check_bounds(page.page)?;
+        let frame = self.take_frame_or_wait(need)?;
+        Ok(self.enter_read(page, frame, true)?)
+    }
+
+    /// What the read of the page that is entered in the shard, if any, means for one more request.
+    fn join(&self, page: PageId, shard: &mut HashMap<PageId, Arc<PendingRead>>) -> Option<Missing> {
+        let read = shard.get(&page)?.clone();
+        let mut state = read.state.lock();
+        let missing = match &mut *state {
+            ReadState::Reading { waiters, wanted } => {
+                *waiters += 1;
+                *wanted = true;
+                drop(state);
+                return Some(Missing::Joined(ReadHold { store: self.this(), read }));
+            }
+            ReadState::Failed { error, fetched, .. } => {
+                *fetched = true;
+                Missing::Failed(error.clone())
+            }
+            // Publication removes the entry under the lock that the caller holds.
+            ReadState::Done(frame) => {
+                frame.pins.add_pins(1);
+                Missing::Present(Pin::adopt(*frame))
+            }
+        };
+        if state.is_over() {
+            shard.remove(&page);
+        }
+        Some(missing)
+    }
+
+    /// Enters a read of the page into the owned `frame`, unless the page is there or being read.
+    pub(super) fn enter_read(&self, page: PageId, frame: FrameRef, wait: bool) -> Result<Missing, Error> {
+        let give_back = |result| {
+            self.free.put(frame);
+            result
+        };
+        let space = match self.open_space_of(page.space) {
+            Ok(space) => space,
+            Err(error) => return give_back(Err(error)),
+        };
+        let mut shard = self.pending.shard(page).lock();
+        // Under the lock: a drop of the tablespace marks it first, and a cut of its file makes it shorter
+        // first, and then looks through all shards.
+        if space.is_dropped() {
+            drop(shard);
+            return give_back(Err(Error::NoSuchSpace(page.space)));
+        }
+        if let Err(error) = space.check_bounds(page.page) {
+            drop(shard);
+            return give_back(Err(error));
+        }
+        if !wait && shard.contains_key(&page) {
+            drop(shard);
+            return give_back(Ok(Missing::Failed(Error::NoSuchSpace(page.space))));
+        }
+        if let Some(joined) = self.join(page, &mut shard) {
+            drop(shard);
+            return give_back(Ok(joined));
+        }
+        if let Some(pin) = self.look_up(page) {
+            drop(shard);
+            return give_back(Ok(Missing::Present(pin)));
+        }
+        let state = Mutex::new(ReadState::Reading { waiters: u32::from(wait), wanted: wait });
+        let read = Arc::new(PendingRead { id: page, event: Event::new(), state });
+        shard.insert(page, read.clone());
+        drop(shard);
+        let (store, over) = (self.this(), read.event.clone());
+        let hold = wait.then(|| ReadHold { store: store.clone(), read: read.clone() });
+        let tier = self.tier_to_use();
+        let started = self.env.now();
+        let completion =
+            ReadCompletion { store, read, frame, space, tier, ticket: None, started, over: false };
+        // The read is entered: the page is not in the pool and cannot come into it otherwise, so what the
+        // tier has of it stays current until this read is over.
+        let (file, io) = completion.request();
+        Ok(Missing::Start(ReadStart { hold, over, file, io }))
+    }
+
+    /// The buffer pool extension, unless pages are not to be taken from it or given to it now: while recovery
+    /// applies the log, the pages are on their way to what the tier has.
+    pub(crate) fn tier_to_use(&self) -> Option<Arc<dyn BufferPoolExtension>> {
+        self.tier.get().filter(|tier| tier.is_on() && !self.recovering.load(Ordering::Acquire))
+    }
+}
+
+/// Whether these bytes, from the buffer pool extension, are the page; one that was never written is not in
+/// the tier.
+fn is_page(bytes: &[u8], id: PageId) -> bool {
+    page::identity(bytes) == id && page::verify(bytes).is_ok()
+}
+
+pub(super) fn waiting(hold: ReadHold) -> Interrupt {
+    Interrupt::Wait(Wait::holding(hold.read.event.clone(), Box::new(hold)).of(WaitKind::PageRead))
+}
+
+/// What happens when a read is over; counts as failed when the storage drops it unfinished.
+struct ReadCompletion {
+    store: Arc<PageStore>,
+    read: Arc<PendingRead>,
+    frame: FrameRef,
+    space: Arc<Space>,
+    /// The buffer pool extension there was when the read began.
+    tier: Option<Arc<dyn BufferPoolExtension>>,
+    /// Of the slot that is being read; without, it is the data file.
+    ticket: Option<Ticket>,
+    /// When the request was made.
+    started: Duration,
+    over: bool,
+}
+
+impl ReadCompletion {
+    /// The request that reads the page from the tier if that has it, else from the data file.
+    fn request(mut self) -> (Arc<dyn File>, Io) {
+        match self.tier.as_ref().and_then(|tier| tier.find(self.read.id)) {
+            Some(found) => {
+                self.ticket = Some(found.ticket);
+                self.request_from(found.file, found.offset)
+            }
+            None => self.request_from_data_file(),
+        }
+    }
+
+    fn request_from_data_file(self) -> (Arc<dyn File>, Io) {
+        let (file, offset) = (self.space.file().clone(), self.store.page_size.offset_of(self.read.id.page));
+        self.request_from(file, offset)
+    }
+
+    fn request_from(self, file: Arc<dyn File>, offset: u64) -> (Arc<dyn File>, Io) {
+        // SAFETY: the frame is owned by this read until its completion ran; the completion holds the store,
+        // and with it the memory. There is one request at a time.
+        let buf = unsafe { IoBuf::raw(self.frame.address(), self.frame.len()) };
+        let io = Io::new(IoKind::Read { buf, offset }, move |result| match self.ticket {
+            Some(_) => self.complete_tier(result.map(drop)),
+            None => self.complete(result.map(drop)),
+        });
+        (file, io)
+    }
+
+    /// The tier's slot has been read: the page, or the same read goes on with the data file, which those who
+    /// wait do not notice.
+    fn complete_tier(mut self, result: disk::Result<()>) {
+        let (Some(tier), Some(ticket)) = (self.tier.clone(), self.ticket.take()) else {
+            unreachable!("a slot of the tier was read");
+        };
+        match result {
+            Ok(()) => {
+                // SAFETY: the frame is owned by this read, and the transfer is over.
+                let bytes: &[u8] = unsafe { self.frame.bytes() };
+                // The tier compares with what it knows. That the bytes are a page at all, and this one, is
+                // looked at here as for any page that comes in.
+                if tier.verify(&ticket, bytes) && is_page(bytes, self.read.id) {
+                    tier.read_took(Source::Tier, self.took(Source::Tier));
+                    let lsn = page::lsn(bytes);
+                    return self.end_well(lsn);
+                }
+            }
+            Err(error) => tier.read_failed(ticket, &error),
+        }
+        self.store.counters.count(Counter::TierFallbacks);
+        self.started = self.store.env.now();
+        let store = self.store.clone();
+        let request = self.request_from_data_file();
+        store.env.storage().submit(vec![request]);
+    }
+
+    fn complete(mut self, result: disk::Result<()>) {
+        self.over = true;
+        // SAFETY: the frame is owned by this read, and the transfer is over.
+        let bytes: &[u8] = unsafe { self.frame.bytes() };
+        if result.is_ok() {
+            let took = self.took(Source::DataFile);
+            if let Some(tier) = &self.tier {
+                tier.read_took(Source::DataFile, took);
+            }
+        }
+        let verified = result.map_err(Error::from).and_then(|()| {
+            let sound = page::verify_identity(bytes, self.read.id);
+            sound.and_then(|()| self.store.check_not_newer(page::lsn(bytes))).map_err(|why| {
+                self.store.counters.count(Counter::CorruptPages);
+                Error::Corrupt { file: self.space.path(), page: self.read.id, why }
+            })
+        });
+        match verified {
+            Ok(()) => {
+                let lsn = page::lsn(bytes);
+                self.end_well(lsn);
+            }
+            Err(error) => {
+                self.fail(error);
+                self.read.event.set();
+            }
+        }
+    }
+
+    /// Records how long the read took.
+    fn took(&self, source: Source) -> Duration {
+        let took = self.store.env.now().saturating_sub(self.started);
+        self.store.read_times.of(source).record(took);
+        took
+    }
+
+    /// Takes the LSN, not the bytes: from the publication inside on others may change them.
+    fn end_well(mut self, lsn: u64) {
+        self.over = true;
+        self.succeed(lsn);
+        self.read.event.set();
+    }
+
+    fn succeed(&self, lsn: u64) {
+        let store = &self.store;
+        store.counters.count(Counter::PagesRead);
+        self.frame.newest.store(lsn, Ordering::Relaxed);
+        let mut shard = store.pending.shard(self.read.id).lock();
+        let mut state = self.read.state.lock();
+        let waiters = match &*state {
+            ReadState::Reading { waiters, .. } => *waiters,
+            _ => unreachable!("a read completes once"),
+        };
+        store.publish(self.read.id, self.frame, waiters, false);
+        *state = ReadState::Done(self.frame);
+        shard.remove(&self.read.id);
+    }
+
+    fn fail(&self, error: Error) {
+        tracing::error!("{error}");
+        let store = &self.store;
+        {
+            let mut shard = store.pending.shard(self.read.id).lock();
+            let mut state = self.read.state.lock();
+            let (waiters, wanted) = match &*state {
+                ReadState::Reading { waiters, wanted } => (*waiters, *wanted),
+                _ => unreachable!("a read completes once"),
+            };
+            if !wanted {
+                shard.remove(&self.read.id);
+            }
+            *state = ReadState::Failed { error, waiters, fetched: false };
+        }
+        self.frame.read_ahead.store(false, Ordering::Relaxed);
+        self.frame.forget_history();
+        store.free.put(self.frame);
+    }
+}
+
+impl Drop for ReadCompletion {
+    fn drop(&mut self) {
+        if !self.over {
+            self.fail(Error::Poisoned("the storage was shut down while a page was being read".into()));
+            self.read.event.set();
+        }
+    }
+}
