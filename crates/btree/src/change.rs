@@ -6,7 +6,7 @@
 //! new image). The `*_fits` functions answer the same question beforehand, so that a caller can write its
 //! undo record in between. When a leaf is said to be full, and when underfull, follows InnoDB: clustered
 //! leaves that fill up in key order keep 1/16 free for later updates; a page below half is merged if it can
-//! be.
+//! be (`merge.rs` says when that is tried).
 
 use pagestore::PageId;
 use pagestore::{Interrupt, Mtr, PageHandle, page as fil};
@@ -16,6 +16,7 @@ use crate::cursor::SavedPosition;
 use crate::definition::{ROLL_PTR_SIZE, TRX_ID_SIZE};
 use crate::descend::Target;
 use crate::field::Field;
+use crate::merge::is_merge_due;
 use crate::page::search::{Bound, search};
 use crate::page::{self, Malformed, MtrPage, PageEditor, builder, delete, header, image, insert};
 use crate::record::build::system_fields;
@@ -66,23 +67,6 @@ pub enum Outcome {
     /// Nothing was changed: the page must be split or merged. Drop the mini-transaction and use
     /// [`Tree::seek_for_structure_change`].
     NeedsStructureChange,
-}
-
-/// Bytes of live records below which a page is to be merged.
-pub(crate) fn merge_limit(page_size: usize) -> usize {
-    page_size / 2
-}
-
-/// An underfull page looks for a sibling to merge with this many times on its way to being empty.
-const MERGE_TRIES: usize = 16;
-
-/// Whether a removal that takes the live records of a page from `before` to `after` bytes is one at which a
-/// merge is tried. Not at every removal below the limit: a page between two full ones stays underfull for as
-/// long as it lives, and each try latches three pages and walks their records.
-fn is_merge_due(page_size: usize, before: usize, after: usize) -> bool {
-    let limit = merge_limit(page_size);
-    let step = limit / MERGE_TRIES;
-    after < limit && before / step != after / step
 }
 
 impl Tree {

@@ -13,12 +13,29 @@ use pagestore::fsp;
 use pagestore::page::{self as fil, NEXT, NULL_PAGE, PREVIOUS};
 use pagestore::{Interrupt, Mtr, PageHandle};
 
-use crate::change::{Place, merge_limit};
+use crate::change::Place;
 use crate::page::builder::{PageBuilder, reorganized};
 use crate::page::{self, Malformed, MtrPage, PageEditor, header, image, insert};
 use crate::record::{RecordBuffer, RecordRef, header as record_header};
 use crate::structure::StructureGuard;
 use crate::tree::Tree;
+
+/// Bytes of live records below which a page is to be merged.
+pub(crate) fn merge_limit(page_size: usize) -> usize {
+    page_size / 2
+}
+
+/// An underfull page looks for a sibling to merge with this many times on its way to being empty.
+const MERGE_TRIES: usize = 16;
+
+/// Whether a removal that takes the live records of a page from `before` to `after` bytes is one at which a
+/// merge is tried. Not at every removal below the limit: a page between two full ones stays underfull for as
+/// long as it lives, and each try latches three pages and walks their records.
+pub(crate) fn is_merge_due(page_size: usize, before: usize, after: usize) -> bool {
+    let limit = merge_limit(page_size);
+    let step = limit / MERGE_TRIES;
+    after < limit && before / step != after / step
+}
 
 impl Tree {
     /// Removes the record at `place`, merging or freeing pages as needed.

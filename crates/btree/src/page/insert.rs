@@ -1,4 +1,7 @@
-//! Putting a record onto a page.
+//! Putting a record onto a page, where there is contiguous room.
+//!
+//! Where the room is there but scattered, the caller reorganizes the page and puts the record onto the new
+//! image: `Tree::insert_on_page`, with [`super::builder::reorganized`].
 
 use super::header::{self, HeapFields, direction};
 use super::{Malformed, PageEditor, directory, next_record};
