@@ -3,7 +3,7 @@
 //! ```text
 //!   transaction  a session's transaction             row        get, scan, insert, update, delete
 //!   system       what all transactions share         table      a table as transactions see it
-//!   active       ids, who is active, commit order    lock       row locks, waits, deadlocks
+//!   transaction_ids   who is active, commit order    lock       row locks, waits, deadlocks
 //!   read_view    what a consistent read sees         version    rebuilding older versions
 //!   undo         undo tablespace, logs, recovery     rollback   taking changes back
 //!   purge        removing what nobody sees           entry      secondary entries made of rows
@@ -25,8 +25,6 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
-#[cfg(not(loom))]
-mod active;
 #[cfg(not(loom))]
 mod commit_observer;
 #[cfg(not(loom))]
@@ -67,6 +65,8 @@ mod table;
 mod time_slice;
 #[cfg(not(loom))]
 mod transaction;
+#[cfg(not(loom))]
+mod transaction_ids;
 #[cfg(not(loom))]
 mod undo;
 #[cfg(not(loom))]

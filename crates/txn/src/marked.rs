@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, Interrupt};
 use crate::retry::retry;
-use crate::row::external::external_references;
-use crate::row::physical::{free_chain_tails, remove_record};
+use crate::row::external::{external_references, free_chain_tails};
+use crate::row::physical::remove_record;
 use crate::system::System;
 
 /// Records looked at between two removals.

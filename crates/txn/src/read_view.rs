@@ -1,10 +1,14 @@
 //! Read views: which transactions' changes a consistent read sees.
 //!
-//! A view is made under the mutex of the active set. Making one costs a lock and a copy, so a session keeps
-//! its last view and takes it again while the system's **version** (a counter that moves whenever a
-//! transaction with changes ends) has not moved: transactions that began meanwhile have ids above the view's
-//! limit, so the answer to every visibility question is the same. That path touches no shared cache line for
-//! writing but the session's own slot.
+//! A transaction opens its view at its first consistent read. REPEATABLE READ keeps it to the end; READ
+//! COMMITTED and autocommit give it up with the statement, so that the next one sees what was committed
+//! meanwhile.
+//!
+//! A view is made under the mutex of the active set (`transaction_ids.rs`). Making one costs a lock and a
+//! copy, so a session keeps its last view and takes it again while the system's **version** (a counter that
+//! moves whenever a transaction with changes ends) has not moved: transactions that began meanwhile have ids
+//! above the view's limit, so the answer to every visibility question is the same. That path touches no
+//! shared cache line for writing but the session's own slot.
 //!
 //! Purge must not remove what an open view needs. Each session publishes the version of its open view in a
 //! [`ViewSlot`]. Purge takes a snapshot (a view of its own) and may use it once no open view is older than
@@ -17,6 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+
+use crate::transaction::Transaction;
 
 /// Slot value of a session without an open view.
 pub(crate) const NO_VIEW: u64 = u64::MAX;
@@ -34,6 +40,43 @@ pub(crate) struct ReadView {
     pub active: Vec<u64>,
     /// Its own transaction, 0 if it has no id.
     pub creator: u64,
+}
+
+impl Transaction {
+    /// Opens the read view unless it is open.
+    #[inline]
+    pub(crate) fn open_view(&mut self) {
+        if self.view_open {
+            return;
+        }
+        self.view_open = true;
+        let creator = self.undo_log.as_ref().map_or(0, |log| log.trx_id);
+        let active = &self.system.0.active;
+        // See `read_view`: published first, checked afterwards.
+        if self.view.version != 0 {
+            self.slot.0.store(self.view.version, Ordering::SeqCst);
+            if active.version() == self.view.version {
+                self.view.creator = creator;
+                return;
+            }
+        }
+        let slot = &self.slot.0;
+        active.fill_view(&mut self.view, creator, |version| slot.store(version, Ordering::SeqCst));
+    }
+
+    /// A statement ends: READ COMMITTED and autocommit give up the read view, the others keep it.
+    pub(crate) fn end_statement_view(&mut self) {
+        if !self.begun || self.isolation.locks_records_only() {
+            self.close_view();
+        }
+    }
+
+    pub(crate) fn close_view(&mut self) {
+        if self.view_open {
+            self.view_open = false;
+            self.slot.0.store(NO_VIEW, Ordering::SeqCst);
+        }
+    }
 }
 
 impl ReadView {

@@ -29,9 +29,8 @@ use crate::lock::Owner;
 use crate::purge::Pinned;
 use crate::read_view::ViewSlot;
 use crate::retry::{retry, yield_now};
-use crate::row::physical::{
-    Outcomes, free_noted_chain, is_entry_needed, mark_step, remove_record, same_entry, write_entry,
-};
+use crate::row::external::free_noted_chain;
+use crate::row::physical::{Outcomes, is_entry_needed, mark_step, remove_record, same_entry, write_entry};
 use crate::row::write::encode_record;
 use crate::system::{Counters, System};
 use crate::table::Table;

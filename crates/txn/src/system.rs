@@ -15,7 +15,6 @@ use disk::{Environment, Histogram, ShardedCounters, Times};
 use pagestore::PageStore;
 use parking_lot::Mutex;
 
-use crate::active::ActiveSet;
 use crate::crash_rollback::CrashRollback;
 use crate::error::Error;
 use crate::lock::{LockTable, Owner, RowLocks, RowOwner, RowWaits, WaitInfo};
@@ -23,9 +22,9 @@ use crate::purge::{Purge, PurgePause};
 use crate::read_view::ViewRegistry;
 use crate::retry::retry;
 use crate::table::{TableHold, TableSource};
+use crate::transaction_ids::{ActiveSet, ID_MARGIN};
 use crate::undo::history::History;
 use crate::undo::recovery::Unfinished;
-use crate::undo::slot::ID_MARGIN;
 use crate::undo::{UndoSpace, recovery};
 
 /// Above every transaction id: they have six bytes in a row.
@@ -207,25 +206,6 @@ impl System {
     pub fn commit_ends(&self, begun: Option<Duration>) {
         if let Some(begun) = begun {
             self.counters.commit_times.record(self.env.now().saturating_sub(begun));
-        }
-    }
-
-    /// Keeps the persistent bound on ids ahead of them.
-    pub async fn keep_bound_ahead(&self) -> Result<(), Error> {
-        while let Some(bound) = self.active.bound_wanted(ID_MARGIN) {
-            retry(|| self.undo.raise_bound(bound)).await?;
-            self.active.raise_bound(bound);
-        }
-        Ok(())
-    }
-
-    /// A number for a commit that begins.
-    pub async fn take_commit_number(&self) -> Result<u64, Error> {
-        loop {
-            if let Some(number) = self.active.begin_commit() {
-                return Ok(number);
-            }
-            self.keep_bound_ahead().await?;
         }
     }
 }

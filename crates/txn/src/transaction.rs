@@ -27,7 +27,7 @@ use crate::commit_observer::{CommitObserver, Committed};
 use crate::cost::Counts;
 use crate::error::{Error, Interrupt};
 use crate::lock::{LockWait, Owner, Release, RowOwner};
-use crate::read_view::{NO_VIEW, ReadView, ViewSlot};
+use crate::read_view::{ReadView, ViewSlot};
 use crate::retry::{retry, yield_now};
 use crate::rollback::{self, Abandoned};
 use crate::row::WriteBuffers;
@@ -105,11 +105,11 @@ impl KillHandle {
 pub struct Transaction {
     pub(crate) system: TransactionSystem,
     pub(crate) owner: Arc<Owner>,
-    slot: Arc<ViewSlot>,
+    pub(crate) slot: Arc<ViewSlot>,
     pub(crate) view: ReadView,
-    view_open: bool,
-    isolation: Isolation,
-    begun: bool,
+    pub(crate) view_open: bool,
+    pub(crate) isolation: Isolation,
+    pub(crate) begun: bool,
     lock_wait_timeout: Duration,
     /// Where its undo slots come from first.
     undo_home: u16,
@@ -319,37 +319,7 @@ impl Transaction {
         self.seen.clear();
         self.buffers.last = None;
         self.overlay.forget();
-        if !self.begun || self.isolation.locks_records_only() {
-            self.close_view();
-        }
-    }
-
-    /// Opens the read view unless it is open.
-    #[inline]
-    pub(crate) fn open_view(&mut self) {
-        if self.view_open {
-            return;
-        }
-        self.view_open = true;
-        let creator = self.undo_log.as_ref().map_or(0, |log| log.trx_id);
-        let active = &self.system.0.active;
-        // See `read_view`: published first, checked afterwards.
-        if self.view.version != 0 {
-            self.slot.0.store(self.view.version, Ordering::SeqCst);
-            if active.version() == self.view.version {
-                self.view.creator = creator;
-                return;
-            }
-        }
-        let slot = &self.slot.0;
-        active.fill_view(&mut self.view, creator, |version| slot.store(version, Ordering::SeqCst));
-    }
-
-    fn close_view(&mut self) {
-        if self.view_open {
-            self.view_open = false;
-            self.slot.0.store(NO_VIEW, Ordering::SeqCst);
-        }
+        self.end_statement_view();
     }
 
     /// Where the transaction is now, for `rollback_to` (statement rollback and savepoints).

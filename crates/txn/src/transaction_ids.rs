@@ -1,7 +1,8 @@
-//! The active set: transaction ids, who is active, and the order of commits.
+//! Transaction ids: the counter, who is active (the **active set**), and the order of commits.
 //!
 //! One counter gives transaction ids and commit numbers. A bound above it is kept in the undo tablespace and
-//! raised (through the log) before the counter reaches it, so that no number is used twice after a crash.
+//! raised (through the log) before the counter reaches it, so that no number is used twice after a crash: a
+//! start goes on at the bound. It is written [`ID_MARGIN`] ahead, once for many ids.
 //!
 //! A commit is in three steps: take a number ([`ActiveSet::begin_commit`]), write it to the undo log (the
 //! commit mark), leave the set ([`ActiveSet::end`]), which makes the changes visible to new views. Purge must
@@ -12,8 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::error::Error;
 use crate::lock::{Owner, OwnerEpoch};
 use crate::read_view::ReadView;
+use crate::retry::retry;
+use crate::system::System;
 
 struct Active {
     id: u64,
@@ -47,6 +51,30 @@ pub(crate) struct Snapshot {
     pub view: ReadView,
     /// Undo logs with smaller commit numbers may be purged then.
     pub commit_limit: u64,
+}
+
+/// How far ahead the bound on ids is kept.
+pub(crate) const ID_MARGIN: u64 = 1 << 16;
+
+impl System {
+    /// Keeps the persistent bound on ids ahead of them.
+    pub async fn keep_bound_ahead(&self) -> Result<(), Error> {
+        while let Some(bound) = self.active.bound_wanted(ID_MARGIN) {
+            retry(|| self.undo.raise_bound(bound)).await?;
+            self.active.raise_bound(bound);
+        }
+        Ok(())
+    }
+
+    /// A number for a commit that begins.
+    pub async fn take_commit_number(&self) -> Result<u64, Error> {
+        loop {
+            if let Some(number) = self.active.begin_commit() {
+                return Ok(number);
+            }
+            self.keep_bound_ahead().await?;
+        }
+    }
 }
 
 impl ActiveSet {

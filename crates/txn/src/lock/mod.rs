@@ -6,7 +6,7 @@
 //!
 //! Most changed rows have no lock here at all: a record whose DB_TRX_ID is an active transaction's is locked
 //! by that fact (an **implicit** lock). The first transaction to run into it makes it explicit in the owner's
-//! name.
+//! name ([`LockTable::make_explicit`], called by `row/implicit_lock.rs`).
 //!
 //! ```text
 //!   mode      what conflicts with what           table         request and grant

@@ -1,15 +1,16 @@
-//! Releases all locks of a transaction at commit or rollback. (One lock before that, such as a row that does
-//! not match under READ COMMITTED: `release` in `table.rs`.)
+//! Releasing locks: one that is not needed after all ([`LockTable::release`]: a row that does not match under
+//! READ COMMITTED), and all of a transaction at commit or rollback.
 //!
-//! The epoch moves on first, so that nobody adds a lock in its name any more. Then the locks go shard by
-//! shard. Millions of them take longer than others should wait for the thread: the caller of
-//! [`LockTable::release`](super::LockTable::release_all) may take the rest in slices. Until a lock's turn
-//! comes it is held, and those who wait for it wait; the owner must not ask for a lock before all have gone.
+//! At the end of a transaction the epoch moves on first, so that nobody adds a lock in its name any more.
+//! Then the locks go shard by shard. Millions of them take longer than others should wait for the thread: the
+//! caller of [`LockTable::release_in_slices`] may take the rest in slices. Until a lock's turn comes it is
+//! held, and those who wait for it wait; the owner must not ask for a lock before all have gone.
 
 use std::sync::Arc;
 
+use super::mode::LockMode;
 use super::request::Owner;
-use super::shard::Entry;
+use super::shard::{Entry, Request};
 use super::table::{LockTable, Woken, wake};
 use super::target::LockTarget;
 
@@ -46,6 +47,32 @@ impl Drop for Release {
 }
 
 impl LockTable {
+    /// Gives up one granted lock (READ COMMITTED: a row that failed the filter).
+    pub fn release(&self, owner: &Arc<Owner>, target: LockTarget, mode: LockMode) {
+        let mut woken = Woken::new();
+        let mut shard = self.shard(target.place);
+        match shard.entry(target.place) {
+            Entry::Single(single) if single.owner == owner.number() && single.mode == mode => {
+                self.counted_out(single.counter, mode);
+                owner.forget(target.place);
+                shard.remove_single(target.place);
+            }
+            Entry::Queue(queue) => {
+                let mine = |held: &Request| held.is_granted_to(owner) && held.mode == mode;
+                if let Some(position) = queue.requests.iter().position(mine) {
+                    queue.requests.remove(position);
+                    self.counted_out(queue.counter, mode);
+                    owner.forget(target.place);
+                    queue.grant(target, &mut woken);
+                }
+                shard.drop_empty_queue(target.place);
+            }
+            _ => {}
+        }
+        drop(shard);
+        wake(woken);
+    }
+
     /// Ends the owner's transaction: all its locks go, and nobody can add one in its name any more.
     pub fn release_all(self: &Arc<Self>, owner: &Arc<Owner>) {
         drop(self.release_in_slices(owner));

@@ -426,32 +426,6 @@ impl LockTable {
         shard.drop_empty_queue(target.place);
     }
 
-    /// Gives up one granted lock (READ COMMITTED: a row that failed the filter).
-    pub fn release(&self, owner: &Arc<Owner>, target: LockTarget, mode: LockMode) {
-        let mut woken = Woken::new();
-        let mut shard = self.shard(target.place);
-        match shard.entry(target.place) {
-            Entry::Single(single) if single.owner == owner.number() && single.mode == mode => {
-                self.counted_out(single.counter, mode);
-                owner.forget(target.place);
-                shard.remove_single(target.place);
-            }
-            Entry::Queue(queue) => {
-                let mine = |held: &Request| held.is_granted_to(owner) && held.mode == mode;
-                if let Some(position) = queue.requests.iter().position(mine) {
-                    queue.requests.remove(position);
-                    self.counted_out(queue.counter, mode);
-                    owner.forget(target.place);
-                    queue.grant(target, &mut woken);
-                }
-                shard.drop_empty_queue(target.place);
-            }
-            _ => {}
-        }
-        drop(shard);
-        wake(woken);
-    }
-
     /// Makes the implicit lock of a record's last writer explicit. False when that transaction has ended, or
     /// has none: it may have written the row and not come to this index entry yet.
     pub fn make_explicit(&self, writer: &OwnerEpoch, target: LockTarget) -> bool {

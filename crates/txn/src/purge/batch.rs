@@ -21,12 +21,12 @@ use parking_lot::Mutex;
 
 use super::record::Worker;
 use super::{TurnGuard, is_damage};
-use crate::active::Snapshot;
 use crate::error::{Error, Interrupt};
 use crate::retry::{retry, yield_now};
 use crate::side_by_side::side_by_side;
 use crate::system::{Counters, System};
 use crate::table::TableSource;
+use crate::transaction_ids::Snapshot;
 use crate::undo::log::CommittedLog;
 use crate::undo::page::{LOG_HEADER_LEN, free_of};
 use crate::undo::record::bytes_at;

@@ -33,11 +33,11 @@ use std::time::Duration;
 use disk::Event;
 use parking_lot::Mutex;
 
-use crate::active::Snapshot;
 use crate::error::Error;
 use crate::read_view::{ReadView, ViewSlot};
 use crate::system::System;
 use crate::table::TableSource;
+use crate::transaction_ids::Snapshot;
 use crate::undo::Place;
 use batch::{BATCH_LOGS, run_batch};
 use turn::Turn;
@@ -119,7 +119,6 @@ impl Purge {
         Pinned { snapshot: snapshot.clone(), slot, before }
     }
 
-    /// Takes a newer snapshot into use if no older view is open.
     /// What everybody sees before the first session begins: all that had committed when the system was
     /// opened. Without it a walk through old versions would not know where to stop, and run into logs that
     /// were purged before.
@@ -127,6 +126,7 @@ impl Purge {
         *self.published.lock() = Arc::new(system.active.snapshot());
     }
 
+    /// Takes a newer snapshot into use if no older view is open.
     fn advance(&self, system: &System) -> Arc<Snapshot> {
         let mut pending = self.pending.lock();
         let candidate = pending.take().unwrap_or_else(|| system.active.snapshot());

@@ -12,15 +12,16 @@
 use btree::{FieldRef, KeyFields, OwnedKey, RecordRef};
 
 use super::is_damage;
-use crate::active::Snapshot;
 use crate::dead_row::{Deletion, remove_row};
 use crate::entry::build_entry;
 use crate::error::Error;
 use crate::retry::retry;
 use crate::roll_pointer::RollPtr;
-use crate::row::physical::{free_noted_chain, is_entry_needed, remove_record};
+use crate::row::external::free_noted_chain;
+use crate::row::physical::{is_entry_needed, remove_record};
 use crate::system::System;
 use crate::table::{Secondary, Table, TableSource};
+use crate::transaction_ids::Snapshot;
 use crate::undo::log::CommittedLog;
 use crate::undo::slot::corrupt;
 use crate::undo::{Place, UndoKind, UndoRecord};

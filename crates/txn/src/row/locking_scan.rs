@@ -24,10 +24,10 @@ use disk::HeldWaits;
 use pagestore::PageId;
 use smallvec::SmallVec;
 
+use super::implicit_lock::{lock_clustered, make_entry_lock_explicit};
 use super::scan::{Control, Direction, Progress, Scan, ScanIndex, ScanState, advance, bound_fields, tree_of};
-use super::secondary::make_entry_lock_explicit;
 use super::view::{Row, Source};
-use super::write::{describe, describe_end, lock_clustered};
+use super::write::{describe, describe_end};
 use crate::error::{Error, Interrupt};
 use crate::lock::{Acquired, Extent, LockMode, LockTarget, LockWait, Owner, Place, WaitPolicy};
 use crate::read_view::{NO_VIEW, ReadView, ViewSlot};

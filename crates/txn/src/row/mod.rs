@@ -9,6 +9,7 @@
 //!   scan      cursor over any index; consistent_scan and locking_scan do the work
 //!   insert, update, delete     on top of  clustered (the row) and secondary (the entries)
 //!   external  long values off-page                   physical   what rollback and purge share
+//!   implicit_lock   the lock that a change is, made explicit
 //! ```
 
 mod clustered;
@@ -16,6 +17,7 @@ mod consistent_scan;
 mod delete;
 pub(crate) mod external;
 mod get;
+mod implicit_lock;
 mod insert;
 mod locking_scan;
 pub(crate) mod physical;

@@ -1,11 +1,9 @@
 //! Removing and marking index records, without regard to locks: what rollback and purge share.
 
-use btree::field::REFERENCE_SIZE;
 use btree::{
     Field, FieldRef, KeyFields, Outcome, OwnedKey, RecordBuffer, RecordRef, Reference, StructureChange, Tree,
 };
 use pagestore::Mtr;
-use pagestore::page::NULL_PAGE;
 use smallvec::SmallVec;
 
 use crate::entry::build_entry;
@@ -15,8 +13,6 @@ use crate::read_view::ReadView;
 use crate::retry::retry;
 use crate::system::System;
 use crate::table::{Secondary, Table};
-use crate::undo::page::Place;
-use crate::undo::slot::undo_id;
 use crate::version::{Overlay, Version, walk_back};
 
 /// How a step on one index ended.
@@ -39,52 +35,6 @@ pub(crate) fn successor_target(
     let successor = tree.successor(mtr, place)?;
     let record = successor.and_then(|place| tree.record_at(mtr, place));
     Ok(record.map_or(LockTarget::supremum(tree.def().id), |record| system.locks.target_of(record)))
-}
-
-/// Frees all but the first pages of off-page values.
-pub(crate) async fn free_chain_tails(tree: &Tree, chains: &[Reference]) -> Result<(), Error> {
-    for chain in chains {
-        while !retry(|| Ok(tree.free_chain_step(*chain)?)).await? {}
-    }
-    Ok(())
-}
-
-/// Frees the chain that `reference`, a part of the undo record `record` at `place`, names, and strikes it out
-/// there in the mini-transaction that frees the chain's first page. Nothing if that has been done already:
-/// `record` is a copy, so the page is asked.
-pub(crate) async fn free_noted_chain(
-    system: &System,
-    tree: &Tree,
-    place: Place,
-    record: &[u8],
-    reference: &[u8; REFERENCE_SIZE],
-) -> Result<(), Error> {
-    let chain = Reference::read(reference);
-    // Another tablespace: the table was recreated since, and the chain went with its file.
-    if chain.page == NULL_PAGE || chain.space != tree.space() {
-        return Ok(());
-    }
-    let in_record = reference.as_ptr() as usize - record.as_ptr() as usize;
-    let at = usize::from(place.offset) + in_record;
-    let is_noted = |page: &[u8]| page[at..at + REFERENCE_SIZE] == reference[..];
-    if !retry(|| Ok(is_noted(&system.undo.read_page(place.page)?))).await? {
-        return Ok(());
-    }
-    free_chain_tails(tree, &[chain]).await?;
-    retry(|| {
-        let mut mtr = system.store.mtr()?;
-        let undo_page = mtr.x(undo_id(place.page))?;
-        if !is_noted(mtr.page(undo_page)) {
-            return Ok(());
-        }
-        tree.prepare_free_chain_head(&mut mtr, chain)?;
-        tree.free_chain_head(&mut mtr, chain)?;
-        // Bytes 4 to 7 of a reference are the first page.
-        mtr.write_u32(undo_page, at + 4, NULL_PAGE);
-        mtr.commit();
-        Ok(())
-    })
-    .await
 }
 
 /// Removes the record with this key if `wanted` agrees when it sees it, and with it the first pages of its
@@ -294,89 +244,4 @@ pub(crate) fn is_entry_needed(
         Ok(needed)
     })?;
     needed.unwrap_or(Ok(false))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-    use std::sync::Arc;
-
-    use btree::{Comparison, FieldDef, IndexDef};
-    use disk::{Environment, SimulatedEnvironment};
-    use pagestore::{PageStore, fsp};
-
-    use super::*;
-    use crate::table::ClusteredField;
-    use crate::undo::UndoRecord;
-    use crate::{Options, Transaction, TransactionSystem, insert};
-
-    const SPACE: u32 = 5;
-
-    /// `CREATE TABLE t (id INT PRIMARY KEY, v BLOB)`
-    async fn table(store: &Arc<PageStore>) -> Arc<Table> {
-        store.create_space(SPACE, Path::new("/data/t.ibd"), fsp::INITIAL_PAGES).unwrap();
-        let v = FieldDef::variable("v", 65535, Comparison::Binary).nullable().blob();
-        let [id, trx_id, roll_ptr] = [("id", 4), ("DB_TRX_ID", 6), ("DB_ROLL_PTR", 7)];
-        let fixed = |(name, size)| FieldDef::fixed(name, size);
-        let fields = vec![fixed(id), fixed(trx_id), fixed(roll_ptr), v];
-        let def = Arc::new(IndexDef::new(100, "PRIMARY", true, true, fields, 1, 1));
-        let tree = retry(|| {
-            let mut mtr = store.mtr()?;
-            fsp::create_space_pages(&mut mtr, SPACE, fsp::INITIAL_PAGES)?;
-            let tree = Tree::create(&mut mtr, store, SPACE, def.clone())?;
-            mtr.commit();
-            Ok(tree)
-        })
-        .await
-        .unwrap();
-        use ClusteredField::{Column, RollPtr, TrxId};
-        let fields = vec![Column(0), TrxId, RollPtr, Column(1)];
-        Arc::new(Table::new(7, Arc::new(tree), fields, Vec::new(), 2))
-    }
-
-    /// Two may have copied the undo record before one of them frees the value; its pages may be another
-    /// value's by then.
-    #[test]
-    fn a_value_that_was_freed_is_not_freed_by_another_copy_of_its_undo_record() {
-        let env = SimulatedEnvironment::new(1);
-        let dynamic: Arc<dyn Environment> = env.clone();
-        let data = Path::new("/data");
-        dynamic.storage().create_dir_all(data).unwrap();
-        let redo = redo::RedoLog::create(&dynamic, data, redo::Options::default()).unwrap();
-        let writer = Arc::new(dblwr::UnprotectedWriter::new(dynamic.clone()));
-        let options = pagestore::Options { pool_bytes: 4 << 20, ..pagestore::Options::default() };
-        let store = PageStore::open(dynamic, redo, options, writer).unwrap();
-        env.run_until_complete(async {
-            let opened = TransactionSystem::open(store.clone(), Options::new(data.join("undo_001"))).await;
-            let (system, table) = (opened.unwrap(), table(&store).await);
-            let mut transaction = Transaction::new(&system);
-            transaction.begin();
-            let long = |byte| vec![byte; 100_000];
-            insert(&mut transaction, &table, &[Some(&[0, 0, 0, 1]), Some(&long(1))]).await.unwrap();
-            // Before the record of the row stands that of its value.
-            let (system, log) = (&system.0, transaction.undo_log.as_ref().unwrap());
-            let mut copy = Vec::new();
-            let mut place = log.end().unwrap();
-            for _ in 0..2 {
-                place =
-                    retry(|| log.record_before(&system.undo, place, None, &mut copy)).await.unwrap().unwrap();
-            }
-            let free = || {
-                let chain = UndoRecord::parse(&copy).unwrap().chain().unwrap();
-                free_noted_chain(system, &table.clustered, place, &copy, chain)
-            };
-            free().await.unwrap();
-            insert(&mut transaction, &table, &[Some(&[0, 0, 0, 2]), Some(&long(2))]).await.unwrap();
-            free().await.unwrap();
-            let reference = retry(|| {
-                let found = table.clustered.get(&[Some(&[0, 0, 0, 2])], |record| {
-                    crate::row::external::external_references(record)[0].to_bytes()
-                })?;
-                Ok(found.unwrap())
-            });
-            let reference = reference.await.unwrap();
-            let value = crate::fetch_external(&transaction, &table, &[], &reference).await.unwrap();
-            assert_eq!(value, long(2));
-        });
-    }
 }

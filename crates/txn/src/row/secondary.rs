@@ -174,27 +174,3 @@ impl Writer<'_> {
         Ok(Step::Done)
     }
 }
-
-/// An entry has no writer's id; its row has. If an active transaction was the last to write the row, it is
-/// taken to have the entry locked too (it may have changed other columns only; then the wait would come at
-/// the row).
-pub(super) fn make_entry_lock_explicit(
-    system: &crate::system::System,
-    own_id: u64,
-    table: &Table,
-    secondary: &Secondary,
-    record: btree::RecordRef<'_>,
-    page_max_trx_id: u64,
-    target: LockTarget,
-) -> Result<(), Interrupt> {
-    if page_max_trx_id < system.active.oldest() {
-        return Ok(());
-    }
-    let entry: KeyFields<'_> = record.fields().map(FieldRef::inline).collect();
-    let key = secondary.clustered_key(table, &entry);
-    let writer = table.clustered.get(&key, |row| row.trx_id())?;
-    if let Some(writer) = writer.filter(|id| *id != own_id).and_then(|id| system.active.find(id)) {
-        system.locks.make_explicit(&writer, target);
-    }
-    Ok(())
-}

@@ -23,8 +23,8 @@ use btree::compare::SearchKey;
 use btree::{Field, FieldRef, OwnedKey, Seek, Tree};
 
 use super::WaitPolicy;
+use super::implicit_lock::make_entry_lock_explicit;
 use super::insert::OnDuplicate;
-use super::secondary::make_entry_lock_explicit;
 use super::write::{Step, Writer, describe, describe_end, repeat};
 use crate::entry::build_entry;
 use crate::error::{Error, Interrupt};
@@ -167,7 +167,9 @@ impl Writer<'_> {
             found = true;
             let record = cursor.record();
             let target = self.system.locks.target_of(record);
-            self.make_entry_lock_explicit(table, secondary, record, cursor.page_max_trx_id(), target)?;
+            let (system, own_id) = (self.system, self.undo_log.trx_id);
+            let max_id = cursor.page_max_trx_id();
+            make_entry_lock_explicit(system, own_id, table, secondary, record, max_id, target)?;
             let mode = LockMode::new(exclusive, Extent::NextKey);
             if let Some(wait) = self.lock_scanned(target, mode, || describe(record)) {
                 return Ok(wait);
@@ -198,25 +200,5 @@ impl Writer<'_> {
             Acquired::Wait(wait) => Some(Step::Lock(wait)),
             _ => None,
         }
-    }
-
-    fn make_entry_lock_explicit(
-        &self,
-        table: &Table,
-        secondary: &Secondary,
-        record: btree::RecordRef<'_>,
-        page_max_trx_id: u64,
-        target: LockTarget,
-    ) -> Result<(), Interrupt> {
-        let system = self.system;
-        make_entry_lock_explicit(
-            system,
-            self.undo_log.trx_id,
-            table,
-            secondary,
-            record,
-            page_max_trx_id,
-            target,
-        )
     }
 }

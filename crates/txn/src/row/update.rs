@@ -1,4 +1,11 @@
-//! Update.
+//! Update: in place where the key stays, as a delete and an insert where it changes.
+//!
+//! A row whose clustered key changes in the order of the index moves: the old record is delete-marked, and a
+//! new one goes in. Otherwise the record is changed where it lies. How is decided below: `clustered.rs`
+//! overwrites single fields that keep their size (`patches`), `btree` the record if it keeps its shape; one
+//! that grows may reorganize or split its page. Values that do not fit the record go off-page first
+//! (`external.rs`). An entry of a secondary index whose columns changed is delete-marked and a new one goes in
+//! (`secondary.rs`).
 
 use std::sync::Arc;
 
@@ -10,10 +17,11 @@ use smallvec::SmallVec;
 use super::clustered::NewField;
 use super::delete::delete_row;
 use super::external::{fetch_external, store_external};
+use super::implicit_lock::lock_clustered;
 use super::insert::{OnDuplicate, insert_row};
 use super::secondary::change_entries;
+use super::write::Step;
 use super::write::repeat;
-use super::write::{Step, lock_clustered};
 use crate::error::Error;
 use crate::lock::{Acquired, LockMode};
 use crate::row::WaitPolicy;

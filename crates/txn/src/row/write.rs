@@ -5,6 +5,7 @@ use std::sync::Arc;
 use btree::{FieldRef, KeyFields, LastChange, OwnedKey, RecordBuffer, RecordRef};
 
 use super::WaitPolicy;
+use super::implicit_lock::lock_clustered;
 use crate::error::{Error, Interrupt};
 use crate::lock::{Acquired, LockMode, LockTarget, LockWait, Owner, Place};
 use crate::retry::retry;
@@ -94,19 +95,6 @@ pub(super) async fn repeat(
 }
 
 impl Writer<'_> {
-    /// The right to change a clustered record: waits for others' locks; the change will be the lock.
-    pub fn lock_row_for_change(&self, record: RecordRef<'_>) -> Acquired {
-        let trx_id = record.trx_id();
-        if trx_id == self.undo_log.trx_id {
-            return Acquired::Granted { new: false };
-        }
-        let target = self.system.locks.target_of(record);
-        if let Some(writer) = self.system.active.find(trx_id) {
-            self.system.locks.make_explicit(&writer, target);
-        }
-        self.system.locks.request_change(self.owner, target, WaitPolicy::Wait, &|| describe(record))
-    }
-
     /// A lock on a clustered record that stays until the transaction ends.
     pub fn lock_row(&self, record: RecordRef<'_>, mode: LockMode) -> Acquired {
         lock_clustered(self.system, self.owner, self.undo_log.trx_id, record, mode, WaitPolicy::Wait)
@@ -117,28 +105,6 @@ impl Writer<'_> {
     pub fn lock_entry_for_change(&self, record: RecordRef<'_>, target: LockTarget) -> Acquired {
         self.system.locks.request_change(self.owner, target, WaitPolicy::Wait, &|| describe(record))
     }
-}
-
-/// Locks a clustered record, making its writer's implicit lock explicit first.
-pub(crate) fn lock_clustered(
-    system: &System,
-    owner: &Arc<Owner>,
-    own_id: u64,
-    record: RecordRef<'_>,
-    mode: LockMode,
-    policy: WaitPolicy,
-) -> Acquired {
-    let target = system.locks.target_of(record);
-    let trx_id = record.trx_id();
-    if trx_id == own_id && own_id != 0 {
-        // The own change is a lock on the record, but not on the gap.
-        if !mode.guards_gap() {
-            return Acquired::Granted { new: false };
-        }
-    } else if let Some(writer) = system.active.find(trx_id) {
-        system.locks.make_explicit(&writer, target);
-    }
-    system.locks.request(owner, target, mode, policy, &|| describe(record))
 }
 
 /// A record as status texts name it.

@@ -59,9 +59,6 @@ pub(crate) struct UndoSpace {
 /// This part of the pool may be pinned by transactions at rest.
 const PINNED_SHARE: usize = 16;
 
-/// How far ahead the bound on ids is kept.
-pub(crate) const ID_MARGIN: u64 = 1 << 16;
-
 impl UndoSpace {
     /// Creates the tablespace file.
     pub async fn create(store: Arc<PageStore>, path: &Path) -> Result<UndoSpace, Error> {
