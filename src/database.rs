@@ -17,6 +17,7 @@ use redo::RedoLog;
 use txn::TransactionSystem;
 
 use crate::backup::gate::Gate;
+use crate::buffer_pool_dump::WarmUpState;
 use crate::catalog::{Catalog, DatabaseDef};
 use crate::changes::Feeds;
 use crate::error::{Error, Result};
@@ -28,7 +29,6 @@ use crate::private::is_private;
 use crate::provenance::{self, Marks};
 use crate::report::OpenReport;
 use crate::table::Table;
-use crate::warm_up::WarmUpState;
 
 /// An open database (data directory). Clones share it.
 #[derive(Clone)]

@@ -55,6 +55,7 @@ mod backup;
 pub mod blocked;
 mod blocking;
 mod buffer_pool;
+mod buffer_pool_dump;
 #[doc(hidden)]
 pub mod catalog;
 pub mod changes;
@@ -109,7 +110,6 @@ mod transact;
 mod transaction;
 mod truncate;
 pub mod types;
-mod warm_up;
 #[doc(hidden)]
 pub mod write;
 

@@ -1,9 +1,10 @@
-//! Bringing pages back that were in memory before a restart.
+//! Loading the pages that were in the buffer pool before a restart.
 //!
-//! The list of pages is a hint and nothing else: a page that is not there any more, or that cannot be read,
-//! is left out. The hottest come first, in portions that are sorted, so that neighbours are read one after
-//! the other. Only frames that are free are used, and few reads are under way at a time: a request for a page
-//! finds a short queue, and what is in use is never evicted for what was in use before.
+//! Their list is read from the file `ib_buffer_pool` by the crate above (`src/buffer_pool_dump.rs`). The list
+//! of pages is a hint and nothing else: a page that is not there any more, or that cannot be read, is left
+//! out. The hottest come first, in portions that are sorted, so that neighbours are read one after the other.
+//! Only frames that are free are used, and few reads are under way at a time: a request for a page finds a
+//! short queue, and what is in use is never evicted for what was in use before.
 
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
