@@ -45,7 +45,7 @@ mod inode;
 pub mod layout;
 mod list;
 mod reserve;
-mod shrink;
+mod truncation;
 
 pub use allocate::{allocate_page, prepare};
 pub use check::{Breath, Gathered, Owner, Report, Run, SegmentReport, check, check_pages, gather};
@@ -55,8 +55,8 @@ pub use free::{free_page, free_segment_step, prepare_free};
 pub use inode::{create_segment, segment_usage};
 pub use layout::Layout;
 pub use reserve::{Reserve, extents_for_delete, extents_for_insert, reserve};
-pub(crate) use shrink::pages_of_header;
-pub use shrink::{allocate_page_below, release_last_extent, space_pages};
+pub(crate) use truncation::pages_of_header;
+pub use truncation::{allocate_page_below, release_last_extent, space_pages};
 
 /// Pages a new tablespace file has: the header, the bitmap, the first inode page, and room that lets every
 /// MySQL version open the file after a crash (it insists on seven).

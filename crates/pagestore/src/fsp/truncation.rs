@@ -1,5 +1,5 @@
-//! How a tablespace gets smaller: its last extents, when nothing is on them, leave the free lists and its
-//! size.
+//! How a tablespace is truncated, inside: its last extents, when nothing is on them, leave the free lists and
+//! its size.
 //!
 //! That is a change of structure pages only, one extent in each mini-transaction. The file is cut afterwards
 //! ([`crate::PageStore::cut_space`]), when no recovery can come back to what was on those pages. For that

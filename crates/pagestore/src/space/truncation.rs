@@ -1,4 +1,4 @@
-//! How a tablespace file gives its end back to the file system.
+//! How a tablespace file is truncated: it gives its end back to the file system.
 //!
 //! First the tablespace gets smaller ([`crate::fsp::release_last_extent`]): from then on nothing refers to
 //! the pages behind its end. The file may be longer than the tablespace, so nobody is in a hurry. It is cut
