@@ -7,7 +7,7 @@
 //! again.
 
 use crate::mode::{Mode, Way};
-use crate::trial::Trial;
+use crate::path_measurement::Trial;
 use disk::File;
 use disk::probe::{Atomic, Verdict};
 use page::{Stretches, WriteBatch};

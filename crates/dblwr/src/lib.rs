@@ -14,26 +14,26 @@
 //! of one page each, even numbers for checkpoint flushing and odd ones for LRU flushing.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
-mod area;
 mod decision;
+mod detect_only;
 pub mod directories;
+mod doublewrite_files;
 mod in_place;
 mod mode;
-mod numbers;
 mod options;
 mod pace;
-mod protected;
+mod page_writer;
+mod path_measurement;
 mod recovery;
 mod segments;
 mod status;
 mod submit;
-mod trial;
 mod unprotected;
 
 pub use decision::FileProtection;
 pub use mode::{Mode, UnknownMode, Way};
 pub use options::{FILES_MAX, Options, PAGES_MAX};
-pub use protected::ProtectedWriter;
+pub use page_writer::ProtectedWriter;
 pub use recovery::{Locate, Recovered, Unrestored, recover, recover_since};
 pub use status::{Status, WriteTimes};
 pub use unprotected::UnprotectedWriter;

@@ -24,11 +24,11 @@
 //! copy, which was synced. Copies left from an earlier time are harmless, because a start restores only
 //! damaged pages, and only from copies that redo can bring forward (see [`recover`](crate::recover)).
 
-use crate::area::{Area, Segment, Sort};
 use crate::decision::{Decisions, FileProtection, Plan};
+use crate::detect_only;
+use crate::doublewrite_files::{Area, Segment, Sort};
 use crate::in_place::{self, Cut};
 use crate::mode::{Mode, Way};
-use crate::numbers;
 use crate::options::Options;
 use crate::pace::{Pace, SLICE_BYTES};
 use crate::status::{Counters, Status, WriteTimes};
@@ -223,7 +223,7 @@ impl Shared {
                 rest = &rest[pages.len()..];
             }
         }
-        for pages in plan.numbered.chunks(self.options.pages.min(numbers::ENTRIES_MAX)) {
+        for pages in plan.numbered.chunks(self.options.pages.min(detect_only::ENTRIES_MAX)) {
             let segment = self.write_numbers_of(batch, pages).await?;
             self.write_copied(batch, pages, segment, &mut unsynced, pace).await?;
         }
@@ -383,10 +383,10 @@ impl Shared {
 
     async fn write_numbers_of(&self, batch: &WriteBatch, pages: &[usize]) -> Result<Segment> {
         let segment = self.take(Sort::Numbers, batch, pages.len()).await?;
-        let record = numbers::encode(batch, pages, self.batch_ids.fetch_add(1, Ordering::Relaxed));
+        let record = detect_only::encode(batch, pages, self.batch_ids.fetch_add(1, Ordering::Relaxed));
         let buf = IoBuf::owned(record);
         write_async(&**self.env.storage(), &segment.file, buf, segment.offset, true).await?;
-        self.count_segment(pages.len(), numbers::RECORD);
+        self.count_segment(pages.len(), detect_only::RECORD);
         Ok(segment)
     }
 

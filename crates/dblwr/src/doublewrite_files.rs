@@ -1,7 +1,7 @@
 //! The doublewrite files and where in them the segments lie.
 //!
 //! There are two sorts of files. `#ib_<page size>_<n>.dblwr` holds copies of pages, slots of one page each;
-//! `#ib_<page size>_<n>.bdblwr` holds records of [page numbers](crate::numbers) only. Even numbers serve
+//! `#ib_<page size>_<n>.bdblwr` holds records of [page numbers](crate::detect_only) only. Even numbers serve
 //! checkpoint flushing, odd ones LRU flushing, so that neither waits for the other; a single file has the
 //! segments of one purpose behind those of the other. All blocks are allocated beforehand, so that a batch
 //! never waits for the file system's own log.
@@ -13,7 +13,7 @@
 //! in parts that fit: the files are cut back, since others need the room as well, and left as they are for a
 //! second. Only a sync that fails makes the batch fail.
 
-use crate::numbers::RECORD;
+use crate::detect_only::RECORD;
 use crate::options::Options;
 use crate::segments::{Segments, Taken};
 use disk::{AlignedBuf, Environment, File, IoBuf, OpenHow, Result, Storage, write_async};
