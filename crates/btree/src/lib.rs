@@ -22,7 +22,6 @@
 //! child. With the structure lock of the tree held, no node pointer and no sibling link of the tree changes.
 
 pub mod bulk;
-pub mod change;
 pub mod check;
 pub mod collation;
 pub mod compare;
@@ -33,23 +32,24 @@ pub mod external;
 pub mod field;
 pub mod key;
 mod merge;
+pub mod optimistic;
 pub mod page;
 pub mod record;
 mod resident;
 mod split;
-pub mod structure;
+pub mod structure_modification;
 pub mod tree;
 
 pub use bulk::BulkLoader;
-pub use change::{ChangePosition, LastChange, Outcome, Place};
 pub use check::{CheckReport, Checker};
 pub use cursor::{LeafCursor, SavedPosition, Seek};
 pub use definition::IndexDef;
 pub use external::Reference;
 pub use field::{Comparison, Field, FieldDef, FieldRef};
 pub use key::{KeyFields, OwnedKey};
+pub use optimistic::{ChangePosition, LastChange, Outcome, Place};
 pub use record::{OwnedRecord, RecordBuffer, RecordRef, RecordTooBig};
-pub use structure::{StructureChange, StructureGuard};
+pub use structure_modification::{StructureChange, StructureGuard};
 pub use tree::Tree;
 
 /// For operations that keep their progress over an interrupt: a wait that pins nothing. Callers keep all

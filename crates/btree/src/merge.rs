@@ -13,11 +13,11 @@ use pagestore::fsp;
 use pagestore::page::{self as fil, NEXT, NULL_PAGE, PREVIOUS};
 use pagestore::{Interrupt, Mtr, PageHandle};
 
-use crate::change::Place;
+use crate::optimistic::Place;
 use crate::page::builder::{PageBuilder, reorganized};
 use crate::page::{self, Malformed, MtrPage, PageEditor, header, image, insert};
 use crate::record::{RecordBuffer, RecordRef, header as record_header};
-use crate::structure::StructureGuard;
+use crate::structure_modification::StructureGuard;
 use crate::tree::Tree;
 
 /// Bytes of live records below which a page is to be merged.

@@ -10,11 +10,11 @@ use pagestore::fsp::{self, Direction};
 use pagestore::page::{self as fil, NEXT, NULL_PAGE, PREVIOUS};
 use pagestore::{Interrupt, Mtr, PageHandle};
 
-use crate::change::{ChangePosition, Outcome, Place, nth, ordinal};
+use crate::optimistic::{ChangePosition, Outcome, Place, nth, ordinal};
 use crate::page::builder::PageBuilder;
 use crate::page::{self, Malformed, MtrPage, PageEditor, delete, header, image, insert};
 use crate::record::{RecordBuffer, RecordRef};
-use crate::structure::{Level, StructureGuard};
+use crate::structure_modification::{Level, StructureGuard};
 use crate::tree::Tree;
 
 /// Where a page is cut: of its records with the new one among them, `lower` stay below.

@@ -15,11 +15,11 @@ use pagestore::page::{self as fil, NULL_PAGE};
 use pagestore::{Interrupt, Mtr, PageHandle};
 use parking_lot::MutexGuard;
 
-use crate::change::ChangePosition;
 use crate::compare::SearchKey;
 use crate::descend::Target;
 use crate::field::Field;
 use crate::merge::merge_limit;
+use crate::optimistic::ChangePosition;
 use crate::page::search::Bound;
 use crate::page::{self, Malformed, header};
 use crate::record::RecordRef;
