@@ -10,7 +10,7 @@
 //!
 //! `reach` is a promise: while this block is the newest, the log does not end further behind `flushed` than
 //! that. So a recovery that finds both blocks whole need not look further for what the log may have lost
-//! ([`crate::scan`]). 0 promises nothing; programs before this field wrote 0. [`crate::mark`] keeps the
+//! ([`crate::scan`]). 0 promises nothing; programs before this field wrote 0. [`crate::high_water_mark`] keeps the
 //! promise.
 //!
 //! `owner` is a number of the data directory that the log belongs to: the log of another one must not be

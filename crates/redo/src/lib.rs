@@ -39,11 +39,11 @@ mod groups;
 #[cfg(not(loom))]
 mod growth;
 #[cfg(not(loom))]
+mod high_water_mark;
+#[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
 mod log;
-#[cfg(not(loom))]
-mod mark;
 #[cfg(not(loom))]
 mod open;
 mod record;

@@ -16,7 +16,7 @@
 //!   lose acknowledged commits, so the log refuses to open. It is known to have been durable when the
 //!   checkpoint block, or a valid group further on, says that the log was flushed beyond its start. Such a
 //!   group is searched for as far as the log may have gone: up to `flushed + reach` of the checkpoint block,
-//!   beyond which no group was ever written in this lap ([`crate::mark`]). So this finds what a search of the
+//!   beyond which no group was ever written in this lap ([`crate::high_water_mark`]). So this finds what a search of the
 //!   whole circle would find. The whole circle is searched where the block promises no reach, or where the
 //!   other block is not the one before it: then a newer one may have been damaged, with which the log went
 //!   further.

@@ -1,4 +1,4 @@
-//! Keeping the newest checkpoint block close to the end of the log.
+//! The high-water mark: keeping the newest checkpoint block close to the end of the log.
 //!
 //! ```text
 //!   scan start   checkpoint      flushed of the newest block         end of the log     flushed + reach
