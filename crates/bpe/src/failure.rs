@@ -1,6 +1,6 @@
 //! What becomes of the tier after an error: any error of its file or its map switches it off, once and with
 //! one line in the log, and the data files serve every page again. Nothing is lost by it, because what it
-//! held was clean. `SET GLOBAL untorn_bpe=ON` tries again (`keeper.rs`).
+//! held was clean. `SET GLOBAL untorn_bpe=ON` tries again (`maintenance.rs`).
 
 use crate::counters::Counter;
 use crate::tier::Tier;

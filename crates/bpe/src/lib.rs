@@ -26,7 +26,7 @@ mod fill;
 mod geometry;
 mod image;
 mod journal;
-mod keeper;
+mod maintenance;
 #[cfg(any(test, feature = "negative-control"))]
 pub mod negative_control;
 mod opening;
