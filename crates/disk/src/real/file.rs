@@ -4,7 +4,7 @@
 //! [`crate::real::transfer`].
 
 use crate::probe::{self, Verdict};
-use crate::real::copy_extent;
+use crate::real::copy_on_write_extent;
 use crate::real::descriptors::{Closable, Descriptors};
 use crate::real::direct_io::{memory_is_aligned, open_descriptor};
 use crate::real::transfer::{Direction, advance, torn_atomic};
@@ -233,7 +233,7 @@ impl File for RealFile {
 
     fn expect_copy_on_write(&self) {
         let ask = |file: Arc<std::fs::File>| {
-            copy_extent::ask_for_exact_copies(file.as_fd(), probe::block_bytes(file.as_fd()))
+            copy_on_write_extent::ask_for_exact_copies(file.as_fd(), probe::block_bytes(file.as_fd()))
         };
         if let Err(error) = self.descriptor().and_then(ask) {
             tracing::debug!("no hint to the file system for {}: {error}", self.path.display());

@@ -1,7 +1,7 @@
 //! The real machine: kernel files, io_uring or a thread pool, real threads and clocks.
 
 mod backend;
-mod copy_extent;
+mod copy_on_write_extent;
 mod descriptors;
 mod direct_io;
 mod directory_lock;
