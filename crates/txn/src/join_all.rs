@@ -64,6 +64,6 @@ mod tests {
             }
         };
         assert_eq!(block_on(try_join_all([lane(false), lane(true)])), Err("failed"));
-        assert_eq!(block_on(join_all::<std::future::Ready<Result<(), ()>>, ()>([])), Ok(()));
+        assert_eq!(block_on(try_join_all::<std::future::Ready<Result<(), ()>>, ()>([])), Ok(()));
     }
 }
