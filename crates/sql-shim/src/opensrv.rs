@@ -66,7 +66,8 @@ pub use driver::SessionDriver;
 use sql::kill::Kill;
 use sql::result::{ColumnMeta, SqlError, charset};
 
-use crate::auth::{self, DEFAULT_PLUGIN, Exchange, Identity, Peer, Step, native};
+use crate::auth::exchange::{Exchange, Step};
+use crate::auth::{self, DEFAULT_PLUGIN, Identity, Peer, native};
 use crate::server::clock::TICK;
 use crate::server::login::SERVER_VERSION;
 use crate::server::registry::{ClientFlags, Connection, Server};

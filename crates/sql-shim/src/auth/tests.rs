@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 use super::accounts::{Accounts, Identification};
+use super::exchange::{Exchange, Step};
 use super::*;
 
 fn peer(local: bool, private: bool) -> Peer {

@@ -7,7 +7,8 @@ use sql::result::{SqlError, status_flag};
 
 use super::connection::{End, Link, unless_killed};
 use super::registry::{ClientFlags, Server};
-use crate::auth::{self, DEFAULT_PLUGIN, Exchange, Identity, Peer, Step};
+use crate::auth::exchange::{Exchange, Step};
+use crate::auth::{self, DEFAULT_PLUGIN, Identity, Peer};
 use crate::wire::handshake::{self, Greeting, HandshakeResponse, LOGIN_PACKET_BYTES_MAX, SALT_BYTES};
 use crate::wire::{capability, packets};
 
