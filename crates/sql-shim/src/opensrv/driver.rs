@@ -16,7 +16,7 @@ use sql::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlErro
 use tokio::sync::{mpsc, oneshot};
 
 use super::cells::Cell;
-use crate::server::connection::{begin, end, too_many_statements};
+use crate::server::connection::too_many_statements;
 use crate::server::registry::{Connection, Server};
 use crate::server::statements::Statements;
 use crate::service::{Param, Prepared};
@@ -203,10 +203,10 @@ impl<F: SessionFactory> SessionDriver<F> {
             Request::Open => {}
             Request::Query { sql, reply } => {
                 counters.add(Counter::Questions, 1);
-                begin(&self.connection, &self.server, "Query", &sql);
+                self.connection.begin_command(&self.server.clock, "Query", &sql);
                 let mut sink = BatchSink::new(reply);
                 let outcome = session.query(&sql, &mut sink).await;
-                end(&self.connection, &self.server);
+                self.connection.end_command(&self.server.clock);
                 outcome?;
                 return sink.finish().await;
             }
@@ -234,9 +234,9 @@ impl<F: SessionFactory> SessionDriver<F> {
     }
 
     async fn prepare(&mut self, session: &mut F::Session, sql: &[u8]) -> Result<Described, SqlError> {
-        begin(&self.connection, &self.server, "Prepare", sql);
+        self.connection.begin_command(&self.server.clock, "Prepare", sql);
         let prepared = session.prepare(sql).await;
-        end(&self.connection, &self.server);
+        self.connection.end_command(&self.server.clock);
         let prepared: Prepared<_> = prepared?;
         let (params, columns) = (Arc::clone(&prepared.params), Arc::clone(&prepared.columns));
         let limit = self.server.variables.max_prepared_stmt_count();
@@ -262,10 +262,10 @@ impl<F: SessionFactory> SessionDriver<F> {
                 sink.error(&packets::error::wrong_arguments());
             }
             Some(found) => {
-                begin(&self.connection, &self.server, "Execute", &found.prepared.sql);
+                self.connection.begin_command(&self.server.clock, "Execute", &found.prepared.sql);
                 let params: Vec<Param<'_>> = params.iter().map(OwnedParam::borrow).collect();
                 let outcome = session.execute(&mut found.prepared, &params, &mut sink).await;
-                end(&self.connection, &self.server);
+                self.connection.end_command(&self.server.clock);
                 outcome?;
             }
         }

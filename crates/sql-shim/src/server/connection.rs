@@ -19,7 +19,7 @@ use sql::result::{Completion, SqlError};
 use super::login::{self, Wish};
 use super::outlet::{Outlet, shorten_deadline};
 use super::panics::{Panicked, caught};
-use super::registry::{Connection, INFO_BYTES_MAX, Server};
+use super::registry::{Connection, Server};
 use super::statements::Statements;
 use super::transport::Socket;
 use crate::auth::Peer;
@@ -384,13 +384,13 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                     let sql = sql.to_vec();
                     return self.run_sql("Query", &sql).await;
                 }
-                begin(connection, server, "Query", sql);
+                connection.begin_command(&server.clock, "Query", sql);
                 let status = session.status_flags();
                 let mut outlet = Outlet { socket, connection, server, files: None };
                 let mut reply =
                     Reply::new(output, scratch, &mut outlet, *capabilities, Encoding::Text, status);
                 let outcome = session.query(sql, &mut reply).await;
-                end(connection, server);
+                connection.end_command(&server.clock);
                 outcome.map_err(End::Io)
             }
             Command::Execute { statement, arguments } => {
@@ -401,7 +401,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                     packets::put_error(output, true, &error);
                     return Ok(());
                 };
-                begin(connection, server, "Execute", &found.prepared.sql);
+                connection.begin_command(&server.clock, "Execute", &found.prepared.sql);
                 let outcome = match found.params.decode(found.prepared.params.len(), arguments) {
                     Ok(params) => {
                         let status = session.status_flags();
@@ -420,7 +420,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                     }
                 };
                 found.params.clear_long_data();
-                end(connection, server);
+                connection.end_command(&server.clock);
                 outcome.map_err(End::Io)
             }
             Command::SendLongData { statement, parameter, data } => {
@@ -447,29 +447,6 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
             }
         }
     }
-}
-
-/// Enters a statement in the connection's entry.
-pub(crate) fn begin(connection: &Connection, server: &Server, command: &'static str, sql: &[u8]) {
-    connection.attention.set_working(true);
-    connection.update(|activity| {
-        activity.command = command;
-        activity.state = "executing";
-        activity.since_ms = server.clock.now_ms();
-        activity.info.clear();
-        activity.info.extend_from_slice(sql.get(..sql.len().min(INFO_BYTES_MAX)).unwrap_or_default());
-    });
-}
-
-/// The statement is over.
-pub(crate) fn end(connection: &Connection, server: &Server) {
-    connection.attention.set_working(false);
-    connection.update(|activity| {
-        activity.command = "Sleep";
-        activity.state = "";
-        activity.since_ms = server.clock.now_ms();
-        activity.info.clear();
-    });
 }
 
 /// A rare command with its bytes copied, so that the whole task is free to serve it.
@@ -602,7 +579,7 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
     }
 
     async fn run_sql(&mut self, name: &'static str, sql: &[u8]) -> Outcome {
-        begin(&self.link.connection, self.server, name, sql);
+        self.link.connection.begin_command(&self.server.clock, name, sql);
         let status = self.session.status_flags();
         // The text is a copy: what the client may send during the statement comes to where it stood.
         self.link.input.release();
@@ -612,7 +589,7 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         let mut reply =
             Reply::new(output, &mut self.scratch, &mut outlet, self.capabilities, Encoding::Text, status);
         let outcome = self.session.query(sql, &mut reply).await;
-        end(&self.link.connection, self.server);
+        self.link.connection.end_command(&self.server.clock);
         outcome.map_err(End::Io)
     }
 
@@ -631,9 +608,9 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
 
     async fn prepare(&mut self, sql: &[u8]) {
         self.link.connection.counters.add(Counter::ComStmtPrepare, 1);
-        begin(&self.link.connection, self.server, "Prepare", sql);
+        self.link.connection.begin_command(&self.server.clock, "Prepare", sql);
         let prepared = self.session.prepare(sql).await;
-        end(&self.link.connection, self.server);
+        self.link.connection.end_command(&self.server.clock);
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return self.put_error(&error),

@@ -1,9 +1,11 @@
-//! What all connections share, and the register of who is connected.
+//! The register of who is connected.
 //!
-//! [`Server`] is the wire's shared state; the SQL side's (open database, plan cache) lives in the
-//! [`SessionFactory`](crate::service::SessionFactory). Each connection has one [`Connection`] entry for as long as it
-//! lives: SHOW PROCESSLIST reads it, KILL sets its switch, and the connection's own task is the only one that
-//! writes the rest, so its mutex is never contended in practice.
+//! Each connection has one [`Connection`] entry for as long as it lives: SHOW PROCESSLIST reads it, KILL sets
+//! its switch, and the connection's own task is the only one that writes the rest, so its mutex is never
+//! contended in practice.
+//!
+//! Rows of SHOW PROCESSLIST are made from the entries in `session/state.rs`; who may see which is decided in
+//! `crates/sql/src/catalog_views/server_tables.rs`.
 
 use sql::named_locks::NamedLocks;
 use std::collections::BTreeMap;
@@ -328,6 +330,29 @@ impl Connection {
     #[inline]
     pub(super) fn set_changing(&self, changing: bool) {
         self.changing.store(changing, Ordering::SeqCst);
+    }
+
+    /// Enters a command and its statement.
+    pub(crate) fn begin_command(&self, clock: &CoarseClock, command: &'static str, sql: &[u8]) {
+        self.attention.set_working(true);
+        self.update(|activity| {
+            activity.command = command;
+            activity.state = "executing";
+            activity.since_ms = clock.now_ms();
+            activity.info.clear();
+            activity.info.extend_from_slice(sql.get(..sql.len().min(INFO_BYTES_MAX)).unwrap_or_default());
+        });
+    }
+
+    /// The command is over.
+    pub(crate) fn end_command(&self, clock: &CoarseClock) {
+        self.attention.set_working(false);
+        self.update(|activity| {
+            activity.command = "Sleep";
+            activity.state = "";
+            activity.since_ms = clock.now_ms();
+            activity.info.clear();
+        });
     }
 
     /// What the session does right now.
