@@ -16,7 +16,7 @@ use sql::result::SqlError;
 use untorn::asynchronous::Database;
 use untorn::{ExtensionOptions, ExtensionRestart, ExtensionStatus};
 
-use crate::server::registry::Server;
+use crate::server::shared::Server;
 use crate::variables::GlobalVariables;
 
 /// What the variables say at start.

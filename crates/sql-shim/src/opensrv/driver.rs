@@ -17,7 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::cells::Cell;
 use crate::server::connection::too_many_statements;
-use crate::server::registry::{Connection, Server};
+use crate::server::registry::Connection;
+use crate::server::shared::Server;
 use crate::server::statements::Statements;
 use crate::service::{Param, Prepared};
 use crate::service::{SessionFactory, SessionService};

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use sql::result::{SqlError, status_flag};
 
 use super::connection::{End, Link, unless_killed};
-use super::registry::{ClientFlags, Server};
+use super::registry::ClientFlags;
+use super::shared::Server;
 use crate::auth::exchange::{Exchange, Step};
 use crate::auth::{self, DEFAULT_PLUGIN, Identity, Peer};
 use crate::wire::handshake::{self, Greeting, HandshakeResponse, LOGIN_PACKET_BYTES_MAX, SALT_BYTES};

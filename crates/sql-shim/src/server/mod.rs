@@ -1,4 +1,4 @@
-//! The server around the sessions: shared state, connections, runtimes.
+//! The server around the sessions: shared state (`shared.rs`), connections, runtimes.
 //!
 //! ```text
 //!   listener (one thread) --- accepted socket ---> worker thread with the fewest connections
@@ -19,6 +19,7 @@ pub mod panics;
 pub mod read_lock;
 pub mod registry;
 pub mod runtime;
+pub mod shared;
 pub mod statements;
 mod stuck;
 pub mod transport;

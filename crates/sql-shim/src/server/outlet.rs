@@ -6,7 +6,8 @@ use std::io;
 use std::pin::pin;
 
 use super::connection::unless_killed;
-use super::registry::{Connection, Server};
+use super::registry::Connection;
+use super::shared::Server;
 use super::transport::Socket;
 use crate::status::Counter;
 use crate::wire::input::PacketInput;

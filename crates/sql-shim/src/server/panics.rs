@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
-use super::registry::{ConnectionId, Server};
+use super::shared::Server;
 
 /// What a panic said.
 #[derive(Debug)]
@@ -41,27 +41,6 @@ pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
 fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
-}
-
-/// A connection's place in the register and in its worker's count, given back when this is dropped.
-pub struct Enrolled {
-    server: Arc<Server>,
-    id: ConnectionId,
-    of_worker: Arc<AtomicUsize>,
-}
-
-impl Enrolled {
-    /// For a connection that has been entered and counted.
-    pub fn new(server: Arc<Server>, id: ConnectionId, of_worker: Arc<AtomicUsize>) -> Enrolled {
-        Enrolled { server, id, of_worker }
-    }
-}
-
-impl Drop for Enrolled {
-    fn drop(&mut self) {
-        self.server.connections.leave(self.id);
-        self.of_worker.fetch_sub(1, Ordering::Release);
-    }
 }
 
 /// One of `max_prepared_stmt_count`, given back when this is dropped.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sql::errors;
 use sql::result::SqlError;
 
-use crate::server::registry::Server;
+use crate::server::shared::Server;
 use crate::server::waits::ByKind;
 use crate::variables::Value;
 use slow_file::Place;
