@@ -7,7 +7,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ::opensrv_mysql::{ColumnType, ValueInner};
@@ -16,10 +15,9 @@ use sql::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlErro
 use tokio::sync::{mpsc, oneshot};
 
 use super::cells::Cell;
-use crate::server::connection::too_many_statements;
+use crate::server::prepared_statements::PreparedStatements;
 use crate::server::registry::Connection;
 use crate::server::shared::Server;
-use crate::server::statements::Statements;
 use crate::service::{Param, Prepared};
 use crate::service::{SessionFactory, SessionService};
 use crate::status::Counter;
@@ -145,14 +143,13 @@ pub struct SessionDriver<F: SessionFactory> {
     connection: Arc<Connection>,
     factory: Arc<F>,
     requests: mpsc::Receiver<Request>,
-    statements: Statements<<F::Session as SessionService>::Plan>,
+    statements: PreparedStatements<<F::Session as SessionService>::Plan>,
 }
 
 impl<F: SessionFactory> Drop for SessionDriver<F> {
     /// Also when the driver is dropped midway.
     fn drop(&mut self) {
-        let released = self.statements.clear();
-        self.server.prepared_statements.fetch_sub(released, Ordering::Relaxed);
+        self.statements.clear();
         self.server.connections.leave(self.connection.id);
     }
 }
@@ -164,7 +161,7 @@ impl<F: SessionFactory> SessionDriver<F> {
         factory: Arc<F>,
         requests: mpsc::Receiver<Request>,
     ) -> Self {
-        Self { server, connection, factory, requests, statements: Statements::default() }
+        Self { server, connection, factory, requests, statements: PreparedStatements::default() }
     }
 
     /// Runs until the connection ends, then rolls back and closes the session.
@@ -222,9 +219,7 @@ impl<F: SessionFactory> SessionDriver<F> {
                 return self.execute(session, id, &params, BatchSink::new(reply)).await;
             }
             Request::CloseStatement(id) => {
-                if self.statements.close(id) {
-                    self.server.prepared_statements.fetch_sub(1, Ordering::Relaxed);
-                }
+                self.statements.close(id);
             }
             Request::ChangeDatabase { name, reply } => {
                 let answer = session.change_database(&name).await;
@@ -240,13 +235,7 @@ impl<F: SessionFactory> SessionDriver<F> {
         self.connection.end_command(&self.server.clock);
         let prepared: Prepared<_> = prepared?;
         let (params, columns) = (Arc::clone(&prepared.params), Arc::clone(&prepared.columns));
-        let limit = self.server.variables.max_prepared_stmt_count();
-        let open = self.server.prepared_statements.fetch_add(1, Ordering::Relaxed);
-        let id = if open < limit { self.statements.insert(prepared) } else { None };
-        let Some(id) = id else {
-            self.server.prepared_statements.fetch_sub(1, Ordering::Relaxed);
-            return Err(too_many_statements(limit));
-        };
+        let id = self.statements.insert(prepared, &self.server)?;
         Ok((id, params, columns))
     }
 

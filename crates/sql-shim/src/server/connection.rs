@@ -7,7 +7,6 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -19,9 +18,9 @@ use sql::result::{Completion, SqlError};
 use super::login::{self, Wish};
 use super::outlet::{Outlet, shorten_deadline};
 use super::panics::{Panicked, caught};
+use super::prepared_statements::PreparedStatements;
 use super::registry::Connection;
 use super::shared::Server;
-use super::statements::Statements;
 use super::transport::Socket;
 use crate::auth::Peer;
 use crate::service::{SessionFactory, SessionService};
@@ -213,8 +212,7 @@ pub async fn serve<F: SessionFactory>(
                 let run = pin!(caught(Box::pin(task.run(wish))));
                 connection.waits.over(&connection.counters, &server.clock, run).await
             };
-            let released = task.statements.clear();
-            server.prepared_statements.fetch_sub(released, Ordering::Relaxed);
+            task.statements.clear();
             // Rolls back what is open, after a panic too.
             let closed = caught(Box::pin(task.session.close())).await;
             link = task.link;
@@ -303,7 +301,7 @@ async fn say_goodbye(link: &mut Link, end: End) {
 struct ConnectionTask<'a, F: SessionFactory> {
     link: Link,
     session: F::Session,
-    statements: Statements<<F::Session as SessionService>::Plan>,
+    statements: PreparedStatements<<F::Session as SessionService>::Plan>,
     scratch: ReplyScratch,
     server: &'a Server,
     peer: Peer,
@@ -319,7 +317,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         Self {
             link,
             session,
-            statements: Statements::default(),
+            statements: PreparedStatements::default(),
             scratch: ReplyScratch::default(),
             server,
             peer,
@@ -432,9 +430,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
             }
             Command::CloseStatement(id) => {
                 counters.add(Counter::ComStmtClose, 1);
-                if statements.close(id) {
-                    server.prepared_statements.fetch_sub(1, Ordering::Relaxed);
-                }
+                statements.close(id);
                 Ok(())
             }
             Command::ChangeUser(arguments) => {
@@ -616,15 +612,10 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
             Ok(prepared) => prepared,
             Err(error) => return self.put_error(&error),
         };
-        let limit = self.server.variables.max_prepared_stmt_count();
-        if self.server.prepared_statements.fetch_add(1, Ordering::Relaxed) >= limit {
-            self.server.prepared_statements.fetch_sub(1, Ordering::Relaxed);
-            return self.put_error(&too_many_statements(limit));
-        }
         let (params, columns) = (Arc::clone(&prepared.params), Arc::clone(&prepared.columns));
-        let Some(id) = self.statements.insert(prepared) else {
-            self.server.prepared_statements.fetch_sub(1, Ordering::Relaxed);
-            return self.put_error(&too_many_statements(limit));
+        let id = match self.statements.insert(prepared, self.server) {
+            Ok(id) => id,
+            Err(error) => return self.put_error(&error),
         };
         let warnings = self.session.warnings();
         let output = &mut self.link.output;
@@ -676,8 +667,7 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
     }
 
     async fn reset(&mut self) {
-        let released = self.statements.clear();
-        self.server.prepared_statements.fetch_sub(released, Ordering::Relaxed);
+        self.statements.clear();
         self.session.reset().await;
     }
 
@@ -707,13 +697,4 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         self.put_ok();
         Ok(())
     }
-}
-
-/// Error 1461.
-pub(crate) fn too_many_statements(limit: usize) -> SqlError {
-    SqlError::new(
-        1461,
-        b"42000",
-        format!("Can't create more than max_prepared_stmt_count statements (current value: {limit})"),
-    )
 }

@@ -13,11 +13,7 @@ use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
-
-use super::shared::Server;
 
 /// What a panic said.
 #[derive(Debug)]
@@ -41,29 +37,4 @@ pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
 fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
-}
-
-/// One of `max_prepared_stmt_count`, given back when this is dropped.
-#[derive(Debug)]
-pub struct CountedStatement {
-    server_count: Arc<AtomicUsize>,
-}
-
-impl CountedStatement {
-    /// Counts one more; `None` when there are `max`.
-    pub fn new(server: &Server) -> Option<CountedStatement> {
-        let max = server.variables.max_prepared_stmt_count();
-        let server_count = Arc::clone(&server.prepared_statements);
-        if server_count.fetch_add(1, Ordering::Relaxed) >= max {
-            server_count.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
-        Some(CountedStatement { server_count })
-    }
-}
-
-impl Drop for CountedStatement {
-    fn drop(&mut self) {
-        self.server_count.fetch_sub(1, Ordering::Relaxed);
-    }
 }

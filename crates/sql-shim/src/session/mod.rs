@@ -59,7 +59,7 @@ use untorn::engine::Durability;
 use untorn::types;
 
 use crate::server::files::FileDirectory;
-use crate::server::panics::CountedStatement;
+use crate::server::prepared_statements::CountedStatement;
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::Connection;
 use crate::server::runtime::{self, ListenOptions, Running};

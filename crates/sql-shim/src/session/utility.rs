@@ -18,7 +18,7 @@ use sql::value::Value;
 use super::{NamedStatement, Outcome, REPLANS_MAX, Session, isolation};
 use crate::auth::Security;
 use crate::auth::accounts::{self, AccountChange, Authority};
-use crate::server::panics::CountedStatement;
+use crate::server::prepared_statements::CountedStatement;
 use crate::status::Counter;
 use crate::variables::{self, GlobalVariables, SessionVariables};
 
@@ -137,11 +137,7 @@ impl Session {
             self.state.memory.keep(name.len() + old.text.len(), 0)?;
         }
         self.prepare_text(&text).await?;
-        let server = &self.state.server;
-        let _counted = CountedStatement::new(server).ok_or_else(|| {
-            let max = server.variables.max_prepared_stmt_count();
-            errors::error(errors::MAX_PREPARED_STMT_COUNT, &[&max])
-        })?;
+        let _counted = CountedStatement::new(&self.state.server)?;
         self.state.memory.keep(0, name.len() + text.len())?;
         self.named_statements
             .insert(name, NamedStatement { text, database: self.state.current_database(), _counted });

@@ -1,34 +1,45 @@
-//! The prepared statements of one connection.
+//! The prepared statements of one connection, and how many all connections may have
+//! (`max_prepared_stmt_count`).
+//!
+//! What counts against the limit holds a [`CountedStatement`]: a statement of the protocol here, one of PREPARE
+//! in its session. So nothing is to be counted down by hand, after a panic either.
 //!
 //! Ids are a slot number (low 16 bits, from 1) and a generation, so that looking one up is an index, and a
 //! stale id of a closed statement does not find the next one in its slot.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sql::errors::{self, error};
+use sql::result::SqlError;
+
+use super::shared::Server;
 use crate::service::Prepared;
 use crate::wire::params::ParamState;
 
 /// A statement and what the wire remembers for it.
-pub struct Statement<P> {
+pub struct PreparedStatement<P> {
     /// The session's.
     pub prepared: Prepared<P>,
     /// Parameter types and long data.
     pub params: ParamState,
+    _counted: CountedStatement,
 }
 
 struct Slot<P> {
     generation: u16,
-    statement: Option<Statement<P>>,
+    statement: Option<PreparedStatement<P>>,
 }
 
 /// Statements by id.
-pub struct Statements<P> {
+pub struct PreparedStatements<P> {
     slots: Vec<Slot<P>>,
     free: Vec<u16>,
-    count: usize,
 }
 
-impl<P> Default for Statements<P> {
+impl<P> Default for PreparedStatements<P> {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), count: 0 }
+        Self { slots: Vec::new(), free: Vec::new() }
     }
 }
 
@@ -36,10 +47,16 @@ fn slot_of(id: u32) -> Option<usize> {
     (id & 0xffff).checked_sub(1).map(|slot| slot as usize)
 }
 
-impl<P> Statements<P> {
-    /// Keeps a statement; `None` when 65,535 are open.
-    pub fn insert(&mut self, prepared: Prepared<P>) -> Option<u32> {
-        let statement = Statement { prepared, params: ParamState::default() };
+impl<P> PreparedStatements<P> {
+    /// Keeps a statement and counts it; error 1461 when there are too many, here or on the server.
+    pub fn insert(&mut self, prepared: Prepared<P>, server: &Server) -> Result<u32, SqlError> {
+        let _counted = CountedStatement::new(server)?;
+        let statement = PreparedStatement { prepared, params: ParamState::default(), _counted };
+        self.keep(statement).ok_or_else(|| too_many(server))
+    }
+
+    /// `None` when 65,535 are open.
+    fn keep(&mut self, statement: PreparedStatement<P>) -> Option<u32> {
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
@@ -50,13 +67,12 @@ impl<P> Statements<P> {
         };
         let slot = self.slots.get_mut(usize::from(index))?;
         slot.statement = Some(statement);
-        self.count += 1;
         Some(u32::from(slot.generation) << 16 | (u32::from(index) + 1))
     }
 
     /// An open statement.
     #[inline]
-    pub fn get(&mut self, id: u32) -> Option<&mut Statement<P>> {
+    pub fn get(&mut self, id: u32) -> Option<&mut PreparedStatement<P>> {
         let slot = self.slots.get_mut(slot_of(id)?)?;
         if u32::from(slot.generation) != id >> 16 {
             return None;
@@ -85,36 +101,52 @@ impl<P> Statements<P> {
         }
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(index as u16);
-        self.count -= 1;
         true
     }
 
-    /// Closes all; how many there were.
-    pub fn clear(&mut self) -> usize {
-        let count = self.count;
+    /// Closes all.
+    pub fn clear(&mut self) {
         *self = Self::default();
-        count
     }
+}
 
-    /// How many are open.
-    pub fn len(&self) -> usize {
-        self.count
-    }
+/// One of `max_prepared_stmt_count`, given back when this is dropped.
+#[derive(Debug)]
+pub struct CountedStatement {
+    server_count: Arc<AtomicUsize>,
+}
 
-    /// Whether none is open.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
+impl CountedStatement {
+    /// Counts one more, or is error 1461 when the limit is reached.
+    pub fn new(server: &Server) -> Result<CountedStatement, SqlError> {
+        let server_count = Arc::clone(&server.prepared_statements);
+        if server_count.fetch_add(1, Ordering::Relaxed) >= server.variables.max_prepared_stmt_count() {
+            server_count.fetch_sub(1, Ordering::Relaxed);
+            return Err(too_many(server));
+        }
+        Ok(CountedStatement { server_count })
     }
+}
+
+impl Drop for CountedStatement {
+    fn drop(&mut self) {
+        self.server_count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Error 1461.
+fn too_many(server: &Server) -> SqlError {
+    error(errors::MAX_PREPARED_STMT_COUNT, &[&server.variables.max_prepared_stmt_count()])
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::sync::Arc;
-
     use sql::result::ResultColumns;
 
     use super::*;
+    use crate::auth::accounts::Accounts;
+    use crate::variables::GlobalVariables;
 
     fn prepared(plan: u32) -> Prepared<u32> {
         let none = ResultColumns::new(Vec::new());
@@ -123,17 +155,21 @@ mod tests {
 
     #[test]
     fn a_closed_id_stays_closed() {
-        let mut statements = Statements::default();
-        let first = statements.insert(prepared(1)).unwrap();
-        let second = statements.insert(prepared(2)).unwrap();
+        let server = Server::new(Accounts::in_memory(), GlobalVariables::default());
+        let counted = || server.prepared_statements.load(Ordering::Relaxed);
+        let mut statements = PreparedStatements::default();
+        let first = statements.insert(prepared(1), &server).unwrap();
+        let second = statements.insert(prepared(2), &server).unwrap();
         assert_eq!((first, second), (1, 2));
         assert!(statements.close(first));
         assert!(!statements.close(first));
-        let third = statements.insert(prepared(3)).unwrap();
+        let third = statements.insert(prepared(3), &server).unwrap();
         assert_ne!(third, first);
         assert!(statements.get(first).is_none());
         assert_eq!(statements.get(third).map(|statement| statement.prepared.plan), Some(3));
         assert!(statements.get(0).is_none() && statements.get(u32::MAX).is_none());
-        assert_eq!(statements.clear(), 2);
+        assert_eq!(counted(), 2);
+        statements.clear();
+        assert_eq!(counted(), 0);
     }
 }
