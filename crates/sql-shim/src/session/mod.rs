@@ -8,6 +8,7 @@
 mod alter;
 mod backup;
 pub mod cache;
+mod commands;
 mod counters;
 pub mod courtesy;
 mod definition;
@@ -26,11 +27,12 @@ mod serve;
 mod set;
 mod show;
 pub mod state;
+mod statement_rollback;
 mod table_use;
 #[cfg(test)]
 mod tests;
 mod text;
-mod utility;
+mod transaction;
 mod watch;
 
 use std::borrow::Cow;
@@ -51,11 +53,10 @@ use sql::lexer::LexicalModes;
 use sql::memory::StatementCharge;
 use sql::parser;
 use sql::plan::Plan;
-use sql::result::{self, Completion, ResultColumns, ResultSink, SqlError, kind, status_flag};
+use sql::result::{self, Completion, ResultColumns, ResultSink, SqlError, kind};
 use sql::sql_mode;
 use sql::value::{Collation, Value, decimal};
 use untorn::asynchronous::{Database, Transaction};
-use untorn::engine::Durability;
 use untorn::types;
 
 use crate::server::files::FileDirectory;
@@ -160,15 +161,6 @@ pub struct Session {
     measured: Measured,
 }
 
-fn isolation(level: variables::Isolation) -> untorn::engine::Isolation {
-    match level {
-        variables::Isolation::ReadUncommitted => untorn::engine::Isolation::ReadUncommitted,
-        variables::Isolation::ReadCommitted => untorn::engine::Isolation::ReadCommitted,
-        variables::Isolation::RepeatableRead => untorn::engine::Isolation::RepeatableRead,
-        variables::Isolation::Serializable => untorn::engine::Isolation::Serializable,
-    }
-}
-
 /// How a statement ended well.
 enum Outcome {
     /// Rows have been sent; their end has not.
@@ -216,56 +208,8 @@ impl Session {
         }
     }
 
-    fn durability(&self) -> Durability {
-        match self.state.server.variables.flush_log_at_trx_commit() {
-            0 => Durability::NoSync,
-            2 => Durability::Write,
-            _ => Durability::Sync,
-        }
-    }
-
-    fn in_transaction(&self) -> bool {
-        self.explicit || !self.state.settings().autocommit
-    }
-
     fn lock_wait_timeout(&self) -> Duration {
         Duration::from_secs(self.state.settings().lock_wait_timeout_seconds)
-    }
-
-    /// Starts the transaction that the next statement runs in, if it is not open.
-    fn ensure_transaction(&mut self) {
-        let wait = Duration::from_secs(self.state.settings().innodb_lock_wait_timeout_seconds);
-        self.transaction.set_foreign_key_checks(self.state.settings().foreign_key_checks);
-        if !self.transaction.is_active() {
-            let level = self.next_isolation.unwrap_or(self.state.settings().isolation);
-            let in_transaction = self.in_transaction();
-            let rows = self.transaction.engine_mut();
-            rows.set_isolation(isolation(level));
-            rows.set_lock_wait_timeout(wait);
-            if in_transaction {
-                self.next_isolation = None;
-                self.read_only = self.next_read_only.take().unwrap_or(self.state.settings().read_only);
-                self.transaction.begin();
-            }
-        } else {
-            self.transaction.engine_mut().set_lock_wait_timeout(wait);
-        }
-    }
-
-    /// Commits what is open.
-    async fn commit(&mut self) -> Result<(), Failure> {
-        self.explicit = false;
-        self.read_only = false;
-        let durability = self.durability();
-        let committed = self.transaction.commit(durability).await;
-        if committed.is_err() && (self.transaction.engine().has_log() || self.transaction.is_active()) {
-            // The client is told that it failed: the next statement must not commit it.
-            if let Err(error) = self.transaction.rollback().await {
-                tracing::error!(%error, "cannot undo a transaction whose commit failed; it is abandoned");
-                self.abandon_transaction();
-            }
-        }
-        Ok(committed?)
     }
 
     /// To change what no plan may see changing.
@@ -274,14 +218,6 @@ impl Session {
             unreachable!("a plan is being made beside another statement")
         };
         state
-    }
-
-    /// Rolls back what is open.
-    async fn roll_back(&mut self) -> Result<(), Failure> {
-        self.explicit = false;
-        self.read_only = false;
-        self.transaction.rollback().await?;
-        Ok(())
     }
 
     /// Completion with this session's flags.
@@ -294,23 +230,6 @@ impl Session {
             info: Cow::Borrowed(&changed.info),
             more_results: more,
         }
-    }
-
-    fn flags(&self) -> u16 {
-        let mut flags = 0;
-        if self.state.settings().autocommit {
-            flags |= status_flag::AUTOCOMMIT;
-        }
-        if self.explicit || (!self.state.settings().autocommit && self.transaction.is_active()) {
-            flags |= status_flag::IN_TRANS;
-            if self.read_only {
-                flags |= status_flag::IN_TRANS_READONLY;
-            }
-        }
-        if self.state.settings().sql.sql_mode & sql_mode::NO_BACKSLASH_ESCAPES != 0 {
-            flags |= status_flag::NO_BACKSLASH_ESCAPES;
-        }
-        flags
     }
 
     /// Executes a planned statement and answers it.
@@ -373,78 +292,6 @@ impl Session {
             out.skip_file().await?;
         }
         result
-    }
-
-    async fn run_in_transaction<S: ResultSink>(
-        &mut self,
-        plan: &Plan,
-        parameters: &[Value<'_>],
-        out: &mut S,
-        writes: bool,
-    ) -> Result<Outcome, Failure> {
-        let stays_open = self.in_transaction();
-        let mark = (stays_open && writes).then(|| self.transaction.statement_mark());
-        let result = match self.use_tables(plan).await {
-            Ok(()) => self.watched(plan, parameters, out).await,
-            Err(failure) => Err(failure),
-        };
-        match result {
-            Ok(outcome) => {
-                if stays_open {
-                    self.transaction.engine_mut().end_statement();
-                } else {
-                    self.commit().await?;
-                }
-                Ok(outcome)
-            }
-            Err(failure) => {
-                let told = matches!(failure, Failure::RolledBack(_));
-                let gone = !told && stays_open && self.transaction.engine().is_rolled_back();
-                self.undo(&failure, stays_open, mark).await;
-                // A deadlock whose rollback met an error of its own: the client must hear that nothing is
-                // left.
-                Err(if gone {
-                    Failure::RolledBack(errors::error(errors::LOCK_DEADLOCK, &[]))
-                } else {
-                    failure
-                })
-            }
-        }
-    }
-
-    async fn undo(&mut self, failure: &Failure, stays_open: bool, mark: Option<untorn::engine::UndoMark>) {
-        let result = match failure {
-            _ if matches!(failure, Failure::RolledBack(_)) || self.transaction.engine().is_rolled_back() => {
-                self.explicit = false;
-                // Of a row lock's deadlock nothing is left to undo; of a metadata lock's everything.
-                self.transaction.rollback().await
-            }
-            _ if !stays_open => self.transaction.rollback().await,
-            _ => {
-                let result = match mark {
-                    Some(mark) => self.transaction.rollback_to(mark).await,
-                    None => Ok(()),
-                };
-                self.transaction.engine_mut().end_statement();
-                result
-            }
-        };
-        if let Err(error) = result {
-            tracing::error!(%error, "cannot undo a failed statement; its transaction is abandoned");
-            self.abandon_transaction();
-        }
-    }
-
-    /// Leaves a transaction that could not be taken back to the engine, which tries in the background and
-    /// keeps its locks until then. Going on with it would commit half of a statement.
-    fn abandon_transaction(&mut self) {
-        self.explicit = false;
-        self.read_only = false;
-        // Tables held by LOCK TABLES go with it: the rollback still changes them.
-        self.table_locks = None;
-        self.transaction = self.state.database.transaction();
-        self.state.evaluation.set_slice(self.transaction.engine().slice());
-        self.transaction.engine_mut().set_tag(u64::from(self.state.connection.id));
     }
 
     /// Runs a plan while looking for a kill of this connection and at the time a SELECT may take.

@@ -1,9 +1,9 @@
-//! Statements that are executed from their syntax tree: transaction control, SET, accounts, locks,
-//! maintenance.
+//! Statements that are executed from their syntax tree: which function each is for, which of them commit what
+//! is open first, and the small ones themselves.
 
 use std::sync::Arc;
 
-use sql::ast::{self, Account, AccountSpecification, Identification, Scope, Statement};
+use sql::ast::{self, Account, AccountSpecification, Identification, Statement};
 use sql::errors;
 use sql::exec::insert::Changed;
 use sql::expr::Context;
@@ -15,14 +15,13 @@ use sql::privilege::{Object, Privileges};
 use sql::result::{ResultSink, SqlError};
 use sql::value::Value;
 
-use super::{NamedStatement, Outcome, REPLANS_MAX, Session, isolation};
+use super::{NamedStatement, Outcome, REPLANS_MAX, Session};
 use crate::auth::Security;
 use crate::auth::accounts::{self, AccountChange, Authority};
 use crate::server::prepared_statements::CountedStatement;
 use crate::status::Counter;
-use crate::variables::{self, GlobalVariables, SessionVariables};
 
-fn done() -> Outcome {
+pub(super) fn done() -> Outcome {
     Outcome::Done(Changed::default())
 }
 
@@ -45,33 +44,11 @@ impl Session {
         self.check_command(statement)?;
         match statement {
             Statement::Begin { snapshot, read_only } => self.begin(*snapshot, *read_only).await,
-            Statement::Commit { chain, release } => {
-                self.implicit_commit().await?;
-                self.drop_unused_private().await;
-                self.ended(*chain, *release)
-            }
-            Statement::Rollback { chain, release } => {
-                self.roll_back().await?;
-                self.drop_unused_private().await;
-                self.ended(*chain, *release)
-            }
-            Statement::Savepoint(name) => {
-                self.ensure_transaction();
-                self.transaction.engine_mut().savepoint(name);
-                Ok(done())
-            }
-            Statement::RollbackTo(name) => {
-                if !self.transaction.engine_mut().rollback_to_savepoint(name).await? {
-                    return Err(errors::error(errors::SP_DOES_NOT_EXIST, &[&"SAVEPOINT", name]).into());
-                }
-                Ok(done())
-            }
-            Statement::ReleaseSavepoint(name) => {
-                if !self.transaction.engine_mut().release_savepoint(name) {
-                    return Err(errors::error(errors::SP_DOES_NOT_EXIST, &[&"SAVEPOINT", name]).into());
-                }
-                Ok(done())
-            }
+            Statement::Commit { chain, release } => self.end_by_commit(*chain, *release).await,
+            Statement::Rollback { chain, release } => self.end_by_rollback(*chain, *release).await,
+            Statement::Savepoint(name) => Ok(self.savepoint(name)),
+            Statement::RollbackTo(name) => self.roll_back_to(name).await,
+            Statement::ReleaseSavepoint(name) => self.release_savepoint(name),
             Statement::Use(name) => {
                 self.use_database(name)?;
                 Ok(done())
@@ -153,44 +130,6 @@ impl Session {
         Ok(done())
     }
 
-    fn ended(&mut self, chain: bool, release: bool) -> Result<Outcome, Failure> {
-        if chain {
-            self.explicit = true;
-            self.ensure_transaction();
-        }
-        if release {
-            self.state.connection.kill(Kill::Connection);
-        }
-        Ok(done())
-    }
-
-    async fn begin(&mut self, snapshot: bool, read_only: Option<bool>) -> Result<Outcome, Failure> {
-        self.implicit_commit().await?;
-        self.release_table_locks();
-        self.explicit = true;
-        if read_only.is_some() {
-            self.next_read_only = read_only;
-        }
-        self.ensure_transaction();
-        if snapshot {
-            self.transaction.engine_mut().begin_with_snapshot();
-        }
-        Ok(done())
-    }
-
-    /// Commits what is open: COMMIT, and DDL and the like.
-    pub(super) async fn implicit_commit(&mut self) -> Result<(), Failure> {
-        if !self.transaction.is_active() {
-            self.explicit = false;
-            self.read_only = false;
-            return Ok(());
-        }
-        self.begin_commit().await?;
-        let result = self.commit().await;
-        self.end_change();
-        result
-    }
-
     pub(super) fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
         if let Some(views) = sql::catalog_views::view_database(name) {
             self.state.set_current_database(Some(views));
@@ -246,62 +185,6 @@ impl Session {
             }
         }
         Err(Failure::Stale)
-    }
-
-    fn set_transaction(
-        &mut self,
-        scope: Option<Scope>,
-        level: Option<ast::Isolation>,
-        read_only: Option<bool>,
-    ) -> Result<Outcome, Failure> {
-        let Some(scope) = scope else {
-            if self.explicit {
-                return Err(errors::error(errors::CANT_CHANGE_TX_CHARACTERISTICS, &[]).into());
-            }
-            if let Some(level) = level {
-                self.next_isolation = Some(match level {
-                    ast::Isolation::ReadUncommitted => variables::Isolation::ReadUncommitted,
-                    ast::Isolation::ReadCommitted => variables::Isolation::ReadCommitted,
-                    ast::Isolation::RepeatableRead => variables::Isolation::RepeatableRead,
-                    ast::Isolation::Serializable => variables::Isolation::Serializable,
-                });
-            }
-            self.next_read_only = read_only.or(self.next_read_only);
-            let _ = isolation;
-            return Ok(done());
-        };
-        let scope = if scope == Scope::Global { variables::Scope::Global } else { variables::Scope::Session };
-        if let Some(level) = level {
-            if scope == variables::Scope::Session {
-                // It is newer than what was said of the next transaction alone.
-                self.next_isolation = None;
-            }
-            let text = match level {
-                ast::Isolation::ReadUncommitted => "READ-UNCOMMITTED",
-                ast::Isolation::ReadCommitted => "READ-COMMITTED",
-                ast::Isolation::RepeatableRead => "REPEATABLE-READ",
-                ast::Isolation::Serializable => "SERIALIZABLE",
-            };
-            let value = variables::Value::Text(Arc::from(text));
-            self.set_variable("transaction_isolation", scope, value)?;
-        }
-        if let Some(read_only) = read_only {
-            let value = variables::Value::Bool(read_only);
-            self.set_variable("transaction_read_only", scope, value)?;
-        }
-        Ok(done())
-    }
-
-    fn set_variable(
-        &mut self,
-        name: &str,
-        scope: variables::Scope,
-        to: variables::Value,
-    ) -> Result<(), SqlError> {
-        let set =
-            |of: &mut SessionVariables, globals: &GlobalVariables| of.set(globals, name, scope, Some(to));
-        self.state_mut().change_variables(set)?;
-        Ok(())
     }
 
     fn kill(&mut self, query_only: bool, connection: &ast::Expr) -> Result<Outcome, Failure> {
