@@ -5,6 +5,7 @@
 //! client hears of success: an autocommitted change is durable first. A failed statement undoes its own
 //! changes; a deadlock has undone the whole transaction. COM_QUERY and COM_STMT_EXECUTE enter in `serve.rs`.
 
+mod accounts;
 mod alter;
 mod backup;
 pub mod cache;
