@@ -14,9 +14,7 @@ use sql::plan::{Planner, ValuePlan};
 use sql::result::{ResultSink, SqlError};
 use sql::value::Value;
 
-use super::{NamedStatement, Outcome, REPLANS_MAX, Session};
-use crate::server::prepared_statements::CountedStatement;
-use crate::status::Counter;
+use super::{Outcome, REPLANS_MAX, Session};
 
 pub(super) fn done() -> Outcome {
     Outcome::Done(Changed::default())
@@ -94,31 +92,6 @@ impl Session {
         }
     }
 
-    async fn prepare_named(&mut self, name: &str, source: &ast::Expr) -> Result<Outcome, Failure> {
-        self.state.connection.counters.add(Counter::ComStmtPrepare, 1);
-        let text = self.constant(source)?.to_text().into_owned();
-        // One of the same name goes, whether or not the new one can be prepared, as in MySQL.
-        let name = name.to_ascii_lowercase();
-        if let Some(old) = self.named_statements.remove(&name) {
-            self.state.memory.keep(name.len() + old.text.len(), 0)?;
-        }
-        self.prepare_text(&text).await?;
-        let _counted = CountedStatement::new(&self.state.server)?;
-        self.state.memory.keep(0, name.len() + text.len())?;
-        self.named_statements
-            .insert(name, NamedStatement { text, database: self.state.current_database(), _counted });
-        Ok(done())
-    }
-
-    fn deallocate(&mut self, name: &str) -> Result<Outcome, Failure> {
-        self.state.connection.counters.add(Counter::ComStmtClose, 1);
-        let Some(old) = self.named_statements.remove(&name.to_ascii_lowercase()) else {
-            return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"DEALLOCATE PREPARE"]).into());
-        };
-        self.state.memory.keep(name.len() + old.text.len(), 0)?;
-        Ok(done())
-    }
-
     pub(super) fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
         if let Some(views) = sql::catalog_views::view_database(name) {
             self.state.set_current_database(Some(views));
@@ -143,7 +116,7 @@ impl Session {
         Planner::new(&self.state)
     }
 
-    fn constant(&self, expr: &ast::Expr) -> Result<Value<'static>, SqlError> {
+    pub(super) fn constant(&self, expr: &ast::Expr) -> Result<Value<'static>, SqlError> {
         let planner = self.planner();
         Binder::new(&planner, &[]).constant(expr)
     }
@@ -184,27 +157,5 @@ impl Session {
             self.state.check_killed()?;
         }
         Ok(done())
-    }
-
-    async fn execute_named<S: ResultSink>(
-        &mut self,
-        name: &str,
-        using: &[String],
-        out: &mut S,
-        more: bool,
-    ) -> Result<Outcome, Failure> {
-        self.state.connection.counters.add(Counter::ComStmtExecute, 1);
-        let named = self.named_statements.get(&name.to_ascii_lowercase());
-        let Some((text, database)) = named.map(|named| (named.text.clone(), named.database.clone())) else {
-            return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"EXECUTE"]).into());
-        };
-        let prepared = self.prepare_in(database, &text).await?;
-        if prepared.params.len() != using.len() {
-            return Err(errors::error(errors::WRONG_ARGUMENTS, &[&"EXECUTE"]).into());
-        }
-        let values: Vec<Value<'static>> = using.iter().map(|name| self.state.user_variable(name)).collect();
-        let plan = prepared.plan.plan.clone();
-        Box::pin(self.run(&plan, &values, out, more)).await?;
-        Ok(Outcome::Answered)
     }
 }

@@ -3,7 +3,8 @@
 //! A statement's life: it is looked up in the statement cache (text) or comes planned (prepared), its tables
 //! are put in use, it runs inside the open transaction or one of its own, and its end is decided *before* the
 //! client hears of success: an autocommitted change is durable first. A failed statement undoes its own
-//! changes; a deadlock has undone the whole transaction. COM_QUERY and COM_STMT_EXECUTE enter in `serve.rs`.
+//! changes; a deadlock has undone the whole transaction. COM_QUERY enters in `serve.rs`, COM_STMT_EXECUTE in
+//! `prepared.rs`.
 
 mod accounts;
 mod alter;
@@ -21,6 +22,7 @@ mod large_text;
 mod load;
 mod locks;
 mod measure;
+mod prepared;
 mod private_tables;
 mod privileges;
 mod resumable;
@@ -44,38 +46,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sql::ast::Statement;
-use sql::discard::Elsewhere;
 use sql::errors;
 use sql::exec::insert::Changed;
 use sql::exec::{Executor, Target};
-use sql::expr::types::Type;
 use sql::failure::Failure;
 use sql::lexer::LexicalModes;
-use sql::memory::StatementCharge;
-use sql::parser;
 use sql::plan::Plan;
-use sql::result::{self, Completion, ResultColumns, ResultSink, SqlError, kind};
+use sql::result::{Completion, ResultColumns, ResultSink, SqlError};
 use sql::sql_mode;
-use sql::value::{Collation, Value, decimal};
+use sql::value::Value;
 use untorn::asynchronous::{Database, Transaction};
-use untorn::types;
 
 use crate::server::files::FileDirectory;
-use crate::server::prepared_statements::CountedStatement;
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::Connection;
 use crate::server::runtime::{self, ListenOptions, Running};
 use crate::server::shared::Server;
 use crate::service::{Param, Prepared, SessionFactory, SessionService};
-use crate::statements::{self, digests::DigestRow};
+use crate::statements;
 use crate::variables;
 use cache::StatementCache;
 use courtesy::{Courtesy, courteous};
 use locks::LockedTable;
 use measure::Measured;
+use prepared::NamedStatement;
 use private_tables::PrivateDatabases;
 use state::SessionState;
 use watch::{Ended, Watch};
+
+pub use prepared::PlannedStatement;
 
 /// Makes sessions over an open database.
 pub struct Sessions {
@@ -109,30 +108,9 @@ impl SessionFactory for Sessions {
     }
 }
 
-/// A planned statement with what it was planned for.
-pub struct PlannedStatement {
-    plan: Arc<Elsewhere<Plan>>,
-    version: u64,
-    sql: Arc<[u8]>,
-    database: Option<Arc<str>>,
-    /// Where its runs are counted.
-    digest: Option<Arc<DigestRow>>,
-    /// Charged until the client closes it.
-    _charge: Arc<StatementCharge>,
-}
-
 /// How often a statement is planned again because its tables have changed in between. Each time that other
 /// has got something done.
 const REPLANS_MAX: u32 = 100;
-
-/// A statement of PREPARE.
-struct NamedStatement {
-    text: Vec<u8>,
-    /// The current database when it was prepared: it stays the statement's.
-    database: Option<Arc<str>>,
-    /// It counts like one of the protocol's.
-    _counted: CountedStatement,
-}
 
 /// A session.
 pub struct Session {
@@ -376,46 +354,6 @@ async fn execute<S: ResultSink>(
     }
 }
 
-/// A parameter of the protocol as a value.
-fn value_of<'p>(param: &Param<'p>) -> Value<'p> {
-    let date = |date: result::Date| types::Date { year: date.year, month: date.month, day: date.day };
-    match *param {
-        Param::Null => Value::Null,
-        Param::Int(v) => Value::Int(v),
-        Param::UInt(v) => Value::UInt(v),
-        Param::Float(v) => Value::Float(v),
-        Param::Double(v) => Value::Double(v),
-        Param::Decimal(text) => {
-            std::str::from_utf8(text).ok().and_then(decimal::parse).map_or(Value::Null, Value::Decimal)
-        }
-        Param::Bytes { value, binary } => {
-            let rule = if binary { Collation::Binary } else { Collation::Utf8mb4GeneralCi };
-            Value::Text(Cow::Borrowed(value), rule)
-        }
-        Param::Date(v) => Value::Date(date(v)),
-        Param::DateTime(v) => Value::DateTime(
-            types::DateTime {
-                date: types::Date { year: v.year, month: v.month, day: v.day },
-                hour: v.hour,
-                minute: v.minute,
-                second: v.second,
-                micros: v.microsecond,
-            },
-            if v.microsecond > 0 { 6 } else { 0 },
-        ),
-        Param::Time(v) => Value::Time(
-            types::Time {
-                negative: v.negative,
-                hours: v.hours.min(838) as u16,
-                minutes: v.minutes,
-                seconds: v.seconds,
-                micros: v.microseconds,
-            },
-            if v.microseconds > 0 { 6 } else { 0 },
-        ),
-    }
-}
-
 impl SessionService for Session {
     type Plan = PlannedStatement;
 
@@ -504,63 +442,5 @@ impl Session {
         self.read_lock = None;
         self.export_holds.clear();
         self.end_private().await;
-    }
-
-    /// Prepares a text as it was when this database was the current one.
-    async fn prepare_in(
-        &mut self,
-        database: Option<Arc<str>>,
-        sql: &[u8],
-    ) -> Result<Prepared<PlannedStatement>, Failure> {
-        let current = self.state.current_database();
-        if database == current {
-            return self.prepare_text(sql).await;
-        }
-        self.state.set_current_database(database.as_deref());
-        let prepared = self.prepare_text(sql).await;
-        self.state.set_current_database(current.as_deref());
-        prepared
-    }
-
-    async fn prepare_text(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, Failure> {
-        let sql = parser::trimmed(sql);
-        let modes = self.modes();
-        let charge = self.charge_kept_text(sql).await?;
-        let parsed = self.parse_text(sql, modes, Some(&charge)).await?;
-        if !parser::is_blank(sql.get(parsed.consumed..).unwrap_or_default(), modes) {
-            return Err(errors::syntax(sql.get(parsed.consumed..).unwrap_or_default(), 1).into());
-        }
-        // They would run each other, and themselves, without end.
-        if matches!(
-            parsed.statement,
-            Statement::Prepare { .. }
-                | Statement::Execute { .. }
-                | Statement::Deallocate(_)
-                | Statement::LoadData(_)
-        ) {
-            return Err(errors::error(errors::UNSUPPORTED_PS, &[]).into());
-        }
-        let version = self.plan_version();
-        let plan = self.plan_text(parsed.statement, sql.len()).await?;
-        let columns = match &*plan {
-            Plan::Select(select) if select.into.is_client() => select.columns.clone(),
-            _ => ResultColumns::new(Vec::new()),
-        };
-        let parameter = Type { kind: kind::VAR_STRING, ..Type::text(0) }.meta("?");
-        let params = ResultColumns::new(vec![parameter; usize::from(parsed.parameters)]);
-        let sql: Arc<[u8]> = sql.into();
-        Ok(Prepared {
-            sql: sql.clone(),
-            params,
-            columns,
-            plan: PlannedStatement {
-                plan: Arc::new(plan),
-                version,
-                sql,
-                database: self.state.current_database(),
-                digest: None,
-                _charge: charge,
-            },
-        })
     }
 }
