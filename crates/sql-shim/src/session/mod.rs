@@ -1,6 +1,6 @@
 //! One client's session: statements in, answers to the sink.
 //!
-//! A statement's life: it is looked up in the statement cache (text) or comes planned (prepared), its tables
+//! A statement's life: it is looked up in the plan cache (text) or comes planned (prepared), its tables
 //! are put in use, it runs inside the open transaction or one of its own, and its end is decided *before* the
 //! client hears of success: an autocommitted change is durable first. A failed statement undoes its own
 //! changes; a deadlock has undone the whole transaction. COM_QUERY enters in `serve.rs`, COM_STMT_EXECUTE in
@@ -9,7 +9,6 @@
 mod accounts;
 mod alter;
 mod backup;
-pub mod cache;
 mod commands;
 mod counters;
 pub mod courtesy;
@@ -22,6 +21,7 @@ mod large_text;
 mod load;
 mod locks;
 mod measure;
+pub mod plan_cache;
 mod prepared;
 mod private_tables;
 mod privileges;
@@ -65,10 +65,10 @@ use crate::server::shared::Server;
 use crate::service::{Param, Prepared, SessionFactory, SessionService};
 use crate::statements;
 use crate::variables;
-use cache::StatementCache;
 use courtesy::{Courtesy, courteous};
 use locks::LockedTable;
 use measure::Measured;
+use plan_cache::PlanCache;
 use prepared::NamedStatement;
 use private_tables::PrivateDatabases;
 use state::SessionState;
@@ -117,7 +117,7 @@ pub struct Session {
     /// What expressions may look at. Nobody shares it but a plan that is being made.
     pub state: Rc<SessionState>,
     transaction: Transaction,
-    cache: StatementCache,
+    cache: PlanCache,
     /// Between BEGIN and COMMIT.
     explicit: bool,
     /// The open transaction is READ ONLY.
@@ -161,7 +161,7 @@ impl Session {
         Session {
             state,
             transaction,
-            cache: StatementCache::default(),
+            cache: PlanCache::default(),
             explicit: false,
             read_only: false,
             next_isolation: None,
@@ -406,7 +406,7 @@ impl SessionService for Session {
 
     fn user_changed(&mut self) {
         self.state.forget_rights();
-        self.cache = StatementCache::default();
+        self.cache = PlanCache::default();
     }
 
     fn status_flags(&self) -> u16 {

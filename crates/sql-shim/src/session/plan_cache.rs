@@ -1,4 +1,4 @@
-//! The statement cache: text statements that differ only in their literals share a plan.
+//! The plan cache: text statements that differ only in their literals share a plan.
 //!
 //! The lexer runs over the text once, copies everything but literals into a key and collects the literals as
 //! parameters. The key carries the kind of each literal, because types depend on it. Statements where a
@@ -297,14 +297,14 @@ struct Entry {
 
 /// The plans of a session.
 #[derive(Default)]
-pub struct StatementCache {
+pub struct PlanCache {
     entries: HashMap<Vec<u8>, Entry>,
     /// What the plans have been charged.
     charged: usize,
     scratch: Option<Fingerprint>,
 }
 
-impl StatementCache {
+impl PlanCache {
     /// A fingerprint to reuse.
     pub fn take_scratch(&mut self) -> Fingerprint {
         self.scratch.take().unwrap_or_default()
