@@ -20,6 +20,7 @@ mod kept_expressions;
 mod large_text;
 mod load;
 mod locks;
+mod maintenance;
 mod measure;
 pub mod plan_cache;
 mod prepared;
