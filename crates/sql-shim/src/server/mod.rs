@@ -12,6 +12,7 @@
 pub mod clock;
 pub mod connection;
 pub mod files;
+mod listener;
 pub mod login;
 pub mod lost_clients;
 mod outlet;
