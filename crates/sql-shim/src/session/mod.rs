@@ -18,7 +18,7 @@ mod foreign_keys;
 mod into;
 mod kept_expressions;
 mod large_text;
-mod load;
+mod load_data_source;
 mod locks;
 mod maintenance;
 mod measure;
@@ -347,7 +347,7 @@ async fn execute<S: ResultSink>(
             Ok(Outcome::Rows)
         }
         Plan::Insert(insert) => executor.insert(insert).await.map(Outcome::Done),
-        Plan::Load(plan) => load::run(executor, plan, files, out).await.map(Outcome::Done),
+        Plan::Load(plan) => load_data_source::run(executor, plan, files, out).await.map(Outcome::Done),
         Plan::Update(update) => executor.update(update).await.map(Outcome::Done),
         Plan::Delete(delete) => executor.delete(delete).await.map(Outcome::Done),
         Plan::JoinedChange(change) => executor.joined_change(change).await.map(Outcome::Done),
