@@ -125,12 +125,13 @@ impl Session {
                 row.record(counters.thread, &performed, began, sample);
             }
         }
-        let slow = performed.took >= self.state.settings().long_query_time;
-        if slow {
+        let settings = self.state.settings();
+        let judgement =
+            server.slow_log.judge(&performed, settings.long_query_time, settings.min_examined_row_limit);
+        if judgement.slow {
             counters.add(Counter::SlowQueries, 1);
         }
-        let least = self.state.settings().min_examined_row_limit;
-        if server.slow_log.wants(&performed, slow, least) {
+        if judgement.logged {
             self.log_slow(&performed, began, sql, shape);
         }
         now

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender as Queue, channel};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use untorn::engine::Event;
@@ -46,6 +46,15 @@ pub struct SlowLog {
     /// Made with the first entry.
     queue: OnceLock<Option<Queue<Queued>>>,
     me: Weak<SlowLog>,
+}
+
+/// What becomes of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// It counts as slow (`Slow_queries`).
+    pub slow: bool,
+    /// It goes into the log.
+    pub logged: bool,
 }
 
 enum Queued {
@@ -105,12 +114,14 @@ impl SlowLog {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Whether such a statement goes into the log.
+    /// Whether a statement is slow, for who has set such a `long_query_time`, and whether it goes into the log.
     #[inline]
-    pub fn wants(&self, performed: &Performed, slow: bool, examined_least: u64) -> bool {
-        self.on.load(Ordering::Relaxed)
+    pub fn judge(&self, performed: &Performed, long_query_time: Duration, examined_least: u64) -> Judgement {
+        let slow = performed.took >= long_query_time;
+        let logged = self.on.load(Ordering::Relaxed)
             && (slow || (self.not_indexed.load(Ordering::Relaxed) && performed.reads.no_index_used()))
-            && performed.examined >= examined_least
+            && performed.examined >= examined_least;
+        Judgement { slow, logged }
     }
 
     /// Queues an entry.
@@ -268,15 +279,22 @@ mod tests {
     #[test]
     fn what_is_wanted() {
         let log = SlowLog::new();
-        let mut performed = Performed { examined: 10, ..Performed::default() };
-        assert!(!log.wants(&performed, true, 0), "it is off");
+        let took = Duration::from_secs(2);
+        let mut performed = Performed { took, examined: 10, ..Performed::default() };
+        let judge = |log: &SlowLog, performed: &Performed, slow: bool, least| {
+            let long = if slow { took } else { took + Duration::from_micros(1) };
+            let judgement = log.judge(performed, long, least);
+            assert_eq!(judgement.slow, slow);
+            judgement.logged
+        };
+        assert!(!judge(&log, &performed, true, 0), "it is off");
         log.set_on(true);
-        assert!(log.wants(&performed, true, 10) && !log.wants(&performed, true, 11));
+        assert!(judge(&log, &performed, true, 10) && !judge(&log, &performed, true, 11));
         performed.reads.scans = 1;
-        assert!(!log.wants(&performed, false, 0));
+        assert!(!judge(&log, &performed, false, 0));
         log.set_not_indexed(true);
-        assert!(log.wants(&performed, false, 0));
+        assert!(judge(&log, &performed, false, 0));
         performed.reads.scans = 0;
-        assert!(!log.wants(&performed, false, 0));
+        assert!(!judge(&log, &performed, false, 0));
     }
 }
