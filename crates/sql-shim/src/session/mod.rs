@@ -9,8 +9,8 @@
 mod accounts;
 mod alter;
 mod backup;
+mod com_counters;
 mod commands;
-mod counters;
 pub mod courtesy;
 mod definition;
 mod engine_settings;
@@ -220,7 +220,7 @@ impl Session {
         out: &mut S,
         more: bool,
     ) -> Result<(), Failure> {
-        self.count(counters::of_plan(plan));
+        self.count(com_counters::of_plan(plan));
         self.measured.performed.reads = plan.reads();
         self.transaction.engine_mut().clear_kill();
         let held = self.state.held();

@@ -69,7 +69,7 @@ impl Session {
         }
         let mut statement = parsed.statement;
         self.statement_is_parsed();
-        self.count(counters::of_statement(&statement));
+        self.count(com_counters::of_statement(&statement));
         for attempt in 0..=REPLANS_MAX {
             let plan = self.plan_text(statement, end).await?;
             if !keeps_warnings(&plan) {

@@ -1,7 +1,8 @@
 //! Which of SHOW STATUS' `Com_…` a statement belongs to.
 //!
 //! A statement counts when it has been parsed, whatever becomes of it; a plan that is kept counts when it
-//! runs.
+//! runs. Other counters are added where they happen (`connection.rs`, `client_stream.rs`), and SHOW STATUS
+//! gathers all of them in `status.rs`.
 
 use sql::ast::{InsertSource, Statement};
 use sql::plan::Plan;
