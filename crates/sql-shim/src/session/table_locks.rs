@@ -5,6 +5,8 @@
 //! other sessions wait at the engine's metadata locks. FLUSH TABLES WITH READ LOCK stops the changes of all
 //! sessions ([`crate::server::read_lock`]); the one that holds it gets an error for its own. UNLOCK TABLES,
 //! the end of the connection and, for LOCK TABLES, the next transaction or LOCK TABLES let go.
+//!
+//! The locks of GET_LOCK are in `named_locks.rs` of `crates/sql`.
 
 use sql::ast::{self, Flush, TableName};
 use sql::errors;
