@@ -247,9 +247,9 @@ impl<F: SessionFactory> SessionDriver<F> {
         mut sink: BatchSink,
     ) -> io::Result<()> {
         match self.statements.get(id) {
-            None => sink.error(&packets::error::unknown_statement(id, "mysqld_stmt_execute")),
+            None => sink.error(&response_packets::error::unknown_statement(id, "mysqld_stmt_execute")),
             Some(found) if found.prepared.params.len() != params.len() => {
-                sink.error(&packets::error::wrong_arguments());
+                sink.error(&response_packets::error::wrong_arguments());
             }
             Some(found) => {
                 self.connection.begin_command(&self.server.clock, "Execute", &found.prepared.sql);

@@ -171,8 +171,8 @@ const GOODBYE: Duration = Duration::from_secs(1);
 
 fn protocol_end(error: InputError) -> End {
     End::Protocol(match error {
-        InputError::TooLong => packets::error::packet_too_large(),
-        InputError::OutOfOrder => packets::error::out_of_order(),
+        InputError::TooLong => response_packets::error::packet_too_large(),
+        InputError::OutOfOrder => response_packets::error::out_of_order(),
     })
 }
 
@@ -264,7 +264,7 @@ async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result<Wis
         && server.connections.len() > server.variables.max_connections()
         && !server.rights_of(&link.connection).global().has_any(administrator)
     {
-        return Err(End::Denied(packets::error::too_many_connections()));
+        return Err(End::Denied(response_packets::error::too_many_connections()));
     }
     Ok(wish)
 }
@@ -288,13 +288,13 @@ async fn say_goodbye(link: &mut Link, end: End) {
             return;
         }
         End::Protocol(error) | End::Denied(error) => error,
-        End::Killed if link.connection.timed_out() => packets::error::idle_too_long(),
-        End::Killed => packets::error::server_shutdown(),
+        End::Killed if link.connection.timed_out() => response_packets::error::idle_too_long(),
+        End::Killed => response_packets::error::server_shutdown(),
     };
     if link.output.is_empty() {
         link.output.set_sequence(link.input.reply_sequence());
     }
-    packets::put_error(&mut link.output, true, &error);
+    response_packets::put_error(&mut link.output, true, &error);
     link.flush_briefly().await;
 }
 
@@ -359,7 +359,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         if self.link.socket.is_worn_out() {
             // Before the command does anything: nobody might hear what came of it.
             self.link.input.release();
-            return Err(End::Protocol(packets::error::keys_used_up()));
+            return Err(End::Protocol(response_packets::error::keys_used_up()));
         }
         let outcome = pin!(self.dispatch()).await;
         self.link.input.release();
@@ -373,7 +373,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         let Self { link, session, statements, scratch, server, capabilities, packet_bytes_max, .. } = self;
         let Link { socket, input, output, connection, .. } = link;
         let Ok(command) = command::decode(input.payload()) else {
-            packets::put_error(output, true, &packets::error::malformed_packet());
+            response_packets::put_error(output, true, &response_packets::error::malformed_packet());
             return Ok(());
         };
         match command {
@@ -396,8 +396,8 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                 counters.add(Counter::Questions, 1);
                 counters.add(Counter::ComStmtExecute, 1);
                 let Some(found) = statements.get(statement) else {
-                    let error = packets::error::unknown_statement(statement, "mysqld_stmt_execute");
-                    packets::put_error(output, true, &error);
+                    let error = response_packets::error::unknown_statement(statement, "mysqld_stmt_execute");
+                    response_packets::put_error(output, true, &error);
                     return Ok(());
                 };
                 connection.begin_command(&server.clock, "Execute", &found.prepared.sql);
@@ -410,11 +410,19 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                         session.execute(&mut found.prepared, &params, &mut reply).await
                     }
                     Err(ParamError::Malformed | ParamError::WrongType) => {
-                        packets::put_error(output, true, &packets::error::wrong_arguments());
+                        response_packets::put_error(
+                            output,
+                            true,
+                            &response_packets::error::wrong_arguments(),
+                        );
                         Ok(())
                     }
                     Err(ParamError::LongDataTooLong) => {
-                        packets::put_error(output, true, &packets::error::long_data_too_long());
+                        response_packets::put_error(
+                            output,
+                            true,
+                            &response_packets::error::long_data_too_long(),
+                        );
                         Ok(())
                     }
                 };
@@ -523,7 +531,9 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
                         statement.params.clear_long_data();
                         self.put_ok();
                     }
-                    None => self.put_error(&packets::error::unknown_statement(id, "mysqld_stmt_reset")),
+                    None => {
+                        self.put_error(&response_packets::error::unknown_statement(id, "mysqld_stmt_reset"))
+                    }
                 }
             }
             Owned::Fetch(id) => self.fetch(id),
@@ -546,12 +556,12 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
             Owned::Shutdown => {
                 if self.server.rights_of(&self.link.connection).global().has(Privileges::SHUTDOWN) {
                     self.server.shutdown.request();
-                    packets::put_eof(&mut self.link.output, 0, self.session.status_flags());
+                    response_packets::put_eof(&mut self.link.output, 0, self.session.status_flags());
                 } else {
                     self.put_error(&error(errors::SPECIFIC_ACCESS_DENIED, &[&"SHUTDOWN"]));
                 }
             }
-            Owned::Unknown => self.put_error(&packets::error::unknown_command()),
+            Owned::Unknown => self.put_error(&response_packets::error::unknown_command()),
         }
         Ok(())
     }
@@ -562,16 +572,16 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
             warnings: self.session.warnings(),
             ..Completion::default()
         };
-        packets::put_ok(&mut self.link.output, 0, &completion);
+        response_packets::put_ok(&mut self.link.output, 0, &completion);
     }
 
     fn put_error(&mut self, error: &SqlError) {
-        packets::put_error(&mut self.link.output, true, error);
+        response_packets::put_error(&mut self.link.output, true, error);
     }
 
     fn put_definitions_end(&mut self) {
         if self.capabilities & capability::DEPRECATE_EOF == 0 {
-            packets::put_eof(&mut self.link.output, 0, self.session.status_flags());
+            response_packets::put_eof(&mut self.link.output, 0, self.session.status_flags());
         }
     }
 
@@ -593,11 +603,15 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
     async fn field_list(&mut self, table: &[u8], pattern: &[u8]) {
         match self.session.field_list(table, pattern).await {
             Ok(columns) => {
-                let encoded = packets::encode_field_list(columns.metas());
-                self.link.output.put_packets(&encoded.bytes, &encoded.ends, packets::DEFINITIONS_SEQUENCE);
+                let encoded = response_packets::encode_field_list(columns.metas());
+                self.link.output.put_packets(
+                    &encoded.bytes,
+                    &encoded.ends,
+                    response_packets::DEFINITIONS_SEQUENCE,
+                );
                 // Answers to COM_FIELD_LIST end with EOF for every client, or the look-alike OK.
                 let completion = Completion { status: self.session.status_flags(), ..Completion::default() };
-                packets::put_rows_end(&mut self.link.output, self.capabilities, &completion);
+                response_packets::put_rows_end(&mut self.link.output, self.capabilities, &completion);
             }
             Err(error) => self.put_error(&error),
         }
@@ -629,8 +643,12 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         output.end();
         for definitions in [&params, &columns] {
             if !definitions.is_empty() {
-                let encoded = definitions.encoded(packets::encode_definitions);
-                self.link.output.put_packets(&encoded.bytes, &encoded.ends, packets::DEFINITIONS_SEQUENCE);
+                let encoded = definitions.encoded(response_packets::encode_definitions);
+                self.link.output.put_packets(
+                    &encoded.bytes,
+                    &encoded.ends,
+                    response_packets::DEFINITIONS_SEQUENCE,
+                );
                 self.put_definitions_end();
             }
         }
@@ -640,7 +658,7 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         // Cursors are never opened (the client sees that in the status flags), so there is nothing to fetch.
         let error = match self.statements.get(id) {
             Some(_) => SqlError::new(1421, b"HY000", format!("The statement ({id}) has no open cursor.")),
-            None => packets::error::unknown_statement(id, "mysqld_stmt_fetch"),
+            None => response_packets::error::unknown_statement(id, "mysqld_stmt_fetch"),
         };
         self.put_error(&error);
     }
@@ -651,11 +669,11 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         match option {
             0 => flags.multi_statements = true,
             1 => flags.multi_statements = false,
-            _ => return self.put_error(&packets::error::unknown_command()),
+            _ => return self.put_error(&response_packets::error::unknown_command()),
         }
         self.link.connection.set_client_flags(flags);
         let completion = Completion { status: self.session.status_flags(), ..Completion::default() };
-        packets::put_rows_end(&mut self.link.output, self.capabilities, &completion);
+        response_packets::put_rows_end(&mut self.link.output, self.capabilities, &completion);
     }
 
     fn kill(&mut self, id: u32) {

@@ -205,7 +205,7 @@ async fn accept_unix(listener: UnixListener, arrivals: UnboundedSender<Arrival>)
 fn refuse(accepted: &Accepted) {
     use std::io::Write;
     let mut output = PacketOutput::new();
-    packets::put_error(&mut output, false, &packets::error::too_many_connections());
+    response_packets::put_error(&mut output, false, &response_packets::error::too_many_connections());
     let _ = match accepted {
         Accepted::Tcp(stream) => (&mut &*stream).write(output.as_bytes()),
         Accepted::Unix(stream) => (&mut &*stream).write(output.as_bytes()),

@@ -62,7 +62,7 @@ pub async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result
     let decoded = handshake::decode_response(link.input.payload());
     let Ok(response) = decoded else {
         link.input.release();
-        return Err(End::Protocol(packets::error::bad_handshake()));
+        return Err(End::Protocol(response_packets::error::bad_handshake()));
     };
     let capabilities = response.capabilities;
     let wish = parts(&response, capabilities);
@@ -84,7 +84,7 @@ async fn encrypt_if_asked(
         Ok(false) => return Ok(()),
         Err(_) => {
             link.input.release();
-            return Err(End::Protocol(packets::error::bad_handshake()));
+            return Err(End::Protocol(response_packets::error::bad_handshake()));
         }
     }
     link.input.release();
@@ -123,7 +123,7 @@ pub async fn change_user(
     // The setting may be younger than the connection.
     server.admits(peer).map_err(End::Denied)?;
     let Ok(response) = handshake::decode_change_user(capabilities, arguments) else {
-        return Err(End::Protocol(packets::error::malformed_packet()));
+        return Err(End::Protocol(response_packets::error::malformed_packet()));
     };
     let wish = parts(&response, capabilities);
     let (exchange, step) =

@@ -147,7 +147,9 @@ impl Server {
 
     /// KILL on behalf of a connection: 1094 without such a connection, 1095 when it belongs to somebody else.
     pub fn kill_by(&self, killer: &Connection, id: ConnectionId, how: Kill) -> Result<(), SqlError> {
-        let Some(victim) = self.connections.get(id) else { return Err(packets::error::no_such_thread(id)) };
+        let Some(victim) = self.connections.get(id) else {
+            return Err(response_packets::error::no_such_thread(id));
+        };
         // The same user name with different hosts is different accounts; a client still logging in has none.
         let account = |connection: &Connection| {
             connection.with_activity(|of| (Arc::clone(&of.user), Arc::clone(&of.account_host)))

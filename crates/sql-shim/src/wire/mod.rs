@@ -18,7 +18,7 @@ pub mod handshake;
 pub mod input;
 pub mod number;
 pub mod output;
-pub mod packets;
 pub mod params;
 pub mod reply;
+pub mod response_packets;
 pub mod temporal;
