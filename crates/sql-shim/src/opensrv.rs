@@ -76,7 +76,7 @@ use crate::service::SessionFactory;
 use crate::status::{Counter, Counters};
 use crate::wire::handshake::SALT_BYTES;
 use crate::wire::output::PacketOutput;
-use crate::wire::packets;
+use crate::wire::response_packets;
 use driver::{Batch, Done, Event, OwnedParam, Request};
 
 /// Serves connections of one thread; not shared between threads, because sessions and counters belong to one.

@@ -22,7 +22,7 @@ use crate::service::{Param, Prepared};
 use crate::service::{SessionFactory, SessionService};
 use crate::status::Counter;
 use crate::wire::cursor::Cursor;
-use crate::wire::packets;
+use crate::wire::response_packets;
 use crate::wire::temporal::{read_datetime, read_time};
 
 /// What a prepared statement needs and gives: its id, parameters and columns.

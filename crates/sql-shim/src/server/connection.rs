@@ -30,7 +30,7 @@ use crate::wire::input::{InputError, PacketInput};
 use crate::wire::output::PacketOutput;
 use crate::wire::params::ParamError;
 use crate::wire::reply::{Encoding, Flush as _, Reply, ReplyScratch};
-use crate::wire::{capability, packets};
+use crate::wire::{capability, response_packets};
 
 /// Why a connection ends.
 #[derive(Debug)]

@@ -26,7 +26,7 @@ use super::transport::Accepted;
 use crate::auth::Peer;
 use crate::status::Counter;
 use crate::wire::output::PacketOutput;
-use crate::wire::packets;
+use crate::wire::response_packets;
 
 pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let listener = std::net::TcpListener::bind(address).map_err(|error| {

@@ -11,7 +11,7 @@ use super::shared::Server;
 use crate::auth::exchange::{Exchange, Step};
 use crate::auth::{self, DEFAULT_PLUGIN, Identity, Peer};
 use crate::wire::handshake::{self, Greeting, HandshakeResponse, LOGIN_PACKET_BYTES_MAX, SALT_BYTES};
-use crate::wire::{capability, packets};
+use crate::wire::{capability, response_packets};
 
 /// Version told to clients: the MySQL release whose dialect is spoken, and ours.
 pub const SERVER_VERSION: &str = concat!("8.0.36-untorn-", env!("CARGO_PKG_VERSION"));

@@ -28,7 +28,7 @@ use crate::statements::slow_log::SlowLog;
 use crate::status::Status;
 use crate::status::averages::Averages;
 use crate::variables::{GlobalVariables, Value};
-use crate::wire::packets;
+use crate::wire::response_packets;
 
 /// State shared by every connection.
 pub struct Server {
