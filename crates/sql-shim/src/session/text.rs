@@ -15,7 +15,7 @@ use sql::parser::{self, ParsedStatement};
 use sql::plan::{Plan, Planner};
 use sql::result::{ResultSink, SqlError};
 
-use super::counters;
+use super::com_counters;
 use super::large_text::{BYTES_APART, BYTES_LONG, made_of_text, parse_apart, unless_killed};
 use super::plan_cache::{self, Fingerprint};
 use super::resumable::resumable;
