@@ -342,7 +342,7 @@ impl Session {
         }
     }
 
-    fn shown(&self, name: &TableName) -> Result<String, SqlError> {
+    pub(super) fn shown(&self, name: &TableName) -> Result<String, SqlError> {
         Ok(format!("{}.{}", self.planner().database_of(name)?, name.name))
     }
 
