@@ -147,7 +147,7 @@ fn start_worker<F: SessionFactory>(
 }
 
 fn run_uring(work: impl Future<Output = ()>) {
-    crate::session::courtesy::thread_has_io_uring();
+    crate::session::yielding::thread_has_io_uring();
     let mut ring = tokio_uring::uring_builder();
     // Completions are only looked at when the runtime parks, so the kernel need not interrupt the thread for
     // them.

@@ -11,7 +11,6 @@ mod alter;
 mod backup;
 mod com_counters;
 mod commands;
-pub mod courtesy;
 mod definition;
 mod engine_settings;
 mod foreign_keys;
@@ -38,6 +37,7 @@ mod tests;
 mod text;
 mod transaction;
 mod watch;
+pub mod yielding;
 
 use std::borrow::Cow;
 use std::io;
@@ -66,7 +66,6 @@ use crate::server::shared::Server;
 use crate::service::{Param, Prepared, SessionFactory, SessionService};
 use crate::statements;
 use crate::variables;
-use courtesy::{Courtesy, courteous};
 use measure::Measured;
 use plan_cache::PlanCache;
 use prepared::NamedStatement;
@@ -74,6 +73,7 @@ use private_tables::PrivateDatabases;
 use state::SessionState;
 use table_locks::LockedTable;
 use watch::{Ended, Watch};
+use yielding::{YieldState, run_yielding};
 
 pub use prepared::PlannedStatement;
 
@@ -135,7 +135,7 @@ pub struct Session {
     change_mark: ChangeMark,
     /// FLUSH TABLES … FOR EXPORT.
     export_holds: Vec<untorn::export::ExportHold>,
-    courtesy: Arc<Courtesy>,
+    yield_state: Arc<YieldState>,
     /// Databases that hold temporary tables.
     private: PrivateDatabases,
     measured: Measured,
@@ -172,7 +172,7 @@ impl Session {
             read_lock: None,
             change_mark,
             export_holds: Vec::new(),
-            courtesy: Arc::default(),
+            yield_state: Arc::default(),
             private: PrivateDatabases::default(),
             measured: Measured::default(),
         }
@@ -359,16 +359,17 @@ impl SessionService for Session {
     type Plan = PlannedStatement;
 
     async fn query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
-        let courtesy = self.courtesy.clone();
-        courteous(&courtesy, pin!(self.run_query(sql, out))).await
+        let yield_state = self.yield_state.clone();
+        run_yielding(&yield_state, pin!(self.run_query(sql, out))).await
     }
 
     async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
         self.state.connection.clear_query_kill();
         self.state.begin_statement();
         self.state.clear_warnings();
-        let courtesy = self.courtesy.clone();
-        let result = courteous(&courtesy, pin!(self.prepare_text(sql))).await.map_err(Failure::into_error);
+        let yield_state = self.yield_state.clone();
+        let result =
+            run_yielding(&yield_state, pin!(self.prepare_text(sql))).await.map_err(Failure::into_error);
         if let Err(error) = &result {
             self.state.note_error(error);
         }
@@ -381,8 +382,8 @@ impl SessionService for Session {
         params: &[Param<'_>],
         out: &mut impl ResultSink,
     ) -> io::Result<()> {
-        let courtesy = self.courtesy.clone();
-        courteous(&courtesy, pin!(self.run_prepared(statement, params, out))).await
+        let yield_state = self.yield_state.clone();
+        run_yielding(&yield_state, pin!(self.run_prepared(statement, params, out))).await
     }
 
     async fn change_database(&mut self, name: &[u8]) -> Result<(), SqlError> {
@@ -394,15 +395,15 @@ impl SessionService for Session {
     }
 
     async fn reset(&mut self) {
-        let courtesy = self.courtesy.clone();
-        courteous(&courtesy, pin!(self.end())).await;
+        let yield_state = self.yield_state.clone();
+        run_yielding(&yield_state, pin!(self.end())).await;
         self.state_mut().reset();
         self.named_statements.clear();
     }
 
     async fn close(&mut self) {
-        let courtesy = self.courtesy.clone();
-        courteous(&courtesy, pin!(self.end())).await;
+        let yield_state = self.yield_state.clone();
+        run_yielding(&yield_state, pin!(self.end())).await;
     }
 
     fn user_changed(&mut self) {

@@ -1,10 +1,10 @@
-//! Giving way so that others really run.
+//! Yielding so that others really run.
 //!
 //! A task that wakes itself and returns is polled again at once, before the runtime has looked at its
 //! sockets: tokio looks after many polls only, and an io_uring's requests go to the kernel only when the
-//! thread is about to sleep. With tasks that work 500 µs at a time that is 30 ms, or never. So whatever is
-//! run by [`courteous`] and has woken itself is not polled again before the runtime has made a turn: sockets
-//! read, what waited written, other tasks run.
+//! thread is about to sleep. With tasks that work 500 µs at a time that is 30 ms, or never. Therefore
+//! [`run_yielding`]: a task that woke itself is not polled again until the runtime has completed a turn: read
+//! sockets, flushed writes, run other tasks.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -41,12 +41,12 @@ const WOKEN: u8 = 2;
 
 /// Tells a task that woke itself from one that others woke.
 #[derive(Default)]
-pub struct Courtesy {
+pub struct YieldState {
     state: AtomicU8,
     task: Mutex<Option<Waker>>,
 }
 
-impl Courtesy {
+impl YieldState {
     fn begin(&self, task: &Waker) {
         let mut known = self.task.lock();
         if !known.as_ref().is_some_and(|known| known.will_wake(task)) {
@@ -62,7 +62,7 @@ impl Courtesy {
     }
 }
 
-impl Wake for Courtesy {
+impl Wake for YieldState {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -83,8 +83,11 @@ impl Wake for Courtesy {
 ///
 /// The work comes pinned where it stands: a statement's future is tens of kilobytes, and would be copied for
 /// each function that it is handed through.
-pub async fn courteous<T>(courtesy: &Arc<Courtesy>, mut work: Pin<&mut impl Future<Output = T>>) -> T {
-    let waker = Waker::from(courtesy.clone());
+pub async fn run_yielding<T>(
+    yield_state: &Arc<YieldState>,
+    mut work: Pin<&mut impl Future<Output = T>>,
+) -> T {
+    let waker = Waker::from(yield_state.clone());
     let mut waited_for: Option<Pin<Box<dyn Future<Output = ()>>>> = None;
     poll_fn(|context| {
         loop {
@@ -92,9 +95,9 @@ pub async fn courteous<T>(courtesy: &Arc<Courtesy>, mut work: Pin<&mut impl Futu
                 ready!(turn.as_mut().poll(context));
                 waited_for = None;
             }
-            courtesy.begin(context.waker());
+            yield_state.begin(context.waker());
             let result = work.as_mut().poll(&mut Context::from_waker(&waker));
-            match (result, courtesy.end()) {
+            match (result, yield_state.end()) {
                 (Poll::Ready(done), _) => return Poll::Ready(done),
                 (Poll::Pending, false) => return Poll::Pending,
                 (Poll::Pending, true) => waited_for = Some(Box::pin(turn())),
@@ -139,7 +142,7 @@ mod tests {
                 .await;
             }
         });
-        courteous(&Arc::default(), work).await;
+        run_yielding(&Arc::default(), work).await;
         assert!(client.await.is_ok());
     }
 
