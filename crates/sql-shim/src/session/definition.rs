@@ -10,7 +10,7 @@ use sql::result::SqlError;
 use untorn::schema::{self, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass};
 
-use super::private_tables::NewTable;
+use super::temporary_tables::NewTable;
 use super::{Outcome, Session, kept_expressions};
 
 fn done() -> Outcome {

@@ -22,7 +22,6 @@ mod maintenance;
 mod measure;
 pub mod plan_cache;
 mod prepared;
-mod private_tables;
 mod privileges;
 mod resumable;
 mod serve;
@@ -32,6 +31,7 @@ pub mod state;
 mod statement_rollback;
 mod table_locks;
 mod table_use;
+mod temporary_tables;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -69,9 +69,9 @@ use crate::variables;
 use measure::Measured;
 use plan_cache::PlanCache;
 use prepared::NamedStatement;
-use private_tables::PrivateDatabases;
 use state::SessionState;
 use table_locks::LockedTable;
+use temporary_tables::PrivateDatabases;
 use watch::{Ended, Watch};
 use yielding::{YieldState, run_yielding};
 

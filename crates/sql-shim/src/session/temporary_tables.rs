@@ -1,7 +1,7 @@
 //! Tables in private databases ([`untorn::private`]): CREATE TABLE … SELECT, and temporary tables.
 //!
 //! CREATE TABLE … SELECT fills a table that nobody else sees, commits its rows, and moves it to its place. So
-//! whatever fails leaves no table, a crash neither, and nobody meets half of one.
+//! neither an error nor a crash leaves a table behind, and nobody sees a half-filled one.
 //!
 //! A temporary table stays in its private database. When it is dropped its name is free at once; the table
 //! goes when no open transaction of the session can have changed it.
