@@ -20,6 +20,7 @@ mod large_text;
 mod load_data_source;
 mod maintenance;
 mod measure;
+mod metadata_locks;
 pub mod plan_cache;
 mod prepared;
 mod privileges;
@@ -30,7 +31,6 @@ mod show;
 pub mod state;
 mod statement_rollback;
 mod table_locks;
-mod table_use;
 mod temporary_tables;
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ use untorn::Access;
 use untorn::asynchronous::{NotUsable, TableLockRequest};
 use untorn::engine::Wait;
 
-use super::table_use::{FOR_TABLE, discarded};
+use super::metadata_locks::{FOR_TABLE, discarded};
 use super::{Outcome, Session};
 
 /// A table locked by LOCK TABLES.
