@@ -18,10 +18,10 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::clock::TICK;
+use super::long_waits::LongWaits;
 use super::lost_clients;
 use super::runtime::{Incoming, Worker};
 use super::shared::Server;
-use super::stuck::Stuck;
 use super::transport::Accepted;
 use crate::auth::Peer;
 use crate::status::Counter;
@@ -90,14 +90,14 @@ impl Listener {
         if let Some(listener) = unix {
             tokio::spawn(accept_unix(UnixListener::from_std(listener)?, accepted.clone()));
         }
-        let mut stuck = Stuck::default();
+        let mut long_waits = LongWaits::default();
         let mut ticker = tokio::time::interval(TICK);
         let mut looks = tokio::time::interval(lost_clients::LOOK);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = self.server.shutdown.requested() => break,
-                _ = ticker.tick() => self.tick(&mut stuck),
+                _ = ticker.tick() => self.tick(&mut long_waits),
                 _ = looks.tick() => lost_clients::look(&self.server.connections),
                 Some((socket, peer, host)) = queue.recv() => self.place(socket, peer, host),
             }
@@ -105,10 +105,10 @@ impl Listener {
         self.stop().await
     }
 
-    fn tick(&self, stuck: &mut Stuck) {
+    fn tick(&self, long_waits: &mut LongWaits) {
         let now_ms = self.server.clock.advance();
         self.server.connections.for_each(|connection| connection.expire(now_ms));
-        stuck.look(now_ms, &self.server.connections);
+        long_waits.look(now_ms, &self.server.connections);
     }
 
     fn place(&self, accepted: Accepted, peer: Peer, host: String) {

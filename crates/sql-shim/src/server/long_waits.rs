@@ -1,8 +1,8 @@
-//! Waits that take longer than anything explains, in the server's log.
+//! Logs waits too long to be normal.
 //!
 //! A lock is waited for as long as its holder likes, and `data_lock_waits` says who that is. A page that is
-//! read, a sync of the log, a free page, room in the log: these come by themselves, and if they do not for
-//! [`PATIENCE_MS`], a disk does not answer or does not keep up. The listener looks at what sessions wait for
+//! read, a sync of the log, a free page, room in the log: these end on their own; after [`PATIENCE_MS`] the
+//! disk is stuck or cannot keep up. The listener looks at what sessions wait for
 //! and says so once, however many wait, and once more when nobody waits this long any more.
 
 use untorn::engine::WaitKind;
@@ -15,7 +15,7 @@ const PATIENCE_MS: u64 = 10_000;
 
 /// What was reported.
 #[derive(Debug, Default)]
-pub struct Stuck {
+pub struct LongWaits {
     /// Since when the first of them waited.
     reported: [Option<u64>; KINDS],
 }
@@ -38,7 +38,7 @@ fn what(kind: WaitKind) -> Option<&'static str> {
     }
 }
 
-impl Stuck {
+impl LongWaits {
     /// Looks at all connections, and writes into the log what is new.
     pub fn look(&mut self, now_ms: u64, connections: &Registry) {
         let mut waits = Vec::new();
@@ -99,25 +99,28 @@ mod tests {
 
     #[test]
     fn trouble_is_told_once_and_its_end_once() {
-        let mut stuck = Stuck::default();
+        let mut long_waits = LongWaits::default();
         let waits = [(1, WaitKind::LogSync, 5_000), (2, WaitKind::LogSync, 4_000), (3, WaitKind::RowLock, 0)];
-        assert!(stuck.messages(13_999, &waits).is_empty(), "that long is usual, and a lock has a holder");
-        let told = stuck.messages(16_000, &waits);
+        assert!(
+            long_waits.messages(13_999, &waits).is_empty(),
+            "that long is usual, and a lock has a holder"
+        );
+        let told = long_waits.messages(16_000, &waits);
         assert!(
             told.len() == 1
                 && told[0].starts_with("2 session(s) have waited for more than 10 s for the redo")
         );
         assert!(told[0].contains("connection 2 for 12 s"), "{told:?}");
-        assert!(stuck.messages(16_250, &waits[..1]).is_empty(), "once");
+        assert!(long_waits.messages(16_250, &waits[..1]).is_empty(), "once");
         let page = [(4, WaitKind::PageRead, 7_000)];
-        let both = stuck.messages(20_000, &page);
+        let both = long_waits.messages(20_000, &page);
         assert!(both[0].starts_with("1 session(s)") && both[0].contains("a page to be read"), "{both:?}");
         assert!(
             both[1].contains("no session waits any more for the redo log")
                 && both[1].ends_with("lasted 16 s")
         );
-        assert!(stuck.messages(20_250, &page).is_empty());
-        assert_eq!(stuck.messages(21_000, &[]).len(), 1);
-        assert!(stuck.messages(21_250, &[]).is_empty());
+        assert!(long_waits.messages(20_250, &page).is_empty());
+        assert_eq!(long_waits.messages(21_000, &[]).len(), 1);
+        assert!(long_waits.messages(21_250, &[]).is_empty());
     }
 }
