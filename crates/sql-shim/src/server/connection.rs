@@ -15,8 +15,8 @@ use sql::kill::Kill;
 use sql::privilege::Privileges;
 use sql::result::{Completion, SqlError};
 
+use super::client_stream::{ClientStream, shorten_deadline};
 use super::login::{self, Wish};
-use super::outlet::{Outlet, shorten_deadline};
 use super::panics::{Panicked, caught};
 use super::prepared_statements::PreparedStatements;
 use super::registry::Connection;
@@ -140,7 +140,7 @@ impl Link {
     pub async fn flush(&mut self) -> Result<(), End> {
         self.connection.counters.add(Counter::BytesReceived, self.input.take_received());
         let Link { socket, output, connection, server, .. } = self;
-        Ok(Outlet { socket, connection, server, files: None }.flush(output).await?)
+        Ok(ClientStream { socket, connection, server, files: None }.flush(output).await?)
     }
 
     /// Writes what has gathered although the connection is killed: the client that asked for the kill gets
@@ -385,9 +385,9 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                 }
                 connection.begin_command(&server.clock, "Query", sql);
                 let status = session.status_flags();
-                let mut outlet = Outlet { socket, connection, server, files: None };
+                let mut stream = ClientStream { socket, connection, server, files: None };
                 let mut reply =
-                    Reply::new(output, scratch, &mut outlet, *capabilities, Encoding::Text, status);
+                    Reply::new(output, scratch, &mut stream, *capabilities, Encoding::Text, status);
                 let outcome = session.query(sql, &mut reply).await;
                 connection.end_command(&server.clock);
                 outcome.map_err(End::Io)
@@ -404,9 +404,9 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                 let outcome = match found.params.decode(found.prepared.params.len(), arguments) {
                     Ok(params) => {
                         let status = session.status_flags();
-                        let mut outlet = Outlet { socket, connection, server, files: None };
+                        let mut stream = ClientStream { socket, connection, server, files: None };
                         let mut reply =
-                            Reply::new(output, scratch, &mut outlet, *capabilities, Encoding::Binary, status);
+                            Reply::new(output, scratch, &mut stream, *capabilities, Encoding::Binary, status);
                         session.execute(&mut found.prepared, &params, &mut reply).await
                     }
                     Err(ParamError::Malformed | ParamError::WrongType) => {
@@ -592,9 +592,9 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         self.link.input.release();
         let Link { socket, input, output, connection, server } = &mut self.link;
         let may_send = self.capabilities & capability::LOCAL_FILES != 0 && server.variables.local_infile();
-        let mut outlet = Outlet { socket, connection, server, files: may_send.then_some(input) };
+        let mut stream = ClientStream { socket, connection, server, files: may_send.then_some(input) };
         let mut reply =
-            Reply::new(output, &mut self.scratch, &mut outlet, self.capabilities, Encoding::Text, status);
+            Reply::new(output, &mut self.scratch, &mut stream, self.capabilities, Encoding::Text, status);
         let outcome = self.session.query(sql, &mut reply).await;
         self.link.connection.end_command(&self.server.clock);
         outcome.map_err(End::Io)

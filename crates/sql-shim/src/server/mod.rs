@@ -9,6 +9,7 @@
 //! A connection stays on its worker for life, so sessions need no locks and no `Send`. Engine futures are
 //! awaited on these threads and may be woken from any other.
 
+mod client_stream;
 pub mod clock;
 pub mod connection;
 pub mod files;
@@ -16,7 +17,6 @@ mod listener;
 pub mod login;
 mod long_waits;
 pub mod lost_clients;
-mod outlet;
 pub mod panics;
 pub mod prepared_statements;
 pub mod read_lock;

@@ -17,7 +17,7 @@ use crate::wire::reply::Flush;
 /// The only way to the socket but `Link::exchange`: given up when the client does not take the bytes within
 /// `net_write_timeout`, or the connection is killed. A session that waits for its client holds locks and a
 /// read view.
-pub(super) struct Outlet<'a> {
+pub(super) struct ClientStream<'a> {
     pub(super) socket: &'a mut Socket,
     pub(super) connection: &'a Connection,
     pub(super) server: &'a Server,
@@ -25,7 +25,7 @@ pub(super) struct Outlet<'a> {
     pub(super) files: Option<&'a mut PacketInput>,
 }
 
-impl Flush for Outlet<'_> {
+impl Flush for ClientStream<'_> {
     async fn flush(&mut self, output: &mut PacketOutput) -> io::Result<()> {
         if output.is_empty() {
             return Ok(());
