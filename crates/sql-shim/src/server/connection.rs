@@ -16,7 +16,7 @@ use sql::privilege::Privileges;
 use sql::result::{Completion, SqlError};
 
 use super::client_stream::{ClientStream, shorten_deadline};
-use super::login::{self, Wish};
+use super::login::{self, LoginRequest};
 use super::panics::{Panicked, caught};
 use super::prepared_statements::PreparedStatements;
 use super::registry::Connection;
@@ -203,13 +203,13 @@ pub async fn serve<F: SessionFactory>(
     let mut link =
         Link { socket, input: PacketInput::new(), output, connection, server: Arc::clone(&server) };
     let end = match caught(log_in(&mut link, &server, &mut peer)).await {
-        Ok(Ok(wish)) => {
+        Ok(Ok(request)) => {
             let session = factory.open(&link.connection);
-            let mut task = ConnectionTask::<F>::new(link, session, &server, peer, wish.capabilities);
+            let mut task = ConnectionTask::<F>::new(link, session, &server, peer, request.capabilities);
             // In boxes, because the compiler follows futures inside of futures only so deep.
             let connection = task.link.connection.clone();
             let end = {
-                let run = pin!(caught(Box::pin(task.run(wish))));
+                let run = pin!(caught(Box::pin(task.run(request))));
                 connection.waits.over(&connection.counters, &server.clock, run).await
             };
             task.statements.clear();
@@ -252,12 +252,12 @@ fn after_panic(link: &mut Link, panicked: &Panicked) -> End {
     ))
 }
 
-async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result<Wish, End> {
+async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result<LoginRequest, End> {
     let timeout_ms = server.variables.connect_timeout_ms();
     link.connection.set_deadline(server.clock.now_ms() + timeout_ms);
-    let wish = login::log_in(link, server, peer).await?;
+    let request = login::log_in(link, server, peer).await?;
     link.connection.set_deadline(0);
-    identify(link, &wish);
+    identify(link, &request);
     // The one above `max_connections` is for somebody who can end others.
     let administrator = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
     if link.connection.is_reserve()
@@ -266,14 +266,14 @@ async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result<Wis
     {
         return Err(End::Denied(response_packets::error::too_many_connections()));
     }
-    Ok(wish)
+    Ok(request)
 }
 
-fn identify(link: &Link, wish: &Wish) {
-    link.connection.set_client_flags(login::client_flags(wish));
+fn identify(link: &Link, request: &LoginRequest) {
+    link.connection.set_client_flags(login::client_flags(request));
     link.connection.update(|activity| {
-        activity.user = Arc::from(wish.identity.user.as_str());
-        activity.account_host = Arc::from(wish.identity.account_host.as_str());
+        activity.user = Arc::from(request.identity.user.as_str());
+        activity.account_host = Arc::from(request.identity.account_host.as_str());
         activity.command = "Sleep";
         activity.state = "";
     });
@@ -326,8 +326,8 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         }
     }
 
-    async fn run(&mut self, wish: Wish) -> End {
-        if let Err(end) = self.open_first_database(wish.database).await {
+    async fn run(&mut self, request: LoginRequest) -> End {
+        if let Err(end) = self.open_first_database(request.database).await {
             return end;
         }
         loop {
@@ -697,17 +697,17 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         self.reset().await;
         let timeout_ms = self.server.variables.connect_timeout_ms();
         self.link.connection.set_deadline(self.server.clock.now_ms() + timeout_ms);
-        let wish =
+        let request =
             login::change_user(&mut self.link, self.server, &self.peer, self.capabilities, arguments).await?;
         self.link.connection.set_deadline(0);
         let multi_statements = self.link.connection.client_flags().multi_statements;
-        identify(&self.link, &wish);
+        identify(&self.link, &request);
         let mut flags = self.link.connection.client_flags();
         flags.multi_statements = multi_statements;
         self.link.connection.set_client_flags(flags);
         self.link.connection.set_database(None);
         self.session.user_changed();
-        if let Some(name) = wish.database
+        if let Some(name) = request.database
             && let Err(error) = self.session.change_database(&name).await
         {
             return Err(End::Denied(error));
