@@ -11,7 +11,7 @@ use untorn::schema::{self, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass};
 
 use super::temporary_tables::NewTable;
-use super::{Outcome, Session, kept_expressions};
+use super::{Outcome, Session, stored_expressions};
 
 fn done() -> Outcome {
     Outcome::Done(Changed::default())
@@ -380,7 +380,7 @@ impl Session {
                 (def.id, def.space, def.hidden_clustered) = (0, 0, None);
                 def.keys.iter_mut().for_each(|key| (key.id, key.root) = (0, 0));
                 for (at, check) in def.checks.iter_mut().enumerate() {
-                    check.name = kept_expressions::generated_name(&create.name.name, at + 1);
+                    check.name = stored_expressions::generated_name(&create.name.name, at + 1);
                 }
                 schema::sort_checks(&mut def.checks);
                 def.foreign_keys.clear();
@@ -445,7 +445,7 @@ impl Session {
             }
         }
         def.columns = with_selected(std::mem::take(&mut def.columns), selected);
-        def.checks = kept_expressions::checks(&create.name.name, &create.checks, &[])?;
+        def.checks = stored_expressions::checks(&create.name.name, &create.checks, &[])?;
         keys.extend(create.keys.iter().cloned());
         if keys.iter().filter(|key| key.kind == ast::KeyKind::Primary).count() > 1 {
             return Err(errors::error(errors::MULTIPLE_PRI_KEY, &[]));
@@ -478,7 +478,7 @@ impl Session {
         def.on_update_now = column.on_update_now;
         def.comment.clone_from(&column.comment);
         self.set_default(&column.name, column.default.as_ref(), &mut def)?;
-        kept_expressions::set_generated(column, &mut def)?;
+        stored_expressions::set_generated(column, &mut def)?;
         Ok(def)
     }
 

@@ -15,7 +15,6 @@ mod definition;
 mod engine_settings;
 mod foreign_keys;
 mod into;
-mod kept_expressions;
 mod large_text;
 mod load_data_source;
 mod maintenance;
@@ -30,6 +29,7 @@ mod set;
 mod show;
 pub mod state;
 mod statement_rollback;
+mod stored_expressions;
 mod table_locks;
 mod temporary_tables;
 #[cfg(test)]
