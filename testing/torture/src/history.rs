@@ -14,11 +14,13 @@ use crate::model::{INDEXER, Model, SESSIONS, SharedModel};
 use crate::rivals::{RIVALS, rival};
 use crate::sabotage::Sabotage;
 use crate::workload::{
-    KEYS, Part, Stage, definer, indexer, interleave, large_transactions, maintenance, prepare, session,
-    stock_up, tier_mover,
+    KEYS, Part, Stage, definer, indexer, large_transactions, maintenance, prepare, session, stock_up,
+    tier_mover,
 };
 use disk::probe::Atomic;
-use disk::{Environment, FalseRead, Misbehaviour, Moment, Random, SimulatedEnvironment, SimulatedStorage};
+use disk::{
+    Environment, FalseRead, Misbehaviour, Moment, Random, SimulatedEnvironment, SimulatedStorage, interleave,
+};
 use pagestore::PageSize;
 use parking_lot::Mutex;
 use std::cell::RefCell;

@@ -1,12 +1,16 @@
-//! Several sessions on one thread, in an order that a seed decides.
+//! Several clients on one thread, in an order that a seed decides.
+//!
+//! The environment's seed orders what is ready; within one task this orders its parts, so that what clients do
+//! between two waits is mixed as well. The same parts and seed are polled in the same order.
 
-use disk::Random;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Polls its parts in an order that the seed decides, until all are done or `polls` polls have been
-/// made.
+use crate::Random;
+
+/// Polls its parts in an order that the seed decides, until all are done or `polls` polls have been made. The
+/// end of one does not end the others.
 pub async fn interleave(mut parts: Vec<Pin<Box<dyn Future<Output = ()>>>>, seed: u64, polls: u64) {
     let mut random = Random::new(seed);
     let mut left = polls;
