@@ -4,7 +4,7 @@
 //! early by the process. Writes a file system loses are the business of `shutdown_cycles.rs`, torn ones of
 //! the simulator.
 
-use crate::journal::{Journal, create_tables};
+use crate::acknowledged::{Acknowledged, create_tables};
 use crate::seed::seed_or_time;
 use anyhow::{Context, Result};
 use disk::Random;
@@ -23,14 +23,14 @@ pub fn run(program: &Program, cycles: u32, seed: Option<u64>) -> Result<()> {
 
 fn cycles_in(program: &Program, place: &Path, cycles: u32, seed: u64) -> Result<()> {
     let mut random = Random::new(seed);
-    let mut journal = Journal::new();
+    let mut acknowledged = Acknowledged::new();
     let mut server = ServerProcess::start(program, place, &SETTINGS)?;
     create_tables(&server)?;
     Ballast::prepare(&server)?;
     for cycle in 1..=cycles {
         let load = Duration::from_millis(100 + random.below(700) as u64);
         let ballast = Ballast::start(&server, random.next_u64())?;
-        journal
+        acknowledged
             .load(&mut server, load, &mut random, |server| {
                 server.kill();
                 Ok(())
@@ -47,11 +47,11 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, seed: u64) -> Result<
         }
         server = ServerProcess::start(program, place, &SETTINGS)
             .with_context(|| format!("cycle {cycle}, restart"))?;
-        journal
+        acknowledged
             .verify(&server)
             .and_then(|()| Ballast::check(&server))
             .with_context(|| format!("cycle {cycle}, after recovery"))?;
-        let (transfers, changed) = journal.totals();
+        let (transfers, changed) = acknowledged.totals();
         println!(
             "cycle {cycle:>3}: {:>4} ms of load, {recoveries_killed} recoveries killed, restart {:>5.0} ms, {transfers} transfers and {changed} row transactions so far, all there",
             load.as_millis(),

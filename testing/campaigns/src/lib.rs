@@ -21,5 +21,5 @@ pub mod suites;
 pub mod sysbench_scripts;
 pub mod tpcc;
 
-mod journal;
+mod acknowledged;
 mod seed;

@@ -6,7 +6,7 @@
 //! a power cut takes from a disk whose cache is empty; what a cache loses and tears besides is the
 //! simulator's business.
 
-use crate::journal::{Journal, create_tables};
+use crate::acknowledged::{Acknowledged, create_tables};
 use crate::seed::seed_or_time;
 use anyhow::{Context, Result, ensure};
 use disk::Random;
@@ -54,7 +54,7 @@ pub fn run(program: &Program, cycles: u32, mode: Mode, seed: Option<u64>) -> Res
 
 fn cycles_in(program: &Program, place: &Path, cycles: u32, mode: Mode, seed: u64) -> Result<()> {
     let mut random = Random::new(seed);
-    let mut journal = Journal::new();
+    let mut acknowledged = Acknowledged::new();
     let mut disk = FileSystem::create(place, "disk", FileSystemKind::Xfs, 1024)?;
     let data = disk.path().join("data");
     let start = |mode: Mode| {
@@ -77,7 +77,7 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, mode: Mode, seed: u64
         let switched_for = Duration::from_millis(random.below(200) as u64);
         let mut pages = 0;
         let ballast = Ballast::start(&server, random.next_u64())?;
-        journal
+        acknowledged
             .load(&mut server, load, &mut random, |_| {
                 if let Some(mode) = switched {
                     watcher.query_drop(format!("SET GLOBAL innodb_doublewrite = {}", mode.value()))?;
@@ -98,11 +98,11 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, mode: Mode, seed: u64
         disk.unmount()?;
         disk.mount()?;
         server = start(mode.of_cycle(cycle + 1)).with_context(|| format!("cycle {cycle}, restart"))?;
-        journal
+        acknowledged
             .verify(&server)
             .and_then(|()| Ballast::check(&server))
             .with_context(|| format!("cycle {cycle}, after recovery"))?;
-        let (transfers, changed) = journal.totals();
+        let (transfers, changed) = acknowledged.totals();
         println!(
             "cycle {cycle:>4}: {:>4} ms of load, {pages:>5} pages written, restart {:>5.0} ms, {transfers} transfers and {changed} row transactions so far, all there",
             load.as_millis(),

@@ -74,14 +74,14 @@ enum Outcome {
 }
 
 /// Everything the clients know.
-pub struct Journal {
+pub struct Acknowledged {
     transfers: Vec<TransferWorker>,
     rows: Vec<RowWorker>,
 }
 
-impl Journal {
-    pub fn new() -> Journal {
-        Journal {
+impl Acknowledged {
+    pub fn new() -> Acknowledged {
+        Acknowledged {
             transfers: (0..WORKERS).map(|number| TransferWorker { number, ..Default::default() }).collect(),
             rows: (0..WORKERS).map(|number| RowWorker { number, ..Default::default() }).collect(),
         }
