@@ -16,8 +16,8 @@ use anyhow::Result;
 use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, ExtensionArguments};
 use campaigns::shutdown_cycles::Mode;
 use campaigns::{
-    bad_input, clients, crash_states, extension_soak, fuzz, import, isolation, kill_cycles, list_append,
-    memory, redo_capacity, shutdown_cycles, suites, sysbench_scripts, tpcc,
+    bad_input, clients, extension_soak, fuzz, import, isolation, kill_cycles, list_append, memory,
+    redo_capacity, shutdown_cycles, suites, sysbench_scripts, torture, tpcc,
 };
 use clap::Parser;
 use lab::command::cargo;
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
             steps.with(program, end_to_end);
         }
         Command::Campaign(campaign) => run_campaign(&mut steps, campaign)?,
-        Command::Crash(arguments) => steps.step("crash states", || crash_states::run(&arguments)),
+        Command::Crash(arguments) => steps.step("crash states", || torture::run(&arguments)),
         Command::Fuzz(arguments) => steps.step("fuzz targets", || fuzz::run(&arguments)),
         Command::Suites(arguments) => steps.step("test suite", || suites::run(&arguments)),
         Command::CollationWeights(arguments) => {
@@ -73,7 +73,7 @@ fn test(steps: &mut Steps, quick: bool) {
     steps.tests();
     let Some(builds) = builds else { return };
     steps.join(builds);
-    steps.step("crash states", crash_states::quick);
+    steps.step("crash states", torture::quick);
     let short = fuzz::FuzzArguments { minutes: 0.5, target: None, seed: 0 };
     steps.step("fuzz targets", || fuzz::run(&short));
     let program = steps.build_server();

@@ -2,12 +2,11 @@
 //!
 //! Each module is one campaign and opens by saying what would prove the server wrong. Most run against a
 //! stock MariaDB as well, which tests the campaign itself. Servers, disks and loads come from `testing/lab`.
-//! [`crash_states`] and [`fuzz`] need no server: they build their own programs and run them. [`suites`] only
+//! [`torture`] and [`fuzz`] need no server: they build their own programs and run them. [`suites`] only
 //! compares: ours, running, with two stock servers.
 
 pub mod bad_input;
 pub mod clients;
-pub mod crash_states;
 pub mod extension_soak;
 pub mod fuzz;
 pub mod import;
@@ -19,6 +18,7 @@ pub mod redo_capacity;
 pub mod shutdown_cycles;
 pub mod suites;
 pub mod sysbench_scripts;
+pub mod torture;
 pub mod tpcc;
 
 mod acknowledged;
