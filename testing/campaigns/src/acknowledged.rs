@@ -1,5 +1,5 @@
-//! A load with a journal of what was acknowledged, kept outside the server, for campaigns that take the
-//! server away from it.
+//! A load that keeps what was acknowledged to its clients, outside the server, for campaigns that take the
+//! server away from it; and the comparison with what is there afterwards ([`Acknowledged::verify`]).
 //!
 //! Two loads at once. *Transfers* move money between accounts and note each transfer in a table, in one
 //! transaction: afterwards every acknowledged transfer is noted, none is that was never sent, and every
