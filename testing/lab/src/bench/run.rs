@@ -1,10 +1,11 @@
-//! A comparison: ours on a fresh data directory beside running peers, all scripts on all servers in turn.
+//! A run of the benchmark: ours on a fresh data directory beside running peers. Who runs when is in
+//! `rounds.rs`; what is seen becomes a record.
 
 use super::contestant::{Contestant, OURS, Peer};
 use super::load::Load;
-use super::measure::{load_tables, sample};
 use super::provenance::{Machine, commit, now};
-use super::record::{FORMAT, Record, Sample, Server};
+use super::record::{FORMAT, Record, Server};
+use super::rounds::samples;
 use super::{draw, history, table};
 use crate::command::{captured, root};
 use crate::scratch::Scratch;
@@ -14,13 +15,9 @@ use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 /// How ours is started; peers should be given as much.
 const SETTINGS: [&str; 2] = ["--innodb-buffer-pool-size=1G", "--innodb-redo-log-capacity=1G"];
-/// After the tables were loaded, so that less of writing them falls into the first sample.
-const SETTLING: Duration = Duration::from_secs(5);
 
 /// What is compared, and how.
 #[derive(clap::Args, Clone, Debug)]
@@ -143,72 +140,4 @@ fn print_server(server: &Server, process: Option<u32>) {
 fn program_name(process: u32) -> String {
     std::fs::read_to_string(format!("/proc/{process}/comm"))
         .map_or_else(|_| "not there".to_owned(), |name| name.trim().to_owned())
-}
-
-/// All rounds. Within a round the servers take turns in each script; who begins changes from script to script
-/// and, for the same script, from round to round.
-fn samples(contestants: &mut [Contestant], load: &Load) -> Result<Vec<Sample>> {
-    let all = load.rounds as usize * load.scripts.len() * contestants.len();
-    let begin = Instant::now();
-    let mut samples = Vec::with_capacity(all);
-    for round in 1..=load.rounds {
-        for contestant in &mut *contestants {
-            println!("round {round}: loading {}", contestant.name);
-            load_tables(contestant, load)?;
-        }
-        sleep(SETTLING);
-        for (at, script) in load.scripts.iter().enumerate() {
-            for turn in turns(contestants.len(), round, at) {
-                let Some(contestant) = contestants.get_mut(turn) else { continue };
-                let sample = sample(contestant, script, load, round)
-                    .with_context(|| format!("{script} on {}, round {round}", contestant.name))?;
-                print_progress(&sample, load, samples.len() + 1, all, begin.elapsed());
-                samples.push(sample);
-            }
-        }
-    }
-    Ok(samples)
-}
-
-/// The order in which the servers run a script in a round.
-fn turns(servers: usize, round: u32, script: usize) -> impl Iterator<Item = usize> {
-    let first = round as usize + script;
-    (0..servers).map(move |turn| (first + turn) % servers)
-}
-
-fn print_progress(sample: &Sample, load: &Load, done: usize, all: usize, elapsed: Duration) {
-    let left = elapsed.as_secs_f64() / done as f64 * (all - done) as f64;
-    let Sample { script, server, round, queries_per_second, p99_ms, .. } = sample;
-    println!(
-        "{done:>3}/{all} round {round}/{} {script:<22} {server:<14} {queries_per_second:>8.0} queries/s  \
-         p99 {p99_ms:>7.2} ms  CPU {:>6} µs/query  {:>7} KiB and {:>6} syncs/query  {:>3.0} min left",
-        load.rounds,
-        table::figure(sample.processor_us_per_query(), 1),
-        table::figure(sample.kib_written_per_query(), 2),
-        table::figure(sample.syncs_per_query(), 3),
-        left / 60.0,
-    );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::turns;
-    use crate::bench::load::scripts;
-
-    #[test]
-    fn every_server_has_a_turn_and_each_begins_as_often() {
-        for servers in 1..=4 {
-            let mut begun = vec![0; servers];
-            for round in 1..=servers as u32 {
-                for script in 0..scripts().len() {
-                    let order: Vec<usize> = turns(servers, round, script).collect();
-                    let mut sorted = order.clone();
-                    sorted.sort_unstable();
-                    assert_eq!(sorted, (0..servers).collect::<Vec<_>>());
-                    begun[order[0]] += 1;
-                }
-            }
-            assert!(begun.iter().all(|begun| *begun == scripts().len()), "{servers} servers: {begun:?}");
-        }
-    }
 }
