@@ -9,14 +9,13 @@
 //! is in `testing/campaigns`, or in `testing/lab` when it measures.
 
 mod arguments;
-mod miri;
 mod steps;
 mod test_command;
 
 use anyhow::Result;
 use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, ExtensionArguments};
 use campaigns::{
-    bad_input, clients, extension_soak, fuzz, import, isolation, kill_cycles, list_append, memory,
+    bad_input, clients, extension_soak, fuzz, import, isolation, kill_cycles, list_append, memory, miri,
     redo_capacity, shutdown_cycles, suites, sysbench_scripts, torture, tpcc,
 };
 use clap::Parser;

@@ -2,7 +2,7 @@
 //!
 //! Each module is one campaign and opens by saying what would prove the server wrong. Most run against a
 //! stock MariaDB as well, which tests the campaign itself. Servers, disks and loads come from `testing/lab`.
-//! [`torture`] and [`fuzz`] need no server: they build their own programs and run them. [`suites`] only
+//! [`torture`], [`fuzz`] and [`miri`] need no server: they build their own programs and run them. [`suites`] only
 //! compares: ours, running, with two stock servers.
 
 pub mod bad_input;
@@ -14,6 +14,7 @@ pub mod isolation;
 pub mod kill_cycles;
 pub mod list_append;
 pub mod memory;
+pub mod miri;
 pub mod redo_capacity;
 pub mod shutdown_cycles;
 pub mod suites;
