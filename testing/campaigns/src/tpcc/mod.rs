@@ -12,9 +12,9 @@
 
 mod conditions;
 mod load;
-mod population;
 mod schema;
 mod transactions;
+mod workload;
 
 use crate::seed::seed_or_time;
 use anyhow::{Context, Result, ensure};
@@ -22,13 +22,13 @@ use disk::Random;
 use lab::bench::Peer;
 use lab::scratch::Scratch;
 use lab::server_process::{Program, ServerProcess};
-use load::{Figures, Load};
+use load::Scale;
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
-use population::Scale;
 use std::path::Path;
 use std::time::Duration;
 use transactions::Kind;
+use workload::{Figures, Load};
 
 /// What a run is like.
 #[derive(clap::Args, Clone)]
@@ -182,7 +182,7 @@ fn measure(door: &Door, settings: &Settings, seed: u64) -> Result<Figures> {
     let begin = std::time::Instant::now();
     let mut connection = door.connect(None)?;
     schema::create(&mut connection, &door.database)?;
-    population::fill(door, scale, seed)?;
+    load::fill(door, scale, seed)?;
     println!("loaded in {:.1} s", begin.elapsed().as_secs_f64());
     conditions::check(&mut connection).context("after loading")?;
     conditions::check_as_loaded(&mut connection, scale)?;

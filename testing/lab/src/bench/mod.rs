@@ -7,7 +7,6 @@
 mod chart;
 mod contestant;
 mod history;
-mod load;
 pub(crate) mod provenance;
 mod record;
 mod rounds;
@@ -15,6 +14,7 @@ mod run;
 mod sample;
 mod summary;
 mod table;
+mod workload;
 
 pub use contestant::Peer;
 pub use run::{Arguments, Comparison};

@@ -4,10 +4,10 @@
 //! fills) meets all of them alike. Tables are loaded again in each round.
 
 use super::contestant::Contestant;
-use super::load::Load;
 use super::record::Sample;
 use super::sample::{load_tables, sample};
 use super::table;
+use super::workload::Load;
 use anyhow::{Context, Result};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ fn print_progress(sample: &Sample, load: &Load, done: usize, all: usize, elapsed
 #[cfg(test)]
 mod tests {
     use super::turns;
-    use crate::bench::load::scripts;
+    use crate::bench::workload::scripts;
 
     #[test]
     fn every_server_has_a_turn_and_each_begins_as_often() {

@@ -2,10 +2,10 @@
 //! `rounds.rs`; what is seen becomes a record.
 
 use super::contestant::{Contestant, OURS, Peer};
-use super::load::Load;
 use super::provenance::{Machine, commit, now};
 use super::record::{FORMAT, Record, Server};
 use super::rounds::samples;
+use super::workload::Load;
 use super::{draw, history, table};
 use crate::command::{captured, root};
 use crate::scratch::Scratch;

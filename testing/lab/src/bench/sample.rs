@@ -1,9 +1,9 @@
 //! One sample: a script on a server for some seconds, between two readings of the server's counters.
 
 use super::contestant::Contestant;
-use super::load::Load;
 use super::record::Sample;
 use super::summary::SYNCS;
+use super::workload::Load;
 use crate::server_process::{bytes_written, processor_time};
 use crate::sysbench::{connected, figure, succeeded};
 use anyhow::{Context, Result, ensure};

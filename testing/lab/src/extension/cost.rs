@@ -6,9 +6,9 @@
 //! and settled; what counts is the mean of the ratios of neighbouring stretches, and its standard error.
 //! Which of a pair comes first changes from pair to pair, so that a drift does not favour one of them.
 
-use super::load::{Background, Load};
 use super::stage::Stage;
 use super::stretch::Stretch;
+use super::workload::{Background, Load};
 use super::{MIB, Settings, describe_machine};
 use crate::server_process::Program;
 use crate::statistics::median;
