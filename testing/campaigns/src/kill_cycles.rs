@@ -8,7 +8,7 @@ use crate::acknowledged::{Acknowledged, create_tables};
 use crate::seed::seed_or_time;
 use anyhow::{Context, Result};
 use disk::Random;
-use lab::ballast::{Ballast, SETTINGS};
+use lab::background_load::{BackgroundLoad, SETTINGS};
 use lab::scratch::Scratch;
 use lab::server_process::{Program, ServerProcess};
 use std::path::Path;
@@ -26,17 +26,17 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, seed: u64) -> Result<
     let mut acknowledged = Acknowledged::new();
     let mut server = ServerProcess::start(program, place, &SETTINGS)?;
     create_tables(&server)?;
-    Ballast::prepare(&server)?;
+    BackgroundLoad::prepare(&server)?;
     for cycle in 1..=cycles {
         let load = Duration::from_millis(100 + random.below(700) as u64);
-        let ballast = Ballast::start(&server, random.next_u64())?;
+        let background = BackgroundLoad::start(&server, random.next_u64())?;
         acknowledged
             .load(&mut server, load, &mut random, |server| {
                 server.kill();
                 Ok(())
             })
             .with_context(|| format!("cycle {cycle}, under load"))?;
-        drop((server, ballast));
+        drop((server, background));
         // Sometimes the recovery is killed, too.
         let mut recoveries_killed = 0;
         while random.one_in(4) {
@@ -49,7 +49,7 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, seed: u64) -> Result<
             .with_context(|| format!("cycle {cycle}, restart"))?;
         acknowledged
             .verify(&server)
-            .and_then(|()| Ballast::check(&server))
+            .and_then(|()| BackgroundLoad::check(&server))
             .with_context(|| format!("cycle {cycle}, after recovery"))?;
         let (transfers, changed) = acknowledged.totals();
         println!(

@@ -2,8 +2,8 @@
 //!
 //! Each module is one campaign and opens by saying what would prove the server wrong. Most run against a
 //! stock MariaDB as well, which tests the campaign itself. Servers, disks and loads come from `testing/lab`.
-//! [`torture`], [`fuzz`] and [`miri`] need no server: they build their own programs and run them. [`suites`] only
-//! compares: ours, running, with two stock servers.
+//! [`torture`], [`fuzz`] and [`miri`] need no server: they build their own programs and run them. [`suites`]
+//! only compares: ours, running, with two stock servers.
 
 pub mod bad_input;
 pub mod clients;

@@ -10,7 +10,7 @@ use crate::acknowledged::{Acknowledged, create_tables};
 use crate::seed::seed_or_time;
 use anyhow::{Context, Result, ensure};
 use disk::Random;
-use lab::ballast::{self, Ballast};
+use lab::background_load::{self, BackgroundLoad};
 use lab::file_system::{FileSystem, FileSystemKind};
 use lab::scratch::Scratch;
 use lab::server_process::{Program, ServerProcess, status_number};
@@ -59,13 +59,13 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, mode: Mode, seed: u64
     let data = disk.path().join("data");
     let start = |mode: Mode| {
         let doublewrite = format!("--innodb-doublewrite={}", mode.value());
-        let settings = [&ballast::SETTINGS[..], &[&doublewrite]].concat();
+        let settings = [&background_load::SETTINGS[..], &[&doublewrite]].concat();
         ServerProcess::start_on(program, place, &data, &settings)
     };
     let mut server = start(mode.of_cycle(1))?;
     let mut atomic_writes = 0;
     create_tables(&server)?;
-    Ballast::prepare(&server)?;
+    BackgroundLoad::prepare(&server)?;
     for cycle in 1..=cycles {
         let load = Duration::from_millis(50 + random.below(600) as u64);
         let mut watcher = server.connect(None)?;
@@ -76,7 +76,7 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, mode: Mode, seed: u64
         let switched = (mode == Mode::Both && random.one_in(3)).then(|| mode.of_cycle(cycle + 1));
         let switched_for = Duration::from_millis(random.below(200) as u64);
         let mut pages = 0;
-        let ballast = Ballast::start(&server, random.next_u64())?;
+        let background = BackgroundLoad::start(&server, random.next_u64())?;
         acknowledged
             .load(&mut server, load, &mut random, |_| {
                 if let Some(mode) = switched {
@@ -94,13 +94,13 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, mode: Mode, seed: u64
             !server.log().contains("panicked at"),
             "cycle {cycle}: the server panicked when its disk went away"
         );
-        drop((server, ballast, watcher));
+        drop((server, background, watcher));
         disk.unmount()?;
         disk.mount()?;
         server = start(mode.of_cycle(cycle + 1)).with_context(|| format!("cycle {cycle}, restart"))?;
         acknowledged
             .verify(&server)
-            .and_then(|()| Ballast::check(&server))
+            .and_then(|()| BackgroundLoad::check(&server))
             .with_context(|| format!("cycle {cycle}, after recovery"))?;
         let (transfers, changed) = acknowledged.totals();
         println!(

@@ -5,19 +5,19 @@
 //! the lines of the `history`. The method is in `docs/benchmarks/method.md`.
 
 mod chart;
-mod contestant;
 mod history;
 pub(crate) mod provenance;
 mod record;
 mod rounds;
 mod run;
 mod sample;
+mod server_under_test;
 mod summary;
 mod table;
 mod workload;
 
-pub use contestant::Peer;
 pub use run::{Arguments, Comparison};
+pub use server_under_test::Peer;
 
 use crate::command::root;
 use anyhow::{Context, Result};

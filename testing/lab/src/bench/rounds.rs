@@ -3,9 +3,9 @@
 //! Servers alternate within each script, so that what changes with time (heat, other programs, a disk that
 //! fills) meets all of them alike. Tables are loaded again in each round.
 
-use super::contestant::Contestant;
 use super::record::Sample;
 use super::sample::{load_tables, sample};
+use super::server_under_test::ServerUnderTest;
 use super::table;
 use super::workload::Load;
 use anyhow::{Context, Result};
@@ -17,21 +17,21 @@ const SETTLING: Duration = Duration::from_secs(5);
 
 /// All rounds. Within a round the servers take turns in each script; who begins changes from script to script
 /// and, for the same script, from round to round.
-pub fn samples(contestants: &mut [Contestant], load: &Load) -> Result<Vec<Sample>> {
-    let all = load.rounds as usize * load.scripts.len() * contestants.len();
+pub fn samples(servers: &mut [ServerUnderTest], load: &Load) -> Result<Vec<Sample>> {
+    let all = load.rounds as usize * load.scripts.len() * servers.len();
     let begin = Instant::now();
     let mut samples = Vec::with_capacity(all);
     for round in 1..=load.rounds {
-        for contestant in &mut *contestants {
-            println!("round {round}: loading {}", contestant.name);
-            load_tables(contestant, load)?;
+        for server in &mut *servers {
+            println!("round {round}: loading {}", server.name);
+            load_tables(server, load)?;
         }
         sleep(SETTLING);
         for (at, script) in load.scripts.iter().enumerate() {
-            for turn in turns(contestants.len(), round, at) {
-                let Some(contestant) = contestants.get_mut(turn) else { continue };
-                let sample = sample(contestant, script, load, round)
-                    .with_context(|| format!("{script} on {}, round {round}", contestant.name))?;
+            for turn in turns(servers.len(), round, at) {
+                let Some(server) = servers.get_mut(turn) else { continue };
+                let sample = sample(server, script, load, round)
+                    .with_context(|| format!("{script} on {}, round {round}", server.name))?;
                 print_progress(&sample, load, samples.len() + 1, all, begin.elapsed());
                 samples.push(sample);
             }

@@ -1,10 +1,10 @@
 //! A run of the benchmark: ours on a fresh data directory beside running peers. Who runs when is in
 //! `rounds.rs`; what is seen becomes a record.
 
-use super::contestant::{Contestant, OURS, Peer};
 use super::provenance::{Machine, commit, now};
 use super::record::{FORMAT, Record, Server};
 use super::rounds::samples;
+use super::server_under_test::{OURS, Peer, ServerUnderTest};
 use super::workload::Load;
 use super::{draw, history, table};
 use crate::command::{captured, root};
@@ -85,21 +85,21 @@ impl<'a> Comparison<'a> {
     fn measure(&mut self, program: &Program, place: &Path) -> Result<()> {
         let server = ServerProcess::start(program, place, &SETTINGS)?;
         let ours = Peer { name: OURS.to_owned(), port: server.port, process: Some(server.id()) };
-        let mut contestants = vec![Contestant::new(&ours, "root", "", DATABASE)?];
+        let mut servers = vec![ServerUnderTest::new(&ours, "root", "", DATABASE)?];
         let Arguments { user, password, database, .. } = self.arguments;
         for peer in &self.arguments.peer {
-            contestants.push(Contestant::new(peer, user, password, database)?);
+            servers.push(ServerUnderTest::new(peer, user, password, database)?);
         }
-        for contestant in &mut contestants {
-            let described = contestant.describe()?;
-            print_server(&described, contestant.process);
+        for server in &mut servers {
+            let described = server.describe()?;
+            print_server(&described, server.process);
             self.record.servers.push(described);
         }
-        self.record.samples = samples(&mut contestants, &self.record.load)?;
-        let ours = contestants.first_mut().context("no server")?;
+        self.record.samples = samples(&mut servers, &self.record.load)?;
+        let ours = servers.first_mut().context("no server")?;
         let protection = ours.status("Untorn_page_protection")?;
         self.record.page_protection = protection.context("no status of the page protection")?;
-        drop(contestants);
+        drop(servers);
         server.stop().map(drop)
     }
 }

@@ -1,7 +1,7 @@
 //! One sample: a script on a server for some seconds, between two readings of the server's counters.
 
-use super::contestant::Contestant;
 use super::record::Sample;
+use super::server_under_test::ServerUnderTest;
 use super::summary::SYNCS;
 use super::workload::Load;
 use crate::server_process::{bytes_written, processor_time};
@@ -23,12 +23,12 @@ struct Counters {
 }
 
 impl Counters {
-    fn of(contestant: &mut Contestant) -> Result<Counters> {
+    fn of(server: &mut ServerUnderTest) -> Result<Counters> {
         Ok(Counters {
-            processor: contestant.process.map(processor_time).transpose()?,
+            processor: server.process.map(processor_time).transpose()?,
             // Another user's process does not show it.
-            bytes_written: contestant.process.and_then(|process| bytes_written(process).ok()),
-            status: contestant.counters(&COUNTERS)?,
+            bytes_written: server.process.and_then(|process| bytes_written(process).ok()),
+            status: server.counters(&COUNTERS)?,
         })
     }
 
@@ -70,8 +70,8 @@ impl Report {
     }
 }
 
-fn command(contestant: &Contestant, script: &str, load: &Load, seconds: u32, threads: u32) -> Command {
-    let mut command = connected(script, contestant.account(), u64::from(seconds));
+fn command(server: &ServerUnderTest, script: &str, load: &Load, seconds: u32, threads: u32) -> Command {
+    let mut command = connected(script, server.account(), u64::from(seconds));
     command
         .arg(format!("--threads={threads}"))
         .arg(format!("--tables={}", load.tables))
@@ -80,34 +80,34 @@ fn command(contestant: &Contestant, script: &str, load: &Load, seconds: u32, thr
 }
 
 /// Drops and loads the tables.
-pub fn load_tables(contestant: &mut Contestant, load: &Load) -> Result<()> {
-    let before = Counters::of(contestant)?;
+pub fn load_tables(server: &mut ServerUnderTest, load: &Load) -> Result<()> {
+    let before = Counters::of(server)?;
     // Every script but bulk_insert makes the same tables.
-    let on = |threads: u32| command(contestant, "oltp_read_write", load, 0, threads);
+    let on = |threads: u32| command(server, "oltp_read_write", load, 0, threads);
     succeeded(on(1).arg("cleanup"))?;
     succeeded(on(load.tables.min(load.threads)).arg("prepare"))?;
-    let worked = Counters::of(contestant)?.since(&before);
-    if let (Some(time), Some(process)) = (worked.processor, contestant.process) {
-        ensure!(!time.is_zero(), "process {process} did nothing while {} was loaded", contestant.name);
+    let worked = Counters::of(server)?.since(&before);
+    if let (Some(time), Some(process)) = (worked.processor, server.process) {
+        ensure!(!time.is_zero(), "process {process} did nothing while {} was loaded", server.name);
     }
     Ok(())
 }
 
 /// Runs a script and reads what it took.
-pub fn sample(contestant: &mut Contestant, script: &str, load: &Load, round: u32) -> Result<Sample> {
-    let mut sysbench = command(contestant, script, load, load.seconds, load.threads);
+pub fn sample(server: &mut ServerUnderTest, script: &str, load: &Load, round: u32) -> Result<Sample> {
+    let mut sysbench = command(server, script, load, load.seconds, load.threads);
     sysbench
         .arg(format!("--time={}", load.seconds))
         .args(["--percentile=99".to_owned(), format!("--rand-seed={round}")])
         .arg("run");
-    let before = Counters::of(contestant)?;
+    let before = Counters::of(server)?;
     let output = succeeded(&mut sysbench)?;
-    let did = Counters::of(contestant)?.since(&before);
+    let did = Counters::of(server)?.since(&before);
     let report = Report::parse(&output).with_context(|| format!("sysbench {script} printed\n{output}"))?;
     Ok(Sample {
         script: script.to_owned(),
         round,
-        server: contestant.name.clone(),
+        server: server.name.clone(),
         queries: report.queries,
         queries_per_second: report.queries_per_second,
         p99_ms: report.p99_ms,

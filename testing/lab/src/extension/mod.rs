@@ -8,9 +8,9 @@
 
 mod comparison;
 mod cost;
+mod interval;
 mod ramp;
 mod stage;
-mod stretch;
 pub mod workload;
 
 pub use comparison::compare;

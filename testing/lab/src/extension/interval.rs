@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Figures of one stretch.
-pub struct Stretch {
+pub struct Interval {
     pub queries_per_second: f64,
     /// Seconds of the server's processor time for a query.
     pub processor_time: f64,
@@ -19,9 +19,9 @@ pub struct Stretch {
     pub instructions: Option<f64>,
 }
 
-impl Stretch {
+impl Interval {
     /// Lasts that long.
-    pub fn measure(server: &ServerProcess, connection: &mut Conn, lasts: Duration) -> Result<Stretch> {
+    pub fn measure(server: &ServerProcess, connection: &mut Conn, lasts: Duration) -> Result<Interval> {
         let (queries, time) = (status_number(connection, "Questions")?, processor_time(server.id())?);
         let begin = Instant::now();
         let instructions = instructions_during(server.id(), lasts);
@@ -30,7 +30,7 @@ impl Stretch {
         let queries = status_number(connection, "Questions")?.saturating_sub(queries) as f64;
         ensure!(queries > 0.0, "no queries within {took:.1} s");
         let time = processor_time(server.id())?.saturating_sub(time);
-        Ok(Stretch {
+        Ok(Interval {
             queries_per_second: queries / took,
             processor_time: time.as_secs_f64() / queries,
             // Counted for `lasts` only, while queries went on at the same rate.

@@ -1,4 +1,4 @@
-//! A second load beside the journal: sysbench's `oltp_write_only` on tables many times the buffer pool, so
+//! A second load beside that of a campaign: sysbench's `oltp_write_only` on tables many times the buffer pool, so
 //! that the cleaner writes pages of all ages all the time while the server is taken away.
 //!
 //! Each of its transactions deletes a row and inserts it again: whatever happened, every table has as many
@@ -23,13 +23,13 @@ pub const SETTINGS: [&str; 4] = [
 ];
 
 /// sysbench at work; it ends when its server is gone.
-pub struct Ballast(Child);
+pub struct BackgroundLoad(Child);
 
 fn load(server: &ServerProcess, threads: u32) -> Sysbench<'_> {
     Sysbench { server, statement_mode: "auto", threads, tables: Some(TABLES), table_size: ROWS }
 }
 
-impl Ballast {
+impl BackgroundLoad {
     /// Makes the tables.
     pub fn prepare(server: &ServerProcess) -> Result<()> {
         sysbench::make_database(server)?;
@@ -37,7 +37,7 @@ impl Ballast {
     }
 
     /// Starts the load, which goes on until the server is gone.
-    pub fn start(server: &ServerProcess, seed: u64) -> Result<Ballast> {
+    pub fn start(server: &ServerProcess, seed: u64) -> Result<BackgroundLoad> {
         let seed = format!("--rand-seed={}", seed % 1_000_000_000);
         let mut sysbench = load(server, THREADS).command(
             "oltp_write_only",
@@ -45,7 +45,7 @@ impl Ballast {
             &["--time=600", "--rand-type=uniform", &seed],
         );
         let child = sysbench.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        Ok(Ballast(child.context("cannot run sysbench")?))
+        Ok(BackgroundLoad(child.context("cannot run sysbench")?))
     }
 
     /// What must hold after recovery.
@@ -58,7 +58,7 @@ impl Ballast {
     }
 }
 
-impl Drop for Ballast {
+impl Drop for BackgroundLoad {
     fn drop(&mut self) {
         // Only fails when it has ended already, which it does when its server is killed.
         let _ = self.0.kill();

@@ -69,7 +69,7 @@ impl FromStr for Peer {
 }
 
 /// A server that answers, and a connection for its counters.
-pub struct Contestant {
+pub struct ServerUnderTest {
     pub name: String,
     port: u16,
     pub process: Option<u32>,
@@ -79,9 +79,9 @@ pub struct Contestant {
     connection: Conn,
 }
 
-impl Contestant {
+impl ServerUnderTest {
     /// Connects to a server of this machine as somebody, and makes the database where it is missing.
-    pub fn new(peer: &Peer, user: &str, password: &str, database: &str) -> Result<Contestant> {
+    pub fn new(peer: &Peer, user: &str, password: &str, database: &str) -> Result<ServerUnderTest> {
         let options = OptsBuilder::new()
             .ip_or_hostname(Some("127.0.0.1"))
             .tcp_port(peer.port)
@@ -92,7 +92,7 @@ impl Contestant {
         let mut connection =
             Conn::new(options).with_context(|| format!("cannot connect to {} as {user}", peer.name))?;
         connection.query_drop(format!("CREATE DATABASE IF NOT EXISTS `{}`", database.replace('`', "``")))?;
-        Ok(Contestant {
+        Ok(ServerUnderTest {
             name: peer.name.clone(),
             port: peer.port,
             process: peer.process,
