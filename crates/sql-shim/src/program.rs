@@ -127,7 +127,7 @@ fn serve_open<E: Engine>(
     let server = Server::new(accounts, variables);
     server.open_files()?;
     establish_tls(options, &server)?;
-    statements::check(&server, options.slow_log.clone())?;
+    statement_stats::check(&server, options.slow_log.clone())?;
     let factory = Arc::new(engine.sessions(&server));
     let running = runtime::start(&options.listen, &server, &factory).map_err(|error| error.to_string())?;
     let _ = server.variables.set_at_start("port", &running.port().to_string());

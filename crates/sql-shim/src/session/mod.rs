@@ -18,7 +18,6 @@ mod into;
 mod large_text;
 mod load_data_source;
 mod maintenance;
-mod measure;
 mod metadata_locks;
 pub mod plan_cache;
 mod prepared;
@@ -29,6 +28,7 @@ mod set;
 mod show;
 pub mod state;
 mod statement_rollback;
+mod statement_stats;
 mod stored_expressions;
 mod table_locks;
 mod temporary_tables;
@@ -64,12 +64,11 @@ use crate::server::registry::Connection;
 use crate::server::runtime::{self, ListenOptions, Running};
 use crate::server::shared::Server;
 use crate::service::{Param, Prepared, SessionFactory, SessionService};
-use crate::statements;
 use crate::variables;
-use measure::Measured;
 use plan_cache::PlanCache;
 use prepared::NamedStatement;
 use state::SessionState;
+use statement_stats::CurrentStatement;
 use table_locks::LockedTable;
 use temporary_tables::PrivateDatabases;
 use watch::{Ended, Watch};
@@ -87,7 +86,7 @@ impl Sessions {
     /// Sessions of `server` over `database`.
     pub fn new(server: Arc<Server>, database: Database) -> Sessions {
         engine_settings::connect(&server, &database);
-        statements::connect(&server);
+        crate::statement_stats::connect(&server);
         Sessions { server, database }
     }
 
@@ -138,7 +137,7 @@ pub struct Session {
     yield_state: Arc<YieldState>,
     /// Databases that hold temporary tables.
     private: PrivateDatabases,
-    measured: Measured,
+    current: CurrentStatement,
 }
 
 /// How a statement ended well.
@@ -174,7 +173,7 @@ impl Session {
             export_holds: Vec::new(),
             yield_state: Arc::default(),
             private: PrivateDatabases::default(),
-            measured: Measured::default(),
+            current: CurrentStatement::default(),
         }
     }
 
@@ -221,7 +220,7 @@ impl Session {
         more: bool,
     ) -> Result<(), Failure> {
         self.count(com_counters::of_plan(plan));
-        self.measured.performed.reads = plan.reads();
+        self.current.stats.reads = plan.reads();
         self.transaction.engine_mut().clear_kill();
         let held = self.state.held();
         let outcome = match plan {
@@ -234,11 +233,11 @@ impl Session {
         self.state.release_to(held);
         match outcome? {
             Outcome::Rows => {
-                self.measured.performed.sent = self.state.found_rows.get();
+                self.current.stats.sent = self.state.found_rows.get();
                 out.rows_end(&self.completion(&Changed::default(), more));
             }
             Outcome::Done(changed) => {
-                self.measured.performed.affected = changed.affected;
+                self.current.stats.affected = changed.affected;
                 self.state.row_count.set(changed.affected as i64);
                 out.ok(&self.completion(&changed, more));
             }

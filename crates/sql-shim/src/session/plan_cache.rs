@@ -16,7 +16,7 @@ use sql::plan::{Plan, Planner};
 use sql::value::{Collation, Value, decimal};
 
 use crate::session::state::SessionState;
-use crate::statements::digests::DigestRow;
+use crate::statement_stats::digests::DigestRow;
 
 /// Longer statements (bulk inserts) are not worth a key.
 const TEXT_BYTES_MAX: usize = 4096;

@@ -28,7 +28,7 @@ use super::commands::done;
 use super::{Outcome, REPLANS_MAX, Session, keeps_warnings};
 use crate::server::prepared_statements::CountedStatement;
 use crate::service::{Param, Prepared};
-use crate::statements::digests::DigestRow;
+use crate::statement_stats::digests::DigestRow;
 use crate::status::Counter;
 
 /// A planned statement with what it was planned for.

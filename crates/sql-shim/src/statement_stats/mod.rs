@@ -1,11 +1,9 @@
 //! What statements cost, by their digest, and the log of slow ones.
 //!
-//! A statement that has been answered is a [`Performed`]. The session adds it to the row of its digest
+//! A statement that has been answered is a [`StatementStats`]. The session adds it to the row of its digest
 //! ([`digests`]), which it keeps with the plan, and, if it was slow, hands it to the log ([`slow_log`]).
 
 pub mod digests;
-pub mod slow_entry;
-pub mod slow_file;
 pub mod slow_log;
 
 use std::path::PathBuf;
@@ -18,7 +16,7 @@ use sql::result::SqlError;
 use crate::server::shared::Server;
 use crate::server::waits::ByKind;
 use crate::variables::Value;
-use slow_file::Place;
+use slow_log::Place;
 
 const SLOW_LOG_FILE: &str = "slow_query_log_file";
 
@@ -28,7 +26,7 @@ pub fn connect(server: &Arc<Server>) {
     let most = server.variables.number("performance_schema_digests_size");
     server.digests.set_most(if counted { most } else { 0 });
     let (port, socket) = (server.variables.number("port"), server.variables.text("socket"));
-    server.slow_log.set_header(slow_entry::header(port, &socket));
+    server.slow_log.set_header(slow_log::entry::header(port, &socket));
     // The program has asked before, and stops if the file is refused; elsewhere entries are lost then.
     let _ = check(server, None);
     type Apply = fn(&slow_log::SlowLog, &Value) -> Result<(), String>;
@@ -82,7 +80,7 @@ fn is_on(value: &Value) -> bool {
 
 /// What a statement did.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Performed {
+pub struct StatementStats {
     /// From its bytes to the answer.
     pub took: Duration,
     /// Of it in waits for row locks.

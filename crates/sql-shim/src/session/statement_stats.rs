@@ -1,4 +1,5 @@
-//! What a statement cost: gathered while it runs, and handed on when it has been answered.
+//! What a statement cost: gathered while it runs, and handed on when it has been answered to its digest and
+//! the slow log ([`crate::statement_stats`]).
 //!
 //! The clock is read when the first statement of a command begins and when each ends, so that what stands in
 //! between (waiting for the client that takes a long answer, too) is the statement's. The row of its digest
@@ -17,15 +18,15 @@ use untorn::engine::WaitKind;
 
 use super::Session;
 use crate::server::waits::ByKind;
-use crate::statements::Performed;
-use crate::statements::digests::{DigestRow, SAMPLE_BYTES};
-use crate::statements::slow_entry::{STATEMENT_BYTES_MAX, Sender};
+use crate::statement_stats::StatementStats;
+use crate::statement_stats::digests::{DigestRow, SAMPLE_BYTES};
+use crate::statement_stats::slow_log::entry::{STATEMENT_BYTES_MAX, Sender};
 use crate::status::Counter;
 
 /// The statement that runs.
 #[derive(Default)]
-pub(super) struct Measured {
-    pub(super) performed: Performed,
+pub(super) struct CurrentStatement {
+    pub(super) stats: StatementStats,
     /// Where it is counted, once that is known.
     digest: Option<Arc<DigestRow>>,
     /// It is a statement, and not what was refused as none.
@@ -42,11 +43,11 @@ impl Session {
     /// A statement begins.
     pub(super) fn statement_begins(&mut self) {
         let session = self.transaction.engine();
-        self.measured = Measured {
+        self.current = CurrentStatement {
             rows_read: session.rows_read(),
             lock_waited: session.lock_waited(),
             waited: self.state.connection.waits.spent(),
-            ..Measured::default()
+            ..CurrentStatement::default()
         };
     }
 
@@ -65,19 +66,19 @@ impl Session {
 
     /// The statement has been parsed.
     pub(super) fn statement_is_parsed(&mut self) {
-        self.measured.parsed = true;
+        self.current.parsed = true;
     }
 
     /// Where the statement that runs, which has been parsed and planned, is counted.
     pub(super) fn keep_digest(&mut self, digest: Option<Arc<DigestRow>>) {
         self.statement_is_parsed();
-        self.measured.digest = digest;
+        self.current.digest = digest;
     }
 
     /// Counts the statement for SHOW STATUS, once however often it is planned.
     pub(super) fn count(&mut self, counter: Option<Counter>) {
         if let Some(counter) = counter
-            && !std::mem::replace(&mut self.measured.counted, true)
+            && !std::mem::replace(&mut self.current.counted, true)
         {
             self.state.connection.counters.add(counter, 1);
         }
@@ -100,45 +101,45 @@ impl Session {
     pub(super) fn statement_ends(&mut self, began: Instant, sql: &[u8], failed: bool) -> Instant {
         let now = Instant::now();
         let session = self.transaction.engine();
-        let measured = &mut self.measured;
-        let performed = &mut measured.performed;
-        performed.took = now.saturating_duration_since(began);
-        performed.failed = failed;
-        performed.lock_time = session.lock_waited().saturating_sub(measured.lock_waited);
+        let current = &mut self.current;
+        let stats = &mut current.stats;
+        stats.took = now.saturating_duration_since(began);
+        stats.failed = failed;
+        stats.lock_time = session.lock_waited().saturating_sub(current.lock_waited);
         let waited = self.state.connection.waits.spent();
-        performed.waited = std::array::from_fn(|kind| waited[kind].saturating_sub(measured.waited[kind]));
+        stats.waited = std::array::from_fn(|kind| waited[kind].saturating_sub(current.waited[kind]));
         // A wait that was given up is no reason for what the session waits for next.
         WaitKind::take_noted();
-        performed.examined = session.rows_read().saturating_sub(measured.rows_read);
-        performed.warnings = self.state.warnings_raised();
-        let performed = *performed;
-        let shape = if measured.parsed { Shape::Whole } else { Shape::Broken };
+        stats.examined = session.rows_read().saturating_sub(current.rows_read);
+        stats.warnings = self.state.warnings_raised();
+        let stats = *stats;
+        let shape = if current.parsed { Shape::Whole } else { Shape::Broken };
         let counters = &self.state.connection.counters;
-        counters.statement_times.record_alone(performed.took);
+        counters.statement_times.record_alone(stats.took);
         let server = &self.state.server;
         if server.digests.is_on() {
-            let kept = self.measured.digest.take().filter(|row| server.digests.is_current(row));
+            let kept = self.current.digest.take().filter(|row| server.digests.is_current(row));
             let digest = kept.or_else(|| self.digest_of(sql, shape, self.state.current_database()));
             if let Some(row) = digest {
                 let shown = row.text().filter(|_| shape == Shape::Whole);
                 let sample = || without_secrets(first_bytes(sql, SAMPLE_BYTES), shown);
-                row.record(counters.thread, &performed, began, sample);
+                row.record(counters.thread, &stats, began, sample);
             }
         }
         let settings = self.state.settings();
         let judgement =
-            server.slow_log.judge(&performed, settings.long_query_time, settings.min_examined_row_limit);
+            server.slow_log.judge(&stats, settings.long_query_time, settings.min_examined_row_limit);
         if judgement.slow {
             counters.add(Counter::SlowQueries, 1);
         }
         if judgement.logged {
-            self.log_slow(&performed, began, sql, shape);
+            self.log_slow(&stats, began, sql, shape);
         }
         now
     }
 
     #[cold]
-    fn log_slow(&self, performed: &Performed, began: Instant, sql: &[u8], shape: Shape) {
+    fn log_slow(&self, stats: &StatementStats, began: Instant, sql: &[u8], shape: Shape) {
         let text = sql::digest::text(sql, self.modes(), shape);
         let database = self.state.current_database();
         let connection = &self.state.connection;
@@ -154,7 +155,7 @@ impl Session {
             Shape::Whole => without_secrets(first_bytes(sql, STATEMENT_BYTES_MAX), Some(&text)),
             Shape::Broken => Cow::Borrowed(text.as_bytes()),
         };
-        self.state.server.slow_log.write(performed, began, &sender, &sql);
+        self.state.server.slow_log.write(stats, began, &sender, &sql);
     }
 }
 

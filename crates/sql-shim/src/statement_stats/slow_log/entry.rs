@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use untorn::types::DateTime;
 
-use super::Performed;
 use crate::server::login::SERVER_VERSION;
+use crate::statement_stats::StatementStats;
 
 /// Bytes of a statement in an entry.
 pub const STATEMENT_BYTES_MAX: usize = 1 << 20;
@@ -52,8 +52,8 @@ fn begins_an_entry(line: &[u8]) -> bool {
 }
 
 /// An entry of a statement that began then, since 1970.
-pub fn entry(performed: &Performed, began: Duration, sender: &Sender<'_>, sql: &[u8]) -> Vec<u8> {
-    let ended = began + performed.took;
+pub fn entry(stats: &StatementStats, began: Duration, sender: &Sender<'_>, sql: &[u8]) -> Vec<u8> {
+    let ended = began + stats.took;
     let time = DateTime::from_unix(ended.as_secs() as i64, ended.subsec_micros());
     let (date, seconds) = (time.date, time.second);
     let (user, host, connection) = (in_line(sender.user), in_line(sender.host), sender.connection);
@@ -67,10 +67,10 @@ pub fn entry(performed: &Performed, began: Duration, sender: &Sender<'_>, sql: &
         time.hour,
         time.minute,
         time.micros,
-        performed.took.as_secs_f64(),
-        performed.lock_time.as_secs_f64(),
-        performed.sent,
-        performed.examined,
+        stats.took.as_secs_f64(),
+        stats.lock_time.as_secs_f64(),
+        stats.sent,
+        stats.examined,
     );
     if let Some(database) = sender.database {
         text.push_str(&format!("use {};\n", in_line(database)));
@@ -96,15 +96,15 @@ mod tests {
     use super::*;
 
     fn text(sender: &Sender<'_>, sql: &str) -> String {
-        let performed = Performed {
+        let stats = StatementStats {
             took: Duration::from_micros(1_234_567),
             lock_time: Duration::from_micros(2),
             sent: 3,
             examined: 4,
-            ..Performed::default()
+            ..StatementStats::default()
         };
         let began = Duration::new(1_700_000_000, 500_000_000);
-        String::from_utf8(entry(&performed, began, sender, sql.as_bytes())).unwrap()
+        String::from_utf8(entry(&stats, began, sender, sql.as_bytes())).unwrap()
     }
 
     #[test]

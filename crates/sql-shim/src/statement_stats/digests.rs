@@ -21,7 +21,7 @@ use sql::discard::Elsewhere;
 use sql::facts::StatementDigest;
 use untorn::metrics::Times;
 
-use super::{Performed, WallClock};
+use super::{StatementStats, WallClock};
 use crate::server::waits::ByKind;
 
 /// Figures of a row that threads count side by side.
@@ -104,12 +104,12 @@ impl DigestRow {
     pub fn record<'s>(
         &self,
         thread: usize,
-        performed: &Performed,
+        stats: &StatementStats,
         began: Instant,
         sample: impl FnOnce() -> Cow<'s, [u8]>,
     ) {
         let figures = self.stripes[thread % STRIPES].get_or_init(Box::default);
-        figures.lock().record(performed, began, sample);
+        figures.lock().record(stats, began, sample);
     }
 
     /// Its text; the rest has none.
@@ -127,7 +127,7 @@ impl DigestRow {
 }
 
 impl Figures {
-    fn record<'s>(&mut self, run: &Performed, began: Instant, sample: impl FnOnce() -> Cow<'s, [u8]>) {
+    fn record<'s>(&mut self, run: &StatementStats, began: Instant, sample: impl FnOnce() -> Cow<'s, [u8]>) {
         self.least = if self.count == 0 { run.took } else { self.least.min(run.took) };
         self.most = self.most.max(run.took);
         self.count += 1;
@@ -317,8 +317,8 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn run(took_us: u64) -> Performed {
-        Performed { took: Duration::from_micros(took_us), sent: 2, ..Performed::default() }
+    fn run(took_us: u64) -> StatementStats {
+        StatementStats { took: Duration::from_micros(took_us), sent: 2, ..StatementStats::default() }
     }
 
     #[test]
@@ -331,7 +331,9 @@ mod tests {
             let text = format!("SELECT {thread}").into_bytes();
             row.record(thread, &run(100 + thread as u64), now, || text.into());
         }
-        row.record(0, &Performed { failed: true, ..run(1) }, now + SAMPLE_AGE / 2, || b"SELECT fast".into());
+        row.record(0, &StatementStats { failed: true, ..run(1) }, now + SAMPLE_AGE / 2, || {
+            b"SELECT fast".into()
+        });
         let all: Vec<_> = digests.all().collect();
         assert_eq!(all.len(), 1);
         let shown = &all[0];

@@ -1,11 +1,13 @@
 //! The log of slow statements, in the format that MySQL's `mysqldumpslow` and `pt-query-digest` read.
 //!
-//! A session makes the entry ([`super::slow_entry`]) and puts it into a queue, bounded in entries and bytes;
-//! a thread of its own writes what is queued ([`super::slow_file`]). So no statement waits for this file:
-//! when the disk is full, slow or gone, entries are lost and counted (`Untorn_slow_log_lost`), and the
-//! server's log says so once, and once that it goes on. The file is opened for each batch, so a file that was
-//! moved away is made again without FLUSH LOGS, which only waits until what was queued before it has been
-//! written.
+//! A session makes the entry ([`entry`]) and puts it into a queue, bounded in entries and bytes; a thread of
+//! its own writes what is queued ([`file`]). So no statement waits for this file: when the disk is full, slow
+//! or gone, entries are lost and counted (`Untorn_slow_log_lost`), and the server's log says so once, and once
+//! that it goes on. The file is opened for each batch, so a file that was moved away is made again without
+//! FLUSH LOGS, which only waits until what was queued before it has been written.
+
+pub mod entry;
+mod file;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -16,9 +18,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use untorn::engine::Event;
 
-use super::slow_entry::{self, Sender};
-use super::slow_file::{Appender, Failed, Place};
-use super::{Performed, WallClock};
+use super::{StatementStats, WallClock};
+use entry::Sender;
+use file::{Appender, Failed};
+
+pub use file::Place;
 
 /// Entries that wait to be written.
 const QUEUE_MAX: usize = 1024;
@@ -116,17 +120,17 @@ impl SlowLog {
 
     /// Whether a statement is slow, for who has set such a `long_query_time`, and whether it goes into the log.
     #[inline]
-    pub fn judge(&self, performed: &Performed, long_query_time: Duration, examined_least: u64) -> Judgement {
-        let slow = performed.took >= long_query_time;
+    pub fn judge(&self, stats: &StatementStats, long_query_time: Duration, examined_least: u64) -> Judgement {
+        let slow = stats.took >= long_query_time;
         let logged = self.on.load(Ordering::Relaxed)
-            && (slow || (self.not_indexed.load(Ordering::Relaxed) && performed.reads.no_index_used()))
-            && performed.examined >= examined_least;
+            && (slow || (self.not_indexed.load(Ordering::Relaxed) && stats.reads.no_index_used()))
+            && stats.examined >= examined_least;
         Judgement { slow, logged }
     }
 
     /// Queues an entry.
-    pub fn write(&self, performed: &Performed, began: Instant, sender: &Sender<'_>, sql: &[u8]) {
-        let entry = slow_entry::entry(performed, WallClock::now().unix(began), sender, sql);
+    pub fn write(&self, stats: &StatementStats, began: Instant, sender: &Sender<'_>, sql: &[u8]) {
+        let entry = entry::entry(stats, WallClock::now().unix(began), sender, sql);
         if !self.push(entry) {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
@@ -280,21 +284,21 @@ mod tests {
     fn what_is_wanted() {
         let log = SlowLog::new();
         let took = Duration::from_secs(2);
-        let mut performed = Performed { took, examined: 10, ..Performed::default() };
-        let judge = |log: &SlowLog, performed: &Performed, slow: bool, least| {
+        let mut stats = StatementStats { took, examined: 10, ..StatementStats::default() };
+        let judge = |log: &SlowLog, stats: &StatementStats, slow: bool, least| {
             let long = if slow { took } else { took + Duration::from_micros(1) };
-            let judgement = log.judge(performed, long, least);
+            let judgement = log.judge(stats, long, least);
             assert_eq!(judgement.slow, slow);
             judgement.logged
         };
-        assert!(!judge(&log, &performed, true, 0), "it is off");
+        assert!(!judge(&log, &stats, true, 0), "it is off");
         log.set_on(true);
-        assert!(judge(&log, &performed, true, 10) && !judge(&log, &performed, true, 11));
-        performed.reads.scans = 1;
-        assert!(!judge(&log, &performed, false, 0));
+        assert!(judge(&log, &stats, true, 10) && !judge(&log, &stats, true, 11));
+        stats.reads.scans = 1;
+        assert!(!judge(&log, &stats, false, 0));
         log.set_not_indexed(true);
-        assert!(judge(&log, &performed, false, 0));
-        performed.reads.scans = 0;
-        assert!(!judge(&log, &performed, false, 0));
+        assert!(judge(&log, &stats, false, 0));
+        stats.reads.scans = 0;
+        assert!(!judge(&log, &stats, false, 0));
     }
 }
