@@ -6,8 +6,8 @@
 //!
 //! The table is bounded (`performance_schema_digests_size`, and a KiB of text for each): when it is full,
 //! new statements are counted together in a row without text. TRUNCATE TABLE begins a new generation, and
-//! rows that plans still hold are seen to be of an older one. Who reads the table gets one row after the
-//! other, and no row that came after the reading began.
+//! rows that plans still hold are seen to be of an older one. A reader gets the rows one at a time, and none
+//! added after it started.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

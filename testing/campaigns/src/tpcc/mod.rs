@@ -1,5 +1,5 @@
-//! TPC-C, as far as a standard of 1992 says something of a server: its nine tables, its five transactions in
-//! their mix without thinking and keying times, and its twelve consistency conditions. Ours, and any stock
+//! TPC-C, to the extent that a 1992 standard still applies to a server: its nine tables, its five transactions
+//! in their mix without thinking and keying times, and its twelve consistency conditions. Ours, and any stock
 //! server beside it by the same clients.
 //!
 //! What would prove the server wrong: a condition that does not hold after the load, or after `kill -9` in
