@@ -18,7 +18,7 @@ use crate::server::runtime::{self, RuntimeKind};
 use crate::server::shared::Server;
 use crate::service::SessionFactory;
 use crate::variables::GlobalVariables;
-use crate::{statements, tls};
+use crate::{statement_stats, tls};
 
 /// The database behind the server.
 pub trait Engine: Sized {

@@ -1,5 +1,5 @@
-//! Scripts of interleaved sessions (`testing/campaigns/isolation/*.case`), run against a server over the wire.
-//! A line is a session, its statement and the answer, which may be that it waits.
+//! Scripts of interleaved sessions (`testing/campaigns/isolation/*.case`), run against a server over the
+//! wire. A line is a session, its statement and the answer, which may be that it waits.
 //!
 //! The same scripts run against a stock MariaDB, so the expectations are not ours alone. A statement that
 //! must wait is recognised by the server's own count of row lock waits, not by time passing.

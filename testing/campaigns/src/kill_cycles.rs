@@ -1,4 +1,5 @@
-//! `kill -9` under load, again and again, with what was acknowledged kept outside the server (`acknowledged.rs`).
+//! `kill -9` under load, again and again, with what was acknowledged kept outside the server
+//! (`acknowledged.rs`).
 //!
 //! SIGKILL takes the process, not the page cache: this tests recovery and that nothing is acknowledged too
 //! early by the process. Writes a file system loses are the business of `shutdown_cycles.rs`, torn ones of

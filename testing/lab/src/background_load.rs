@@ -1,5 +1,5 @@
-//! A second load beside that of a campaign: sysbench's `oltp_write_only` on tables many times the buffer pool, so
-//! that the cleaner writes pages of all ages all the time while the server is taken away.
+//! A second load beside that of a campaign: sysbench's `oltp_write_only` on tables many times the buffer
+//! pool, so that the cleaner writes pages of all ages all the time while the server is taken away.
 //!
 //! Each of its transactions deletes a row and inserts it again: whatever happened, every table has as many
 //! rows as at first, and its indexes agree.

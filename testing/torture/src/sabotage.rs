@@ -39,8 +39,8 @@ impl Sabotage {
         }
     }
 
-    /// What the disk says of atomic writes, and after how many of them it refuses all others; without sabotage
-    /// the seed chooses.
+    /// What the disk says of atomic writes, and after how many of them it refuses all others; without
+    /// sabotage the seed chooses.
     pub(crate) fn atomic_writes(self, random: &mut Random) -> (Atomic, Option<u64>) {
         match self {
             Sabotage::None => {

@@ -1,7 +1,7 @@
 //! Several clients on one thread, in an order that a seed decides.
 //!
-//! The environment's seed orders what is ready; within one task this orders its parts, so that what clients do
-//! between two waits is mixed as well. The same parts and seed are polled in the same order.
+//! The environment's seed orders what is ready; within one task this orders its parts, so that what clients
+//! do between two waits is mixed as well. The same parts and seed are polled in the same order.
 
 use std::future::poll_fn;
 use std::pin::Pin;

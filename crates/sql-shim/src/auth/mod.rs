@@ -2,9 +2,9 @@
 //!
 //! Two methods are served: `caching_sha2_password` (the default) and `mysql_native_password`; what passes
 //! between client and server is [`exchange::Exchange`]'s. What an outsider may not learn: whether an account
-//! exists (unknown users go through the same exchange against a hash nobody knows), and how much of a password
-//! was right (digests are compared in constant time). A password in clear is accepted under TLS and from this
-//! machine; over a network without TLS it must come encrypted with the server's RSA key.
+//! exists (unknown users go through the same exchange against a hash nobody knows), and how much of a
+//! password was right (digests are compared in constant time). A password in clear is accepted under TLS and
+//! from this machine; over a network without TLS it must come encrypted with the server's RSA key.
 
 pub mod accounts;
 pub mod exchange;

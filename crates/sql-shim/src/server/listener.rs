@@ -1,8 +1,8 @@
 //! The listener: binds the addresses, accepts connections, places them on workers, and ends them when the
 //! server is to stop.
 //!
-//! It is one thread. It also ticks: the coarse clock, idle timeouts, clients that are gone, waits that are too
-//! long. When a stop is asked for, it accepts no more, tells every connection to end, and waits for them
+//! It is one thread. It also ticks: the coarse clock, idle timeouts, clients that are gone, waits that are
+//! too long. When a stop is asked for, it accepts no more, tells every connection to end, and waits for them
 //! [`SHUTDOWN_GRACE`] long; the program closes the database after that.
 
 use std::io;

@@ -2,8 +2,8 @@
 //!
 //! The threads carry many connections, so what one of them does to itself must stop there: the panic is
 //! caught where the connection's future is polled, counted, and told to the client; its transaction is rolled
-//! back like that of any connection that ends. Whatever else the connection holds is released by guards, not by
-//! the code that follows.
+//! back like that of any connection that ends. Whatever else the connection holds is released by guards, not
+//! by the code that follows.
 //!
 //! One thing does not stop there. A mini-transaction that is unwound after it changed pages leaves pages in
 //! memory that the log cannot reproduce, so it poisons the page store: nothing is written any more until the

@@ -1,8 +1,8 @@
 //! The prepared statements of one connection, and how many all connections may have
 //! (`max_prepared_stmt_count`).
 //!
-//! What counts against the limit holds a [`CountedStatement`]: a statement of the protocol here, one of PREPARE
-//! in its session. So nothing is to be counted down by hand, after a panic either.
+//! What counts against the limit holds a [`CountedStatement`]: a statement of the protocol here, one of
+//! PREPARE in its session. So nothing is to be counted down by hand, after a panic either.
 //!
 //! Ids are a slot number (low 16 bits, from 1) and a generation, so that looking one up is an index, and a
 //! stale id of a closed statement does not find the next one in its slot.

@@ -1,5 +1,5 @@
-//! CREATE USER, ALTER USER, DROP USER, SET PASSWORD, GRANT and REVOKE: whom the session lets do them, and what
-//! the accounts ([`crate::auth::accounts`]) are to be changed to.
+//! CREATE USER, ALTER USER, DROP USER, SET PASSWORD, GRANT and REVOKE: whom the session lets do them, and
+//! what the accounts ([`crate::auth::accounts`]) are to be changed to.
 
 use sql::ast::{self, Account, AccountSpecification, Identification, Statement};
 use sql::errors;

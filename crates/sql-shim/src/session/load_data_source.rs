@@ -1,5 +1,5 @@
-//! Where LOAD DATA reads: a file of this machine, or one of the client's. The bytes are taken apart into lines
-//! and fields in `exec/load.rs` of `crates/sql`.
+//! Where LOAD DATA reads: a file of this machine, or one of the client's. The bytes are taken apart into
+//! lines and fields in `exec/load.rs` of `crates/sql`.
 
 use std::fs::File;
 use std::io::{self, Read};

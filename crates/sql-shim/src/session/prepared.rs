@@ -1,9 +1,9 @@
 //! Prepared statements: those of the protocol (COM_STMT_PREPARE) and those of SQL (PREPARE).
 //!
 //! One of the protocol keeps its plan. Before each run the plan's version is compared with the session's
-//! ([`Session::plan_version`]): when a definition, a grant or a temporary table has changed since, the text is
-//! planned again, and once more if its tables change between plan and run. One of PREPARE keeps its text only
-//! and is planned at each EXECUTE. How many there may be is counted in
+//! ([`Session::plan_version`]): when a definition, a grant or a temporary table has changed since, the text
+//! is planned again, and once more if its tables change between plan and run. One of PREPARE keeps its text
+//! only and is planned at each EXECUTE. How many there may be is counted in
 //! [`crate::server::prepared_statements`].
 
 use std::borrow::Cow;
@@ -207,8 +207,8 @@ impl Session {
         Ok(done())
     }
 
-    /// What a plan is made for: a state of the catalog, of the grants and of the temporary tables. Each of the
-    /// three numbers only grows, so their sum stays the same only while all do.
+    /// What a plan is made for: a state of the catalog, of the grants and of the temporary tables. Each of
+    /// the three numbers only grows, so their sum stays the same only while all do.
     pub(super) fn plan_version(&self) -> u64 {
         let catalog = self.state.database.catalog_version();
         let accounts = self.state.server.accounts.generation();

@@ -1,8 +1,8 @@
 //! A statement that changes rows, inside of the transaction: whole, or undone.
 //!
-//! A failed statement undoes its own changes, back to the mark that was set before it; outside of a transaction
-//! everything is rolled back. A deadlock has undone the whole transaction already. What cannot be undone is
-//! left to the engine with its transaction: going on would commit half of a statement.
+//! A failed statement undoes its own changes, back to the mark that was set before it; outside of a
+//! transaction everything is rolled back. A deadlock has undone the whole transaction already. What cannot be
+//! undone is left to the engine with its transaction: going on would commit half of a statement.
 
 use sql::errors;
 use sql::failure::Failure;

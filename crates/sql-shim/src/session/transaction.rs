@@ -1,7 +1,7 @@
 //! The session's transaction: when one begins, with which isolation level, and what commits it.
 //!
-//! `explicit` is what lies between BEGIN and COMMIT; with `autocommit = 0` a transaction is open from its first
-//! statement on. What SET TRANSACTION says of the next transaction is used up when such a one begins.
+//! `explicit` is what lies between BEGIN and COMMIT; with `autocommit = 0` a transaction is open from its
+//! first statement on. What SET TRANSACTION says of the next transaction is used up when such a one begins.
 //!
 //! Definitions and other commands commit what is open first (`implicit_commit`, called from `commands.rs`).
 //! What the client hears of it are the status flags of each answer. Undoing one failed statement is

@@ -5,8 +5,8 @@
 //! transports, so the executor above it is compiled once.
 //!
 //! The packets around the rows (OK, its status flags and counts, errors, column definitions) are in
-//! [`super::response_packets`]. What the flags are comes from the session (`session/transaction.rs`); affected
-//! rows under CLIENT_FOUND_ROWS are counted in `exec/change.rs` of `crates/sql`.
+//! [`super::response_packets`]. What the flags are comes from the session (`session/transaction.rs`);
+//! affected rows under CLIENT_FOUND_ROWS are counted in `exec/change.rs` of `crates/sql`.
 
 use std::future::Future;
 use std::io;

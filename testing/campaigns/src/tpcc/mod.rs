@@ -1,6 +1,6 @@
-//! TPC-C, to the extent that a 1992 standard still applies to a server: its nine tables, its five transactions
-//! in their mix without thinking and keying times, and its twelve consistency conditions. Ours, and any stock
-//! server beside it by the same clients.
+//! TPC-C, to the extent that a 1992 standard still applies to a server: its nine tables, its five
+//! transactions in their mix without thinking and keying times, and its twelve consistency conditions. Ours,
+//! and any stock server beside it by the same clients.
 //!
 //! What would prove the server wrong: a condition that does not hold after the load, or after `kill -9` in
 //! the middle of one; an order that was acknowledged and is gone; an error that is neither a deadlock nor the

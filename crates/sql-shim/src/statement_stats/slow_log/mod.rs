@@ -2,9 +2,9 @@
 //!
 //! A session makes the entry ([`entry`]) and puts it into a queue, bounded in entries and bytes; a thread of
 //! its own writes what is queued ([`file`]). So no statement waits for this file: when the disk is full, slow
-//! or gone, entries are lost and counted (`Untorn_slow_log_lost`), and the server's log says so once, and once
-//! that it goes on. The file is opened for each batch, so a file that was moved away is made again without
-//! FLUSH LOGS, which only waits until what was queued before it has been written.
+//! or gone, entries are lost and counted (`Untorn_slow_log_lost`), and the server's log says so once, and
+//! once that it goes on. The file is opened for each batch, so a file that was moved away is made again
+//! without FLUSH LOGS, which only waits until what was queued before it has been written.
 
 pub mod entry;
 mod file;
@@ -118,7 +118,8 @@ impl SlowLog {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Whether a statement is slow, for who has set such a `long_query_time`, and whether it goes into the log.
+    /// Whether a statement is slow, for who has set such a `long_query_time`, and whether it goes into the
+    /// log.
     #[inline]
     pub fn judge(&self, stats: &StatementStats, long_query_time: Duration, examined_least: u64) -> Judgement {
         let slow = stats.took >= long_query_time;
