@@ -120,7 +120,7 @@ pub struct Exchange {
     account: Option<Account>,
     /// The method in use; an unknown user's is one that an account has.
     plugin: &'static str,
-    salt: [u8; SALT_BYTES],
+    pub(super) salt: [u8; SALT_BYTES],
     awaiting: Awaiting,
     used_password: bool,
 }
