@@ -14,8 +14,6 @@
 //! A failure prints its seed: `UNTORN_SEED=<seed> cargo test --test concurrent_model` replays it.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-mod interleaving;
-
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -25,8 +23,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use disk::{Environment, Random, SimulatedEnvironment};
-use interleaving::interleave;
+use disk::{Environment, Random, SimulatedEnvironment, interleave};
 use untorn::asynchronous::{Database, Transaction};
 use untorn::engine::{Durability, Error as TransactionError, Isolation, WaitPolicy};
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};

@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod definitions;
-mod interleaving;
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -17,8 +16,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use definitions::{child_of, columns};
-use disk::{Environment, Random, SimulatedEnvironment};
-use interleaving::interleave;
+use disk::{Environment, Random, SimulatedEnvironment, interleave};
 use untorn::asynchronous::{Database, Transaction};
 use untorn::engine::{Durability, Isolation};
 use untorn::schema::ReferentialAction;

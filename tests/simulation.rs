@@ -10,8 +10,6 @@
 //! A failure prints its seed: `UNTORN_SEED=<seed> cargo test --test simulation` replays it.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-mod interleaving;
-
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -20,8 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use disk::{Environment, Random, SimulatedEnvironment};
-use interleaving::interleave;
+use disk::{Environment, Random, SimulatedEnvironment, interleave};
 use untorn::asynchronous::Database;
 use untorn::engine::{Durability, Error as TransactionError, Isolation};
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};

@@ -1,7 +1,7 @@
 //! The whole engine through its public face: `cargo bench --bench engine`.
 //!
-//! A crate's own benchmarks say what a mechanism costs in memory; these say what somebody pays who embeds the
-//! crate, files and log included. The databases lie in the target directory, or in `UNTORN_BENCH_DIR`:
+//! A crate's own benchmarks say what a mechanism costs in memory; these show what a program embedding the
+//! crate pays, files and log included. The databases lie in the target directory, or in `UNTORN_BENCH_DIR`:
 //! commits, recovery and the buffer pool extension measure the disk they lie on as well.
 //!
 //! `cargo bench --bench engine -- commit` runs one group, `cargo test --bench engine` runs everything once.

@@ -4,9 +4,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../tests/interleaving/mod.rs"]
-mod interleaving;
-
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,11 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use disk::{Environment, OpenHow, Random, SimulatedEnvironment};
+use disk::{Environment, OpenHow, Random, SimulatedEnvironment, interleave};
 use parking_lot::Mutex;
 use txn::Durability;
 
-use self::interleaving::interleave;
 use super::{BackupOptions, BackupReport, Broken, INCOMPLETE, MANIFEST, restore_in};
 use crate::database::Database;
 use crate::error::Error;

@@ -2,7 +2,7 @@
 
 use crate::steps::Steps;
 use anyhow::Result;
-use campaigns::{crash_states, extension_soak, fuzz, list_append, shutdown_cycles, suites, tpcc};
+use campaigns::{extension_soak, fuzz, list_append, shutdown_cycles, suites, torture, tpcc};
 use clap::{Args, Parser, Subcommand};
 use lab::capped_disk::{self, volume};
 use lab::server_process::{Kind, Program};
@@ -30,7 +30,7 @@ pub enum Command {
     #[command(flatten)]
     Campaign(Campaign),
     /// Recovers thousands of states that crashes may leave on a simulated disk, and lets I/O calls fail.
-    Crash(crash_states::CrashArguments),
+    Crash(torture::CrashArguments),
     /// Builds every fuzz target and runs it for a while.
     Fuzz(fuzz::FuzzArguments),
     /// MariaDB's test suite, statement by statement, on this server, running, beside a running MariaDB and

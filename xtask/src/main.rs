@@ -5,40 +5,39 @@
 //! to a stock MariaDB. The end-to-end parts can be run alone, and against a stock MariaDB (`--server
 //! mariadb`), which tests the harness itself.
 //!
-//! Only the command line and the steps of the test command are here. What a command does is in
-//! `testing/campaigns`, or in `testing/lab` when it measures.
+//! Only the command line and the steps of the test command (`test_command.rs`) are here. What a command does
+//! is in `testing/campaigns`, or in `testing/lab` when it measures.
 
 mod arguments;
-mod miri;
 mod steps;
+mod test_command;
 
 use anyhow::Result;
 use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, ExtensionArguments};
-use campaigns::shutdown_cycles::Mode;
 use campaigns::{
-    bad_input, clients, crash_states, extension_soak, fuzz, import, isolation, kill_cycles, list_append,
-    memory, redo_capacity, shutdown_cycles, suites, sysbench_scripts, tpcc,
+    bad_input, clients, extension_soak, fuzz, import, isolation, kill_cycles, list_append, memory, miri,
+    redo_capacity, shutdown_cycles, suites, sysbench_scripts, torture, tpcc,
 };
 use clap::Parser;
 use lab::command::cargo;
 use lab::server_process::{Kind, Program};
 use lab::{
-    bench, capped_disk, collation_weights, doublewrite, extension, latency, many_tables, release_build,
-    system_packages, waves,
+    bench, capped_disk, collation_weights, doublewrite, extension, latency, many_tables, system_packages,
+    waves,
 };
 use std::time::Duration;
-use steps::{Beside, Steps};
+use steps::Steps;
 
 fn main() -> Result<()> {
     let mut steps = Steps::new();
     match Arguments::parse().command {
-        Command::Test { quick } => test(&mut steps, quick),
+        Command::Test { quick } => test_command::run(&mut steps, quick),
         Command::E2e(target) => {
             let program = target.program(&mut steps);
-            steps.with(program, end_to_end);
+            steps.with(program, test_command::end_to_end);
         }
         Command::Campaign(campaign) => run_campaign(&mut steps, campaign)?,
-        Command::Crash(arguments) => steps.step("crash states", || crash_states::run(&arguments)),
+        Command::Crash(arguments) => steps.step("crash states", || torture::run(&arguments)),
         Command::Fuzz(arguments) => steps.step("fuzz targets", || fuzz::run(&arguments)),
         Command::Suites(arguments) => steps.step("test suite", || suites::run(&arguments)),
         Command::CollationWeights(arguments) => {
@@ -56,55 +55,6 @@ fn main() -> Result<()> {
         Command::Bench { benchmark } => run_benchmark(&mut steps, benchmark)?,
     }
     steps.finish()
-}
-
-/// The test command.
-fn test(steps: &mut Steps, quick: bool) {
-    // Some crate tests drive the server with stock clients too.
-    steps.step("packages", system_packages::install_missing);
-    steps.before_tests();
-    // Tests wait more than they compute: what is built meanwhile costs little time.
-    let builds = (!quick).then(|| {
-        Beside::begin("release build and fuzz targets", || {
-            release_build::build_beside()?;
-            fuzz::build_beside()
-        })
-    });
-    steps.tests();
-    let Some(builds) = builds else { return };
-    steps.join(builds);
-    steps.step("crash states", crash_states::quick);
-    let short = fuzz::FuzzArguments { minutes: 0.5, target: None, seed: 0 };
-    steps.step("fuzz targets", || fuzz::run(&short));
-    let program = steps.build_server();
-    steps.with(program, end_to_end);
-}
-
-/// The parts of it that need a server.
-fn end_to_end(steps: &mut Steps, program: &Program) {
-    steps.step("packages", system_packages::install_missing);
-    steps.step("clients", || clients::run(program));
-    steps.step("sysbench", || sysbench_scripts::all(program, None));
-    steps.step("memory", || memory::run(program, memory::SHORT));
-    steps.step("redo capacity", || redo_capacity::run(program, Duration::from_secs(20), 16));
-    steps.step("isolation", || isolation::run(program));
-    steps.step("list-append histories", || list_append::run(program, &list_append::SHORT));
-    steps.step("kill cycles", || kill_cycles::run(program, 10, None));
-    steps.step("TPC-C", || tpcc::run(program, &tpcc::short()));
-    steps.step("file system shutdowns", || shutdown_cycles::run(program, 20, Mode::Both, None));
-    steps.step("bad input", || bad_input::run(program, None, None));
-    steps.step("soak of the extension", || extension_soak::run(program, &extension_soak::SHORT));
-    steps.step("import into MariaDB and back", || import::check(program));
-    if program.kind == Kind::Untorn {
-        without_io_uring(steps, &program.without_io_uring());
-    }
-}
-
-/// The same once more over epoll and threads, which take over where the kernel refuses io_uring.
-fn without_io_uring(steps: &mut Steps, program: &Program) {
-    steps.step("clients, without io_uring", || clients::run(program));
-    steps.step("sysbench, without io_uring", || sysbench_scripts::one(program, "oltp_read_write", 16));
-    steps.step("kill cycles, without io_uring", || kill_cycles::run(program, 2, None));
 }
 
 fn run_campaign(steps: &mut Steps, campaign: Campaign) -> Result<()> {
@@ -140,7 +90,7 @@ fn run_campaign(steps: &mut Steps, campaign: Campaign) -> Result<()> {
         }
         Campaign::Epoll(target) => {
             let program = target.program(steps)?;
-            without_io_uring(steps, &program.without_io_uring());
+            test_command::without_io_uring(steps, &program.without_io_uring());
         }
         Campaign::Isolation(target) => {
             let program = target.program(steps)?;

@@ -1,15 +1,10 @@
 //! Steps: run one after the other, timed, all of them even when one fails, and summed up at the end.
 
 use anyhow::{Result, anyhow, bail};
-use lab::command::{cargo, target_directory};
 use lab::release_build;
 use lab::server_process::{Kind, Program};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-
-/// The tests. One build of everything: the feature is off in the lints, the documentation and the release
-/// program.
-const TESTS: [&str; 4] = ["test", "--workspace", "--features", "untorn-server/opensrv"];
 
 /// A step that runs beside those after it.
 pub struct Beside {
@@ -69,37 +64,6 @@ impl Steps {
         self.done.push((format!("{}, beside others", beside.name), took, failure));
     }
 
-    /// Format and lints; the tests are built.
-    pub fn before_tests(&mut self) {
-        self.step("format", || cargo(&["fmt", "--all", "--check"], &[]));
-        self.step("lints", || {
-            cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])
-        });
-        self.step("build of the tests", || cargo(&[&TESTS[..], &["--no-run", "--quiet"]].concat(), &[]));
-    }
-
-    /// Tests, models, packages, documentation.
-    pub fn tests(&mut self) {
-        self.step("tests", || cargo(&[&TESTS[..], &["--no-fail-fast"]].concat(), &[]));
-        self.step("loom models", || {
-            let target = target_directory().join("loom");
-            let target = target.to_string_lossy();
-            let crates = ["-p", "untorn-redo", "-p", "untorn-pagestore", "-p", "untorn-txn"];
-            let arguments = [&["test", "--release", "--lib"], &crates[..], &["loom_"]].concat();
-            // Each model is a program of its own: not worth optimizing through all crates.
-            let quick = [("CARGO_PROFILE_RELEASE_LTO", "off"), ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")];
-            let place = [("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", &*target)];
-            cargo(&arguments, &[place, quick].concat())
-        });
-        self.step("crates as they would be published", package);
-        self.step("documentation", || {
-            cargo(
-                &["doc", "--workspace", "--no-deps", "--document-private-items"],
-                &[("RUSTDOCFLAGS", "-D warnings")],
-            )
-        });
-    }
-
     /// Builds the release server.
     pub fn build_server(&mut self) -> Result<Program> {
         println!("\n==> release build");
@@ -126,14 +90,4 @@ impl Steps {
         }
         Ok(())
     }
-}
-
-/// Makes the archives of all crates but those that are ours alone. They are not built: the workspace was, and
-/// what an archive lacks shows in its list.
-fn package() -> Result<()> {
-    let ours = ["xtask", "untorn-torture", "untorn-campaigns", "untorn-lab"];
-    let without = ours.iter().flat_map(|package| ["--exclude", package]);
-    // The steps before have downloaded all that the versions are taken from.
-    let arguments = ["package", "--workspace", "--no-verify", "--allow-dirty", "--offline"];
-    cargo(&arguments.into_iter().chain(without).collect::<Vec<_>>(), &[])
 }

@@ -49,7 +49,7 @@ pub use retry::{HeldWaits, Interrupted, retry};
 pub use sharded::ShardedCounters;
 pub use simulated::{
     Crash, CrashOutcome, FalseRead, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment,
-    SimulatedStorage,
+    SimulatedStorage, interleave,
 };
 pub use storage::{
     Entry, File, Io, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Storage, read_async, submit_all,

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use sql::result::{ColumnMeta, Completion, ResultColumns, ResultSink, SqlError, kind, status_flag};
 use sql_shim::auth::accounts::Accounts;
-use sql_shim::server::registry::{Connection, Server};
+use sql_shim::server::registry::Connection;
 use sql_shim::server::runtime::{ListenOptions, RuntimeKind, start};
+use sql_shim::server::shared::Server;
 use sql_shim::service::{Param, Prepared};
 use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::variables::GlobalVariables;

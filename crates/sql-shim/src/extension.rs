@@ -4,7 +4,7 @@
 //! The right to SET GLOBAL does not make a client the owner of the machine, so `untorn_bpe_file` leads SQL
 //! only into the directories that the command line or the option file named: `untorn_bpe_dir` (several with
 //! `;` between them), or where their `untorn_bpe_file` lies. Nowhere else, and in the data directory under
-//! one name only. That a file there is ours, and nobody's else, is seen to by the tier itself.
+//! one name only. The tier itself checks that the file there is its own.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use sql::result::SqlError;
 use untorn::asynchronous::Database;
 use untorn::{ExtensionOptions, ExtensionRestart, ExtensionStatus};
 
-use crate::server::registry::Server;
+use crate::server::shared::Server;
 use crate::variables::GlobalVariables;
 
 /// What the variables say at start.

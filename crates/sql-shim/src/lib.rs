@@ -18,7 +18,7 @@ pub mod restore;
 pub mod server;
 pub mod service;
 pub mod session;
-pub mod statements;
+pub mod statement_stats;
 pub mod status;
 pub mod tls;
 pub mod variables;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sql::result::SqlError;
 use sql_shim::options::ServerOptions;
 use sql_shim::program::{Engine, serve};
-use sql_shim::server::registry::Server;
+use sql_shim::server::shared::Server;
 use sql_shim::session::Sessions;
 use untorn::asynchronous::Database;
 

@@ -66,15 +66,17 @@ pub use driver::SessionDriver;
 use sql::kill::Kill;
 use sql::result::{ColumnMeta, SqlError, charset};
 
-use crate::auth::{self, DEFAULT_PLUGIN, Exchange, Identity, Peer, Step, native};
+use crate::auth::exchange::{Exchange, Step};
+use crate::auth::{self, DEFAULT_PLUGIN, Identity, Peer, native};
 use crate::server::clock::TICK;
 use crate::server::login::SERVER_VERSION;
-use crate::server::registry::{ClientFlags, Connection, Server};
+use crate::server::registry::{ClientFlags, Connection};
+use crate::server::shared::Server;
 use crate::service::SessionFactory;
 use crate::status::{Counter, Counters};
 use crate::wire::handshake::SALT_BYTES;
 use crate::wire::output::PacketOutput;
-use crate::wire::packets;
+use crate::wire::response_packets;
 use driver::{Batch, Done, Event, OwnedParam, Request};
 
 /// Serves connections of one thread; not shared between threads, because sessions and counters belong to one.
@@ -100,7 +102,7 @@ impl<F: SessionFactory> OpensrvServer<F> {
         // There is no administrator's place here.
         let max = max.saturating_sub(1);
         let entered = self.server.connections.enter(max, host, now_ms, Arc::clone(&self.counters));
-        let connection = entered.ok_or_else(packets::error::too_many_connections)?;
+        let connection = entered.ok_or_else(response_packets::error::too_many_connections)?;
         // The client's own flags do not get through; utf8mb4 is what clients speak.
         let flags = ClientFlags { charset: charset::UTF8MB4_GENERAL_CI, ..ClientFlags::default() };
         connection.set_client_flags(flags);
@@ -134,7 +136,7 @@ impl<F: SessionFactory> OpensrvServer<F> {
             Err(error) => {
                 self.counters.add(Counter::AbortedConnects, 1);
                 let mut output = PacketOutput::new();
-                packets::put_error(&mut output, false, &error);
+                response_packets::put_error(&mut output, false, &error);
                 writer.write_all(output.as_bytes()).await?;
                 return writer.shutdown().await;
             }
@@ -249,7 +251,7 @@ impl OpensrvSession {
     /// Whether the statement may execute now; see the module text.
     fn admit(&mut self, id: u32) -> Result<(), SqlError> {
         let Some(known) = self.statements.get_mut(&id) else {
-            return Err(packets::error::unknown_statement(id, "mysqld_stmt_execute"));
+            return Err(response_packets::error::unknown_statement(id, "mysqld_stmt_execute"));
         };
         if std::mem::replace(&mut known.executed, true) && known.has_params {
             let message = "opensrv-mysql cannot execute a statement with parameters again: prepare it again, \
@@ -357,7 +359,7 @@ fn owned(params: ParamParser<'_>) -> Result<Vec<OwnedParam>, SqlError> {
     let read = catch_unwind(AssertUnwindSafe(|| {
         params.into_iter().map(|param| OwnedParam::read(param.value.into_inner(), param.coltype)).collect()
     }));
-    read.unwrap_or(None).ok_or_else(packets::error::wrong_arguments)
+    read.unwrap_or(None).ok_or_else(response_packets::error::wrong_arguments)
 }
 
 /// The events of a response, taken out of their batches.

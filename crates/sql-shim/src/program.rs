@@ -14,11 +14,11 @@ use crate::dashboard::{self, Dashboard};
 use crate::metrics::{Endpoint, Site};
 use crate::options::{self, OptionError, ServerOptions, arguments};
 use crate::server::login::SERVER_VERSION;
-use crate::server::registry::Server;
 use crate::server::runtime::{self, RuntimeKind};
+use crate::server::shared::Server;
 use crate::service::SessionFactory;
 use crate::variables::GlobalVariables;
-use crate::{statements, tls};
+use crate::{statement_stats, tls};
 
 /// The database behind the server.
 pub trait Engine: Sized {
@@ -127,7 +127,7 @@ fn serve_open<E: Engine>(
     let server = Server::new(accounts, variables);
     server.open_files()?;
     establish_tls(options, &server)?;
-    statements::check(&server, options.slow_log.clone())?;
+    statement_stats::check(&server, options.slow_log.clone())?;
     let factory = Arc::new(engine.sessions(&server));
     let running = runtime::start(&options.listen, &server, &factory).map_err(|error| error.to_string())?;
     let _ = server.variables.set_at_start("port", &running.port().to_string());

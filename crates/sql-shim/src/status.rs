@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use untorn::metrics::{Histogram, Series, Times};
 
-use crate::server::registry::Server;
+use crate::server::shared::Server;
 use crate::server::waits::KINDS;
 
 macro_rules! counters {

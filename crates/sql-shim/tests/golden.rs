@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use sql::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time};
 use sql_shim::auth::accounts::Accounts;
-use sql_shim::server::registry::{ClientFlags, Server};
+use sql_shim::server::registry::ClientFlags;
+use sql_shim::server::shared::Server;
 use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::session::Sessions;
 use sql_shim::variables::GlobalVariables;

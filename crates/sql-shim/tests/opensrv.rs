@@ -14,7 +14,7 @@ use sql_shim::auth::accounts::{Accounts, Identification};
 use sql_shim::auth::native;
 use sql_shim::opensrv::OpensrvServer;
 use sql_shim::options::{self, arguments};
-use sql_shim::server::registry::Server;
+use sql_shim::server::shared::Server;
 use sql_shim::session::Sessions;
 use sql_shim::variables::GlobalVariables;
 use tokio::net::TcpListener;

@@ -14,8 +14,9 @@ use std::sync::atomic::Ordering;
 use sql::result::{ResultColumns, ResultSink, SqlError};
 
 use engine::Engine;
-use sql_shim::server::registry::{Connection, Server};
+use sql_shim::server::registry::Connection;
 use sql_shim::server::runtime::{RuntimeKind, start};
+use sql_shim::server::shared::Server;
 use sql_shim::service::{Param, Prepared};
 use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::session::{PlannedStatement, Session, Sessions};

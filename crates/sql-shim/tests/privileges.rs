@@ -89,7 +89,7 @@ fn without_a_grant_nothing_is_seen() {
 fn grants_count_at_once_on_their_level() {
     let (engine, mut root) = shop();
     let mut app = engine.login("app", "pw", None).ok().unwrap();
-    // The same statement again, so that the plan of the statement cache is met.
+    // The same statement again, so that the plan of the plan cache is met.
     let select = "SELECT n FROM shop.cart WHERE id = 1";
     assert_eq!(error(&mut app, select).0, 1142);
     all(&mut root, &["GRANT SELECT ON shop.cart TO app"]);

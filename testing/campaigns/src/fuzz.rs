@@ -169,7 +169,7 @@ fn first_inputs(name: &str, directory: &Path) -> Result<()> {
         }
         // The first byte chooses the lexical modes.
         name if name.starts_with("sql_") => {
-            for entry in std::fs::read_dir(root().join("tests/isolation"))? {
+            for entry in std::fs::read_dir(root().join("testing/campaigns/isolation"))? {
                 let path = entry?.path();
                 let Ok(text) = std::fs::read_to_string(&path) else { continue };
                 for (number, line) in text.lines().filter(|line| line.len() > 8).enumerate() {

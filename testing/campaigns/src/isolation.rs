@@ -1,4 +1,5 @@
-//! Golden scripts of interleaved sessions: `tests/isolation/*.test`, run against a server over the wire.
+//! Scripts of interleaved sessions (`testing/campaigns/isolation/*.case`), run against a server over the
+//! wire. A line is a session, its statement and the answer, which may be that it waits.
 //!
 //! The same scripts run against a stock MariaDB, so the expectations are not ours alone. A statement that
 //! must wait is recognised by the server's own count of row lock waits, not by time passing.
@@ -197,11 +198,11 @@ fn run_in(program: &Program, place: &Path) -> Result<()> {
     let server = ServerProcess::start(program, place, &[])?;
     let mut admin = server.connect(None)?;
     admin.query_drop("create database untorn_isolation")?;
-    let directory = root().join("tests/isolation");
+    let directory = root().join("testing/campaigns/isolation");
     let mut files: Vec<_> = std::fs::read_dir(&directory)?.collect::<std::io::Result<Vec<_>>>()?;
     files.sort_by_key(std::fs::DirEntry::file_name);
     let (mut passed, mut failed) = (0, Vec::new());
-    for file in files.iter().filter(|file| file.path().extension().is_some_and(|e| e == "test")) {
+    for file in files.iter().filter(|file| file.path().extension().is_some_and(|e| e == "case")) {
         for case in parse(&std::fs::read_to_string(file.path())?)? {
             match run_case(&server, &mut admin, &case) {
                 Ok(()) => passed += 1,

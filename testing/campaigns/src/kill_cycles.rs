@@ -1,14 +1,15 @@
-//! `kill -9` under load, again and again, with a journal of what was acknowledged kept outside the server.
+//! `kill -9` under load, again and again, with what was acknowledged kept outside the server
+//! (`acknowledged.rs`).
 //!
 //! SIGKILL takes the process, not the page cache: this tests recovery and that nothing is acknowledged too
 //! early by the process. Writes a file system loses are the business of `shutdown_cycles.rs`, torn ones of
 //! the simulator.
 
-use crate::journal::{Journal, create_tables};
+use crate::acknowledged::{Acknowledged, create_tables};
 use crate::seed::seed_or_time;
 use anyhow::{Context, Result};
 use disk::Random;
-use lab::ballast::{Ballast, SETTINGS};
+use lab::background_load::{BackgroundLoad, SETTINGS};
 use lab::scratch::Scratch;
 use lab::server_process::{Program, ServerProcess};
 use std::path::Path;
@@ -23,20 +24,20 @@ pub fn run(program: &Program, cycles: u32, seed: Option<u64>) -> Result<()> {
 
 fn cycles_in(program: &Program, place: &Path, cycles: u32, seed: u64) -> Result<()> {
     let mut random = Random::new(seed);
-    let mut journal = Journal::new();
+    let mut acknowledged = Acknowledged::new();
     let mut server = ServerProcess::start(program, place, &SETTINGS)?;
     create_tables(&server)?;
-    Ballast::prepare(&server)?;
+    BackgroundLoad::prepare(&server)?;
     for cycle in 1..=cycles {
         let load = Duration::from_millis(100 + random.below(700) as u64);
-        let ballast = Ballast::start(&server, random.next_u64())?;
-        journal
+        let background = BackgroundLoad::start(&server, random.next_u64())?;
+        acknowledged
             .load(&mut server, load, &mut random, |server| {
                 server.kill();
                 Ok(())
             })
             .with_context(|| format!("cycle {cycle}, under load"))?;
-        drop((server, ballast));
+        drop((server, background));
         // Sometimes the recovery is killed, too.
         let mut recoveries_killed = 0;
         while random.one_in(4) {
@@ -47,11 +48,11 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, seed: u64) -> Result<
         }
         server = ServerProcess::start(program, place, &SETTINGS)
             .with_context(|| format!("cycle {cycle}, restart"))?;
-        journal
+        acknowledged
             .verify(&server)
-            .and_then(|()| Ballast::check(&server))
+            .and_then(|()| BackgroundLoad::check(&server))
             .with_context(|| format!("cycle {cycle}, after recovery"))?;
-        let (transfers, changed) = journal.totals();
+        let (transfers, changed) = acknowledged.totals();
         println!(
             "cycle {cycle:>3}: {:>4} ms of load, {recoveries_killed} recoveries killed, restart {:>5.0} ms, {transfers} transfers and {changed} row transactions so far, all there",
             load.as_millis(),

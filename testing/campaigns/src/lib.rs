@@ -2,12 +2,11 @@
 //!
 //! Each module is one campaign and opens by saying what would prove the server wrong. Most run against a
 //! stock MariaDB as well, which tests the campaign itself. Servers, disks and loads come from `testing/lab`.
-//! [`crash_states`] and [`fuzz`] need no server: they build their own programs and run them. [`suites`] only
-//! compares: ours, running, with two stock servers.
+//! [`torture`], [`fuzz`] and [`miri`] need no server: they build their own programs and run them. [`suites`]
+//! only compares: ours, running, with two stock servers.
 
 pub mod bad_input;
 pub mod clients;
-pub mod crash_states;
 pub mod extension_soak;
 pub mod fuzz;
 pub mod import;
@@ -15,11 +14,13 @@ pub mod isolation;
 pub mod kill_cycles;
 pub mod list_append;
 pub mod memory;
+pub mod miri;
 pub mod redo_capacity;
 pub mod shutdown_cycles;
 pub mod suites;
 pub mod sysbench_scripts;
+pub mod torture;
 pub mod tpcc;
 
-mod journal;
+mod acknowledged;
 mod seed;

@@ -6,11 +6,11 @@
 //! a power cut takes from a disk whose cache is empty; what a cache loses and tears besides is the
 //! simulator's business.
 
-use crate::journal::{Journal, create_tables};
+use crate::acknowledged::{Acknowledged, create_tables};
 use crate::seed::seed_or_time;
 use anyhow::{Context, Result, ensure};
 use disk::Random;
-use lab::ballast::{self, Ballast};
+use lab::background_load::{self, BackgroundLoad};
 use lab::file_system::{FileSystem, FileSystemKind};
 use lab::scratch::Scratch;
 use lab::server_process::{Program, ServerProcess, status_number};
@@ -54,18 +54,18 @@ pub fn run(program: &Program, cycles: u32, mode: Mode, seed: Option<u64>) -> Res
 
 fn cycles_in(program: &Program, place: &Path, cycles: u32, mode: Mode, seed: u64) -> Result<()> {
     let mut random = Random::new(seed);
-    let mut journal = Journal::new();
+    let mut acknowledged = Acknowledged::new();
     let mut disk = FileSystem::create(place, "disk", FileSystemKind::Xfs, 1024)?;
     let data = disk.path().join("data");
     let start = |mode: Mode| {
         let doublewrite = format!("--innodb-doublewrite={}", mode.value());
-        let settings = [&ballast::SETTINGS[..], &[&doublewrite]].concat();
+        let settings = [&background_load::SETTINGS[..], &[&doublewrite]].concat();
         ServerProcess::start_on(program, place, &data, &settings)
     };
     let mut server = start(mode.of_cycle(1))?;
     let mut atomic_writes = 0;
     create_tables(&server)?;
-    Ballast::prepare(&server)?;
+    BackgroundLoad::prepare(&server)?;
     for cycle in 1..=cycles {
         let load = Duration::from_millis(50 + random.below(600) as u64);
         let mut watcher = server.connect(None)?;
@@ -76,8 +76,8 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, mode: Mode, seed: u64
         let switched = (mode == Mode::Both && random.one_in(3)).then(|| mode.of_cycle(cycle + 1));
         let switched_for = Duration::from_millis(random.below(200) as u64);
         let mut pages = 0;
-        let ballast = Ballast::start(&server, random.next_u64())?;
-        journal
+        let background = BackgroundLoad::start(&server, random.next_u64())?;
+        acknowledged
             .load(&mut server, load, &mut random, |_| {
                 if let Some(mode) = switched {
                     watcher.query_drop(format!("SET GLOBAL innodb_doublewrite = {}", mode.value()))?;
@@ -94,15 +94,15 @@ fn cycles_in(program: &Program, place: &Path, cycles: u32, mode: Mode, seed: u64
             !server.log().contains("panicked at"),
             "cycle {cycle}: the server panicked when its disk went away"
         );
-        drop((server, ballast, watcher));
+        drop((server, background, watcher));
         disk.unmount()?;
         disk.mount()?;
         server = start(mode.of_cycle(cycle + 1)).with_context(|| format!("cycle {cycle}, restart"))?;
-        journal
+        acknowledged
             .verify(&server)
-            .and_then(|()| Ballast::check(&server))
+            .and_then(|()| BackgroundLoad::check(&server))
             .with_context(|| format!("cycle {cycle}, after recovery"))?;
-        let (transfers, changed) = journal.totals();
+        let (transfers, changed) = acknowledged.totals();
         println!(
             "cycle {cycle:>4}: {:>4} ms of load, {pages:>5} pages written, restart {:>5.0} ms, {transfers} transfers and {changed} row transactions so far, all there",
             load.as_millis(),

@@ -5,7 +5,7 @@
 //! volume ([`capped_disk`]), sysbench. The second half measures: nothing here fails because a figure is low.
 //! What must hold is in `testing/campaigns`.
 
-pub mod ballast;
+pub mod background_load;
 pub mod block_device;
 pub mod capped_disk;
 pub mod collation_weights;

@@ -5,7 +5,6 @@ use crate::check::{Found, STAGE, Wrong, check_files, go_on, verify, verify_conte
 use crate::coverage::Coverage;
 use crate::history::{History, Plan, Point, TIER};
 use crate::model::Model;
-use crate::sabotage::Sabotage;
 use disk::{Crash, CrashOutcome, Environment, Moment, Random, SimulatedEnvironment};
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -279,12 +278,7 @@ impl<'h> Explorer<'h> {
             return false;
         }
         let (disk, outcome) = moment.crash(crash);
-        if self.plan.sabotage == Sabotage::NoDoublewriteFiles {
-            let page = self.options.page_size.unwrap_or_default();
-            for number in 0..8 {
-                disk.lose_file(Path::new(&format!("/data/#ib_{page}_{number}.dblwr")));
-            }
-        }
+        self.plan.sabotage.break_crashed(&disk, self.options.page_size.unwrap_or_default());
         let seed = seed_of(&replay);
         let mut random = Random::new(seed);
         // A process that is killed and a power cut while the next one recovers: what was visible was not yet

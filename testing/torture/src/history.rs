@@ -14,11 +14,13 @@ use crate::model::{INDEXER, Model, SESSIONS, SharedModel};
 use crate::rivals::{RIVALS, rival};
 use crate::sabotage::Sabotage;
 use crate::workload::{
-    KEYS, Part, Stage, definer, indexer, interleave, large_transactions, maintenance, prepare, session,
-    stock_up, tier_mover,
+    KEYS, Part, Stage, definer, indexer, large_transactions, maintenance, prepare, session, stock_up,
+    tier_mover,
 };
 use disk::probe::Atomic;
-use disk::{Environment, FalseRead, Misbehaviour, Moment, Random, SimulatedEnvironment, SimulatedStorage};
+use disk::{
+    Environment, FalseRead, Misbehaviour, Moment, Random, SimulatedEnvironment, SimulatedStorage, interleave,
+};
 use pagestore::PageSize;
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -27,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use untorn::asynchronous::Database;
 use untorn::engine::Durability;
-use untorn::{Doublewrite, Error, ExtensionStatus, Options};
+use untorn::{Error, ExtensionStatus, Options};
 
 /// The buffer pool extension's file; those of its map have the same name and more.
 pub const TIER: &str = "/data/extension";
@@ -171,12 +173,7 @@ impl Plan {
         options.max_undo_log_bytes = 1 << 20;
         options.doublewrite_files = 1 + random.below(3);
         options.doublewrite_pages = 4 + random.below(12);
-        options.doublewrite = match self.sabotage {
-            Sabotage::NoDoublewrite => Doublewrite::Off,
-            Sabotage::BrokenAtomicWrites => Doublewrite::Auto,
-            Sabotage::None if random.one_in(2) => Doublewrite::Auto,
-            _ => Doublewrite::On,
-        };
+        options.doublewrite = self.sabotage.doublewrite(&mut random);
         if self.has_tier() {
             // The tier's memory comes out of the pool's; what is left is less than the data.
             let frames = u64::from(page) * (36 + random.below(24) as u64);
@@ -189,15 +186,7 @@ impl Plan {
 
     /// What the disk says of atomic writes, and after how many of them it refuses all others.
     fn atomic_writes(&self) -> (Atomic, Option<u64>) {
-        let mut random = Random::new(self.seed ^ 0xA70);
-        match self.sabotage {
-            Sabotage::None => {
-                let offered = [Atomic::None, Atomic::Hardware, Atomic::FileSystem][random.below(3)];
-                (offered, random.one_in(4).then(|| random.below(60) as u64))
-            }
-            Sabotage::BrokenAtomicWrites => (Atomic::Hardware, None),
-            _ => (Atomic::None, None),
-        }
+        self.sabotage.atomic_writes(&mut Random::new(self.seed ^ 0xA70))
     }
 }
 
@@ -282,11 +271,8 @@ fn set_up_disk(plan: &Plan, environment: &SimulatedEnvironment) {
     if let Some(good) = good {
         disk.refuse_atomic_writes_after(good);
     }
-    match plan.sabotage {
-        Sabotage::BrokenAtomicWrites => disk.break_atomic_writes(),
-        Sabotage::SkippedSyncs(files) => disk.misbehave(files, Misbehaviour::SkippedSync, 1),
-        Sabotage::PagesBeforeLog => disk.misbehave("#untorn_redo", Misbehaviour::SkippedSync, 1),
-        Sabotage::None | Sabotage::NoDoublewrite | Sabotage::NoDoublewriteFiles => plan.set_up_tier(disk),
+    if !plan.sabotage.break_disk(disk) {
+        plan.set_up_tier(disk);
     }
 }
 

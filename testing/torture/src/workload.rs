@@ -1,7 +1,7 @@
 //! What happens in a history: sessions, definitions that change, and maintenance, each an endless future.
 //!
 //! All draw from seeds and run on one thread; who goes on when is decided by the simulator's seed and by
-//! [`interleave`]. An actor ends only when the engine gives it an error that is nobody's fault but the
+//! [`disk::interleave`]. An actor ends only when the engine gives it an error that is nobody's fault but the
 //! disk's.
 
 use crate::history::{OTHER_TIER, TIER, TIER_BYTES};
@@ -13,12 +13,11 @@ use crate::rivals::RIVALS_DATABASE;
 use disk::Random;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 use untorn::asynchronous::{Database, Transaction};
 use untorn::engine::{Durability, Error as TransactionError, Isolation};
@@ -64,35 +63,6 @@ impl Stage {
 
 /// One part of a history.
 pub type Part = Pin<Box<dyn Future<Output = ()>>>;
-
-/// Polls its parts in an order that the seed decides, until all are done or the polls are used up. One that
-/// ends with an error does not end the others.
-pub async fn interleave(mut parts: Vec<Part>, seed: u64, polls: u64) {
-    let mut random = Random::new(seed);
-    let mut left = polls;
-    poll_fn(|context| {
-        let mut order: Vec<usize> = (0..parts.len()).collect();
-        for at in (1..order.len()).rev() {
-            order.swap(at, random.below(at + 1));
-        }
-        let mut done = Vec::new();
-        for at in order {
-            if left == 0 {
-                return Poll::Ready(());
-            }
-            left -= 1;
-            if parts[at].as_mut().poll(context).is_ready() {
-                done.push(at);
-            }
-        }
-        done.sort_unstable();
-        for at in done.into_iter().rev() {
-            drop(parts.swap_remove(at));
-        }
-        if parts.is_empty() { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-}
 
 /// The table the sessions share.
 fn shared_def() -> TableDef {

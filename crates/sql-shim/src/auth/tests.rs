@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 use super::accounts::{Accounts, Identification};
+use super::exchange::{Exchange, Step};
 use super::*;
 
 fn peer(local: bool, private: bool) -> Peer {
@@ -178,7 +179,7 @@ fn over_tcp_the_password_travels_encrypted_only() {
     let key = <rsa::RsaPublicKey as rsa::pkcs8::DecodePublicKey>::from_public_key_pem(pem).unwrap();
     let masked: Vec<u8> =
         b"secret\0".iter().zip(salt.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
-    let encrypted = key.encrypt(&mut OsRng, Oaep::new::<sha1::Sha1>(), &masked).unwrap();
+    let encrypted = key.encrypt(&mut OsRng, rsa::Oaep::new::<sha1::Sha1>(), &masked).unwrap();
     let step = exchange.answer(&accounts, &encrypted);
     assert!(accepted(&run(step, &mut exchange, &accounts)));
 }

@@ -23,7 +23,8 @@ use sql::lexer::LexicalModes;
 use untorn::asynchronous::Database;
 use untorn::blocked::BlockedSession;
 
-use crate::server::registry::{INFO_BYTES_MAX, Server};
+use crate::server::registry::INFO_BYTES_MAX;
+use crate::server::shared::Server;
 use recorder::Recorder;
 pub(crate) use recorder::SECOND;
 

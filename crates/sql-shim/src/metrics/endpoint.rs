@@ -26,7 +26,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::dashboard::{self, Dashboard};
-use crate::server::registry::Server;
+use crate::server::shared::Server;
 
 /// Connections at a time. A scraper has one, a browser six at most.
 const CONNECTIONS_MAX: usize = 16;

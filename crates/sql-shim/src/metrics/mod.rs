@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use untorn::asynchronous::Database;
 
-use crate::server::registry::Server;
+use crate::server::shared::Server;
 pub use endpoint::{Endpoint, Site};
 
 /// Adds the engine's figures and histograms to SHOW GLOBAL STATUS, and with it to what a scrape gets.

@@ -7,7 +7,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ::opensrv_mysql::{ColumnType, ValueInner};
@@ -16,14 +15,14 @@ use sql::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlErro
 use tokio::sync::{mpsc, oneshot};
 
 use super::cells::Cell;
-use crate::server::connection::{begin, end, too_many_statements};
-use crate::server::registry::{Connection, Server};
-use crate::server::statements::Statements;
+use crate::server::prepared_statements::PreparedStatements;
+use crate::server::registry::Connection;
+use crate::server::shared::Server;
 use crate::service::{Param, Prepared};
 use crate::service::{SessionFactory, SessionService};
 use crate::status::Counter;
-use crate::wire::cursor::Cursor;
-use crate::wire::packets;
+use crate::wire::packet_reader::PacketReader;
+use crate::wire::response_packets;
 use crate::wire::temporal::{read_datetime, read_time};
 
 /// What a prepared statement needs and gives: its id, parameters and columns.
@@ -111,14 +110,14 @@ impl OwnedParam {
             },
             ValueInner::Date(bytes) => {
                 let bytes = with_length(bytes);
-                let DateTime { year, month, day, .. } = read_datetime(&mut Cursor::new(&bytes)).ok()?;
+                let DateTime { year, month, day, .. } = read_datetime(&mut PacketReader::new(&bytes)).ok()?;
                 OwnedParam::Date(Date { year, month, day })
             }
             ValueInner::Datetime(bytes) => {
-                OwnedParam::DateTime(read_datetime(&mut Cursor::new(&with_length(bytes))).ok()?)
+                OwnedParam::DateTime(read_datetime(&mut PacketReader::new(&with_length(bytes))).ok()?)
             }
             ValueInner::Time(bytes) => {
-                OwnedParam::Time(read_time(&mut Cursor::new(&with_length(bytes))).ok()?)
+                OwnedParam::Time(read_time(&mut PacketReader::new(&with_length(bytes))).ok()?)
             }
         })
     }
@@ -144,14 +143,13 @@ pub struct SessionDriver<F: SessionFactory> {
     connection: Arc<Connection>,
     factory: Arc<F>,
     requests: mpsc::Receiver<Request>,
-    statements: Statements<<F::Session as SessionService>::Plan>,
+    statements: PreparedStatements<<F::Session as SessionService>::Plan>,
 }
 
 impl<F: SessionFactory> Drop for SessionDriver<F> {
     /// Also when the driver is dropped midway.
     fn drop(&mut self) {
-        let released = self.statements.clear();
-        self.server.prepared_statements.fetch_sub(released, Ordering::Relaxed);
+        self.statements.clear();
         self.server.connections.leave(self.connection.id);
     }
 }
@@ -163,7 +161,7 @@ impl<F: SessionFactory> SessionDriver<F> {
         factory: Arc<F>,
         requests: mpsc::Receiver<Request>,
     ) -> Self {
-        Self { server, connection, factory, requests, statements: Statements::default() }
+        Self { server, connection, factory, requests, statements: PreparedStatements::default() }
     }
 
     /// Runs until the connection ends, then rolls back and closes the session.
@@ -203,10 +201,10 @@ impl<F: SessionFactory> SessionDriver<F> {
             Request::Open => {}
             Request::Query { sql, reply } => {
                 counters.add(Counter::Questions, 1);
-                begin(&self.connection, &self.server, "Query", &sql);
+                self.connection.begin_command(&self.server.clock, "Query", &sql);
                 let mut sink = BatchSink::new(reply);
                 let outcome = session.query(&sql, &mut sink).await;
-                end(&self.connection, &self.server);
+                self.connection.end_command(&self.server.clock);
                 outcome?;
                 return sink.finish().await;
             }
@@ -221,9 +219,7 @@ impl<F: SessionFactory> SessionDriver<F> {
                 return self.execute(session, id, &params, BatchSink::new(reply)).await;
             }
             Request::CloseStatement(id) => {
-                if self.statements.close(id) {
-                    self.server.prepared_statements.fetch_sub(1, Ordering::Relaxed);
-                }
+                self.statements.close(id);
             }
             Request::ChangeDatabase { name, reply } => {
                 let answer = session.change_database(&name).await;
@@ -234,18 +230,12 @@ impl<F: SessionFactory> SessionDriver<F> {
     }
 
     async fn prepare(&mut self, session: &mut F::Session, sql: &[u8]) -> Result<Described, SqlError> {
-        begin(&self.connection, &self.server, "Prepare", sql);
+        self.connection.begin_command(&self.server.clock, "Prepare", sql);
         let prepared = session.prepare(sql).await;
-        end(&self.connection, &self.server);
+        self.connection.end_command(&self.server.clock);
         let prepared: Prepared<_> = prepared?;
         let (params, columns) = (Arc::clone(&prepared.params), Arc::clone(&prepared.columns));
-        let limit = self.server.variables.max_prepared_stmt_count();
-        let open = self.server.prepared_statements.fetch_add(1, Ordering::Relaxed);
-        let id = if open < limit { self.statements.insert(prepared) } else { None };
-        let Some(id) = id else {
-            self.server.prepared_statements.fetch_sub(1, Ordering::Relaxed);
-            return Err(too_many_statements(limit));
-        };
+        let id = self.statements.insert(prepared, &self.server)?;
         Ok((id, params, columns))
     }
 
@@ -257,15 +247,15 @@ impl<F: SessionFactory> SessionDriver<F> {
         mut sink: BatchSink,
     ) -> io::Result<()> {
         match self.statements.get(id) {
-            None => sink.error(&packets::error::unknown_statement(id, "mysqld_stmt_execute")),
+            None => sink.error(&response_packets::error::unknown_statement(id, "mysqld_stmt_execute")),
             Some(found) if found.prepared.params.len() != params.len() => {
-                sink.error(&packets::error::wrong_arguments());
+                sink.error(&response_packets::error::wrong_arguments());
             }
             Some(found) => {
-                begin(&self.connection, &self.server, "Execute", &found.prepared.sql);
+                self.connection.begin_command(&self.server.clock, "Execute", &found.prepared.sql);
                 let params: Vec<Param<'_>> = params.iter().map(OwnedParam::borrow).collect();
                 let outcome = session.execute(&mut found.prepared, &params, &mut sink).await;
-                end(&self.connection, &self.server);
+                self.connection.end_command(&self.server.clock);
                 outcome?;
             }
         }

@@ -7,7 +7,6 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -16,11 +15,12 @@ use sql::kill::Kill;
 use sql::privilege::Privileges;
 use sql::result::{Completion, SqlError};
 
-use super::login::{self, Wish};
-use super::outlet::{Outlet, shorten_deadline};
+use super::client_stream::{ClientStream, shorten_deadline};
+use super::login::{self, LoginRequest};
 use super::panics::{Panicked, caught};
-use super::registry::{Connection, INFO_BYTES_MAX, Server};
-use super::statements::Statements;
+use super::prepared_statements::PreparedStatements;
+use super::registry::Connection;
+use super::shared::Server;
 use super::transport::Socket;
 use crate::auth::Peer;
 use crate::service::{SessionFactory, SessionService};
@@ -30,7 +30,7 @@ use crate::wire::input::{InputError, PacketInput};
 use crate::wire::output::PacketOutput;
 use crate::wire::params::ParamError;
 use crate::wire::reply::{Encoding, Flush as _, Reply, ReplyScratch};
-use crate::wire::{capability, packets};
+use crate::wire::{capability, response_packets};
 
 /// Why a connection ends.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ impl Link {
     pub async fn flush(&mut self) -> Result<(), End> {
         self.connection.counters.add(Counter::BytesReceived, self.input.take_received());
         let Link { socket, output, connection, server, .. } = self;
-        Ok(Outlet { socket, connection, server, files: None }.flush(output).await?)
+        Ok(ClientStream { socket, connection, server, files: None }.flush(output).await?)
     }
 
     /// Writes what has gathered although the connection is killed: the client that asked for the kill gets
@@ -171,8 +171,8 @@ const GOODBYE: Duration = Duration::from_secs(1);
 
 fn protocol_end(error: InputError) -> End {
     End::Protocol(match error {
-        InputError::TooLong => packets::error::packet_too_large(),
-        InputError::OutOfOrder => packets::error::out_of_order(),
+        InputError::TooLong => response_packets::error::packet_too_large(),
+        InputError::OutOfOrder => response_packets::error::out_of_order(),
     })
 }
 
@@ -203,17 +203,16 @@ pub async fn serve<F: SessionFactory>(
     let mut link =
         Link { socket, input: PacketInput::new(), output, connection, server: Arc::clone(&server) };
     let end = match caught(log_in(&mut link, &server, &mut peer)).await {
-        Ok(Ok(wish)) => {
+        Ok(Ok(request)) => {
             let session = factory.open(&link.connection);
-            let mut task = ConnectionTask::<F>::new(link, session, &server, peer, wish.capabilities);
+            let mut task = ConnectionTask::<F>::new(link, session, &server, peer, request.capabilities);
             // In boxes, because the compiler follows futures inside of futures only so deep.
             let connection = task.link.connection.clone();
             let end = {
-                let run = pin!(caught(Box::pin(task.run(wish))));
+                let run = pin!(caught(Box::pin(task.run(request))));
                 connection.waits.over(&connection.counters, &server.clock, run).await
             };
-            let released = task.statements.clear();
-            server.prepared_statements.fetch_sub(released, Ordering::Relaxed);
+            task.statements.clear();
             // Rolls back what is open, after a panic too.
             let closed = caught(Box::pin(task.session.close())).await;
             link = task.link;
@@ -253,28 +252,28 @@ fn after_panic(link: &mut Link, panicked: &Panicked) -> End {
     ))
 }
 
-async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result<Wish, End> {
+async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result<LoginRequest, End> {
     let timeout_ms = server.variables.connect_timeout_ms();
     link.connection.set_deadline(server.clock.now_ms() + timeout_ms);
-    let wish = login::log_in(link, server, peer).await?;
+    let request = login::log_in(link, server, peer).await?;
     link.connection.set_deadline(0);
-    identify(link, &wish);
+    identify(link, &request);
     // The one above `max_connections` is for somebody who can end others.
     let administrator = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
     if link.connection.is_reserve()
         && server.connections.len() > server.variables.max_connections()
         && !server.rights_of(&link.connection).global().has_any(administrator)
     {
-        return Err(End::Denied(packets::error::too_many_connections()));
+        return Err(End::Denied(response_packets::error::too_many_connections()));
     }
-    Ok(wish)
+    Ok(request)
 }
 
-fn identify(link: &Link, wish: &Wish) {
-    link.connection.set_client_flags(login::client_flags(wish));
+fn identify(link: &Link, request: &LoginRequest) {
+    link.connection.set_client_flags(login::client_flags(request));
     link.connection.update(|activity| {
-        activity.user = Arc::from(wish.identity.user.as_str());
-        activity.account_host = Arc::from(wish.identity.account_host.as_str());
+        activity.user = Arc::from(request.identity.user.as_str());
+        activity.account_host = Arc::from(request.identity.account_host.as_str());
         activity.command = "Sleep";
         activity.state = "";
     });
@@ -289,20 +288,20 @@ async fn say_goodbye(link: &mut Link, end: End) {
             return;
         }
         End::Protocol(error) | End::Denied(error) => error,
-        End::Killed if link.connection.timed_out() => packets::error::idle_too_long(),
-        End::Killed => packets::error::server_shutdown(),
+        End::Killed if link.connection.timed_out() => response_packets::error::idle_too_long(),
+        End::Killed => response_packets::error::server_shutdown(),
     };
     if link.output.is_empty() {
         link.output.set_sequence(link.input.reply_sequence());
     }
-    packets::put_error(&mut link.output, true, &error);
+    response_packets::put_error(&mut link.output, true, &error);
     link.flush_briefly().await;
 }
 
 struct ConnectionTask<'a, F: SessionFactory> {
     link: Link,
     session: F::Session,
-    statements: Statements<<F::Session as SessionService>::Plan>,
+    statements: PreparedStatements<<F::Session as SessionService>::Plan>,
     scratch: ReplyScratch,
     server: &'a Server,
     peer: Peer,
@@ -318,7 +317,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         Self {
             link,
             session,
-            statements: Statements::default(),
+            statements: PreparedStatements::default(),
             scratch: ReplyScratch::default(),
             server,
             peer,
@@ -327,8 +326,8 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         }
     }
 
-    async fn run(&mut self, wish: Wish) -> End {
-        if let Err(end) = self.open_first_database(wish.database).await {
+    async fn run(&mut self, request: LoginRequest) -> End {
+        if let Err(end) = self.open_first_database(request.database).await {
             return end;
         }
         loop {
@@ -360,7 +359,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         if self.link.socket.is_worn_out() {
             // Before the command does anything: nobody might hear what came of it.
             self.link.input.release();
-            return Err(End::Protocol(packets::error::keys_used_up()));
+            return Err(End::Protocol(response_packets::error::keys_used_up()));
         }
         let outcome = pin!(self.dispatch()).await;
         self.link.input.release();
@@ -374,7 +373,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         let Self { link, session, statements, scratch, server, capabilities, packet_bytes_max, .. } = self;
         let Link { socket, input, output, connection, .. } = link;
         let Ok(command) = command::decode(input.payload()) else {
-            packets::put_error(output, true, &packets::error::malformed_packet());
+            response_packets::put_error(output, true, &response_packets::error::malformed_packet());
             return Ok(());
         };
         match command {
@@ -384,43 +383,51 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                     let sql = sql.to_vec();
                     return self.run_sql("Query", &sql).await;
                 }
-                begin(connection, server, "Query", sql);
+                connection.begin_command(&server.clock, "Query", sql);
                 let status = session.status_flags();
-                let mut outlet = Outlet { socket, connection, server, files: None };
+                let mut stream = ClientStream { socket, connection, server, files: None };
                 let mut reply =
-                    Reply::new(output, scratch, &mut outlet, *capabilities, Encoding::Text, status);
+                    Reply::new(output, scratch, &mut stream, *capabilities, Encoding::Text, status);
                 let outcome = session.query(sql, &mut reply).await;
-                end(connection, server);
+                connection.end_command(&server.clock);
                 outcome.map_err(End::Io)
             }
             Command::Execute { statement, arguments } => {
                 counters.add(Counter::Questions, 1);
                 counters.add(Counter::ComStmtExecute, 1);
                 let Some(found) = statements.get(statement) else {
-                    let error = packets::error::unknown_statement(statement, "mysqld_stmt_execute");
-                    packets::put_error(output, true, &error);
+                    let error = response_packets::error::unknown_statement(statement, "mysqld_stmt_execute");
+                    response_packets::put_error(output, true, &error);
                     return Ok(());
                 };
-                begin(connection, server, "Execute", &found.prepared.sql);
+                connection.begin_command(&server.clock, "Execute", &found.prepared.sql);
                 let outcome = match found.params.decode(found.prepared.params.len(), arguments) {
                     Ok(params) => {
                         let status = session.status_flags();
-                        let mut outlet = Outlet { socket, connection, server, files: None };
+                        let mut stream = ClientStream { socket, connection, server, files: None };
                         let mut reply =
-                            Reply::new(output, scratch, &mut outlet, *capabilities, Encoding::Binary, status);
+                            Reply::new(output, scratch, &mut stream, *capabilities, Encoding::Binary, status);
                         session.execute(&mut found.prepared, &params, &mut reply).await
                     }
                     Err(ParamError::Malformed | ParamError::WrongType) => {
-                        packets::put_error(output, true, &packets::error::wrong_arguments());
+                        response_packets::put_error(
+                            output,
+                            true,
+                            &response_packets::error::wrong_arguments(),
+                        );
                         Ok(())
                     }
                     Err(ParamError::LongDataTooLong) => {
-                        packets::put_error(output, true, &packets::error::long_data_too_long());
+                        response_packets::put_error(
+                            output,
+                            true,
+                            &response_packets::error::long_data_too_long(),
+                        );
                         Ok(())
                     }
                 };
                 found.params.clear_long_data();
-                end(connection, server);
+                connection.end_command(&server.clock);
                 outcome.map_err(End::Io)
             }
             Command::SendLongData { statement, parameter, data } => {
@@ -431,9 +438,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
             }
             Command::CloseStatement(id) => {
                 counters.add(Counter::ComStmtClose, 1);
-                if statements.close(id) {
-                    server.prepared_statements.fetch_sub(1, Ordering::Relaxed);
-                }
+                statements.close(id);
                 Ok(())
             }
             Command::ChangeUser(arguments) => {
@@ -447,29 +452,6 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
             }
         }
     }
-}
-
-/// Enters a statement in the connection's entry.
-pub(crate) fn begin(connection: &Connection, server: &Server, command: &'static str, sql: &[u8]) {
-    connection.attention.set_working(true);
-    connection.update(|activity| {
-        activity.command = command;
-        activity.state = "executing";
-        activity.since_ms = server.clock.now_ms();
-        activity.info.clear();
-        activity.info.extend_from_slice(sql.get(..sql.len().min(INFO_BYTES_MAX)).unwrap_or_default());
-    });
-}
-
-/// The statement is over.
-pub(crate) fn end(connection: &Connection, server: &Server) {
-    connection.attention.set_working(false);
-    connection.update(|activity| {
-        activity.command = "Sleep";
-        activity.state = "";
-        activity.since_ms = server.clock.now_ms();
-        activity.info.clear();
-    });
 }
 
 /// A rare command with its bytes copied, so that the whole task is free to serve it.
@@ -549,7 +531,9 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
                         statement.params.clear_long_data();
                         self.put_ok();
                     }
-                    None => self.put_error(&packets::error::unknown_statement(id, "mysqld_stmt_reset")),
+                    None => {
+                        self.put_error(&response_packets::error::unknown_statement(id, "mysqld_stmt_reset"))
+                    }
                 }
             }
             Owned::Fetch(id) => self.fetch(id),
@@ -572,12 +556,12 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
             Owned::Shutdown => {
                 if self.server.rights_of(&self.link.connection).global().has(Privileges::SHUTDOWN) {
                     self.server.shutdown.request();
-                    packets::put_eof(&mut self.link.output, 0, self.session.status_flags());
+                    response_packets::put_eof(&mut self.link.output, 0, self.session.status_flags());
                 } else {
                     self.put_error(&error(errors::SPECIFIC_ACCESS_DENIED, &[&"SHUTDOWN"]));
                 }
             }
-            Owned::Unknown => self.put_error(&packets::error::unknown_command()),
+            Owned::Unknown => self.put_error(&response_packets::error::unknown_command()),
         }
         Ok(())
     }
@@ -588,42 +572,46 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
             warnings: self.session.warnings(),
             ..Completion::default()
         };
-        packets::put_ok(&mut self.link.output, 0, &completion);
+        response_packets::put_ok(&mut self.link.output, 0, &completion);
     }
 
     fn put_error(&mut self, error: &SqlError) {
-        packets::put_error(&mut self.link.output, true, error);
+        response_packets::put_error(&mut self.link.output, true, error);
     }
 
     fn put_definitions_end(&mut self) {
         if self.capabilities & capability::DEPRECATE_EOF == 0 {
-            packets::put_eof(&mut self.link.output, 0, self.session.status_flags());
+            response_packets::put_eof(&mut self.link.output, 0, self.session.status_flags());
         }
     }
 
     async fn run_sql(&mut self, name: &'static str, sql: &[u8]) -> Outcome {
-        begin(&self.link.connection, self.server, name, sql);
+        self.link.connection.begin_command(&self.server.clock, name, sql);
         let status = self.session.status_flags();
         // The text is a copy: what the client may send during the statement comes to where it stood.
         self.link.input.release();
         let Link { socket, input, output, connection, server } = &mut self.link;
         let may_send = self.capabilities & capability::LOCAL_FILES != 0 && server.variables.local_infile();
-        let mut outlet = Outlet { socket, connection, server, files: may_send.then_some(input) };
+        let mut stream = ClientStream { socket, connection, server, files: may_send.then_some(input) };
         let mut reply =
-            Reply::new(output, &mut self.scratch, &mut outlet, self.capabilities, Encoding::Text, status);
+            Reply::new(output, &mut self.scratch, &mut stream, self.capabilities, Encoding::Text, status);
         let outcome = self.session.query(sql, &mut reply).await;
-        end(&self.link.connection, self.server);
+        self.link.connection.end_command(&self.server.clock);
         outcome.map_err(End::Io)
     }
 
     async fn field_list(&mut self, table: &[u8], pattern: &[u8]) {
         match self.session.field_list(table, pattern).await {
             Ok(columns) => {
-                let encoded = packets::encode_field_list(columns.metas());
-                self.link.output.put_packets(&encoded.bytes, &encoded.ends, packets::DEFINITIONS_SEQUENCE);
+                let encoded = response_packets::encode_field_list(columns.metas());
+                self.link.output.put_packets(
+                    &encoded.bytes,
+                    &encoded.ends,
+                    response_packets::DEFINITIONS_SEQUENCE,
+                );
                 // Answers to COM_FIELD_LIST end with EOF for every client, or the look-alike OK.
                 let completion = Completion { status: self.session.status_flags(), ..Completion::default() };
-                packets::put_rows_end(&mut self.link.output, self.capabilities, &completion);
+                response_packets::put_rows_end(&mut self.link.output, self.capabilities, &completion);
             }
             Err(error) => self.put_error(&error),
         }
@@ -631,22 +619,17 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
 
     async fn prepare(&mut self, sql: &[u8]) {
         self.link.connection.counters.add(Counter::ComStmtPrepare, 1);
-        begin(&self.link.connection, self.server, "Prepare", sql);
+        self.link.connection.begin_command(&self.server.clock, "Prepare", sql);
         let prepared = self.session.prepare(sql).await;
-        end(&self.link.connection, self.server);
+        self.link.connection.end_command(&self.server.clock);
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return self.put_error(&error),
         };
-        let limit = self.server.variables.max_prepared_stmt_count();
-        if self.server.prepared_statements.fetch_add(1, Ordering::Relaxed) >= limit {
-            self.server.prepared_statements.fetch_sub(1, Ordering::Relaxed);
-            return self.put_error(&too_many_statements(limit));
-        }
         let (params, columns) = (Arc::clone(&prepared.params), Arc::clone(&prepared.columns));
-        let Some(id) = self.statements.insert(prepared) else {
-            self.server.prepared_statements.fetch_sub(1, Ordering::Relaxed);
-            return self.put_error(&too_many_statements(limit));
+        let id = match self.statements.insert(prepared, self.server) {
+            Ok(id) => id,
+            Err(error) => return self.put_error(&error),
         };
         let warnings = self.session.warnings();
         let output = &mut self.link.output;
@@ -660,8 +643,12 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         output.end();
         for definitions in [&params, &columns] {
             if !definitions.is_empty() {
-                let encoded = definitions.encoded(packets::encode_definitions);
-                self.link.output.put_packets(&encoded.bytes, &encoded.ends, packets::DEFINITIONS_SEQUENCE);
+                let encoded = definitions.encoded(response_packets::encode_definitions);
+                self.link.output.put_packets(
+                    &encoded.bytes,
+                    &encoded.ends,
+                    response_packets::DEFINITIONS_SEQUENCE,
+                );
                 self.put_definitions_end();
             }
         }
@@ -671,7 +658,7 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         // Cursors are never opened (the client sees that in the status flags), so there is nothing to fetch.
         let error = match self.statements.get(id) {
             Some(_) => SqlError::new(1421, b"HY000", format!("The statement ({id}) has no open cursor.")),
-            None => packets::error::unknown_statement(id, "mysqld_stmt_fetch"),
+            None => response_packets::error::unknown_statement(id, "mysqld_stmt_fetch"),
         };
         self.put_error(&error);
     }
@@ -682,11 +669,11 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         match option {
             0 => flags.multi_statements = true,
             1 => flags.multi_statements = false,
-            _ => return self.put_error(&packets::error::unknown_command()),
+            _ => return self.put_error(&response_packets::error::unknown_command()),
         }
         self.link.connection.set_client_flags(flags);
         let completion = Completion { status: self.session.status_flags(), ..Completion::default() };
-        packets::put_rows_end(&mut self.link.output, self.capabilities, &completion);
+        response_packets::put_rows_end(&mut self.link.output, self.capabilities, &completion);
     }
 
     fn kill(&mut self, id: u32) {
@@ -698,8 +685,7 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
     }
 
     async fn reset(&mut self) {
-        let released = self.statements.clear();
-        self.server.prepared_statements.fetch_sub(released, Ordering::Relaxed);
+        self.statements.clear();
         self.session.reset().await;
     }
 
@@ -711,17 +697,17 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         self.reset().await;
         let timeout_ms = self.server.variables.connect_timeout_ms();
         self.link.connection.set_deadline(self.server.clock.now_ms() + timeout_ms);
-        let wish =
+        let request =
             login::change_user(&mut self.link, self.server, &self.peer, self.capabilities, arguments).await?;
         self.link.connection.set_deadline(0);
         let multi_statements = self.link.connection.client_flags().multi_statements;
-        identify(&self.link, &wish);
+        identify(&self.link, &request);
         let mut flags = self.link.connection.client_flags();
         flags.multi_statements = multi_statements;
         self.link.connection.set_client_flags(flags);
         self.link.connection.set_database(None);
         self.session.user_changed();
-        if let Some(name) = wish.database
+        if let Some(name) = request.database
             && let Err(error) = self.session.change_database(&name).await
         {
             return Err(End::Denied(error));
@@ -729,13 +715,4 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         self.put_ok();
         Ok(())
     }
-}
-
-/// Error 1461.
-pub(crate) fn too_many_statements(limit: usize) -> SqlError {
-    SqlError::new(
-        1461,
-        b"42000",
-        format!("Can't create more than max_prepared_stmt_count statements (current value: {limit})"),
-    )
 }

@@ -6,16 +6,18 @@ use std::sync::Arc;
 use sql::result::{SqlError, status_flag};
 
 use super::connection::{End, Link, unless_killed};
-use super::registry::{ClientFlags, Server};
-use crate::auth::{self, DEFAULT_PLUGIN, Exchange, Identity, Peer, Step};
+use super::registry::ClientFlags;
+use super::shared::Server;
+use crate::auth::exchange::{Exchange, Step};
+use crate::auth::{self, DEFAULT_PLUGIN, Identity, Peer};
 use crate::wire::handshake::{self, Greeting, HandshakeResponse, LOGIN_PACKET_BYTES_MAX, SALT_BYTES};
-use crate::wire::{capability, packets};
+use crate::wire::{capability, response_packets};
 
 /// Version told to clients: the MySQL release whose dialect is spoken, and ours.
 pub const SERVER_VERSION: &str = concat!("8.0.36-untorn-", env!("CARGO_PKG_VERSION"));
 
 /// What the client wants once it is logged in.
-pub struct Wish {
+pub struct LoginRequest {
     /// Who it is.
     pub identity: Identity,
     /// Its capabilities.
@@ -30,7 +32,7 @@ pub struct Wish {
 /// database.
 ///
 /// What is said before a client's TLS is not believed: its response counts as it comes encrypted.
-pub async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result<Wish, End> {
+pub async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result<LoginRequest, End> {
     let tls = server.tls.get();
     let salt = auth::fresh_salt();
     link.output.set_sequence(0);
@@ -60,14 +62,14 @@ pub async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result
     let decoded = handshake::decode_response(link.input.payload());
     let Ok(response) = decoded else {
         link.input.release();
-        return Err(End::Protocol(packets::error::bad_handshake()));
+        return Err(End::Protocol(response_packets::error::bad_handshake()));
     };
     let capabilities = response.capabilities;
-    let wish = parts(&response, capabilities);
+    let request = parts(&response, capabilities);
     let (exchange, step) = begin(server, peer, salt, &response);
     link.input.release();
     let identity = finish(link, server, exchange, step).await?;
-    Ok(wish(identity))
+    Ok(request(identity))
 }
 
 /// After SSLRequest: the handshake of TLS, and the response behind it in place of the request.
@@ -82,7 +84,7 @@ async fn encrypt_if_asked(
         Ok(false) => return Ok(()),
         Err(_) => {
             link.input.release();
-            return Err(End::Protocol(packets::error::bad_handshake()));
+            return Err(End::Protocol(response_packets::error::bad_handshake()));
         }
     }
     link.input.release();
@@ -117,17 +119,17 @@ pub async fn change_user(
     peer: &Peer,
     capabilities: u32,
     arguments: &[u8],
-) -> Result<Wish, End> {
+) -> Result<LoginRequest, End> {
     // The setting may be younger than the connection.
     server.admits(peer).map_err(End::Denied)?;
     let Ok(response) = handshake::decode_change_user(capabilities, arguments) else {
-        return Err(End::Protocol(packets::error::malformed_packet()));
+        return Err(End::Protocol(response_packets::error::malformed_packet()));
     };
-    let wish = parts(&response, capabilities);
+    let request = parts(&response, capabilities);
     let (exchange, step) =
         Exchange::begin(&server.accounts, peer, auth::fresh_salt(), response.user, None, None);
     let identity = finish(link, server, exchange, step).await?;
-    Ok(wish(identity))
+    Ok(request(identity))
 }
 
 fn begin(
@@ -140,10 +142,13 @@ fn begin(
     Exchange::begin(accounts, peer, salt, response.user, response.plugin, Some(response.auth_response))
 }
 
-fn parts(response: &HandshakeResponse<'_>, capabilities: u32) -> impl FnOnce(Identity) -> Wish + use<> {
+fn parts(
+    response: &HandshakeResponse<'_>,
+    capabilities: u32,
+) -> impl FnOnce(Identity) -> LoginRequest + use<> {
     let charset = response.charset;
     let database = response.database.map(<[u8]>::to_vec);
-    move |identity| Wish { identity, capabilities, charset, database }
+    move |identity| LoginRequest { identity, capabilities, charset, database }
 }
 
 async fn finish(
@@ -188,13 +193,13 @@ fn internal_error() -> SqlError {
     SqlError::new(1105, b"HY000", "The server could not check the password")
 }
 
-/// The handshake's wishes as the session sees them.
-pub fn client_flags(wish: &Wish) -> ClientFlags {
+/// The handshake's request as the session sees them.
+pub fn client_flags(request: &LoginRequest) -> ClientFlags {
     ClientFlags {
-        found_rows: wish.capabilities & capability::FOUND_ROWS != 0,
-        multi_statements: wish.capabilities & capability::MULTI_STATEMENTS != 0,
-        interactive: wish.capabilities & capability::INTERACTIVE != 0,
-        ignore_space: wish.capabilities & capability::IGNORE_SPACE != 0,
-        charset: u16::from(wish.charset),
+        found_rows: request.capabilities & capability::FOUND_ROWS != 0,
+        multi_statements: request.capabilities & capability::MULTI_STATEMENTS != 0,
+        interactive: request.capabilities & capability::INTERACTIVE != 0,
+        ignore_space: request.capabilities & capability::IGNORE_SPACE != 0,
+        charset: u16::from(request.charset),
     }
 }

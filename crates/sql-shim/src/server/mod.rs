@@ -1,4 +1,4 @@
-//! The server around the sessions: shared state, connections, runtimes.
+//! The server around the sessions: shared state (`shared.rs`), connections, runtimes.
 //!
 //! ```text
 //!   listener (one thread) --- accepted socket ---> worker thread with the fewest connections
@@ -9,17 +9,19 @@
 //! A connection stays on its worker for life, so sessions need no locks and no `Send`. Engine futures are
 //! awaited on these threads and may be woken from any other.
 
+mod client_stream;
 pub mod clock;
 pub mod connection;
 pub mod files;
+mod listener;
 pub mod login;
+mod long_waits;
 pub mod lost_clients;
-mod outlet;
 pub mod panics;
+pub mod prepared_statements;
 pub mod read_lock;
 pub mod registry;
 pub mod runtime;
-pub mod statements;
-mod stuck;
+pub mod shared;
 pub mod transport;
 pub mod waits;

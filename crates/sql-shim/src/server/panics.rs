@@ -2,8 +2,8 @@
 //!
 //! The threads carry many connections, so what one of them does to itself must stop there: the panic is
 //! caught where the connection's future is polled, counted, and told to the client; its transaction is rolled
-//! back like that of any connection that ends. What a connection occupies elsewhere is given back by guards,
-//! not by the code behind.
+//! back like that of any connection that ends. Whatever else the connection holds is released by guards, not
+//! by the code that follows.
 //!
 //! One thing does not stop there. A mini-transaction that is unwound after it changed pages leaves pages in
 //! memory that the log cannot reproduce, so it poisons the page store: nothing is written any more until the
@@ -13,11 +13,7 @@ use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
-
-use super::registry::{ConnectionId, Server};
 
 /// What a panic said.
 #[derive(Debug)]
@@ -41,50 +37,4 @@ pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
 fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
-}
-
-/// A connection's place in the register and in its worker's count, given back when this is dropped.
-pub struct Enrolled {
-    server: Arc<Server>,
-    id: ConnectionId,
-    of_worker: Arc<AtomicUsize>,
-}
-
-impl Enrolled {
-    /// For a connection that has been entered and counted.
-    pub fn new(server: Arc<Server>, id: ConnectionId, of_worker: Arc<AtomicUsize>) -> Enrolled {
-        Enrolled { server, id, of_worker }
-    }
-}
-
-impl Drop for Enrolled {
-    fn drop(&mut self) {
-        self.server.connections.leave(self.id);
-        self.of_worker.fetch_sub(1, Ordering::Release);
-    }
-}
-
-/// One of `max_prepared_stmt_count`, given back when this is dropped.
-#[derive(Debug)]
-pub struct CountedStatement {
-    server_count: Arc<AtomicUsize>,
-}
-
-impl CountedStatement {
-    /// Counts one more; `None` when there are `max`.
-    pub fn new(server: &Server) -> Option<CountedStatement> {
-        let max = server.variables.max_prepared_stmt_count();
-        let server_count = Arc::clone(&server.prepared_statements);
-        if server_count.fetch_add(1, Ordering::Relaxed) >= max {
-            server_count.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
-        Some(CountedStatement { server_count })
-    }
-}
-
-impl Drop for CountedStatement {
-    fn drop(&mut self) {
-        self.server_count.fetch_sub(1, Ordering::Relaxed);
-    }
 }

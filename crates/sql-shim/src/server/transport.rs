@@ -336,7 +336,7 @@ impl PlainSocket {
 }
 
 impl Socket {
-    /// Writes what has gathered. It waits as long as the client likes: only [`super::connection`]'s outlet,
+    /// Writes what has gathered. It waits as long as the client likes: only [`super::client_stream`],
     /// which does not, calls it.
     pub(super) async fn flush(&mut self, output: &mut PacketOutput) -> io::Result<()> {
         if output.is_empty() {

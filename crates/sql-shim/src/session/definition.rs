@@ -1,17 +1,17 @@
-//! DDL: from syntax to the engine's definitions. Every such statement commits what is open first.
+//! DDL: from syntax to the engine's definitions. Every such statement commits what is open first
+//! (`commands.rs` does that before it comes here).
 
-use sql::ast::{self, Alteration, CreateTable, DataType, Maintenance, Statement, TableName};
+use sql::ast::{self, Alteration, CreateTable, DataType, Statement, TableName};
 use sql::errors;
 use sql::exec::insert::Changed;
 use sql::failure::Failure;
 use sql::plan::{charset_collation, collation_named};
-use sql::result::{ResultSink, SqlError};
-use sql::value::Value;
+use sql::result::SqlError;
 use untorn::schema::{self, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass};
 
-use super::private_tables::NewTable;
-use super::{Outcome, Session, kept_expressions};
+use super::temporary_tables::NewTable;
+use super::{Outcome, Session, stored_expressions};
 
 fn done() -> Outcome {
     Outcome::Done(Changed::default())
@@ -342,7 +342,7 @@ impl Session {
         }
     }
 
-    fn shown(&self, name: &TableName) -> Result<String, SqlError> {
+    pub(super) fn shown(&self, name: &TableName) -> Result<String, SqlError> {
         Ok(format!("{}.{}", self.planner().database_of(name)?, name.name))
     }
 
@@ -380,7 +380,7 @@ impl Session {
                 (def.id, def.space, def.hidden_clustered) = (0, 0, None);
                 def.keys.iter_mut().for_each(|key| (key.id, key.root) = (0, 0));
                 for (at, check) in def.checks.iter_mut().enumerate() {
-                    check.name = kept_expressions::generated_name(&create.name.name, at + 1);
+                    check.name = stored_expressions::generated_name(&create.name.name, at + 1);
                 }
                 schema::sort_checks(&mut def.checks);
                 def.foreign_keys.clear();
@@ -445,7 +445,7 @@ impl Session {
             }
         }
         def.columns = with_selected(std::mem::take(&mut def.columns), selected);
-        def.checks = kept_expressions::checks(&create.name.name, &create.checks, &[])?;
+        def.checks = stored_expressions::checks(&create.name.name, &create.checks, &[])?;
         keys.extend(create.keys.iter().cloned());
         if keys.iter().filter(|key| key.kind == ast::KeyKind::Primary).count() > 1 {
             return Err(errors::error(errors::MULTIPLE_PRI_KEY, &[]));
@@ -478,7 +478,7 @@ impl Session {
         def.on_update_now = column.on_update_now;
         def.comment.clone_from(&column.comment);
         self.set_default(&column.name, column.default.as_ref(), &mut def)?;
-        kept_expressions::set_generated(column, &mut def)?;
+        stored_expressions::set_generated(column, &mut def)?;
         Ok(def)
     }
 
@@ -580,78 +580,6 @@ impl Session {
                 .warn(errors::error(errors::IO_READ_ERROR, &[&2, &"No such file or directory", &opening]));
         }
         Ok(())
-    }
-
-    pub(super) async fn maintain<S: ResultSink>(
-        &mut self,
-        what: Maintenance,
-        tables: &[TableName],
-        out: &mut S,
-        more: bool,
-    ) -> Result<Outcome, Failure> {
-        let operation = match what {
-            Maintenance::Analyze => "analyze",
-            Maintenance::Check => "check",
-            Maintenance::Optimize => "optimize",
-            Maintenance::Repair => "repair",
-            Maintenance::Checksum => return Err(errors::unsupported("CHECKSUM TABLE").into()),
-        };
-        self.implicit_commit().await?;
-        let engine = self.state.database.clone();
-        let mut rows: Vec<[String; 4]> = Vec::new();
-        for name in tables {
-            let shown = self.shown(name)?;
-            let mut push = |kind: &str, text: &str| {
-                rows.push([shown.clone(), operation.to_owned(), kind.to_owned(), text.to_owned()]);
-            };
-            let table = match self.planner().engine_table(name) {
-                Ok(table) => table,
-                Err(error) => {
-                    push("Error", &error.message);
-                    push("status", "Operation failed");
-                    continue;
-                }
-            };
-            match what {
-                Maintenance::Check => {
-                    let timeout = self.lock_wait_timeout();
-                    let checked = engine
-                        .definitions()
-                        .session(&self.transaction)
-                        .timeout(timeout)
-                        .check_table(&table.database, &table.name)
-                        .await;
-                    let report = match checked {
-                        Err(discarded @ untorn::Error::TablespaceDiscarded(..)) => {
-                            push("Error", &sql::failure::engine(&discarded).message);
-                            push("error", "Corrupt");
-                            continue;
-                        }
-                        checked => checked?,
-                    };
-                    report.problems.iter().for_each(|problem| push("error", problem));
-                    push("status", if report.is_sound() { "OK" } else { "Corrupt" });
-                }
-                Maintenance::Optimize => {
-                    push("note", "Table does not support optimize, doing recreate + analyze instead");
-                    match self.recreate(name).await {
-                        Ok(()) => push("status", "OK"),
-                        Err(Failure::Sql(error)) => {
-                            push("error", &error.message);
-                            push("status", "Operation failed");
-                        }
-                        Err(failure) => return Err(failure),
-                    }
-                }
-                Maintenance::Repair => {
-                    push("note", "The storage engine for the table doesn't support repair")
-                }
-                _ => push("status", "OK"),
-            }
-        }
-        let columns = [("Table", 128), ("Op", 10), ("Msg_type", 10), ("Msg_text", 131_072)];
-        let rows = rows.into_iter().map(|row| row.into_iter().map(Value::text).collect()).collect();
-        self.send_texts(&columns, rows, out, more).await
     }
 }
 

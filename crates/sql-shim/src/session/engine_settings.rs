@@ -7,7 +7,7 @@ use sql::result::SqlError;
 use untorn::asynchronous::Database;
 
 use crate::options::machine;
-use crate::server::registry::Server;
+use crate::server::shared::Server;
 use crate::variables::Value;
 
 /// As `innodb_io_capacity_max`: the cleaner decides by itself.

@@ -1,37 +1,43 @@
 //! One client's session: statements in, answers to the sink.
 //!
-//! A statement's life: it is looked up in the statement cache (text) or comes planned (prepared), its tables
+//! A statement's life: it is looked up in the plan cache (text) or comes planned (prepared), its tables
 //! are put in use, it runs inside the open transaction or one of its own, and its end is decided *before* the
 //! client hears of success: an autocommitted change is durable first. A failed statement undoes its own
-//! changes; a deadlock has undone the whole transaction. COM_QUERY and COM_STMT_EXECUTE enter in `serve.rs`.
+//! changes; a deadlock has undone the whole transaction. COM_QUERY enters in `serve.rs`, COM_STMT_EXECUTE in
+//! `prepared.rs`.
 
+mod accounts;
 mod alter;
 mod backup;
-pub mod cache;
-mod counters;
-pub mod courtesy;
+mod com_counters;
+mod commands;
 mod definition;
 mod engine_settings;
 mod foreign_keys;
 mod into;
-mod kept_expressions;
 mod large_text;
-mod load;
-mod locks;
-mod measure;
-mod private_tables;
+mod load_data_source;
+mod maintenance;
+mod metadata_locks;
+pub mod plan_cache;
+mod prepared;
 mod privileges;
 mod resumable;
 mod serve;
 mod set;
 mod show;
 pub mod state;
-mod table_use;
+mod statement_rollback;
+mod statement_stats;
+mod stored_expressions;
+mod table_locks;
+mod temporary_tables;
 #[cfg(test)]
 mod tests;
 mod text;
-mod utility;
+mod transaction;
 mod watch;
+pub mod yielding;
 
 use std::borrow::Cow;
 use std::io;
@@ -41,38 +47,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sql::ast::Statement;
-use sql::discard::Elsewhere;
 use sql::errors;
 use sql::exec::insert::Changed;
 use sql::exec::{Executor, Target};
-use sql::expr::types::Type;
 use sql::failure::Failure;
 use sql::lexer::LexicalModes;
-use sql::memory::StatementCharge;
-use sql::parser;
 use sql::plan::Plan;
-use sql::result::{self, Completion, ResultColumns, ResultSink, SqlError, kind, status_flag};
+use sql::result::{Completion, ResultColumns, ResultSink, SqlError};
 use sql::sql_mode;
-use sql::value::{Collation, Value, decimal};
+use sql::value::Value;
 use untorn::asynchronous::{Database, Transaction};
-use untorn::engine::Durability;
-use untorn::types;
 
 use crate::server::files::FileDirectory;
-use crate::server::panics::CountedStatement;
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
-use crate::server::registry::{Connection, Server};
+use crate::server::registry::Connection;
 use crate::server::runtime::{self, ListenOptions, Running};
+use crate::server::shared::Server;
 use crate::service::{Param, Prepared, SessionFactory, SessionService};
-use crate::statements::{self, digests::DigestRow};
 use crate::variables;
-use cache::StatementCache;
-use courtesy::{Courtesy, courteous};
-use locks::LockedTable;
-use measure::Measured;
-use private_tables::PrivateDatabases;
+use plan_cache::PlanCache;
+use prepared::NamedStatement;
 use state::SessionState;
+use statement_stats::CurrentStatement;
+use table_locks::LockedTable;
+use temporary_tables::PrivateDatabases;
 use watch::{Ended, Watch};
+use yielding::{YieldState, run_yielding};
+
+pub use prepared::PlannedStatement;
 
 /// Makes sessions over an open database.
 pub struct Sessions {
@@ -84,7 +86,7 @@ impl Sessions {
     /// Sessions of `server` over `database`.
     pub fn new(server: Arc<Server>, database: Database) -> Sessions {
         engine_settings::connect(&server, &database);
-        statements::connect(&server);
+        crate::statement_stats::connect(&server);
         Sessions { server, database }
     }
 
@@ -106,37 +108,16 @@ impl SessionFactory for Sessions {
     }
 }
 
-/// A planned statement with what it was planned for.
-pub struct PlannedStatement {
-    plan: Arc<Elsewhere<Plan>>,
-    version: u64,
-    sql: Arc<[u8]>,
-    database: Option<Arc<str>>,
-    /// Where its runs are counted.
-    digest: Option<Arc<DigestRow>>,
-    /// Charged until the client closes it.
-    _charge: Arc<StatementCharge>,
-}
-
 /// How often a statement is planned again because its tables have changed in between. Each time that other
 /// has got something done.
 const REPLANS_MAX: u32 = 100;
-
-/// A statement of PREPARE.
-struct NamedStatement {
-    text: Vec<u8>,
-    /// The current database when it was prepared: it stays the statement's.
-    database: Option<Arc<str>>,
-    /// It counts like one of the protocol's.
-    _counted: CountedStatement,
-}
 
 /// A session.
 pub struct Session {
     /// What expressions may look at. Nobody shares it but a plan that is being made.
     pub state: Rc<SessionState>,
     transaction: Transaction,
-    cache: StatementCache,
+    cache: PlanCache,
     /// Between BEGIN and COMMIT.
     explicit: bool,
     /// The open transaction is READ ONLY.
@@ -153,19 +134,10 @@ pub struct Session {
     change_mark: ChangeMark,
     /// FLUSH TABLES … FOR EXPORT.
     export_holds: Vec<untorn::export::ExportHold>,
-    courtesy: Arc<Courtesy>,
+    yield_state: Arc<YieldState>,
     /// Databases that hold temporary tables.
     private: PrivateDatabases,
-    measured: Measured,
-}
-
-fn isolation(level: variables::Isolation) -> untorn::engine::Isolation {
-    match level {
-        variables::Isolation::ReadUncommitted => untorn::engine::Isolation::ReadUncommitted,
-        variables::Isolation::ReadCommitted => untorn::engine::Isolation::ReadCommitted,
-        variables::Isolation::RepeatableRead => untorn::engine::Isolation::RepeatableRead,
-        variables::Isolation::Serializable => untorn::engine::Isolation::Serializable,
-    }
+    current: CurrentStatement,
 }
 
 /// How a statement ended well.
@@ -189,7 +161,7 @@ impl Session {
         Session {
             state,
             transaction,
-            cache: StatementCache::default(),
+            cache: PlanCache::default(),
             explicit: false,
             read_only: false,
             next_isolation: None,
@@ -199,9 +171,9 @@ impl Session {
             read_lock: None,
             change_mark,
             export_holds: Vec::new(),
-            courtesy: Arc::default(),
+            yield_state: Arc::default(),
             private: PrivateDatabases::default(),
-            measured: Measured::default(),
+            current: CurrentStatement::default(),
         }
     }
 
@@ -215,56 +187,8 @@ impl Session {
         }
     }
 
-    fn durability(&self) -> Durability {
-        match self.state.server.variables.flush_log_at_trx_commit() {
-            0 => Durability::NoSync,
-            2 => Durability::Write,
-            _ => Durability::Sync,
-        }
-    }
-
-    fn in_transaction(&self) -> bool {
-        self.explicit || !self.state.settings().autocommit
-    }
-
     fn lock_wait_timeout(&self) -> Duration {
         Duration::from_secs(self.state.settings().lock_wait_timeout_seconds)
-    }
-
-    /// Starts the transaction that the next statement runs in, if it is not open.
-    fn ensure_transaction(&mut self) {
-        let wait = Duration::from_secs(self.state.settings().innodb_lock_wait_timeout_seconds);
-        self.transaction.set_foreign_key_checks(self.state.settings().foreign_key_checks);
-        if !self.transaction.is_active() {
-            let level = self.next_isolation.unwrap_or(self.state.settings().isolation);
-            let in_transaction = self.in_transaction();
-            let rows = self.transaction.engine_mut();
-            rows.set_isolation(isolation(level));
-            rows.set_lock_wait_timeout(wait);
-            if in_transaction {
-                self.next_isolation = None;
-                self.read_only = self.next_read_only.take().unwrap_or(self.state.settings().read_only);
-                self.transaction.begin();
-            }
-        } else {
-            self.transaction.engine_mut().set_lock_wait_timeout(wait);
-        }
-    }
-
-    /// Commits what is open.
-    async fn commit(&mut self) -> Result<(), Failure> {
-        self.explicit = false;
-        self.read_only = false;
-        let durability = self.durability();
-        let committed = self.transaction.commit(durability).await;
-        if committed.is_err() && (self.transaction.engine().has_log() || self.transaction.is_active()) {
-            // The client is told that it failed: the next statement must not commit it.
-            if let Err(error) = self.transaction.rollback().await {
-                tracing::error!(%error, "cannot undo a transaction whose commit failed; it is abandoned");
-                self.abandon_transaction();
-            }
-        }
-        Ok(committed?)
     }
 
     /// To change what no plan may see changing.
@@ -273,14 +197,6 @@ impl Session {
             unreachable!("a plan is being made beside another statement")
         };
         state
-    }
-
-    /// Rolls back what is open.
-    async fn roll_back(&mut self) -> Result<(), Failure> {
-        self.explicit = false;
-        self.read_only = false;
-        self.transaction.rollback().await?;
-        Ok(())
     }
 
     /// Completion with this session's flags.
@@ -295,23 +211,6 @@ impl Session {
         }
     }
 
-    fn flags(&self) -> u16 {
-        let mut flags = 0;
-        if self.state.settings().autocommit {
-            flags |= status_flag::AUTOCOMMIT;
-        }
-        if self.explicit || (!self.state.settings().autocommit && self.transaction.is_active()) {
-            flags |= status_flag::IN_TRANS;
-            if self.read_only {
-                flags |= status_flag::IN_TRANS_READONLY;
-            }
-        }
-        if self.state.settings().sql.sql_mode & sql_mode::NO_BACKSLASH_ESCAPES != 0 {
-            flags |= status_flag::NO_BACKSLASH_ESCAPES;
-        }
-        flags
-    }
-
     /// Executes a planned statement and answers it.
     async fn run<S: ResultSink>(
         &mut self,
@@ -320,8 +219,8 @@ impl Session {
         out: &mut S,
         more: bool,
     ) -> Result<(), Failure> {
-        self.count(counters::of_plan(plan));
-        self.measured.performed.reads = plan.reads();
+        self.count(com_counters::of_plan(plan));
+        self.current.stats.reads = plan.reads();
         self.transaction.engine_mut().clear_kill();
         let held = self.state.held();
         let outcome = match plan {
@@ -334,11 +233,11 @@ impl Session {
         self.state.release_to(held);
         match outcome? {
             Outcome::Rows => {
-                self.measured.performed.sent = self.state.found_rows.get();
+                self.current.stats.sent = self.state.found_rows.get();
                 out.rows_end(&self.completion(&Changed::default(), more));
             }
             Outcome::Done(changed) => {
-                self.measured.performed.affected = changed.affected;
+                self.current.stats.affected = changed.affected;
                 self.state.row_count.set(changed.affected as i64);
                 out.ok(&self.completion(&changed, more));
             }
@@ -372,78 +271,6 @@ impl Session {
             out.skip_file().await?;
         }
         result
-    }
-
-    async fn run_in_transaction<S: ResultSink>(
-        &mut self,
-        plan: &Plan,
-        parameters: &[Value<'_>],
-        out: &mut S,
-        writes: bool,
-    ) -> Result<Outcome, Failure> {
-        let stays_open = self.in_transaction();
-        let mark = (stays_open && writes).then(|| self.transaction.statement_mark());
-        let result = match self.use_tables(plan).await {
-            Ok(()) => self.watched(plan, parameters, out).await,
-            Err(failure) => Err(failure),
-        };
-        match result {
-            Ok(outcome) => {
-                if stays_open {
-                    self.transaction.engine_mut().end_statement();
-                } else {
-                    self.commit().await?;
-                }
-                Ok(outcome)
-            }
-            Err(failure) => {
-                let told = matches!(failure, Failure::RolledBack(_));
-                let gone = !told && stays_open && self.transaction.engine().is_rolled_back();
-                self.undo(&failure, stays_open, mark).await;
-                // A deadlock whose rollback met an error of its own: the client must hear that nothing is
-                // left.
-                Err(if gone {
-                    Failure::RolledBack(errors::error(errors::LOCK_DEADLOCK, &[]))
-                } else {
-                    failure
-                })
-            }
-        }
-    }
-
-    async fn undo(&mut self, failure: &Failure, stays_open: bool, mark: Option<untorn::engine::UndoMark>) {
-        let result = match failure {
-            _ if matches!(failure, Failure::RolledBack(_)) || self.transaction.engine().is_rolled_back() => {
-                self.explicit = false;
-                // Of a row lock's deadlock nothing is left to undo; of a metadata lock's everything.
-                self.transaction.rollback().await
-            }
-            _ if !stays_open => self.transaction.rollback().await,
-            _ => {
-                let result = match mark {
-                    Some(mark) => self.transaction.rollback_to(mark).await,
-                    None => Ok(()),
-                };
-                self.transaction.engine_mut().end_statement();
-                result
-            }
-        };
-        if let Err(error) = result {
-            tracing::error!(%error, "cannot undo a failed statement; its transaction is abandoned");
-            self.abandon_transaction();
-        }
-    }
-
-    /// Leaves a transaction that could not be taken back to the engine, which tries in the background and
-    /// keeps its locks until then. Going on with it would commit half of a statement.
-    fn abandon_transaction(&mut self) {
-        self.explicit = false;
-        self.read_only = false;
-        // Tables held by LOCK TABLES go with it: the rollback still changes them.
-        self.table_locks = None;
-        self.transaction = self.state.database.transaction();
-        self.state.evaluation.set_slice(self.transaction.engine().slice());
-        self.transaction.engine_mut().set_tag(u64::from(self.state.connection.id));
     }
 
     /// Runs a plan while looking for a kill of this connection and at the time a SELECT may take.
@@ -519,7 +346,7 @@ async fn execute<S: ResultSink>(
             Ok(Outcome::Rows)
         }
         Plan::Insert(insert) => executor.insert(insert).await.map(Outcome::Done),
-        Plan::Load(plan) => load::run(executor, plan, files, out).await.map(Outcome::Done),
+        Plan::Load(plan) => load_data_source::run(executor, plan, files, out).await.map(Outcome::Done),
         Plan::Update(update) => executor.update(update).await.map(Outcome::Done),
         Plan::Delete(delete) => executor.delete(delete).await.map(Outcome::Done),
         Plan::JoinedChange(change) => executor.joined_change(change).await.map(Outcome::Done),
@@ -527,60 +354,21 @@ async fn execute<S: ResultSink>(
     }
 }
 
-/// A parameter of the protocol as a value.
-fn value_of<'p>(param: &Param<'p>) -> Value<'p> {
-    let date = |date: result::Date| types::Date { year: date.year, month: date.month, day: date.day };
-    match *param {
-        Param::Null => Value::Null,
-        Param::Int(v) => Value::Int(v),
-        Param::UInt(v) => Value::UInt(v),
-        Param::Float(v) => Value::Float(v),
-        Param::Double(v) => Value::Double(v),
-        Param::Decimal(text) => {
-            std::str::from_utf8(text).ok().and_then(decimal::parse).map_or(Value::Null, Value::Decimal)
-        }
-        Param::Bytes { value, binary } => {
-            let rule = if binary { Collation::Binary } else { Collation::Utf8mb4GeneralCi };
-            Value::Text(Cow::Borrowed(value), rule)
-        }
-        Param::Date(v) => Value::Date(date(v)),
-        Param::DateTime(v) => Value::DateTime(
-            types::DateTime {
-                date: types::Date { year: v.year, month: v.month, day: v.day },
-                hour: v.hour,
-                minute: v.minute,
-                second: v.second,
-                micros: v.microsecond,
-            },
-            if v.microsecond > 0 { 6 } else { 0 },
-        ),
-        Param::Time(v) => Value::Time(
-            types::Time {
-                negative: v.negative,
-                hours: v.hours.min(838) as u16,
-                minutes: v.minutes,
-                seconds: v.seconds,
-                micros: v.microseconds,
-            },
-            if v.microseconds > 0 { 6 } else { 0 },
-        ),
-    }
-}
-
 impl SessionService for Session {
     type Plan = PlannedStatement;
 
     async fn query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
-        let courtesy = self.courtesy.clone();
-        courteous(&courtesy, pin!(self.run_query(sql, out))).await
+        let yield_state = self.yield_state.clone();
+        run_yielding(&yield_state, pin!(self.run_query(sql, out))).await
     }
 
     async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
         self.state.connection.clear_query_kill();
         self.state.begin_statement();
         self.state.clear_warnings();
-        let courtesy = self.courtesy.clone();
-        let result = courteous(&courtesy, pin!(self.prepare_text(sql))).await.map_err(Failure::into_error);
+        let yield_state = self.yield_state.clone();
+        let result =
+            run_yielding(&yield_state, pin!(self.prepare_text(sql))).await.map_err(Failure::into_error);
         if let Err(error) = &result {
             self.state.note_error(error);
         }
@@ -593,8 +381,8 @@ impl SessionService for Session {
         params: &[Param<'_>],
         out: &mut impl ResultSink,
     ) -> io::Result<()> {
-        let courtesy = self.courtesy.clone();
-        courteous(&courtesy, pin!(self.run_prepared(statement, params, out))).await
+        let yield_state = self.yield_state.clone();
+        run_yielding(&yield_state, pin!(self.run_prepared(statement, params, out))).await
     }
 
     async fn change_database(&mut self, name: &[u8]) -> Result<(), SqlError> {
@@ -606,20 +394,20 @@ impl SessionService for Session {
     }
 
     async fn reset(&mut self) {
-        let courtesy = self.courtesy.clone();
-        courteous(&courtesy, pin!(self.end())).await;
+        let yield_state = self.yield_state.clone();
+        run_yielding(&yield_state, pin!(self.end())).await;
         self.state_mut().reset();
         self.named_statements.clear();
     }
 
     async fn close(&mut self) {
-        let courtesy = self.courtesy.clone();
-        courteous(&courtesy, pin!(self.end())).await;
+        let yield_state = self.yield_state.clone();
+        run_yielding(&yield_state, pin!(self.end())).await;
     }
 
     fn user_changed(&mut self) {
         self.state.forget_rights();
-        self.cache = StatementCache::default();
+        self.cache = PlanCache::default();
     }
 
     fn status_flags(&self) -> u16 {
@@ -655,63 +443,5 @@ impl Session {
         self.read_lock = None;
         self.export_holds.clear();
         self.end_private().await;
-    }
-
-    /// Prepares a text as it was when this database was the current one.
-    async fn prepare_in(
-        &mut self,
-        database: Option<Arc<str>>,
-        sql: &[u8],
-    ) -> Result<Prepared<PlannedStatement>, Failure> {
-        let current = self.state.current_database();
-        if database == current {
-            return self.prepare_text(sql).await;
-        }
-        self.state.set_current_database(database.as_deref());
-        let prepared = self.prepare_text(sql).await;
-        self.state.set_current_database(current.as_deref());
-        prepared
-    }
-
-    async fn prepare_text(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, Failure> {
-        let sql = parser::trimmed(sql);
-        let modes = self.modes();
-        let charge = self.charge_kept_text(sql).await?;
-        let parsed = self.parse_text(sql, modes, Some(&charge)).await?;
-        if !parser::is_blank(sql.get(parsed.consumed..).unwrap_or_default(), modes) {
-            return Err(errors::syntax(sql.get(parsed.consumed..).unwrap_or_default(), 1).into());
-        }
-        // They would run each other, and themselves, without end.
-        if matches!(
-            parsed.statement,
-            Statement::Prepare { .. }
-                | Statement::Execute { .. }
-                | Statement::Deallocate(_)
-                | Statement::LoadData(_)
-        ) {
-            return Err(errors::error(errors::UNSUPPORTED_PS, &[]).into());
-        }
-        let version = self.plan_version();
-        let plan = self.plan_text(parsed.statement, sql.len()).await?;
-        let columns = match &*plan {
-            Plan::Select(select) if select.into.is_client() => select.columns.clone(),
-            _ => ResultColumns::new(Vec::new()),
-        };
-        let parameter = Type { kind: kind::VAR_STRING, ..Type::text(0) }.meta("?");
-        let params = ResultColumns::new(vec![parameter; usize::from(parsed.parameters)]);
-        let sql: Arc<[u8]> = sql.into();
-        Ok(Prepared {
-            sql: sql.clone(),
-            params,
-            columns,
-            plan: PlannedStatement {
-                plan: Arc::new(plan),
-                version,
-                sql,
-                database: self.state.current_database(),
-                digest: None,
-                _charge: charge,
-            },
-        })
     }
 }

@@ -1,9 +1,10 @@
 //! What a session may do.
 //!
-//! Tables of queries and changes are checked while the statement is planned, before they are looked up, so
-//! that nobody learns from an error what exists. A plan therefore belongs to a version of the grants as it
-//! belongs to one of the catalog ([`Session::plan_version`]): as long as neither changes, executing it again
-//! checks nothing. Statements that are executed from their syntax tree are checked here, before they begin.
+//! Tables of queries and changes are checked while the statement is planned (1142 comes from
+//! `privilege_checks.rs` of `crates/sql`), before they are looked up, so that nobody learns from an error
+//! what exists. A plan therefore belongs to a version of the grants as it belongs to one of the catalog
+//! ([`Session::plan_version`]): as long as neither changes, executing it again checks nothing. Statements
+//! that are executed from their syntax tree are checked here, before they begin.
 //!
 //! The rights are the account's as they are now: unlike in MySQL, where some grants wait for the next USE or
 //! the next login, a change counts from each session's next statement on.
@@ -47,14 +48,6 @@ impl SessionState {
 }
 
 impl Session {
-    /// What a plan is made for: a state of the catalog and of the grants. Both numbers only grow, so their
-    /// sum stays the same only while both do.
-    pub(super) fn plan_version(&self) -> u64 {
-        let catalog = self.state.database.catalog_version();
-        let accounts = self.state.server.accounts.generation();
-        catalog.wrapping_add(accounts).wrapping_add(self.state.temporary.version())
-    }
-
     fn require_on(&self, name: &TableName, wanted: Privileges) -> Result<(), SqlError> {
         self.planner().require_on(name, wanted)
     }

@@ -1,16 +1,13 @@
-//! Statements of the protocol, from the client's bytes to the answer.
+//! COM_QUERY: one statement after the other, from the client's bytes to the answer. Those that were prepared
+//! are served in `prepared.rs`.
 
 use std::io;
 use std::time::Instant;
 
-use sql::digest::Shape;
-use sql::failure::Failure;
 use sql::parser;
 use sql::result::ResultSink;
-use sql::value::Value;
 
-use super::{PlannedStatement, REPLANS_MAX, Session, keeps_warnings, value_of};
-use crate::service::{Param, Prepared};
+use super::Session;
 use crate::status::Counter;
 
 impl Session {
@@ -54,54 +51,5 @@ impl Session {
                 }
             }
         }
-    }
-
-    pub(super) async fn run_prepared(
-        &mut self,
-        statement: &mut Prepared<PlannedStatement>,
-        params: &[Param<'_>],
-        out: &mut impl ResultSink,
-    ) -> io::Result<()> {
-        let begun = Instant::now();
-        self.statement_begins();
-        let result = self.run_planned(statement, params, out).await;
-        self.statement_ends(begun, &statement.sql, result.is_err());
-        match result {
-            Ok(()) => Ok(()),
-            Err(failure) => self.answer_failure(failure, out),
-        }
-    }
-
-    async fn run_planned(
-        &mut self,
-        statement: &mut Prepared<PlannedStatement>,
-        params: &[Param<'_>],
-        out: &mut impl ResultSink,
-    ) -> Result<(), Failure> {
-        self.state.connection.clear_query_kill();
-        self.state.begin_statement();
-        let values: smallvec::SmallVec<[Value<'_>; 8]> = params.iter().map(value_of).collect();
-        for _ in 0..REPLANS_MAX {
-            if statement.plan.version != self.plan_version() {
-                let (sql, database) = (statement.plan.sql.clone(), statement.plan.database.clone());
-                let fresh = self.prepare_in(database, &sql).await?;
-                statement.plan = fresh.plan;
-                statement.columns = fresh.columns;
-            }
-            let planned = &mut statement.plan;
-            if self.lacks_digest(planned.digest.as_ref()) {
-                planned.digest = self.digest_of(&planned.sql, Shape::Whole, planned.database.clone());
-            }
-            self.keep_digest(planned.digest.clone());
-            let plan = planned.plan.clone();
-            if !keeps_warnings(&plan) {
-                self.state.clear_warnings();
-            }
-            match self.run(&plan, &values, out, false).await {
-                Err(Failure::Stale) => statement.plan.version = u64::MAX,
-                result => return result,
-            }
-        }
-        Err(Failure::Stale)
     }
 }

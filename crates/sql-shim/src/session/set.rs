@@ -1,8 +1,8 @@
 //! SET.
 //!
 //! All items have their values, and all values are checked, before the first is set: `SET @x = 1, @y = @x`
-//! gives the old one to @y, and one that is wrong leaves everything as it was. Only what acts on a global
-//! variable may still refuse it then; what was set of this session before that is taken back.
+//! gives the old one to @y, and one invalid value changes nothing. Only what acts on a global variable may
+//! still refuse it then; session variables already set are then restored.
 
 use std::sync::Arc;
 

@@ -23,7 +23,8 @@ use sql::value::Value;
 use untorn::engine::{TimeSlice, WaitKind};
 use untorn::metrics::Times;
 
-use crate::server::registry::{Connection, Server};
+use crate::server::registry::Connection;
+use crate::server::shared::Server;
 use crate::variables::{self, GlobalVariables, SessionSettings, SessionVariables};
 
 /// What SQL may ask about the server, and about the connection it works for.

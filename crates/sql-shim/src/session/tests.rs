@@ -23,7 +23,8 @@ use untorn::asynchronous::Database;
 
 use super::{Session, SessionService};
 use crate::auth::accounts::Accounts;
-use crate::server::registry::{Connection, Server};
+use crate::server::registry::Connection;
+use crate::server::shared::Server;
 use crate::variables::GlobalVariables;
 
 /// Rows of the tables.

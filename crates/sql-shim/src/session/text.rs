@@ -1,4 +1,4 @@
-//! Statements that come as text: through the statement cache, or parsed and planned for this once.
+//! Statements that come as text: through the plan cache, or parsed and planned for this once.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use sql::parser::{self, ParsedStatement};
 use sql::plan::{Plan, Planner};
 use sql::result::{ResultSink, SqlError};
 
-use super::cache::{self, Fingerprint};
-use super::counters;
+use super::com_counters;
 use super::large_text::{BYTES_APART, BYTES_LONG, made_of_text, parse_apart, unless_killed};
+use super::plan_cache::{self, Fingerprint};
 use super::resumable::resumable;
 use super::{Changed, REPLANS_MAX, Session, Watch, keeps_warnings};
 
@@ -69,7 +69,7 @@ impl Session {
         }
         let mut statement = parsed.statement;
         self.statement_is_parsed();
-        self.count(counters::of_statement(&statement));
+        self.count(com_counters::of_statement(&statement));
         for attempt in 0..=REPLANS_MAX {
             let plan = self.plan_text(statement, end).await?;
             if !keeps_warnings(&plan) {
@@ -110,7 +110,7 @@ impl Session {
             let plan = match self.cache.find(&fingerprint.key, version, database.as_deref()) {
                 Some(plan) => plan?,
                 None => {
-                    let plan = cache::plan(fingerprint, self.modes(), &self.state);
+                    let plan = plan_cache::plan(fingerprint, self.modes(), &self.state);
                     let plan = self.cache.add(fingerprint.key.clone(), version, database.clone(), plan);
                     plan?
                 }

@@ -1,8 +1,8 @@
 //! The certificate that the server makes for itself: self-signed, in the data directory, under mysqld's
 //! names.
 //!
-//! It encrypts; it proves nothing to a client that has not seen it before. It has no end that anybody would
-//! live to see: a certificate that nobody asked for must not stop logins on some day.
+//! It encrypts; it proves nothing to a client that has not seen it before. It effectively never
+//! expires: a certificate nobody asked for must not one day start refusing logins.
 
 use std::path::Path;
 

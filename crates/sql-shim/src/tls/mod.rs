@@ -2,9 +2,9 @@
 //!
 //! rustls does the work (TLS 1.2 and 1.3, forward secrecy always). The certificate is the one that `ssl_cert`
 //! and `ssl_key` name, or else one of the server's own in the data directory (`certificate.rs`), so that
-//! clients encrypt without anybody's doing; who wants to be sure whom they talk to gives the server a
-//! certificate that clients can verify. With `ssl_ca` clients may show a certificate too, which is verified
-//! (`REQUIRE X509` asks for one). [`stream`] is the state of one encrypted connection, without I/O.
+//! clients encrypt with no setup; to let them verify the server, give it a certificate that they can check.
+//! With `ssl_ca` clients may show a certificate too, which is verified (`REQUIRE X509` asks for one).
+//! [`stream`] is the state of one encrypted connection, without I/O.
 
 mod certificate;
 pub mod stream;

@@ -8,9 +8,12 @@
 //! Most variables change nothing here. [`table::Effect`] says of each what setting it does; SET of one
 //! without effect gives a warning, and at start it is in a line of the log.
 //!
+//! Whether a value may be set there (1238, 1229, 1231 and the like) is decided in `change.rs`.
+//!
 //! What only the session knows (`last_insert_id`, `warning_count`, `timestamp`, ...) is in the table for its
 //! name and type; the SQL layer answers for its value.
 
+mod change;
 pub mod persisted;
 pub mod table;
 pub mod value;
@@ -22,15 +25,16 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 
+pub use change::Change;
 pub use value::Value;
 
 use sql::context::Settings;
-use sql::errors::OPTION_IGNORED;
 use sql::result::SqlError;
 use sql::sql_mode;
 use sql::value::Collation;
 
-use table::{DEFINITIONS, Definition, Effect, ISOLATION_LEVELS, Reach, SET_BY_CLIENTS, find};
+use change::{warning_of_set, without_effect, wrong_scope};
+use table::{DEFINITIONS, Definition, Effect, ISOLATION_LEVELS, Reach, find};
 
 /// Which of its two values is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -320,88 +324,10 @@ impl GlobalVariables {
     }
 }
 
-/// What to tell who gives a variable this value, if it changes nothing. A constant that is given its value is
-/// left alone.
-fn without_effect(definition: &Definition, value: &Value) -> Option<SqlError> {
-    let name = definition.name;
-    let why = match definition.effect {
-        Effect::Acts | Effect::Triggers => return None,
-        Effect::None => format!("'{name}' is accepted for compatibility and has no effect"),
-        Effect::Constant => {
-            let is = value::from_text(definition, definition.default).ok()?;
-            if is == *value {
-                return None;
-            }
-            format!("'{name}' is accepted for compatibility and has no effect: it stays '{}'", is.show())
-        }
-    };
-    Some(SqlError::new(OPTION_IGNORED, b"HY000", why))
-}
-
-/// The same for SET, where what clients set by themselves is not worth a warning.
-fn warning_of_set(definition: &Definition, value: &Value) -> Option<SqlError> {
-    let by_clients = SET_BY_CLIENTS.iter().any(|(name, _)| *name == definition.name);
-    without_effect(definition, value).filter(|_| !by_clients)
-}
-
 fn lookup(name: &str) -> Result<(usize, &'static Definition), SqlError> {
     find(name)
         .and_then(|index| Some((index, DEFINITIONS.get(index)?)))
         .ok_or_else(|| SqlError::new(1193, b"HY000", format!("Unknown system variable '{name}'")))
-}
-
-fn wrong_scope(name: &str, is: &str) -> SqlError {
-    SqlError::new(1238, b"HY000", format!("Variable '{name}' is a {is} variable"))
-}
-
-/// A checked change of a variable.
-#[derive(Debug)]
-pub struct Change {
-    index: usize,
-    definition: &'static Definition,
-    global: bool,
-    /// `None` is the global value, as it is then.
-    to: Option<Value>,
-}
-
-impl Change {
-    /// Checks what SET asks for; `None` is DEFAULT. 1193 unknown, 1238 read-only, 1231 wrong value, 1232
-    /// wrong type, 1228/1229 wrong scope, 1621 fixed in a session. `Either` means session.
-    pub fn check(name: &str, scope: Scope, value: Option<Value>) -> Result<Change, SqlError> {
-        let (index, definition) = lookup(name)?;
-        let name = definition.name;
-        if !definition.dynamic {
-            return Err(wrong_scope(name, "read only"));
-        }
-        let global = scope == Scope::Global;
-        if global && definition.reach == Reach::Session {
-            let message =
-                format!("Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL");
-            return Err(SqlError::new(1228, b"HY000", message));
-        }
-        if !global && definition.reach == Reach::Global {
-            let message = format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL");
-            return Err(SqlError::new(1229, b"HY000", message));
-        }
-        if !global && matches!(name, "max_allowed_packet" | "net_buffer_length") {
-            let message =
-                format!("SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value");
-            return Err(SqlError::new(1621, b"HY000", message));
-        }
-        let to = match value {
-            Some(value) => Some(value::convert(definition, &value)?),
-            None if global || definition.reach == Reach::Session => {
-                Some(value::from_text(definition, definition.default)?)
-            }
-            None => None,
-        };
-        Ok(Change { index, definition, global, to })
-    }
-
-    /// The variable's name.
-    pub fn name(&self) -> &'static str {
-        self.definition.name
-    }
 }
 
 /// One session's values.

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
-use super::table::Kind;
+use sql::errors::OPTION_IGNORED;
+
+use super::table::{Kind, SET_BY_CLIENTS};
 use super::*;
 
 fn session() -> (GlobalVariables, SessionVariables) {

@@ -3,6 +3,10 @@
 //! A reply gathers in the connection's [`PacketOutput`] and leaves in one write when the command is complete,
 //! or early when it grows beyond [`super::output::FLUSH_BYTES`]. The sink is one concrete type for all
 //! transports, so the executor above it is compiled once.
+//!
+//! The packets around the rows (OK, its status flags and counts, errors, column definitions) are in
+//! [`super::response_packets`]. What the flags are comes from the session (`session/transaction.rs`);
+//! affected rows under CLIENT_FOUND_ROWS are counted in `exec/change.rs` of `crates/sql`.
 
 use std::future::Future;
 use std::io;
@@ -14,7 +18,9 @@ use sql::result::{
 
 use super::number::{put_f32, put_f64, put_fixed, put_i64, put_u64};
 use super::output::PacketOutput;
-use super::packets::{self, DEFINITIONS_SEQUENCE, encode_definitions, put_error, put_ok, put_rows_end};
+use super::response_packets::{
+    self, DEFINITIONS_SEQUENCE, encode_definitions, put_error, put_ok, put_rows_end,
+};
 use super::temporal::{
     parse_datetime, parse_time, put_date_text, put_datetime_binary, put_datetime_text, put_time_binary,
     put_time_text,
@@ -219,7 +225,7 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
         let encoded = columns.encoded(encode_definitions);
         self.output.put_packets(&encoded.bytes, &encoded.ends, DEFINITIONS_SEQUENCE);
         if self.capabilities & super::capability::DEPRECATE_EOF == 0 {
-            packets::put_eof(self.output, 0, self.status_at_columns);
+            response_packets::put_eof(self.output, 0, self.status_at_columns);
         }
     }
 

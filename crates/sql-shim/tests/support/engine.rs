@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sql_shim::auth::accounts::{Accounts, WhenMissing};
 use sql_shim::auth::native;
-use sql_shim::server::registry::Server;
 use sql_shim::server::runtime::RuntimeKind;
+use sql_shim::server::shared::Server;
 use sql_shim::session::Sessions;
 use sql_shim::variables::GlobalVariables;
 use untorn::Options;

@@ -13,8 +13,9 @@ use sql::result::{
 };
 use sql_shim::auth::accounts::Accounts;
 use sql_shim::auth::{native, sha2_password};
-use sql_shim::server::registry::{Connection, Server};
+use sql_shim::server::registry::Connection;
 use sql_shim::server::runtime::{ListenOptions, Running, RuntimeKind, start};
+use sql_shim::server::shared::Server;
 use sql_shim::service::{Param, Prepared};
 use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::variables::GlobalVariables;

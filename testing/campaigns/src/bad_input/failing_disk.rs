@@ -6,10 +6,10 @@
 
 use super::damaged_files::{INNODB_PAGE, index_leaves};
 use super::{number, refused};
-use crate::journal::{Journal, create_tables};
+use crate::acknowledged::{Acknowledged, create_tables};
 use anyhow::{Context, Result, ensure};
 use disk::Random;
-use lab::ballast;
+use lab::background_load;
 use lab::command::captured;
 use lab::file_system::{FileSystem, FileSystemKind};
 use lab::server_process::{Program, ServerProcess};
@@ -96,16 +96,16 @@ pub fn failing_writes(program: &Program, place: &Path, seed: u64) -> Result<()> 
     let mut below = FileSystem::create(place, "below", FileSystemKind::Ext4, 700)?;
     let mut disk = FileSystem::create(below.path(), "disk", FileSystemKind::Ext4, 512)?;
     let data = disk.path().join("data");
-    let mut journal = Journal::new();
-    let mut server = ServerProcess::start_on(program, place, &data, &ballast::SETTINGS)?;
+    let mut acknowledged = Acknowledged::new();
+    let mut server = ServerProcess::start_on(program, place, &data, &background_load::SETTINGS)?;
     create_tables(&server)?;
-    ballast::Ballast::prepare(&server)?;
+    background_load::BackgroundLoad::prepare(&server)?;
     for cycle in 1..=3 {
-        let ballast = ballast::Ballast::start(&server, random.next_u64())?;
-        let mut observer = server.connect(Some(crate::journal::DATABASE))?;
+        let background = background_load::BackgroundLoad::start(&server, random.next_u64())?;
+        let mut observer = server.connect(Some(crate::acknowledged::DATABASE))?;
         let mut seen = String::new();
         let image = disk.image().to_path_buf();
-        journal.load(&mut server, Duration::from_millis(400), &mut random, |_| {
+        acknowledged.load(&mut server, Duration::from_millis(400), &mut random, |_| {
             captured(Command::new("chattr").arg("+i").arg(&image))?;
             // The redo log cannot be written: a change must fail, with an error that names the file.
             let error = refused(&mut observer, "INSERT INTO item VALUES (1000000, 0, 0, '')");
@@ -114,15 +114,15 @@ pub fn failing_writes(program: &Program, place: &Path, seed: u64) -> Result<()> 
         })?;
         println!("writes that fail, cycle {cycle}: {seen}");
         ensure!(!server.log().contains("panicked at"), "the server panicked");
-        drop((server, ballast, observer));
+        drop((server, background, observer));
         disk.unmount()?;
         captured(Command::new("chattr").arg("-i").arg(&image))?;
         disk.mount()?;
-        server = ServerProcess::start_on(program, place, &data, &ballast::SETTINGS)
+        server = ServerProcess::start_on(program, place, &data, &background_load::SETTINGS)
             .with_context(|| format!("cycle {cycle}, restart"))?;
-        journal
+        acknowledged
             .verify(&server)
-            .and_then(|()| ballast::Ballast::check(&server))
+            .and_then(|()| background_load::BackgroundLoad::check(&server))
             .with_context(|| format!("cycle {cycle}, after recovery"))?;
     }
     server.stop()?;

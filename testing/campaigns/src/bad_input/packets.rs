@@ -1,5 +1,5 @@
-//! Clients that do not speak the protocol: before the login and after it. Others are served meanwhile, and
-//! nothing of it costs memory that stays.
+//! Clients that do not speak the protocol: before the login and after it. Other clients are served
+//! meanwhile, and none of it leaks memory.
 
 use anyhow::{Context, Result, bail, ensure};
 use disk::Random;

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use checker::{Checker, answered};
 use damage::{Remembered, Slots};
 use disk::Random;
-use lab::extension::load::{Background, Load};
+use lab::extension::workload::{Background, Load};
 use lab::scratch::Scratch;
 use lab::server_process::{Program, ServerProcess, status_number};
 use mysql::Conn;

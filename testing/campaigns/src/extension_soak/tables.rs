@@ -1,8 +1,8 @@
 //! Tables that are made, filled, changed, truncated, dropped, exported and imported, and what must be in
 //! them.
 //!
-//! Before a statement is sent, what it would leave is added to what may be there; when it is acknowledged,
-//! only that may. After a kill a table must be, row by row, one of what may be there.
+//! Before a statement is sent, its result joins the allowed states; once acknowledged, it is the only one.
+//! After a kill a table must be, row by row, one of the allowed states.
 
 use super::checker::answered;
 use anyhow::{Context, Result, bail, ensure};

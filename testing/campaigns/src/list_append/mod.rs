@@ -7,7 +7,7 @@
 mod check;
 mod graph;
 mod history;
-mod load;
+mod workload;
 
 pub use check::Level;
 
@@ -64,10 +64,10 @@ pub fn run(program: &Program, settings: &Settings) -> Result<()> {
 fn run_level(program: &Program, place: &Path, settings: &Settings, level: Level, seed: u64) -> Result<usize> {
     let mut random = Random::new(seed ^ level as u64);
     let mut server = ServerProcess::start(program, place, &SERVER_SETTINGS)?;
-    load::create_table(&server)?;
-    let clients = load::Clients::new(level, settings.threads);
+    workload::create_table(&server)?;
+    let clients = workload::Clients::new(level, settings.threads);
     let mut history = History::default();
-    let mut conflicts = load::Conflicts::default();
+    let mut conflicts = workload::Conflicts::default();
     let stretches = settings.kills + 1;
     for stretch in 0..stretches {
         let transactions = settings.transactions / stretches + 1;
@@ -84,7 +84,7 @@ fn run_level(program: &Program, place: &Path, settings: &Settings, level: Level,
             server = ServerProcess::start(program, place, &SERVER_SETTINGS)?;
         }
     }
-    load::read_all(&server, &mut history)?;
+    workload::read_all(&server, &mut history)?;
     server.stop()?;
     let findings = check::check(&history, level);
     let count = |outcome| history.transactions.iter().filter(|one| one.outcome == outcome).count();

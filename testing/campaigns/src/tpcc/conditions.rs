@@ -1,6 +1,6 @@
 //! The twelve consistency conditions (clause 3.3.2), each as one query for what contradicts it.
 
-use super::population::{DISTRICTS, Scale};
+use super::load::{DISTRICTS, Scale};
 use anyhow::{Context, Result, ensure};
 use mysql::Conn;
 use mysql::prelude::Queryable;

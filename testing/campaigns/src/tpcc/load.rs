@@ -1,147 +1,168 @@
-//! Clients that run transactions in the standard's mix, and what came of them.
+//! The rows that a run begins with.
 
-use super::Door;
-use super::population::Scale;
-use super::transactions::{Client, Kind, Outcome};
-use anyhow::{Result, anyhow};
+use super::{Door, last_name, uneven};
+use anyhow::Result;
 use disk::Random;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use mysql::Conn;
+use mysql::prelude::Queryable;
 
-/// A load.
-pub struct Load<'d> {
-    pub door: &'d Door,
-    pub scale: Scale,
-    pub threads: usize,
-    pub time: Duration,
-    pub seed: u64,
+/// Districts of a warehouse.
+pub const DISTRICTS: usize = 10;
+/// Rows of one INSERT.
+const ROWS_AT_ONCE: usize = 500;
+
+/// How many of everything.
+#[derive(Clone, Copy)]
+pub struct Scale {
+    pub warehouses: usize,
+    pub items: usize,
+    /// In each district; as many orders.
+    pub customers: usize,
+    /// Orders of a district that are delivered.
+    pub delivered: usize,
 }
 
-/// Transactions of one kind.
-#[derive(Clone, Default)]
-pub struct Figure {
-    /// Of those that were committed, in milliseconds.
-    pub latencies: Vec<f64>,
-}
-
-impl Figure {
-    /// The time that 95 of 100 took at most; not a number without any.
-    pub fn p95(&self) -> f64 {
-        let mut sorted = self.latencies.clone();
-        sorted.sort_by(f64::total_cmp);
-        let at = (sorted.len() * 95).div_ceil(100).saturating_sub(1);
-        sorted.get(at).copied().unwrap_or(f64::NAN)
+impl Scale {
+    /// The standard's, or one in `fraction` of it.
+    pub fn new(warehouses: u32, fraction: u32) -> Scale {
+        let of = |rows: usize| rows / fraction as usize;
+        let warehouses = warehouses as usize;
+        Scale { warehouses, items: of(100_000), customers: of(3000), delivered: of(2100) }
     }
 }
 
-/// What came of a load.
-#[derive(Clone, Default)]
-pub struct Figures {
-    kinds: [Figure; 5],
-    /// Transactions that were rolled back as a deadlock's victim, or had waited too long for a lock.
-    pub deadlocks: u64,
-    seconds: f64,
+/// Gathers rows of a table and inserts many at once.
+struct Rows<'c> {
+    connection: &'c mut Conn,
+    table: &'static str,
+    rows: Vec<String>,
 }
 
-impl Figures {
-    pub fn of(&self, kind: Kind) -> &Figure {
-        &self.kinds[kind as usize]
+impl<'c> Rows<'c> {
+    fn of(connection: &'c mut Conn, table: &'static str) -> Rows<'c> {
+        Rows { connection, table, rows: Vec::new() }
     }
 
-    /// Committed transactions.
-    pub fn transactions(&self) -> usize {
-        self.kinds.iter().map(|figure| figure.latencies.len()).sum()
+    fn add(&mut self, row: String) -> Result<()> {
+        self.rows.push(row);
+        if self.rows.len() == ROWS_AT_ONCE { self.insert() } else { Ok(()) }
     }
 
-    /// New orders in a minute.
-    pub fn per_minute(&self) -> f64 {
-        self.of(Kind::NewOrder).latencies.len() as f64 * 60.0 / self.seconds
-    }
-
-    fn add(&mut self, other: Figures) {
-        for (kind, figure) in self.kinds.iter_mut().zip(other.kinds) {
-            kind.latencies.extend(figure.latencies);
+    fn insert(&mut self) -> Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
         }
-        self.deadlocks += other.deadlocks;
+        let rows = std::mem::take(&mut self.rows).join(",");
+        Ok(self.connection.query_drop(format!("INSERT INTO {} VALUES {rows}", self.table))?)
     }
 }
 
-impl Load<'_> {
-    /// Runs it for its time.
-    pub fn run(&self) -> Result<Figures> {
-        let ending = AtomicBool::new(false);
-        self.clients(&ending, false, || ending.store(true, Ordering::SeqCst))
-    }
+fn letters(random: &mut Random, from: usize, to: usize) -> String {
+    let length = from + random.below(to - from + 1);
+    (0..length).map(|_| char::from(b'a' + random.below(26) as u8)).collect()
+}
 
-    /// Runs it for its time, and then until `take_away` has left the clients without a server.
-    pub fn until(&self, take_away: impl FnOnce()) -> Result<Figures> {
-        let ending = AtomicBool::new(false);
-        self.clients(&ending, true, || {
-            ending.store(true, Ordering::SeqCst);
-            take_away();
-        })
+/// One in ten has the mark that new orders look for.
+fn data(random: &mut Random, from: usize, to: usize) -> String {
+    let mut text = letters(random, from, to);
+    if random.one_in(10) {
+        text.replace_range(..8, "ORIGINAL");
     }
+    text
+}
 
-    /// Calls `end` when the time is over. A client stops when it is told to, or, where the server is taken
-    /// away, at the first error after that.
-    fn clients(&self, ending: &AtomicBool, taken_away: bool, end: impl FnOnce()) -> Result<Figures> {
-        let mut random = Random::new(self.seed);
-        let mut clients = Vec::new();
-        for number in 0..self.threads {
-            let home = number % self.scale.warehouses + 1;
-            clients.push(Client::new(self.door, self.scale, home, Random::new(random.next_u64()))?);
+/// Fills all tables.
+pub fn fill(door: &Door, scale: Scale, seed: u64) -> Result<()> {
+    let mut random = Random::new(seed);
+    let mut connection = door.enter()?;
+    let mut items = Rows::of(&mut connection, "item");
+    for item in 1..=scale.items {
+        let (image, cents) = (1 + random.below(10_000), 100 + random.below(9901));
+        let (name, data) = (letters(&mut random, 14, 24), data(&mut random, 26, 50));
+        items.add(format!("({item},{image},'{name}',{}.{:02},'{data}')", cents / 100, cents % 100))?;
+    }
+    items.insert()?;
+    for warehouse in 1..=scale.warehouses {
+        let (name, tax) = (letters(&mut random, 6, 10), random.below(2001));
+        let ytd = 10 * scale.customers * DISTRICTS;
+        connection.query_drop(format!(
+            "INSERT INTO warehouse VALUES ({warehouse},'{name}','street','city','st','123411111',0.{tax:04},{ytd})"
+        ))?;
+        let mut stock = Rows::of(&mut connection, "stock");
+        for item in 1..=scale.items {
+            let quantity = 10 + random.below(91);
+            let (place, data) = (letters(&mut random, 24, 24), data(&mut random, 26, 50));
+            stock.add(format!("({warehouse},{item},{quantity},'{place}',0,0,0,'{data}')"))?;
         }
-        let begin = Instant::now();
-        let mut all = thread::scope(|scope| {
-            let running: Vec<_> = clients
-                .into_iter()
-                .map(|client| scope.spawn(move || work(client, ending, taken_away)))
-                .collect();
-            let late = begin + self.time;
-            // A client that fails ends the load.
-            while Instant::now() < late && !running.iter().any(|client| client.is_finished()) {
-                thread::sleep(Duration::from_millis(5));
-            }
-            end();
-            let mut all = Figures::default();
-            for client in running {
-                all.add(client.join().map_err(|_| anyhow!("a client panicked"))??);
-            }
-            anyhow::Ok(all)
-        })?;
-        all.seconds = begin.elapsed().as_secs_f64();
-        Ok(all)
-    }
-}
-
-fn work(mut client: Client, ending: &AtomicBool, taken_away: bool) -> Result<Figures> {
-    let mut figures = Figures::default();
-    while taken_away || !ending.load(Ordering::SeqCst) {
-        let kind = client.next_kind();
-        let begin = Instant::now();
-        match client.run(kind) {
-            Ok(Outcome::Committed) => {
-                figures.kinds[kind as usize].latencies.push(begin.elapsed().as_secs_f64() * 1e3);
-            }
-            Ok(Outcome::AsAsked) => {}
-            Ok(Outcome::Deadlock) => figures.deadlocks += 1,
-            Err(_) if taken_away && ending.load(Ordering::SeqCst) => break,
-            Err(error) => return Err(error.context(format!("{kind}"))),
+        stock.insert()?;
+        for district in 1..=DISTRICTS {
+            fill_district(&mut connection, scale, warehouse, district, &mut random)?;
         }
     }
-    Ok(figures)
+    Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_p95_is_the_value_that_five_of_a_hundred_exceed() {
-        let figure = Figure { latencies: (1..=100).rev().map(f64::from).collect() };
-        assert_eq!(figure.p95(), 95.0);
-        assert_eq!(Figure { latencies: vec![3.0] }.p95(), 3.0);
-        assert!(Figure::default().p95().is_nan());
+fn fill_district(
+    connection: &mut Conn,
+    scale: Scale,
+    warehouse: usize,
+    district: usize,
+    random: &mut Random,
+) -> Result<()> {
+    let (name, tax) = (letters(random, 6, 10), random.below(2001));
+    let (ytd, next) = (10 * scale.customers, scale.customers + 1);
+    connection.query_drop(format!(
+        "INSERT INTO district VALUES ({warehouse},{district},'{name}','street','city','st','123411111',\
+         0.{tax:04},{ytd},{next})"
+    ))?;
+    let mut customers = Rows::of(connection, "customer");
+    for customer in 1..=scale.customers {
+        let number = if customer <= 1000 { customer - 1 } else { uneven(random, 255, 0, 999) };
+        let (first, last) = (letters(random, 8, 16), last_name(number));
+        let credit = if random.one_in(10) { "BC" } else { "GC" };
+        let (discount, data) = (random.below(5001), letters(random, 300, 500));
+        customers.add(format!(
+            "({warehouse},{district},{customer},'{first}','OE','{last}','street','city','st','123411111',\
+             '0123456789012345',NOW(),'{credit}',50000,0.{discount:04},-10,10,1,0,'{data}')"
+        ))?;
     }
+    customers.insert()?;
+    let mut history = Rows::of(connection, "history");
+    for customer in 1..=scale.customers {
+        let data = letters(random, 12, 24);
+        history
+            .add(format!("({customer},{district},{warehouse},{district},{warehouse},NOW(),10,'{data}')"))?;
+    }
+    history.insert()?;
+    // Each customer has one order, in any sequence.
+    let mut buyers: Vec<usize> = (1..=scale.customers).collect();
+    for at in (1..buyers.len()).rev() {
+        buyers.swap(at, random.below(at + 1));
+    }
+    let (mut orders, mut lines) = (Vec::new(), Vec::new());
+    for (order, customer) in (1..).zip(buyers) {
+        let count = 5 + random.below(11);
+        let delivered = order <= scale.delivered;
+        let carrier = if delivered { (1 + random.below(10)).to_string() } else { "NULL".to_owned() };
+        orders.push(format!("({warehouse},{district},{order},{customer},NOW(),{carrier},{count},1)"));
+        for line in 1..=count {
+            let (item, place) = (1 + random.below(scale.items), letters(random, 24, 24));
+            let cents = if delivered { 0 } else { 1 + random.below(999_999) };
+            let (when, amount) = (if delivered { "NOW()" } else { "NULL" }, (cents / 100, cents % 100));
+            lines.push(format!(
+                "({warehouse},{district},{order},{line},{item},{warehouse},{when},5,{}.{:02},'{place}')",
+                amount.0, amount.1
+            ));
+        }
+    }
+    for (table, rows) in [("orders", orders), ("order_line", lines)] {
+        let mut into = Rows::of(connection, table);
+        rows.into_iter().try_for_each(|row| into.add(row))?;
+        into.insert()?;
+    }
+    let mut waiting = Rows::of(connection, "new_order");
+    for order in scale.delivered + 1..=scale.customers {
+        waiting.add(format!("({warehouse},{district},{order})"))?;
+    }
+    waiting.insert()
 }

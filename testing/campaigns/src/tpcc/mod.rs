@@ -1,6 +1,6 @@
-//! TPC-C, as far as a standard of 1992 says something of a server: its nine tables, its five transactions in
-//! their mix without thinking and keying times, and its twelve consistency conditions. Ours, and any stock
-//! server beside it by the same clients.
+//! TPC-C, to the extent that a 1992 standard still applies to a server: its nine tables, its five
+//! transactions in their mix without thinking and keying times, and its twelve consistency conditions. Ours,
+//! and any stock server beside it by the same clients.
 //!
 //! What would prove the server wrong: a condition that does not hold after the load, or after `kill -9` in
 //! the middle of one; an order that was acknowledged and is gone; an error that is neither a deadlock nor the
@@ -12,9 +12,9 @@
 
 mod conditions;
 mod load;
-mod population;
 mod schema;
 mod transactions;
+mod workload;
 
 use crate::seed::seed_or_time;
 use anyhow::{Context, Result, ensure};
@@ -22,13 +22,13 @@ use disk::Random;
 use lab::bench::Peer;
 use lab::scratch::Scratch;
 use lab::server_process::{Program, ServerProcess};
-use load::{Figures, Load};
+use load::Scale;
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
-use population::Scale;
 use std::path::Path;
 use std::time::Duration;
 use transactions::Kind;
+use workload::{Figures, Load};
 
 /// What a run is like.
 #[derive(clap::Args, Clone)]
@@ -182,7 +182,7 @@ fn measure(door: &Door, settings: &Settings, seed: u64) -> Result<Figures> {
     let begin = std::time::Instant::now();
     let mut connection = door.connect(None)?;
     schema::create(&mut connection, &door.database)?;
-    population::fill(door, scale, seed)?;
+    load::fill(door, scale, seed)?;
     println!("loaded in {:.1} s", begin.elapsed().as_secs_f64());
     conditions::check(&mut connection).context("after loading")?;
     conditions::check_as_loaded(&mut connection, scale)?;

@@ -1,6 +1,6 @@
 //! The five transactions (clauses 2.4 to 2.8), by prepared statements.
 
-use super::population::{DISTRICTS, Scale};
+use super::load::{DISTRICTS, Scale};
 use super::{Door, last_name, uneven};
 use anyhow::{Context, Result};
 use disk::Random;

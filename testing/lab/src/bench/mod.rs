@@ -1,22 +1,23 @@
 //! The benchmark: sysbench on this server beside running stock servers.
 //!
-//! A comparison measures (`compare`, `measure`) and writes down everything it saw as a `record`, which
-//! nobody edits afterwards. What people read is made from the record: the `table`, the `chart`, and the
-//! lines of the `history`. The method is in `docs/benchmarks/method.md`.
+//! A comparison measures (`run`, in `rounds` of `sample`s) and writes down everything it saw as a `record`,
+//! which nobody edits afterwards. What people read is made from the record: the `table`, the `chart`, and
+//! the lines of the `history`. The method is in `docs/benchmarks/method.md`.
 
 mod chart;
-mod compare;
-mod contestant;
 mod history;
-mod load;
-mod measure;
 pub(crate) mod provenance;
 mod record;
+mod rounds;
+mod run;
+mod sample;
+mod server_under_test;
 mod summary;
 mod table;
+mod workload;
 
-pub use compare::{Arguments, Comparison};
-pub use contestant::Peer;
+pub use run::{Arguments, Comparison};
+pub use server_under_test::Peer;
 
 use crate::command::root;
 use anyhow::{Context, Result};

@@ -3,8 +3,8 @@
 //! One JSON file for a run, written once. Totals are kept as they were counted; what is per query is computed
 //! by the reader of the record.
 
-use super::load::Load;
 use super::provenance::Machine;
+use super::workload::Load;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -120,8 +120,8 @@ impl Record {
 #[allow(clippy::expect_used)]
 pub mod tests {
     use super::{FORMAT, Record, Sample, Server};
-    use crate::bench::load::Load;
     use crate::bench::provenance::Machine;
+    use crate::bench::workload::Load;
     use crate::scratch::Scratch;
     use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Reads, writes and both with the extension off and on, in turn on the same running server; and stock
 //! servers beside.
 
-use super::load::{Load, Run, status};
 use super::stage::Stage;
+use super::workload::{Load, Run, status};
 use super::{MIB, Settings, UNIT, describe_machine, line, write_charts};
 use crate::server_process::{Kind, Program, ServerProcess};
 use crate::statistics::median;

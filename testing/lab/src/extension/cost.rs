@@ -6,9 +6,9 @@
 //! and settled; what counts is the mean of the ratios of neighbouring stretches, and its standard error.
 //! Which of a pair comes first changes from pair to pair, so that a drift does not favour one of them.
 
-use super::load::{Background, Load};
+use super::interval::Interval;
 use super::stage::Stage;
-use super::stretch::Stretch;
+use super::workload::{Background, Load};
 use super::{MIB, Settings, describe_machine};
 use crate::server_process::Program;
 use crate::statistics::median;
@@ -97,13 +97,13 @@ const KINDS: [Kind; 2] = [
 
 /// Neighbouring stretches.
 struct Pair {
-    off: Stretch,
-    on: Stretch,
+    off: Interval,
+    on: Interval,
 }
 
 impl Pair {
     /// On against off.
-    fn ratio(&self, of: impl Fn(&Stretch) -> f64) -> f64 {
+    fn ratio(&self, of: impl Fn(&Interval) -> f64) -> f64 {
         of(&self.on) / of(&self.off)
     }
 
@@ -167,7 +167,7 @@ fn pairs(
     let mut connection = stage.server.connect(None)?;
     let (mut measured, mut suspended) = (Vec::new(), 0);
     for number in 0..count {
-        let mut one = |on: bool| -> Result<Stretch> {
+        let mut one = |on: bool| -> Result<Interval> {
             let stretch = measure(stage, &mut connection, on, same_disk, stretch)?;
             suspended += u32::from(on && stage.extension_state()? == "SUSPENDED");
             Ok(stretch)
@@ -196,8 +196,9 @@ fn pairs(
         case.name
     );
     let (ratio, error) = mean_and_error(&measured.iter().map(Pair::speed).collect::<Vec<_>>());
-    let speed =
-        |of: fn(&Pair) -> &Stretch| median(measured.iter().map(|pair| of(pair).queries_per_second).collect());
+    let speed = |of: fn(&Pair) -> &Interval| {
+        median(measured.iter().map(|pair| of(pair).queries_per_second).collect())
+    };
     let middle = |of: fn(&Pair) -> f64| median(measured.iter().map(of).collect());
     let instructions = middle(|pair| pair.ratio(|stretch| stretch.instructions.unwrap_or(f64::NAN)));
     Ok(format!(
@@ -219,14 +220,14 @@ fn measure(
     on: bool,
     same_disk: bool,
     stretch: Duration,
-) -> Result<Stretch> {
+) -> Result<Interval> {
     stage.switch(on)?;
     if on && same_disk {
         wait_for_judgement(stage)?;
         std::thread::sleep(LETTING_GO);
     }
     std::thread::sleep(if same_disk { SETTLING_SLOWLY } else { SETTLING });
-    Stretch::measure(&stage.server, connection, stretch)
+    Interval::measure(&stage.server, connection, stretch)
 }
 
 /// Mean of the ratios and its standard error.

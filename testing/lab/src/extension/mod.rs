@@ -8,10 +8,10 @@
 
 mod comparison;
 mod cost;
-pub mod load;
+mod interval;
 mod ramp;
 mod stage;
-mod stretch;
+pub mod workload;
 
 pub use comparison::compare;
 pub use cost::{CostSettings, cost};
@@ -92,7 +92,7 @@ fn describe_machine(settings: &Settings) {
 const UNIT: &str = "queries per second";
 
 /// The seconds of the first of several runs.
-fn line(name: &str, runs: &[load::Run]) -> Line {
+fn line(name: &str, runs: &[workload::Run]) -> Line {
     Line::of_seconds(name, runs.first().map_or(&[][..], |run| &run.seconds))
 }
 

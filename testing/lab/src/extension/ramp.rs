@@ -1,8 +1,8 @@
 //! How soon the server is warm after `kill -9`: from the kill, the server's start included, to 90 % of the
 //! steady rate.
 
-use super::load::{Load, Run, status};
 use super::stage::Stage;
+use super::workload::{Load, Run, status};
 use super::{MIB, Settings, UNIT, describe_machine, line, write_charts};
 use crate::server_process::Program;
 use crate::time_chart::Chart;

@@ -1,6 +1,6 @@
 //! A server on a slow disk, and runs of load on it with what the disk did meanwhile.
 
-use super::load::{Load, Run};
+use super::workload::{Load, Run};
 use super::{MIB, STOCK, Settings};
 use crate::block_device::Counters;
 use crate::capped_disk::{Cap, CappedDisk};

@@ -1,6 +1,6 @@
-//! Whether a load that goes on runs evenly: transactions in every second on a disk like a cloud volume, with
-//! a redo log that is short for the load, so that pages must be written all the time. InnoDB's throughput
-//! swings there while its checkpoint age runs against its maximum.
+//! How steady throughput is under sustained load: transactions in every second on a disk like a cloud volume,
+//! with a redo log that is short for the load, so that pages must be written all the time. InnoDB's
+//! throughput swings there while its checkpoint age runs against its maximum.
 //!
 //! Ours with doublewrite, with atomic writes and without protection, beside stock servers with their
 //! doublewrite, one after the other on the same XFS image, capped for the server process alone. Two loads:

@@ -174,7 +174,7 @@ impl Session {
             })
             .cloned()
             .collect();
-        let added = super::super::kept_expressions::checks(&table.name, &said, &checks)?;
+        let added = super::super::stored_expressions::checks(&table.name, &said, &checks)?;
         let named = TableDef { checks: added.clone(), ..TableDef::new(Vec::new()) };
         self.require_free_check_names(&table.database, Some(&table.name), &named)?;
         checks.extend(added);

@@ -27,7 +27,7 @@ use sql::failure::Failure;
 use sql::result::SqlError;
 
 /// How a table gets its new definition.
-enum Way {
+enum Algorithm {
     /// It has it.
     Nothing,
     /// By a change of the catalog.
@@ -43,14 +43,14 @@ fn done(records: u64, warnings: u64) -> Outcome {
     Outcome::Done(Changed { affected: records, info, ..Changed::default() })
 }
 
-impl Way {
+impl Algorithm {
     /// The cheapest one.
-    fn of(old: &TableDef, target: &Target) -> Way {
+    fn of(old: &TableDef, target: &Target) -> Algorithm {
         let new = &target.def;
         let in_place = target.origins.iter().enumerate().all(|(at, origin)| *origin == Some(at as u16))
             && target.origins.len() == old.columns.len();
         if !in_place || target.rebuild || target.verify {
-            return Way::Rebuild;
+            return Algorithm::Rebuild;
         }
         let numbers = |def: &TableDef| def.auto_increment_column();
         let generated = |def: &TableDef| -> Vec<Option<String>> {
@@ -59,13 +59,13 @@ impl Way {
         let newly_generated =
             generated(new).iter().zip(generated(old)).any(|(new, old)| new.is_some() && *new != old);
         if newly_generated || numbers(new).is_some() && numbers(new) != numbers(old) {
-            return Way::Rebuild;
+            return Algorithm::Rebuild;
         }
         if old == new {
-            return if target.next_number.is_some() { Way::Redefine } else { Way::Nothing };
+            return if target.next_number.is_some() { Algorithm::Redefine } else { Algorithm::Nothing };
         }
         if old.stores_alike(new) {
-            return Way::Redefine;
+            return Algorithm::Redefine;
         }
         let foreign_keys = old.foreign_keys.clone();
         let only_keys = TableDef { keys: old.keys.clone(), foreign_keys, ..new.clone() } == *old;
@@ -73,11 +73,11 @@ impl Way {
         let is_new = |key: &&KeyDef| key.id == 0;
         let kept = new.keys.iter().filter(|key| !is_new(key)).all(|key| old.keys.contains(key));
         if !only_keys || !kept || clustered(old) != clustered(new) {
-            return Way::Rebuild;
+            return Algorithm::Rebuild;
         }
         let gone = |key: &&KeyDef| new.keys.iter().all(|other| other.id != key.id);
         let dropped = old.keys.iter().filter(gone).map(|key| key.name.clone()).collect();
-        Way::Indexes(new.keys.iter().filter(is_new).cloned().collect(), dropped)
+        Algorithm::Indexes(new.keys.iter().filter(is_new).cloned().collect(), dropped)
     }
 
     /// Whether ALGORITHM and LOCK go with it.
@@ -92,21 +92,21 @@ impl Way {
             errors::error(errors::ALTER_OPERATION_NOT_SUPPORTED_REASON, &[&what, &why, &instead])
         };
         match (self, algorithm) {
-            (Way::Rebuild, "INSTANT") if target.converts => Err(refused(
+            (Algorithm::Rebuild, "INSTANT") if target.converts => Err(refused(
                 "ALGORITHM=INSTANT",
                 "Need to rebuild the table to change column type",
                 "ALGORITHM=COPY/INPLACE",
             )),
-            (Way::Rebuild | Way::Indexes(..), "INSTANT") => {
+            (Algorithm::Rebuild | Algorithm::Indexes(..), "INSTANT") => {
                 let instead = "ALGORITHM=COPY/INPLACE";
                 Err(errors::error(errors::ALTER_OPERATION_NOT_SUPPORTED, &[&"ALGORITHM=INSTANT", &instead]))
             }
-            (Way::Rebuild, "INPLACE" | "NOCOPY") if target.converts => Err(refused(
+            (Algorithm::Rebuild, "INPLACE" | "NOCOPY") if target.converts => Err(refused(
                 &format!("ALGORITHM={algorithm}"),
                 "Cannot change column type INPLACE",
                 "ALGORITHM=COPY",
             )),
-            (Way::Rebuild, _) if lock == "NONE" => {
+            (Algorithm::Rebuild, _) if lock == "NONE" => {
                 Err(refused("LOCK=NONE", "COPY algorithm requires a lock", "LOCK=SHARED"))
             }
             _ => Ok(()),
@@ -204,8 +204,8 @@ impl Session {
             .await?;
         let table = change.table().clone();
         let target = self.target_of(&table, &alter.changes)?;
-        let way = Way::of(&table.def, &target);
-        way.allowed(alter, &target)?;
+        let algorithm = Algorithm::of(&table.def, &target);
+        algorithm.allowed(alter, &target)?;
         let duplicate = |error: untorn::Error| match error {
             untorn::Error::Transaction(untorn::engine::Error::DuplicateKey { index, entry }) => {
                 let zone = self.state.time_zone_offset();
@@ -214,10 +214,10 @@ impl Session {
             other => Failure::from(other),
         };
         let mut records = 0;
-        match way {
-            Way::Nothing => drop(change),
-            Way::Redefine => change.redefine(target.def, target.next_number).await?,
-            Way::Indexes(added, dropped) => {
+        match algorithm {
+            Algorithm::Nothing => drop(change),
+            Algorithm::Redefine => change.redefine(target.def, target.next_number).await?,
+            Algorithm::Indexes(added, dropped) => {
                 let dropped: Vec<&str> = dropped.iter().map(String::as_str).collect();
                 let foreign_keys = Some(target.def.foreign_keys.clone());
                 change.change_indexes(added, &dropped, foreign_keys).await.map_err(duplicate)?;
@@ -226,7 +226,7 @@ impl Session {
                     definitions.set_auto_increment(&table.database, &table.name, next).await?;
                 }
             }
-            Way::Rebuild => {
+            Algorithm::Rebuild => {
                 let rows = self.rebuild(change, &target).await.map_err(|ended| match ended {
                     Ended::Engine(error) => duplicate(error),
                     Ended::Sql(error) => error.into(),

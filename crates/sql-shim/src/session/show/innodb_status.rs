@@ -4,7 +4,8 @@
 //! that know it. Every figure is measured: of the same counters as SHOW STATUS, so the two agree. A line of
 //! InnoDB's that this engine has no figure for is left out, and a section of which nothing would be left
 //! (BACKGROUND THREAD, SEMAPHORES, the insert buffer and the adaptive hash index). Sections of what InnoDB
-//! does not have come last. Rates are averages since somebody last asked
+//! does not have come last. The text of the latest deadlock is written when it happens
+//! (`crates/txn/src/lock/deadlock.rs`, `describe_cycle`). Rates are averages since somebody last asked
 //! ([`Averages`](crate::status::averages::Averages)).
 
 use std::collections::HashMap;

@@ -1,0 +1,145 @@
+//! CREATE USER, ALTER USER, DROP USER, SET PASSWORD, GRANT and REVOKE: whom the session lets do them, and
+//! what the accounts ([`crate::auth::accounts`]) are to be changed to.
+
+use sql::ast::{self, Account, AccountSpecification, Identification, Statement};
+use sql::errors;
+use sql::failure::Failure;
+use sql::privilege::{Object, Privileges};
+use sql::result::SqlError;
+
+use super::commands::done;
+use super::{Outcome, Session};
+use crate::auth::Security;
+use crate::auth::accounts::{self, AccountChange, Authority};
+
+fn identification(said: &Identification) -> accounts::Identification {
+    accounts::Identification {
+        plugin: said.plugin.clone(),
+        password: said.password.clone(),
+        hash: said.hash.clone(),
+    }
+}
+
+impl Session {
+    /// User and host of an account as written.
+    pub(super) fn account(&self, account: &Account) -> (String, String) {
+        if !account.current {
+            return (account.user.clone(), account.host.clone());
+        }
+        self.state
+            .connection
+            .with_activity(|activity| (activity.user.to_string(), activity.account_host.to_string()))
+    }
+
+    pub(super) fn accounts(&mut self, statement: &Statement) -> Result<Outcome, Failure> {
+        let server = self.state.server.clone();
+        let accounts = &server.accounts;
+        let own = self.account(&Account::current());
+        let manages = || self.state.require_any(Privileges::CREATE_USER);
+        let authority = self.authority();
+        match statement {
+            Statement::SetPassword { account, password } => {
+                let (user, host) = account.as_ref().map_or_else(|| own.clone(), |said| self.account(said));
+                if (&user, &host) != (&own.0, &own.1) {
+                    manages()?;
+                }
+                let by = accounts::Identification { password: Some(password.clone()), ..Default::default() };
+                let change = AccountChange { user, host, by: Some(by), ..Default::default() };
+                accounts.alter_all(&[change], false, authority)?;
+            }
+            Statement::CreateUser { accounts: list, if_not_exists, lock, requires } => {
+                manages()?;
+                let existing =
+                    accounts.create_all(&self.account_changes(list, *lock, *requires), *if_not_exists)?;
+                self.note_accounts(errors::USER_ALREADY_EXISTS, &existing);
+            }
+            Statement::AlterUser { accounts: list, if_exists, lock, requires } => {
+                let changes = self.account_changes(list, *lock, *requires);
+                // Everybody may change the own password, and nothing else of the account.
+                let own_password = |change: &AccountChange| {
+                    let nothing_else = change.locked.is_none() && change.requires.is_none();
+                    (&change.user, &change.host) == (&own.0, &own.1) && nothing_else
+                };
+                if !changes.iter().all(own_password) {
+                    manages()?;
+                }
+                let missing = accounts.alter_all(&changes, *if_exists, authority)?;
+                self.note_accounts(errors::USER_DOES_NOT_EXIST, &missing);
+            }
+            Statement::DropUser { accounts: list, if_exists } => {
+                manages()?;
+                let list: Vec<_> = list.iter().map(|account| self.account(account)).collect();
+                let missing = accounts.drop_all(&list, *if_exists, authority)?;
+                self.note_accounts(errors::USER_DOES_NOT_EXIST, &missing);
+            }
+            Statement::Grant(grant) => self.grant(grant)?,
+            Statement::Revoke(grant) => self.revoke(grant)?,
+            _ => {}
+        }
+        Ok(done())
+    }
+
+    fn authority(&self) -> Authority {
+        let system = self.state.rights().global().has(Privileges::SYSTEM_USER);
+        if system { Authority::System } else { Authority::Ordinary }
+    }
+
+    fn account_changes(
+        &self,
+        list: &[AccountSpecification],
+        locked: Option<bool>,
+        requires: Option<ast::Requirement>,
+    ) -> Vec<AccountChange> {
+        let requires = requires.map(|requirement| match requirement {
+            ast::Requirement::None => Security::None,
+            ast::Requirement::Ssl => Security::Encrypted,
+            ast::Requirement::X509 => Security::Certificate,
+        });
+        let change = |said: &AccountSpecification| {
+            let (user, host) = self.account(&said.account);
+            let by = said.identification.as_ref().map(identification);
+            AccountChange { user, host, by, locked, requires }
+        };
+        list.iter().map(change).collect()
+    }
+
+    fn note_accounts(&self, code: u16, accounts: &[String]) {
+        for account in accounts {
+            self.state.note(errors::error(code, &[account]));
+        }
+    }
+
+    fn grant(&self, grant: &ast::Grant) -> Result<(), SqlError> {
+        let said = grant.object.as_ref().ok_or_else(|| errors::unsupported("roles"))?;
+        let (object, what) = self.checked_grant(grant, said)?;
+        // A table that is not there may only be granted on together with the right to make it.
+        if let Object::Table(database, table) = &object
+            && !what.has(Privileges::CREATE)
+        {
+            let name = ast::TableName { database: Some(database.clone()), name: table.clone() };
+            self.planner().engine_table(&name)?;
+        }
+        let grantee = |(account, said): &(Account, Option<Identification>)| {
+            let (user, host) = self.account(account);
+            AccountChange { user, host, by: said.as_ref().map(identification), ..Default::default() }
+        };
+        let to: Vec<_> = grant.accounts.iter().map(grantee).collect();
+        // GRANT … IDENTIFIED BY makes the account or changes its password, as it did up to MySQL 5.7 and does
+        // in MariaDB.
+        if to.iter().any(|change| change.by.is_some()) {
+            self.state.require_any(Privileges::CREATE_USER)?;
+        }
+        self.state.server.accounts.grant_all(&to, what, &object, self.authority())
+    }
+
+    fn revoke(&self, grant: &ast::Grant) -> Result<(), SqlError> {
+        let accounts = &self.state.server.accounts;
+        let from: Vec<_> = grant.accounts.iter().map(|(account, _)| self.account(account)).collect();
+        let Some(said) = &grant.object else {
+            self.state.require_any(Privileges::CREATE_USER)?;
+            return accounts.revoke_everything(&from, self.authority());
+        };
+        let (object, what) = self.checked_grant(grant, said)?;
+        accounts.revoke_all(&from, what, &object, self.authority())
+    }
+}

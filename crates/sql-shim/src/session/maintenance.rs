@@ -1,0 +1,86 @@
+//! CHECK, ANALYZE, OPTIMIZE and REPAIR TABLE: a few rows of answer for each table.
+//!
+//! CHECK walks the table (`src/check.rs` of the engine), OPTIMIZE makes it again ([`Session::recreate`]).
+//! ANALYZE and REPAIR answer and do nothing: there are no stored statistics.
+
+use sql::ast::{Maintenance, TableName};
+use sql::errors;
+use sql::failure::Failure;
+use sql::result::ResultSink;
+use sql::value::Value;
+
+use super::{Outcome, Session};
+
+impl Session {
+    pub(super) async fn maintain<S: ResultSink>(
+        &mut self,
+        what: Maintenance,
+        tables: &[TableName],
+        out: &mut S,
+        more: bool,
+    ) -> Result<Outcome, Failure> {
+        let operation = match what {
+            Maintenance::Analyze => "analyze",
+            Maintenance::Check => "check",
+            Maintenance::Optimize => "optimize",
+            Maintenance::Repair => "repair",
+            Maintenance::Checksum => return Err(errors::unsupported("CHECKSUM TABLE").into()),
+        };
+        self.implicit_commit().await?;
+        let engine = self.state.database.clone();
+        let mut rows: Vec<[String; 4]> = Vec::new();
+        for name in tables {
+            let shown = self.shown(name)?;
+            let mut push = |kind: &str, text: &str| {
+                rows.push([shown.clone(), operation.to_owned(), kind.to_owned(), text.to_owned()]);
+            };
+            let table = match self.planner().engine_table(name) {
+                Ok(table) => table,
+                Err(error) => {
+                    push("Error", &error.message);
+                    push("status", "Operation failed");
+                    continue;
+                }
+            };
+            match what {
+                Maintenance::Check => {
+                    let timeout = self.lock_wait_timeout();
+                    let checked = engine
+                        .definitions()
+                        .session(&self.transaction)
+                        .timeout(timeout)
+                        .check_table(&table.database, &table.name)
+                        .await;
+                    let report = match checked {
+                        Err(discarded @ untorn::Error::TablespaceDiscarded(..)) => {
+                            push("Error", &sql::failure::engine(&discarded).message);
+                            push("error", "Corrupt");
+                            continue;
+                        }
+                        checked => checked?,
+                    };
+                    report.problems.iter().for_each(|problem| push("error", problem));
+                    push("status", if report.is_sound() { "OK" } else { "Corrupt" });
+                }
+                Maintenance::Optimize => {
+                    push("note", "Table does not support optimize, doing recreate + analyze instead");
+                    match self.recreate(name).await {
+                        Ok(()) => push("status", "OK"),
+                        Err(Failure::Sql(error)) => {
+                            push("error", &error.message);
+                            push("status", "Operation failed");
+                        }
+                        Err(failure) => return Err(failure),
+                    }
+                }
+                Maintenance::Repair => {
+                    push("note", "The storage engine for the table doesn't support repair")
+                }
+                _ => push("status", "OK"),
+            }
+        }
+        let columns = [("Table", 128), ("Op", 10), ("Msg_type", 10), ("Msg_text", 131_072)];
+        let rows = rows.into_iter().map(|row| row.into_iter().map(Value::text).collect()).collect();
+        self.send_texts(&columns, rows, out, more).await
+    }
+}

@@ -1,0 +1,257 @@
+//! Prepared statements: those of the protocol (COM_STMT_PREPARE) and those of SQL (PREPARE).
+//!
+//! One of the protocol keeps its plan. Before each run the plan's version is compared with the session's
+//! ([`Session::plan_version`]): when a definition, a grant or a temporary table has changed since, the text
+//! is planned again, and once more if its tables change between plan and run. One of PREPARE keeps its text
+//! only and is planned at each EXECUTE. How many there may be is counted in
+//! [`crate::server::prepared_statements`].
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use sql::ast::{self, Statement};
+use sql::digest::Shape;
+use sql::discard::Elsewhere;
+use sql::errors;
+use sql::expr::types::Type;
+use sql::failure::Failure;
+use sql::memory::StatementCharge;
+use sql::parser;
+use sql::plan::Plan;
+use sql::result::{self, ResultColumns, ResultSink, kind};
+use sql::value::{Collation, Value, decimal};
+use untorn::types;
+
+use super::commands::done;
+use super::{Outcome, REPLANS_MAX, Session, keeps_warnings};
+use crate::server::prepared_statements::CountedStatement;
+use crate::service::{Param, Prepared};
+use crate::statement_stats::digests::DigestRow;
+use crate::status::Counter;
+
+/// A planned statement with what it was planned for.
+pub struct PlannedStatement {
+    plan: Arc<Elsewhere<Plan>>,
+    version: u64,
+    sql: Arc<[u8]>,
+    database: Option<Arc<str>>,
+    /// Where its runs are counted.
+    digest: Option<Arc<DigestRow>>,
+    /// Charged until the client closes it.
+    _charge: Arc<StatementCharge>,
+}
+
+/// A statement of PREPARE.
+pub(super) struct NamedStatement {
+    text: Vec<u8>,
+    /// The current database when it was prepared: it stays the statement's.
+    database: Option<Arc<str>>,
+    /// It counts like one of the protocol's.
+    _counted: CountedStatement,
+}
+
+impl Session {
+    pub(super) async fn run_prepared(
+        &mut self,
+        statement: &mut Prepared<PlannedStatement>,
+        params: &[Param<'_>],
+        out: &mut impl ResultSink,
+    ) -> io::Result<()> {
+        let begun = Instant::now();
+        self.statement_begins();
+        let result = self.run_planned(statement, params, out).await;
+        self.statement_ends(begun, &statement.sql, result.is_err());
+        match result {
+            Ok(()) => Ok(()),
+            Err(failure) => self.answer_failure(failure, out),
+        }
+    }
+
+    async fn run_planned(
+        &mut self,
+        statement: &mut Prepared<PlannedStatement>,
+        params: &[Param<'_>],
+        out: &mut impl ResultSink,
+    ) -> Result<(), Failure> {
+        self.state.connection.clear_query_kill();
+        self.state.begin_statement();
+        let values: smallvec::SmallVec<[Value<'_>; 8]> = params.iter().map(value_of).collect();
+        for _ in 0..REPLANS_MAX {
+            if statement.plan.version != self.plan_version() {
+                let (sql, database) = (statement.plan.sql.clone(), statement.plan.database.clone());
+                let fresh = self.prepare_in(database, &sql).await?;
+                statement.plan = fresh.plan;
+                statement.columns = fresh.columns;
+            }
+            let planned = &mut statement.plan;
+            if self.lacks_digest(planned.digest.as_ref()) {
+                planned.digest = self.digest_of(&planned.sql, Shape::Whole, planned.database.clone());
+            }
+            self.keep_digest(planned.digest.clone());
+            let plan = planned.plan.clone();
+            if !keeps_warnings(&plan) {
+                self.state.clear_warnings();
+            }
+            match self.run(&plan, &values, out, false).await {
+                Err(Failure::Stale) => statement.plan.version = u64::MAX,
+                result => return result,
+            }
+        }
+        Err(Failure::Stale)
+    }
+
+    /// Prepares a text as it was when this database was the current one.
+    pub(super) async fn prepare_in(
+        &mut self,
+        database: Option<Arc<str>>,
+        sql: &[u8],
+    ) -> Result<Prepared<PlannedStatement>, Failure> {
+        let current = self.state.current_database();
+        if database == current {
+            return self.prepare_text(sql).await;
+        }
+        self.state.set_current_database(database.as_deref());
+        let prepared = self.prepare_text(sql).await;
+        self.state.set_current_database(current.as_deref());
+        prepared
+    }
+
+    pub(super) async fn prepare_text(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, Failure> {
+        let sql = parser::trimmed(sql);
+        let modes = self.modes();
+        let charge = self.charge_kept_text(sql).await?;
+        let parsed = self.parse_text(sql, modes, Some(&charge)).await?;
+        if !parser::is_blank(sql.get(parsed.consumed..).unwrap_or_default(), modes) {
+            return Err(errors::syntax(sql.get(parsed.consumed..).unwrap_or_default(), 1).into());
+        }
+        // They would run each other, and themselves, without end.
+        if matches!(
+            parsed.statement,
+            Statement::Prepare { .. }
+                | Statement::Execute { .. }
+                | Statement::Deallocate(_)
+                | Statement::LoadData(_)
+        ) {
+            return Err(errors::error(errors::UNSUPPORTED_PS, &[]).into());
+        }
+        let version = self.plan_version();
+        let plan = self.plan_text(parsed.statement, sql.len()).await?;
+        let columns = match &*plan {
+            Plan::Select(select) if select.into.is_client() => select.columns.clone(),
+            _ => ResultColumns::new(Vec::new()),
+        };
+        let parameter = Type { kind: kind::VAR_STRING, ..Type::text(0) }.meta("?");
+        let params = ResultColumns::new(vec![parameter; usize::from(parsed.parameters)]);
+        let sql: Arc<[u8]> = sql.into();
+        Ok(Prepared {
+            sql: sql.clone(),
+            params,
+            columns,
+            plan: PlannedStatement {
+                plan: Arc::new(plan),
+                version,
+                sql,
+                database: self.state.current_database(),
+                digest: None,
+                _charge: charge,
+            },
+        })
+    }
+
+    pub(super) async fn prepare_named(&mut self, name: &str, source: &ast::Expr) -> Result<Outcome, Failure> {
+        self.state.connection.counters.add(Counter::ComStmtPrepare, 1);
+        let text = self.constant(source)?.to_text().into_owned();
+        // One of the same name goes, whether or not the new one can be prepared, as in MySQL.
+        let name = name.to_ascii_lowercase();
+        if let Some(old) = self.named_statements.remove(&name) {
+            self.state.memory.keep(name.len() + old.text.len(), 0)?;
+        }
+        self.prepare_text(&text).await?;
+        let _counted = CountedStatement::new(&self.state.server)?;
+        self.state.memory.keep(0, name.len() + text.len())?;
+        self.named_statements
+            .insert(name, NamedStatement { text, database: self.state.current_database(), _counted });
+        Ok(done())
+    }
+
+    pub(super) async fn execute_named<S: ResultSink>(
+        &mut self,
+        name: &str,
+        using: &[String],
+        out: &mut S,
+        more: bool,
+    ) -> Result<Outcome, Failure> {
+        self.state.connection.counters.add(Counter::ComStmtExecute, 1);
+        let named = self.named_statements.get(&name.to_ascii_lowercase());
+        let Some((text, database)) = named.map(|named| (named.text.clone(), named.database.clone())) else {
+            return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"EXECUTE"]).into());
+        };
+        let prepared = self.prepare_in(database, &text).await?;
+        if prepared.params.len() != using.len() {
+            return Err(errors::error(errors::WRONG_ARGUMENTS, &[&"EXECUTE"]).into());
+        }
+        let values: Vec<Value<'static>> = using.iter().map(|name| self.state.user_variable(name)).collect();
+        let plan = prepared.plan.plan.clone();
+        Box::pin(self.run(&plan, &values, out, more)).await?;
+        Ok(Outcome::Answered)
+    }
+
+    pub(super) fn deallocate(&mut self, name: &str) -> Result<Outcome, Failure> {
+        self.state.connection.counters.add(Counter::ComStmtClose, 1);
+        let Some(old) = self.named_statements.remove(&name.to_ascii_lowercase()) else {
+            return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"DEALLOCATE PREPARE"]).into());
+        };
+        self.state.memory.keep(name.len() + old.text.len(), 0)?;
+        Ok(done())
+    }
+
+    /// What a plan is made for: a state of the catalog, of the grants and of the temporary tables. Each of
+    /// the three numbers only grows, so their sum stays the same only while all do.
+    pub(super) fn plan_version(&self) -> u64 {
+        let catalog = self.state.database.catalog_version();
+        let accounts = self.state.server.accounts.generation();
+        catalog.wrapping_add(accounts).wrapping_add(self.state.temporary.version())
+    }
+}
+
+/// A parameter of the protocol as a value.
+fn value_of<'p>(param: &Param<'p>) -> Value<'p> {
+    let date = |date: result::Date| types::Date { year: date.year, month: date.month, day: date.day };
+    match *param {
+        Param::Null => Value::Null,
+        Param::Int(v) => Value::Int(v),
+        Param::UInt(v) => Value::UInt(v),
+        Param::Float(v) => Value::Float(v),
+        Param::Double(v) => Value::Double(v),
+        Param::Decimal(text) => {
+            std::str::from_utf8(text).ok().and_then(decimal::parse).map_or(Value::Null, Value::Decimal)
+        }
+        Param::Bytes { value, binary } => {
+            let rule = if binary { Collation::Binary } else { Collation::Utf8mb4GeneralCi };
+            Value::Text(Cow::Borrowed(value), rule)
+        }
+        Param::Date(v) => Value::Date(date(v)),
+        Param::DateTime(v) => Value::DateTime(
+            types::DateTime {
+                date: types::Date { year: v.year, month: v.month, day: v.day },
+                hour: v.hour,
+                minute: v.minute,
+                second: v.second,
+                micros: v.microsecond,
+            },
+            if v.microsecond > 0 { 6 } else { 0 },
+        ),
+        Param::Time(v) => Value::Time(
+            types::Time {
+                negative: v.negative,
+                hours: v.hours.min(838) as u16,
+                minutes: v.minutes,
+                seconds: v.seconds,
+                micros: v.microseconds,
+            },
+            if v.microseconds > 0 { 6 } else { 0 },
+        ),
+    }
+}

@@ -1,0 +1,207 @@
+//! What a statement cost: gathered while it runs, and handed on when it has been answered to its digest and
+//! the slow log ([`crate::statement_stats`]).
+//!
+//! The clock is read when the first statement of a command begins and when each ends, so that what stands in
+//! between (waiting for the client that takes a long answer, too) is the statement's. The row of its digest
+//! is kept with the plan: a plan that runs again looks nothing up.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sql::ast::TableName;
+use sql::catalog_views::PERFORMANCE_SCHEMA;
+use sql::catalog_views::performance::DIGESTS;
+
+use sql::digest::Shape;
+use untorn::engine::WaitKind;
+
+use super::Session;
+use crate::server::waits::ByKind;
+use crate::statement_stats::StatementStats;
+use crate::statement_stats::digests::{DigestRow, SAMPLE_BYTES};
+use crate::statement_stats::slow_log::entry::{STATEMENT_BYTES_MAX, Sender};
+use crate::status::Counter;
+
+/// The statement that runs.
+#[derive(Default)]
+pub(super) struct CurrentStatement {
+    pub(super) stats: StatementStats,
+    /// Where it is counted, once that is known.
+    digest: Option<Arc<DigestRow>>,
+    /// It is a statement, and not what was refused as none.
+    parsed: bool,
+    /// It has been added to a counter of its kind.
+    counted: bool,
+    /// What the session had cost when it began.
+    rows_read: u64,
+    lock_waited: Duration,
+    waited: ByKind,
+}
+
+impl Session {
+    /// A statement begins.
+    pub(super) fn statement_begins(&mut self) {
+        let session = self.transaction.engine();
+        self.current = CurrentStatement {
+            rows_read: session.rows_read(),
+            lock_waited: session.lock_waited(),
+            waited: self.state.connection.waits.spent(),
+            ..CurrentStatement::default()
+        };
+    }
+
+    /// The row of a statement of this text, with its values or without.
+    pub(super) fn digest_of(
+        &self,
+        sql: &[u8],
+        shape: Shape,
+        database: Option<Arc<str>>,
+    ) -> Option<Arc<DigestRow>> {
+        let digests = &self.state.server.digests;
+        let text = digests.is_on().then(|| sql::digest::text(sql, self.modes(), shape));
+        // Comments are no statement.
+        text.filter(|text| !text.is_empty()).map(|text| digests.row(database, text))
+    }
+
+    /// The statement has been parsed.
+    pub(super) fn statement_is_parsed(&mut self) {
+        self.current.parsed = true;
+    }
+
+    /// Where the statement that runs, which has been parsed and planned, is counted.
+    pub(super) fn keep_digest(&mut self, digest: Option<Arc<DigestRow>>) {
+        self.statement_is_parsed();
+        self.current.digest = digest;
+    }
+
+    /// Counts the statement for SHOW STATUS, once however often it is planned.
+    pub(super) fn count(&mut self, counter: Option<Counter>) {
+        if let Some(counter) = counter
+            && !std::mem::replace(&mut self.current.counted, true)
+        {
+            self.state.connection.counters.add(counter, 1);
+        }
+    }
+
+    /// Whether a plan that keeps this has to look its row up: it has none, or one of before a TRUNCATE.
+    pub(super) fn lacks_digest(&self, kept: Option<&Arc<DigestRow>>) -> bool {
+        let digests = &self.state.server.digests;
+        digests.is_on() && !kept.is_some_and(|row| digests.is_current(row))
+    }
+
+    /// Whether the name is that of the table of digests, the only view that can be emptied.
+    pub(super) fn is_digest_table(&self, name: &TableName) -> bool {
+        let database = self.planner().database_of(name);
+        database.is_ok_and(|database| database.eq_ignore_ascii_case(PERFORMANCE_SCHEMA))
+            && name.name.eq_ignore_ascii_case(DIGESTS)
+    }
+
+    /// The statement that began then has been answered; returns when it was.
+    pub(super) fn statement_ends(&mut self, began: Instant, sql: &[u8], failed: bool) -> Instant {
+        let now = Instant::now();
+        let session = self.transaction.engine();
+        let current = &mut self.current;
+        let stats = &mut current.stats;
+        stats.took = now.saturating_duration_since(began);
+        stats.failed = failed;
+        stats.lock_time = session.lock_waited().saturating_sub(current.lock_waited);
+        let waited = self.state.connection.waits.spent();
+        stats.waited = std::array::from_fn(|kind| waited[kind].saturating_sub(current.waited[kind]));
+        // A wait that was given up is no reason for what the session waits for next.
+        WaitKind::take_noted();
+        stats.examined = session.rows_read().saturating_sub(current.rows_read);
+        stats.warnings = self.state.warnings_raised();
+        let stats = *stats;
+        let shape = if current.parsed { Shape::Whole } else { Shape::Broken };
+        let counters = &self.state.connection.counters;
+        counters.statement_times.record_alone(stats.took);
+        let server = &self.state.server;
+        if server.digests.is_on() {
+            let kept = self.current.digest.take().filter(|row| server.digests.is_current(row));
+            let digest = kept.or_else(|| self.digest_of(sql, shape, self.state.current_database()));
+            if let Some(row) = digest {
+                let shown = row.text().filter(|_| shape == Shape::Whole);
+                let sample = || without_secrets(first_bytes(sql, SAMPLE_BYTES), shown);
+                row.record(counters.thread, &stats, began, sample);
+            }
+        }
+        let settings = self.state.settings();
+        let judgement =
+            server.slow_log.judge(&stats, settings.long_query_time, settings.min_examined_row_limit);
+        if judgement.slow {
+            counters.add(Counter::SlowQueries, 1);
+        }
+        if judgement.logged {
+            self.log_slow(&stats, began, sql, shape);
+        }
+        now
+    }
+
+    #[cold]
+    fn log_slow(&self, stats: &StatementStats, began: Instant, sql: &[u8], shape: Shape) {
+        let text = sql::digest::text(sql, self.modes(), shape);
+        let database = self.state.current_database();
+        let connection = &self.state.connection;
+        let (user, host) =
+            connection.with_activity(|activity| (activity.user.clone(), activity.host.clone()));
+        let sender = Sender {
+            user: &user,
+            host: host.rsplit_once(':').map_or(&*host, |(host, _)| host),
+            connection: connection.id,
+            database: database.as_deref(),
+        };
+        let sql = match shape {
+            Shape::Whole => without_secrets(first_bytes(sql, STATEMENT_BYTES_MAX), Some(&text)),
+            Shape::Broken => Cow::Borrowed(text.as_bytes()),
+        };
+        self.state.server.slow_log.write(stats, began, &sender, &sql);
+    }
+}
+
+fn first_bytes(sql: &[u8], most: usize) -> &[u8] {
+    sql.get(..most).unwrap_or(sql)
+}
+
+/// Words behind which a password may follow.
+const SECRET: [&[u8]; 2] = [b"identified", b"password"];
+
+/// A statement as others may read it: without its values where it may name a password. Its bytes are looked
+/// at, and not its digest: the text of a PREPARE is a value there, and a statement that failed stands with
+/// those behind it.
+fn without_secrets<'s>(sql: &'s [u8], digest: Option<&str>) -> Cow<'s, [u8]> {
+    let names = |word: &[u8]| sql.windows(word.len()).any(|bytes| bytes.eq_ignore_ascii_case(word));
+    match digest {
+        Some(text) if SECRET.into_iter().any(names) => Cow::Owned(text.as_bytes().to_vec()),
+        // What is counted together has no text to show, and what is no statement might be a password.
+        None => Cow::Borrowed(b""),
+        Some(_) => Cow::Borrowed(sql),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let shown = |sql: &'static str| {
+            let modes = sql::lexer::LexicalModes::default();
+            let text = sql::digest::text(sql.as_bytes(), modes, Shape::Whole);
+            String::from_utf8_lossy(&without_secrets(sql.as_bytes(), Some(&text))).into_owned()
+        };
+        for sql in [
+            "CREATE USER a IDENTIFIED BY 'secret'",
+            "ALTER USER a IDENTIFIED BY 'secret'",
+            "set password = 'secret'",
+            "SET PASSWORD FOR a = 'secret'",
+            "PREPARE s FROM 'ALTER USER a IDENTIFIED BY \"secret\"'",
+            "ALTER USER a IDENTIFIED BY secret",
+            "SET PASSWORD = secret",
+            "SELECT nothing; SET PASSWORD = 'secret'",
+        ] {
+            assert!(!shown(sql).contains("secret"), "{}", shown(sql));
+        }
+        assert_eq!(shown("SELECT 'x'"), "SELECT 'x'");
+    }
+}

@@ -1,0 +1,90 @@
+//! Whether a variable may be set to a value there: the rules of SET, and what it warns of.
+//!
+//! A [`Change`] has passed them: it names a variable that may be set in that scope and a value that fits it.
+//! So the changes of one SET are all checked before the first is done, by
+//! [`SessionVariables::apply`](super::SessionVariables::apply).
+
+use sql::errors::OPTION_IGNORED;
+use sql::result::SqlError;
+
+use super::table::{Definition, Effect, Reach, SET_BY_CLIENTS};
+use super::value::{self, Value};
+use super::{Scope, lookup};
+
+/// What to tell who gives a variable this value, if it changes nothing. A constant that is given its value is
+/// left alone.
+pub(super) fn without_effect(definition: &Definition, value: &Value) -> Option<SqlError> {
+    let name = definition.name;
+    let why = match definition.effect {
+        Effect::Acts | Effect::Triggers => return None,
+        Effect::None => format!("'{name}' is accepted for compatibility and has no effect"),
+        Effect::Constant => {
+            let is = value::from_text(definition, definition.default).ok()?;
+            if is == *value {
+                return None;
+            }
+            format!("'{name}' is accepted for compatibility and has no effect: it stays '{}'", is.show())
+        }
+    };
+    Some(SqlError::new(OPTION_IGNORED, b"HY000", why))
+}
+
+/// The same for SET, where what clients set by themselves is not worth a warning.
+pub(super) fn warning_of_set(definition: &Definition, value: &Value) -> Option<SqlError> {
+    let by_clients = SET_BY_CLIENTS.iter().any(|(name, _)| *name == definition.name);
+    without_effect(definition, value).filter(|_| !by_clients)
+}
+
+pub(super) fn wrong_scope(name: &str, is: &str) -> SqlError {
+    SqlError::new(1238, b"HY000", format!("Variable '{name}' is a {is} variable"))
+}
+
+/// A checked change of a variable.
+#[derive(Debug)]
+pub struct Change {
+    pub(super) index: usize,
+    pub(super) definition: &'static Definition,
+    pub(super) global: bool,
+    /// `None` is the global value, as it is then.
+    pub(super) to: Option<Value>,
+}
+
+impl Change {
+    /// Checks what SET asks for; `None` is DEFAULT. 1193 unknown, 1238 read-only, 1231 wrong value, 1232
+    /// wrong type, 1228/1229 wrong scope, 1621 fixed in a session. `Either` means session.
+    pub fn check(name: &str, scope: Scope, value: Option<Value>) -> Result<Change, SqlError> {
+        let (index, definition) = lookup(name)?;
+        let name = definition.name;
+        if !definition.dynamic {
+            return Err(wrong_scope(name, "read only"));
+        }
+        let global = scope == Scope::Global;
+        if global && definition.reach == Reach::Session {
+            let message =
+                format!("Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL");
+            return Err(SqlError::new(1228, b"HY000", message));
+        }
+        if !global && definition.reach == Reach::Global {
+            let message = format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL");
+            return Err(SqlError::new(1229, b"HY000", message));
+        }
+        if !global && matches!(name, "max_allowed_packet" | "net_buffer_length") {
+            let message =
+                format!("SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value");
+            return Err(SqlError::new(1621, b"HY000", message));
+        }
+        let to = match value {
+            Some(value) => Some(value::convert(definition, &value)?),
+            None if global || definition.reach == Reach::Session => {
+                Some(value::from_text(definition, definition.default)?)
+            }
+            None => None,
+        };
+        Ok(Change { index, definition, global, to })
+    }
+
+    /// The variable's name.
+    pub fn name(&self) -> &'static str {
+        self.definition.name
+    }
+}
