@@ -3,7 +3,7 @@
 //! Each operation holds the metadata locks of all its names ([`crate::name_locks`]), works on files under a
 //! pending entry of the catalog, and happens at the moment the catalog's record is durable. What may fail is
 //! done before that moment: opening the table, too. After it nothing fails any more: files that cannot be
-//! removed or renamed then are a start's work ([`crate::file_work`]).
+//! removed or renamed then are a start's work ([`crate::ddl_recovery`]).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,10 +17,10 @@ use pagestore::fsp;
 use crate::auto_increment::AutoIncrement;
 use crate::catalog::{Change, Pending};
 use crate::database::Database;
+use crate::ddl_recovery;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::file_names::{file_name, table_file};
-use crate::file_work;
 use crate::foreign_key;
 use crate::layout;
 use crate::name_locks::{WantedName, check_database_name, check_table_name};
@@ -277,10 +277,10 @@ impl Database {
         if let Some(name) = database {
             let path = file_name(name);
             let pending = &self.0.catalog.snapshot().pending;
-            let awaits_files = pending.iter().any(|work| file_work::is_in(work, Path::new(&*path)));
+            let awaits_files = pending.iter().any(|work| ddl_recovery::is_in(work, Path::new(&*path)));
             let storage = &**self.0.environment.storage();
             let directory = self.0.directory.join(&*path);
-            match file_work::remove_database_directory(storage, &directory, awaits_files) {
+            match ddl_recovery::remove_database_directory(storage, &directory, awaits_files) {
                 Ok(true) => self.finish_pending(
                     |work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path),
                 ),

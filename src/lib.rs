@@ -62,6 +62,7 @@ mod check;
 mod columns;
 mod database;
 mod ddl;
+mod ddl_recovery;
 mod definitions;
 #[doc(hidden)]
 pub mod engine;
@@ -69,7 +70,6 @@ mod error;
 pub mod export;
 mod extension;
 mod file_names;
-mod file_work;
 mod forced_recovery;
 mod foreign_key;
 mod half_made;

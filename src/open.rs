@@ -15,10 +15,10 @@ use txn::TransactionSystem;
 use crate::buffer_pool;
 use crate::catalog::{CATALOG_FILE, Catalog};
 use crate::database::{Closing, Database, Inner, Tables};
+use crate::ddl_recovery::{self, Elsewhere};
 use crate::error::{Error, Result};
 use crate::extension::Tier;
 use crate::file_names::table_file;
-use crate::file_work::{self, Elsewhere};
 use crate::forced_recovery::{self, Explainer};
 use crate::options::Options;
 use crate::provenance::{self, Identity, Marks};
@@ -42,7 +42,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         taken.map_err(|error| explain_unwritable(&directory, error))?;
     let page_bytes = page_size.bytes() as u32;
     let level = options.force_recovery;
-    let elsewhere = file_work::finish(&*storage, &directory, &catalog, level >= 4)?;
+    let elsewhere = ddl_recovery::finish(&*storage, &directory, &catalog, level >= 4)?;
     let spaces = space_files(&*storage, &directory, &catalog, &elsewhere)?;
     let identity = Identity::of(&catalog, &environment);
     let log =

@@ -10,7 +10,8 @@
 //! catalog`.
 //!
 //! What a statement does to files before or after its moment is written into the catalog as a *pending* entry
-//! first, so that a start after a crash can finish or undo it (`file_work.rs`):
+//! first, so that a start after a crash can finish or undo it (`src/ddl_recovery.rs` for files, and
+//! `free_unfinished_indexes` in `src/index_build.rs` for indexes):
 //!
 //! - a file about to be made for a table that is not in the catalog yet ([`Pending::Create`]) is deleted,
 //! - a file of a dropped table ([`Pending::Drop`]) is deleted,
