@@ -63,6 +63,7 @@ mod columns;
 mod database;
 mod ddl;
 mod ddl_recovery;
+mod definition_task;
 mod definitions;
 #[doc(hidden)]
 pub mod engine;
