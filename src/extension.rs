@@ -17,6 +17,7 @@ use page::BufferPoolExtension;
 use pagestore::{PageSize, PageStore, RecoverySummary};
 
 use crate::database::Database;
+use crate::forced_recovery::Level;
 use crate::options::Options;
 
 pub use bpe::{
@@ -81,7 +82,7 @@ impl Tier {
         settings.file = wanted.file.as_ref().map(|file| options.directory.join(file));
         settings.size = wanted.size(options.buffer_pool_bytes);
         // A forced recovery may leave changes out that the tier's pages have.
-        settings.enabled = wanted.enabled && options.force_recovery == 0;
+        settings.enabled = wanted.enabled && !Level(options.force_recovery).skips_damaged();
         settings.restart = wanted.restart;
         settings.write_budget = wanted.write_budget;
         settings.memory_max = Some(memory_max(options.buffer_pool_bytes));

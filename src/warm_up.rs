@@ -133,7 +133,7 @@ impl Database {
     /// As a close begins: the percentage to be written when all else is, 0 for nothing.
     pub(crate) fn buffer_pool_dump_wanted(&self) -> u8 {
         let state = &self.0.warm_up;
-        if self.0.force_recovery > 0 {
+        if self.0.forced_recovery.refuses_row_changes() {
             return 0;
         }
         let percent = state.at_close.load(Ordering::Relaxed);
