@@ -20,7 +20,7 @@ use crate::catalog::Pending;
 use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
-use crate::foreign_key::{ColumnChange, Neighbours, validate_change};
+use crate::foreign_key::{ColumnChange, RelatedTables, validate_change};
 use crate::index_entry::{Entry, IndexOrder, OffPage, encode, entry_of, fields};
 use crate::layout;
 use crate::metadata_lock::MetadataExclusive;
@@ -164,10 +164,10 @@ impl Definitions<'_> {
         let made = async {
             engine.build_indexes(table, &mut def, &new_ids, &mut built, self.session).await?;
             let rows = engine.assemble_table(&table.database, &table.name, def.clone()).await?;
-            self.lock_neighbours(table, &rows, &origins).await
+            self.lock_related_tables(table, &rows, &origins).await
         };
-        let neighbours = match made.await {
-            Ok(neighbours) => neighbours,
+        let related = match made.await {
+            Ok(related) => related,
             Err(error) => {
                 engine.run_to_the_end(built.give_up()).await?;
                 return Err(error);
@@ -176,7 +176,7 @@ impl Definitions<'_> {
         let (worker, table) = (engine.clone(), table.clone());
         engine
             .run_to_the_end(async move {
-                match worker.list_indexes(&table, def, &built, &old_trees, &neighbours).await {
+                match worker.list_indexes(&table, def, &built, &old_trees, &related).await {
                     Ok(()) => built.trees.clear(),
                     Err(error) => {
                         if worker.0.catalog.is_uncertain() {
@@ -288,7 +288,7 @@ impl Database {
         def: TableDef,
         built: &HalfBuilt,
         dropped: &[(Arc<Tree>, Pending)],
-        neighbours: &Neighbours,
+        related: &RelatedTables,
     ) -> Result<()> {
         // Purge may be at work on the old trees; it goes on with the new definition.
         let _purge = self.0.system.pause_purge().await;
@@ -296,7 +296,7 @@ impl Database {
         let fresh = self.assemble_table(&table.database, &table.name, def).await?;
         fresh.note_rows(table.row_count_estimate() as i64);
         self.0.catalog.change(|change| {
-            neighbours.put(change)?;
+            related.put(change)?;
             if built.trees.is_empty() && fresh.def.foreign_keys == table.def.foreign_keys {
                 // Said so, it finds room on a full disk.
                 let gone = table.def.keys.iter().map(|key| key.id);
@@ -308,7 +308,7 @@ impl Database {
             change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
         })?;
         self.publish_table(&fresh);
-        neighbours.publish(self);
+        related.publish(self);
         self.definitions_changed();
         Ok(())
     }

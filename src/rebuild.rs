@@ -31,7 +31,7 @@ use crate::catalog::Pending;
 use crate::database::Database;
 use crate::ddl::{is_somebody_elses, take_ids};
 use crate::error::{Error, Result};
-use crate::foreign_key::Neighbours;
+use crate::foreign_key::RelatedTables;
 use crate::half_made::HalfMade;
 use crate::index_entry::{encode, fields};
 use crate::layout;
@@ -105,13 +105,13 @@ impl TableChange<'_> {
         let made = async {
             let rows = engine.copy_rows(&table, &fresh, &plan, definitions.session, &mut convert).await?;
             engine.complete(&fresh, plan.next_number, rows, definitions.session).await?;
-            let neighbours = definitions.lock_neighbours(&table, &fresh, &plan.origins).await?;
+            let related = definitions.lock_related_tables(&table, &fresh, &plan.origins).await?;
             if let Some(lock) = &mut half.lock {
                 lock.make_exclusive(definitions).await?;
             }
-            Ok::<_, Failed<E>>((rows, neighbours))
+            Ok::<_, Failed<E>>((rows, related))
         };
-        let (rows, neighbours) = match made.await {
+        let (rows, related) = match made.await {
             Ok(made) => made,
             Err(failed) => {
                 engine.run_to_the_end(half.give_up(false)).await?;
@@ -120,7 +120,7 @@ impl TableChange<'_> {
         };
         let worker = engine.clone();
         engine
-            .run_to_the_end(async move { worker.list_rebuilt(&table, &fresh, half, &neighbours).await })
+            .run_to_the_end(async move { worker.list_rebuilt(&table, &fresh, half, &related).await })
             .await?;
         Ok(rows)
     }
@@ -289,9 +289,9 @@ impl Database {
         table: &Arc<Table>,
         fresh: &Arc<Table>,
         mut half: HalfMade<ChangeLock>,
-        neighbours: &Neighbours,
+        related: &RelatedTables,
     ) -> Result<()> {
-        if let Err(error) = self.replace_table(table, fresh, &half.path, neighbours).await {
+        if let Err(error) = self.replace_table(table, fresh, &half.path, related).await {
             half.give_up(false).await?;
             return Err(error);
         }
