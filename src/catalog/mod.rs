@@ -4,10 +4,9 @@
 //! behind it: JSON in blocks with checksums (`block.rs`), one write and one sync. That sync is the moment a
 //! DDL statement happens. When the file has become much longer than its snapshot would be, it is rewritten
 //! beside the old one and renamed over it. So a statement costs what it changes, however many tables there
-//! are. Behind the records some room is always kept ready for what drops something, and for what a start
-//! cannot do without, so that both find it on a full disk too; DROP DATABASE is one short record, and in a
-//! row of starts each overwrites the note of the one before. People read the file with `untorn inspect
-//! catalog`.
+//! are. Space is reserved after the records, so that DROP and startup succeed even on a full disk; DROP
+//! DATABASE is one short record, and in a row of starts each overwrites the note of the one before. People
+//! read the file with `untorn inspect catalog`.
 //!
 //! What a statement does to files before or after its moment is written into the catalog as a *pending* entry
 //! first, so that a start after a crash can finish or undo it (`src/ddl_recovery.rs` for files, and

@@ -5,8 +5,8 @@
 //! may come later, and the order of columns does not matter. The catalog also keeps the other direction,
 //! which children a name has, and every open table knows whether it has any.
 //!
-//! What changes a foreign key has the names of both tables for itself: nobody who uses one of them sees it
-//! come or go. What works by one (a cascade, a check) uses the other table like its own, until the
+//! A statement that changes a foreign key locks both names exclusively, so no user of either table sees the
+//! key appear or vanish. What works by one (a cascade, a check) uses the other table like its own, until the
 //! transaction ends.
 //!
 //! ```text
