@@ -1,7 +1,7 @@
 //! A session's transaction, with the tables it uses.
 //!
 //! Wraps [`txn::Transaction`] and adds the metadata uses: a table that a transaction has touched stays as it
-//! is until the transaction ends. What a commit waits for and how a savepoint takes changes back is there
+//! is until the transaction ends. What a commit waits for, and what a savepoint takes back, is decided below
 //! (`crates/txn/src/transaction.rs`).
 
 use std::sync::Arc;
