@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The callers turn values into bytes, each with its own rules (too long, out of range): the crate's are
-//! `src/types/codec.rs`, SQL's `crates/sql/src/column_bytes.rs`. Everything that follows from the table's
+//! `src/types/codec.rs`, SQL's `crates/sql/src/stored_values.rs`. Everything that follows from the table's
 //! definition happens in [`RowWriter`], once. A rule on rows that this crate learns belongs there.
 //!
 //! Generated columns and CHECK constraints are SQL expressions, and SQL stands above this crate. So a writer

@@ -14,7 +14,6 @@
 mod access;
 pub mod ast;
 pub mod catalog_views;
-pub mod column_bytes;
 pub mod context;
 pub mod digest;
 pub mod discard;
@@ -34,5 +33,6 @@ pub mod privilege;
 pub mod random_sequences;
 pub mod result;
 pub mod sql_mode;
+pub mod stored_values;
 pub mod temporary;
 pub mod value;

@@ -16,9 +16,8 @@ use super::cursor::{Cursor, Flow};
 use super::insert::{Changed, duplicate, implicit_default};
 use super::select::all_true;
 use super::sort::{RowSorter, push_key};
-use super::stored_values::{put_bytes, take_bytes};
+use super::spilled_values::{put_bytes, take_bytes};
 use super::{Executor, row_rules};
-use crate::column_bytes::{Storing, decode};
 use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::functions::as_count;
@@ -28,6 +27,7 @@ use crate::memory::{Charge, refused};
 use crate::plan::change::{Assigned, ColumnDefault, DeletePlan, Target, UpdatePlan};
 use crate::plan::row_rules::RowRules;
 use crate::result::SqlError;
+use crate::stored_values::{Storing, decode};
 use crate::value::{Value, compare};
 
 /// Columns with their new stored bytes; `None` is NULL.

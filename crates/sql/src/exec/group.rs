@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use super::aggregate::Accumulator;
 use super::rollup::{self, Rollup};
 use super::sort::RowSorter;
-use super::stored_values::{put, take};
+use super::spilled_values::{put, take};
 use crate::context::SqlContext;
 use crate::discard::discard;
 use crate::errors;

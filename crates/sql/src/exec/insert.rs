@@ -13,10 +13,9 @@ use super::change::{CHANGE_UNITS, Changes, same, stored_bytes};
 use super::cursor::{Cursor, Flow};
 use super::keys::RangeList;
 use super::row_rules;
+use super::spilled_values::take_all;
 use super::spool::Spool;
-use super::stored_values::take_all;
 use super::{Executor, Subqueries};
-use crate::column_bytes::{self, Storing};
 use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::{Context, Expr, RowView};
@@ -25,6 +24,7 @@ use crate::plan::access::Path;
 use crate::plan::change::{Assigned, ColumnDefault, InsertPlan};
 use crate::result::SqlError;
 use crate::sql_mode;
+use crate::stored_values::{self, Storing};
 use crate::value::Value;
 use crate::value::json::Json;
 
@@ -41,7 +41,7 @@ pub struct Changed {
 
 fn values_of(row: &EncodedRow, table: &Table, time_zone: i32) -> Vec<Value<'static>> {
     let decode = |(field, column): (&Option<&[u8]>, &untorn::schema::ColumnDef)| match field {
-        Some(bytes) => column_bytes::decode(bytes, &column.kind, time_zone).into_owned(),
+        Some(bytes) => stored_values::decode(bytes, &column.kind, time_zone).into_owned(),
         None => Value::Null,
     };
     row.fields().iter().zip(&table.def.columns).map(decode).collect()
@@ -72,7 +72,7 @@ pub fn duplicate_in(
                     ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
                         String::from_utf8_lossy(bytes).into_owned()
                     }
-                    kind => column_bytes::decode(bytes, kind, time_zone).to_string_lossy(),
+                    kind => stored_values::decode(bytes, kind, time_zone).to_string_lossy(),
                 }
             }
         })
@@ -567,7 +567,7 @@ impl<'e> Executor<'e> {
             };
             let value = match &encoded {
                 Some(bytes) => {
-                    column_bytes::decode(bytes, &def.kind, self.state.time_zone_offset()).into_owned()
+                    stored_values::decode(bytes, &def.kind, self.state.time_zone_offset()).into_owned()
                 }
                 None => Value::Null,
             };

@@ -17,9 +17,8 @@ use super::cursor::{Cursor, Flow};
 use super::insert::Changed;
 use super::keys::RangeList;
 use super::sort::RowSorter;
-use super::stored_values::{put, put_bytes, take_all, take_bytes};
+use super::spilled_values::{put, put_bytes, take_all, take_bytes};
 use super::{Executor, RowTaker, row_rules};
-use crate::column_bytes::Storing;
 use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::{Context, RowView};
@@ -28,6 +27,7 @@ use crate::plan::access::Path;
 use crate::plan::change::Assigned;
 use crate::plan::joined_change::{JoinedChange, JoinedTarget, JoinedUpdate, NewValue};
 use crate::result::SqlError;
+use crate::stored_values::Storing;
 use crate::value::Value;
 
 /// Appends a key, so that equal keys, and no others, have equal bytes; integers come in their order.

@@ -13,7 +13,7 @@
 //! `recursion.rs`), or from `union.rs` and `set_operation.rs`. They pass `apply.rs` (subqueries that depend
 //! on the row), `group.rs` and `rollup.rs` over `aggregate.rs`, `window/`, `distinct.rs`, `sort.rs` and
 //! `tail.rs` (LIMIT), and `output.rs` writes them for the client. `insert.rs`, `change.rs`,
-//! `joined_change.rs` and `load.rs` change rows; `row_rules.rs`, `stored_values.rs` and `row_conversion.rs`
+//! `joined_change.rs` and `load.rs` change rows; `row_rules.rs`, `spilled_values.rs` and `row_conversion.rs`
 //! make what is stored of values.
 
 pub(crate) mod aggregate;
@@ -37,8 +37,8 @@ pub(crate) mod row_rules;
 pub(crate) mod select;
 mod set_operation;
 pub(crate) mod sort;
+mod spilled_values;
 mod spool;
-mod stored_values;
 mod tail;
 mod text_lines;
 mod union;

@@ -7,7 +7,7 @@ use super::apply::Applied;
 use super::cursor::{self, Cursor, Flow};
 use super::group::Groups;
 use super::sort::push_key;
-use super::stored_values;
+use super::spilled_values;
 use super::tail::{Row, Tail, ValueRow, pack_computed, pack_plain};
 use super::{Executor, Target, keys, output};
 use crate::ast::SetOperation;
@@ -82,7 +82,7 @@ impl Row for SourceRow<'_, '_> {
         }
         pack_computed(out);
         for item in &self.plan.items {
-            stored_values::put(&item.eval(&self.cx)?, out);
+            spilled_values::put(&item.eval(&self.cx)?, out);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use super::sort::{RowSorter, push_key};
-use super::stored_values::{put, take_all};
+use super::spilled_values::{put, take_all};
 use super::tail::Tail;
 use super::union::Part;
 use super::{Executor, RowTaker, Target};

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use super::sort::RowSorter;
-use super::stored_values::put;
+use super::spilled_values::put;
 use super::{Executor, RowTaker};
 use crate::context::SqlContext;
 use crate::failure::Failure;

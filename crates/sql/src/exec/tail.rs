@@ -7,7 +7,7 @@
 use super::cursor::Flow;
 use super::distinct::{Distinct, Seen};
 use super::sort::RowSorter;
-use super::stored_values::{put_bytes, take_bytes};
+use super::spilled_values::{put_bytes, take_bytes};
 use super::{Executor, Target, output};
 use crate::context::SqlContext;
 use crate::failure::Failure;
@@ -258,7 +258,7 @@ fn hand_on<S: ResultSink>(
 ) -> Result<(), Failure> {
     match row.split_first() {
         Some((&PLAIN, fields)) => hand_on_plain(fields, plan, state.time_zone_offset(), target),
-        Some((_, values)) => hand_on_values(super::stored_values::take_all(values), plan, target),
+        Some((_, values)) => hand_on_values(super::spilled_values::take_all(values), plan, target),
         None => Ok(()),
     }
 }
@@ -290,7 +290,7 @@ fn hand_on_plain<S: ResultSink>(
         sink.row_end();
         return Ok(());
     }
-    let decode = |bytes: &[u8], kind| crate::column_bytes::decode(bytes, kind, time_zone).into_owned();
+    let decode = |bytes: &[u8], kind| crate::stored_values::decode(bytes, kind, time_zone).into_owned();
     let values = fields.iter().zip(kinds).map(|(field, kind)| field.map_or(Value::Null, |b| decode(b, kind)));
     target.put(values.collect())
 }
@@ -339,7 +339,7 @@ impl Row for ValueRow<'_> {
 
     fn pack(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
         pack_computed(out);
-        self.values.iter().for_each(|value| super::stored_values::put(value, out));
+        self.values.iter().for_each(|value| super::spilled_values::put(value, out));
         Ok(())
     }
 

@@ -11,12 +11,12 @@ use super::row_rules::{self, RowRules};
 use super::source::Source;
 use super::{Condition, Planner, SelectPlan, Tables};
 use crate::ast::{self, HintKind, InsertSource, TableRef};
-use crate::column_bytes::Storing;
 use crate::errors;
 use crate::expr::bind::{Binder, InsertedAs};
 use crate::expr::{Expr, NODE_BYTES};
 use crate::privilege::Privileges;
 use crate::result::SqlError;
+use crate::stored_values::Storing;
 use crate::value::Value;
 
 /// What a column gets when nothing is said.

@@ -20,7 +20,7 @@ use self::running::Running;
 use super::cursor::Flow;
 use super::select::Consumer;
 use super::sort::{RowSorter, push_key};
-use super::stored_values::put;
+use super::spilled_values::put;
 use super::{Executor, RowTaker, Target};
 use crate::errors;
 use crate::exec::aggregate::Accumulator;
