@@ -6,8 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use disk::Environment;
-
 use crate::catalog::CatalogData;
 use crate::database::Database;
 use crate::definitions::Definitions;

@@ -11,7 +11,6 @@
 // Callbacks and pairs that are used once are spelled out where they are used.
 #![allow(clippy::type_complexity)]
 
-mod access;
 pub mod ast;
 pub mod catalog_views;
 pub mod context;
@@ -30,6 +29,7 @@ pub mod named_locks;
 pub mod parser;
 pub mod plan;
 pub mod privilege;
+mod privilege_checks;
 pub mod random_sequences;
 pub mod result;
 pub mod sql_mode;

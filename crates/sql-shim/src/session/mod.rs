@@ -321,7 +321,7 @@ impl Session {
         more: bool,
     ) -> Result<(), Failure> {
         self.count(counters::of_plan(plan));
-        self.measured.performed.reads = plan.reads();
+        self.measured.performed.reads = plan.unindexed_reads();
         self.transaction.engine_mut().clear_kill();
         let held = self.state.held();
         let outcome = match plan {

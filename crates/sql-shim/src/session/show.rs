@@ -16,7 +16,7 @@ use sql::expr::bind::Binder;
 use sql::expr::types::Type;
 use sql::expr::{Context, Expr, RowView};
 use sql::failure::Failure;
-use sql::plan::access::{Path, equalities};
+use sql::plan::access_path::{Path, equalities};
 use sql::plan::joined_change::JoinedChange;
 use sql::plan::source::{Source, SourceColumn, SourceKind};
 use sql::plan::{Plan, Planner, SelectPlan};

@@ -12,8 +12,9 @@ use untorn::schema::ColumnDef;
 use untorn::write::{RowWriter, Written};
 
 use super::apply::Applied;
+use super::column_defaults::{implicit_default, no_default};
 use super::cursor::{Cursor, Flow};
-use super::insert::{Changed, duplicate, implicit_default};
+use super::insert::Changed;
 use super::select::all_true;
 use super::sort::{RowSorter, push_key};
 use super::spilled_values::{put_bytes, take_bytes};
@@ -22,6 +23,7 @@ use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::functions::as_count;
 use crate::expr::{Context, RowView};
+use crate::failure::duplicate_key::duplicate;
 use crate::failure::{Failure, engine as engine_error};
 use crate::memory::{Charge, refused};
 use crate::plan::change::{Assigned, ColumnDefault, DeletePlan, Target, UpdatePlan};
@@ -70,7 +72,7 @@ pub fn encode_assigned(
             ColumnDefault::AutoIncrement => Value::Int(0),
             ColumnDefault::Expression(expr) | ColumnDefault::Generated(expr) => expr.eval(cx)?,
             ColumnDefault::Missing => {
-                return Err(errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name]));
+                return Err(no_default(column));
             }
         },
     };

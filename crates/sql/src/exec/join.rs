@@ -6,7 +6,7 @@
 //! single path: batches begin with one row and double. A derived table or view that is not the first is
 //! looked up by what its columns are equal to (`keyed.rs`).
 
-use untorn::engine::{Isolation, OwnedKey, ReadMode, WaitPolicy};
+use untorn::engine::OwnedKey;
 use untorn::types::Collation;
 
 use super::apply::Applied;
@@ -172,22 +172,6 @@ fn packed_key(key: &dyn Fn(&mut OwnedKey)) -> Value<'static> {
 }
 
 impl<'e> Executor<'e> {
-    /// How a source of a join is read. A statement that changes some of them reads the newest versions of the
-    /// others too, and keeps them so, as InnoDB does from REPEATABLE READ on.
-    fn source_mode(&self, plan: &SelectPlan, source: usize) -> ReadMode {
-        let locking = |exclusive| ReadMode::Locking { exclusive, wait: WaitPolicy::Wait };
-        if plan.changed.is_empty() {
-            self.read_mode(plan.locking)
-        } else if plan.changed.contains(&(source as u16)) {
-            locking(true)
-        } else {
-            match self.transaction.engine().isolation() {
-                Isolation::ReadUncommitted | Isolation::ReadCommitted => self.read_mode(None),
-                Isolation::RepeatableRead | Isolation::Serializable => locking(false),
-            }
-        }
-    }
-
     /// Runs the join of a plan.
     pub async fn join<S: ResultSink>(
         &mut self,

@@ -23,7 +23,7 @@ use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::{Context, RowView};
 use crate::failure::{Failure, engine as engine_error};
-use crate::plan::access::Path;
+use crate::plan::access_path::Path;
 use crate::plan::change::Assigned;
 use crate::plan::joined_change::{JoinedChange, JoinedTarget, JoinedUpdate, NewValue};
 use crate::result::SqlError;

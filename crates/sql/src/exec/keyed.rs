@@ -16,7 +16,7 @@ use crate::expr::{Context, Expr};
 use crate::failure::Failure;
 use crate::memory::Charge;
 use crate::plan::Step;
-use crate::plan::access::equalities;
+use crate::plan::access_path::equalities;
 use crate::result::SqlError;
 use crate::value::{Value, collation, decimal};
 

@@ -18,7 +18,7 @@ use super::prefix_keys::{self, Beginning};
 use crate::expr::{Context, Expr, ValueSet};
 use crate::failure::Failure;
 use crate::memory::{Charge, refused};
-use crate::plan::access::{Alternative, Path};
+use crate::plan::access_path::{Alternative, Path};
 use crate::result::SqlError;
 use crate::stored_values::{self, Storing};
 use crate::value::{Value, collation, compare, decimal};

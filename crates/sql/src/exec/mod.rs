@@ -19,6 +19,7 @@
 pub(crate) mod aggregate;
 mod apply;
 pub(crate) mod change;
+mod column_defaults;
 pub(crate) mod cursor;
 mod distinct;
 mod group;
@@ -30,6 +31,7 @@ pub(crate) mod keys;
 pub mod load;
 pub mod output;
 mod prefix_keys;
+mod read_mode;
 mod recursion;
 mod rollup;
 pub mod row_conversion;
@@ -50,9 +52,8 @@ use std::io;
 use std::ops::Deref;
 use std::pin::Pin;
 
-use untorn::engine::{Isolation, ReadMode, TimeSlice, WaitPolicy};
+use untorn::engine::TimeSlice;
 
-use crate::ast;
 use crate::context::SqlContext;
 use crate::discard::discard;
 use crate::expr::{Context, ValueSet};
@@ -270,29 +271,6 @@ impl<'e> Executor<'e> {
     /// The context of expressions without rows.
     pub fn context<'c>(&'c self, subqueries: &'c [ValueSet]) -> Context<'c> {
         Context { subqueries, outer: self.outer, ..Context::constant(self.state, self.parameters) }
-    }
-
-    /// How a SELECT with this locking clause reads.
-    pub fn read_mode(&self, locking: Option<ast::Locking>) -> ReadMode {
-        match locking {
-            Some(ast::Locking { exclusive, wait }) => ReadMode::Locking {
-                exclusive,
-                wait: match wait {
-                    ast::LockWait::Wait => WaitPolicy::Wait,
-                    ast::LockWait::NoWait => WaitPolicy::NoWait,
-                    ast::LockWait::SkipLocked => WaitPolicy::SkipLocked,
-                },
-            },
-            None => {
-                let state = self.transaction.engine();
-                // SERIALIZABLE: a transaction of more than this statement locks what it reads.
-                if state.isolation() == Isolation::Serializable && self.transaction.is_active() {
-                    ReadMode::Locking { exclusive: false, wait: WaitPolicy::Wait }
-                } else {
-                    ReadMode::Consistent
-                }
-            }
-        }
     }
 
     /// Executes a query into memory.

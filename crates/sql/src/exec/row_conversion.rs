@@ -11,7 +11,7 @@ use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::ColumnType;
 use untorn::write::EncodedRow;
 
-use super::insert::implicit_default;
+use super::column_defaults::implicit_default;
 use super::row_rules::{self, Fields};
 use crate::context::SqlContext;
 use crate::errors;

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use untorn::schema::{ColumnDef, Default};
 
-use super::access::{Path, Question, order_of};
+use super::access_path::{Path, PathChooser};
 use super::apply::{self, Apply};
+use super::index_order::order_of;
 use super::query::{push_conjuncts, without};
 use super::row_rules::{self, RowRules};
 use super::source::Source;
@@ -184,19 +185,6 @@ impl Planner<'_> {
     ) -> Result<Source, SqlError> {
         self.require_on(name, wanted)?;
         self.table_source(name, None)
-    }
-
-    /// Who may change a table may not read it for that: columns in conditions and values need SELECT.
-    pub(super) fn require_reading_columns(&self, source: &Source, read: &[u16]) -> Result<(), SqlError> {
-        let Some(column) = read.first().and_then(|column| source.columns.get(usize::from(*column))) else {
-            return Ok(());
-        };
-        let may_read =
-            self.state.require_on_table(&source.database, &source.table, Privileges::SELECT).is_ok();
-        if may_read {
-            return Ok(());
-        }
-        Err(self.state.column_denied(&column.name, &source.table))
     }
 
     /// Plans INSERT and REPLACE.
@@ -503,7 +491,7 @@ impl Planner<'_> {
         let mut path = Path::everything();
         let mut order = parts.order;
         if let Some(table) = source.engine_table() {
-            let question = Question {
+            let chooser = PathChooser {
                 planner: self,
                 table,
                 source: 0,
@@ -512,7 +500,7 @@ impl Planner<'_> {
                 needed: &needed[0],
                 hints,
             };
-            path = question.answer();
+            path = chooser.best();
             self.outcome()?;
             // The rows themselves are wanted, not only the index.
             path.covering = false;

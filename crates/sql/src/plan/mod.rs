@@ -4,19 +4,20 @@
 //! parameters, the clock and variables are looked at when it is executed. A single-table query streams from
 //! the scan through the plan's filter and output; joins are nested loops over index look-ups.
 
-pub mod access;
+pub mod access_path;
 pub(crate) mod aggregate;
 pub(crate) mod apply;
 pub(crate) mod change;
-mod column_conditions;
 pub mod created_columns;
 mod from;
 mod full_group;
+mod index_order;
 pub mod joined_change;
 pub mod load;
+pub mod no_index_used;
 mod push;
 mod query;
-pub mod reads;
+mod range_analysis;
 pub(crate) mod row_rules;
 pub mod source;
 pub(crate) mod window;
@@ -36,9 +37,8 @@ use crate::expr::bind::value_type;
 use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
 use crate::memory::StatementCharge;
-use crate::privilege::Privileges;
 use crate::result::{ResultColumns, SqlError};
-use access::Path;
+use access_path::Path;
 use aggregate::Aggregate;
 use apply::Apply;
 use joined_change::JoinedChange;
@@ -481,20 +481,6 @@ impl Planner<'_> {
                 None => Err(errors::error(errors::NO_DB, &[])),
             },
         }
-    }
-
-    /// Requires privileges on a table, whether it exists or not.
-    pub fn require_on(&self, name: &ast::TableName, wanted: Privileges) -> Result<(), SqlError> {
-        self.state.require_on_table(&self.database_of(name)?, &name.name, wanted)
-    }
-
-    /// Requires what reading a table needs, FOR UPDATE or without.
-    fn require_reading(&self, name: &ast::TableName, locks: bool) -> Result<(), SqlError> {
-        self.require_on(name, Privileges::SELECT)?;
-        if locks {
-            self.state.require_locking_reads(&self.database_of(name)?, &name.name)?;
-        }
-        Ok(())
     }
 
     /// A table of the engine.

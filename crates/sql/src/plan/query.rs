@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use untorn::types::ColumnType;
 
-use super::access::{Path, Question, use_index_end, use_index_order};
+use super::access_path::{Path, PathChooser};
 use super::aggregate::Aggregate;
 use super::from::{From, Shown};
+use super::index_order::{use_index_end, use_index_order};
 use super::push::Pending;
 use super::source::Source;
 use super::with::{Around, With};
@@ -693,10 +694,16 @@ impl Planner<'_> {
     ) -> Result<Path, SqlError> {
         let at = usize::from(source);
         let path = match plan.sources[at].engine_table() {
-            Some(table) => {
-                Question { planner: self, table, source, conjuncts, bound, needed: &plan.needed[at], hints }
-                    .answer()
+            Some(table) => PathChooser {
+                planner: self,
+                table,
+                source,
+                conjuncts,
+                bound,
+                needed: &plan.needed[at],
+                hints,
             }
+            .best(),
             None => Path::everything(),
         };
         self.outcome()?;
