@@ -1,10 +1,11 @@
 //! UPDATE and DELETE.
 //!
 //! The scan locks rows exclusively and gathers what is to be done; changes are applied between batches, with
-//! nothing latched. Where a change could put a row in the scan's way again, or rows are to be sorted first,
-//! everything is gathered before the first change, on disk where it is much. Rows that are sorted are
-//! gathered with the columns that the change looks at, and what becomes of them is computed in the order of
-//! the sort: assignments may count rows, and rows beyond a LIMIT are not computed at all.
+//! nothing latched. Where a change could put a row in the scan's way again (the Halloween problem: the
+//! planner finds out, `moves_rows` in `plan/change.rs`), or rows are to be sorted first, everything is
+//! gathered before the first change, on disk where it is much. Rows that are sorted are gathered with the
+//! columns that the change looks at, and what becomes of them is computed in the order of the sort:
+//! assignments may count rows, and rows beyond a LIMIT are not computed at all.
 
 use untorn::Table;
 use untorn::engine::{self, FieldRef, OwnedKey, ReadMode, TimeSlice, WaitPolicy};

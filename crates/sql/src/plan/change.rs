@@ -1,4 +1,7 @@
 //! Plans of INSERT, UPDATE and DELETE.
+//!
+//! An UPDATE that changes a column of the index it scans, or of the clustered one, could meet its rows again
+//! (the Halloween problem): its plan says so, and execution gathers them before the first change.
 
 use std::collections::HashSet;
 

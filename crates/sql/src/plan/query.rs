@@ -17,7 +17,7 @@ use super::{Condition, Grouping, Plan, Planner, SelectPlan, Step, ValuePlan, app
 use crate::ast::{self, HintKind, SelectItem};
 use crate::discard::Elsewhere;
 use crate::errors;
-use crate::expr::bind::conversion::converted;
+use crate::expr::bind::common_type::converted;
 use crate::expr::bind::scope::Scope;
 use crate::expr::bind::window::check as check_windows;
 use crate::expr::bind::{Binder, Bound, NameRule};
