@@ -522,7 +522,7 @@ async fn execute<S: ResultSink>(
         Plan::Load(plan) => load::run(executor, plan, files, out).await.map(Outcome::Done),
         Plan::Update(update) => executor.update(update).await.map(Outcome::Done),
         Plan::Delete(delete) => executor.delete(delete).await.map(Outcome::Done),
-        Plan::JoinedChange(change) => executor.joined_change(change).await.map(Outcome::Done),
+        Plan::MultiTableChange(change) => executor.multi_table_change(change).await.map(Outcome::Done),
         Plan::Command(_) => Ok(Outcome::Answered),
     }
 }

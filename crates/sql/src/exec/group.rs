@@ -138,7 +138,7 @@ impl<'p> Groups<'p> {
     }
 
     /// Spills what is full.
-    pub async fn relieve(&mut self, executor: &Executor<'_>) -> Result<(), Failure> {
+    pub async fn make_room(&mut self, executor: &Executor<'_>) -> Result<(), Failure> {
         match &mut self.later {
             Some(later) if later.is_full() => later.spill(executor.slice()).await,
             _ => Ok(()),

@@ -1,20 +1,23 @@
 //! Executing plans.
 //!
-//! Everything that may take long or much goes through the [`Executor`]: its [`tick`](Executor::tick) counts
-//! work, gives way to other connections and sees a kill; what grows with data is charged to the context's
-//! [`Account`](crate::memory::Account), and sorts, groups and duplicates go to disk when their part of
-//! memory is used up. Rows are streamed with backpressure: execution pauses while the client's buffer is
+//! Anything that may take long or use much memory goes through the [`Executor`]: its [`tick`](Executor::tick)
+//! counts work, gives way to other connections and sees a kill; what grows with data is charged to the
+//! context's [`Account`](crate::memory::Account), and sorts, groups and duplicates go to disk when their part
+//! of memory is used up. Rows are streamed with backpressure: execution pauses while the client's buffer is
 //! full.
 //!
 //! A SELECT begins in `select.rs`. A single table is streamed there itself: one row by its whole primary key
 //! through `cursor::point` (`get.rs` of the transaction layer), anything else through a `Cursor` (`scan.rs`
 //! there). Its rows come from `join.rs` (nested loops over `cursor.rs`; `keys.rs` makes the ranges of an
-//! index, `keyed.rs` and `prefix_keys.rs` the special ones), from a derived or common table (`spool.rs`,
-//! `recursion.rs`), or from `union.rs` and `set_operation.rs`. They pass `apply.rs` (subqueries that depend
-//! on the row), `group.rs` and `rollup.rs` over `aggregate.rs`, `window/`, `distinct.rs`, `sort.rs` and
-//! `tail.rs` (LIMIT), and `output.rs` writes them for the client. `insert.rs`, `change.rs`,
-//! `joined_change.rs` and `load.rs` change rows; `row_rules.rs`, `spilled_values.rs` and `row_conversion.rs`
-//! make what is stored of values.
+//! index, those of a prefix `prefix_keys.rs`), from a derived or common table, which `join.rs` fills into
+//! memory ([`KeptRows`]) and `hash_lookup.rs` finds rows in (`recursion.rs`: a recursive one), or from
+//! `union.rs` and `set_operation.rs`. They pass `apply.rs` (subqueries that depend on the row), `group.rs`
+//! and `rollup.rs` over `aggregate.rs`, `window/`, `distinct.rs`, `sort.rs` and `order_limit.rs` (LIMIT), and
+//! `output.rs` writes them for the client. `insert.rs`, `change.rs`, `multi_table_change.rs` and `load.rs`
+//! change rows; `column_defaults.rs`, `row_rules.rs` (generated columns, CHECK) and `row_conversion.rs` make
+//! rows of values, which `crate::stored_values` puts into storage form. How a scan locks is `read_mode.rs`.
+//! Rows that wait between two halves of a statement are bytes (`spilled_values.rs`), in a spool for INSERT …
+//! SELECT, elsewhere in a sorter.
 
 pub(crate) mod aggregate;
 mod apply;
@@ -23,12 +26,13 @@ mod column_defaults;
 pub(crate) mod cursor;
 mod distinct;
 mod group;
+mod hash_lookup;
 pub mod insert;
 pub(crate) mod join;
-mod joined_change;
-mod keyed;
 pub(crate) mod keys;
 pub mod load;
+mod multi_table_change;
+mod order_limit;
 pub mod output;
 mod prefix_keys;
 mod read_mode;
@@ -41,7 +45,6 @@ mod set_operation;
 pub(crate) mod sort;
 mod spilled_values;
 mod spool;
-mod tail;
 mod text_lines;
 mod union;
 mod waiting;
@@ -81,7 +84,7 @@ pub struct Executor<'e> {
 pub trait RowTaker {
     /// Takes a row.
     fn take(&mut self, row: Vec<Value<'static>>) -> Result<(), Failure>;
-    /// Whether it is time for [`RowTaker::relieve`].
+    /// Whether it is time for [`RowTaker::make_room`].
     fn is_full(&self) -> bool {
         false
     }
@@ -90,7 +93,7 @@ pub trait RowTaker {
         false
     }
     /// Makes room.
-    fn relieve<'a>(
+    fn make_room<'a>(
         &'a mut self,
         _executor: &'a Executor<'_>,
     ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>> {
@@ -111,7 +114,7 @@ impl<S: ResultSink> Target<'_, S> {
     pub async fn flush(&mut self, executor: &Executor<'_>) -> Result<(), Failure> {
         match self {
             Target::Sink(sink) if sink.is_full() => Ok(sink.flush_if_full().await?),
-            Target::Taker(taker) if taker.is_full() => taker.relieve(executor).await,
+            Target::Taker(taker) if taker.is_full() => taker.make_room(executor).await,
             _ => Ok(()),
         }
     }

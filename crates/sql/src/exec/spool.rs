@@ -1,6 +1,6 @@
 //! A queue of rows between two halves of a statement, on disk where it is long: INSERT … SELECT reads
-//! everything before it inserts the first row, and an UPDATE that moves rows finds all of them before it
-//! changes one.
+//! everything before it inserts the first row. (An UPDATE that moves rows gathers them in a [`RowSorter`] of
+//! its own.)
 
 use std::future::Future;
 use std::pin::Pin;
@@ -38,7 +38,7 @@ impl RowTaker for Spool<'_> {
         self.0.is_full()
     }
 
-    fn relieve<'a>(
+    fn make_room<'a>(
         &'a mut self,
         executor: &'a Executor<'_>,
     ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>> {

@@ -56,7 +56,7 @@ impl Plan {
             }
             Plan::Update(plan) => reads.target(&plan.target),
             Plan::Delete(plan) => reads.target(&plan.target),
-            Plan::JoinedChange(plan) => reads.query(&plan.query),
+            Plan::MultiTableChange(plan) => reads.query(&plan.query),
             Plan::Load(_) | Plan::Command(_) => {}
         }
         reads
