@@ -1,8 +1,9 @@
 //! GROUP BY: groups in a table in memory, and rows of further groups on disk.
 //!
-//! While there is room every new key begins a group. When the table has as much as it may, rows of the groups
-//! in it are still added to them, but rows of others go to a sorter by their keys; at the end they come back
-//! group by group, so that one group at a time is enough. Rows of a group come in the order they had.
+//! While there is room every new key begins a group. When the table has used up its memory, rows of the
+//! groups in it are still added to them, but rows of others go to a sorter by their keys; at the end they
+//! come back group by group, so that one group at a time is enough. Rows of a group come in the order they
+//! had.
 //!
 //! WITH ROLLUP all rows go to the sorter ([`Rollup`]).
 

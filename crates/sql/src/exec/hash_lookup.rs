@@ -2,9 +2,9 @@
 //! joined columns.
 //!
 //! Whether a column can be looked up depends on its values: it takes part when all its values are exact
-//! numbers, or all are texts of one collation, and so has for each value one key that equal values share.
-//! The value that is looked for is of that kind, or the join reads all rows as without a key. The conditions
-//! are checked on the rows that are found, so a key may say less than they do, never more.
+//! numbers, or all are texts of one collation, so that equal values have the same key. The value that is
+//! looked for is of that kind, or the join reads all rows as without a key. The conditions are checked on the
+//! rows that are found, so a key may say less than they do, never more.
 
 use std::collections::HashMap;
 

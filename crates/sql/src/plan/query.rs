@@ -1,4 +1,14 @@
-//! Planning SELECT.
+//! Planning SELECT: names are bound, then the join's order and the paths are chosen.
+//!
+//! A query expression is one SELECT or a set operation of several. The parts of one have their columns of the
+//! common types ([`crate::expr::bind::common_type`]) and take ORDER BY and LIMIT together, by positions and
+//! names of the first part.
+//!
+//! One SELECT is bound in the order in which its names are visible: FROM (`from.rs`), conditions, output,
+//! GROUP BY, HAVING, ORDER BY. It is finished later, when the query around it is bound too and may have given
+//! it conditions (`push.rs`): constant conditions are set aside, then the source whose path gains most
+//! (`access_path.rs`) is read next, until all are, each with the conditions that can be tested there. At last
+//! the sort goes if an index gives the order (`index_order.rs`).
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
