@@ -31,7 +31,7 @@ pub struct Group {
     pub row: Vec<Vec<Value<'static>>>,
     /// The state of each aggregate.
     pub accumulators: Vec<Accumulator>,
-    /// How many of the keys it has values of: not all of them where it is a group of groups.
+    /// How many of the keys it has values of: not all of them where it is a super-aggregate.
     pub keys: u16,
 }
 
