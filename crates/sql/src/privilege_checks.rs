@@ -39,7 +39,7 @@ impl SqlContext {
     }
 
     /// Error 1143: reading a column of a table that may only be changed.
-    pub fn column_denied(&self, column: &str, table: &str) -> SqlError {
+    fn column_denied(&self, column: &str, table: &str) -> SqlError {
         let client = self.facts.client();
         error(errors::COLUMNACCESS_DENIED, &[&"SELECT", &client.user, &client.host, &column, &table])
     }
@@ -91,7 +91,7 @@ impl SqlContext {
     }
 
     /// SELECT … FOR UPDATE holds others up: it takes more than SELECT.
-    pub fn require_locking_reads(&self, database: &str, table: &str) -> Result<(), SqlError> {
+    fn require_locking_reads(&self, database: &str, table: &str) -> Result<(), SqlError> {
         let wanted = Privileges::UPDATE | Privileges::DELETE | Privileges::LOCK_TABLES;
         if is_view_database(database)
             || self.temporary.find(database, table).is_some()

@@ -1,4 +1,5 @@
-//! How a scan reads: consistently or with row locks, shared or exclusive, and what it does when it would wait.
+//! How a scan reads: consistently, or with row locks (shared or exclusive), and what it does instead of
+//! waiting.
 //!
 //! FOR UPDATE and FOR SHARE say so; SERIALIZABLE makes every SELECT of a longer transaction a shared locking
 //! one; and a statement that changes rows locks those it changes, and what it reads beside them. UPDATE and

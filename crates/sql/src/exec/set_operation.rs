@@ -1,7 +1,7 @@
 //! EXCEPT and INTERSECT: the rows of both sides sorted together.
 //!
-//! Equal rows stand beside each other, those of the right side first: when the left ones come it is known
-//! how many there are on the right. What is left goes to the query's [`OrderLimit`], of equal rows the first ones
+//! Equal rows stand beside each other, those of the right side first: when the left ones come it is known how
+//! many there are on the right. What is left goes to the query's [`OrderLimit`], of equal rows the first ones
 //! of the left side.
 
 use std::future::Future;

@@ -1,8 +1,8 @@
 //! Range analysis: the values and ranges of an index's columns that the conditions of a query imply.
 //!
 //! A condition may be nothing but values and ranges of one column (`a IN (1, 5)`): a path over them need not
-//! check it again. Or it implies them and says more (`(a = 1 AND x > 2) OR a = 3` implies that `a` is 1 or 3):
-//! it limits the range, and is checked on each row.
+//! check it again. Or it implies them and says more (`(a = 1 AND x > 2) OR a = 3` implies that `a` is 1 or
+//! 3): it limits the range, and is checked on each row.
 
 use untorn::schema::KeyPart;
 use untorn::types::ColumnType;
