@@ -17,10 +17,11 @@ use redo::RedoLog;
 use txn::TransactionSystem;
 
 use crate::backup::gate::Gate;
+use crate::buffer_pool_dump::BufferPoolDump;
 use crate::catalog::{Catalog, DatabaseDef};
 use crate::changes::Feeds;
 use crate::error::{Error, Result};
-use crate::extension::Tier;
+use crate::extension::Extension;
 use crate::forced_recovery::{self, Level};
 use crate::metadata_deadlock::MetadataGraph;
 use crate::metadata_lock::{Access, MetadataLocks};
@@ -29,7 +30,6 @@ use crate::private::is_private;
 use crate::provenance::{self, Marks};
 use crate::report::OpenReport;
 use crate::table::Table;
-use crate::warm_up::WarmUpState;
 
 /// An open database (data directory). Clones share it.
 #[derive(Clone)]
@@ -44,7 +44,7 @@ pub(crate) struct Inner {
     pub redo: Arc<RedoLog>,
     pub system: TransactionSystem,
     pub writer: dblwr::ProtectedWriter,
-    pub extension: Tier,
+    pub extension: Extension,
     pub marks: Arc<Marks>,
     pub report: OpenReport,
     pub forced_recovery: Level,
@@ -53,7 +53,7 @@ pub(crate) struct Inner {
     /// Nothing new is begun.
     pub closed: AtomicBool,
     /// What is known of `ib_buffer_pool`.
-    pub warm_up: Arc<WarmUpState>,
+    pub buffer_pool_dump: Arc<BufferPoolDump>,
     /// What a close has come to.
     pub closing: Closing,
     /// Set when the environment was made by [`Database::open`].

@@ -64,19 +64,19 @@ impl ExtensionOptions {
 }
 
 /// The tier of an open database, and how to find its way about.
-pub(crate) struct Tier {
+pub(crate) struct Extension {
     tier: Arc<bpe::Tier>,
     directory: PathBuf,
 }
 
-impl Tier {
+impl Extension {
     /// Opens the tier, which serves nothing yet.
     pub fn open(
         environment: &Arc<dyn Environment>,
         identity: &str,
         page_size: PageSize,
         options: &Options,
-    ) -> Tier {
+    ) -> Extension {
         let wanted = &options.extension;
         let mut settings = bpe::Options::new(page_size, identity_at(identity, &options.directory));
         settings.file = wanted.file.as_ref().map(|file| options.directory.join(file));
@@ -86,7 +86,10 @@ impl Tier {
         settings.restart = wanted.restart;
         settings.write_budget = wanted.write_budget;
         settings.memory_max = Some(memory_max(options.buffer_pool_bytes));
-        Tier { tier: bpe::Tier::open(environment.clone(), settings), directory: options.directory.clone() }
+        Extension {
+            tier: bpe::Tier::open(environment.clone(), settings),
+            directory: options.directory.clone(),
+        }
     }
 
     /// Bytes of memory it takes out of the buffer pool's.

@@ -54,7 +54,8 @@ mod backup;
 #[doc(hidden)]
 pub mod blocked;
 mod blocking;
-mod buffer_pool;
+mod buffer_pool_dump;
+mod buffer_pool_resize;
 #[doc(hidden)]
 pub mod catalog;
 pub mod changes;
@@ -73,11 +74,11 @@ mod extension;
 mod file_names;
 mod forced_recovery;
 mod foreign_key;
-mod half_made;
 mod import;
 mod in_memory;
 mod index_build;
 mod index_entry;
+mod intermediate_file;
 mod key_value;
 #[doc(hidden)]
 pub mod layout;
@@ -110,7 +111,6 @@ mod transact;
 mod transaction;
 mod truncate;
 pub mod types;
-mod warm_up;
 #[doc(hidden)]
 pub mod write;
 

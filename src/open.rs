@@ -12,12 +12,12 @@ use pagestore::{PageSize, PageStore, RecoverySummary};
 use redo::RedoLog;
 use txn::TransactionSystem;
 
-use crate::buffer_pool;
+use crate::buffer_pool_resize;
 use crate::catalog::{CATALOG_FILE, Catalog};
 use crate::database::{Closing, Database, Inner, Tables};
 use crate::ddl_recovery::{self, Elsewhere};
 use crate::error::{Error, Result};
-use crate::extension::Tier;
+use crate::extension::Extension;
 use crate::file_names::table_file;
 use crate::forced_recovery::{self, Explainer, Level};
 use crate::options::Options;
@@ -56,7 +56,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         provenance::check_undo(&*storage, &undo_file, page_size, &catalog.snapshot(), &identity)?;
     }
     let writer = open_writer(&environment, page_bytes as usize, &options)?;
-    let extension = Tier::open(&environment, &identity.text, page_size, &options);
+    let extension = Extension::open(&environment, &identity.text, page_size, &options);
     let tier_bytes = extension.memory_bytes();
     let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
     extension.attach(&store);
@@ -116,7 +116,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         forced_recovery: level,
         unchecked_sizes: options.unchecked_sizes,
         closed: AtomicBool::new(false),
-        warm_up: Arc::default(),
+        buffer_pool_dump: Arc::default(),
         in_memory: AtomicBool::new(false),
         own_environment: OnceLock::new(),
         closing: Closing::default(),
@@ -293,7 +293,7 @@ fn check_options(options: &Options) -> Result<()> {
     if options.unchecked_sizes {
         return Ok(());
     }
-    buffer_pool::check_size(options.buffer_pool_bytes)?;
+    buffer_pool_resize::check_size(options.buffer_pool_bytes)?;
     if options.redo_capacity_bytes < 8 * MIB {
         return Err(Error::Setting {
             setting: "innodb_redo_log_capacity",

@@ -39,7 +39,7 @@ use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::export::cfg::Description;
 use crate::foreign_key;
-use crate::half_made::HalfMade;
+use crate::intermediate_file::IntermediateFile;
 use crate::metadata_lock::MetadataExclusive;
 use crate::retry::retry;
 use crate::schema::{ForeignKeyRefusal, TableDef};
@@ -164,7 +164,7 @@ impl Database {
         let survey = survey::survey(&source).await?;
         let (mut def, sdi_id, fresh_path) = self.begin_copy(table, survey.sdi_root.is_some()).await?;
         let mut copy =
-            HalfMade { database: self.clone(), space: def.space, path: fresh_path, lock: Some(lock) };
+            IntermediateFile { database: self.clone(), space: def.space, path: fresh_path, lock: Some(lock) };
         def.born = self.0.system.birth_number().await?;
         let made = async {
             let mut plan = Plan::new(&path, &survey, def, cfg.as_ref())?;
