@@ -1,6 +1,6 @@
 //! A tablespace file that a statement is making beside a table's own: a copy, or what is imported.
 //!
-//! The catalog has announced it ([`Pending::Create`](crate::catalog::Pending::Create)), so a start after a
+//! The catalog has announced it ([`DdlLogEntry::Create`](crate::catalog::DdlLogEntry::Create)), so a start after a
 //! crash removes it. A statement that fails, or is dropped, gives it up; until its pages and its file are
 //! gone the table stays locked.
 

@@ -27,7 +27,7 @@ use txn::{
     ClusteredField, Control, Direction, KeyRange, ReadMode, Row, Scan, ScanIndex, ScanState, TimeSlice,
 };
 
-use crate::catalog::Pending;
+use crate::catalog::DdlLogEntry;
 use crate::database::Database;
 use crate::ddl::{is_somebody_elses, take_ids};
 use crate::error::{Error, Result};
@@ -162,7 +162,7 @@ impl Database {
             let path = engine.0.catalog.change(|change| {
                 take_ids(change, &mut def);
                 let path = temporary_file(&table.database, def.space);
-                change.begin(Pending::Create { space: def.space, path: path.clone() })?;
+                change.begin(DdlLogEntry::Create { space: def.space, path: path.clone() })?;
                 Ok(path)
             })?;
             let mut copy =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pagestore::FileIdentity;
 
-use crate::catalog::Pending;
+use crate::catalog::DdlLogEntry;
 use crate::database::Database;
 use crate::ddl::{is_somebody_elses, take_ids};
 use crate::definitions::Definitions;
@@ -48,7 +48,7 @@ impl Database {
         self.0.catalog.change(|change| {
             take_ids(change, &mut def);
             fresh_path = temporary_file(&table.database, def.space);
-            change.begin(Pending::Create { space: def.space, path: fresh_path.clone() })
+            change.begin(DdlLogEntry::Create { space: def.space, path: fresh_path.clone() })
         })?;
         let space = def.space;
         let made = async {
@@ -76,9 +76,9 @@ impl Database {
         let (old_path, final_path) = (self.present_file(table), table.file());
         self.0.catalog.change(|change| {
             change.finish(|work| work.space() == Some(space) || work.space() == Some(old_space))?;
-            change.begin(Pending::Drop { space: old_space, path: old_path.clone() })?;
+            change.begin(DdlLogEntry::Drop { space: old_space, path: old_path.clone() })?;
             let (from, to) = (fresh_path.to_owned(), final_path.clone());
-            change.begin(Pending::Replace { space, from, to, replaced: old_space })?;
+            change.begin(DdlLogEntry::Replace { space, from, to, replaced: old_space })?;
             related.put(change)?;
             change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
         })?;

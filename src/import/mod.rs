@@ -32,7 +32,7 @@ use disk::OpenHow;
 use self::plan::Plan;
 use self::rewrite::{Found, Rewriter};
 use self::source::Source;
-use crate::catalog::{Pending, read_whole};
+use crate::catalog::{DdlLogEntry, read_whole};
 use crate::database::Database;
 use crate::ddl::{is_somebody_elses, take_ids};
 use crate::definitions::Definitions;
@@ -204,7 +204,7 @@ impl Database {
         self.0.catalog.change(|change| {
             change.finish(|work| work.space() == Some(space))?;
             let (from, to) = (fresh_path.to_owned(), table.file());
-            change.begin(Pending::Replace { space, from, to, replaced })?;
+            change.begin(DdlLogEntry::Replace { space, from, to, replaced })?;
             change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
         })
     }
@@ -214,7 +214,7 @@ impl Database {
         let file = table.file();
         let data = self.0.catalog.snapshot();
         let unfinished = data.pending.iter().any(|work| match work {
-            Pending::Replace { to, .. } => *to == file,
+            DdlLogEntry::Replace { to, .. } => *to == file,
             other => other.paths().any(|path| *path == file),
         });
         if !unfinished {
@@ -249,7 +249,7 @@ impl Database {
                 take_ids(change, &mut def);
                 let sdi_id = if has_sdi { change.take_index_id() } else { 0 };
                 let path = temporary_file(&table.database, def.space);
-                change.begin(Pending::Create { space: def.space, path: path.clone() })?;
+                change.begin(DdlLogEntry::Create { space: def.space, path: path.clone() })?;
                 Ok((def, sdi_id, path))
             })
         })
