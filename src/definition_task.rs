@@ -37,12 +37,12 @@ impl Database {
     ) -> Result<T> {
         let event = Event::new();
         let slot = Arc::new(Mutex::new(None));
-        let told = Told(event.clone());
+        let waker = SetWhenDropped(event.clone());
         let answer = slot.clone();
         let task = async move {
             let outcome = work.await;
             *answer.lock() = Some(outcome);
-            drop(told);
+            drop(waker);
         };
         spawn(&*self.0.environment, Box::pin(task));
         event.wait().await;
@@ -53,9 +53,9 @@ impl Database {
 }
 
 /// Wakes the waiter also when a task is dropped unfinished.
-struct Told(Event);
+struct SetWhenDropped(Event);
 
-impl Drop for Told {
+impl Drop for SetWhenDropped {
     fn drop(&mut self) {
         self.0.set();
     }
