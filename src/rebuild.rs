@@ -14,8 +14,8 @@
 //! views may not, because the table is born at that moment (error 1412, as after TRUNCATE).
 //!
 //! Until the catalog names the new file the table is as it was, whatever happens: a failure removes the file
-//! ([`IntermediateFile`]), and so does the start after a crash. Then the old file goes, and the new one takes its
-//! name ([`Database::replace_table`]).
+//! ([`IntermediateFile`]), and so does the start after a crash. Then the old file goes, and the new one takes
+//! its name ([`Database::replace_table`]).
 
 use std::sync::Arc;
 
