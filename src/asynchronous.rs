@@ -8,9 +8,9 @@
 //! block the caller's: [`Database::open`], which reads files and recovers, and
 //! [`Database::set_doublewrite`].
 //!
-//! Every future may be dropped at any await point. An operation of a transaction that was cut is undone,
-//! whole, before the next one; what becomes of others that were cut is said with each:
-//! [definitions](Definitions), [`Database::transact`], [`Transaction::commit`],
+//! Every future may be dropped at any await point. If an operation's future is dropped, it is rolled back
+//! completely before the transaction's next operation. What happens to others that are dropped is said with
+//! each: [definitions](Definitions), [`Database::transact`], [`Transaction::commit`],
 //! [`Database::resize_buffer_pool`], [`Database::close`], which is begun again by the next call.
 //!
 //! ```

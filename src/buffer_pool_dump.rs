@@ -27,7 +27,7 @@ const FILE: &str = "ib_buffer_pool";
 const LINE_BYTES_MAX: usize = 22;
 
 /// What is asked for, and how far it is.
-pub(crate) struct WarmUpState {
+pub(crate) struct BufferPoolDump {
     /// Percent of the pages in memory that are written at close; 0: no file.
     at_close: AtomicU8,
     /// Set when the load is over that was begun last.
@@ -37,9 +37,9 @@ pub(crate) struct WarmUpState {
     load: Mutex<String>,
 }
 
-impl Default for WarmUpState {
-    fn default() -> WarmUpState {
-        WarmUpState {
+impl Default for BufferPoolDump {
+    fn default() -> BufferPoolDump {
+        BufferPoolDump {
             at_close: AtomicU8::new(0),
             loaded: Mutex::new(Event::already_set()),
             aborted: AtomicBool::new(false),
@@ -54,7 +54,7 @@ impl Database {
     /// this many percent of those in memory (`innodb_buffer_pool_dump_at_shutdown`, `…_dump_pct`), or none
     /// with 0, as by default.
     pub fn dump_buffer_pool_at_close(&self, percent: u8) {
-        self.0.warm_up.at_close.store(percent.min(100), Ordering::Relaxed);
+        self.0.buffer_pool_dump.at_close.store(percent.min(100), Ordering::Relaxed);
     }
 
     /// Writes the names of this many percent of the pages in memory to `ib_buffer_pool` now
@@ -68,7 +68,7 @@ impl Database {
         let pages = self.0.store.resident_pages(most);
         let storage = self.0.environment.storage();
         let written = write_atomically(&**storage, &self.warm_up_file(), text_of(&pages).as_bytes());
-        *self.0.warm_up.dump.lock() = match &written {
+        *self.0.buffer_pool_dump.dump.lock() = match &written {
             Ok(()) => format!("Buffer pool(s) dump completed: {} pages", pages.len()),
             Err(error) => format!("Cannot write '{}': {error}", self.warm_up_file().display()),
         };
@@ -79,7 +79,7 @@ impl Database {
     /// (`innodb_buffer_pool_load_at_startup`, `…_load_now`). Does nothing while that is under way.
     /// [`Database::buffer_pool_load_status`] says how far it is; the event is set when it is over.
     pub fn load_buffer_pool(&self) -> Event {
-        let state = &self.0.warm_up;
+        let state = &self.0.buffer_pool_dump;
         let over = Event::new();
         {
             let mut loaded = state.loaded.lock();
@@ -118,23 +118,23 @@ impl Database {
 
     /// Ends a load that is under way (`innodb_buffer_pool_load_abort`). What was read stays.
     pub fn abort_buffer_pool_load(&self) {
-        self.0.warm_up.aborted.store(true, Ordering::Release);
+        self.0.buffer_pool_dump.aborted.store(true, Ordering::Release);
     }
 
     /// `Innodb_buffer_pool_dump_status`.
     pub fn buffer_pool_dump_status(&self) -> String {
-        self.0.warm_up.dump.lock().clone()
+        self.0.buffer_pool_dump.dump.lock().clone()
     }
 
     /// `Innodb_buffer_pool_load_status`.
     pub fn buffer_pool_load_status(&self) -> String {
-        self.0.warm_up.load.lock().clone()
+        self.0.buffer_pool_dump.load.lock().clone()
     }
 
     /// As a close begins: the percentage to be written when all else is, 0 for nothing.
     pub(crate) fn buffer_pool_dump_wanted(&self) -> u8 {
-        let state = &self.0.warm_up;
-        if self.0.force_recovery > 0 {
+        let state = &self.0.buffer_pool_dump;
+        if self.0.forced_recovery.refuses_row_changes() {
             return 0;
         }
         let percent = state.at_close.load(Ordering::Relaxed);
@@ -167,7 +167,7 @@ impl Drop for SetWhenDropped {
     }
 }
 
-fn said_at_end(end: WarmUp, state: &WarmUpState, pages: usize) -> String {
+fn said_at_end(end: WarmUp, state: &BufferPoolDump, pages: usize) -> String {
     match end {
         WarmUp::Complete => format!("Buffer pool(s) load completed: {pages} pages"),
         WarmUp::Full => format!("Buffer pool(s) load ended, the pool is full: {}", state.load.lock()),

@@ -17,11 +17,12 @@ use redo::RedoLog;
 use txn::TransactionSystem;
 
 use crate::backup::gate::Gate;
-use crate::buffer_pool_dump::WarmUpState;
+use crate::buffer_pool_dump::BufferPoolDump;
 use crate::catalog::{Catalog, DatabaseDef};
 use crate::changes::Feeds;
 use crate::error::{Error, Result};
-use crate::extension::Tier;
+use crate::extension::Extension;
+use crate::forced_recovery::{self, Level};
 use crate::metadata_deadlock::MetadataGraph;
 use crate::metadata_lock::{Access, MetadataLocks};
 use crate::options::Options;
@@ -43,17 +44,16 @@ pub(crate) struct Inner {
     pub redo: Arc<RedoLog>,
     pub system: TransactionSystem,
     pub writer: dblwr::ProtectedWriter,
-    pub extension: Tier,
+    pub extension: Extension,
     pub marks: Arc<Marks>,
     pub report: OpenReport,
-    /// Level of forced recovery.
-    pub force_recovery: u8,
+    pub forced_recovery: Level,
     /// Sizes below the least are taken too.
     pub unchecked_sizes: bool,
     /// Nothing new is begun.
     pub closed: AtomicBool,
     /// What is known of `ib_buffer_pool`.
-    pub warm_up: Arc<WarmUpState>,
+    pub buffer_pool_dump: Arc<BufferPoolDump>,
     /// What a close has come to.
     pub closing: Closing,
     /// Set when the environment was made by [`Database::open`].
@@ -299,18 +299,16 @@ impl Database {
         let to_dump = self.buffer_pool_dump_wanted();
         self.0.system.shutdown().await?;
         let tables: Vec<_> = self.0.tables.by_name.read().values().cloned().collect();
-        for table in tables.iter().filter(|_| self.0.force_recovery == 0) {
+        for table in tables.iter().filter(|_| !self.0.forced_recovery.refuses_row_changes()) {
             self.store_counter(table).await?;
         }
-        // Levels from 4 on change nothing, the catalog included.
-        let undo = match self.0.force_recovery {
-            0..=3 => {
-                self.0.marks.stop();
-                self.0.store.flush_all().await?;
-                self.0.marks.mark().await;
-                Some(provenance::undo_mark(&self.0.store).await?)
-            }
-            _ => None,
+        let undo = if self.0.forced_recovery.freezes_pages() {
+            None
+        } else {
+            self.0.marks.stop();
+            self.0.store.flush_all().await?;
+            self.0.marks.mark().await;
+            Some(provenance::undo_mark(&self.0.store).await?)
         };
         self.0.store.shutdown().await?;
         self.0.redo.close().await?;
@@ -321,8 +319,8 @@ impl Database {
         }
         self.0.extension.close(self.0.redo.current()).await;
         self.dump_buffer_pool_if_wanted(to_dump);
-        if self.0.force_recovery == 6 {
-            crate::forced_recovery::remove_scratch_log(&**self.0.environment.storage(), &self.0.directory)?;
+        if self.0.forced_recovery.skips_redo() {
+            forced_recovery::remove_scratch_log(&**self.0.environment.storage(), &self.0.directory)?;
         }
         if let Some(environment) = self.0.own_environment.get() {
             environment.shutdown();

@@ -1,9 +1,9 @@
 //! Making and dropping databases and tables, and opening tables.
 //!
-//! Each operation holds the metadata locks of all its names ([`crate::name_locks`]), works on files under a
-//! pending entry of the catalog, and happens at the moment the catalog's record is durable. What may fail is
-//! done before that moment: opening the table, too. After it nothing fails any more: files that cannot be
-//! removed or renamed then are a start's work ([`crate::file_work`]).
+//! Each operation holds the metadata locks of all its names ([`crate::name_locks`]), works on files under an
+//! entry of the DDL log ([`crate::catalog`]), and happens at the moment the catalog's record is durable. What
+//! may fail is done before that moment: opening the table, too. After it nothing fails any more: files that
+//! cannot be removed or renamed then are a start's work ([`crate::ddl_recovery`]).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,12 +15,12 @@ use page::PageId;
 use pagestore::fsp;
 
 use crate::auto_increment::AutoIncrement;
-use crate::catalog::{Change, Pending};
+use crate::catalog::{Change, DdlLogEntry};
 use crate::database::Database;
+use crate::ddl_recovery;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::file_names::{file_name, table_file};
-use crate::file_work;
 use crate::foreign_key;
 use crate::layout;
 use crate::name_locks::{WantedName, check_database_name, check_table_name};
@@ -192,7 +192,7 @@ impl Database {
                 self.0.catalog.change(|change| {
                     let path = file_name(name);
                     change.finish(
-                        |work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path),
+                        |work| matches!(work, DdlLogEntry::DropDirectory { path: p } if p.as_os_str() == &*path),
                     )?;
                     change.put_database(name, collation)
                 })
@@ -277,12 +277,12 @@ impl Database {
         if let Some(name) = database {
             let path = file_name(name);
             let pending = &self.0.catalog.snapshot().pending;
-            let awaits_files = pending.iter().any(|work| file_work::is_in(work, Path::new(&*path)));
+            let awaits_files = pending.iter().any(|work| ddl_recovery::is_in(work, Path::new(&*path)));
             let storage = &**self.0.environment.storage();
             let directory = self.0.directory.join(&*path);
-            match file_work::remove_database_directory(storage, &directory, awaits_files) {
+            match ddl_recovery::remove_database_directory(storage, &directory, awaits_files) {
                 Ok(true) => self.finish_pending(
-                    |work| matches!(work, Pending::DropDirectory { path: p } if p.as_os_str() == &*path),
+                    |work| matches!(work, DdlLogEntry::DropDirectory { path: p } if p.as_os_str() == &*path),
                 ),
                 Ok(false) => {}
                 Err(error) => {
@@ -297,7 +297,7 @@ impl Database {
     fn remove_closed_file(&self, space: u32) -> Result<()> {
         let storage = self.0.environment.storage();
         for work in self.0.catalog.snapshot().pending.iter() {
-            let Pending::Drop { space: of, path } = work else { continue };
+            let DdlLogEntry::Drop { space: of, path } = work else { continue };
             if *of == space {
                 let file = self.0.directory.join(path);
                 pagestore::remove_space_file(&**storage, &file, space, self.0.store.page_size())?;
@@ -318,7 +318,7 @@ impl Database {
         self.0.catalog.change(|change| {
             self.refuse_stray_file(change, database, name)?;
             take_ids(change, &mut def);
-            change.begin(Pending::Create { space: def.space, path: path.clone() })
+            change.begin(DdlLogEntry::Create { space: def.space, path: path.clone() })
         })?;
         let space = def.space;
         let made = async {
@@ -546,7 +546,7 @@ impl Database {
 
     /// Notes, durably, that files are removed: somebody may put others where they were, which a start must
     /// not take for them.
-    pub(crate) fn finish_removals(&self, done: impl Fn(&Pending) -> bool) {
+    pub(crate) fn finish_removals(&self, done: impl Fn(&DdlLogEntry) -> bool) {
         if let Err(error) = self.0.catalog.change(|change| change.finish(&done)) {
             tracing::warn!("could not record that files were removed: {error}");
             self.finish_pending(done);
@@ -555,7 +555,7 @@ impl Database {
 
     /// Notes that work on files is done. A crash before that is durable makes a start do it again, which does
     /// nothing.
-    pub(crate) fn finish_pending(&self, done: impl Fn(&Pending) -> bool) {
+    pub(crate) fn finish_pending(&self, done: impl Fn(&DdlLogEntry) -> bool) {
         if let Err(error) = self.0.catalog.change_later(|change| change.finish(done)) {
             tracing::error!("could not record that file work is finished: {error}");
         }

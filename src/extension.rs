@@ -17,6 +17,7 @@ use page::BufferPoolExtension;
 use pagestore::{PageSize, PageStore, RecoverySummary};
 
 use crate::database::Database;
+use crate::forced_recovery::Level;
 use crate::options::Options;
 
 pub use bpe::{
@@ -63,29 +64,32 @@ impl ExtensionOptions {
 }
 
 /// The tier of an open database, and how to find its way about.
-pub(crate) struct Tier {
+pub(crate) struct Extension {
     tier: Arc<bpe::Tier>,
     directory: PathBuf,
 }
 
-impl Tier {
+impl Extension {
     /// Opens the tier, which serves nothing yet.
     pub fn open(
         environment: &Arc<dyn Environment>,
         identity: &str,
         page_size: PageSize,
         options: &Options,
-    ) -> Tier {
+    ) -> Extension {
         let wanted = &options.extension;
         let mut settings = bpe::Options::new(page_size, identity_at(identity, &options.directory));
         settings.file = wanted.file.as_ref().map(|file| options.directory.join(file));
         settings.size = wanted.size(options.buffer_pool_bytes);
         // A forced recovery may leave changes out that the tier's pages have.
-        settings.enabled = wanted.enabled && options.force_recovery == 0;
+        settings.enabled = wanted.enabled && !Level(options.force_recovery).skips_damaged();
         settings.restart = wanted.restart;
         settings.write_budget = wanted.write_budget;
         settings.memory_max = Some(memory_max(options.buffer_pool_bytes));
-        Tier { tier: bpe::Tier::open(environment.clone(), settings), directory: options.directory.clone() }
+        Extension {
+            tier: bpe::Tier::open(environment.clone(), settings),
+            directory: options.directory.clone(),
+        }
     }
 
     /// Bytes of memory it takes out of the buffer pool's.

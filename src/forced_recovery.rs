@@ -13,6 +13,9 @@
 //! From level 1 on rows cannot be changed (error 1881), from 4 on tables neither. At level 6 the engine runs
 //! on an empty log of its own in a directory that is removed again, so that a later start finds the real one
 //! as it was.
+//!
+//! The rest of this crate asks a [`Level`] what it leaves out. Purge, rollback and the reading of undo logs
+//! are the transaction system's, which is given the number (`crates/txn/src/system.rs`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,17 +32,48 @@ const SCRATCH: &str = "#untorn-forced-recovery";
 /// The scratch log is never written to.
 const SCRATCH_BYTES: u64 = 8 << 20;
 
-/// A level that exists.
-///
-/// # Errors
-/// Above 6.
-pub(crate) fn check(level: u8) -> Result<()> {
-    match level {
-        0..=6 => Ok(()),
-        _ => Err(Error::Setting {
-            setting: "innodb_force_recovery",
-            why: format!("{level} is not one of 0 to 6; use the lowest level that gets past the damage"),
-        }),
+/// A level of forced recovery; 0 is an ordinary start. Each leaves out what those below it do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Level(pub u8);
+
+impl Level {
+    /// A level that exists.
+    ///
+    /// # Errors
+    /// Above 6.
+    pub fn check(self) -> Result<()> {
+        match self.0 {
+            0..=6 => Ok(()),
+            level => Err(Error::Setting {
+                setting: "innodb_force_recovery",
+                why: format!("{level} is not one of 0 to 6; use the lowest level that gets past the damage"),
+            }),
+        }
+    }
+
+    /// Rows cannot be changed.
+    pub fn refuses_row_changes(self) -> bool {
+        self.0 >= 1
+    }
+
+    /// Damaged pages and tables are left out instead of failing the start.
+    pub fn skips_damaged(self) -> bool {
+        self.0 >= 1
+    }
+
+    /// No page is changed but by redo, nor the catalog.
+    pub fn freezes_pages(self) -> bool {
+        self.0 >= 4
+    }
+
+    /// Undo logs are not read.
+    pub fn skips_undo(self) -> bool {
+        self.0 >= 5
+    }
+
+    /// The redo log is neither applied nor touched.
+    pub fn skips_redo(self) -> bool {
+        self.0 >= 6
     }
 }
 

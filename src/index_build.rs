@@ -2,8 +2,8 @@
 //!
 //! A new index is built while nobody else uses the table: its entries are read from the clustered index,
 //! sorted (with temporary files where they do not fit into memory) and loaded into a new tree from left to
-//! right. The index exists from the moment the catalog lists it; until then a pending entry makes the next
-//! start free the pages of a half-built one.
+//! right. The index exists from the moment the catalog lists it; until then an entry of the DDL log makes the
+//! next start free the pages of a half-built one.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use pagestore::fsp;
 use smallvec::SmallVec;
 use txn::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState, TimeSlice};
 
-use crate::catalog::Pending;
+use crate::catalog::DdlLogEntry;
 use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
-use crate::foreign_key::{ColumnChange, Neighbours, validate_change};
+use crate::foreign_key::{ColumnChange, RelatedTables, validate_change};
 use crate::index_entry::{Entry, IndexOrder, OffPage, encode, entry_of, fields};
 use crate::layout;
 use crate::metadata_lock::MetadataExclusive;
@@ -44,7 +44,7 @@ const ROWS_PER_PAUSE: usize = 512;
 /// background; until then the table stays locked.
 struct HalfBuilt {
     database: Database,
-    trees: Vec<(Tree, Pending)>,
+    trees: Vec<(Tree, DdlLogEntry)>,
     lock: Option<MetadataExclusive>,
 }
 
@@ -133,7 +133,7 @@ impl Definitions<'_> {
             let at = at.ok_or_else(|| Error::NoSuchIndex((*index).to_owned()))?;
             let key = &table.def.secondary_keys()[at];
             def.keys.retain(|other| other.id != key.id);
-            let pending = Pending::BuildIndex { space: def.space, index: key.id, root: key.root };
+            let pending = DdlLogEntry::BuildIndex { space: def.space, index: key.id, root: key.root };
             if old_trees.iter().all(|(_, other)| *other != pending) {
                 old_trees.push((table.rows.secondaries[at].tree.clone(), pending));
             }
@@ -164,10 +164,10 @@ impl Definitions<'_> {
         let made = async {
             engine.build_indexes(table, &mut def, &new_ids, &mut built, self.session).await?;
             let rows = engine.assemble_table(&table.database, &table.name, def.clone()).await?;
-            self.lock_neighbours(table, &rows, &origins).await
+            self.lock_related_tables(table, &rows, &origins).await
         };
-        let neighbours = match made.await {
-            Ok(neighbours) => neighbours,
+        let related = match made.await {
+            Ok(related) => related,
             Err(error) => {
                 engine.run_to_the_end(built.give_up()).await?;
                 return Err(error);
@@ -176,7 +176,7 @@ impl Definitions<'_> {
         let (worker, table) = (engine.clone(), table.clone());
         engine
             .run_to_the_end(async move {
-                match worker.list_indexes(&table, def, &built, &old_trees, &neighbours).await {
+                match worker.list_indexes(&table, def, &built, &old_trees, &related).await {
                     Ok(()) => built.trees.clear(),
                     Err(error) => {
                         if worker.0.catalog.is_uncertain() {
@@ -256,14 +256,14 @@ impl Database {
         space: u32,
         index: u64,
         def: Arc<IndexDef>,
-    ) -> Result<(Tree, Pending)> {
+    ) -> Result<(Tree, DdlLogEntry)> {
         let store = &self.0.store;
         // The pages are latched for as long as the catalog takes.
         let purge = self.0.system.pause_purge().await;
         let (tree, pending, announced) = retry(|| {
             let mut mtr = store.mtr_sized(256 << 10)?;
             let tree = Tree::create(&mut mtr, store, space, def.clone())?;
-            let pending = Pending::BuildIndex { space, index, root: tree.root() };
+            let pending = DdlLogEntry::BuildIndex { space, index, root: tree.root() };
             let announced = self.0.catalog.change(|change| change.begin(pending.clone()));
             mtr.commit();
             Ok::<_, pagestore::Interrupt>((tree, pending, announced))
@@ -287,8 +287,8 @@ impl Database {
         table: &Arc<Table>,
         def: TableDef,
         built: &HalfBuilt,
-        dropped: &[(Arc<Tree>, Pending)],
-        neighbours: &Neighbours,
+        dropped: &[(Arc<Tree>, DdlLogEntry)],
+        related: &RelatedTables,
     ) -> Result<()> {
         // Purge may be at work on the old trees; it goes on with the new definition.
         let _purge = self.0.system.pause_purge().await;
@@ -296,7 +296,7 @@ impl Database {
         let fresh = self.assemble_table(&table.database, &table.name, def).await?;
         fresh.note_rows(table.row_count_estimate() as i64);
         self.0.catalog.change(|change| {
-            neighbours.put(change)?;
+            related.put(change)?;
             if built.trees.is_empty() && fresh.def.foreign_keys == table.def.foreign_keys {
                 // Said so, it finds room on a full disk.
                 let gone = table.def.keys.iter().map(|key| key.id);
@@ -308,13 +308,13 @@ impl Database {
             change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
         })?;
         self.publish_table(&fresh);
-        neighbours.publish(self);
+        related.publish(self);
         self.definitions_changed();
         Ok(())
     }
 
-    /// Frees the pages of a tree that no definition has, and takes its pending entry out.
-    async fn free_tree(&self, tree: &Tree, pending: &Pending) -> Result<()> {
+    /// Frees the pages of a tree that no definition has, and takes its entry out of the DDL log.
+    async fn free_tree(&self, tree: &Tree, pending: &DdlLogEntry) -> Result<()> {
         self.destroy_tree(tree).await?;
         self.make_durable().await?;
         self.finish_pending(|work| work == pending);
@@ -429,7 +429,7 @@ impl Database {
     /// Frees the pages of indexes that were being built or dropped when the process ended.
     pub(crate) async fn free_unfinished_indexes(&self) -> Result<()> {
         for pending in self.0.catalog.snapshot().pending.iter() {
-            let Pending::BuildIndex { space, index, root } = *pending else { continue };
+            let DdlLogEntry::BuildIndex { space, index, root } = *pending else { continue };
             let data = self.0.catalog.snapshot();
             let unlisted = |table: &TableDef| {
                 table.space == space && !table.discarded && table.keys.iter().all(|key| key.id != index)

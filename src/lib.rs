@@ -54,8 +54,8 @@ mod backup;
 #[doc(hidden)]
 pub mod blocked;
 mod blocking;
-mod buffer_pool;
 mod buffer_pool_dump;
+mod buffer_pool_resize;
 #[doc(hidden)]
 pub mod catalog;
 pub mod changes;
@@ -63,6 +63,8 @@ mod check;
 mod columns;
 mod database;
 mod ddl;
+mod ddl_recovery;
+mod definition_task;
 mod definitions;
 #[doc(hidden)]
 pub mod engine;
@@ -70,14 +72,13 @@ mod error;
 pub mod export;
 mod extension;
 mod file_names;
-mod file_work;
 mod forced_recovery;
 mod foreign_key;
-mod half_made;
 mod import;
 mod in_memory;
 mod index_build;
 mod index_entry;
+mod intermediate_file;
 mod key_value;
 #[doc(hidden)]
 pub mod layout;

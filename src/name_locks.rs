@@ -1,16 +1,10 @@
-//! Names and their metadata locks, as changes of definitions take them, and where such a change runs.
+//! Names and their metadata locks, as changes of definitions take them.
 //!
 //! A statement first takes the metadata locks of every name it touches, old and new, in one order for all;
-//! there it may wait, and be given up. What follows runs as a background task of its own, apart from the
-//! threads that serve clients: it blocks for files and syncs, and it must come to an end, done or undone,
-//! even when nobody waits for it any more.
+//! there it may wait, and be given up. What follows is a task of its own ([`crate::definition_task`]).
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-
-use disk::{Environment, Event, TaskFuture};
-use parking_lot::Mutex;
 
 use crate::catalog::CatalogData;
 use crate::database::Database;
@@ -210,43 +204,6 @@ impl Definitions<'_> {
 }
 
 impl Database {
-    /// Runs what must not stop midway as a task of its own, which may block for files, and waits for it.
-    pub(crate) async fn run_to_the_end<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T>> + Send + 'static,
-    ) -> Result<T> {
-        self.run(work, |environment, task| environment.spawn_blocking("definition", task)).await
-    }
-
-    /// The same for work that may hang in a call: nobody else's work does.
-    pub(crate) async fn run_apart<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T>> + Send + 'static,
-    ) -> Result<T> {
-        self.run(work, |environment, task| environment.spawn_apart("copy", task)).await
-    }
-
-    async fn run<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T>> + Send + 'static,
-        spawn: impl FnOnce(&dyn Environment, TaskFuture),
-    ) -> Result<T> {
-        let event = Event::new();
-        let slot = Arc::new(Mutex::new(None));
-        let told = Told(event.clone());
-        let answer = slot.clone();
-        let task = async move {
-            let outcome = work.await;
-            *answer.lock() = Some(outcome);
-            drop(told);
-        };
-        spawn(&*self.0.environment, Box::pin(task));
-        event.wait().await;
-        let outcome = slot.lock().take();
-        // The environment was shut down, or the task panicked.
-        outcome.unwrap_or(Err(Error::Closed))
-    }
-
     /// Refuses a name whose file is there, or being made, removed or renamed by another statement: a file
     /// that no table owns is not ours to overwrite, nor to remove should the statement fail.
     pub(crate) fn refuse_stray_file(&self, data: &CatalogData, database: &str, name: &str) -> Result<()> {
@@ -274,14 +231,5 @@ impl Database {
 
     pub(crate) fn definitions_changed(&self) {
         self.0.tables.version.fetch_add(1, std::sync::atomic::Ordering::AcqRel);
-    }
-}
-
-/// Wakes the waiter also when a task is dropped unfinished.
-struct Told(Event);
-
-impl Drop for Told {
-    fn drop(&mut self) {
-        self.0.set();
     }
 }

@@ -12,14 +12,14 @@ use pagestore::{PageSize, PageStore, RecoverySummary};
 use redo::RedoLog;
 use txn::TransactionSystem;
 
-use crate::buffer_pool;
+use crate::buffer_pool_resize;
 use crate::catalog::{CATALOG_FILE, Catalog};
 use crate::database::{Closing, Database, Inner, Tables};
+use crate::ddl_recovery::{self, Elsewhere};
 use crate::error::{Error, Result};
-use crate::extension::Tier;
+use crate::extension::Extension;
 use crate::file_names::table_file;
-use crate::file_work::{self, Elsewhere};
-use crate::forced_recovery::{self, Explainer};
+use crate::forced_recovery::{self, Explainer, Level};
 use crate::options::Options;
 use crate::provenance::{self, Identity, Marks};
 use crate::report::OpenReport;
@@ -41,8 +41,8 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let Taken { lock, catalog, exists, page_size } =
         taken.map_err(|error| explain_unwritable(&directory, error))?;
     let page_bytes = page_size.bytes() as u32;
-    let level = options.force_recovery;
-    let elsewhere = file_work::finish(&*storage, &directory, &catalog, level >= 4)?;
+    let level = Level(options.force_recovery);
+    let elsewhere = ddl_recovery::finish(&*storage, &directory, &catalog, level.freezes_pages())?;
     let spaces = space_files(&*storage, &directory, &catalog, &elsewhere)?;
     let identity = Identity::of(&catalog, &environment);
     let log =
@@ -52,11 +52,11 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let mut unlock = UnlockOnError(Some(log.clone()));
     let restored = restore_torn_pages(&*storage, &options, page_size, &log, &spaces)?;
     let undo_file = directory.join(UNDO_FILE);
-    if exists && level < 5 {
+    if exists && !level.skips_undo() {
         provenance::check_undo(&*storage, &undo_file, page_size, &catalog.snapshot(), &identity)?;
     }
     let writer = open_writer(&environment, page_bytes as usize, &options)?;
-    let extension = Tier::open(&environment, &identity.text, page_size, &options);
+    let extension = Extension::open(&environment, &identity.text, page_size, &options);
     let tier_bytes = extension.memory_bytes();
     let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
     extension.attach(&store);
@@ -65,23 +65,23 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let explainer =
         Explainer { catalog: &catalog, undo_file: undo_file.clone(), unrestored: &unrestored_pages };
     let recovered = apply_redo(&store, &identity, &spaces, &explainer, level)?;
-    if exists && level < 6 {
+    if exists && !level.skips_redo() {
         provenance::log_is_open(&catalog, &identity, &log)?;
     }
     extension.recovered(&recovered);
-    if level >= 4 {
-        store.refuse_changes(&format!("innodb_force_recovery is {level}"));
+    if level.freezes_pages() {
+        store.refuse_changes(&format!("innodb_force_recovery is {}", level.0));
     }
     let system = open_transactions(&store, undo_file, &options, &explainer).await?;
     let marks = Marks::new(&store, &catalog, &identity);
-    if level < 4 {
+    if !level.freezes_pages() {
         marks.mark_undo().await?;
     }
     if !exists {
         // The first version of the catalog: from here on this is an Untorn data directory.
         provenance::log_is_open(&catalog, &identity, &log)?;
     }
-    if level < 4 {
+    if !level.freezes_pages() {
         // A catalog of an older format is rewritten in the present one.
         catalog.settle()?;
     }
@@ -96,7 +96,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         tables: catalog.snapshot().tables().count(),
         restored_pages: restored.restored,
         skipped_pages: recovered.corrupt_pages,
-        force_recovery: level,
+        force_recovery: level.0,
         redo_applied_bytes: recovered.bytes,
         redo_applied: recovered.mini_transactions,
         ..OpenReport::default()
@@ -113,10 +113,10 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         extension,
         marks,
         report: OpenReport::default(),
-        force_recovery: level,
+        forced_recovery: level,
         unchecked_sizes: options.unchecked_sizes,
         closed: AtomicBool::new(false),
-        warm_up: Arc::default(),
+        buffer_pool_dump: Arc::default(),
         in_memory: AtomicBool::new(false),
         own_environment: OnceLock::new(),
         closing: Closing::default(),
@@ -207,21 +207,22 @@ fn apply_redo(
     identity: &Identity,
     spaces: &BTreeMap<u32, PathBuf>,
     explainer: &Explainer<'_>,
-    level: u8,
+    level: Level,
 ) -> Result<RecoverySummary> {
     let catalog = explainer.catalog;
     for (space, path) in spaces {
         let mark = provenance::expected_mark(&catalog.snapshot(), identity, *space);
         store.add_space(*space, path, mark)?;
     }
-    if level == 0 {
+    if !level.skips_damaged() {
         for (space, why) in &catalog.snapshot().lost {
             store.refuse_space(*space, &lost_for_good(why));
         }
     }
-    let recovered = match level {
-        6 => Ok(RecoverySummary::default()),
-        _ => store.recover_noting(&[], &mut |space, why| note_lost(catalog, space, why)),
+    let recovered = if level.skips_redo() {
+        Ok(RecoverySummary::default())
+    } else {
+        store.recover_noting(&[], &mut |space, why| note_lost(catalog, space, why))
     };
     let recovered = recovered.map_err(|error| explainer.explain(error.into()))?;
     for (space, why) in &recovered.lost_spaces {
@@ -254,13 +255,13 @@ async fn start(
     unrestored: &[dblwr::Unrestored],
     report: OpenReport,
 ) -> Result<(Inner, OpenReport)> {
-    let level = inner.force_recovery;
+    let level = inner.forced_recovery;
     let opened = Database(Arc::new(inner));
-    if level >= 4 {
-        opened.0.catalog.freeze(level);
+    if level.freezes_pages() {
+        opened.0.catalog.freeze(level.0);
     }
     let left_out = load_tables(&opened, unrestored).await?;
-    if level == 0 {
+    if !level.refuses_row_changes() {
         opened.free_unfinished_indexes().await?;
     }
     let tables = opened.0.tables.clone();
@@ -269,7 +270,7 @@ async fn start(
     // Only the table handles were given a reference, and they do not keep the database.
     let inner = Arc::try_unwrap(opened.0)
         .map_err(|_| Error::Internal("the database was shared before it was open".to_owned()))?;
-    if level == 0 {
+    if !level.refuses_row_changes() {
         inner.marks.spawn();
     }
     Ok((inner, OpenReport { rolled_back, protection, left_out, ..report }))
@@ -288,11 +289,11 @@ impl Drop for UnlockOnError {
 
 fn check_options(options: &Options) -> Result<()> {
     const MIB: u64 = 1 << 20;
-    forced_recovery::check(options.force_recovery)?;
+    Level(options.force_recovery).check()?;
     if options.unchecked_sizes {
         return Ok(());
     }
-    buffer_pool::check_size(options.buffer_pool_bytes)?;
+    buffer_pool_resize::check_size(options.buffer_pool_bytes)?;
     if options.redo_capacity_bytes < 8 * MIB {
         return Err(Error::Setting {
             setting: "innodb_redo_log_capacity",
@@ -455,7 +456,7 @@ fn restore_torn_pages(
 ) -> Result<dblwr::Recovered> {
     // At the level that applies no redo, a copy without the redo that follows it is no better than the
     // damage. After an orderly shutdown every copy is older than the checkpoint.
-    if options.force_recovery == 6 || log.found_closed() {
+    if Level(options.force_recovery).skips_redo() || log.found_closed() {
         return Ok(dblwr::Recovered::default());
     }
     let directory = &options.directory;
@@ -493,7 +494,7 @@ fn open_redo(
     identity: &Identity,
     page_bytes: u32,
 ) -> Result<Arc<RedoLog>> {
-    if options.force_recovery == 6 {
+    if Level(options.force_recovery).skips_redo() {
         return forced_recovery::scratch_log(environment, directory);
     }
     let settings = redo::Options {
@@ -561,7 +562,7 @@ fn open_store(
         pool_bytes: options.buffer_pool_bytes as usize,
         tier_bytes: tier_bytes as usize,
         page_size,
-        skip_corrupt: options.force_recovery > 0,
+        skip_corrupt: Level(options.force_recovery).skips_damaged(),
         open_files,
         recovery_target: options.recovery_target,
         recovery_threads: defaults.recovery_threads.min(environment.threads_max()),
@@ -586,7 +587,7 @@ async fn load_tables(database: &Database, unrestored: &[dblwr::Unrestored]) -> R
     for (name, table, def) in inner.catalog.snapshot().tables() {
         let opened = database.open_table_handle(name, table, def.clone()).await;
         let Err(error) = opened else { continue };
-        if inner.force_recovery == 0 {
+        if !inner.forced_recovery.skips_damaged() {
             let undo_file = inner.directory.join(UNDO_FILE);
             return Err(Explainer { catalog: &inner.catalog, undo_file, unrestored }.explain(error));
         }

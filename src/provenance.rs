@@ -25,9 +25,10 @@
 //! between the first write and the note, should they end in a crash: that would take the write of a page, and
 //! two syncs, before every first write.
 //!
-//! Level 6 of forced recovery gets past the redo log, level 5 past the undo tablespace. What directories of
-//! earlier versions do not say is not missed, and said from then on. Tables are looked at when they are used:
-//! `pagestore` finds files that are missing, cut or another table's, and pages of a later time than the log.
+//! Level 6 of forced recovery gets past the redo log, level 5 past the undo tablespace. Directories of
+//! earlier versions lack these marks; that is accepted, and the marks are written from then on. Tables are
+//! looked at when they are used: `pagestore` finds files that are missing, cut or another table's, and pages
+//! of a later time than the log.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -14,8 +14,8 @@
 //! views may not, because the table is born at that moment (error 1412, as after TRUNCATE).
 //!
 //! Until the catalog names the new file the table is as it was, whatever happens: a failure removes the file
-//! ([`HalfMade`]), and so does the start after a crash. Then the old file goes, and the new one takes its
-//! name ([`Database::replace_table`]).
+//! ([`IntermediateFile`]), and so does the start after a crash. Then the old file goes, and the new one takes
+//! its name ([`Database::replace_table`]).
 
 use std::sync::Arc;
 
@@ -27,13 +27,13 @@ use txn::{
     ClusteredField, Control, Direction, KeyRange, ReadMode, Row, Scan, ScanIndex, ScanState, TimeSlice,
 };
 
-use crate::catalog::Pending;
+use crate::catalog::DdlLogEntry;
 use crate::database::Database;
 use crate::ddl::{is_somebody_elses, take_ids};
 use crate::error::{Error, Result};
-use crate::foreign_key::Neighbours;
-use crate::half_made::HalfMade;
+use crate::foreign_key::RelatedTables;
 use crate::index_entry::{encode, fields};
+use crate::intermediate_file::IntermediateFile;
 use crate::layout;
 use crate::retry::retry;
 use crate::schema::TableDef;
@@ -101,26 +101,26 @@ impl TableChange<'_> {
         plan.def = self.with_foreign_keys(plan.def, &plan.origins)?;
         let TableChange { definitions, table, lock } = self;
         let engine = definitions.database;
-        let (fresh, mut half) = engine.begin_rebuild(&table, lock, plan.def.clone()).await?;
+        let (fresh, mut copy) = engine.begin_rebuild(&table, lock, plan.def.clone()).await?;
         let made = async {
             let rows = engine.copy_rows(&table, &fresh, &plan, definitions.session, &mut convert).await?;
             engine.complete(&fresh, plan.next_number, rows, definitions.session).await?;
-            let neighbours = definitions.lock_neighbours(&table, &fresh, &plan.origins).await?;
-            if let Some(lock) = &mut half.lock {
+            let related = definitions.lock_related_tables(&table, &fresh, &plan.origins).await?;
+            if let Some(lock) = &mut copy.lock {
                 lock.make_exclusive(definitions).await?;
             }
-            Ok::<_, Failed<E>>((rows, neighbours))
+            Ok::<_, Failed<E>>((rows, related))
         };
-        let (rows, neighbours) = match made.await {
+        let (rows, related) = match made.await {
             Ok(made) => made,
             Err(failed) => {
-                engine.run_to_the_end(half.give_up(false)).await?;
+                engine.run_to_the_end(copy.give_up(false)).await?;
                 return Err(failed.into_error());
             }
         };
         let worker = engine.clone();
         engine
-            .run_to_the_end(async move { worker.list_rebuilt(&table, &fresh, half, &neighbours).await })
+            .run_to_the_end(async move { worker.list_rebuilt(&table, &fresh, copy, &related).await })
             .await?;
         Ok(rows)
     }
@@ -156,24 +156,25 @@ impl Database {
         table: &Arc<Table>,
         lock: ChangeLock,
         mut def: TableDef,
-    ) -> Result<(Arc<Table>, HalfMade<ChangeLock>)> {
+    ) -> Result<(Arc<Table>, IntermediateFile<ChangeLock>)> {
         let (engine, table) = (self.clone(), table.clone());
         self.run_to_the_end(async move {
             let path = engine.0.catalog.change(|change| {
                 take_ids(change, &mut def);
                 let path = temporary_file(&table.database, def.space);
-                change.begin(Pending::Create { space: def.space, path: path.clone() })?;
+                change.begin(DdlLogEntry::Create { space: def.space, path: path.clone() })?;
                 Ok(path)
             })?;
-            let mut half = HalfMade { database: engine.clone(), space: def.space, path, lock: Some(lock) };
+            let mut copy =
+                IntermediateFile { database: engine.clone(), space: def.space, path, lock: Some(lock) };
             let made = async {
-                engine.build_table(&half.path, &mut def).await?;
+                engine.build_table(&copy.path, &mut def).await?;
                 engine.assemble_table(&table.database, &table.name, def).await
             };
             match made.await {
-                Ok(fresh) => Ok((fresh, half)),
+                Ok(fresh) => Ok((fresh, copy)),
                 Err(error) => {
-                    half.give_up(is_somebody_elses(&error)).await?;
+                    copy.give_up(is_somebody_elses(&error)).await?;
                     Err(error)
                 }
             }
@@ -288,14 +289,14 @@ impl Database {
         &self,
         table: &Arc<Table>,
         fresh: &Arc<Table>,
-        mut half: HalfMade<ChangeLock>,
-        neighbours: &Neighbours,
+        mut copy: IntermediateFile<ChangeLock>,
+        related: &RelatedTables,
     ) -> Result<()> {
-        if let Err(error) = self.replace_table(table, fresh, &half.path, neighbours).await {
-            half.give_up(false).await?;
+        if let Err(error) = self.replace_table(table, fresh, &copy.path, related).await {
+            copy.give_up(false).await?;
             return Err(error);
         }
-        half.finished();
+        copy.finished();
         Ok(())
     }
 }

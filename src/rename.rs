@@ -1,8 +1,8 @@
 //! RENAME TABLE: one table or several, all at once.
 //!
 //! The pairs are taken from left to right, as in MySQL, so that names may be swapped (`a TO t, b TO a, t TO
-//! b`); what counts is where each table is in the end. First every file is renamed, under pending entries
-//! that a start takes back: to its new name, or, where that is still the name of another table of the
+//! b`); what counts is where each table is in the end. First every file is renamed, under entries of the DDL
+//! log that a start takes back: to its new name, or, where that is still the name of another table of the
 //! statement, to a name for the time being in the same directory. Whatever fails so far is undone. Then one
 //! record of the catalog renames the tables: that is the moment it happens. Then the names for the time being
 //! are replaced, which a start does too.
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::catalog::Pending;
+use crate::catalog::DdlLogEntry;
 use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
@@ -279,7 +279,7 @@ impl Database {
                     self.refuse_stray_file(change, &step.to.0, &step.to.1)?;
                 }
                 let (from, to) = (step.old_path.clone(), step.path.clone());
-                change.begin(Pending::Rename { space: step.space(), from, to })?;
+                change.begin(DdlLogEntry::Rename { space: step.space(), from, to })?;
             }
             Ok(())
         })?;
@@ -320,7 +320,7 @@ impl Database {
                 let space = step.space();
                 if step.path != step.final_path() {
                     let (from, to) = (step.path.clone(), step.final_path());
-                    change.begin(Pending::Replace { space, from, to, replaced: 0 })?;
+                    change.begin(DdlLogEntry::Replace { space, from, to, replaced: 0 })?;
                 }
                 change.put_table(&step.to.0, &step.to.1, Arc::new(step.def.clone()))?;
             }

@@ -1,9 +1,9 @@
 //! Lists of locks with the names of what is locked, for `performance_schema.data_locks` and the dashboard.
 //!
-//! The lock table knows fingerprints (`txn::RowLocks`). Here they get names: of the indexes that a lock may
-//! be in, those count whose table its transaction uses, and a record of the index that has the fingerprint
-//! settles it. Records are looked for in the pool's pages only, and in 512 of them for a list:
-//! a lock whose record was not found has no key, and one that two indexes may have has no table.
+//! The lock table knows fingerprints (`txn::RowLocks`). Here they get names. Only indexes of tables that the
+//! transaction uses are candidates; the one with a record of that fingerprint is it. Records are looked for
+//! in the pool's pages only, and in 512 of them for a list: a lock whose record was not found has no key, and
+//! one that two indexes may have has no table.
 //!
 //! A list is made in batches, when its rows are asked for. So it takes the memory of a batch, and who reads
 //! it may stop, or give way to others, between two rows.

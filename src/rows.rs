@@ -28,7 +28,7 @@ use crate::schema::KeyDef;
 use crate::table::Table;
 use crate::transaction::{NotUsable, Transaction};
 use crate::types::{self, Value};
-use crate::write::{EncodedRow, RowWriter, StatementTime, Whole, Written};
+use crate::write::{EncodedRow, RowWriter, StatementSavepoint, StatementTime, Written};
 
 /// A row: a value per column, in the order of the definition.
 pub type OwnedRow = Vec<Value<'static>>;
@@ -380,23 +380,23 @@ impl Transaction {
     ) -> Result<Option<u64>> {
         self.may_write()?;
         let (statement, table) = self.statement(table).await?;
-        let whole = Whole::new(statement.0);
+        let savepoint = StatementSavepoint::new(statement.0);
         let mut writer = RowWriter::new(table)?;
         writer.expect_rows(rows.len() as u64);
         let mut first = None;
         for row in rows {
             let inserted =
-                insert_row(&mut writer, whole.transaction, row.as_ref(), OnDuplicate::Refuse).await;
+                insert_row(&mut writer, savepoint.transaction, row.as_ref(), OnDuplicate::Refuse).await;
             match inserted {
                 Ok(generated) => first = first.or(generated),
                 Err(error) => {
-                    let error = whole.transaction.failed(error);
-                    whole.undo().await?;
+                    let error = savepoint.transaction.failed(error);
+                    savepoint.undo().await?;
                     return Err(error);
                 }
             }
         }
-        whole.keep();
+        savepoint.keep();
         writer.finish();
         Ok(first)
     }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
-use crate::foreign_key::{self, ColumnChange, Neighbours};
+use crate::foreign_key::{self, ColumnChange, RelatedTables};
 use crate::layout;
 use crate::metadata_deadlock::MetadataOwner;
 use crate::metadata_lock::{MetadataExclusive, MetadataLock, MetadataReadLock};
@@ -146,14 +146,14 @@ impl TableChange<'_> {
             )));
         }
         let rows = engine.assemble_table(&self.table.database, &self.table.name, def.clone()).await?;
-        let neighbours = self.definitions.lock_neighbours(&self.table, &rows, &origins).await?;
+        let related = self.definitions.lock_related_tables(&self.table, &rows, &origins).await?;
         self.lock.make_exclusive(self.definitions).await?;
         let (table, lock) = (self.table, self.lock);
         self.definitions
             .database
             .run_to_the_end(async move {
                 let _lock = lock;
-                engine.redefine_locked(&table, def, next_number, &neighbours).await
+                engine.redefine_locked(&table, def, next_number, &related).await
             })
             .await
     }
@@ -202,7 +202,7 @@ impl Database {
         table: &Arc<Table>,
         def: TableDef,
         next_number: Option<u64>,
-        neighbours: &Neighbours,
+        related: &RelatedTables,
     ) -> Result<()> {
         if let Some(next) = next_number {
             self.set_counter(table, next).await?;
@@ -213,11 +213,11 @@ impl Database {
         let fresh = self.assemble_table(&table.database, &table.name, def).await?;
         fresh.note_rows(table.row_count_estimate() as i64);
         self.0.catalog.change(|change| {
-            neighbours.put(change)?;
+            related.put(change)?;
             change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
         })?;
         self.publish_table(&fresh);
-        neighbours.publish(self);
+        related.publish(self);
         self.definitions_changed();
         Ok(())
     }

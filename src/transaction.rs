@@ -1,7 +1,8 @@
 //! A session's transaction, with the tables it uses.
 //!
 //! Wraps [`txn::Transaction`] and adds the metadata uses: a table that a transaction has touched stays as it
-//! is until the transaction ends.
+//! is until the transaction ends. What a commit waits for, and what a savepoint takes back, is decided below
+//! (`crates/txn/src/transaction.rs`).
 
 use std::sync::Arc;
 use std::time::Duration;

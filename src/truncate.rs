@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use pagestore::FileIdentity;
 
-use crate::catalog::Pending;
+use crate::catalog::DdlLogEntry;
 use crate::database::Database;
 use crate::ddl::{is_somebody_elses, take_ids};
 use crate::definitions::Definitions;
 use crate::error::Result;
 use crate::file_names::file_name;
-use crate::foreign_key::{self, Neighbours};
+use crate::foreign_key::{self, RelatedTables};
 use crate::schema::ForeignKeyRefusal;
 use crate::table::Table;
 
@@ -48,13 +48,13 @@ impl Database {
         self.0.catalog.change(|change| {
             take_ids(change, &mut def);
             fresh_path = temporary_file(&table.database, def.space);
-            change.begin(Pending::Create { space: def.space, path: fresh_path.clone() })
+            change.begin(DdlLogEntry::Create { space: def.space, path: fresh_path.clone() })
         })?;
         let space = def.space;
         let made = async {
             self.build_table(&fresh_path, &mut def).await?;
             let fresh = self.assemble_table(&table.database, &table.name, def).await?;
-            self.replace_table(table, &fresh, &fresh_path, &Neighbours::default()).await
+            self.replace_table(table, &fresh, &fresh_path, &RelatedTables::default()).await
         };
         if let Err(error) = made.await {
             self.give_up_file(space, &fresh_path, is_somebody_elses(&error)).await;
@@ -70,23 +70,23 @@ impl Database {
         table: &Arc<Table>,
         fresh: &Arc<Table>,
         fresh_path: &Path,
-        neighbours: &Neighbours,
+        related: &RelatedTables,
     ) -> Result<()> {
         let (space, old_space) = (fresh.def.space, table.def.space);
         let (old_path, final_path) = (self.present_file(table), table.file());
         self.0.catalog.change(|change| {
             change.finish(|work| work.space() == Some(space) || work.space() == Some(old_space))?;
-            change.begin(Pending::Drop { space: old_space, path: old_path.clone() })?;
+            change.begin(DdlLogEntry::Drop { space: old_space, path: old_path.clone() })?;
             let (from, to) = (fresh_path.to_owned(), final_path.clone());
-            change.begin(Pending::Replace { space, from, to, replaced: old_space })?;
-            neighbours.put(change)?;
+            change.begin(DdlLogEntry::Replace { space, from, to, replaced: old_space })?;
+            related.put(change)?;
             change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
         })?;
         // Purge must not be at work on the pages when they go.
         let _purge = self.0.system.pause_purge().await;
         self.forget_table(table);
         self.publish_table(fresh);
-        neighbours.publish(self);
+        related.publish(self);
         self.definitions_changed();
         // It has happened, whatever becomes of the files: a start removes and renames what is left here.
         let removed = self.0.store.drop_space(old_space).await;

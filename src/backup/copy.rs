@@ -67,8 +67,8 @@ async fn make(
     holds: &Arc<Holds>,
 ) -> Result<BackupReport> {
     let inner = &database.0;
-    if inner.force_recovery > 0 {
-        return Err(Error::ForcedRecovery(inner.force_recovery));
+    if inner.forced_recovery.refuses_row_changes() {
+        return Err(Error::ForcedRecovery(inner.forced_recovery.0));
     }
     let storage = &**inner.environment.storage();
     refuse_one_in_the_other(storage, &target, &inner.directory)?;

@@ -1,10 +1,13 @@
 //! What a backup holds of the database while it copies: changes of definitions are kept out, files stay as
 //! long as they are, and the redo log keeps what was not copied.
 //!
-//! None of it may depend on the backup's disk. That one may be slow, or hang for ever in a call that nobody
-//! can end. So what is held lies beside the task that copies, and is let go by the first of these: the task,
-//! the caller who goes away, or the [`watch`], which looks how long others have waited for the log. What is
-//! let go too early makes the backup fail at its next step; it never makes it wrong.
+//! None of it may depend on the backup's disk. That disk may be slow or hang for ever. So the hold is kept
+//! outside the copying task, and whichever comes first releases it: the task, the caller who goes away, or
+//! the [`watch`], which looks how long others have waited for the log. What is let go too early makes the
+//! backup fail at its next step; it never makes it wrong.
+//!
+//! How the log is kept from overwriting what was not copied is in `crates/redo/src/archive.rs`
+//! ([`ArchiveHold`]).
 
 use std::future::{Future, poll_fn};
 use std::path::Path;

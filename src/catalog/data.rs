@@ -9,7 +9,7 @@ use rpds::RedBlackTreeMapSync;
 use serde::{Deserialize, Serialize};
 
 use super::FORMAT;
-use super::pending::{Pending, PendingList};
+use super::ddl_log::{DdlLog, DdlLogEntry};
 use crate::error::Error;
 use crate::file_names::{file_name, table_file};
 use crate::provenance::LastRun;
@@ -95,8 +95,8 @@ pub(super) enum Edit {
     },
     /// Tablespaces and their marks.
     Marks(Vec<(u32, u64)>),
-    AddPending(Pending),
-    RemovePending(Pending),
+    AddPending(DdlLogEntry),
+    RemovePending(DdlLogEntry),
     /// The files of these tablespaces, which were to be removed, are gone.
     FilesGone(Vec<u32>),
     /// The end of what a newly written file begins with.
@@ -129,12 +129,12 @@ impl Edit {
     }
 
     /// Whether it announces this work, which may have been announced and done before.
-    pub(super) fn announces(&self, work: &Pending) -> bool {
+    pub(super) fn announces(&self, work: &DdlLogEntry) -> bool {
         match self {
             Edit::AddPending(announced) => announced == work,
             Edit::DropDatabase { name, .. } => *work == drop_directory(name),
             Edit::DropIndexes { indexes, .. } => {
-                matches!(work, Pending::BuildIndex { index, .. } if indexes.contains(index))
+                matches!(work, DdlLogEntry::BuildIndex { index, .. } if indexes.contains(index))
             }
             Edit::SetAside { space, from, to } => *work == set_aside(*space, from, to),
             _ => false,
@@ -142,12 +142,12 @@ impl Edit {
     }
 }
 
-fn set_aside(space: u32, from: &Path, to: &Path) -> Pending {
-    Pending::Rename { space, from: from.to_owned(), to: to.to_owned() }
+fn set_aside(space: u32, from: &Path, to: &Path) -> DdlLogEntry {
+    DdlLogEntry::Rename { space, from: from.to_owned(), to: to.to_owned() }
 }
 
-fn drop_directory(database: &str) -> Pending {
-    Pending::DropDirectory { path: file_name(database).into() }
+fn drop_directory(database: &str) -> DdlLogEntry {
+    DdlLogEntry::DropDirectory { path: file_name(database).into() }
 }
 
 /// Serde for what is shared.
@@ -181,7 +181,7 @@ pub struct CatalogData {
     /// Databases by name.
     pub databases: RedBlackTreeMapSync<String, DatabaseDef>,
     /// Unfinished work on files.
-    pub pending: PendingList,
+    pub pending: DdlLog,
     /// The last time the directory was open. Missing in directories of earlier versions.
     pub last_run: Option<LastRun>,
     /// Tablespaces that lost changes because their file was not there when the redo log was applied, and why.
@@ -208,7 +208,7 @@ impl CatalogData {
             next_space: 1,
             identity: None,
             databases: RedBlackTreeMapSync::new_sync(),
-            pending: PendingList::default(),
+            pending: DdlLog::default(),
             last_run: None,
             lost: BTreeMap::new(),
             marks: RedBlackTreeMapSync::new_sync(),
@@ -284,7 +284,7 @@ impl CatalogData {
                 for (table, def) in owner.tables.iter().filter(|(_, def)| !def.discarded) {
                     let at = elsewhere.get(&def.space).map(|path| (*path).clone());
                     let path = at.unwrap_or_else(|| table_file(name, table));
-                    self.pending.add(Pending::Drop { space: def.space, path });
+                    self.pending.add(DdlLogEntry::Drop { space: def.space, path });
                 }
                 self.pending.add(drop_directory(name));
                 for (table, def) in owner.tables.iter().filter(|(_, def)| !def.foreign_keys.is_empty()) {
@@ -299,7 +299,7 @@ impl CatalogData {
                 self.forget_work(&BTreeSet::from([def.space]));
                 if !def.discarded {
                     let path = at.clone().unwrap_or_else(|| table_file(database, name));
-                    self.pending.add(Pending::Drop { space: def.space, path });
+                    self.pending.add(DdlLogEntry::Drop { space: def.space, path });
                 }
             }
             Edit::DropIndexes { database, name, indexes } => {
@@ -307,7 +307,11 @@ impl CatalogData {
                 let (gone, left): (Vec<_>, Vec<_>) =
                     def.keys.into_iter().partition(|key| indexes.contains(&key.id));
                 for key in gone {
-                    self.pending.add(Pending::BuildIndex { space: def.space, index: key.id, root: key.root });
+                    self.pending.add(DdlLogEntry::BuildIndex {
+                        space: def.space,
+                        index: key.id,
+                        root: key.root,
+                    });
                 }
                 def.keys = left;
                 def.sort_keys();
@@ -317,7 +321,7 @@ impl CatalogData {
             Edit::Discard { database, name, at } => {
                 let mut def = TableDef::clone(self.table_to_change(database, name)?);
                 self.forget_work(&BTreeSet::from([def.space]));
-                self.pending.add(Pending::Drop { space: def.space, path: at.clone() });
+                self.pending.add(DdlLogEntry::Drop { space: def.space, path: at.clone() });
                 def.discarded = true;
                 self.put_table(database, name, Arc::new(def))?;
             }
@@ -370,7 +374,7 @@ impl CatalogData {
     /// Whatever was still to be done with the files of these tables is not, now that they go; but what is to
     /// be removed is.
     fn forget_work(&mut self, spaces: &BTreeSet<u32>) {
-        let concerns = |work: &Pending| work.space().is_some_and(|space| spaces.contains(&space));
+        let concerns = |work: &DdlLogEntry| work.space().is_some_and(|space| spaces.contains(&space));
         self.pending.retain(|work| !concerns(work) || work.drops_one_of(spaces));
     }
 
@@ -552,17 +556,17 @@ impl Change {
     }
 
     /// Announces work on files.
-    pub fn begin(&mut self, work: Pending) -> Result<(), Error> {
+    pub fn begin(&mut self, work: DdlLogEntry) -> Result<(), Error> {
         self.edit(Edit::AddPending(work))
     }
 
     /// Takes work out that is done, or need not be done any more.
-    pub fn finish(&mut self, done: impl Fn(&Pending) -> bool) -> Result<(), Error> {
+    pub fn finish(&mut self, done: impl Fn(&DdlLogEntry) -> bool) -> Result<(), Error> {
         let mut files = Vec::new();
         let works = self.data.pending.clone();
         for work in works.iter().filter(|work| done(work)) {
             match work {
-                Pending::Drop { space, .. } => files.push(*space),
+                DdlLogEntry::Drop { space, .. } => files.push(*space),
                 _ => self.edit(Edit::RemovePending(work.clone()))?,
             }
         }
@@ -618,7 +622,7 @@ pub(super) struct Document {
     pub marks: BTreeMap<u32, u64>,
     pub databases: BTreeMap<String, DocumentDatabase>,
     #[serde(default)]
-    pub pending: Vec<Pending>,
+    pub pending: Vec<DdlLogEntry>,
 }
 
 /// A database of a [`Document`].

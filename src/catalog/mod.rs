@@ -4,19 +4,19 @@
 //! behind it: JSON in blocks with checksums (`block.rs`), one write and one sync. That sync is the moment a
 //! DDL statement happens. When the file has become much longer than its snapshot would be, it is rewritten
 //! beside the old one and renamed over it. So a statement costs what it changes, however many tables there
-//! are. Behind the records some room is always kept ready for what drops something, and for what a start
-//! cannot do without, so that both find it on a full disk too; DROP DATABASE is one short record, and in a
-//! row of starts each overwrites the note of the one before. People read the file with `untorn inspect
-//! catalog`.
+//! are. Space is reserved after the records, so that DROP and startup succeed even on a full disk; DROP
+//! DATABASE is one short record, and in a row of starts each overwrites the note of the one before. People
+//! read the file with `untorn inspect catalog`.
 //!
-//! What a statement does to files before or after its moment is written into the catalog as a *pending* entry
-//! first, so that a start after a crash can finish or undo it (`file_work.rs`):
+//! What a statement does to files before or after its moment is written into the catalog first, as an entry
+//! of the DDL log, so that a start after a crash can finish or undo it (`src/ddl_recovery.rs` for files, and
+//! `free_unfinished_indexes` in `src/index_build.rs` for indexes):
 //!
-//! - a file about to be made for a table that is not in the catalog yet ([`Pending::Create`]) is deleted,
-//! - a file of a dropped table ([`Pending::Drop`]) is deleted,
-//! - a file that has a name for the time being ([`Pending::Replace`], [`Pending::Rename`]) gets the one its
-//!   table has,
-//! - an index that was being built ([`Pending::BuildIndex`]) has its pages freed.
+//! - a file about to be made for a table that is not in the catalog yet ([`DdlLogEntry::Create`]) is deleted,
+//! - a file of a dropped table ([`DdlLogEntry::Drop`]) is deleted,
+//! - a file that has a name for the time being ([`DdlLogEntry::Replace`], [`DdlLogEntry::Rename`]) gets the
+//!   one its table has,
+//! - an index that was being built ([`DdlLogEntry::BuildIndex`]) has its pages freed.
 //!
 //! That such work is done need not be durable at once: doing it again does nothing. It is noted with the next
 //! record ([`Catalog::change_later`]).
@@ -26,9 +26,9 @@
 
 mod block;
 mod data;
+mod ddl_log;
 pub(crate) mod file;
 mod journal;
-mod pending;
 #[cfg(test)]
 mod tests;
 
@@ -40,9 +40,9 @@ use disk::Storage;
 use parking_lot::{Mutex, RwLock};
 
 pub use self::data::{CatalogData, Change, DatabaseDef};
+pub use self::ddl_log::{DdlLog, DdlLogEntry};
 pub use self::file::{read_whole, write_atomically};
 use self::journal::{Failure, Journal};
-pub use self::pending::{Pending, PendingList};
 use crate::error::Error;
 
 /// Name of the catalog file in the data directory.

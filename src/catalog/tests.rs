@@ -205,7 +205,7 @@ fn a_full_disk_lets_tables_be_dropped() {
     disk.fill_up(true);
     let make = |catalog: &Catalog| {
         let path = "d/x.ibd".into();
-        catalog.change(|change| change.begin(Pending::Create { space: 9, path }))
+        catalog.change(|change| change.begin(DdlLogEntry::Create { space: 9, path }))
     };
     // What removes something takes from the reserve, so it goes on where nothing can be made.
     while make(&catalog).is_ok() {
@@ -234,7 +234,7 @@ fn without_room(disk: &Arc<SimulatedStorage>, catalog: &Catalog) {
         |catalog| catalog.change(|change| change.put_database("e", Collation::Utf8mb4Bin)),
         |catalog| {
             let (space, from, to) = (9, "d/x.ibd".into(), "d/y.ibd".into());
-            catalog.change(|change| change.begin(Pending::Rename { space, from, to }))
+            catalog.change(|change| change.begin(DdlLogEntry::Rename { space, from, to }))
         },
     ];
     while tries.iter().any(|made| made(catalog).is_ok()) {}
@@ -268,9 +268,9 @@ fn a_full_disk_lets_a_database_of_thousands_of_tables_be_dropped() {
         let elsewhere = vec![(7, "somewhere".into())];
         catalog.change(|change| change.drop_database(database, elsewhere.clone())).unwrap();
         let known = open(&disk.crash(1)).unwrap().snapshot();
-        let files = known.pending.iter().filter(|work| matches!(work, Pending::Drop { .. })).count();
+        let files = known.pending.iter().filter(|work| matches!(work, DdlLogEntry::Drop { .. })).count();
         assert!(files >= 2_999 && !known.databases.contains_key(database), "{files} files are to be removed");
-        let moved = |work: &Pending| *work == Pending::Drop { space: 7, path: "somewhere".into() };
+        let moved = |work: &DdlLogEntry| *work == DdlLogEntry::Drop { space: 7, path: "somewhere".into() };
         assert!(known.pending.iter().any(moved));
         catalog.change_later(|change| change.finish(|_| true)).unwrap();
         assert_eq!(catalog.snapshot().databases.contains_key(left), database == "d");
@@ -300,7 +300,7 @@ fn a_full_disk_lets_indexes_and_tablespaces_go() {
     catalog.change(|change| change.put_table("d", "t1", Arc::new(table.clone()))).unwrap();
     // That an index was built is noted with the next record.
     let built =
-        |at: usize| Pending::BuildIndex { space: 7, index: table.keys[at].id, root: table.keys[at].root };
+        |at: usize| DdlLogEntry::BuildIndex { space: 7, index: table.keys[at].id, root: table.keys[at].root };
     catalog.change(|change| change.begin(built(1))).unwrap();
     without_room(&disk, &catalog);
     catalog.change_later(|change| change.finish(|work| *work == built(1))).unwrap();
@@ -325,13 +325,13 @@ fn a_full_disk_lets_indexes_and_tablespaces_go() {
     // The same with a file that was set aside once, and taken back.
     let aside = || catalog.change(|change| change.set_aside(7, "d/t1.ibd".into(), "d/aside.ibd".into()));
     aside().unwrap();
-    catalog.change_later(|change| change.finish(Pending::moves)).unwrap();
+    catalog.change_later(|change| change.finish(DdlLogEntry::moves)).unwrap();
     aside().unwrap();
-    assert!(with_room(3).pending.iter().any(Pending::moves));
+    assert!(with_room(3).pending.iter().any(DdlLogEntry::moves));
     catalog.change(|change| change.discard_table("d", "t1", "d/aside.ibd".into())).unwrap();
     let left = open(&disk.crash(4)).unwrap().snapshot();
     assert!(left.table("d", "t1").unwrap().discarded);
-    let gone = Pending::Drop { space: 7, path: "d/aside.ibd".into() };
+    let gone = DdlLogEntry::Drop { space: 7, path: "d/aside.ibd".into() };
     assert!(left.pending.iter().all(|work| *work == gone) && left.pending.len() == 1, "{:?}", left.pending);
 }
 

@@ -36,7 +36,7 @@ struct Queue {
 
 #[derive(Default)]
 struct State {
-    events: VecDeque<Told>,
+    events: VecDeque<Queued>,
     bytes: usize,
     /// Why there is nothing behind the events.
     end: Option<End>,
@@ -51,26 +51,26 @@ enum End {
 }
 
 #[derive(Clone)]
-enum Told {
+enum Queued {
     Commit(Arc<Commit>),
     Redefined { database: String, table: String },
 }
 
-impl Told {
+impl Queued {
     /// Memory that it takes, roughly.
     fn bytes(&self) -> usize {
         let more = match self {
-            Told::Commit(commit) => commit.bytes,
-            Told::Redefined { database, table } => database.len() + table.len(),
+            Queued::Commit(commit) => commit.bytes,
+            Queued::Redefined { database, table } => database.len() + table.len(),
         };
-        size_of::<Told>() + more
+        size_of::<Queued>() + more
     }
 }
 
 impl Queue {
     /// Returns what is to be set, by a caller that holds no mutex: it wakes the reader.
     #[must_use]
-    fn push(&self, event: Told) -> Option<Event> {
+    fn push(&self, event: Queued) -> Option<Event> {
         let mut state = self.state.lock();
         let bytes = event.bytes();
         if state.end.is_some() {
@@ -109,10 +109,10 @@ impl Queue {
     fn forget(&self, seen: impl Fn(u64) -> bool) {
         let mut state = self.state.lock();
         state.events.retain(|event| match event {
-            Told::Commit(commit) => !seen(commit.committed.transaction),
-            Told::Redefined { .. } => true,
+            Queued::Commit(commit) => !seen(commit.committed.transaction),
+            Queued::Redefined { .. } => true,
         });
-        state.bytes = state.events.iter().map(Told::bytes).sum();
+        state.bytes = state.events.iter().map(Queued::bytes).sum();
     }
 
     /// As [`Queue::push`].
@@ -156,10 +156,10 @@ impl Feeds {
     }
 
     /// A transaction that changed these tables has committed. Returns the readers to wake.
-    pub fn tell(&self, commit: &Arc<Commit>, tables: &[Arc<Table>]) -> Vec<Event> {
+    pub fn publish(&self, commit: &Arc<Commit>, tables: &[Arc<Table>]) -> Vec<Event> {
         let queues = self.queues.lock();
         let wanting = queues.iter().filter(|queue| queue.wants_any(tables));
-        wanting.filter_map(|queue| queue.push(Told::Commit(commit.clone()))).collect()
+        wanting.filter_map(|queue| queue.push(Queued::Commit(commit.clone()))).collect()
     }
 
     /// A transaction has committed more changes of these tables than any feed can keep. Returns the readers
@@ -177,7 +177,7 @@ impl Feeds {
         let to_wake: Vec<_> = {
             let queues = self.queues.lock();
             let wanting = queues.iter().filter(|queue| queue.options.wants(database, table));
-            let event = || Told::Redefined { database: database.to_owned(), table: table.to_owned() };
+            let event = || Queued::Redefined { database: database.to_owned(), table: table.to_owned() };
             wanting.filter_map(|queue| queue.push(event())).collect()
         };
         to_wake.into_iter().for_each(|event| event.set());
@@ -270,8 +270,8 @@ impl ChangeFeed {
                     arrived.wait().await;
                     continue;
                 }
-                Some(Told::Redefined { database, table }) => ChangeEvent::Redefined { database, table },
-                Some(Told::Commit(commit)) => {
+                Some(Queued::Redefined { database, table }) => ChangeEvent::Redefined { database, table },
+                Some(Queued::Commit(commit)) => {
                     let redo = &self.database.0.redo;
                     retry(|| redo.flush(commit.committed.end, Flush::Sync)).await?;
                     ChangeEvent::Commit(CommittedChanges(commit))

@@ -37,7 +37,7 @@ enum Outcome {
     Nothing,
     Changes { commit: Arc<Commit>, tables: Vec<Arc<Table>> },
     Lost { tables: Vec<Arc<Table>> },
-    Told(Vec<Event>),
+    Queued(Vec<Event>),
 }
 
 impl Recorder {
@@ -85,15 +85,15 @@ impl CommitObserver for Recorder {
 
     fn committed(&mut self) {
         let to_wake = match &self.outcome {
-            Outcome::Changes { commit, tables } => self.feeds.tell(commit, tables),
+            Outcome::Changes { commit, tables } => self.feeds.publish(commit, tables),
             Outcome::Lost { tables } => self.feeds.lose(tables),
-            Outcome::Nothing | Outcome::Told(_) => return,
+            Outcome::Nothing | Outcome::Queued(_) => return,
         };
-        self.outcome = Outcome::Told(to_wake);
+        self.outcome = Outcome::Queued(to_wake);
     }
 
     fn published(&mut self) {
-        if let Outcome::Told(to_wake) = std::mem::replace(&mut self.outcome, Outcome::Nothing) {
+        if let Outcome::Queued(to_wake) = std::mem::replace(&mut self.outcome, Outcome::Nothing) {
             to_wake.into_iter().for_each(|event| event.set());
         }
     }

@@ -5,21 +5,23 @@
 //! ```
 //!
 //! The file that is imported is somebody's: from another Untorn directory, from MariaDB, from MySQL. It is
-//! never written to. [`verify`] reads it once and refuses what is damaged or not understood; [`plan`] finds
-//! the table's indexes in it; [`rewrite`] reads it again and writes a copy whose pages are ours: a new
-//! tablespace id, so that no page of an earlier file of the table, in the buffer pool, the buffer pool
-//! extension, the doublewrite files or the redo log, can be taken for one of the new. Both go through the
-//! file in long stretches of direct I/O, beside the buffer pool. What is left is done with the means of the
-//! engine on the open copy: delete-marked records are removed, MySQL's copy of the dictionary is freed, and
-//! the table is checked as CHECK TABLE does, with every entry of every index. Only then the catalog names the
-//! copy; a crash before that moment leaves the table discarded and the file as it was, one after it the table
-//! whole. The copy then takes the file's name.
+//! never written to. [`survey`] reads it once and refuses what is damaged or not understood;
+//! [`cfg_comparison`] refuses a `.cfg` file of another definition; [`plan`] finds the table's indexes in it;
+//! [`rewrite`] reads it again and writes a copy whose pages are ours: a new tablespace id, so that no page of
+//! an earlier file of the table, in the buffer pool, the buffer pool extension, the doublewrite files or the
+//! redo log, can be taken for one of the new. Both go through the file in long stretches of direct I/O,
+//! beside the buffer pool. What is left is done with the means of the engine on the open copy: delete-marked
+//! records are removed, MySQL's copy of the dictionary is freed, and the table is checked as CHECK TABLE
+//! does, with every entry of every index. Only then the catalog names the copy; a crash before that moment
+//! leaves the table discarded and the file as it was, one after it the table whole. The copy then takes the
+//! file's name.
 
+mod cfg_comparison;
 mod lob;
 mod plan;
 mod rewrite;
 mod source;
-mod verify;
+mod survey;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,14 +32,14 @@ use disk::OpenHow;
 use self::plan::Plan;
 use self::rewrite::{Found, Rewriter};
 use self::source::Source;
-use crate::catalog::{Pending, read_whole};
+use crate::catalog::{DdlLogEntry, read_whole};
 use crate::database::Database;
 use crate::ddl::{is_somebody_elses, take_ids};
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::export::cfg::Description;
 use crate::foreign_key;
-use crate::half_made::HalfMade;
+use crate::intermediate_file::IntermediateFile;
 use crate::metadata_lock::MetadataExclusive;
 use crate::retry::retry;
 use crate::schema::{ForeignKeyRefusal, TableDef};
@@ -159,10 +161,10 @@ impl Database {
         let source = Source::open(&storage, &path, page_size).await?;
         let cfg_path = path.with_extension("cfg");
         let cfg = self.read_cfg(table, &cfg_path)?;
-        let survey = verify::survey(&source).await?;
+        let survey = survey::survey(&source).await?;
         let (mut def, sdi_id, fresh_path) = self.begin_copy(table, survey.sdi_root.is_some()).await?;
         let mut copy =
-            HalfMade { database: self.clone(), space: def.space, path: fresh_path, lock: Some(lock) };
+            IntermediateFile { database: self.clone(), space: def.space, path: fresh_path, lock: Some(lock) };
         def.born = self.0.system.birth_number().await?;
         let made = async {
             let mut plan = Plan::new(&path, &survey, def, cfg.as_ref())?;
@@ -202,7 +204,7 @@ impl Database {
         self.0.catalog.change(|change| {
             change.finish(|work| work.space() == Some(space))?;
             let (from, to) = (fresh_path.to_owned(), table.file());
-            change.begin(Pending::Replace { space, from, to, replaced })?;
+            change.begin(DdlLogEntry::Replace { space, from, to, replaced })?;
             change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
         })
     }
@@ -212,7 +214,7 @@ impl Database {
         let file = table.file();
         let data = self.0.catalog.snapshot();
         let unfinished = data.pending.iter().any(|work| match work {
-            Pending::Replace { to, .. } => *to == file,
+            DdlLogEntry::Replace { to, .. } => *to == file,
             other => other.paths().any(|path| *path == file),
         });
         if !unfinished {
@@ -233,7 +235,7 @@ impl Database {
             .map_err(|error| Error::SchemaMismatch { file: path.to_owned(), why: error.to_string() })?;
         let page_size = self.0.store.page_size().bytes() as u32;
         let ours = crate::export::describe(&table.def, &table.database, &table.name, "", 0, page_size);
-        plan::compare(path, &theirs, &ours)?;
+        cfg_comparison::compare(path, &theirs, &ours)?;
         Ok(Some(theirs))
     }
 
@@ -247,7 +249,7 @@ impl Database {
                 take_ids(change, &mut def);
                 let sdi_id = if has_sdi { change.take_index_id() } else { 0 };
                 let path = temporary_file(&table.database, def.space);
-                change.begin(Pending::Create { space: def.space, path: path.clone() })?;
+                change.begin(DdlLogEntry::Create { space: def.space, path: path.clone() })?;
                 Ok((def, sdi_id, path))
             })
         })
@@ -259,7 +261,7 @@ impl Database {
         &self,
         table: &Table,
         source: &Source,
-        survey: &verify::Survey,
+        survey: &survey::Survey,
         plan: &Plan,
         fresh_path: &Path,
     ) -> Result<(Arc<Table>, ImportReport)> {

@@ -26,7 +26,7 @@ use txn::ClusteredField;
 use super::lob;
 use super::plan::Plan;
 use super::source::{DYNAMIC, FreePages, Source};
-use super::verify::Survey;
+use super::survey::Survey;
 use crate::error::Result;
 use crate::layout;
 use crate::schema::TableDef;

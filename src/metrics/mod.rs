@@ -11,11 +11,11 @@
 //! To add a figure, add a line to the table of its layer: `pool`, `log`, `transactions`, `files` or `tier`;
 //! a histogram to `times`.
 
+mod extension;
 mod files;
 mod log;
 mod openmetrics;
 mod pool;
-mod tier;
 mod times;
 mod transactions;
 
@@ -90,7 +90,7 @@ impl Reading {
 }
 
 const TABLES: [&[Metric]; 5] =
-    [pool::METRICS, log::METRICS, transactions::METRICS, files::METRICS, tier::METRICS];
+    [pool::METRICS, log::METRICS, transactions::METRICS, files::METRICS, extension::METRICS];
 
 /// Every metric of the engine.
 pub fn all() -> impl Iterator<Item = &'static Metric> {

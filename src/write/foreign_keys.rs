@@ -28,10 +28,10 @@ use btree::{Field, OwnedKey};
 use smallvec::SmallVec;
 use txn::{Control, Direction, KeyRange, OnDuplicate, ReadMode, Scan, ScanIndex, ScanState, WaitPolicy};
 
-use super::row_columns::Copied;
+use super::copied_columns::Copied;
 use super::row_operations::{delete_row, insert_row, update_row};
 use super::row_writer::{Changes, Written};
-use super::whole::Whole;
+use super::statement_savepoint::StatementSavepoint;
 use crate::error::{Error, Result};
 use crate::foreign_key::{Child, Parent, Relations};
 use crate::schema::{BrokenForeignKey, ReferentialAction};
@@ -222,15 +222,15 @@ impl ForeignKeys {
         on_duplicate: OnDuplicate,
     ) -> Result<Written> {
         let relations = self.relations(transaction, table).await?;
-        let whole = Whole::new(transaction);
-        let transaction = &mut *whole.transaction;
+        let savepoint = StatementSavepoint::new(transaction);
+        let transaction = &mut *savepoint.transaction;
         let missing =
             missing_parents(transaction, relations.parents.iter(), |column| row[usize::from(column)]).await?;
         let done = insert_row(transaction, table, row, on_duplicate).await?;
         if done == Written::Done {
             refuse_missing(transaction, table, &missing).await?;
         }
-        whole.keep();
+        savepoint.keep();
         Ok(done)
     }
 
@@ -241,10 +241,10 @@ impl ForeignKeys {
         table: &Arc<Table>,
         key: &[Field<'_>],
     ) -> Result<()> {
-        let whole = Whole::new(transaction);
+        let savepoint = StatementSavepoint::new(transaction);
         let chain = Chain { above: None, table, updates: false, by: None, depth: 0 };
-        self.delete_row(whole.transaction, key, chain).await?;
-        whole.keep();
+        self.delete_row(savepoint.transaction, key, chain).await?;
+        savepoint.keep();
         Ok(())
     }
 
@@ -256,10 +256,10 @@ impl ForeignKeys {
         key: &[Field<'_>],
         changes: &Changes<'_>,
     ) -> Result<Written> {
-        let whole = Whole::new(transaction);
+        let savepoint = StatementSavepoint::new(transaction);
         let chain = Chain { above: None, table, updates: true, by: None, depth: 0 };
-        let done = self.update_row(whole.transaction, key, changes, chain).await?;
-        whole.keep();
+        let done = self.update_row(savepoint.transaction, key, changes, chain).await?;
+        savepoint.keep();
         Ok(done)
     }
 

@@ -13,7 +13,8 @@
 //!                        txn: locks, undo, trees
 //! ```
 //!
-//! The callers turn values into bytes, each with its own rules. Everything that follows from the table's
+//! The callers turn values into bytes, each with its own rules (too long, out of range): the crate's are
+//! `src/types/codec.rs`, SQL's `crates/sql/src/stored_values.rs`. Everything that follows from the table's
 //! definition happens in [`RowWriter`], once. A rule on rows that this crate learns belongs there.
 //!
 //! Generated columns and CHECK constraints are SQL expressions, and SQL stands above this crate. So a writer
@@ -26,14 +27,14 @@
 //! A change that fails leaves nothing behind: `txn` undoes the row and its index entries. So a caller that
 //! goes on after a duplicate key needs no savepoint.
 
+pub(crate) mod copied_columns;
 mod encoded_row;
 mod foreign_keys;
-pub(crate) mod row_columns;
 mod row_operations;
 mod row_writer;
-mod whole;
+mod statement_savepoint;
 
 pub use encoded_row::EncodedRow;
 pub(crate) use row_writer::check_row;
 pub use row_writer::{Changes, RowWriter, StatementTime, Written};
-pub(crate) use whole::Whole;
+pub(crate) use statement_savepoint::StatementSavepoint;

@@ -431,19 +431,6 @@ impl SqlContext {
         self.warning_count.get().min(u64::from(u16::MAX)) as u16
     }
 
-    /// NULL, with ERROR_FOR_DIVISION_BY_ZERO a warning, and in a statement that changes tables in strict mode
-    /// error 1365, wherever in it the division stands.
-    pub fn division_by_zero<'a>(&self) -> Result<Value<'a>, SqlError> {
-        if self.settings().sql_mode & sql_mode::ERROR_FOR_DIVISION_BY_ZERO != 0 {
-            let error = errors::error(errors::DIVISION_BY_ZERO, &[]);
-            if self.changes_strictly.get() {
-                return Err(error);
-            }
-            self.warn(error);
-        }
-        Ok(Value::Null)
-    }
-
     /// Whether values that do not fit are errors.
     pub fn is_strict(&self) -> bool {
         self.settings().sql_mode & (sql_mode::STRICT_TRANS_TABLES | sql_mode::STRICT_ALL_TABLES) != 0

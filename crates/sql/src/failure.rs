@@ -1,5 +1,6 @@
 //! Why a statement ended early, and what the engine's errors are for the client.
 
+pub mod duplicate_key;
 mod foreign_key;
 mod storage;
 

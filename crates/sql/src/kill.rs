@@ -1,7 +1,11 @@
-//! How somebody else stops a statement: a switch that the one sets and the other looks at.
+//! Stopping a statement from outside: a flag that one side sets and the other checks.
 //!
-//! KILL sets it in the server (`server/registry.rs`); a statement looks at it through
-//! [`crate::context::SqlContext`] and the server between two polls of its future (`session/watch.rs`).
+//! KILL sets it in the server (`server/registry.rs`). A statement checks it
+//! ([`SqlContext::check_killed`](crate::context::SqlContext::check_killed)) when its slice of time is used up
+//! ([`Executor::tick`](crate::exec::Executor::tick), every few rows) and, inside one long expression, each
+//! 64 KiB of work (`tell_work` in `evaluation.rs`); the server checks it between two polls of the statement's
+//! future, also while it waits (`session/watch.rs`). There `max_execution_time` is measured too, and ends a
+//! SELECT in the same way, with error 3024.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

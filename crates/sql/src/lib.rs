@@ -11,10 +11,8 @@
 // Callbacks and pairs that are used once are spelled out where they are used.
 #![allow(clippy::type_complexity)]
 
-mod access;
 pub mod ast;
 pub mod catalog_views;
-pub mod column_bytes;
 pub mod context;
 pub mod digest;
 pub mod discard;
@@ -31,8 +29,10 @@ pub mod named_locks;
 pub mod parser;
 pub mod plan;
 pub mod privilege;
+mod privilege_checks;
 pub mod random_sequences;
 pub mod result;
 pub mod sql_mode;
+pub mod stored_values;
 pub mod temporary;
 pub mod value;

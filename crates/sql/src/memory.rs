@@ -1,4 +1,4 @@
-//! Who has how much memory.
+//! Memory accounting for statements.
 //!
 //! Every buffer of a statement that grows with data is charged to the [`Account`] of its context, and all
 //! accounts draw on the [`ServerMemory`]. What is refused is error 1041 for that statement, long before an

@@ -48,8 +48,8 @@ pub(super) fn of_plan(plan: &Plan) -> Option<Counter> {
         Plan::Load(_) => Counter::ComLoad,
         Plan::Update(_) => Counter::ComUpdate,
         Plan::Delete(_) => Counter::ComDelete,
-        Plan::JoinedChange(change) if change.updates() => Counter::ComUpdateMulti,
-        Plan::JoinedChange(_) => Counter::ComDeleteMulti,
+        Plan::MultiTableChange(change) if change.updates() => Counter::ComUpdateMulti,
+        Plan::MultiTableChange(_) => Counter::ComDeleteMulti,
         Plan::Command(statement) => return of_statement(statement),
     })
 }

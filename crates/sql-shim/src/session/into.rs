@@ -108,7 +108,7 @@ impl RowTaker for FileRows<'_> {
         self.bytes.len() >= PIECE_BYTES
     }
 
-    fn relieve<'a>(
+    fn make_room<'a>(
         &'a mut self,
         _executor: &'a Executor<'_>,
     ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>> {

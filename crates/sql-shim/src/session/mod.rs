@@ -220,7 +220,7 @@ impl Session {
         more: bool,
     ) -> Result<(), Failure> {
         self.count(com_counters::of_plan(plan));
-        self.current.stats.reads = plan.reads();
+        self.current.stats.reads = plan.unindexed_reads();
         self.transaction.engine_mut().clear_kill();
         let held = self.state.held();
         let outcome = match plan {
@@ -349,7 +349,7 @@ async fn execute<S: ResultSink>(
         Plan::Load(plan) => load_data_source::run(executor, plan, files, out).await.map(Outcome::Done),
         Plan::Update(update) => executor.update(update).await.map(Outcome::Done),
         Plan::Delete(delete) => executor.delete(delete).await.map(Outcome::Done),
-        Plan::JoinedChange(change) => executor.joined_change(change).await.map(Outcome::Done),
+        Plan::MultiTableChange(change) => executor.multi_table_change(change).await.map(Outcome::Done),
         Plan::Command(_) => Ok(Outcome::Answered),
     }
 }

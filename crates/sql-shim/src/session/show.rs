@@ -16,8 +16,8 @@ use sql::expr::bind::Binder;
 use sql::expr::types::Type;
 use sql::expr::{Context, Expr, RowView};
 use sql::failure::Failure;
-use sql::plan::access::{Path, equalities};
-use sql::plan::joined_change::JoinedChange;
+use sql::plan::access_path::{Path, equalities};
+use sql::plan::multi_table_change::MultiTableChange;
 use sql::plan::source::{Source, SourceColumn, SourceKind};
 use sql::plan::{Plan, Planner, SelectPlan};
 use sql::result::{ResultColumns, ResultSink, SqlError};
@@ -562,7 +562,7 @@ impl Session {
                 &delete.target.path,
                 "Using where",
             )),
-            Some(Plan::JoinedChange(change)) => explain_joined_change(change, &mut rows),
+            Some(Plan::MultiTableChange(change)) => explain_multi_table_change(change, &mut rows),
             Some(Plan::Insert(insert)) => {
                 rows.push(explain_path(1, "INSERT", &insert.source, &Path::everything(), ""))
             }
@@ -672,7 +672,7 @@ fn explain_select(plan: &SelectPlan, kind: Option<&str>, next: &mut u64, rows: &
 }
 
 /// The tables that are changed are shown as such.
-fn explain_joined_change(change: &JoinedChange, rows: &mut Rows) {
+fn explain_multi_table_change(change: &MultiTableChange, rows: &mut Rows) {
     let first = rows.len();
     explain_select(&change.query, None, &mut 1, rows);
     for (step, row) in change.query.steps.iter().zip(&mut rows[first..]) {

@@ -1,11 +1,11 @@
 //! What a new table's definition keeps of expressions: defaults, generated columns, CHECK constraints.
 
 use sql::ast::{self, Expr, Unkept};
-use sql::column_bytes::Storing;
 use sql::errors;
 use sql::expr::bind::Binder;
 use sql::parser::check_length;
 use sql::result::SqlError;
+use sql::stored_values::Storing;
 use sql::value::Value;
 use untorn::schema::{self, TableDef};
 use untorn::types::ColumnType;
@@ -133,7 +133,7 @@ impl Session {
         let mut bytes = Vec::new();
         let storing = Storing { state: &self.state, table: "", row: 1, lenient: false };
         storing.encode(&value, def, &mut bytes).map_err(|_| invalid())?;
-        let stored = sql::column_bytes::decode(&bytes, &def.kind, self.state.time_zone_offset());
+        let stored = sql::stored_values::decode(&bytes, &def.kind, self.state.time_zone_offset());
         let text = match &value {
             Value::Text(text, _) if def.kind.is_string() => text.to_vec(),
             _ => stored.to_text().into_owned(),

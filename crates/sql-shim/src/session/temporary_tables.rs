@@ -150,7 +150,7 @@ impl Session {
             let planned = self
                 .planned(move |planner| planner.insert_into(Source::table(table.clone(), None), &insert))
                 .await?;
-            self.current.stats.reads = planned.reads();
+            self.current.stats.reads = planned.unindexed_reads();
             self.ensure_transaction();
             let ran = Box::pin(self.run_in_transaction(&planned, &[], &mut NoSink, true)).await;
             match ran {

@@ -98,7 +98,7 @@ pub struct StatementStats {
     /// Rows that were read.
     pub examined: u64,
     /// How its plan reads tables.
-    pub reads: sql::plan::reads::Reads,
+    pub reads: sql::plan::no_index_used::UnindexedReads,
 }
 
 /// Wall-clock times from a monotonic clock, which is read anyway. Taken for each use: the machine's clock is

@@ -58,7 +58,7 @@ pub fn default_text(column: &ColumnDef) -> Value<'static> {
     match &column.default {
         None => Value::Null,
         Some(Default::CurrentTimestamp) => {
-            let digits = crate::column_bytes::fraction(&column.kind);
+            let digits = crate::stored_values::fraction(&column.kind);
             text(if digits > 0 { format!("CURRENT_TIMESTAMP({digits})") } else { "CURRENT_TIMESTAMP".into() })
         }
         Some(Default::Literal(bytes)) => Value::Text(bytes.clone().into(), Collation::Utf8mb4GeneralCi),

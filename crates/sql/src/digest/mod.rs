@@ -10,7 +10,8 @@
 //!
 //! A text is read by others than who sent the statement, so no password may be in it. A password need not be
 //! a literal (ANSI_QUOTES makes it a name, a slip leaves its quotes away): behind IDENTIFIED, and behind the
-//! PASSWORD of a SET, nothing is shown, and of a statement that is none ([`Shape::Broken`]) no name is.
+//! PASSWORD of a SET, nothing is shown, and for text that does not parse ([`Shape::Broken`]), no names are
+//! shown either.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

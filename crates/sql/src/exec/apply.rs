@@ -100,7 +100,7 @@ impl<'e> Executor<'e> {
             return Ok(Flow::Skip);
         }
         let flow = consumer.row_with(views, &applied.results, target)?;
-        consumer.relieve(self, target).await?;
+        consumer.make_room(self, target).await?;
         Ok(flow)
     }
 }

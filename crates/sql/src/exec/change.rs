@@ -1,10 +1,11 @@
 //! UPDATE and DELETE.
 //!
 //! The scan locks rows exclusively and gathers what is to be done; changes are applied between batches, with
-//! nothing latched. Where a change could put a row in the scan's way again, or rows are to be sorted first,
-//! everything is gathered before the first change, on disk where it is much. Rows that are sorted are
-//! gathered with the columns that the change looks at, and what becomes of them is computed in the order of
-//! the sort: assignments may count rows, and rows beyond a LIMIT are not computed at all.
+//! nothing latched. Where a change could put a row in the scan's way again (the Halloween problem: the
+//! planner finds out, `moves_rows` in `plan/change.rs`), or rows are to be sorted first, everything is
+//! gathered before the first change, on disk where it is much. Rows that are sorted are gathered with the
+//! columns that the change looks at, and what becomes of them is computed in the order of the sort:
+//! assignments may count rows, and rows beyond a LIMIT are not computed at all.
 
 use untorn::Table;
 use untorn::engine::{self, FieldRef, OwnedKey, ReadMode, TimeSlice, WaitPolicy};
@@ -12,22 +13,24 @@ use untorn::schema::ColumnDef;
 use untorn::write::{RowWriter, Written};
 
 use super::apply::Applied;
+use super::column_defaults::{implicit_default, no_default};
 use super::cursor::{Cursor, Flow};
-use super::insert::{Changed, duplicate, implicit_default};
+use super::insert::Changed;
 use super::select::all_true;
 use super::sort::{RowSorter, push_key};
-use super::stored_values::{put_bytes, take_bytes};
+use super::spilled_values::{put_bytes, take_bytes};
 use super::{Executor, row_rules};
-use crate::column_bytes::{Storing, decode};
 use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::functions::as_count;
 use crate::expr::{Context, RowView};
+use crate::failure::duplicate_key::duplicate;
 use crate::failure::{Failure, engine as engine_error};
 use crate::memory::{Charge, refused};
 use crate::plan::change::{Assigned, ColumnDefault, DeletePlan, Target, UpdatePlan};
 use crate::plan::row_rules::RowRules;
 use crate::result::SqlError;
+use crate::stored_values::{Storing, decode};
 use crate::value::{Value, compare};
 
 /// Columns with their new stored bytes; `None` is NULL.
@@ -70,7 +73,7 @@ pub fn encode_assigned(
             ColumnDefault::AutoIncrement => Value::Int(0),
             ColumnDefault::Expression(expr) | ColumnDefault::Generated(expr) => expr.eval(cx)?,
             ColumnDefault::Missing => {
-                return Err(errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name]));
+                return Err(no_default(column));
             }
         },
     };

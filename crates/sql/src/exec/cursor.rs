@@ -14,7 +14,7 @@ use untorn::schema::ColumnDef;
 use super::keys::RangeList;
 use crate::expr::RowView;
 use crate::failure::Failure;
-use crate::plan::access::Path;
+use crate::plan::access_path::Path;
 
 /// What a callback wants next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! DISTINCT and UNION: rows that have not been seen.
 //!
-//! What has been seen is a set in memory. When the set has as much as it may, rows that are not in it go to a
-//! sorter by the same keys and are looked at again at the end: there equal ones stand beside each other.
+//! What has been seen is a set in memory. When the set has used up its memory, rows that are not in it go to
+//! a sorter by the same keys and are looked at again at the end: there equal ones stand beside each other.
 
 use std::collections::HashSet;
 

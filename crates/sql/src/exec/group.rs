@@ -1,8 +1,9 @@
 //! GROUP BY: groups in a table in memory, and rows of further groups on disk.
 //!
-//! While there is room every new key begins a group. When the table has as much as it may, rows of the groups
-//! in it are still added to them, but rows of others go to a sorter by their keys; at the end they come back
-//! group by group, so that one group at a time is enough. Rows of a group come in the order they had.
+//! While there is room every new key begins a group. When the table has used up its memory, rows of the
+//! groups in it are still added to them, but rows of others go to a sorter by their keys; at the end they
+//! come back group by group, so that one group at a time is enough. Rows of a group come in the order they
+//! had.
 //!
 //! WITH ROLLUP all rows go to the sorter ([`Rollup`]).
 
@@ -11,7 +12,7 @@ use std::collections::HashMap;
 use super::aggregate::Accumulator;
 use super::rollup::{self, Rollup};
 use super::sort::RowSorter;
-use super::stored_values::{put, take};
+use super::spilled_values::{put, take};
 use crate::context::SqlContext;
 use crate::discard::discard;
 use crate::errors;
@@ -30,7 +31,7 @@ pub struct Group {
     pub row: Vec<Vec<Value<'static>>>,
     /// The state of each aggregate.
     pub accumulators: Vec<Accumulator>,
-    /// How many of the keys it has values of: not all of them where it is a group of groups.
+    /// How many of the keys it has values of: not all of them where it is a super-aggregate.
     pub keys: u16,
 }
 
@@ -138,7 +139,7 @@ impl<'p> Groups<'p> {
     }
 
     /// Spills what is full.
-    pub async fn relieve(&mut self, executor: &Executor<'_>) -> Result<(), Failure> {
+    pub async fn make_room(&mut self, executor: &Executor<'_>) -> Result<(), Failure> {
         match &mut self.later {
             Some(later) if later.is_full() => later.spill(executor.slice()).await,
             _ => Ok(()),

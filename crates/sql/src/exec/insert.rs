@@ -6,27 +6,27 @@ use smallvec::SmallVec;
 use untorn::Table;
 use untorn::engine::{self, OnDuplicate, OwnedKey, ReadMode, ScanIndex, WaitPolicy};
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
-use untorn::types::{self, ColumnType};
 use untorn::write::{EncodedRow, RowWriter, Written};
 
 use super::change::{CHANGE_UNITS, Changes, same, stored_bytes};
+use super::column_defaults::{implicit_default, push_default};
 use super::cursor::{Cursor, Flow};
 use super::keys::RangeList;
 use super::row_rules;
+use super::spilled_values::take_all;
 use super::spool::Spool;
-use super::stored_values::take_all;
 use super::{Executor, Subqueries};
-use crate::column_bytes::{self, Storing};
 use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::{Context, Expr, RowView};
-use crate::failure::{self, Failure};
-use crate::plan::access::Path;
+use crate::failure::Failure;
+use crate::failure::duplicate_key::duplicate;
+use crate::plan::access_path::Path;
 use crate::plan::change::{Assigned, ColumnDefault, InsertPlan};
 use crate::result::SqlError;
 use crate::sql_mode;
+use crate::stored_values::{self, Storing};
 use crate::value::Value;
-use crate::value::json::Json;
 
 /// What a changing statement did.
 #[derive(Clone, Debug, Default)]
@@ -41,57 +41,10 @@ pub struct Changed {
 
 fn values_of(row: &EncodedRow, table: &Table, time_zone: i32) -> Vec<Value<'static>> {
     let decode = |(field, column): (&Option<&[u8]>, &untorn::schema::ColumnDef)| match field {
-        Some(bytes) => column_bytes::decode(bytes, &column.kind, time_zone).into_owned(),
+        Some(bytes) => stored_values::decode(bytes, &column.kind, time_zone).into_owned(),
         None => Value::Null,
     };
     row.fields().iter().zip(&table.def.columns).map(decode).collect()
-}
-
-/// The message of a duplicate key: the key's columns joined by dashes.
-pub fn duplicate(table: &Table, index: &str, entry: &[Option<Vec<u8>>], time_zone: i32) -> SqlError {
-    duplicate_in(&table.def, &table.name, index, entry, time_zone)
-}
-
-/// The same of a table with this definition.
-pub fn duplicate_in(
-    def: &TableDef,
-    table: &str,
-    index: &str,
-    entry: &[Option<Vec<u8>>],
-    time_zone: i32,
-) -> SqlError {
-    let parts = def.key_named(index).map_or(&[][..], |key| &key.parts);
-    let texts: Vec<String> = entry
-        .iter()
-        .zip(parts)
-        .map(|(field, part)| match field {
-            None => "NULL".to_owned(),
-            Some(bytes) => {
-                let kind = &def.columns[usize::from(part.column)].kind;
-                match kind {
-                    ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
-                        String::from_utf8_lossy(bytes).into_owned()
-                    }
-                    kind => column_bytes::decode(bytes, kind, time_zone).to_string_lossy(),
-                }
-            }
-        })
-        .collect();
-    errors::error(errors::DUP_ENTRY, &[&texts.join("-"), &format!("{table}.{index}")])
-}
-
-/// What a NOT NULL column without default gets when the mode is lenient.
-pub fn implicit_default(kind: &ColumnType) -> Value<'static> {
-    match kind {
-        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
-            Value::Date(types::Date::default())
-        }
-        ColumnType::Time { .. } => Value::Time(types::Time::default(), 0),
-        ColumnType::Enum { .. } => Value::Int(1),
-        ColumnType::Json => Json::Null.into_value().unwrap_or(Value::Null),
-        kind if kind.is_string() => Value::Text((&b""[..]).into(), kind.collation()),
-        _ => Value::Int(0),
-    }
 }
 
 /// An INSERT under way.
@@ -567,7 +520,7 @@ impl<'e> Executor<'e> {
             };
             let value = match &encoded {
                 Some(bytes) => {
-                    column_bytes::decode(bytes, &def.kind, self.state.time_zone_offset()).into_owned()
+                    stored_values::decode(bytes, &def.kind, self.state.time_zone_offset()).into_owned()
                 }
                 None => Value::Null,
             };
@@ -642,41 +595,4 @@ fn checked_last(def: &TableDef) -> Option<&KeyDef> {
 pub(super) enum Given<'g> {
     Values(&'g [Value<'g>]),
     Expressions(&'g [Assigned]),
-}
-
-fn push_default(
-    default: &ColumnDefault,
-    column: &untorn::schema::ColumnDef,
-    storing: &Storing<'_>,
-    row: &mut EncodedRow,
-) -> Result<(), SqlError> {
-    match default {
-        ColumnDefault::Stored(bytes) => {
-            row.push_bytes(bytes);
-            Ok(())
-        }
-        ColumnDefault::Null => {
-            row.push_null();
-            Ok(())
-        }
-        ColumnDefault::Now => {
-            let time = storing.state.statement_time();
-            row.push(|out| time.encode(column, out)).map_err(|error| failure::engine(&error))
-        }
-        ColumnDefault::Expression(_) | ColumnDefault::Generated(_) => {
-            row.push_null();
-            Ok(())
-        }
-        ColumnDefault::AutoIncrement | ColumnDefault::Missing => {
-            let error = errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name]);
-            // ENUM falls back to its first member even in strict mode.
-            if !storing.lenient && !matches!(column.kind, ColumnType::Enum { .. }) {
-                return Err(error);
-            }
-            if storing.lenient {
-                storing.state.warn(error);
-            }
-            row.push(|out| storing.encode(&implicit_default(&column.kind), column, out))
-        }
-    }
 }

@@ -4,15 +4,15 @@
 //! latched while the steps behind it read); the last step streams into the consumer. So a join keeps a batch
 //! of rows for each step, whatever the sizes of the tables, and one that wants a single row (LIMIT 1) reads a
 //! single path: batches begin with one row and double. A derived table or view that is not the first is
-//! looked up by what its columns are equal to (`keyed.rs`).
+//! looked up by what its columns are equal to (`hash_lookup.rs`).
 
-use untorn::engine::{Isolation, OwnedKey, ReadMode, WaitPolicy};
+use untorn::engine::OwnedKey;
 use untorn::types::Collation;
 
 use super::apply::Applied;
 use super::cursor::{Cursor, Flow};
-use super::joined_change::pack_key;
-use super::keyed::{Found, Keyed};
+use super::hash_lookup::{Found, HashLookup};
+use super::multi_table_change::pack_key;
 use super::select::{Consumer, all_true};
 use super::{Executor, KeptRows, Target};
 use crate::errors;
@@ -52,21 +52,21 @@ struct Memory<'p, 'e> {
     /// The step has begun once.
     begun: bool,
     /// By their keys; made when the step begins for the second time: once, reading all is no more work.
-    keyed: Option<Option<Keyed<'p, 'e>>>,
+    lookup: Option<Option<HashLookup<'p, 'e>>>,
     /// Only rows of one key are read.
     chained: bool,
 }
 
 impl<'e> Memory<'_, 'e> {
     fn new(rows: KeptRows<'e>) -> Self {
-        Memory { rows, at: Some(0), begun: false, keyed: None, chained: false }
+        Memory { rows, at: Some(0), begun: false, lookup: None, chained: false }
     }
 
     /// The next row.
     fn take(&mut self) -> Option<&Row> {
         let at = self.at?;
-        self.at = match (&self.keyed, self.chained) {
-            (Some(Some(keyed)), true) => keyed.next(at),
+        self.at = match (&self.lookup, self.chained) {
+            (Some(Some(lookup)), true) => lookup.next(at),
             _ => Some(at + 1),
         };
         self.rows.get(at)
@@ -74,8 +74,8 @@ impl<'e> Memory<'_, 'e> {
 
     /// Begins for the rows that the steps before are at.
     fn begin(&mut self, cx: &Context<'_>) -> Result<(), SqlError> {
-        let found = match &mut self.keyed {
-            Some(Some(keyed)) => keyed.find(cx)?,
+        let found = match &mut self.lookup {
+            Some(Some(lookup)) => lookup.find(cx)?,
             _ => Found::Unknown,
         };
         (self.at, self.chained) = match found {
@@ -172,22 +172,6 @@ fn packed_key(key: &dyn Fn(&mut OwnedKey)) -> Value<'static> {
 }
 
 impl<'e> Executor<'e> {
-    /// How a source of a join is read. A statement that changes some of them reads the newest versions of the
-    /// others too, and keeps them so, as InnoDB does from REPEATABLE READ on.
-    fn source_mode(&self, plan: &SelectPlan, source: usize) -> ReadMode {
-        let locking = |exclusive| ReadMode::Locking { exclusive, wait: WaitPolicy::Wait };
-        if plan.changed.is_empty() {
-            self.read_mode(plan.locking)
-        } else if plan.changed.contains(&(source as u16)) {
-            locking(true)
-        } else {
-            match self.transaction.engine().isolation() {
-                Isolation::ReadUncommitted | Isolation::ReadCommitted => self.read_mode(None),
-                Isolation::RepeatableRead | Isolation::Serializable => locking(false),
-            }
-        }
-    }
-
     /// Runs the join of a plan.
     pub async fn join<S: ResultSink>(
         &mut self,
@@ -228,7 +212,7 @@ impl<'e> Executor<'e> {
                     Some(applied) => self.applied_row(&views, applied, consumer, cx, target).await?,
                     None => {
                         let flow = consumer.row(&views, target)?;
-                        consumer.relieve(self, target).await?;
+                        consumer.make_room(self, target).await?;
                         flow
                     }
                 };
@@ -347,8 +331,8 @@ impl<'e> Executor<'e> {
         if !std::mem::replace(&mut memory.begun, true) {
             return Ok(());
         }
-        if memory.keyed.is_none() {
-            memory.keyed = Some(self.keyed(step, &memory.rows).await?);
+        if memory.lookup.is_none() {
+            memory.lookup = Some(self.hash_lookup(step, &memory.rows).await?);
         }
         let base = views(before, depth, plan.sources.len());
         memory.begin(&Context { rows: &base, ..*cx })?;
@@ -483,11 +467,11 @@ impl<'e> Executor<'e> {
             if stopped {
                 return Ok(Flow::Stop);
             }
-            consumer.relieve(self, target).await?;
+            consumer.make_room(self, target).await?;
         }
         if missing_side(step, *matched, &base, cx)? {
             let flow = consumer.row(&base, target)?;
-            consumer.relieve(self, target).await?;
+            consumer.make_room(self, target).await?;
             return Ok(flow);
         }
         Ok(Flow::Next)

@@ -15,12 +15,12 @@ use untorn::types::ColumnType;
 
 use super::Executor;
 use super::prefix_keys::{self, Beginning};
-use crate::column_bytes::{self, Storing};
 use crate::expr::{Context, Expr, ValueSet};
 use crate::failure::Failure;
 use crate::memory::{Charge, refused};
-use crate::plan::access::{Alternative, Path};
+use crate::plan::access_path::{Alternative, Path};
 use crate::result::SqlError;
+use crate::stored_values::{self, Storing};
 use crate::value::{Value, collation, compare, decimal};
 
 /// More alternatives than this become ranges in slices of time.
@@ -251,7 +251,7 @@ pub(super) fn piece(
     let warnings = cx.state.warning_count.get();
     let stored =
         storing.encode(value, column, &mut bytes).is_ok() && cx.state.warning_count.get() == warnings;
-    let back = column_bytes::decode(&bytes, &column.kind, cx.state.time_zone_offset());
+    let back = stored_values::decode(&bytes, &column.kind, cx.state.time_zone_offset());
     Ok(match stored && compare::compare(&back, value) == Some(Ordering::Equal) {
         true => Piece::Key(bytes),
         false => Piece::Unknown,

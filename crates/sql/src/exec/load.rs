@@ -8,7 +8,8 @@ use std::future::Future;
 
 use super::Executor;
 use super::change::CHANGE_UNITS;
-use super::insert::{Changed, Given, Inserting, implicit_default};
+use super::column_defaults::implicit_default;
+use super::insert::{Changed, Given, Inserting};
 use super::text_lines::{Found, Line};
 use crate::ast::TextFormat;
 use crate::context::SqlContext;

@@ -1,9 +1,9 @@
 //! Executing plans.
 //!
-//! Everything that may take long or much goes through the [`Executor`]: its [`tick`](Executor::tick) counts
-//! work, gives way to other connections and sees a kill; what grows with data is charged to the context's
-//! [`Account`](crate::memory::Account), and sorts, groups and duplicates go to disk when their part of
-//! memory is used up. Rows are streamed with backpressure: execution pauses while the client's buffer is
+//! Anything that may take long or use much memory goes through the [`Executor`]: its [`tick`](Executor::tick)
+//! counts work, gives way to other connections and sees a kill; what grows with data is charged to the
+//! context's [`Account`](crate::memory::Account), and sorts, groups and duplicates go to disk when their part
+//! of memory is used up. Rows are streamed with backpressure: execution pauses while the client's buffer is
 //! full.
 //!
 //! A statement that fails is rolled back by the session (`statement_rollback.rs` of the server).
@@ -11,27 +11,33 @@
 //! A SELECT begins in `select.rs`. A single table is streamed there itself: one row by its whole primary key
 //! through `cursor::point` (`get.rs` of the transaction layer), anything else through a `Cursor` (`scan.rs`
 //! there). Its rows come from `join.rs` (nested loops over `cursor.rs`; `keys.rs` makes the ranges of an
-//! index, `keyed.rs` and `prefix_keys.rs` the special ones), from a derived or common table (`spool.rs`,
-//! `recursion.rs`), or from `union.rs` and `set_operation.rs`. They pass `apply.rs` (subqueries that depend
-//! on the row), `group.rs` and `rollup.rs` over `aggregate.rs`, `window/`, `distinct.rs`, `sort.rs` and
-//! `tail.rs` (LIMIT), and `output.rs` writes them for the client. `insert.rs`, `change.rs`,
-//! `joined_change.rs` and `load.rs` change rows; `row_rules.rs`, `stored_values.rs` and `row_conversion.rs`
-//! make what is stored of values.
+//! index, those of a prefix `prefix_keys.rs`), from a derived or common table, which `join.rs` fills into
+//! memory ([`KeptRows`]) and `hash_lookup.rs` finds rows in (`recursion.rs`: a recursive one), or from
+//! `union.rs` and `set_operation.rs`. They pass `apply.rs` (subqueries that depend on the row), `group.rs`
+//! and `rollup.rs` over `aggregate.rs`, `window/`, `distinct.rs`, `sort.rs` and `order_limit.rs` (LIMIT), and
+//! `output.rs` writes them for the client. `insert.rs`, `change.rs`, `multi_table_change.rs` and `load.rs`
+//! change rows; `column_defaults.rs`, `row_rules.rs` (generated columns, CHECK) and `row_conversion.rs` make
+//! rows of values, which `crate::stored_values` puts into storage form. How a scan locks is `read_mode.rs`.
+//! Rows that wait between two halves of a statement are bytes (`spilled_values.rs`), in a spool for INSERT …
+//! SELECT, elsewhere in a sorter.
 
 pub(crate) mod aggregate;
 mod apply;
 pub(crate) mod change;
+mod column_defaults;
 pub(crate) mod cursor;
 mod distinct;
 mod group;
+mod hash_lookup;
 pub mod insert;
 pub(crate) mod join;
-mod joined_change;
-mod keyed;
 pub(crate) mod keys;
 pub mod load;
+mod multi_table_change;
+mod order_limit;
 pub mod output;
 mod prefix_keys;
+mod read_mode;
 mod recursion;
 mod rollup;
 pub mod row_conversion;
@@ -39,9 +45,8 @@ pub(crate) mod row_rules;
 pub(crate) mod select;
 mod set_operation;
 pub(crate) mod sort;
+mod spilled_values;
 mod spool;
-mod stored_values;
-mod tail;
 mod text_lines;
 mod union;
 mod waiting;
@@ -52,9 +57,8 @@ use std::io;
 use std::ops::Deref;
 use std::pin::Pin;
 
-use untorn::engine::{Isolation, ReadMode, TimeSlice, WaitPolicy};
+use untorn::engine::TimeSlice;
 
-use crate::ast;
 use crate::context::SqlContext;
 use crate::discard::discard;
 use crate::expr::{Context, ValueSet};
@@ -82,7 +86,7 @@ pub struct Executor<'e> {
 pub trait RowTaker {
     /// Takes a row.
     fn take(&mut self, row: Vec<Value<'static>>) -> Result<(), Failure>;
-    /// Whether it is time for [`RowTaker::relieve`].
+    /// Whether it is time for [`RowTaker::make_room`].
     fn is_full(&self) -> bool {
         false
     }
@@ -91,7 +95,7 @@ pub trait RowTaker {
         false
     }
     /// Makes room.
-    fn relieve<'a>(
+    fn make_room<'a>(
         &'a mut self,
         _executor: &'a Executor<'_>,
     ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>> {
@@ -112,7 +116,7 @@ impl<S: ResultSink> Target<'_, S> {
     pub async fn flush(&mut self, executor: &Executor<'_>) -> Result<(), Failure> {
         match self {
             Target::Sink(sink) if sink.is_full() => Ok(sink.flush_if_full().await?),
-            Target::Taker(taker) if taker.is_full() => taker.relieve(executor).await,
+            Target::Taker(taker) if taker.is_full() => taker.make_room(executor).await,
             _ => Ok(()),
         }
     }
@@ -272,29 +276,6 @@ impl<'e> Executor<'e> {
     /// The context of expressions without rows.
     pub fn context<'c>(&'c self, subqueries: &'c [ValueSet]) -> Context<'c> {
         Context { subqueries, outer: self.outer, ..Context::constant(self.state, self.parameters) }
-    }
-
-    /// How a SELECT with this locking clause reads.
-    pub fn read_mode(&self, locking: Option<ast::Locking>) -> ReadMode {
-        match locking {
-            Some(ast::Locking { exclusive, wait }) => ReadMode::Locking {
-                exclusive,
-                wait: match wait {
-                    ast::LockWait::Wait => WaitPolicy::Wait,
-                    ast::LockWait::NoWait => WaitPolicy::NoWait,
-                    ast::LockWait::SkipLocked => WaitPolicy::SkipLocked,
-                },
-            },
-            None => {
-                let state = self.transaction.engine();
-                // SERIALIZABLE: a transaction of more than this statement locks what it reads.
-                if state.isolation() == Isolation::Serializable && self.transaction.is_active() {
-                    ReadMode::Locking { exclusive: false, wait: WaitPolicy::Wait }
-                } else {
-                    ReadMode::Consistent
-                }
-            }
-        }
     }
 
     /// Executes a query into memory.

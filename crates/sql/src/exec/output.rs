@@ -2,8 +2,8 @@
 
 use untorn::types::{self, ColumnType};
 
-use crate::column_bytes;
 use crate::result::{self, ResultSink};
+use crate::stored_values;
 use crate::value::{Value, convert};
 
 fn date(value: types::Date) -> result::Date {
@@ -38,9 +38,9 @@ pub fn stored<S: ResultSink>(sink: &mut S, bytes: Option<&[u8]>, kind: &ColumnTy
     let Some(bytes) = bytes else { return sink.null() };
     match kind {
         ColumnType::Int { unsigned: false } | ColumnType::BigInt { unsigned: false } => {
-            sink.int(column_bytes::signed_int(bytes));
+            sink.int(stored_values::signed_int(bytes));
         }
-        ColumnType::Char { .. } => sink.bytes(column_bytes::trimmed(bytes)),
+        ColumnType::Char { .. } => sink.bytes(stored_values::trimmed(bytes)),
         ColumnType::VarChar { .. }
         | ColumnType::Text { .. }
         | ColumnType::Binary { .. }
@@ -54,7 +54,7 @@ pub fn stored<S: ResultSink>(sink: &mut S, bytes: Option<&[u8]>, kind: &ColumnTy
                 None => sink.null(),
             }
         }
-        kind => value(sink, &column_bytes::decode(bytes, kind, time_zone)),
+        kind => value(sink, &stored_values::decode(bytes, kind, time_zone)),
     }
 }
 

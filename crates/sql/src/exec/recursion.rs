@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use untorn::schema::ColumnDef;
 
 use super::{Executor, KeptRows, RowTaker, Rows};
-use crate::column_bytes::{self, Storing};
 use crate::errors;
 use crate::failure::Failure;
 use crate::memory::row_weight;
 use crate::plan::SelectPlan;
 use crate::plan::with::Recursion;
 use crate::result::SqlError;
+use crate::stored_values::{self, Storing};
 use crate::value::{Value, compare};
 
 /// The rows of a recursive common table that came new the last time.
@@ -102,7 +102,7 @@ impl<'e> Executor<'e> {
         for (value, column) in row.iter_mut().zip(columns).filter(|(value, _)| !value.is_null()) {
             bytes.clear();
             storing.encode(value, column, &mut bytes)?;
-            *value = column_bytes::decode(&bytes, &column.kind, self.state.time_zone_offset()).into_owned();
+            *value = stored_values::decode(&bytes, &column.kind, self.state.time_zone_offset()).into_owned();
         }
         Ok(())
     }

@@ -11,9 +11,8 @@ use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::ColumnType;
 use untorn::write::EncodedRow;
 
-use super::insert::implicit_default;
+use super::column_defaults::implicit_default;
 use super::row_rules::{self, Fields};
-use crate::column_bytes::{self, Storing};
 use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::Context;
@@ -23,6 +22,7 @@ use crate::plan::change::ColumnDefault;
 use crate::plan::row_rules::RowRules;
 use crate::result::SqlError;
 use crate::sql_mode;
+use crate::stored_values::{self, Storing};
 use crate::value::Value;
 
 /// What a table is rebuilt to.
@@ -143,7 +143,7 @@ impl<'s> RowConversion<'s> {
             Some(bytes) if has_members(&old.kind) && !new.kind.is_string() && !has_members(&new.kind) => {
                 Value::UInt(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
             }
-            Some(bytes) => column_bytes::decode(bytes, &old.kind, self.state.time_zone_offset()),
+            Some(bytes) => stored_values::decode(bytes, &old.kind, self.state.time_zone_offset()),
             None => Value::Null,
         };
         if self.numbered == Some(at) {

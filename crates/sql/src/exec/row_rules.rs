@@ -4,7 +4,6 @@ use untorn::schema::ColumnDef;
 use untorn::write::EncodedRow;
 
 use super::change::{Changes, encode_value};
-use crate::column_bytes::Storing;
 use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::{Context, RowView};
@@ -12,6 +11,7 @@ use crate::failure::Failure;
 use crate::plan::change::ColumnDefault;
 use crate::plan::row_rules::RowRules;
 use crate::result::SqlError;
+use crate::stored_values::Storing;
 
 /// A row's fields in storage encoding; `None` is NULL.
 pub type Fields = Vec<Option<Vec<u8>>>;

@@ -1,14 +1,14 @@
 //! SELECT: a scan or join passes on the rows that meet all conditions. The consumer groups them where asked,
-//! and hands them to the query's `Tail`, which removes duplicates, sorts and counts.
+//! and hands them to the query's `OrderLimit`, which removes duplicates, sorts and counts.
 
 use untorn::engine::FieldRef;
 
 use super::apply::Applied;
 use super::cursor::{self, Cursor, Flow};
 use super::group::Groups;
+use super::order_limit::{OrderLimit, Row, ValueRow, pack_computed, pack_plain};
 use super::sort::push_key;
-use super::stored_values;
-use super::tail::{Row, Tail, ValueRow, pack_computed, pack_plain};
+use super::spilled_values;
 use super::{Executor, Target, keys, output};
 use crate::ast::SetOperation;
 use crate::context::SqlContext;
@@ -31,7 +31,7 @@ pub struct Consumer<'p> {
     subqueries: &'p [ValueSet],
     time_zone: i32,
     groups: Option<Box<Groups<'p>>>,
-    tail: Tail<'p>,
+    order_limit: OrderLimit<'p>,
 }
 
 fn same_column(left: &Expr, right: &Expr) -> bool {
@@ -82,7 +82,7 @@ impl Row for SourceRow<'_, '_> {
         }
         pack_computed(out);
         for item in &self.plan.items {
-            stored_values::put(&item.eval(&self.cx)?, out);
+            spilled_values::put(&item.eval(&self.cx)?, out);
         }
         Ok(())
     }
@@ -167,7 +167,7 @@ impl<'p> Consumer<'p> {
             subqueries,
             time_zone: state.time_zone_offset(),
             groups: plan.grouping.as_ref().map(|grouping| Box::new(Groups::new(plan, grouping, state))),
-            tail: Tail::new(plan, state, distinct, distinct_by_sort, sorts, window),
+            order_limit: OrderLimit::new(plan, state, distinct, distinct_by_sort, sorts, window),
         })
     }
 
@@ -185,7 +185,7 @@ impl<'p> Consumer<'p> {
 
     /// Whether no further row can matter.
     pub fn is_done(&self) -> bool {
-        self.groups.is_none() && self.tail.is_done()
+        self.groups.is_none() && self.order_limit.is_done()
     }
 
     /// Takes a row that passed the conditions.
@@ -220,7 +220,7 @@ impl<'p> Consumer<'p> {
                 Flow::Next
             }
         } else {
-            self.tail.take(&SourceRow { plan, cx, rows, time_zone }, target)?
+            self.order_limit.take(&SourceRow { plan, cx, rows, time_zone }, target)?
         };
         self.state.release_to(held);
         Ok(flow)
@@ -236,7 +236,7 @@ impl<'p> Consumer<'p> {
         executor.tick(1).await?;
         if self.groups.is_some() || self.plan.items.len() < ITEMS_IN_TURNS {
             self.row(&[], target)?;
-            return self.relieve(executor, target).await;
+            return self.make_room(executor, target).await;
         }
         let cx = Context {
             subqueries: self.subqueries,
@@ -256,21 +256,21 @@ impl<'p> Consumer<'p> {
             push_key(&expr.eval(&cx)?, *descending, &mut key);
         }
         let row = ValueRow { plan: self.plan, state: self.state, values: &values, key: &key };
-        self.tail.take(&row, target)?;
+        self.order_limit.take(&row, target)?;
         self.state.release_to(held);
-        self.relieve(executor, target).await
+        self.make_room(executor, target).await
     }
 
     /// Makes room where something is full: to be called whenever a row asked for a pause.
-    pub async fn relieve<S: ResultSink>(
+    pub async fn make_room<S: ResultSink>(
         &mut self,
         executor: &Executor<'_>,
         target: &mut Target<'_, S>,
     ) -> Result<(), Failure> {
         if let Some(groups) = &mut self.groups {
-            groups.relieve(executor).await?;
+            groups.make_room(executor).await?;
         }
-        self.tail.relieve(executor).await?;
+        self.order_limit.make_room(executor).await?;
         target.flush(executor).await
     }
 
@@ -284,7 +284,7 @@ impl<'p> Consumer<'p> {
         if let Some(groups) = self.groups.take() {
             self.finish_groups(*groups, executor, applied, target).await?;
         }
-        self.tail.finish(executor, target).await
+        self.order_limit.finish(executor, target).await
     }
 
     async fn finish_groups<'e, S: ResultSink>(
@@ -334,13 +334,14 @@ impl<'p> Consumer<'p> {
             for (expr, descending) in &plan.order {
                 push_key(&expr.eval(&cx)?, *descending, &mut key);
             }
-            let flow =
-                self.tail.take(&ValueRow { plan, state: self.state, values: &values, key: &key }, target)?;
+            let flow = self
+                .order_limit
+                .take(&ValueRow { plan, state: self.state, values: &values, key: &key }, target)?;
             self.state.release_to(held);
             match flow {
                 Flow::Stop => return Ok(()),
                 Flow::Pause => {
-                    self.tail.relieve(executor).await?;
+                    self.order_limit.make_room(executor).await?;
                     target.flush(executor).await?;
                 }
                 Flow::Next | Flow::Skip => {}
@@ -481,7 +482,7 @@ impl Executor<'_> {
                 return Ok(());
             }
             self.state.check_killed()?;
-            consumer.relieve(self, target).await?;
+            consumer.make_room(self, target).await?;
         }
     }
 }

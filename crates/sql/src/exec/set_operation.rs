@@ -1,15 +1,15 @@
 //! EXCEPT and INTERSECT: the rows of both sides sorted together.
 //!
-//! Equal rows stand beside each other, those of the right side first: when the left ones come it is known
-//! how many there are on the right. What is left goes to the query's [`Tail`], of equal rows the first ones
+//! Equal rows stand beside each other, those of the right side first: when the left ones come it is known how
+//! many there are on the right. What is left goes to the query's [`OrderLimit`], of equal rows the first ones
 //! of the left side.
 
 use std::future::Future;
 use std::pin::Pin;
 
+use super::order_limit::OrderLimit;
 use super::sort::{RowSorter, push_key};
-use super::stored_values::{put, take_all};
-use super::tail::Tail;
+use super::spilled_values::{put, take_all};
 use super::union::Part;
 use super::{Executor, RowTaker, Target};
 use crate::ast::SetOperation;
@@ -51,7 +51,7 @@ impl RowTaker for Side<'_, '_> {
         self.sorter.is_full()
     }
 
-    fn relieve<'a>(
+    fn make_room<'a>(
         &'a mut self,
         executor: &'a Executor<'_>,
     ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>> {
@@ -86,10 +86,10 @@ impl<'e> Executor<'e> {
         target: &mut Target<'_, S>,
     ) -> Result<u64, Failure> {
         let state = self.state;
-        let mut tail =
-            Tail::new(plan, state, false, false, !plan.order.is_empty(), self.limits(plan, target)?);
+        let mut order_limit =
+            OrderLimit::new(plan, state, false, false, !plan.order.is_empty(), self.limits(plan, target)?);
         let Some((all, right)) = plan.unions.first() else { return Ok(0) };
-        if tail.is_done() {
+        if order_limit.is_done() {
             return Ok(0);
         }
         let mut sorter = RowSorter::new(state);
@@ -116,15 +116,15 @@ impl<'e> Executor<'e> {
             if !equal.keeps(plan.operation, *all) {
                 continue;
             }
-            let mut part = Part::new(plan, self, &mut tail, target);
+            let mut part = Part::new(plan, self, &mut order_limit, target);
             part.take(take_all(row))?;
             let done = part.is_done();
-            tail.relieve(self).await?;
+            order_limit.make_room(self).await?;
             target.flush(self).await?;
             if done {
                 break;
             }
         }
-        tail.finish(self, target).await
+        order_limit.finish(self, target).await
     }
 }

@@ -7,7 +7,7 @@ use untorn::engine::TimeSlice;
 use untorn::sort::{Order, Sorted, Sorter};
 use untorn::types::Date;
 
-use super::stored_values::{put_bytes, take_bytes};
+use super::spilled_values::{put_bytes, take_bytes};
 use crate::context::SqlContext;
 use crate::errors;
 use crate::failure::Failure;

@@ -1,12 +1,12 @@
 //! A queue of rows between two halves of a statement, on disk where it is long: INSERT … SELECT reads
-//! everything before it inserts the first row, and an UPDATE that moves rows finds all of them before it
-//! changes one.
+//! everything before it inserts the first row. (An UPDATE that moves rows gathers them in a [`RowSorter`] of
+//! its own.)
 
 use std::future::Future;
 use std::pin::Pin;
 
 use super::sort::RowSorter;
-use super::stored_values::put;
+use super::spilled_values::put;
 use super::{Executor, RowTaker};
 use crate::context::SqlContext;
 use crate::failure::Failure;
@@ -38,7 +38,7 @@ impl RowTaker for Spool<'_> {
         self.0.is_full()
     }
 
-    fn relieve<'a>(
+    fn make_room<'a>(
         &'a mut self,
         executor: &'a Executor<'_>,
     ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>> {

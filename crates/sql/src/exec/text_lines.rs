@@ -6,8 +6,8 @@
 //! be several bytes long, and the end of what is there decides nothing unless it is the end of the file.
 //!
 //! What is one line depends on how many fields are wanted: a line terminator inside of an enclosed field is
-//! text, and what follows the last field that is wanted is skipped up to a terminator, enclosed or not. A
-//! terminator behind an escape is none, in text that is skipped as in fields.
+//! text, and what follows the last field that is wanted is skipped up to a terminator, enclosed or not. An
+//! escaped terminator does not end the line, in fields or in skipped text.
 
 use smallvec::SmallVec;
 

@@ -1,9 +1,9 @@
-//! UNION: the rows of all parts go to one [`Tail`].
+//! UNION: the rows of all parts go to one [`OrderLimit`].
 
 use std::future::Future;
 use std::pin::Pin;
 
-use super::tail::{Tail, ValueRow};
+use super::order_limit::{OrderLimit, ValueRow};
 use super::{Executor, RowTaker, Target};
 use crate::context::SqlContext;
 use crate::exec::sort::push_key;
@@ -20,21 +20,21 @@ pub struct Part<'a, 't, 'p, S> {
     state: &'p SqlContext,
     parameters: &'p [Value<'p>],
     outer: &'p [Value<'p>],
-    tail: &'a mut Tail<'p>,
+    order_limit: &'a mut OrderLimit<'p>,
     target: &'a mut Target<'t, S>,
     key: Vec<u8>,
 }
 
 impl<'a, 't, 'p, S> Part<'a, 't, 'p, S> {
-    /// What takes rows of `plan` for the tail.
+    /// What takes rows of `plan` for the [`OrderLimit`].
     pub fn new(
         plan: &'p SelectPlan,
         executor: &Executor<'p>,
-        tail: &'a mut Tail<'p>,
+        order_limit: &'a mut OrderLimit<'p>,
         target: &'a mut Target<'t, S>,
     ) -> Part<'a, 't, 'p, S> {
         let Executor { state, parameters, outer, .. } = *executor;
-        Part { plan, state, parameters, outer, tail, target, key: Vec::new() }
+        Part { plan, state, parameters, outer, order_limit, target, key: Vec::new() }
     }
 }
 
@@ -50,24 +50,24 @@ impl<S: ResultSink> RowTaker for Part<'_, '_, '_, S> {
             }
         }
         let row = ValueRow { plan: self.plan, state: self.state, values: &row, key: &self.key };
-        self.tail.take(&row, self.target)?;
+        self.order_limit.take(&row, self.target)?;
         Ok(())
     }
 
     fn is_full(&self) -> bool {
-        self.tail.is_full() || self.target.is_full()
+        self.order_limit.is_full() || self.target.is_full()
     }
 
     fn is_done(&self) -> bool {
-        self.tail.is_done() || self.target.is_done()
+        self.order_limit.is_done() || self.target.is_done()
     }
 
-    fn relieve<'a>(
+    fn make_room<'a>(
         &'a mut self,
         executor: &'a Executor<'_>,
     ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>> {
         Box::pin(async move {
-            self.tail.relieve(executor).await?;
+            self.order_limit.make_room(executor).await?;
             self.target.flush(executor).await
         })
     }
@@ -101,27 +101,28 @@ impl<'e> Executor<'e> {
         let last_distinct = plan.unions.iter().rposition(|(all, _)| !all);
         let distinct = last_distinct.is_some();
         let limits = self.limits(plan, target)?;
-        let mut tail = Tail::new(plan, self.state, distinct, false, !plan.order.is_empty(), limits);
-        if tail.is_done() {
+        let mut order_limit =
+            OrderLimit::new(plan, self.state, distinct, false, !plan.order.is_empty(), limits);
+        if order_limit.is_done() {
             return Ok(0);
         }
         let parts = std::iter::once(None).chain(plan.unions.iter().map(|(_, part)| Some(part)));
         for (number, part) in parts.enumerate() {
-            let mut taker = Part::new(plan, self, &mut tail, target);
+            let mut taker = Part::new(plan, self, &mut order_limit, target);
             match part {
                 None => self.first_part(plan, &mut taker).await?,
                 Some(part) => self.select_into(part, &mut taker).await?,
             }
-            tail.relieve(self).await?;
+            order_limit.make_room(self).await?;
             target.flush(self).await?;
             if last_distinct.is_none_or(|last| number > last) {
-                tail.end_distinct(self, target).await?;
+                order_limit.end_distinct(self, target).await?;
             }
-            if tail.is_done() || target.is_done() {
+            if order_limit.is_done() || target.is_done() {
                 break;
             }
         }
-        tail.finish(self, target).await
+        order_limit.finish(self, target).await
     }
 
     /// The first of several SELECTs: the same plan without what applies to the whole.

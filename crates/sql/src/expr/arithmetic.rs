@@ -1,6 +1,6 @@
 //! Arithmetic and bit operators with MySQL's result kinds: integers stay 64 bits wide (error 1690 beyond),
 //! an exact operand makes the result exact, anything else makes it a double; `/` of integers is exact;
-//! division by zero is NULL with a warning.
+//! division by zero is NULL, and by the SQL mode a warning or an error.
 
 use bigdecimal::BigDecimal;
 use std::borrow::Cow;
@@ -11,6 +11,20 @@ use super::Evaluated;
 use crate::context::SqlContext;
 use crate::errors;
 use crate::result::SqlError;
+use crate::sql_mode;
+
+/// NULL, with ERROR_FOR_DIVISION_BY_ZERO a warning, and in a statement that changes tables in strict mode
+/// error 1365, wherever in it the division stands.
+fn division_by_zero<'a>(state: &SqlContext) -> Result<Value<'a>, SqlError> {
+    if state.settings().sql_mode & sql_mode::ERROR_FOR_DIVISION_BY_ZERO != 0 {
+        let error = errors::error(errors::DIVISION_BY_ZERO, &[]);
+        if state.changes_strictly.get() {
+            return Err(error);
+        }
+        state.warn(error);
+    }
+    Ok(Value::Null)
+}
 
 /// What an operand counts as.
 enum Operand {
@@ -146,14 +160,14 @@ fn divide(left: &Value<'_>, right: &Value<'_>, state: &SqlContext) -> Evaluated<
     if matches!(operand(left), Operand::Double) || matches!(operand(right), Operand::Double) {
         let divisor = right.to_double();
         if divisor == 0.0 {
-            return state.division_by_zero();
+            return division_by_zero(state);
         }
         return double(left.to_double() / divisor, left, "/", right);
     }
     let digits = i64::from(state.settings().div_precision_increment);
     match decimal::divide(&left.to_decimal(), &right.to_decimal(), digits) {
         Some(quotient) => Ok(Value::Decimal(quotient)),
-        None => state.division_by_zero(),
+        None => division_by_zero(state),
     }
 }
 
@@ -171,7 +185,7 @@ fn integer_divide(left: &Value<'_>, right: &Value<'_>, state: &SqlContext) -> Ev
         }
     };
     match quotient {
-        None => state.division_by_zero(),
+        None => division_by_zero(state),
         quotient => integer(quotient, unsigned, left, "DIV", right),
     }
 }
@@ -182,20 +196,20 @@ fn modulo(left: &Value<'_>, right: &Value<'_>, state: &SqlContext) -> Evaluated<
         (a @ (Signed(_) | Unsigned(_)), Signed(_) | Unsigned(_)) => {
             match left.to_integer().checked_rem(right.to_integer()) {
                 Some(rest) => integer(Some(rest), matches!(a, Unsigned(_)), left, "%", right),
-                None => state.division_by_zero(),
+                None => division_by_zero(state),
             }
         }
         (Double, _) | (_, Double) => {
             let divisor = right.to_double();
             if divisor == 0.0 {
-                state.division_by_zero()
+                division_by_zero(state)
             } else {
                 Ok(Value::Double(left.to_double() % divisor))
             }
         }
         _ => match decimal::modulo(&left.to_decimal(), &right.to_decimal()) {
             Some(rest) => Ok(Value::Decimal(rest)),
-            None => state.division_by_zero(),
+            None => division_by_zero(state),
         },
     }
 }

@@ -27,7 +27,7 @@ use untorn::schema::ColumnDef;
 use untorn::types::{Collation, ColumnType, Date};
 
 use super::ast::{BinaryOperator, CastType, IntervalUnit, Scope, TrimSide};
-use super::column_bytes;
+use super::stored_values;
 use super::value::{Value, collation, compare, like};
 use crate::context::SqlContext;
 use crate::errors;
@@ -158,12 +158,12 @@ impl<'a> RowView<'a> {
     pub fn column(&self, column: u16, time_zone: i32) -> Value<'a> {
         match self {
             RowView::Stored(row, columns) => match (row.column(column), columns.get(usize::from(column))) {
-                (FieldRef::Inline(bytes), Some(def)) => column_bytes::decode(bytes, &def.kind, time_zone),
+                (FieldRef::Inline(bytes), Some(def)) => stored_values::decode(bytes, &def.kind, time_zone),
                 _ => Value::Null,
             },
             RowView::Fields(fields, columns) => {
                 match (fields.get(usize::from(column)), columns.get(usize::from(column))) {
-                    (Some(Some(bytes)), Some(def)) => column_bytes::decode(bytes, &def.kind, time_zone),
+                    (Some(Some(bytes)), Some(def)) => stored_values::decode(bytes, &def.kind, time_zone),
                     _ => Value::Null,
                 }
             }

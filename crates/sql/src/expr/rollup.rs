@@ -1,8 +1,9 @@
-//! GROUP BY … WITH ROLLUP: which parts of an expression are NULL in the groups of groups.
+//! GROUP BY … WITH ROLLUP: which parts of an expression are NULL in the super-aggregate rows.
 //!
-//! A group of groups has values of the first expressions of GROUP BY only. Wherever one of them stands in the
-//! output, alone or inside of another expression, it becomes an [`Expr::RolledUp`]; the largest such part is
-//! meant. What stands in the argument of an aggregate is of the rows and stays as it is.
+//! A super-aggregate row has values for the leading GROUP BY expressions only. Wherever a GROUP BY expression
+//! stands in the output, alone or inside of another expression, it becomes an [`Expr::RolledUp`]; the largest
+//! matching subexpression is replaced. What stands in the argument of an aggregate is of the rows and stays
+//! as it is.
 
 use super::{Context, Evaluated, Expr};
 use crate::errors;

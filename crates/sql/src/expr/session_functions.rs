@@ -1,4 +1,7 @@
 //! Functions that read the context: the clock, names, counters.
+//!
+//! The clock is read once in a statement (`now_utc` of [`crate::context`]): so NOW() is the same for all
+//! rows.
 
 use super::super::value::{Value, temporal};
 use super::functions::{Function, function};

@@ -1,8 +1,8 @@
 //! INTO: where the rows of a statement go.
 //!
 //! It can stand in several places of a SELECT and belongs to the statement, not to the SELECT: it is said
-//! once, in no query inside of another, and in no part of a UNION but the last. Who is silent about one that
-//! stands elsewhere sends a client the rows that were to become a file.
+//! once, in no query inside of another, and in no part of a UNION but the last. Ignoring an INTO anywhere
+//! else would send the client rows that were meant for a file.
 
 use super::super::ast::{Destination, IntoFile, Query, Statement};
 use super::{Parsed, Parser};

@@ -1,22 +1,26 @@
 //! Plans of INSERT, UPDATE and DELETE.
+//!
+//! An UPDATE that changes a column of the index it scans, or of the clustered one, could meet its rows again
+//! (the Halloween problem): its plan says so, and execution gathers them before the first change.
 
 use std::collections::HashSet;
 
 use untorn::schema::{ColumnDef, Default};
 
-use super::access::{Path, Question, order_of};
+use super::access_path::{Path, PathChooser};
 use super::apply::{self, Apply};
+use super::index_order::order_of;
 use super::query::{push_conjuncts, without};
 use super::row_rules::{self, RowRules};
 use super::source::Source;
 use super::{Condition, Planner, SelectPlan, Tables};
 use crate::ast::{self, HintKind, InsertSource, TableRef};
-use crate::column_bytes::Storing;
 use crate::errors;
 use crate::expr::bind::{Binder, InsertedAs};
 use crate::expr::{Expr, NODE_BYTES};
 use crate::privilege::Privileges;
 use crate::result::SqlError;
+use crate::stored_values::Storing;
 use crate::value::Value;
 
 /// What a column gets when nothing is said.
@@ -184,19 +188,6 @@ impl Planner<'_> {
     ) -> Result<Source, SqlError> {
         self.require_on(name, wanted)?;
         self.table_source(name, None)
-    }
-
-    /// Who may change a table may not read it for that: columns in conditions and values need SELECT.
-    pub(super) fn require_reading_columns(&self, source: &Source, read: &[u16]) -> Result<(), SqlError> {
-        let Some(column) = read.first().and_then(|column| source.columns.get(usize::from(*column))) else {
-            return Ok(());
-        };
-        let may_read =
-            self.state.require_on_table(&source.database, &source.table, Privileges::SELECT).is_ok();
-        if may_read {
-            return Ok(());
-        }
-        Err(self.state.column_denied(&column.name, &source.table))
     }
 
     /// Plans INSERT and REPLACE.
@@ -503,7 +494,7 @@ impl Planner<'_> {
         let mut path = Path::everything();
         let mut order = parts.order;
         if let Some(table) = source.engine_table() {
-            let question = Question {
+            let chooser = PathChooser {
                 planner: self,
                 table,
                 source: 0,
@@ -512,7 +503,7 @@ impl Planner<'_> {
                 needed: &needed[0],
                 hints,
             };
-            path = question.answer();
+            path = chooser.best();
             self.outcome()?;
             // The rows themselves are wanted, not only the index.
             path.covering = false;

@@ -4,19 +4,20 @@
 //! parameters, the clock and variables are looked at when it is executed. A single-table query streams from
 //! the scan through the plan's filter and output; joins are nested loops over index look-ups.
 
-pub mod access;
+pub mod access_path;
 pub(crate) mod aggregate;
 pub(crate) mod apply;
 pub(crate) mod change;
-mod column_conditions;
 pub mod created_columns;
 mod from;
 mod full_group;
-pub mod joined_change;
+mod index_order;
 pub mod load;
+pub mod multi_table_change;
+pub mod no_index_used;
 mod push;
 mod query;
-pub mod reads;
+mod range_analysis;
 pub(crate) mod row_rules;
 pub mod source;
 pub(crate) mod window;
@@ -36,12 +37,11 @@ use crate::expr::bind::value_type;
 use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
 use crate::memory::StatementCharge;
-use crate::privilege::Privileges;
 use crate::result::{ResultColumns, SqlError};
-use access::Path;
+use access_path::Path;
 use aggregate::Aggregate;
 use apply::Apply;
-use joined_change::JoinedChange;
+use multi_table_change::MultiTableChange;
 use push::Pending;
 use source::Source;
 use window::Windowed;
@@ -108,7 +108,7 @@ pub struct SelectPlan {
     /// Locking clause.
     pub locking: Option<ast::Locking>,
     /// Sources whose rows the statement changes: they are locked for that, and come with their clustered key
-    /// in a column behind the others ([`joined_change`]).
+    /// in a column behind the others ([`multi_table_change`]).
     pub changed: Vec<u16>,
     /// Subqueries, executed first, but for those that [`SelectPlan::apply`] names.
     pub subqueries: Vec<SelectPlan>,
@@ -235,7 +235,7 @@ pub enum Plan {
     /// LOAD DATA.
     Load(Charged<load::LoadPlan>),
     /// UPDATE or DELETE of a join.
-    JoinedChange(Charged<JoinedChange>),
+    MultiTableChange(Charged<MultiTableChange>),
     /// Everything else is executed from its syntax tree.
     Command(ast::Statement),
 }
@@ -248,7 +248,7 @@ impl Plan {
             Plan::Load(plan) => plan.insert.source.engine_table(),
             Plan::Update(plan) => plan.target.source.engine_table(),
             Plan::Delete(plan) => plan.target.source.engine_table(),
-            Plan::JoinedChange(plan) => return plan.changes(table),
+            Plan::MultiTableChange(plan) => return plan.changes(table),
             Plan::Select(_) | Plan::Command(_) => None,
         };
         target.is_some_and(|target| Arc::ptr_eq(target, table))
@@ -263,7 +263,7 @@ impl Plan {
             Plan::Load(plan) => plan.insert.tables(&mut found),
             Plan::Update(plan) => plan.tables(&mut found),
             Plan::Delete(plan) => plan.tables(&mut found),
-            Plan::JoinedChange(plan) => plan.query.tables(&mut found),
+            Plan::MultiTableChange(plan) => plan.query.tables(&mut found),
             Plan::Command(_) => {}
         }
         found
@@ -430,10 +430,10 @@ impl Planner<'_> {
             ast::Statement::Insert(insert) => Plan::Insert(self.charged_plan(self.insert(insert)?)?),
             ast::Statement::LoadData(load) => Plan::Load(self.charged_plan(self.load(load)?)?),
             ast::Statement::Update(update) if update.is_joined() => {
-                Plan::JoinedChange(self.charged_plan(self.joined_update(update)?)?)
+                Plan::MultiTableChange(self.charged_plan(self.multi_table_update(update)?)?)
             }
             ast::Statement::Delete(delete) if delete.is_joined() => {
-                Plan::JoinedChange(self.charged_plan(self.joined_delete(delete)?)?)
+                Plan::MultiTableChange(self.charged_plan(self.multi_table_delete(delete)?)?)
             }
             ast::Statement::Update(update) => Plan::Update(self.charged_plan(self.update(update)?)?),
             ast::Statement::Delete(delete) => Plan::Delete(self.charged_plan(self.delete(delete)?)?),
@@ -481,20 +481,6 @@ impl Planner<'_> {
                 None => Err(errors::error(errors::NO_DB, &[])),
             },
         }
-    }
-
-    /// Requires privileges on a table, whether it exists or not.
-    pub fn require_on(&self, name: &ast::TableName, wanted: Privileges) -> Result<(), SqlError> {
-        self.state.require_on_table(&self.database_of(name)?, &name.name, wanted)
-    }
-
-    /// Requires what reading a table needs, FOR UPDATE or without.
-    fn require_reading(&self, name: &ast::TableName, locks: bool) -> Result<(), SqlError> {
-        self.require_on(name, Privileges::SELECT)?;
-        if locks {
-            self.state.require_locking_reads(&self.database_of(name)?, &name.name)?;
-        }
-        Ok(())
     }
 
     /// A table of the engine.

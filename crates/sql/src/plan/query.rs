@@ -1,4 +1,14 @@
-//! Planning SELECT.
+//! Planning SELECT: names are bound, then the join's order and the paths are chosen.
+//!
+//! A query expression is one SELECT or a set operation of several. The parts of one have their columns of the
+//! common types ([`crate::expr::bind::common_type`]) and take ORDER BY and LIMIT together, by positions and
+//! names of the first part.
+//!
+//! One SELECT is bound in the order in which its names are visible: FROM (`from.rs`), conditions, output,
+//! GROUP BY, HAVING, ORDER BY. It is finished later, when the query around it is bound too and may have given
+//! it conditions (`push.rs`): constant conditions are set aside, then the source whose path gains most
+//! (`access_path.rs`) is read next, until all are, each with the conditions that can be tested there. At last
+//! the sort goes if an index gives the order (`index_order.rs`).
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -6,9 +16,10 @@ use std::sync::Arc;
 
 use untorn::types::ColumnType;
 
-use super::access::{Path, Question, use_index_end, use_index_order};
+use super::access_path::{Path, PathChooser};
 use super::aggregate::Aggregate;
 use super::from::{From, Shown};
+use super::index_order::{use_index_end, use_index_order};
 use super::push::Pending;
 use super::source::Source;
 use super::with::{Around, With};
@@ -16,7 +27,7 @@ use super::{Condition, Grouping, Plan, Planner, SelectPlan, Step, ValuePlan, app
 use crate::ast::{self, HintKind, SelectItem};
 use crate::discard::Elsewhere;
 use crate::errors;
-use crate::expr::bind::conversion::converted;
+use crate::expr::bind::common_type::converted;
 use crate::expr::bind::scope::Scope;
 use crate::expr::bind::window::check as check_windows;
 use crate::expr::bind::{Binder, Bound, NameRule};
@@ -693,10 +704,16 @@ impl Planner<'_> {
     ) -> Result<Path, SqlError> {
         let at = usize::from(source);
         let path = match plan.sources[at].engine_table() {
-            Some(table) => {
-                Question { planner: self, table, source, conjuncts, bound, needed: &plan.needed[at], hints }
-                    .answer()
+            Some(table) => PathChooser {
+                planner: self,
+                table,
+                source,
+                conjuncts,
+                bound,
+                needed: &plan.needed[at],
+                hints,
             }
+            .best(),
             None => Path::everything(),
         };
         self.outcome()?;

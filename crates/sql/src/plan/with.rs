@@ -16,7 +16,7 @@ use super::{Planner, SelectPlan};
 use crate::ast;
 use crate::errors;
 use crate::expr::Expr;
-use crate::expr::bind::conversion::number_of_bits;
+use crate::expr::bind::common_type::number_of_bits;
 use crate::expr::bind::scope::Scope;
 use crate::expr::types::Type;
 use crate::result::{ColumnMeta, SqlError, kind};

@@ -3,6 +3,9 @@
 //! Text is read with the relaxed rules (any punctuation between the parts, two-digit years,
 //! `20240131123045`), and zero parts are values. Calendar arithmetic goes through day numbers of the
 //! proleptic Gregorian calendar.
+//!
+//! Nothing here knows a time zone: a TIMESTAMP is moved into the session's when it is read from its stored
+//! form, and out of it when it is stored ([`crate::stored_values`]).
 
 use untorn::types::{Date, DateTime, Time};
 

@@ -21,9 +21,10 @@ use self::target::Target;
 use super::{Outcome, Session};
 use sql::ast::{AlterTable, Alteration, TableName};
 use sql::errors;
-use sql::exec::insert::{Changed, duplicate_in};
+use sql::exec::insert::Changed;
 use sql::exec::row_conversion::{Conversion, RowConversion};
 use sql::failure::Failure;
+use sql::failure::duplicate_key::duplicate_in;
 use sql::result::SqlError;
 
 /// How a table gets its new definition.

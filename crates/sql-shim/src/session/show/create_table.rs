@@ -24,7 +24,7 @@ pub(super) fn create_statement(table: &Table) -> String {
             line.push_str(" NULL");
         }
         let now = {
-            let digits = sql::column_bytes::fraction(&column.kind);
+            let digits = sql::stored_values::fraction(&column.kind);
             if digits > 0 { format!("CURRENT_TIMESTAMP({digits})") } else { "CURRENT_TIMESTAMP".to_owned() }
         };
         match &column.default {

@@ -20,7 +20,7 @@ use self::running::Running;
 use super::cursor::Flow;
 use super::select::Consumer;
 use super::sort::{RowSorter, push_key};
-use super::stored_values::put;
+use super::spilled_values::put;
 use super::{Executor, RowTaker, Target};
 use crate::errors;
 use crate::exec::aggregate::Accumulator;
@@ -98,7 +98,7 @@ impl RowTaker for Input<'_, '_> {
         self.sorter.is_full()
     }
 
-    fn relieve<'a>(
+    fn make_room<'a>(
         &'a mut self,
         executor: &'a Executor<'_>,
     ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>> {
@@ -147,7 +147,7 @@ impl Executor<'_> {
                     }
                     match consumer.row(&[RowView::Values(row)], target)? {
                         Flow::Stop => return Ok(()),
-                        Flow::Pause => consumer.relieve(self, target).await?,
+                        Flow::Pause => consumer.make_room(self, target).await?,
                         Flow::Next | Flow::Skip => {}
                     }
                 }

@@ -6,7 +6,7 @@ use super::{END_BYTES, Row, weight};
 use crate::discard::discard;
 use crate::errors;
 use crate::exec::sort::SortedRows;
-use crate::exec::stored_values::take_all;
+use crate::exec::spilled_values::take_all;
 use crate::exec::{Executor, ROWS_APART};
 use crate::failure::Failure;
 use crate::memory::{Charge, row_weight};

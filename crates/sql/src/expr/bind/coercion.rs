@@ -1,5 +1,8 @@
 //! Operands in the places they stand in: as numbers, as truth values, as text, under a common collation.
 //!
+//! A text or number compared with a date or time stays what it is here: which type both become is decided
+//! for each row, in `value/compare.rs`. Only BETWEEN has its text constants read as moments beforehand.
+//!
 //! A BIT column and a hexadecimal literal are bytes until a number is wanted. The type of such a literal says
 //! so: it is text that is unsigned.
 
@@ -7,7 +10,7 @@ use std::sync::Arc;
 
 use untorn::types::Collation;
 
-use super::conversion::number_of_bits;
+use super::common_type::number_of_bits;
 use super::{Binder, Bound, collation};
 use crate::ast::{self, CastType};
 use crate::expr::types::{Type, cast_type};

@@ -3,7 +3,7 @@
 
 mod coercion;
 mod collation;
-pub mod conversion;
+pub mod common_type;
 mod literals;
 mod names;
 mod operators;
@@ -31,7 +31,7 @@ use crate::result::{SqlError, kind};
 use crate::value::Value;
 use coercion::{as_shown, is_number};
 use collation::collated;
-use conversion::{conversion, converted};
+use common_type::{conversion, converted};
 pub use literals::value_type;
 use literals::{decimal_literal, integer_literal, temporal_literal};
 pub use names::InsertedAs;

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use super::scope::WrittenName;
 use super::{Binder, Bound, NameRule};
 use crate::ast;
-use crate::column_bytes;
 use crate::errors;
 use crate::expr::select_list::Meaning;
 use crate::expr::types::Type;
@@ -14,6 +13,7 @@ use crate::plan::change::ColumnDefault;
 use crate::plan::source::Source;
 use crate::plan::window::has_window;
 use crate::result::SqlError;
+use crate::stored_values;
 use crate::value::Value;
 
 /// What the row that was to be inserted is called.
@@ -241,7 +241,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         let def = def.ok_or_else(missing)?;
         let zone = self.planner.state.time_zone_offset();
         let value = match self.planner.default_of(def, self.sources)? {
-            ColumnDefault::Stored(bytes) => column_bytes::decode(&bytes, &def.kind, zone).into_owned(),
+            ColumnDefault::Stored(bytes) => stored_values::decode(&bytes, &def.kind, zone).into_owned(),
             ColumnDefault::Null | ColumnDefault::Now => Value::Null,
             ColumnDefault::AutoIncrement => Value::Int(0),
             ColumnDefault::Expression(_) => return Err(errors::error(errors::DEFAULT_AS_DEFAULT, &[])),

@@ -3,7 +3,7 @@
 use untorn::types::Collation;
 
 use super::coercion::{as_part, as_shown, beside_moment, beside_year, is_number, may_be_number};
-use super::conversion::converted;
+use super::common_type::converted;
 use super::{Binder, Bound, value_type};
 use crate::ast::text::symbol;
 use crate::ast::{self, BinaryOperator, UnaryOperator};

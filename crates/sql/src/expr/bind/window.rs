@@ -1,6 +1,6 @@
 //! Window functions: what they are, and the window that each is computed over.
 
-use super::conversion::converted;
+use super::common_type::converted;
 use super::{Binder, Bound, NameRule, number_of};
 use crate::ast::{self, FrameBound, FrameUnit, Over, WindowSpec};
 use crate::errors;

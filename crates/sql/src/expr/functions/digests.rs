@@ -6,7 +6,7 @@ use untorn::types::Collation;
 use super::{Function, any_null, function, index, owned_text};
 use crate::errors;
 use crate::expr::types::Type;
-use crate::expr::{Context, Evaluated, functions::pieces};
+use crate::expr::{Context, Evaluated, functions::chunks};
 use crate::value::Value;
 
 /// The functions.
@@ -48,7 +48,7 @@ fn digest<'a, D: Digest>(value: &Value<'_>, cx: &Context<'_>) -> Evaluated<'a> {
         return Ok(Value::Null);
     }
     let mut digest = D::new();
-    pieces::each_piece(&value.to_text(), &|bytes| cx.state.work(bytes), |piece| digest.update(piece))?;
+    chunks::each_chunk(&value.to_text(), &|bytes| cx.state.work(bytes), |piece| digest.update(piece))?;
     let digits = |byte: &u8| [byte >> 4, byte & 15].map(|four| b"0123456789abcdef"[usize::from(four)]);
     let text = digest.finalize().iter().flat_map(digits).collect();
     Ok(owned_text(text, Collation::Utf8mb4GeneralCi))

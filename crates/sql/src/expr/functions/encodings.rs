@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::{ZlibDecoder, ZlibEncoder};
 use untorn::types::Collation;
 
-use super::{Function, function, owned_text, pieces, text_fits};
+use super::{Function, chunks, function, owned_text, text_fits};
 use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Context, Evaluated};
@@ -141,7 +141,7 @@ fn compress<'a>(value: &Value<'_>, cx: &Context<'_>) -> Evaluated<'a> {
     cx.state.hold(most)?;
     let mut encoder = ZlibEncoder::new((text.len() as u32).to_le_bytes().to_vec(), Compression::default());
     let mut written = Ok(());
-    pieces::each_piece(&text, &|bytes| cx.state.work(bytes.saturating_mul(COMPRESSING)), |piece| {
+    chunks::each_chunk(&text, &|bytes| cx.state.work(bytes.saturating_mul(COMPRESSING)), |piece| {
         if written.is_ok() {
             written = encoder.write_all(piece);
         }
@@ -206,7 +206,7 @@ fn uncompress<'a>(value: &Value<'_>, cx: &Context<'_>) -> Evaluated<'a> {
     cx.state.hold(length)?;
     let room = Room { made: Vec::new(), most: length, cx, stopped: None };
     let mut decoder = ZlibDecoder::new(room);
-    let read = packed.chunks(pieces::BYTES_AT_ONCE).try_for_each(|piece| decoder.write_all(piece));
+    let read = packed.chunks(chunks::BYTES_AT_ONCE).try_for_each(|piece| decoder.write_all(piece));
     let read = read.and_then(|()| decoder.try_finish());
     let Room { made, stopped, .. } =
         std::mem::replace(decoder.get_mut(), Room { made: Vec::new(), most: 0, cx, stopped: None });

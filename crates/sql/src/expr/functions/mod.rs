@@ -5,22 +5,22 @@
 //! executor's.
 
 mod addresses;
+mod chunks;
 mod date_reading;
 mod digests;
 mod encodings;
 mod encryption;
 pub mod json;
 mod locale;
+mod make_set;
 mod numeric;
 mod periods;
-mod pieces;
 mod regular_expressions;
-mod sounds;
+mod soundex;
 mod temporal;
 mod text;
 mod units;
 mod uuids;
-mod words_of_bits;
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -80,7 +80,7 @@ pub fn of_texts(name: &str) -> bool {
         encodings::FUNCTIONS,
         encryption::FUNCTIONS,
         regular_expressions::FUNCTIONS,
-        sounds::FUNCTIONS,
+        soundex::FUNCTIONS,
     ];
     tables.into_iter().flatten().any(|function| function.name == name)
 }
@@ -91,14 +91,14 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         text::FUNCTIONS,
         temporal::FUNCTIONS,
         periods::FUNCTIONS,
-        words_of_bits::FUNCTIONS,
+        make_set::FUNCTIONS,
         addresses::FUNCTIONS,
         date_reading::FUNCTIONS,
         digests::FUNCTIONS,
         encodings::FUNCTIONS,
         encryption::FUNCTIONS,
         regular_expressions::FUNCTIONS,
-        sounds::FUNCTIONS,
+        soundex::FUNCTIONS,
         units::FUNCTIONS,
         uuids::FUNCTIONS,
         super::session_functions::FUNCTIONS,

@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use untorn::engine::Comparison;
 use untorn::types::Collation;
 
+use super::chunks::{MATCH_BYTES, Places, in_chunks, nth_place, replaced};
 use super::locale::Locale;
 use super::numeric::round_double;
-use super::pieces::{MATCH_BYTES, Places, by_pieces, nth_place, replaced};
 use super::{Function, any_null, function, index, owned_text, text_fits, text_sum};
 use crate::ast::TrimSide;
 use crate::errors;
@@ -53,7 +53,7 @@ fn made_by_pieces<'a>(
         return Ok(Value::Null);
     }
     cx.state.hold(bytes)?;
-    Ok(owned_text(by_pieces(text, bytes, &|bytes| cx.state.work(bytes), each)?, rule))
+    Ok(owned_text(in_chunks(text, bytes, &|bytes| cx.state.work(bytes), each)?, rule))
 }
 
 /// A function of one text that makes a text.
@@ -71,7 +71,7 @@ fn cased<'a>(value: &Value<'a>, case: impl Fn(&[u8]) -> Vec<u8>, cx: &Context<'_
     }
     let each = |piece: &[u8], made: &mut Vec<u8>| made.extend(case(piece));
     let text = value.to_text();
-    let made = by_pieces(&text, text.len(), &|bytes| cx.state.work(bytes), each)?;
+    let made = in_chunks(&text, text.len(), &|bytes| cx.state.work(bytes), each)?;
     Ok(owned_text(made, value.collation()))
 }
 
@@ -402,7 +402,7 @@ fn locate<'a>(values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
         _ => made.extend_from_slice(piece),
     };
     let work = |bytes| cx.state.work(bytes);
-    let folded = |text: &[u8]| by_pieces(text, text.len(), &work, fold);
+    let folded = |text: &[u8]| in_chunks(text, text.len(), &work, fold);
     let (needle, text) = (folded(&values[0].to_text())?, folded(&values[1].to_text())?);
     let from = values.get(2).map_or(1, Value::to_i64);
     if from < 1 {

@@ -6,7 +6,7 @@
 //! looked into or changed, and written again.
 
 mod change;
-mod look;
+mod extract;
 mod merge;
 mod search;
 
@@ -24,7 +24,7 @@ use crate::value::json::{Json, Room, Source};
 
 /// All of them.
 pub(super) static FUNCTIONS: [&[Function]; 4] =
-    [look::FUNCTIONS, change::FUNCTIONS, merge::FUNCTIONS, search::FUNCTIONS];
+    [extract::FUNCTIONS, change::FUNCTIONS, merge::FUNCTIONS, search::FUNCTIONS];
 
 /// Whether the argument at this place becomes a part of a document, and is not one.
 pub fn takes_value(name: &str, at: usize) -> bool {

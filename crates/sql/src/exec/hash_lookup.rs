@@ -2,9 +2,9 @@
 //! joined columns.
 //!
 //! Whether a column can be looked up depends on its values: it takes part when all its values are exact
-//! numbers, or all are texts of one collation, and so has for each value one key that equal values share.
-//! The value that is looked for is of that kind, or the join reads all rows as without a key. The conditions
-//! are checked on the rows that are found, so a key may say less than they do, never more.
+//! numbers, or all are texts of one collation, so that equal values have the same key. The value that is
+//! looked for is of that kind, or the join reads all rows as without a key. The conditions are checked on the
+//! rows that are found, so a key may say less than they do, never more.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::expr::{Context, Expr};
 use crate::failure::Failure;
 use crate::memory::Charge;
 use crate::plan::Step;
-use crate::plan::access::equalities;
+use crate::plan::access_path::equalities;
 use crate::result::SqlError;
 use crate::value::{Value, collation, decimal};
 
@@ -77,7 +77,7 @@ fn whole(value: i128, key: &mut Vec<u8>) {
 }
 
 /// Rows by their keys.
-pub(super) struct Keyed<'p, 'e> {
+pub(super) struct HashLookup<'p, 'e> {
     /// Column, the kind of its values, and what it is equal to.
     columns: Vec<(u16, Class, &'p Expr)>,
     /// The first row of each key.
@@ -99,7 +99,7 @@ pub(super) enum Found {
 /// Keys from this number on are given back on a thread of their own.
 const KEYS_APART: usize = 16_384;
 
-impl Drop for Keyed<'_, '_> {
+impl Drop for HashLookup<'_, '_> {
     fn drop(&mut self) {
         if self.first.len() >= KEYS_APART {
             discard(std::mem::take(&mut self.first));
@@ -107,7 +107,7 @@ impl Drop for Keyed<'_, '_> {
     }
 }
 
-impl Keyed<'_, '_> {
+impl HashLookup<'_, '_> {
     /// The rows that may meet the equalities with the rows before.
     pub(super) fn find(&mut self, cx: &Context<'_>) -> Result<Found, SqlError> {
         self.key.clear();
@@ -131,11 +131,11 @@ impl Keyed<'_, '_> {
 
 impl<'e> Executor<'e> {
     /// The rows of a step by the columns that its conditions look for; `None` when that does not help.
-    pub(super) async fn keyed<'p>(
+    pub(super) async fn hash_lookup<'p>(
         &self,
         step: &'p Step,
         rows: &KeptRows<'e>,
-    ) -> Result<Option<Keyed<'p, 'e>>, Failure> {
+    ) -> Result<Option<HashLookup<'p, 'e>>, Failure> {
         let count = rows.len();
         if count < ROWS_MIN || count >= END as usize {
             return Ok(None);
@@ -177,7 +177,7 @@ impl<'e> Executor<'e> {
                 return Ok(None);
             }
         }
-        Ok(Some(Keyed { columns, first, next, key, _charge: charge }))
+        Ok(Some(HashLookup { columns, first, next, key, _charge: charge }))
     }
 
     /// The class of all values of a column, if they have one.

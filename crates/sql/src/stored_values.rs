@@ -1,5 +1,6 @@
 //! Between values and a table's columns: reading stored bytes, and storing values with the checks of strict
-//! mode.
+//! mode (range, length, zero dates of NO_ZERO_DATE). A TIMESTAMP is stored in UTC and read in the session's
+//! time zone; both conversions are here.
 
 use std::borrow::Cow;
 

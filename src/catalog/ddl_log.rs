@@ -1,4 +1,7 @@
-//! Work on files that a crash may leave half done, and the list of it.
+//! The DDL log: work on files and indexes that a crash may leave half done, as entries of the catalog.
+//!
+//! An entry is written before the work begins and taken out when it is done; what is left in the log is what
+//! a start has to finish or undo (`src/ddl_recovery.rs`). In the catalog's file they are called `pending`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,10 +10,10 @@ use std::sync::Arc;
 use rpds::RedBlackTreeMapSync;
 use serde::{Deserialize, Serialize};
 
-/// Work on files that a crash may leave half done.
+/// Work that a crash may leave half done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pending {
+pub enum DdlLogEntry {
     /// A tablespace file being made.
     Create {
         /// Its tablespace id.
@@ -61,73 +64,75 @@ pub enum Pending {
     },
 }
 
-impl Pending {
+impl DdlLogEntry {
     /// The tablespace it concerns.
     pub fn space(&self) -> Option<u32> {
         match self {
-            Pending::Create { space, .. }
-            | Pending::Drop { space, .. }
-            | Pending::Replace { space, .. }
-            | Pending::Rename { space, .. }
-            | Pending::BuildIndex { space, .. } => Some(*space),
-            Pending::DropDirectory { .. } => None,
+            DdlLogEntry::Create { space, .. }
+            | DdlLogEntry::Drop { space, .. }
+            | DdlLogEntry::Replace { space, .. }
+            | DdlLogEntry::Rename { space, .. }
+            | DdlLogEntry::BuildIndex { space, .. } => Some(*space),
+            DdlLogEntry::DropDirectory { .. } => None,
         }
     }
 
     /// The names of files that it may still make, remove or give away.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         let (one, other) = match self {
-            Pending::Create { path, .. } | Pending::Drop { path, .. } => (Some(path), None),
-            Pending::Replace { from, to, .. } | Pending::Rename { from, to, .. } => (Some(from), Some(to)),
-            Pending::BuildIndex { .. } | Pending::DropDirectory { .. } => (None, None),
+            DdlLogEntry::Create { path, .. } | DdlLogEntry::Drop { path, .. } => (Some(path), None),
+            DdlLogEntry::Replace { from, to, .. } | DdlLogEntry::Rename { from, to, .. } => {
+                (Some(from), Some(to))
+            }
+            DdlLogEntry::BuildIndex { .. } | DdlLogEntry::DropDirectory { .. } => (None, None),
         };
         one.into_iter().chain(other)
     }
 
     /// Whether the file of one of these tablespaces is to be removed.
     pub(super) fn drops_one_of(&self, spaces: &BTreeSet<u32>) -> bool {
-        matches!(self, Pending::Drop { space, .. } if spaces.contains(space))
+        matches!(self, DdlLogEntry::Drop { space, .. } if spaces.contains(space))
     }
 
     /// Whether it only says where a file is that its table owns.
     pub fn moves(&self) -> bool {
-        matches!(self, Pending::Replace { .. } | Pending::Rename { .. })
+        matches!(self, DdlLogEntry::Replace { .. } | DdlLogEntry::Rename { .. })
     }
 }
 
 /// Unfinished work, in the order in which it was announced. A copy is cheap, however long it is.
 #[derive(Debug, Clone)]
-pub struct PendingList {
+pub struct DdlLog {
     /// By a number that grows.
-    entries: RedBlackTreeMapSync<u64, Arc<Pending>>,
+    entries: RedBlackTreeMapSync<u64, Arc<DdlLogEntry>>,
     next: u64,
 }
 
-impl Default for PendingList {
+impl Default for DdlLog {
     fn default() -> Self {
-        PendingList { entries: RedBlackTreeMapSync::new_sync(), next: 0 }
+        DdlLog { entries: RedBlackTreeMapSync::new_sync(), next: 0 }
     }
 }
 
-impl Eq for PendingList {}
+impl Eq for DdlLog {}
 
-impl PartialEq for PendingList {
-    fn eq(&self, other: &PendingList) -> bool {
+impl PartialEq for DdlLog {
+    fn eq(&self, other: &DdlLog) -> bool {
         self.iter().eq(other.iter())
     }
 }
 
-impl FromIterator<Pending> for PendingList {
-    fn from_iter<T: IntoIterator<Item = Pending>>(works: T) -> PendingList {
-        let mut list = PendingList::default();
+impl FromIterator<DdlLogEntry> for DdlLog {
+    fn from_iter<T: IntoIterator<Item = DdlLogEntry>>(works: T) -> DdlLog {
+        let mut list = DdlLog::default();
         works.into_iter().for_each(|work| list.add(work));
         list
     }
 }
 
-impl PendingList {
+impl DdlLog {
     /// All of it.
-    pub fn iter(&self) -> impl Iterator<Item = &Pending> {
+    pub fn iter(&self) -> impl Iterator<Item = &DdlLogEntry> {
         self.entries.values().map(|work| &**work)
     }
 
@@ -141,12 +146,12 @@ impl PendingList {
         self.entries.is_empty()
     }
 
-    pub(super) fn add(&mut self, work: Pending) {
+    pub(super) fn add(&mut self, work: DdlLogEntry) {
         self.entries.insert_mut(self.next, Arc::new(work));
         self.next += 1;
     }
 
-    pub(super) fn retain(&mut self, keep: impl Fn(&Pending) -> bool) {
+    pub(super) fn retain(&mut self, keep: impl Fn(&DdlLogEntry) -> bool) {
         let gone: Vec<u64> =
             self.entries.iter().filter(|(_, work)| !keep(work)).map(|(number, _)| *number).collect();
         for number in gone {

@@ -19,14 +19,14 @@ use crate::name_locks::{NameLocks, WantedName};
 use crate::schema::TableDef;
 use crate::table::Table;
 use crate::transaction::Transaction;
-use crate::write::row_columns;
+use crate::write::copied_columns;
 
 /// Rows looked at between two looks at the parent.
 const BATCH_ROWS: usize = 256;
 
-/// The neighbours of a table whose definition changes, locked until this is dropped.
+/// The tables related to one whose definition changes, locked until this is dropped.
 #[derive(Default)]
-pub(crate) struct Neighbours {
+pub(crate) struct RelatedTables {
     _locks: NameLocks,
     /// The tables that refer to a column which gets another name, as they will be.
     children: Vec<Arc<Table>>,
@@ -34,7 +34,7 @@ pub(crate) struct Neighbours {
     keys: Vec<ForeignKey>,
 }
 
-impl Neighbours {
+impl RelatedTables {
     /// Puts the definitions that change into the catalog.
     pub fn put(&self, change: &mut Change) -> Result<()> {
         for child in &self.children {
@@ -59,18 +59,18 @@ impl Definitions<'_> {
     /// # Errors
     /// [`Error::ForeignKeyRefused`], [`Error::ForeignKeyParentMissing`] for a row that a new foreign key does
     /// not allow; a timeout, a deadlock, a kill.
-    pub(crate) async fn lock_neighbours(
+    pub(crate) async fn lock_related_tables(
         self,
         table: &Table,
         rows: &Arc<Table>,
         origins: &[Option<u16>],
-    ) -> Result<Neighbours> {
+    ) -> Result<RelatedTables> {
         let engine = self.database;
         let change = ColumnChange { before: &table.def, after: &rows.def, origins };
         let name = (table.database.as_str(), table.name.as_str());
         let (added, gone) = change.exchanged(name);
         if added.is_empty() && gone.is_empty() && !table.is_referenced() {
-            return Ok(Neighbours::default());
+            return Ok(RelatedTables::default());
         }
         let outside = |key: &&ForeignKey| !key.refers_to(name.0, name.1);
         let parents = added.iter().chain(&gone).filter(outside);
@@ -104,7 +104,7 @@ impl Definitions<'_> {
             fresh.note_rows(child.row_count_estimate() as i64);
             children.push(fresh);
         }
-        Ok(Neighbours { _locks: locks, children, keys: added.into_iter().chain(gone).collect() })
+        Ok(RelatedTables { _locks: locks, children, keys: added.into_iter().chain(gone).collect() })
     }
 }
 
@@ -157,7 +157,7 @@ impl Database {
             let mut rows = Vec::new();
             let state = scan
                 .run(transaction.engine_mut(), &mut |row| {
-                    rows.push(row_columns::Copied::of(row, &columns));
+                    rows.push(copied_columns::Copied::of(row, &columns));
                     if rows.len() < BATCH_ROWS { Control::Continue } else { Control::Pause }
                 })
                 .await?;

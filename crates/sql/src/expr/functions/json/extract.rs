@@ -1,4 +1,4 @@
-//! Looking into documents, and making them of values.
+//! JSON_EXTRACT and what else looks into documents; JSON_OBJECT and JSON_ARRAY, which make them of values.
 
 use super::{Call, document, number, text, text_type};
 use crate::errors;

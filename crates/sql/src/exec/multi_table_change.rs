@@ -1,4 +1,4 @@
-//! UPDATE and DELETE of joins.
+//! Multi-table UPDATE and DELETE: changing rows that a join finds.
 //!
 //! The join is read to its end first, so that nothing that is changed comes in its way. What it finds is
 //! kept, on disk where it is much, and sorted by table and key: a row that several rows of the join have
@@ -17,17 +17,17 @@ use super::cursor::{Cursor, Flow};
 use super::insert::Changed;
 use super::keys::RangeList;
 use super::sort::RowSorter;
-use super::stored_values::{put, put_bytes, take_all, take_bytes};
+use super::spilled_values::{put, put_bytes, take_all, take_bytes};
 use super::{Executor, RowTaker, row_rules};
-use crate::column_bytes::Storing;
 use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::{Context, RowView};
 use crate::failure::{Failure, engine as engine_error};
-use crate::plan::access::Path;
+use crate::plan::access_path::Path;
 use crate::plan::change::Assigned;
-use crate::plan::joined_change::{JoinedChange, JoinedTarget, JoinedUpdate, NewValue};
+use crate::plan::multi_table_change::{MultiTableChange, MultiTableTarget, MultiTableUpdate, NewValue};
 use crate::result::SqlError;
+use crate::stored_values::Storing;
 use crate::value::Value;
 
 /// Appends a key, so that equal keys, and no others, have equal bytes; integers come in their order.
@@ -60,7 +60,7 @@ fn unpack_key(packed: &[u8]) -> Option<OwnedKey> {
 
 /// What the join has found.
 struct Found<'p, 'e> {
-    plan: &'p JoinedChange,
+    plan: &'p MultiTableChange,
     /// By target and key: the key, and the new values.
     rows: RowSorter<'e>,
 }
@@ -91,7 +91,7 @@ impl RowTaker for Found<'_, '_> {
         self.rows.is_full()
     }
 
-    fn relieve<'a>(
+    fn make_room<'a>(
         &'a mut self,
         executor: &'a Executor<'_>,
     ) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>> {
@@ -99,7 +99,7 @@ impl RowTaker for Found<'_, '_> {
     }
 }
 
-impl JoinedTarget {
+impl MultiTableTarget {
     /// How many values of the query's output are for it.
     fn values(&self) -> usize {
         let list = self.update.as_ref().map_or(&[][..], |update| &update.assignments);
@@ -109,7 +109,7 @@ impl JoinedTarget {
 
 /// What is written into one table.
 struct Writing<'p> {
-    target: &'p JoinedTarget,
+    target: &'p MultiTableTarget,
     table: Arc<Table>,
     writer: RowWriter,
     /// Columns that the writer sets by itself.
@@ -119,7 +119,11 @@ struct Writing<'p> {
 }
 
 impl<'p> Writing<'p> {
-    fn new(plan: &'p JoinedChange, target: &'p JoinedTarget, state: &SqlContext) -> Result<Self, Failure> {
+    fn new(
+        plan: &'p MultiTableChange,
+        target: &'p MultiTableTarget,
+        state: &SqlContext,
+    ) -> Result<Self, Failure> {
         let Some(table) = plan.table(target.source).cloned() else {
             return Err(errors::error(errors::INTERNAL_ERROR, &[&"what is changed is no table"]).into());
         };
@@ -143,7 +147,7 @@ struct Counts {
 
 impl<'e> Executor<'e> {
     /// Executes UPDATE or DELETE of a join.
-    pub async fn joined_change(&mut self, plan: &JoinedChange) -> Result<Changed, Failure> {
+    pub async fn multi_table_change(&mut self, plan: &MultiTableChange) -> Result<Changed, Failure> {
         let state: &'e SqlContext = self.state;
         self.check_safe_join(plan)?;
         state.changes_strictly.set(state.is_strict() && !plan.ignore);
@@ -198,7 +202,7 @@ impl<'e> Executor<'e> {
     }
 
     /// `sql_safe_updates`: no table is changed whose rows are found without a key.
-    fn check_safe_join(&self, plan: &JoinedChange) -> Result<(), SqlError> {
+    fn check_safe_join(&self, plan: &MultiTableChange) -> Result<(), SqlError> {
         let unsafely = |step: &crate::plan::Step| {
             plan.query.changed.contains(&(step.source as u16)) && step.path.is_full_scan()
         };
@@ -211,9 +215,9 @@ impl<'e> Executor<'e> {
     /// Changes a row that the join has found.
     async fn update_found(
         &mut self,
-        plan: &JoinedChange,
+        plan: &MultiTableChange,
         writing: &mut Writing<'_>,
-        update: &JoinedUpdate,
+        update: &MultiTableUpdate,
         key: OwnedKey,
         values: &[Value<'static>],
         counts: &mut Counts,
@@ -271,7 +275,7 @@ fn too_short() -> SqlError {
 
 /// The columns that really change.
 fn changes_of(
-    update: &JoinedUpdate,
+    update: &MultiTableUpdate,
     table: &Table,
     values: &[Value<'static>],
     view: &RowView<'_>,

@@ -1,12 +1,17 @@
 //! Whether the account may do what a statement asks for, and the errors that say no.
 //!
-//! Tables are checked before they are looked up, so that nobody learns from an error what exists.
+//! Tables are checked before they are looked up, so that nobody learns from an error what exists. A query
+//! needs SELECT on each table that it reads, more where it locks, and a statement that may change a table
+//! needs SELECT for the columns that it reads of it. Privileges are held on tables, not on columns.
 
 use std::sync::Arc;
 
+use crate::ast;
 use crate::catalog_views::is_view_database;
 use crate::context::SqlContext;
 use crate::errors::{self, error};
+use crate::plan::Planner;
+use crate::plan::source::Source;
 use crate::privilege::{Level, Privileges, Rights};
 use crate::result::SqlError;
 
@@ -34,7 +39,7 @@ impl SqlContext {
     }
 
     /// Error 1143: reading a column of a table that may only be changed.
-    pub fn column_denied(&self, column: &str, table: &str) -> SqlError {
+    fn column_denied(&self, column: &str, table: &str) -> SqlError {
         let client = self.facts.client();
         error(errors::COLUMNACCESS_DENIED, &[&"SELECT", &client.user, &client.host, &column, &table])
     }
@@ -86,7 +91,7 @@ impl SqlContext {
     }
 
     /// SELECT … FOR UPDATE holds others up: it takes more than SELECT.
-    pub fn require_locking_reads(&self, database: &str, table: &str) -> Result<(), SqlError> {
+    fn require_locking_reads(&self, database: &str, table: &str) -> Result<(), SqlError> {
         let wanted = Privileges::UPDATE | Privileges::DELETE | Privileges::LOCK_TABLES;
         if is_view_database(database)
             || self.temporary.find(database, table).is_some()
@@ -107,5 +112,34 @@ impl SqlContext {
     /// Requires that the account may know of the table; 1142 with `command`.
     pub fn require_sight_of_table(&self, database: &str, table: &str, command: &str) -> Result<(), SqlError> {
         if self.sees_table(database, table) { Ok(()) } else { Err(self.table_denied(command, table)) }
+    }
+}
+
+impl Planner<'_> {
+    /// Requires privileges on a table, whether it exists or not.
+    pub fn require_on(&self, name: &ast::TableName, wanted: Privileges) -> Result<(), SqlError> {
+        self.state.require_on_table(&self.database_of(name)?, &name.name, wanted)
+    }
+
+    /// Requires what reading a table needs, FOR UPDATE or without.
+    pub(crate) fn require_reading(&self, name: &ast::TableName, locks: bool) -> Result<(), SqlError> {
+        self.require_on(name, Privileges::SELECT)?;
+        if locks {
+            self.state.require_locking_reads(&self.database_of(name)?, &name.name)?;
+        }
+        Ok(())
+    }
+
+    /// Who may change a table may not read it for that: columns in conditions and values need SELECT.
+    pub(crate) fn require_reading_columns(&self, source: &Source, read: &[u16]) -> Result<(), SqlError> {
+        let Some(column) = read.first().and_then(|column| source.columns.get(usize::from(*column))) else {
+            return Ok(());
+        };
+        let may_read =
+            self.state.require_on_table(&source.database, &source.table, Privileges::SELECT).is_ok();
+        if may_read {
+            return Ok(());
+        }
+        Err(self.state.column_denied(&column.name, &source.table))
     }
 }

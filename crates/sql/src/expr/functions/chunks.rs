@@ -1,4 +1,4 @@
-//! Going through long texts piece by piece.
+//! Going through long texts in chunks.
 //!
 //! A function is evaluated in one go, and a text may have as many bytes as `max_allowed_packet`. What takes
 //! longer than copying them says after each piece how much it has worked (`work`), and ends there when the
@@ -12,7 +12,7 @@ use crate::result::SqlError;
 pub const BYTES_AT_ONCE: usize = 1 << 20;
 
 /// Gives the bytes of a text to `each`, piece by piece.
-pub fn each_piece(
+pub fn each_chunk(
     text: &[u8],
     work: &dyn Fn(usize) -> Result<(), SqlError>,
     mut each: impl FnMut(&[u8]),
@@ -25,7 +25,7 @@ pub fn each_piece(
 }
 
 /// What `each` makes of the pieces of a text, which end where characters do; in a buffer of this size.
-pub fn by_pieces(
+pub fn in_chunks(
     text: &[u8],
     bytes: usize,
     work: &dyn Fn(usize) -> Result<(), SqlError>,
@@ -152,7 +152,7 @@ mod tests {
             assert!(Places::new(&none, b"c").next(&work).is_err());
             assert!(told.get() <= BYTES_AT_ONCE, "{} bytes told", told.get());
             told.set(0);
-            assert!(each_piece(&none, &work, |_| {}).is_err());
+            assert!(each_chunk(&none, &work, |_| {}).is_err());
             assert!(told.get() <= BYTES_AT_ONCE, "{} bytes told", told.get());
         }
     }
@@ -166,12 +166,12 @@ mod tests {
                 assert!(std::str::from_utf8(piece).is_ok());
                 made.extend_from_slice(piece);
             };
-            assert_eq!(by_pieces(text.as_bytes(), text.len(), &good, checked), Ok(text.clone().into_bytes()));
+            assert_eq!(in_chunks(text.as_bytes(), text.len(), &good, checked), Ok(text.clone().into_bytes()));
         }
         // Bytes that are no text are gone through all the same.
         let bytes = vec![0x80; 2 * BYTES_AT_ONCE + 1];
         let same = |piece: &[u8], made: &mut Vec<u8>| made.extend_from_slice(piece);
-        assert_eq!(by_pieces(&bytes, bytes.len(), &good, same), Ok(bytes.clone()));
+        assert_eq!(in_chunks(&bytes, bytes.len(), &good, same), Ok(bytes.clone()));
     }
 
     #[test]

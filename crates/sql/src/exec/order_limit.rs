@@ -2,12 +2,12 @@
 //!
 //! Rows of a SELECT come here, and those of all parts of a UNION together. A row is taken with everything
 //! latched that its scan latches, so taking it never waits; it asks for a pause ([`Flow::Pause`]) where
-//! something is full, and [`Tail::relieve`] then spills.
+//! something is full, and [`OrderLimit::make_room`] then spills.
 
 use super::cursor::Flow;
 use super::distinct::{Distinct, Seen};
 use super::sort::RowSorter;
-use super::stored_values::{put_bytes, take_bytes};
+use super::spilled_values::{put_bytes, take_bytes};
 use super::{Executor, Target, output};
 use crate::context::SqlContext;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ pub trait Row {
 }
 
 /// See the module's text.
-pub struct Tail<'p> {
+pub struct OrderLimit<'p> {
     plan: &'p SelectPlan,
     state: &'p SqlContext,
     /// Rows that have been seen, while duplicates are removed.
@@ -43,7 +43,7 @@ pub struct Tail<'p> {
     key: Vec<u8>,
 }
 
-impl<'p> Tail<'p> {
+impl<'p> OrderLimit<'p> {
     /// The end of `plan`, which hands on `left` rows after the first `skip`.
     pub fn new(
         plan: &'p SelectPlan,
@@ -52,13 +52,13 @@ impl<'p> Tail<'p> {
         distinct_by_sort: bool,
         sorts: bool,
         (skip, left): (u64, u64),
-    ) -> Tail<'p> {
+    ) -> OrderLimit<'p> {
         let sorter = sorts.then(|| match distinct_by_sort || plan.counts_all {
             true => Box::new(RowSorter::new(state)),
             false => Box::new(RowSorter::of_first(state, skip.saturating_add(left))),
         });
         let distinct = distinct.then(|| Box::new(Distinct::new(state)));
-        Tail { plan, state, distinct, distinct_by_sort, sorter, skip, left, seen: 0, key: Vec::new() }
+        OrderLimit { plan, state, distinct, distinct_by_sort, sorter, skip, left, seen: 0, key: Vec::new() }
     }
 
     /// Whether no further row can matter.
@@ -138,7 +138,7 @@ impl<'p> Tail<'p> {
     }
 
     /// Spills what is full.
-    pub async fn relieve(&mut self, executor: &Executor<'_>) -> Result<(), Failure> {
+    pub async fn make_room(&mut self, executor: &Executor<'_>) -> Result<(), Failure> {
         if let Some(later) = self.distinct.as_mut().and_then(|distinct| distinct.later.as_mut())
             && later.is_full()
         {
@@ -258,7 +258,7 @@ fn hand_on<S: ResultSink>(
 ) -> Result<(), Failure> {
     match row.split_first() {
         Some((&PLAIN, fields)) => hand_on_plain(fields, plan, state.time_zone_offset(), target),
-        Some((_, values)) => hand_on_values(super::stored_values::take_all(values), plan, target),
+        Some((_, values)) => hand_on_values(super::spilled_values::take_all(values), plan, target),
         None => Ok(()),
     }
 }
@@ -290,7 +290,7 @@ fn hand_on_plain<S: ResultSink>(
         sink.row_end();
         return Ok(());
     }
-    let decode = |bytes: &[u8], kind| crate::column_bytes::decode(bytes, kind, time_zone).into_owned();
+    let decode = |bytes: &[u8], kind| crate::stored_values::decode(bytes, kind, time_zone).into_owned();
     let values = fields.iter().zip(kinds).map(|(field, kind)| field.map_or(Value::Null, |b| decode(b, kind)));
     target.put(values.collect())
 }
@@ -339,7 +339,7 @@ impl Row for ValueRow<'_> {
 
     fn pack(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
         pack_computed(out);
-        self.values.iter().for_each(|value| super::stored_values::put(value, out));
+        self.values.iter().for_each(|value| super::spilled_values::put(value, out));
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Texts that name the bits of a number.
+//! MAKE_SET, EXPORT_SET: texts that name the bits of a number.
 
 use super::{Function, any_null, function, index, text_fits, text_sum};
 use crate::value::Value;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use disk::Storage;
 use pagestore::{FileIdentity, PageSize};
 
-use crate::catalog::{Catalog, CatalogData, Pending};
+use crate::catalog::{Catalog, CatalogData, DdlLogEntry};
 use crate::error::Result;
 use crate::file_names::{file_name, table_file};
 use crate::schema::TableDef;
@@ -33,18 +33,18 @@ pub(crate) fn finish(
     let mut elsewhere = Elsewhere::new();
     let mut done = HashSet::new();
     // Files that are removed, by their directories: each is synced once, however many went.
-    let mut removed: BTreeMap<PathBuf, Vec<&Pending>> = BTreeMap::new();
+    let mut removed: BTreeMap<PathBuf, Vec<&DdlLogEntry>> = BTreeMap::new();
     for entry in data.pending.iter() {
         let finished = match entry {
-            Pending::BuildIndex { .. } | Pending::DropDirectory { .. } => continue,
-            Pending::Replace { space, from, to, replaced } => {
+            DdlLogEntry::BuildIndex { .. } | DdlLogEntry::DropDirectory { .. } => continue,
+            DdlLogEntry::Replace { space, from, to, replaced } => {
                 work.settle_name(*space, (from, to), Some(*replaced), look_only, &mut elsewhere)
             }
-            Pending::Rename { space, from, to } => {
+            DdlLogEntry::Rename { space, from, to } => {
                 work.settle_name(*space, (from, to), None, look_only, &mut elsewhere)
             }
             _ if look_only => continue,
-            Pending::Create { space, path } | Pending::Drop { space, path } => {
+            DdlLogEntry::Create { space, path } | DdlLogEntry::Drop { space, path } => {
                 work.unlink(*space, path).map(|()| {
                     let parent = path.parent().map(Path::to_owned).unwrap_or_default();
                     removed.entry(parent).or_default().push(entry);
@@ -65,7 +65,7 @@ pub(crate) fn finish(
         }
     }
     for entry in data.pending.iter().filter(|_| !look_only) {
-        if let Pending::DropDirectory { path } = entry {
+        if let DdlLogEntry::DropDirectory { path } = entry {
             note(entry, work.remove_directory(path, &done), &mut done);
         }
     }
@@ -79,7 +79,7 @@ pub(crate) fn finish(
     Ok(elsewhere)
 }
 
-fn note<'a>(entry: &'a Pending, finished: Result<bool>, done: &mut HashSet<&'a Pending>) {
+fn note<'a>(entry: &'a DdlLogEntry, finished: Result<bool>, done: &mut HashSet<&'a DdlLogEntry>) {
     match finished {
         Ok(true) => {
             tracing::info!("finished file work that a statement had begun before the last stop: {entry:?}");
@@ -119,7 +119,7 @@ pub(crate) fn remove_database_directory(
 }
 
 /// Whether a file is right in this directory.
-pub(crate) fn is_in(work: &Pending, directory: &Path) -> bool {
+pub(crate) fn is_in(work: &DdlLogEntry, directory: &Path) -> bool {
     work.paths().any(|path| path.parent() == Some(directory))
 }
 
@@ -176,7 +176,7 @@ impl<'a> FileWork<'a> {
         Ok(pagestore::unlink_space_file(self.storage, &file, space, self.page_size())?)
     }
 
-    fn remove_directory(&self, path: &Path, done: &HashSet<&Pending>) -> Result<bool> {
+    fn remove_directory(&self, path: &Path, done: &HashSet<&DdlLogEntry>) -> Result<bool> {
         if self.data.databases.keys().any(|name| path.as_os_str() == &*file_name(name)) {
             return Ok(true);
         }

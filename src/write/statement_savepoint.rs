@@ -1,22 +1,24 @@
-//! Several changes that are all made or none.
+//! The savepoint of a statement: several changes of rows that are all made or none.
+//!
+//! A failed or dropped statement takes back its own changes and no others; the transaction goes on.
 
 use txn::UndoMark;
 
 use crate::error::Result;
 use crate::transaction::Transaction;
 
-/// Several changes that are all made or none: what is dropped before [`Whole::keep`] is undone before
+/// Changes that are all made or none: what is dropped before [`StatementSavepoint::keep`] is undone before
 /// anything else is done.
-pub(crate) struct Whole<'t> {
+pub(crate) struct StatementSavepoint<'t> {
     pub transaction: &'t mut Transaction,
     mark: UndoMark,
     kept: bool,
 }
 
-impl<'t> Whole<'t> {
-    pub fn new(transaction: &'t mut Transaction) -> Whole<'t> {
+impl<'t> StatementSavepoint<'t> {
+    pub fn new(transaction: &'t mut Transaction) -> StatementSavepoint<'t> {
         let mark = transaction.statement_mark();
-        Whole { transaction, mark, kept: false }
+        StatementSavepoint { transaction, mark, kept: false }
     }
 
     pub fn keep(mut self) {
@@ -30,7 +32,7 @@ impl<'t> Whole<'t> {
     }
 }
 
-impl Drop for Whole<'_> {
+impl Drop for StatementSavepoint<'_> {
     fn drop(&mut self) {
         if !self.kept {
             self.transaction.engine_mut().cut_back_to(self.mark);

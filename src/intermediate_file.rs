@@ -1,6 +1,6 @@
 //! A tablespace file that a statement is making beside a table's own: a copy, or what is imported.
 //!
-//! The catalog has announced it ([`Pending::Create`](crate::catalog::Pending::Create)), so a start after a
+//! The catalog has announced it ([`DdlLogEntry::Create`](crate::catalog::DdlLogEntry::Create)), so a start after a
 //! crash removes it. A statement that fails, or is dropped, gives it up; until its pages and its file are
 //! gone the table stays locked.
 
@@ -11,7 +11,7 @@ use crate::database::Database;
 use crate::error::Result;
 
 /// A file being made. Dropped unfinished, with the statement, it is removed in the background.
-pub(crate) struct HalfMade<L: Send + 'static> {
+pub(crate) struct IntermediateFile<L: Send + 'static> {
     pub database: Database,
     pub space: u32,
     /// Relative to the data directory.
@@ -20,7 +20,7 @@ pub(crate) struct HalfMade<L: Send + 'static> {
     pub lock: Option<L>,
 }
 
-impl<L: Send + 'static> HalfMade<L> {
+impl<L: Send + 'static> IntermediateFile<L> {
     /// Nothing is left to be removed.
     pub fn finished(mut self) {
         self.lock = None;
@@ -38,12 +38,12 @@ impl<L: Send + 'static> HalfMade<L> {
     }
 }
 
-impl<L: Send + 'static> Drop for HalfMade<L> {
+impl<L: Send + 'static> Drop for IntermediateFile<L> {
     fn drop(&mut self) {
         if self.lock.is_some() {
             let work = self.give_up(false);
             let environment = self.database.0.environment.clone();
-            environment.spawn_blocking("half-made file", Box::pin(async move { drop(work.await) }));
+            environment.spawn_blocking("intermediate file", Box::pin(async move { drop(work.await) }));
         }
     }
 }

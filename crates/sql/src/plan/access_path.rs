@@ -1,9 +1,9 @@
 //! Which index a table is read by.
 //!
-//! The conditions of the query are a list of conjuncts; `column_conditions.rs` finds what each says of a
-//! column. For each index the longest run of its columns with an equality is taken, then one more column
-//! with ranges (`<`, BETWEEN, IN, LIKE, an OR of such), or several columns that one conjunct gives together
-//! (`(a, b) IN (…)`). The path with the most equalities wins; a unique key that is given whole beats
+//! The conditions of the query are a list of conjuncts; `range_analysis.rs` finds the ranges of a column that
+//! each implies. For each index the longest run of its columns with an equality is taken, then one more
+//! column with ranges (`<`, BETWEEN, IN, LIKE, an OR of such), or several columns that one conjunct gives
+//! together (`(a, b) IN (…)`). The path with the most equalities wins; a unique key that is given whole beats
 //! everything; without any the clustered index is scanned, or a secondary index that has all needed columns.
 //! Index hints limit the choice.
 //!
@@ -21,13 +21,10 @@ use std::sync::Arc;
 use untorn::Table;
 use untorn::engine::ScanIndex;
 use untorn::schema::{KeyDef, KeyKind};
-use untorn::types::ColumnType;
 
-use super::aggregate::AggregateKind;
-use super::{Condition, Planner, SelectPlan};
+use super::{Condition, Planner};
 use crate::ast::{BinaryOperator, HintKind};
 use crate::expr::{Expr, ValueSet};
-use crate::value::{Value, collation};
 
 /// One side of a range: the value and whether it belongs to the range.
 pub type End = (Expr, bool);
@@ -99,9 +96,9 @@ impl Path {
     }
 }
 
-/// What is known when a path is chosen.
-pub struct Question<'q> {
-    /// Who asks.
+/// Chooses the path of one source, by what is known when it is chosen.
+pub struct PathChooser<'q> {
+    /// Who plans.
     pub planner: &'q Planner<'q>,
     /// The table.
     pub table: &'q Table,
@@ -143,21 +140,21 @@ pub fn covers(table: &Table, index: ScanIndex, needed: &[u16]) -> bool {
     })
 }
 
-impl Question<'_> {
+impl PathChooser<'_> {
     /// The path over one index, with its score.
     fn path(&self, index: &IndexColumns<'_>) -> (Path, u32) {
         let mut path = Path { index: index.index, ..Path::everything() };
         path.covering = index.index != ScanIndex::Clustered && covers(self.table, index.index, self.needed);
         let Some(key) = index.key else { return (path, 0) };
         for (at, part) in key.parts.iter().enumerate() {
-            let of = self.said_of(part);
+            let of = self.column_range(part);
             if let Some((number, one)) = of.equal {
                 path.columns.push(part.column);
                 path.consumed.extend(number);
                 path.equal.push(one);
                 continue;
             }
-            if let Some(rows) = self.rows_of(&key.parts[at..]) {
+            if let Some(rows) = self.row_values(&key.parts[at..]) {
                 path.columns.extend(key.parts[at..][..rows.columns].iter().map(|part| part.column));
                 path.last = rows.rows.into_iter().map(Alternative::Row).collect();
                 path.consumed.extend(rows.consumed);
@@ -191,7 +188,7 @@ impl Question<'_> {
     }
 
     /// The best path.
-    pub fn answer(&self) -> Path {
+    pub fn best(&self) -> Path {
         let mut best: Option<(Path, u32)> = None;
         for index in indexes(self.table).iter().filter(|index| self.allowed(index)) {
             let (path, mut score) = self.path(index);
@@ -249,137 +246,4 @@ pub fn equalities(conditions: &[Condition], source: u16) -> Vec<(u16, &Expr)> {
         }
     }
     found
-}
-
-/// Whether an equality will be a key when it is executed. One that turns out not to be (a number beside a
-/// text, a text under another collation) reads the whole index and checks each row: then rows do not come in
-/// the order of what stands behind it.
-fn has_key_for_certain(kind: &ColumnType, one: &Alternative) -> bool {
-    let Alternative::Equal(value) = one else { return true };
-    match value {
-        Expr::Literal(Value::Text(_, of_value)) if kind.is_string() => {
-            let rule = kind.collation();
-            let common = collation::common(rule, *of_value);
-            common == rule || collation::is_finest(common, rule.pads())
-        }
-        Expr::Literal(value) if kind.integer().is_some() => {
-            !value.is_temporal() && !matches!(value, Value::Float(_) | Value::Double(_))
-        }
-        _ => !kind.is_string(),
-    }
-}
-
-/// Whether rows come in the wanted order: `Some(backward)`.
-pub fn order_of(table: &Table, source: u16, path: &Path, order: &[(Expr, bool)]) -> Option<bool> {
-    let key = match path.index {
-        ScanIndex::Clustered => table.def.clustered_key()?,
-        ScanIndex::Secondary(n) => table.def.secondary_keys().get(n)?,
-    };
-    let mut columns: Vec<u16> = Vec::new();
-    for part in &key.parts {
-        if part.prefix_chars.is_some() {
-            break;
-        }
-        columns.push(part.column);
-    }
-    if columns.len() == key.parts.len() && path.index != ScanIndex::Clustered {
-        columns.extend(table.def.clustered_key().iter().flat_map(|key| &key.parts).map(|part| part.column));
-    }
-    let backward = order.first()?.1;
-    let fixed = path.equal.len();
-    let mut equal = path.equal.iter().zip(&columns);
-    if !equal.all(|(one, column)| has_key_for_certain(&table.def.columns[usize::from(*column)].kind, one)) {
-        return None;
-    }
-    let single = path.last.len() <= 1 && !matches!(path.last[..], [Alternative::AnyOf(_)]);
-    let mut at = fixed;
-    for (expr, descending) in order {
-        let Expr::Column { source: s, column } = expr else { return None };
-        if *s != source || *descending != backward {
-            return None;
-        }
-        if columns[..fixed.min(columns.len())].contains(column) {
-            continue;
-        }
-        if columns.get(at) != Some(column) {
-            return None;
-        }
-        // Several ranges follow each other in the order of their column; what is behind it starts over in
-        // each.
-        if at > fixed && !single {
-            return None;
-        }
-        at += 1;
-    }
-    Some(backward)
-}
-
-/// Drops the sort if an index gives the order.
-pub(super) fn use_index_order(plan: &mut SelectPlan) {
-    let single = plan.steps.len() == 1 && plan.grouping.is_none() && plan.unions.is_empty();
-    if !single || plan.order.is_empty() {
-        return;
-    }
-    let source = plan.steps[0].source;
-    let Some(table) = plan.sources[source].engine_table().map(Arc::clone) else { return };
-    if let Some(backward) = order_of(&table, source as u16, &plan.steps[0].path, &plan.order) {
-        plan.steps[0].path.backward = backward;
-        plan.order.clear();
-        return;
-    }
-    // With a LIMIT, a full scan may as well follow the index that gives the order.
-    if plan.limit.is_some() && plan.steps[0].path.is_full_scan() {
-        for index in indexes(&table) {
-            let covering = covers(&table, index.index, &plan.needed[source]);
-            let path = Path { index: index.index, covering, ..Path::everything() };
-            if let Some(backward) = order_of(&table, source as u16, &path, &plan.order) {
-                plan.steps[0].path = Path { backward, ..path };
-                plan.order.clear();
-                return;
-            }
-        }
-    }
-}
-
-/// MIN or MAX of a column by the first row of an index that has it behind columns with one value.
-pub(super) fn use_index_end(plan: &mut SelectPlan) {
-    let [step] = &plan.steps[..] else { return };
-    let Some(grouping) = plan.grouping.as_ref().filter(|grouping| grouping.keys.is_empty()) else { return };
-    let [aggregate] = &grouping.aggregates[..] else { return };
-    let descending = match aggregate.kind {
-        AggregateKind::Min => false,
-        AggregateKind::Max => true,
-        _ => return,
-    };
-    let [argument @ Expr::Column { column, .. }] = &aggregate.arguments[..] else { return };
-    let Some(table) = plan.sources[step.source].engine_table().map(Arc::clone) else { return };
-    let Some(def) = table.def.columns.get(usize::from(*column)) else { return };
-    // Their names are compared, and their numbers are what an index is sorted by.
-    if matches!(def.kind, ColumnType::Enum { .. } | ColumnType::Set { .. }) {
-        return;
-    }
-    let source = step.source as u16;
-    let wanted = [(argument.clone(), descending)];
-    let mut paths = vec![step.path.clone()];
-    // Without conditions any index will do; with one that no range expresses, its first row may be far.
-    if step.path.is_full_scan() && step.filter.is_empty() {
-        paths.extend(indexes(&table).iter().map(|index| Path {
-            index: index.index,
-            covering: index.index != ScanIndex::Clustered
-                && covers(&table, index.index, &plan.needed[step.source]),
-            ..Path::everything()
-        }));
-    }
-    for mut path in paths {
-        let Some(backward) = order_of(&table, source, &path, &wanted) else { continue };
-        path.backward = backward;
-        if path.last.is_empty() && !path.columns.contains(column) {
-            // NULL, which comes first, is no value.
-            path.columns.push(*column);
-            path.last = vec![Alternative::Range { lower: None, upper: None }];
-        }
-        plan.steps[0].path = path;
-        plan.first_value_decides = true;
-        return;
-    }
 }

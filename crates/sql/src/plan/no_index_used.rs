@@ -1,5 +1,4 @@
-//! Which full scans and reads without an index a plan does, for `log_queries_not_using_indexes` and the
-//! digests.
+//! Full scans and joins without an index in a plan, for `log_queries_not_using_indexes` and the digests.
 
 use super::change::Target;
 use super::source::SourceKind;
@@ -7,14 +6,14 @@ use super::{Plan, SelectPlan, Step};
 
 /// Tables that are read without help of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reads {
+pub struct UnindexedReads {
     /// Queries whose first table is read whole.
     pub scans: u64,
     /// Joined tables that are read whole for the rows before them.
     pub full_joins: u64,
 }
 
-impl Reads {
+impl UnindexedReads {
     /// Any table was.
     pub fn no_index_used(&self) -> bool {
         self.scans + self.full_joins > 0
@@ -46,9 +45,9 @@ impl Reads {
 }
 
 impl Plan {
-    /// How it reads its tables.
-    pub fn reads(&self) -> Reads {
-        let mut reads = Reads::default();
+    /// What it reads without an index.
+    pub fn unindexed_reads(&self) -> UnindexedReads {
+        let mut reads = UnindexedReads::default();
         match self {
             Plan::Select(plan) => reads.query(plan),
             Plan::Insert(plan) => {
@@ -57,7 +56,7 @@ impl Plan {
             }
             Plan::Update(plan) => reads.target(&plan.target),
             Plan::Delete(plan) => reads.target(&plan.target),
-            Plan::JoinedChange(plan) => reads.query(&plan.query),
+            Plan::MultiTableChange(plan) => reads.query(&plan.query),
             Plan::Load(_) | Plan::Command(_) => {}
         }
         reads

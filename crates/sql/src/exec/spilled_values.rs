@@ -1,4 +1,5 @@
-//! Values as bytes, for rows that wait in a sorter: what is read back is what was written, kind for kind.
+//! Values as bytes, for rows that wait in a sorter or are spilled to disk: what is read back is what was
+//! written, kind for kind.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
-//! Plans of UPDATE and DELETE of joins.
+//! Plans of multi-table UPDATE and DELETE: of joins.
 //!
-//! The join is a query like any other ([`JoinedChange::query`]). Its sources that are changed are locked for
-//! that, and come with their clustered key ([`SelectPlan::changed`]): the output is, for each of them, the
-//! key and then the values that its columns are assigned. All values are those of the rows before the
+//! The join is a query like any other ([`MultiTableChange::query`]). Its sources that are changed are locked
+//! for that, and come with their clustered key ([`SelectPlan::changed`]): the output is, for each of them,
+//! the key and then the values that its columns are assigned. All values are those of the rows before the
 //! statement, as in standard SQL and MariaDB; MySQL does the same, but for the table that it reads first.
 
 use std::sync::Arc;
@@ -28,18 +28,18 @@ use crate::result::{ResultColumns, SqlError};
 
 /// UPDATE or DELETE of a join.
 #[derive(Debug)]
-pub struct JoinedChange {
+pub struct MultiTableChange {
     /// The join.
     pub query: SelectPlan,
     /// What is changed, in the order in which it is done.
-    pub targets: Vec<JoinedTarget>,
+    pub targets: Vec<MultiTableTarget>,
     /// IGNORE.
     pub ignore: bool,
 }
 
 /// A table of the join that is changed.
 #[derive(Debug)]
-pub struct JoinedTarget {
+pub struct MultiTableTarget {
     /// Its source.
     pub source: u16,
     /// The number of the first target that is the same table, in DELETE: a row that is found under two names
@@ -48,12 +48,12 @@ pub struct JoinedTarget {
     /// Where its key stands in the query's output; its new values follow.
     pub key_at: usize,
     /// UPDATE: what becomes of a row. DELETE: none.
-    pub update: Option<JoinedUpdate>,
+    pub update: Option<MultiTableUpdate>,
 }
 
 /// SET, as far as one table goes.
 #[derive(Debug)]
-pub struct JoinedUpdate {
+pub struct MultiTableUpdate {
     /// Columns; a value is the next one in the query's output, DEFAULT is not there.
     pub assignments: Vec<(u16, NewValue)>,
     /// Defaults of all columns.
@@ -73,7 +73,7 @@ pub enum NewValue {
     Default,
 }
 
-impl JoinedChange {
+impl MultiTableChange {
     /// UPDATE rather than DELETE.
     pub fn updates(&self) -> bool {
         self.targets.iter().any(|target| target.update.is_some())
@@ -112,7 +112,7 @@ impl Planner<'_> {
     }
 
     /// Plans UPDATE of a join.
-    pub fn joined_update(&self, update: &ast::Update) -> Result<JoinedChange, SqlError> {
+    pub fn multi_table_update(&self, update: &ast::Update) -> Result<MultiTableChange, SqlError> {
         let mut from = From { changes: Some(Privileges::UPDATE), ..From::default() };
         self.from(&update.table, &mut from, Around::default())?;
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
@@ -137,16 +137,16 @@ impl Planner<'_> {
             let key_at = items.len();
             items.push(Expr::Literal(crate::value::Value::Null));
             let update = self.joined_assignments(&sources[usize::from(source)], list, &mut items)?;
-            targets.push(JoinedTarget { source, group: targets.len(), key_at, update: Some(update) });
+            targets.push(MultiTableTarget { source, group: targets.len(), key_at, update: Some(update) });
         }
         check_keys(&sources, &targets)?;
         let query = self.joined_query(sources, subqueries, items, &targets)?;
-        let change = JoinedChange { query, targets, ignore: update.ignore };
+        let change = MultiTableChange { query, targets, ignore: update.ignore };
         self.planned_change(change, (conjuncts, outer), &from, Privileges::UPDATE)
     }
 
     /// Plans DELETE from a join.
-    pub fn joined_delete(&self, delete: &ast::Delete) -> Result<JoinedChange, SqlError> {
+    pub fn multi_table_delete(&self, delete: &ast::Delete) -> Result<MultiTableChange, SqlError> {
         let mut from = From { changes: Some(Privileges::DELETE), ..From::default() };
         self.from(&delete.table, &mut from, Around::default())?;
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
@@ -165,7 +165,7 @@ impl Planner<'_> {
         let sources = sources.into_inner();
         let order = children_first(&sources, changed);
         let table = |source: u16| sources[usize::from(source)].engine_table().map(Arc::as_ptr);
-        let target = |(key_at, source): (usize, &u16)| JoinedTarget {
+        let target = |(key_at, source): (usize, &u16)| MultiTableTarget {
             source: *source,
             group: order.iter().position(|other| table(*other) == table(*source)).unwrap_or(key_at),
             key_at,
@@ -174,7 +174,7 @@ impl Planner<'_> {
         let targets = order.iter().enumerate().map(target).collect::<Vec<_>>();
         let items = targets.iter().map(|_| Expr::Literal(crate::value::Value::Null)).collect();
         let query = self.joined_query(sources, subqueries, items, &targets)?;
-        let change = JoinedChange { query, targets, ignore: delete.ignore };
+        let change = MultiTableChange { query, targets, ignore: delete.ignore };
         self.planned_change(change, (conjuncts, outer), &from, Privileges::DELETE)
     }
 
@@ -204,7 +204,7 @@ impl Planner<'_> {
         source: &Source,
         mut list: Vec<(u16, Assigned)>,
         items: &mut Vec<Expr>,
-    ) -> Result<JoinedUpdate, SqlError> {
+    ) -> Result<MultiTableUpdate, SqlError> {
         let Some(table) = source.engine_table() else {
             return Err(errors::error(errors::NON_UPDATABLE_TABLE, &[&source.alias, &"UPDATE"]));
         };
@@ -236,7 +236,7 @@ impl Planner<'_> {
             };
             assignments.push((column, value));
         }
-        Ok(JoinedUpdate { assignments, defaults, rules, needed })
+        Ok(MultiTableUpdate { assignments, defaults, rules, needed })
     }
 
     /// The query, but for its steps.
@@ -245,7 +245,7 @@ impl Planner<'_> {
         sources: Vec<Source>,
         subqueries: Vec<SelectPlan>,
         items: Vec<Expr>,
-        targets: &[JoinedTarget],
+        targets: &[MultiTableTarget],
     ) -> Result<SelectPlan, SqlError> {
         // Nobody is shown them.
         let types = vec![Type::bytes(0); items.len()];
@@ -258,11 +258,11 @@ impl Planner<'_> {
     /// Plans the join, and checks what the account may do.
     fn planned_change(
         &self,
-        mut change: JoinedChange,
+        mut change: MultiTableChange,
         (conjuncts, outer): (Vec<super::Condition>, Vec<(usize, Vec<super::Condition>)>),
         from: &From<'_>,
         wanted: Privileges,
-    ) -> Result<JoinedChange, SqlError> {
+    ) -> Result<MultiTableChange, SqlError> {
         let query = &mut change.query;
         let (hints, straight) = (from.hints.clone(), from.straight);
         self.finish(query, Pending { conjuncts, outer, hints, straight })?;
@@ -308,8 +308,8 @@ fn assigned_column(
 }
 
 /// A table that is changed under two names must keep its primary key: rows are found by it.
-fn check_keys(sources: &[Source], targets: &[JoinedTarget]) -> Result<(), SqlError> {
-    let moves = |target: &JoinedTarget| {
+fn check_keys(sources: &[Source], targets: &[MultiTableTarget]) -> Result<(), SqlError> {
+    let moves = |target: &MultiTableTarget| {
         let table = sources[usize::from(target.source)].engine_table();
         let key = table.and_then(|table| table.def.clustered_key());
         let parts = key.map_or(&[][..], |key| &key.parts);

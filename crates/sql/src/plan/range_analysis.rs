@@ -1,13 +1,13 @@
-//! What the conditions of a query say of the columns of an index.
+//! Range analysis: the values and ranges of an index's columns that the conditions of a query imply.
 //!
-//! A condition may say all that it says by values and ranges of one column: a path over it need not check it
-//! again. Or it says that and more (`(a = 1 AND x > 2) OR a = 3` says of `a` that it is 1 or 3): it limits
-//! the range, and is checked on each row.
+//! A condition may be nothing but values and ranges of one column (`a IN (1, 5)`): a path over them need not
+//! check it again. Or it implies them and says more (`(a = 1 AND x > 2) OR a = 3` implies that `a` is 1 or
+//! 3): it limits the range, and is checked on each row.
 
 use untorn::schema::KeyPart;
 use untorn::types::ColumnType;
 
-use super::access::{Alternative, Question};
+use super::access_path::{Alternative, PathChooser};
 use crate::ast::BinaryOperator;
 use crate::expr::{Expr, ValueSet};
 use crate::value::Value;
@@ -28,23 +28,23 @@ fn is_trimmed(kind: &ColumnType) -> bool {
     matches!(kind, ColumnType::Char { collation, .. } if !collation.pads())
 }
 
-/// What a condition says of one column.
-pub(super) struct Said {
+/// What a condition implies for one column.
+pub(super) struct ImpliedRange {
     /// One of these.
     alternatives: Vec<Alternative>,
     /// It says no more.
     whole: bool,
 }
 
-impl Said {
-    fn one(alternative: Alternative) -> Said {
-        Said { alternatives: vec![alternative], whole: true }
+impl ImpliedRange {
+    fn one(alternative: Alternative) -> ImpliedRange {
+        ImpliedRange { alternatives: vec![alternative], whole: true }
     }
 }
 
-/// What all conditions together say of a column.
+/// What all conditions together imply for a column.
 #[derive(Default)]
-pub(super) struct SaidOfColumn {
+pub(super) struct ColumnRange {
     /// It has one value; with the condition that says so and nothing else.
     pub(super) equal: Option<(Option<usize>, Alternative)>,
     /// Otherwise what it may be.
@@ -54,7 +54,7 @@ pub(super) struct SaidOfColumn {
 }
 
 /// Values that a condition gives several columns together.
-pub(super) struct SaidOfRow {
+pub(super) struct RowValues {
     /// How many columns.
     pub(super) columns: usize,
     /// One value for each in each row.
@@ -70,7 +70,7 @@ enum For {
     Order,
 }
 
-impl Question<'_> {
+impl PathChooser<'_> {
     fn is_known(&self, expr: &Expr) -> bool {
         let mut nodes = 0;
         expr.visit(&mut |inner| {
@@ -162,13 +162,13 @@ impl Question<'_> {
     }
 
     /// What `expr` says of `column`, or `None` when it says nothing.
-    fn said(&self, expr: &Expr, column: u16) -> Option<Said> {
+    fn implied_range(&self, expr: &Expr, column: u16) -> Option<ImpliedRange> {
         if !self.planner.walk() {
             return None;
         }
         match expr {
             Expr::Compare(operator, left, right) => {
-                self.comparison(*operator, left, right, column).map(Said::one)
+                self.comparison(*operator, left, right, column).map(ImpliedRange::one)
             }
             Expr::Between { operand, low, high, negated: false }
                 if self.is_column(operand, column)
@@ -176,14 +176,14 @@ impl Question<'_> {
                     && self.fits(column, high, For::Order) =>
             {
                 let (lower, upper) = (Some(((**low).clone(), true)), Some(((**high).clone(), true)));
-                Some(Said::one(Alternative::Range { lower, upper }))
+                Some(ImpliedRange::one(Alternative::Range { lower, upper }))
             }
-            Expr::InList { operand, list, negated: false } => self.said_by_list(operand, list, column),
+            Expr::InList { operand, list, negated: false } => self.range_of_list(operand, list, column),
             Expr::InConstants { operand, constants, negated: false } if self.is_column(operand, column) => {
                 if self.has_keys(column, constants) {
-                    return Some(Said::one(Alternative::AnyOf(constants.clone())));
+                    return Some(ImpliedRange::one(Alternative::AnyOf(constants.clone())));
                 }
-                Some(Said { alternatives: self.each_of(column, constants)?, whole: true })
+                Some(ImpliedRange { alternatives: self.each_of(column, constants)?, whole: true })
             }
             Expr::Like { operand, pattern, escape, negated: false } => {
                 let def = self.table.def.columns.get(usize::from(column))?;
@@ -194,20 +194,20 @@ impl Question<'_> {
                     && self.is_known(escape);
                 usable.then(|| {
                     let (pattern, escape) = ((**pattern).clone(), (**escape).clone());
-                    Said { alternatives: vec![Alternative::Like { pattern, escape }], whole: false }
+                    ImpliedRange { alternatives: vec![Alternative::Like { pattern, escape }], whole: false }
                 })
             }
             Expr::IsNull(operand, false) if self.is_column(operand, column) => {
-                Some(Said::one(Alternative::Null))
+                Some(ImpliedRange::one(Alternative::Null))
             }
-            Expr::Or(list) => self.said_by_any(list, column),
-            Expr::And(list) => self.said_by_all(list, column),
+            Expr::Or(list) => self.range_of_any(list, column),
+            Expr::And(list) => self.range_of_all(list, column),
             _ => None,
         }
     }
 
     /// `column IN (list)`, `(column, …) IN (list of rows)`.
-    fn said_by_list(&self, operand: &Expr, list: &[Expr], column: u16) -> Option<Said> {
+    fn range_of_list(&self, operand: &Expr, list: &[Expr], column: u16) -> Option<ImpliedRange> {
         let place = match operand {
             Expr::Row(row) => Some(row.iter().position(|item| self.is_column(item, column))?),
             operand if self.is_column(operand, column) => None,
@@ -225,16 +225,16 @@ impl Question<'_> {
             }
             alternatives.push(Alternative::Equal(value.clone()));
         }
-        Some(Said { alternatives, whole: place.is_none() })
+        Some(ImpliedRange { alternatives, whole: place.is_none() })
     }
 
-    /// Each of them says something, or nothing is said.
-    fn said_by_any(&self, list: &[Expr], column: u16) -> Option<Said> {
-        let mut all = Said { alternatives: Vec::new(), whole: true };
+    /// Each of them implies something, or nothing is implied.
+    fn range_of_any(&self, list: &[Expr], column: u16) -> Option<ImpliedRange> {
+        let mut all = ImpliedRange { alternatives: Vec::new(), whole: true };
         for item in list {
-            let said = self.said(item, column)?;
-            all.whole &= said.whole;
-            for one in said.alternatives {
+            let implied = self.implied_range(item, column)?;
+            all.whole &= implied.whole;
+            for one in implied.alternatives {
                 match one {
                     // Keys that are made while they are read are not sorted among others.
                     Alternative::AnyOf(constants) => {
@@ -248,35 +248,35 @@ impl Question<'_> {
     }
 
     /// Inside of an OR: `k >= 1 AND k < 5`. What does not speak of the column is checked on each row.
-    fn said_by_all(&self, list: &[Expr], column: u16) -> Option<Said> {
-        let mut merged: Option<Said> = None;
+    fn range_of_all(&self, list: &[Expr], column: u16) -> Option<ImpliedRange> {
+        let mut merged: Option<ImpliedRange> = None;
         let mut whole = true;
         for item in list {
-            let Some(said) = self.said(item, column) else {
+            let Some(implied) = self.implied_range(item, column) else {
                 whole = false;
                 continue;
             };
-            whole &= said.whole;
+            whole &= implied.whole;
             merged = Some(match merged {
-                None => said,
-                Some(before) => match both(&before.alternatives, &said.alternatives) {
-                    Some(one) => Said::one(one),
+                None => implied,
+                Some(before) => match both(&before.alternatives, &implied.alternatives) {
+                    Some(one) => ImpliedRange::one(one),
                     None => {
                         whole = false;
                         // One value is better than a range, and few are better than many.
-                        let better = matches!(said.alternatives[..], [Alternative::Equal(_)])
-                            || (before.alternatives.len() > 1 && said.alternatives.len() == 1);
-                        if better { said } else { before }
+                        let better = matches!(implied.alternatives[..], [Alternative::Equal(_)])
+                            || (before.alternatives.len() > 1 && implied.alternatives.len() == 1);
+                        if better { implied } else { before }
                     }
                 },
             });
         }
-        merged.map(|said| Said { whole, ..said })
+        merged.map(|implied| ImpliedRange { whole, ..implied })
     }
 
     /// What all conjuncts say of a part of a key.
-    pub(super) fn said_of(&self, part: &KeyPart) -> SaidOfColumn {
-        let mut of = SaidOfColumn::default();
+    pub(super) fn column_range(&self, part: &KeyPart) -> ColumnRange {
+        let mut of = ColumnRange::default();
         // Texts that are equal in another order need not begin with the same characters.
         let column = self.table.def.columns.get(usize::from(part.column));
         let in_order = |kind: &ColumnType| has_one_weight_each(kind.collation()) && !is_trimmed(kind);
@@ -286,7 +286,10 @@ impl Question<'_> {
         let mut range: Option<Alternative> = None;
         let mut in_range = Vec::new();
         for (number, conjunct) in self.conjuncts.iter().enumerate() {
-            let Some(Said { mut alternatives, whole }) = self.said(conjunct, part.column) else { continue };
+            let Some(ImpliedRange { mut alternatives, whole }) = self.implied_range(conjunct, part.column)
+            else {
+                continue;
+            };
             let number = (whole && part.prefix_chars.is_none()).then_some(number);
             if alternatives.len() != 1 {
                 if !alternatives.is_empty() {
@@ -297,10 +300,10 @@ impl Question<'_> {
             let Some(one) = alternatives.pop() else { continue };
             match one {
                 Alternative::Equal(_) | Alternative::Null if part.prefix_chars.is_some() => {
-                    return SaidOfColumn { last: vec![one], ..SaidOfColumn::default() };
+                    return ColumnRange { last: vec![one], ..ColumnRange::default() };
                 }
                 Alternative::Equal(_) | Alternative::Null => {
-                    return SaidOfColumn { equal: Some((number, one)), ..SaidOfColumn::default() };
+                    return ColumnRange { equal: Some((number, one)), ..ColumnRange::default() };
                 }
                 Alternative::AnyOf(constants) => {
                     let many = match part.prefix_chars {
@@ -338,18 +341,18 @@ impl Question<'_> {
     }
 
     /// The rows of values that one conjunct gives the most of these parts of a key; two at least.
-    pub(super) fn rows_of(&self, parts: &[KeyPart]) -> Option<SaidOfRow> {
+    pub(super) fn row_values(&self, parts: &[KeyPart]) -> Option<RowValues> {
         let whole_columns = parts.iter().take_while(|part| part.prefix_chars.is_none());
         let columns: Vec<u16> = whole_columns.map(|part| part.column).collect();
         if columns.len() < 2 {
             return None;
         }
-        let mut best: Option<SaidOfRow> = None;
+        let mut best: Option<RowValues> = None;
         for (number, conjunct) in self.conjuncts.iter().enumerate() {
             let Some((rows, whole)) = self.rows(conjunct, &columns) else { continue };
             let given = rows.first().map_or(0, Vec::len);
             if best.as_ref().is_none_or(|best| given > best.columns) {
-                best = Some(SaidOfRow { columns: given, rows, consumed: whole.then_some(number) });
+                best = Some(RowValues { columns: given, rows, consumed: whole.then_some(number) });
             }
         }
         best

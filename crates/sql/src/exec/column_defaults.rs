@@ -1,0 +1,74 @@
+//! What a column gets that a statement gives no value: its default, or what stands in for one.
+//!
+//! Without a default the row is refused (error 1364). Where the mode is lenient, or the statement has IGNORE,
+//! it gets the implicit default of its type instead: 0, the empty text, the first member of an ENUM. That is
+//! also what NULL becomes there in a NOT NULL column.
+
+use untorn::schema::ColumnDef;
+use untorn::types::{self, ColumnType};
+use untorn::write::EncodedRow;
+
+use crate::errors;
+use crate::failure;
+use crate::plan::change::ColumnDefault;
+use crate::result::SqlError;
+use crate::stored_values::Storing;
+use crate::value::Value;
+use crate::value::json::Json;
+
+/// What a NOT NULL column without default gets when the mode is lenient.
+pub fn implicit_default(kind: &ColumnType) -> Value<'static> {
+    match kind {
+        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+            Value::Date(types::Date::default())
+        }
+        ColumnType::Time { .. } => Value::Time(types::Time::default(), 0),
+        ColumnType::Enum { .. } => Value::Int(1),
+        ColumnType::Json => Json::Null.into_value().unwrap_or(Value::Null),
+        kind if kind.is_string() => Value::Text((&b""[..]).into(), kind.collation()),
+        _ => Value::Int(0),
+    }
+}
+
+/// Error 1364.
+pub(super) fn no_default(column: &ColumnDef) -> SqlError {
+    errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name])
+}
+
+/// What a row of an INSERT gets in a column that it leaves out.
+pub(super) fn push_default(
+    default: &ColumnDefault,
+    column: &ColumnDef,
+    storing: &Storing<'_>,
+    row: &mut EncodedRow,
+) -> Result<(), SqlError> {
+    match default {
+        ColumnDefault::Stored(bytes) => {
+            row.push_bytes(bytes);
+            Ok(())
+        }
+        ColumnDefault::Null => {
+            row.push_null();
+            Ok(())
+        }
+        ColumnDefault::Now => {
+            let time = storing.state.statement_time();
+            row.push(|out| time.encode(column, out)).map_err(|error| failure::engine(&error))
+        }
+        ColumnDefault::Expression(_) | ColumnDefault::Generated(_) => {
+            row.push_null();
+            Ok(())
+        }
+        ColumnDefault::AutoIncrement | ColumnDefault::Missing => {
+            let error = no_default(column);
+            // ENUM falls back to its first member even in strict mode.
+            if !storing.lenient && !matches!(column.kind, ColumnType::Enum { .. }) {
+                return Err(error);
+            }
+            if storing.lenient {
+                storing.state.warn(error);
+            }
+            row.push(|out| storing.encode(&implicit_default(&column.kind), column, out))
+        }
+    }
+}

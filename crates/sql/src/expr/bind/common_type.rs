@@ -1,0 +1,142 @@
+//! The common type of values of several types in one column: of a UNION, of CASE, of COALESCE.
+//!
+//! They are sorted and compared as what they are, so all must be of one kind, with the same digits of a
+//! second, and texts in one collation. [`Type::union`] says which, [`converted`] makes a value one of it.
+
+use std::sync::Arc;
+
+use untorn::types::{Collation, ColumnType};
+
+use super::Bound;
+use super::collation::collated;
+use crate::ast::CastType;
+use crate::expr::Expr;
+use crate::expr::types::Type;
+use crate::result::kind;
+use crate::value::collation;
+
+impl Type {
+    /// A type that both values fit.
+    pub fn union(self, other: Type) -> Type {
+        let nullable = self.nullable || other.nullable;
+        if self.kind == kind::NULL {
+            return Type { nullable: true, ..other };
+        }
+        if other.kind == kind::NULL {
+            return Type { nullable: true, ..self };
+        }
+        if self.kind == kind::JSON || other.kind == kind::JSON {
+            let length = self.length.max(other.length);
+            let text = Type { collation: Collation::Utf8mb4Bin, ..Type::text(length) };
+            return Type { nullable, ..if self.kind == other.kind { Type::JSON } else { text } };
+        }
+        let mixed = self.is_integer() && other.is_integer() && self.unsigned != other.unsigned;
+        if self.kind == other.kind && !self.is_text() && self.kind != kind::NEWDECIMAL && !mixed {
+            return Type {
+                length: self.length.max(other.length),
+                decimals: self.decimals.max(other.decimals),
+                nullable,
+                ..self
+            };
+        }
+        let bits =
+            |t: Type| if t.kind == kind::BIT { Type { nullable: t.nullable, ..Type::UINT } } else { t };
+        if (self.kind == kind::BIT) != (other.kind == kind::BIT) {
+            return bits(self).union(bits(other));
+        }
+        if self.is_temporal() && other.is_temporal() {
+            // Different kinds: a day and a span are moments.
+            let fraction = if self.decimals > other.decimals { self.decimals } else { other.decimals };
+            return Type { nullable, ..Type::datetime(fraction) };
+        }
+        let number = |t: &Type| t.is_integer() || t.is_double() || t.kind == kind::NEWDECIMAL;
+        if number(&self) && number(&other) {
+            let wide = |t: &Type| t.unsigned && t.kind == kind::LONGLONG;
+            let in_float = |t: &Type| t.kind == kind::FLOAT || t.is_integer() && t.kind != kind::LONG;
+            return if in_float(&self) && in_float(&other) && (self.is_double() || other.is_double()) {
+                // As MySQL has it, whatever digits a BIGINT loses.
+                Type { nullable, ..Type::FLOAT }
+            } else if self.is_double() || other.is_double() {
+                Type { nullable, ..Type::DOUBLE }
+            } else if mixed && (wide(&self) || wide(&other)) {
+                // No integer type has both.
+                Type { nullable, ..Type::decimal(20, 0) }
+            } else if self.is_integer() && other.is_integer() {
+                Type { nullable, unsigned: self.unsigned && other.unsigned, ..Type::INT }
+            } else {
+                let ((p1, s1), (p2, s2)) = (self.digits(), other.digits());
+                let scale = s1.max(s2);
+                let whole = (p1.saturating_sub(s1)).max(p2.saturating_sub(s2));
+                Type { nullable, ..Type::decimal((whole + scale).min(65), scale) }
+            };
+        }
+        let rule = if self.is_text() && other.is_text() {
+            collation::common(self.collation, other.collation)
+        } else if self.is_text() {
+            self.collation
+        } else if other.is_text() {
+            other.collation
+        } else {
+            Collation::Utf8mb4GeneralCi
+        };
+        let derivation = self.derivation.min(other.derivation);
+        Type { nullable, collation: rule, derivation, ..Type::text(self.length.max(other.length)) }
+    }
+}
+
+/// A value of one type among those of a union of types.
+pub fn converted((expr, from): Bound, to: Type) -> Expr {
+    if from.kind == kind::BIT && to.kind != kind::BIT {
+        return converted(number_of_bits((expr, from)), to);
+    }
+    if from.kind == kind::JSON && to.is_text() {
+        return Expr::Collate(Box::new(expr), to.collation);
+    }
+    let (expr, from) = match conversion(from, to) {
+        Some(target) => {
+            // Made of a value that is no text, a text has the collation of CAST.
+            let made = if to.collation == Collation::Binary { Type::bytes(0) } else { Type::text(0) };
+            let ty = if to.is_text() { made } else { to };
+            (Expr::Cast(Box::new(expr), target), ty)
+        }
+        None => (expr, from),
+    };
+    if from.is_text() && to.is_text() && from.collation != to.collation {
+        return collated((expr, from), to.collation, to.derivation).0;
+    }
+    expr
+}
+
+/// The number that the bits of a BIT are.
+pub fn number_of_bits((expr, ty): Bound) -> Bound {
+    let bits = Arc::new(ColumnType::Bit { bits: 64 });
+    (Expr::MemberNumber(Box::new(expr), bits), Type { nullable: ty.nullable, ..Type::UINT })
+}
+
+/// What makes a value of a type one of a union of types: nothing where it is of that kind already.
+pub(super) fn conversion(from: Type, to: Type) -> Option<CastType> {
+    if from.kind == kind::NULL {
+        return None;
+    }
+    let needed = |differs: bool, target| differs.then_some(target);
+    match to.kind {
+        kind::NEWDECIMAL => {
+            let (precision, scale) = to.digits();
+            let same = from.kind == kind::NEWDECIMAL && from.digits().1 == scale;
+            needed(!same, CastType::Decimal { precision, scale })
+        }
+        kind::DOUBLE => needed(from.kind != kind::DOUBLE, CastType::Double),
+        kind::FLOAT => needed(from.kind != kind::FLOAT, CastType::Float),
+        kind::DATETIME | kind::TIMESTAMP => {
+            let same = from.is_moment() && from.kind != kind::DATE && from.decimals == to.decimals;
+            needed(from.is_temporal() && !same, CastType::DateTime { fraction: to.decimals })
+        }
+        kind::TIME => {
+            let differs = from.kind == kind::TIME && from.decimals != to.decimals;
+            needed(differs, CastType::Time { fraction: to.decimals })
+        }
+        _ if !to.is_text() || from.is_text() => None,
+        _ if to.collation == Collation::Binary => Some(CastType::Binary { length: None }),
+        _ => Some(CastType::Char { length: None, charset: None }),
+    }
+}
