@@ -14,6 +14,7 @@ use crate::dashboard::{self, Dashboard};
 use crate::metrics::{Endpoint, Site};
 use crate::options::{self, OptionError, ServerOptions, arguments};
 use crate::server::login::SERVER_VERSION;
+use crate::server::listener;
 use crate::server::runtime::{self, RuntimeKind};
 use crate::server::shared::Server;
 use crate::service::SessionFactory;
@@ -102,6 +103,7 @@ fn run<E: Engine>(options: &ServerOptions, variables: GlobalVariables) -> Result
     }
     // Signals are caught from here on, so that a stop during recovery waits for the end of it.
     let signals = signal_watcher().map_err(|error| format!("cannot watch for signals: {error}"))?;
+    listener::check_addresses(&options.listen).map_err(|error| error.to_string())?;
     // Before the engine makes anything: afterwards every directory has a catalog.
     prepare_accounts(options, &variables)?;
     let engine = E::open(options)?;

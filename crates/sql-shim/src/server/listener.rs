@@ -28,6 +28,13 @@ use crate::status::Counter;
 use crate::wire::output::PacketOutput;
 use crate::wire::response_packets;
 
+/// Whether the addresses can be listened on, before anything is made or recovered for a server that could not
+/// serve. They are let go again: clients that connect during a recovery are refused, not kept waiting.
+pub(crate) fn check_addresses(options: &ListenOptions) -> io::Result<()> {
+    let addresses = options.addresses.iter().map(|address| SocketAddr::new(*address, options.port));
+    addresses.map(bind).collect::<io::Result<Vec<_>>>().map(drop)
+}
+
 pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let listener = std::net::TcpListener::bind(address).map_err(|error| {
         let hint = match error.kind() {

@@ -111,6 +111,7 @@ pub fn start<F: SessionFactory>(
     factory: &Arc<F>,
 ) -> io::Result<Running> {
     let mut tcp = Vec::new();
+    // Checked once already, before the database was opened; another program may have come between.
     for address in &options.addresses {
         tcp.push(bind(SocketAddr::new(*address, options.port))?);
     }
