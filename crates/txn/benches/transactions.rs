@@ -1,7 +1,7 @@
 //! What a transaction costs without its page accesses and log writes: read view, row lock, commit.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/integration/common/mod.rs"]
 mod common;
 
 use std::sync::Arc;

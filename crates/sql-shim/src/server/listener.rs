@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::clock::TICK;
 use super::long_waits::LongWaits;
 use super::lost_clients;
-use super::runtime::{Incoming, Worker};
+use super::runtime::{Incoming, ListenOptions, Worker};
 use super::shared::Server;
 use super::transport::Accepted;
 use crate::auth::Peer;

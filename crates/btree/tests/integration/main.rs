@@ -1,0 +1,10 @@
+//! Trees over a simulated machine, in one program.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod building;
+mod concurrency;
+mod golden;
+mod records_and_pages;
+mod server_file;
+mod support;
+mod tree_model;

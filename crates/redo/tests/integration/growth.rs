@@ -1,0 +1,261 @@
+//! The circle grows where the disk lets it; where not, the log goes on in the circle it has, takes nothing
+//! from others, and nobody waits longer than for a checkpoint.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::common::*;
+use disk::{Environment, Event, FaultKind, File, OpenHow, SimulatedEnvironment, Storage, Wait};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+use untorn_redo::{Error, Flush, Interrupt, Lsn, Options, RedoLog};
+
+const FRONT: u64 = 8192;
+/// The smallest circle.
+const AREA: u64 = 128 << 10;
+/// The file that has it.
+const FIRST: u64 = FRONT + AREA;
+
+struct Machine {
+    simulated: Arc<SimulatedEnvironment>,
+    env: Arc<dyn Environment>,
+    log: Arc<RedoLog>,
+    file: Arc<dyn File>,
+}
+
+/// Its largest mini-transactions do not fit the first circle.
+fn options() -> Options {
+    Options { buffer_size: 1 << 20, background_sync: Duration::ZERO, ..growing() }
+}
+
+async fn put(log: &RedoLog, bytes: usize) -> Lsn {
+    loop {
+        match log.admit(bytes) {
+            Ok(_admission) => return log.append(&vec![7; bytes], |_, _| {}),
+            Err(Interrupt::Wait(wait)) => wait.await,
+            Err(Interrupt::Error(error)) => panic!("{error}"),
+        }
+    }
+}
+
+impl Machine {
+    fn new(seed: u64, options: Options) -> Machine {
+        let simulated = SimulatedEnvironment::new(seed);
+        let env: Arc<dyn Environment> = simulated.clone();
+        env.storage().create_dir_all(&dir()).unwrap();
+        let log = RedoLog::create(&env, &dir(), options).unwrap();
+        let file = env.storage().open(&RedoLog::path(&dir()), OpenHow::READ_ONLY).unwrap();
+        simulated.run_until_idle();
+        Machine { simulated, env, log, file }
+    }
+
+    fn length(&self) -> u64 {
+        self.file.len().unwrap()
+    }
+
+    fn put(&self, bytes: usize) -> Lsn {
+        self.simulated.run_until_complete(put(&self.log, bytes))
+    }
+
+    fn flush(&self) {
+        self.simulated.run_until_complete(flush(&self.log, self.log.current(), Flush::Sync)).unwrap();
+    }
+
+    fn checkpoint(&self) {
+        self.simulated.run_until_complete(self.log.set_checkpoint(self.log.current())).unwrap();
+        self.simulated.run_until_idle();
+    }
+
+    /// Goes on up to about `upto`, in groups of their own.
+    fn load(&self, upto: u64, keeps_up: bool) {
+        while self.log.current().0 + 1536 <= upto {
+            self.put(1000);
+            self.flush();
+            if keeps_up {
+                self.checkpoint();
+            }
+        }
+        self.simulated.run_until_idle();
+    }
+
+    /// Somebody asks for this much, and has to wait.
+    fn refused(&self, bytes: usize) -> Wait {
+        let Err(Interrupt::Wait(wait)) = self.log.admit(bytes) else { panic!("there is room for {bytes}") };
+        self.simulated.run_until_idle();
+        wait
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.simulated.shutdown();
+    }
+}
+
+#[test]
+fn an_open_group_across_the_end_of_a_lap_in_which_the_log_was_let_round_goes_on() {
+    for seed in 0..20 {
+        let machine = Machine::new(seed, options());
+        machine.load(FIRST - 3000, true);
+        for _ in 0..3 {
+            machine.put(2000);
+        }
+        assert!(machine.log.current() > Lsn(FIRST) && machine.length() == FIRST, "let round");
+        let Err(Interrupt::Wait(wait)) = machine.log.admit(200_000) else { panic!("it does not fit") };
+        machine.flush();
+        machine.simulated.run_until_idle();
+        assert!(machine.log.poisoned().is_none());
+        assert_eq!(machine.log.space_short(), machine.log.capacity(), "the cleaner is asked");
+        machine.checkpoint();
+        machine.simulated.run_until_complete(wait);
+        machine.put(200_000);
+        assert!(machine.length() > FIRST);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_grow_gives_back_what_it_took() {
+    let machine = Machine::new(2, options());
+    machine.simulated.disk().leave_room(50_000, FaultKind::Enospc);
+    machine.load(FRONT + AREA / 4 * 3, false);
+    assert_eq!(machine.length(), FIRST);
+    // Somebody else has room for all of that.
+    let other = machine.env.storage().open(&dir().join("other"), OpenHow::CREATE_NEW.buffered()).unwrap();
+    other.write_at(&[1; 50_000], 0).unwrap();
+}
+
+/// Nobody has to wait until growing is tried again.
+#[test]
+fn on_a_full_disk_a_lap_takes_as_long_as_its_writes() {
+    let machine = Machine::new(3, options());
+    machine.simulated.disk().fill_up(true);
+    let load = Load { workers: 3, mini_transactions: 300, size: 3000, acknowledge_at: Flush::Sync };
+    let truth = Arc::new(Mutex::new(Truth::default()));
+    let begun = machine.env.now();
+    machine.simulated.run_until_complete(run(machine.env.clone(), machine.log.clone(), truth, load, 1));
+    let (laps, took) = (machine.log.current().0 / AREA, machine.env.now() - begun);
+    assert!(laps > 6 && took < Duration::from_secs(1), "{laps} laps in {took:?}");
+    assert_eq!(machine.length(), FIRST);
+}
+
+/// Only a larger circle helps. It is tried now and then, not all the time, and also when nothing else
+/// happens.
+#[test]
+fn who_does_not_fit_the_circle_goes_on_when_there_is_room_on_the_disk() {
+    let machine = Machine::new(4, options());
+    machine.simulated.disk().fill_up(true);
+    let (log, done) = (machine.log.clone(), Event::new());
+    let over = done.clone();
+    let waits = async move {
+        put(&log, 200_000).await;
+        over.set();
+    };
+    machine.env.spawn("waits for a larger circle", Box::pin(waits));
+    let before = machine.simulated.disk().counters().writes;
+    machine.simulated.advance(Duration::from_secs(10));
+    let tries = machine.simulated.disk().counters().writes - before;
+    assert!((5..15).contains(&tries), "{tries} in ten seconds");
+    assert!(!done.is_set());
+    machine.simulated.disk().fill_up(false);
+    machine.simulated.run_until_complete(done.wait());
+}
+
+#[test]
+fn zeros_that_cannot_be_written_do_not_stop_the_log() {
+    let machine = Machine::new(5, options());
+    machine.simulated.disk().leave_room(0, FaultKind::Eio);
+    machine.load(FRONT + AREA / 4 * 3, false);
+    assert!(machine.log.poisoned().is_none() && machine.length() == FIRST);
+    machine.simulated.disk().fill_up(false);
+    machine.simulated.advance(Duration::from_secs(2));
+    machine.load(FIRST + AREA / 2, false);
+    assert!(machine.log.poisoned().is_none() && machine.length() > FIRST);
+}
+
+#[test]
+fn closing_ends_a_growth_and_the_file_stays_as_it_was_cut() {
+    let first = 32 << 20;
+    let large = Options { capacity: 128 << 20, first_size: first, ..options() };
+    let machine = Machine::new(6, large.clone());
+    while machine.length() == first {
+        machine.put(400_000);
+        machine.flush();
+    }
+    machine.simulated.run_until_complete(async {
+        machine.log.set_checkpoint(machine.log.current()).await.unwrap();
+        machine.log.close().await.unwrap();
+    });
+    machine.simulated.run_until_idle();
+    assert_eq!(machine.length(), first);
+    recover(&machine.env, &dir(), large, &mut Truth::default()).unwrap();
+}
+
+/// What is promised may fill the circle while its log is short: letting it round gives no room.
+#[test]
+fn a_burst_of_promises_lets_the_circle_grow() {
+    let machine = Machine::new(7, options());
+    let promised: Vec<_> = std::iter::from_fn(|| machine.log.admit(16 << 10).ok()).collect();
+    assert_eq!(promised.len(), 7);
+    let wait = machine.refused(16 << 10);
+    machine.simulated.run_until_complete(wait);
+    assert!(machine.length() > FIRST);
+    assert!(machine.log.admit(16 << 10).is_ok());
+}
+
+/// As long as the checkpoint is in the lap before the circle cannot grow, so it is asked for before there is
+/// need.
+#[test]
+fn a_log_that_has_gone_round_asks_for_a_checkpoint_at_once_and_once() {
+    let machine = Machine::new(8, options());
+    machine.load(FIRST - 3000, true);
+    assert!(!machine.log.space_wanted().is_set(), "let round, with nothing to do yet");
+    machine.load(FIRST + 3000, false);
+    assert!(machine.log.space_wanted().is_set() && machine.log.age() < AREA / 4);
+    // It has followed a part of the way.
+    let before = machine.log.current();
+    machine.load(FIRST + 6000, false);
+    machine.simulated.run_until_complete(machine.log.set_checkpoint(Lsn(FIRST - 2000))).unwrap();
+    assert!(machine.log.current() > before && !machine.log.space_wanted().is_set());
+    machine.load(FIRST + 9000, false);
+    assert!(!machine.log.space_wanted().is_set(), "there is no hurry");
+}
+
+#[test]
+fn no_page_is_written_for_what_an_archive_holds_back() {
+    let machine = Machine::new(9, options());
+    machine.load(FRONT + AREA / 8 * 5, true);
+    let archive = machine.log.archive().unwrap();
+    machine.simulated.disk().fill_up(true);
+    machine.load(FRONT + AREA / 4 * 5, true);
+    assert!(machine.length() == FIRST && machine.log.current() > Lsn(FIRST));
+    machine.simulated.advance(Duration::from_secs(2));
+    machine.checkpoint();
+    machine.load(machine.log.current().0 + 5000, false);
+    assert!(!machine.log.space_wanted().is_set(), "{}", machine.log.space_short());
+    drop(archive);
+    machine.load(machine.log.current().0 + AREA / 2, true);
+}
+
+#[test]
+fn a_closed_log_says_what_its_file_has() {
+    let machine = Machine::new(10, options());
+    machine.load(FRONT + AREA / 4 * 3, false);
+    machine.simulated.run_until_idle();
+    machine.load(FRONT + 5 * AREA, false);
+    assert!(machine.length() > FIRST + AREA);
+    machine.checkpoint();
+    machine.simulated.run_until_complete(machine.log.close()).unwrap();
+    let content = machine.simulated.disk().content(&RedoLog::path(&dir())).unwrap();
+    let field = |block: usize, at: usize| {
+        u64::from_le_bytes(content[block * 4096 + at..block * 4096 + at + 8].try_into().unwrap())
+    };
+    let newest = usize::from(field(1, 16) > field(0, 16));
+    let [area, origin, checkpoint, start, flushed] = [32, 40, 48, 56, 64].map(|at| field(newest, at));
+    assert_eq!((content.len() as u64, area), (FIRST, AREA));
+    assert_eq!([checkpoint, start, flushed], [origin; 3]);
+    assert!(origin >= machine.log.current().0 && origin.is_multiple_of(4096));
+    assert_eq!(machine.log.checkpoint_lsn(), machine.log.current());
+    let log = recover(&machine.env, &dir(), options(), &mut Truth::default()).unwrap();
+    assert_eq!(log.current(), Lsn(origin));
+    assert!(!matches!(log.poisoned(), Some(Error::Poisoned { .. })));
+}

@@ -1,0 +1,9 @@
+//! The log over a simulated machine, in one program.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod archive;
+mod common;
+mod crash;
+mod end;
+mod growth;
+mod log;

@@ -1,0 +1,88 @@
+//! `BACKUP SERVER TO` over a socket: who may, where to, and what is restored.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::support::engine::Engine;
+use crate::support::{all, code};
+
+#[test]
+fn a_backup_is_restored_with_its_accounts() {
+    let engine = Engine::start();
+    let backups = engine.directory.with_extension("backups");
+    let restored = engine.directory.with_extension("restored");
+    for directory in [&backups, &restored] {
+        let _ = std::fs::remove_dir_all(directory);
+    }
+    let mut root = engine.root();
+    all(
+        &mut root,
+        &[
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.item (id INT PRIMARY KEY, stock INT)",
+            "INSERT INTO shop.item VALUES (1, 10), (2, 20)",
+            "CREATE USER 'app'@'%' IDENTIFIED WITH mysql_native_password BY 'secret'",
+        ],
+    );
+    assert_eq!(code(&mut root, "BACKUP SERVER TO 'monday'"), 1290, "no directory was allowed");
+    let variables = &engine.server.server.variables;
+    variables.set_at_start("untorn_backup_dir", backups.to_str().unwrap()).unwrap();
+    assert_eq!(code(&mut root, "SET GLOBAL untorn_backup_dir = '/'"), 1238, "only at start");
+    let mut app = engine.login("app", "secret", None).unwrap();
+    assert_eq!(code(&mut app, "BACKUP SERVER TO 'monday'"), 1227);
+    all(&mut root, &["GRANT BACKUP_ADMIN ON *.* TO 'app'@'%'"]);
+    for outside in ["../monday", "/monday", "", ".."] {
+        assert_eq!(code(&mut app, &format!("BACKUP SERVER TO '{outside}'")), 1105, "{outside}");
+    }
+    all(&mut app, &["BACKUP SERVER TO 'monday'"]);
+    assert_eq!(code(&mut app, "BACKUP SERVER TO 'monday'"), 1105, "it is there");
+    all(&mut root, &["INSERT INTO shop.item VALUES (3, 30)", "DROP USER 'app'@'%'"]);
+    drop((root, app));
+    engine.finish();
+
+    untorn::restore(backups.join("monday"), &restored, |_| {}).unwrap();
+    for copy in [backups.join("monday"), restored.clone()] {
+        let accounts = std::fs::metadata(copy.join("untorn-accounts.json")).unwrap();
+        assert_eq!(accounts.permissions().mode() & 0o777, 0o600, "{}", copy.display());
+    }
+    let engine = Engine::open(&restored);
+    let mut app = engine.login("app", "secret", None).unwrap();
+    assert_eq!(code(&mut app, "SELECT * FROM shop.item"), 1142);
+    let rows = engine.root().run("SELECT id, stock FROM shop.item ORDER BY id").unwrap();
+    let rows: Vec<Vec<String>> =
+        rows.into_iter().map(|row| row.into_iter().map(Option::unwrap).collect()).collect();
+    assert_eq!(rows, [["1", "10"], ["2", "20"]]);
+    drop(app);
+    engine.finish();
+    std::fs::remove_dir_all(backups).unwrap();
+}
+
+/// KILL and SHUTDOWN end it whatever it waits for; it has made nothing that would be in the way of the next.
+#[test]
+fn a_backup_is_killed() {
+    let engine = Engine::start();
+    let backups = engine.directory.with_extension("killed-backups");
+    let _ = std::fs::remove_dir_all(&backups);
+    let variables = &engine.server.server.variables;
+    variables.set_at_start("untorn_backup_dir", backups.to_str().unwrap()).unwrap();
+    let (mut root, mut exporting, mut saving) = (engine.root(), engine.root(), engine.root());
+    all(&mut root, &["CREATE DATABASE shop", "CREATE TABLE shop.item (id INT PRIMARY KEY)"]);
+    // Until this is over definitions are under way.
+    all(&mut exporting, &["FLUSH TABLES shop.item FOR EXPORT"]);
+    let id = saving.run("SELECT CONNECTION_ID()").unwrap()[0][0].clone().unwrap();
+    let waiting = std::thread::spawn(move || (code(&mut saving, "BACKUP SERVER TO 'monday'"), saving));
+    let is_at_it = format!(
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id} AND info LIKE 'BACKUP%'"
+    );
+    while root.run(&is_at_it).unwrap()[0][0].as_deref() != Some("1") {
+        std::thread::yield_now();
+    }
+    all(&mut root, &[&format!("KILL QUERY {id}")]);
+    let (error, mut saving) = waiting.join().unwrap();
+    assert_eq!(error, 1317);
+    all(&mut exporting, &["UNLOCK TABLES"]);
+    all(&mut saving, &["BACKUP SERVER TO 'monday'"]);
+    drop((root, exporting, saving));
+    engine.finish();
+    std::fs::remove_dir_all(backups).unwrap();
+}

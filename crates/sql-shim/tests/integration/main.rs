@@ -1,0 +1,35 @@
+//! The server from outside: sessions over sockets, and the program itself. One program of tests: everything
+//! above a connection is generic over what it answers to, and each program would compile the executor again.
+#![recursion_limit = "256"]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod alter_beside_others;
+mod backup;
+mod column_metadata;
+mod data_locks;
+mod engine_settings;
+mod golden;
+mod hostile_statements;
+mod innodb_status;
+mod load_data;
+mod metrics_endpoint;
+mod multi_table_changes;
+mod named_locks;
+#[cfg(feature = "opensrv")]
+mod opensrv;
+mod page_protection;
+mod panics;
+mod privileges;
+mod protocol;
+mod slow_clients;
+mod statement_depth;
+mod statements;
+mod stock_clients;
+mod storage_trouble;
+mod support;
+mod table_locks;
+mod tablespaces;
+mod temporary_tables;
+mod tls;
+mod upsert_conflicts;
+mod variables;
