@@ -28,19 +28,19 @@
 #[cfg(not(loom))]
 mod commit_observer;
 #[cfg(not(loom))]
-mod cost;
-#[cfg(not(loom))]
 mod crash_rollback;
 #[cfg(not(loom))]
-mod dead_row;
+mod delete_marked;
+#[cfg(not(loom))]
+mod delete_marked_row;
 #[cfg(not(loom))]
 mod entry;
 #[cfg(not(loom))]
 mod error;
+#[cfg(not(loom))]
+mod join_all;
 #[cfg_attr(loom, allow(dead_code, unused_imports))]
 mod lock;
-#[cfg(not(loom))]
-mod marked;
 #[cfg(not(loom))]
 mod purge;
 #[cfg(not(loom))]
@@ -54,9 +54,9 @@ mod rollback;
 #[cfg(not(loom))]
 pub mod row;
 #[cfg(not(loom))]
-mod side_by_side;
-#[cfg(not(loom))]
 mod snapshot;
+#[cfg(not(loom))]
+mod statement_counts;
 #[cfg(not(loom))]
 mod system;
 #[cfg(not(loom))]

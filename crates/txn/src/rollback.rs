@@ -22,7 +22,7 @@ use disk::Event;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::dead_row::{Deletion, remove_row_and_entries};
+use crate::delete_marked_row::{Deletion, remove_row_and_entries};
 use crate::entry::build_entry;
 use crate::error::{Error, Interrupt};
 use crate::lock::Owner;
@@ -30,13 +30,13 @@ use crate::purge::Pinned;
 use crate::read_view::ViewSlot;
 use crate::retry::{retry, yield_now};
 use crate::row::external::free_noted_chain;
-use crate::row::physical::{Outcomes, is_entry_needed, mark_step, remove_record, same_entry, write_entry};
+use crate::row::remove::{Outcomes, is_entry_needed, mark_step, remove_record, same_entry, write_entry};
 use crate::row::write::encode_record;
 use crate::system::{Counters, System};
 use crate::table::Table;
 use crate::transaction::Kept;
 use crate::undo::log::LogMark;
-use crate::undo::slot::corrupt;
+use crate::undo::tablespace::corrupt;
 use crate::undo::{Place, UndoKind, UndoLog, UndoRecord};
 use crate::version::{Overlay, Version};
 

@@ -24,7 +24,6 @@ use redo::Flush;
 use smallvec::SmallVec;
 
 use crate::commit_observer::{CommitObserver, Committed};
-use crate::cost::Counts;
 use crate::error::{Error, Interrupt};
 use crate::lock::{LockWait, Owner, Release, RowOwner};
 use crate::read_view::{ReadView, ViewSlot};
@@ -32,6 +31,7 @@ use crate::retry::{retry, yield_now};
 use crate::rollback::{self, Abandoned};
 use crate::row::WriteBuffers;
 use crate::snapshot::Snapshot;
+use crate::statement_counts::Counts;
 use crate::system::{Counters, System, TransactionSystem};
 use crate::table::Table;
 use crate::time_slice::TimeSlice;

@@ -31,7 +31,7 @@ use crate::error::Interrupt;
 use crate::read_view::ReadView;
 use crate::roll_pointer::RollPtr;
 use crate::undo::record::bytes_at;
-use crate::undo::slot::corrupt;
+use crate::undo::tablespace::corrupt;
 use crate::undo::{UndoRecord, UndoSpace};
 
 #[derive(Debug, Clone, Copy)]

@@ -27,7 +27,7 @@ use disk::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use super::mode::LockMode;
-use super::request::{Owner, Waiting};
+use super::owner::{Owner, Waiting};
 use super::table::{LockTable, QueueEntry};
 use super::target::LockTarget;
 use super::wait::WaitState;

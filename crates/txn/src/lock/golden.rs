@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 use disk::sync::atomic::Ordering;
 
+use super::description::Place;
 use super::mode::{Extent, LockMode, WaitPolicy};
-use super::outside::{RowOwner, RowWaits};
-use super::place_text::Place;
-use super::request::Owner;
+use super::outside_waits::{RowOwner, RowWaits};
+use super::owner::Owner;
 use super::shard::Entry;
 use super::table::{Acquired, LockTable};
 use super::target::LockTarget;

@@ -7,7 +7,7 @@ use disk::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use super::mode::{Extent, LockMode};
-use super::request::{Owner, OwnerEpoch};
+use super::owner::{Owner, OwnerEpoch};
 use super::shard::Entry;
 use super::table::{LockTable, Woken, wake};
 use super::target::LockTarget;

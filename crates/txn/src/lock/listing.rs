@@ -20,10 +20,10 @@ use btree::RecordRef;
 use disk::Environment;
 
 use super::deadlock::Queue;
+use super::description::Place;
 use super::mode::{Extent, LockMode};
-use super::outside::RowOwner;
-use super::place_text::Place;
-use super::request::Owner;
+use super::outside_waits::RowOwner;
+use super::owner::Owner;
 use super::shard::{Copied, CopiedQueue};
 use super::table::{LockTable, QueueEntry};
 use super::target::LockTarget;

@@ -10,11 +10,12 @@
 //!
 //! ```text
 //!   mode      what conflicts with what           table         request and grant
-//!   request   a transaction as lock owner        inheritance   gaps of entries that come and go
-//!   shard     where locks lie: singles, queues   release       a transaction's locks go
-//!   owners    their numbers                      deadlock      the wait-for graph, searched when a wait begins
+//!   owner     a transaction as lock owner        inheritance   gaps of entries that come and go
+//!   shard     where locks lie: singles, queues   release       one lock, or all of a transaction, goes
+//!   owner_numbers   for short                    deadlock      the wait-for graph, searched when a wait begins
 //!   target    what a lock is on                  wait          one waiting request, its timeout, how it ends
-//!   place_text   the same for people                     listing       lists of locks for people
+//!   description     the same for people          listing       lists of locks for people
+//!   outside_waits   for locks of another kind, whose waits may close a cycle with those here
 //! ```
 //!
 //! The module needs nothing of the rest of the crate, so that loom can explore its interleavings (`models`).
@@ -25,6 +26,7 @@
 //! latch is held while it runs.
 
 mod deadlock;
+mod description;
 #[cfg(all(test, not(loom)))]
 mod golden;
 mod inheritance;
@@ -32,11 +34,10 @@ mod listing;
 mod mode;
 #[cfg(all(test, loom))]
 mod models;
-mod outside;
-mod owners;
-mod place_text;
+mod outside_waits;
+mod owner;
+mod owner_numbers;
 mod release;
-mod request;
 mod shard;
 mod table;
 mod target;
@@ -44,15 +45,15 @@ mod target;
 mod tests;
 mod wait;
 
+pub(crate) use description::Place;
 #[cfg(not(loom))]
 pub use listing::WaitInfo;
 pub use listing::{RowLock, RowLocks, RowWaitEdge};
 pub use mode::WaitPolicy;
 pub(crate) use mode::{Extent, LockMode};
-pub use outside::{Companion, OutsideWaits, RowOwner, RowSearch, RowWait, RowWaits};
-pub(crate) use place_text::Place;
+pub use outside_waits::{Companion, OutsideWaits, RowOwner, RowSearch, RowWait, RowWaits};
+pub(crate) use owner::{Owner, OwnerEpoch};
 pub(crate) use release::Release;
-pub(crate) use request::{Owner, OwnerEpoch};
 pub(crate) use table::{Acquired, LockTable};
 pub(crate) use target::LockTarget;
 #[cfg(not(loom))]

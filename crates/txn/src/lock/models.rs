@@ -9,9 +9,9 @@ use std::sync::Arc;
 use disk::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
+use super::description::Place;
 use super::mode::{Extent, LockMode, WaitPolicy};
-use super::place_text::Place;
-use super::request::Owner;
+use super::owner::Owner;
 use super::table::{Acquired, LockTable};
 use super::target::LockTarget;
 use super::wait::WaitState;

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::mode::LockMode;
-use super::request::Owner;
+use super::owner::Owner;
 use super::shard::{Entry, Request};
 use super::table::{LockTable, Woken, wake};
 use super::target::LockTarget;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::mode::LockMode;
-use super::request::Owner;
+use super::owner::Owner;
 use super::table::QueueEntry;
 use super::target::LockTarget;
 use super::wait::{WaitCell, WaitState};

@@ -11,11 +11,11 @@ use disk::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 use smallvec::SmallVec;
 
 use super::deadlock::Detector;
+use super::description::Place;
 use super::mode::{Extent, LockMode, WaitPolicy};
-use super::outside::Outside;
-use super::owners::Owners;
-use super::place_text::Place;
-use super::request::{Held, Owner, OwnerEpoch, Waiting};
+use super::outside_waits::Outside;
+use super::owner::{Held, Owner, OwnerEpoch, Waiting};
+use super::owner_numbers::Owners;
 use super::shard::{Entry, Queue, Request, Shard, Single};
 use super::target::LockTarget;
 use super::wait::{LockWait, WaitCell, WaitState};

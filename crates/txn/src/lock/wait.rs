@@ -14,7 +14,7 @@ use disk::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 #[cfg(not(loom))]
 use disk::{Environment, WaitKind};
 
-use super::request::Owner;
+use super::owner::Owner;
 use super::table::LockTable;
 use super::target::LockTarget;
 use super::{Extent, LockMode};

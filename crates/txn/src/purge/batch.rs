@@ -22,15 +22,15 @@ use parking_lot::Mutex;
 use super::record::Worker;
 use super::{TurnGuard, is_damage};
 use crate::error::{Error, Interrupt};
+use crate::join_all::try_join_all;
 use crate::retry::{retry, yield_now};
-use crate::side_by_side::side_by_side;
 use crate::system::{Counters, System};
 use crate::table::TableSource;
 use crate::transaction_ids::Snapshot;
 use crate::undo::log::CommittedLog;
 use crate::undo::page::{LOG_HEADER_LEN, free_of};
 use crate::undo::record::bytes_at;
-use crate::undo::slot::corrupt;
+use crate::undo::tablespace::corrupt;
 use crate::undo::{Place, UndoRecord};
 
 /// Logs in a batch at most.
@@ -142,7 +142,7 @@ async fn read(system: &System, logs: Vec<(u64, CommittedLog)>) -> Result<Vec<Pie
         }
         Ok(())
     };
-    side_by_side((0..LANES).map(|_| lane())).await?;
+    try_join_all((0..LANES).map(|_| lane())).await?;
     let pieces = pieces.into_iter().map(Mutex::into_inner);
     Ok(cut(system, pieces))
 }
@@ -361,7 +361,7 @@ impl Shared {
             }
             Ok(())
         };
-        if let Err(error) = side_by_side(lanes.into_iter().map(lane)).await {
+        if let Err(error) = try_join_all(lanes.into_iter().map(lane)).await {
             self.broken.store(true, Ordering::SeqCst);
             self.error.lock().get_or_insert(error);
         }
@@ -394,7 +394,7 @@ async fn forget(system: &Arc<System>, finished: Vec<(u64, CommittedLog)>) -> Res
             }
         }
     };
-    side_by_side((0..LANES).map(|_| lane())).await
+    try_join_all((0..LANES).map(|_| lane())).await
 }
 
 async fn forget_logs(system: &System, slot: u16, logs: &[(u64, CommittedLog)]) -> Result<(), Error> {
@@ -412,7 +412,7 @@ mod tests {
     use disk::{FaultKind, Misbehaviour};
 
     use super::*;
-    use crate::undo::slot::undo_id;
+    use crate::undo::tablespace::undo_id;
     use crate::undo::tests::{store, write_log};
     use crate::{Options, TransactionSystem};
 

@@ -12,18 +12,18 @@
 use btree::{FieldRef, KeyFields, OwnedKey, RecordRef};
 
 use super::is_damage;
-use crate::dead_row::{Deletion, remove_row};
+use crate::delete_marked_row::{Deletion, remove_row};
 use crate::entry::build_entry;
 use crate::error::Error;
 use crate::retry::retry;
 use crate::roll_pointer::RollPtr;
 use crate::row::external::free_noted_chain;
-use crate::row::physical::{is_entry_needed, remove_record};
+use crate::row::remove::{is_entry_needed, remove_record};
 use crate::system::System;
 use crate::table::{Secondary, Table, TableSource};
 use crate::transaction_ids::Snapshot;
 use crate::undo::log::CommittedLog;
-use crate::undo::slot::corrupt;
+use crate::undo::tablespace::corrupt;
 use crate::undo::{Place, UndoKind, UndoRecord};
 use crate::version::Overlay;
 

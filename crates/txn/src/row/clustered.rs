@@ -21,7 +21,7 @@ use pagestore::Mtr;
 use smallvec::SmallVec;
 
 use super::insert::OnDuplicate;
-use super::physical::successor_target;
+use super::remove::successor_target;
 use super::write::{EntryChange, Step, Writer, describe_end, encode_record, key_of};
 use crate::entry::build_entry;
 use crate::error::Interrupt;

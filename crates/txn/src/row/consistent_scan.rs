@@ -10,7 +10,7 @@ use std::sync::Arc;
 use btree::{FieldRef, KeyFields, OwnedKey, RecordRef};
 use disk::{HeldWaits, Wait};
 
-use super::physical::same_entry;
+use super::remove::same_entry;
 use super::scan::{Control, Progress, ReadMode, Scan, ScanIndex, ScanState, advance, bound_fields, tree_of};
 use super::view::{Row, Source};
 use crate::entry::build_entry;

@@ -2,7 +2,7 @@
 //!
 //! A value is a chain of pages. Purge frees those of versions that nobody sees any more, rollback those of
 //! changes that it takes back. All pages but the first go one after the other; the first goes in the
-//! mini-transaction that removes the record (`physical.rs`), or that strikes the chain out of its undo record
+//! mini-transaction that removes the record (`remove.rs`), or that strikes the chain out of its undo record
 //! ([`free_noted_chain`]). So no chain is freed twice after an interruption.
 
 use btree::external::{ExternalReader, ExternalWriter};
@@ -20,7 +20,7 @@ use crate::transaction::Transaction;
 use crate::undo::UndoKind;
 use crate::undo::page::Place;
 use crate::undo::record::UndoBuilder;
-use crate::undo::slot::undo_id;
+use crate::undo::tablespace::undo_id;
 
 /// Reads a column stored off-page: give it what [`super::Row::column`] showed, copied. Call it while the
 /// transaction's read view (or lock) still protects the version it came from, that is before the statement

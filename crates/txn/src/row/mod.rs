@@ -8,7 +8,7 @@
 //!   get       point read by clustered key            view       what a callback sees of a row
 //!   scan      cursor over any index; consistent_scan and locking_scan do the work
 //!   insert, update, delete     on top of  clustered (the row) and secondary (the entries)
-//!   external  long values off-page                   physical   what rollback and purge share
+//!   external  long values off-page                   remove     what rollback and purge share
 //!   implicit_lock   the lock that a change is, made explicit
 //! ```
 
@@ -20,8 +20,8 @@ mod get;
 mod implicit_lock;
 mod insert;
 mod locking_scan;
-pub(crate) mod physical;
 mod put;
+pub(crate) mod remove;
 mod scan;
 mod secondary;
 mod unique;

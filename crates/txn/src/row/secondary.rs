@@ -8,7 +8,7 @@
 use btree::{FieldRef, KeyFields, Outcome, OwnedKey, StructureChange};
 
 use super::insert::OnDuplicate;
-use super::physical::{encode_entry, same_entry, successor_target};
+use super::remove::{encode_entry, same_entry, successor_target};
 use super::unique::insert_unique;
 use super::write::{EntryChange, Step, Writer, describe_end, repeat};
 use crate::error::{Error, Interrupt};

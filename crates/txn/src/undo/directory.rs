@@ -21,7 +21,7 @@ use pagestore::page::{self, HEADER_LEN, TRAILER_LEN, kind, u16_at, u32_at};
 use pagestore::{Mtr, PageHandle};
 
 use super::page::Place;
-use super::slot::corrupt;
+use super::tablespace::corrupt;
 use crate::error::Error;
 
 /// The first directory page.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use super::slot::Slot;
+use super::tablespace::Slot;
 
 const STACKS: usize = 16;
 

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::log::CommittedLog;
 use super::page::{STATE_COMMITTED, STATE_PURGED};
 use super::recovery::{NextLog, next_log};
-use super::slot::{UndoSpace, corrupt};
+use super::tablespace::{UndoSpace, corrupt};
 use crate::error::Error;
 use crate::retry::retry;
 

@@ -4,7 +4,7 @@ use pagestore::{Mtr, PageHandle, PageRead, Pin};
 
 use super::page::*;
 use super::record::{bytes_at, start_before};
-use super::slot::{Hint, Slot, UndoSpace, corrupt, undo_id};
+use super::tablespace::{Hint, Slot, UndoSpace, corrupt, undo_id};
 use crate::error::{Error, Interrupt};
 use crate::roll_pointer::RollPtr;
 

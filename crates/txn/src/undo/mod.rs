@@ -30,7 +30,7 @@ pub(crate) mod log;
 pub(crate) mod page;
 pub(crate) mod record;
 pub(crate) mod recovery;
-pub(crate) mod slot;
+pub(crate) mod tablespace;
 mod trim;
 pub(crate) mod truncation;
 
@@ -40,4 +40,4 @@ pub(crate) mod tests;
 pub(crate) use log::UndoLog;
 pub(crate) use page::Place;
 pub(crate) use record::{UndoKind, UndoRecord};
-pub(crate) use slot::UndoSpace;
+pub(crate) use tablespace::UndoSpace;

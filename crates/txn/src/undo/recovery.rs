@@ -19,10 +19,10 @@ use super::history::FoundHistory;
 use super::log::CommittedLog;
 use super::page::*;
 use super::record::{UndoRecord, bytes_at};
-use super::slot::{Slot, UndoSpace, corrupt};
+use super::tablespace::{Slot, UndoSpace, corrupt};
 use crate::error::{Error, Interrupt};
+use crate::join_all::try_join_all;
 use crate::retry::retry;
-use crate::side_by_side::side_by_side;
 
 /// Slots looked at at a time.
 const LANES: usize = 32;
@@ -74,7 +74,7 @@ pub(crate) async fn find_logs(space: &UndoSpace) -> Result<Found, Error> {
             }
         }
     };
-    side_by_side((0..LANES).map(|_| lane())).await?;
+    try_join_all((0..LANES).map(|_| lane())).await?;
     let mut found = found.into_inner();
     // Not in the order in which pages happened to come; low slots are to be taken first.
     found.free.sort_unstable_by_key(|(slot, _)| std::cmp::Reverse(*slot));

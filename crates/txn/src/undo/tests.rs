@@ -16,7 +16,7 @@ use super::log::CommittedLog;
 use super::log::LogMark;
 use super::page::*;
 use super::recovery::{Survey, Unfinished, find_logs};
-use super::slot::{Slot, undo_id};
+use super::tablespace::{Slot, undo_id};
 use super::*;
 use crate::error::Error;
 use crate::retry::retry;

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use pagestore::fsp;
 use pagestore::page;
 
-use super::slot::{Slot, UndoSpace, undo_id};
+use super::tablespace::{Slot, UndoSpace, undo_id};
 use crate::error::{Error, Interrupt};
 use crate::purge::is_damage;
 use crate::retry::retry;

@@ -29,7 +29,7 @@ use redo::Lsn;
 
 use super::history::History;
 use super::page::{Place, UNDO_SPACE};
-use super::slot::{Slot, UndoSpace, corrupt, undo_id};
+use super::tablespace::{Slot, UndoSpace, corrupt, undo_id};
 use crate::error::{Error, Interrupt};
 use crate::purge::{is_damage, is_final};
 use crate::retry::{retry, yield_now};

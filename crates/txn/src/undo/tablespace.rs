@@ -1,4 +1,4 @@
-//! The undo tablespace and its slots.
+//! The undo tablespace: its file, its slots, and the bound on transaction ids that it keeps.
 
 use std::collections::VecDeque;
 use std::path::Path;

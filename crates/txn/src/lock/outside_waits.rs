@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use disk::sync::Mutex;
 
 use super::deadlock::Queue;
-use super::request::{Owner, Waiting};
+use super::owner::{Owner, Waiting};
 use super::table::LockTable;
 use super::target::LockTarget;
 use super::wait::WaitState;

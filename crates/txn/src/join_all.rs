@@ -6,7 +6,7 @@ use std::task::Poll;
 
 /// Runs the futures side by side until all are over, or one has failed: then the others are dropped where
 /// they are.
-pub(crate) async fn side_by_side<F, E>(futures: impl IntoIterator<Item = F>) -> Result<(), E>
+pub(crate) async fn try_join_all<F, E>(futures: impl IntoIterator<Item = F>) -> Result<(), E>
 where
     F: Future<Output = Result<(), E>>,
 {
@@ -46,7 +46,7 @@ mod tests {
         };
         // Each waits for what the other one does first: one after the other they would never end.
         let both = [lane(first.clone(), second.clone()), lane(second, first)];
-        assert_eq!(block_on(side_by_side(both)), Ok(()));
+        assert_eq!(block_on(try_join_all(both)), Ok(()));
         assert_eq!(steps.get(), 2);
     }
 
@@ -63,7 +63,7 @@ mod tests {
                 Ok(())
             }
         };
-        assert_eq!(block_on(side_by_side([lane(false), lane(true)])), Err("failed"));
-        assert_eq!(block_on(side_by_side::<std::future::Ready<Result<(), ()>>, ()>([])), Ok(()));
+        assert_eq!(block_on(try_join_all([lane(false), lane(true)])), Err("failed"));
+        assert_eq!(block_on(try_join_all::<std::future::Ready<Result<(), ()>>, ()>([])), Ok(()));
     }
 }

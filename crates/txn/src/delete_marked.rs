@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::error::{Error, Interrupt};
 use crate::retry::retry;
 use crate::row::external::{external_references, free_chain_tails};
-use crate::row::physical::remove_record;
+use crate::row::remove::remove_record;
 use crate::system::System;
 
 /// Records looked at between two removals.

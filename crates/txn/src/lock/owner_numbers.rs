@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use disk::sync::Mutex;
 
-use super::request::Owner;
+use super::owner::Owner;
 
 /// All owners that have, or have had, locks.
 #[derive(Default)]

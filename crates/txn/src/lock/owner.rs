@@ -9,10 +9,10 @@ use std::sync::{Arc, OnceLock, Weak};
 use disk::sync::Mutex;
 use disk::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use super::description::Place;
 use super::mode::LockMode;
-use super::outside::Companion;
-use super::owners::{Owners, Registered};
-use super::place_text::Place;
+use super::outside_waits::Companion;
+use super::owner_numbers::{Owners, Registered};
 use super::target::LockTarget;
 use super::wait::WaitCell;
 

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::read_view::ReadView;
 use crate::retry::retry;
 use crate::row::external::{external_references, free_chain_tails};
-use crate::row::physical::{is_entry_needed, remove_record};
+use crate::row::remove::{is_entry_needed, remove_record};
 use crate::system::System;
 use crate::table::Table;
 use crate::version::Overlay;
