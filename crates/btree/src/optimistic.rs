@@ -1,12 +1,12 @@
 //! Changing records of one leaf.
 //!
 //! Every function here either makes its whole change on the one leaf that is latched, or makes none and says
-//! [`Outcome::NeedsStructureChange`]: the optimistic half. The caller then starts again with `structure_modification.rs`,
-//! the pessimistic one. A page whose free room is garbage is reorganized here (`page/builder.rs` makes the
-//! new image). The `*_fits` functions answer the same question beforehand, so that a caller can write its
-//! undo record in between. When a leaf is said to be full, and when underfull, follows InnoDB: clustered
-//! leaves that fill up in key order keep 1/16 free for later updates; a page below half is merged if it can
-//! be (`merge.rs` says when that is tried).
+//! [`Outcome::NeedsStructureChange`]: the optimistic half. The caller then starts again with
+//! `structure_modification.rs`, the pessimistic one. A page whose free room is garbage is reorganized here
+//! (`page/builder.rs` makes the new image). The `*_fits` functions answer the same question beforehand, so
+//! that a caller can write its undo record in between. When a leaf is said to be full, and when underfull,
+//! follows InnoDB: clustered leaves that fill up in key order keep 1/16 free for later updates; a page below
+//! half is merged if it can be (`merge.rs` says when that is tried).
 
 use pagestore::PageId;
 use pagestore::{Interrupt, Mtr, PageHandle, page as fil};

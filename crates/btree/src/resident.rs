@@ -2,8 +2,8 @@
 //!
 //! For lists of locks, whose keys are shown if their pages are in the pool. Nothing is read or waited for: a
 //! page that is not there, or that a writer holds, is passed over with all below it. One page is latched at a
-//! time, so a page may be split, freed or reused before its turn comes; each is therefore looked at as a
-//! stranger, and one that is not of this tree and level is left.
+//! time, so a page may be split, freed or reused before its turn comes; each page is checked afresh and
+//! skipped unless it belongs to this tree and level.
 
 use pagestore::page as fil;
 

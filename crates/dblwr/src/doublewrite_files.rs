@@ -8,10 +8,10 @@
 //!
 //! That is 16 MiB by default, and a database that writes a few pages now and then needs none of it. So new
 //! files have one segment of a few pages for each purpose. The first batch that is larger, or finds it in
-//! use, makes the files as long as they shall be: while it holds that segment, since the place of it is that
-//! of the first large one. Where the disk is full, or does not take the zeros for another reason, it goes on
-//! in parts that fit: the files are cut back, since others need the room as well, and left as they are for a
-//! second. Only a sync that fails makes the batch fail.
+//! use, extends the files to full length. It holds that segment meanwhile, because the first full-size
+//! segment begins at the same offset. Where the disk is full, or does not take the zeros for another reason,
+//! it goes on in parts that fit: the files are cut back, since others need the room as well, and left as they
+//! are for a second. Only a sync that fails makes the batch fail.
 
 use crate::detect_only::RECORD;
 use crate::options::Options;

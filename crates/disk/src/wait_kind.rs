@@ -1,8 +1,7 @@
 //! What a task waits for, told to the one who polls it.
 //!
-//! A future that is not ready because of a wait of a kind says so in a variable of its thread, and who
-//! polled the task finds the latest word there when the poll has returned. So the time is taken by the one
-//! who polls, outside of what waits, and costs those nothing who do not wait.
+//! A pending future records the kind of its wait in a thread-local. The one that polled it reads that after
+//! the poll, and takes the time. Tasks that do not wait pay nothing.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};

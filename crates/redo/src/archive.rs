@@ -109,7 +109,7 @@ impl Archive {
                 return Err(Error::LetGo);
             }
             // Not that of the beginning: the circle may have grown. At the same moment, because what is
-            // durable may lie behind the end of a smaller one. A group boundary, and so are the ends of all
+            // durable may lie past the end of a smaller one. A group boundary, and so are the ends of all
             // but the pieces that are cut by size or by the wrap.
             (state.layout, log.flushed())
         };

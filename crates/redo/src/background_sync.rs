@@ -1,8 +1,8 @@
 //! What runs in the background: the sync once a second, and the growth of the file.
 //!
-//! With `innodb_flush_log_at_trx_commit` 0 and 2 a commit does not wait until the log is durable. A task syncs
-//! the log at every `innodb_flush_log_at_timeout` instead, so a power cut takes the last of them at most.
-//! Nobody waits for that sync. An error stops the log, and the next one who asks is told.
+//! With `innodb_flush_log_at_trx_commit` 0 and 2 a commit does not wait until the log is durable. A task
+//! syncs the log at every `innodb_flush_log_at_timeout` instead, so a power cut takes the last of them at
+//! most. Nobody waits for that sync. An error stops the log, and the next one who asks is told.
 
 use crate::Flush;
 use crate::log::{Phase, RedoLog};

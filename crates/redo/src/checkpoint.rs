@@ -203,7 +203,7 @@ impl RedoLog {
             while state.groups.starts.front().is_some_and(|start| *start < block.scan_start) {
                 state.groups.starts.pop_front();
             }
-            // That of a closed log lies behind the end, at the next place where one may begin.
+            // That of a closed log lies past the end, at the next place where one may begin.
             self.set_checkpoint_lsn(block.checkpoint.min(self.current()));
             self.renew_space_wanted();
             self.ends.ledger.set_file_limit(state.file_limit().0);

@@ -8,10 +8,10 @@
 //! 76 flags u32 (1: closed cleanly)                80 reach u64         88 owner u64
 //! ```
 //!
-//! `reach` is a promise: while this block is the newest, the log does not end further behind `flushed` than
-//! that. So a recovery that finds both blocks whole need not look further for what the log may have lost
-//! ([`crate::scan`]). 0 promises nothing; programs before this field wrote 0. [`crate::high_water_mark`] keeps the
-//! promise.
+//! `reach` is a promise: while this block is the newest, the log ends at most `reach` bytes past `flushed`.
+//! So a recovery that finds both blocks whole need not look further for what the log may have lost
+//! ([`crate::scan`]). 0 promises nothing; programs before this field wrote 0. [`crate::high_water_mark`]
+//! keeps the promise.
 //!
 //! `owner` is a number of the data directory that the log belongs to: the log of another one must not be
 //! applied to this one's pages. 0 in logs written by programs before this field.
@@ -48,7 +48,7 @@ pub(crate) struct CheckpointBlock {
     pub scan_start: Lsn,
     /// The log was durable up to here when the block was written.
     pub flushed: Lsn,
-    /// While this block is the newest the log ends no further behind `flushed` than this; 0 for no such
+    /// While this block is the newest the log ends at most this far past `flushed`; 0 for no such
     /// promise.
     pub reach: u64,
     /// Nothing was appended after `checkpoint`.

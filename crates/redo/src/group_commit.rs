@@ -166,7 +166,7 @@ impl RedoLog {
             state.groups.start
         };
         let limit = self.ends.ledger.file_limit();
-        self.stop(&format!("its end {end} went beyond the room behind the checkpoint, {limit}"));
+        self.stop(&format!("its end {end} went beyond the room after the checkpoint, {limit}"));
         debug_assert!(false, "the redo log grew beyond its capacity: an append without enough admission");
         self.poisoned().map_or(Ok(()), Err)
     }

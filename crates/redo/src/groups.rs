@@ -2,7 +2,7 @@
 //!
 //! A group has a buffer of its own that travels with its write and comes back, so memory under I/O is never
 //! written to and no `unsafe` is needed. Two buffers alternate in normal life: one is on its way to the disk
-//! while the other collects. Groups lie behind each other without a gap: the next one starts where the
+//! while the other collects. Groups lie one after the other without a gap: the next one starts where the
 //! padding of the last one ends.
 //!
 //! [`Groups`] is guarded by the log's mutex; [`Ends`] are the positions that others read without it. An
@@ -37,7 +37,7 @@ pub(crate) struct Sizes {
     pub start_spacing: u64,
 }
 
-/// Where the log ends, and what has been promised of the room behind it.
+/// Where the log ends, and what has been promised of the room after it.
 pub(crate) struct Ends {
     pub ledger: Ledger,
     current: AtomicU64,
@@ -262,7 +262,7 @@ mod loom_tests {
             written.sort_unstable();
             let mut at = START;
             for (start, end) in &written {
-                assert_eq!(*start, at, "groups lie behind each other");
+                assert_eq!(*start, at, "groups lie one after the other");
                 at = *end;
             }
             let state = self.state.lock();

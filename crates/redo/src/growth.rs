@@ -20,16 +20,16 @@
 //! crash before the first leaves the old circle, with a file that is too long, which the next opening cuts.
 //! Two, because damage to one block must not lead back to a circle in which the end of the log is not found.
 //!
-//! **A full disk**, or one that does not take the zeros for another reason. They count for nothing yet, so
-//! that stops nobody: what was added is cut off again, since others need the room as well, and the log is let
-//! round in the circle there is. For a second growing is not tried again, and what would have asked for it
-//! lets the log round or asks for a checkpoint. Then it is tried with the next lap, and at once if somebody
-//! waits for room. A sync that fails stops the log: it may have been told of the loss of a commit.
+//! **A full disk**, or one that does not take the zeros for another reason. Nothing depends on the zeros yet:
+//! they are truncated, since others need the room as well, and the log wraps within the file it has. For a
+//! second growing is not tried again, and what would have asked for it lets the log round or asks for a
+//! checkpoint. Then it is tried with the next lap, and at once if somebody waits for room. A sync that fails
+//! stops the log: it may have been told of the loss of a commit.
 //!
 //! **Gone round.** Until the checkpoint has followed to the new lap the circle cannot grow. The cleaner is
 //! asked for that once when the log has entered that lap, and again if more than half of the circle is in use
-//! or somebody waits; it judges by the size that the log may have, and would see no hurry. What only an
-//! archive holds back no page is written for.
+//! or somebody waits; it judges by the size that the log may have, and would see no urgency. No page is
+//! flushed for log that only an archive still needs.
 //!
 //! **Closing** waits for a growth under way, which ends before its next step. The file is cut after that.
 
@@ -248,7 +248,7 @@ impl RedoLog {
         }
     }
 
-    /// Gives back what was added behind the circle. What stays is cut off by the next opening.
+    /// Gives back what was added past the circle. What stays is cut off by the next opening.
     fn cut_back(&self, from: u64) {
         if self.poisoned().is_none()
             && let Err(error) = self.file.set_len(from)
@@ -265,7 +265,7 @@ impl RedoLog {
         }
     }
 
-    /// Writes zeros behind the circle.
+    /// Writes zeros past the circle.
     async fn lengthen(&self, from: u64, to: u64) -> disk::Result<()> {
         let zeros = Arc::new(AlignedBuf::zeroed(ZEROS.min((to - from) as usize)));
         let mut at = from;

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A recovery that has come to the end of the log has to make sure that it is the end, and not damage with
-//! more log behind it. How far may there be more? Without a bound, up to the end of the circle, and reading
+//! more log after it. How far may there be more? Without a bound, up to the end of the circle, and reading
 //! all that takes seconds on a slow disk. So every checkpoint block promises that the log ends at most
-//! `reach` behind its `flushed` ([`crate::layout::Layout::reach`]), until a newer block is durable. The
+//! `reach` bytes past its `flushed` ([`crate::layout::Layout::reach`]), until a newer block is durable. The
 //! promise is kept strictly:
 //!
 //! - Admissions never give out room beyond it ([`State::file_limit`]), and what was written without one stops
@@ -17,7 +17,7 @@
 //! - So that nobody has to wait for that, a block that says nothing new but `flushed` is written when the log
 //!   has become durable half of the reach further, if no checkpoint has written one anyway: a *mark*.
 //! - Where nobody asks for durability (`innodb_flush_log_at_trx_commit` 0 and 2) nothing would become durable
-//!   between two syncs of the background. A group write that ends a quarter of the reach behind what is
+//!   between two syncs of the background. A group write that ends a quarter of the reach past what is
 //!   durable is synced too.
 //!
 //! Nobody can wait for ever: when everything is durable, then either half of the reach is used up and a mark
@@ -27,7 +27,7 @@ use crate::Flush;
 use crate::log::{Phase, RedoLog, State};
 
 impl RedoLog {
-    /// Writes a mark when the log has become durable far enough behind the newest block.
+    /// Writes a mark when the log has become durable far enough past the newest block.
     pub(crate) fn mark_if_due(&self) {
         let mut state = self.state.lock();
         let used = self.flushed().since(state.block.flushed);

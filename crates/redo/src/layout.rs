@@ -55,7 +55,7 @@ impl Layout {
         FRONT + self.area
     }
 
-    /// How far the log may end behind the `flushed` of the newest checkpoint block; 0 for no such bound. A
+    /// How far the log may end past the `flushed` of the newest checkpoint block; 0 for no such bound. A
     /// sixteenth of the circle is read quickly. It is more where single mini-transactions are large, because
     /// there must always be room for one of them; where that is half of the circle the bound is worth
     /// nothing. It is judged by the largest circle, and does not become less when this one grows: what was

@@ -146,10 +146,10 @@ pub(crate) struct State {
     pub area_max: u64,
     /// Set when something may be due for its growth; `None` once it is as large as it may be.
     pub grow_wanted: Option<Event>,
-    /// The end of a lap behind which the log goes on at the front. Others are not passed before that is
+    /// The end of a lap after which the log goes on at the front. Others are not passed before that is
     /// decided ([`crate::growth`]).
     pub round_at: Option<Lsn>,
-    /// The circle has grown behind this, which is not to be passed before its blocks are durable.
+    /// The circle has grown past this, which is not to be passed before its blocks are durable.
     pub growing_from: Option<Lsn>,
     /// The file could not become longer; before this time it is not tried again.
     pub grow_after: Option<Duration>,
@@ -194,15 +194,15 @@ impl State {
         archived.map_or(self.block.scan_start, |archived| archived.from.min(self.block.scan_start))
     }
 
-    /// Whether the log may end at `end` without reaching what recovery needs, or passing a place where it is
-    /// open how it goes on.
+    /// Whether the log may end at `end` without reaching what recovery needs, or passing a point past which
+    /// it is undecided whether to wrap or grow.
     pub(crate) fn fits(&self, end: Lsn) -> bool {
         end.since(self.kept_from()) <= self.layout.area
             && self.reach().is_none_or(|reach| end.since(self.block.flushed) <= reach)
             && self.turn().is_none_or(|turn| end <= turn)
     }
 
-    /// How far the log may go behind the `flushed` of the block in force, where that is less than the circle.
+    /// How far the log may go past the `flushed` of the block in force, where that is less than the circle.
     pub(crate) fn reach(&self) -> Option<u64> {
         let reach = self.block.reach;
         (reach > 0 && reach < self.block.layout.area).then_some(reach)
@@ -228,7 +228,7 @@ impl State {
         self.kept_from().plus(self.layout.usable())
     }
 
-    /// Where it is open how the log goes on, for promises.
+    /// The point past which it is undecided whether to wrap or grow, for promises.
     pub(crate) fn turn_limit(&self) -> Option<Lsn> {
         self.turn().map(|turn| Lsn(turn.0 - self.layout.block))
     }
@@ -353,7 +353,7 @@ impl RedoLog {
     }
 
     /// Whether the log was opened and [`RedoLog::scan`] has not found its end yet. Until then its positions
-    /// are those of the checkpoint block, which the log's end may lie behind.
+    /// are those of the checkpoint block, which the log's end may lie past.
     pub fn needs_scan(&self) -> bool {
         self.state.lock().phase == Phase::NeedsScan
     }

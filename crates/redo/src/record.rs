@@ -576,7 +576,7 @@ mod tests {
             // Empty fill, and a fill of 65536 bytes at 1.
             &[FILL << 5, 0, 0, 0, 0, 0, 9],
             &[FILL << 5, 0, 0, 1, 0, 0x80, 0x80, 4, 9],
-            // Move whose source ends behind the page.
+            // Move whose source ends past the page.
             &[MOVE << 5, 0, 0, 0, 0, 0xff, 0xff, 2],
         ] {
             assert!(records(bytes).next().unwrap().is_err(), "{bytes:?}");

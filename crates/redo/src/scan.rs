@@ -5,9 +5,9 @@
 //! is not ends the log. Why that is right, case by case:
 //!
 //! - *The last group write was cut off.* Its groups were not durable, so nobody was told so. Some of them may
-//!   be whole on the disk behind a torn one; they are dropped with it, because the log is a prefix.
-//! - *What lies behind the end is of an earlier lap*: its LSN is lower than its position. Ended.
-//! - *What lies behind the end was dropped by an earlier recovery*, has the right LSN and checksum, and the
+//!   be whole on the disk after a torn one; they are dropped with it, because the log is a prefix.
+//! - *What lies past the end is of an earlier lap*: its LSN is lower than its position. Ended.
+//! - *What lies past the end was dropped by an earlier recovery*, has the right LSN and checksum, and the
 //!   log then grew up to exactly its start: it has the epoch of an earlier opening, while the group before it
 //!   has a later one. Every opening takes a new epoch and makes it durable before it writes its first group.
 //!   And when the checkpoint has moved up to that very place, so that there is no group before it: the
@@ -16,12 +16,12 @@
 //!   lose acknowledged commits, so the log refuses to open. It is known to have been durable when the
 //!   checkpoint block, or a valid group further on, says that the log was flushed beyond its start. Such a
 //!   group is searched for as far as the log may have gone: up to `flushed + reach` of the checkpoint block,
-//!   beyond which no group was ever written in this lap ([`crate::high_water_mark`]). So this finds what a search of the
-//!   whole circle would find. The whole circle is searched where the block promises no reach, or where the
-//!   other block is not the one before it: then a newer one may have been damaged, with which the log went
-//!   further.
+//!   beyond which no group was ever written in this lap ([`crate::high_water_mark`]). So this finds what a
+//!   search of the whole circle would find. The whole circle is searched where the block promises no reach,
+//!   or where the other block is not the one before it: then a newer one may have been damaged, with which
+//!   the log went further.
 //! - *Damage that cannot be told from an end*: from some group on everything up to the end of the log is
-//!   gone, all of it behind the `flushed` of the checkpoint block, so that neither that block nor any whole
+//!   gone, all of it past the `flushed` of the checkpoint block, so that neither that block nor any whole
 //!   group knows of it. The groups written last are no proof of themselves: a group is proved by the first
 //!   one that was sealed after its sync.
 //! - *The checkpoint block itself is damaged* and the older one leads to a place that was overwritten since:
@@ -57,7 +57,7 @@ pub struct ScanSummary {
 impl RedoLog {
     /// Recovery: reads every whole mini-transaction that ends after the checkpoint, in order, and calls
     /// `visit(start, end, records)`; `progress(bytes_done, bytes_at_most)` is called now and then. Blocking.
-    /// May be repeated until the first append; afterwards the log goes on behind the last valid group. A log
+    /// May be repeated until the first append; afterwards the log goes on after the last valid group. A log
     /// just created needs none.
     pub fn scan<E: From<Error>>(
         &self,
@@ -278,7 +278,7 @@ impl Reader {
         Ok(self.bytes(lsn, header.used() as usize)?.filter(|bytes| header.verify(bytes)))
     }
 
-    /// Searches behind the end for a valid group that proves that the log was durable beyond `end`: as far as
+    /// Searches past the end for a valid group that proves that the log was durable beyond `end`: as far as
     /// the log can have gone.
     fn find_proof(&mut self, end: Lsn, block: &CheckpointBlock) -> Result<Option<GroupHeader>> {
         let mut limit = self.scan_start.plus(self.layout.area);

@@ -348,7 +348,7 @@ fn a_checkpoint_asked_for_before_the_scan_does_not_move() {
     let mut truth = Truth::default();
     let left =
         live(disk, &mut truth, &Life { load: Load { mini_transactions: 3, ..LOAD }, ..life(4) }).unwrap();
-    // Opened and scanned once, so that the checkpoint block knows of an end behind the checkpoint.
+    // Opened and scanned once, so that the checkpoint block knows of an end past the checkpoint.
     let (simulated, env) = environment(1, Some(left.disk));
     let before = recover(&env, &dir(), small(), &mut truth).unwrap().checkpoint_lsn();
     let log = RedoLog::open(&env, &dir(), small()).unwrap();

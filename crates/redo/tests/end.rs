@@ -120,7 +120,7 @@ fn damage_anywhere_in_the_log_is_refused() {
         for case in 0..150 {
             let sizes = [512, 4096, 64 << 10, 512 << 10, 2 * MIB, 5 * MIB];
             let size = sizes[machine.random.below(sizes.len())] as u64;
-            // Half of them behind what the checkpoint block knows of.
+            // Half of them past what the checkpoint block knows of.
             let from = if case % 2 == 0 { first.0 } else { block.flushed };
             let at = from + machine.random.below((proved.0 - from) as usize / 512) as u64 * 512;
             let size = size.min(last.0 - at) as usize;
@@ -146,7 +146,7 @@ fn damage_anywhere_in_the_log_is_refused() {
     }
 }
 
-/// What lies behind the end is read as far as the log can have gone, and where that is not known to its end.
+/// What lies past the end is read as far as the log can have gone, and where that is not known to its end.
 #[test]
 fn the_rest_of_the_circle_is_not_read() {
     let (mut machine, log) = Machine::new(5, 128 * MIB);
@@ -184,7 +184,7 @@ fn the_rest_of_the_circle_is_not_read() {
     assert!(machine_of(true) > 100);
 }
 
-/// The promise of the checkpoint blocks: the log never ends further behind the newest of them, whether
+/// The promise of the checkpoint blocks: the log never ends further past the newest of them, whether
 /// somebody asks for durability or not; and nobody waits for ever because of it.
 #[test]
 fn the_log_never_goes_further_than_its_newest_block_says() {
@@ -213,7 +213,7 @@ fn the_largest_mini_transactions_are_admitted() {
     let bytes = log.mini_transaction_bytes_max();
     let records = vec![7; bytes];
     for _ in 0..30 {
-        // What does not fit waits for the one before to become durable, and for the mark behind it.
+        // What does not fit waits for the one before to become durable, and for the mark after it.
         machine.simulated.run_until_complete(async {
             loop {
                 match log.admit(bytes) {

@@ -13,7 +13,7 @@ pub struct Committed {
     pub number: u64,
     /// It is durable once the redo log is, up to here.
     pub end: Lsn,
-    /// Undo records that it committed: what had been done behind them was undone.
+    /// Undo records that it committed: what had been done after them was undone.
     pub records: u64,
 }
 

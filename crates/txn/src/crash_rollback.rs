@@ -8,7 +8,7 @@
 //! long one (a killed UPDATE of everything) that is done in the background as well, and all tables are held
 //! meanwhile. Transactions with short logs are rolled back first: their rows are free soon.
 //!
-//! A stop in between loses little: the log is cut behind what has been undone, again and again, and the next
+//! A stop in between loses little: the log is cut after what has been undone, again and again, and the next
 //! start goes on there. A log that is damaged leaves its transaction as it is, and the others go on.
 //!
 //! What may be different another time is **tried again**, for as long as the engine runs and at each start: a

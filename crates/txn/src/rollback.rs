@@ -43,7 +43,7 @@ use crate::version::{Overlay, Version};
 /// Finds a table by its id; `None`: it was dropped. An error: it cannot be used now.
 pub(crate) type FindTable<'f> = &'f (dyn Fn(u64) -> Result<Option<Arc<Table>>, Error> + Sync);
 
-/// Undoes everything of `log` behind `mark` and cuts the log. `slot` publishes that the walk through old
+/// Undoes everything of `log` after `mark` and cuts the log. `slot` publishes that the walk through old
 /// versions needs them. With `locks_stay` a row whose change was its lock keeps a lock of that owner's.
 /// Returns the number of records.
 pub(crate) async fn roll_back(
@@ -210,7 +210,7 @@ async fn undo_record(
 const TURN: Duration = Duration::from_micros(400);
 const RECORDS_PER_LOOK: u64 = 8;
 const RECORDS_PER_TURN: u64 = 256;
-/// Records undone before the log is cut behind the next one.
+/// Records undone before the log is cut after the next one.
 const RECORDS_PER_CUT: u64 = 1024;
 
 /// How long a rollback that failed waits before it tries again: at first, and at most.

@@ -5,7 +5,7 @@
 //! allocation.
 //!
 //! **Any future may be dropped at any await.** An operation marks where it began (`unfinished`) and takes the
-//! mark away when it has ended; what follows first undoes all behind a mark that is still there. So half an
+//! mark away when it has ended; what follows first undoes all after a mark that is still there. So half an
 //! operation is never read on, built on or committed. What an operation holds besides, a guard gives back: a
 //! commit number, a wait for a lock, a pin of purge. Locks stay, as after a statement that failed.
 //!
@@ -282,7 +282,7 @@ impl Transaction {
     #[inline]
     pub fn undo_records(&self) -> u64 {
         match &self.unfinished {
-            // What stands behind an operation that was cut will be undone.
+            // What stands after an operation that was cut will be undone.
             Some(mark) => mark.0.records,
             None => self.undo_log.as_ref().map_or(0, |log| log.records),
         }
@@ -325,7 +325,7 @@ impl Transaction {
     /// Where the transaction is now, for `rollback_to` (statement rollback and savepoints).
     pub fn statement_mark(&self) -> UndoMark {
         let end = || self.undo_log.as_ref().map_or(UndoMark::START, |log| UndoMark(log.mark()));
-        // What stands behind an operation that was cut will be undone.
+        // What stands after an operation that was cut will be undone.
         self.unfinished.unwrap_or_else(end)
     }
 
@@ -344,12 +344,12 @@ impl Transaction {
         self.unfinished = Some(mark);
         self.savepoints.retain(|(_, savepoint)| savepoint.0.records <= mark.0.records);
         let owner = self.owner.clone();
-        self.undo_behind(mark, Some(&owner)).await?;
+        self.undo_after(mark, Some(&owner)).await?;
         self.unfinished = None;
         Ok(())
     }
 
-    async fn undo_behind(&mut self, mark: UndoMark, locks_stay: Option<&Arc<Owner>>) -> Result<(), Error> {
+    async fn undo_after(&mut self, mark: UndoMark, locks_stay: Option<&Arc<Owner>>) -> Result<(), Error> {
         let Some(log) = &mut self.undo_log else { return Ok(()) };
         if log.records <= mark.0.records {
             return Ok(());
@@ -528,7 +528,7 @@ impl Transaction {
     async fn roll_back_all(&mut self) -> Result<(), Error> {
         self.unfinished = Some(UndoMark::START);
         self.rolled_back = true;
-        self.undo_behind(UndoMark::START, None).await?;
+        self.undo_after(UndoMark::START, None).await?;
         let system = self.system.0.clone();
         if let Some(log) = &mut self.undo_log {
             retry(|| log.truncate(&system.undo, UndoMark::START.0)).await?;
@@ -554,7 +554,7 @@ impl Transaction {
             Some(_) if self.rolled_back => self.roll_back_all().await,
             Some(mark) => {
                 let owner = self.owner.clone();
-                self.undo_behind(mark, Some(&owner)).await?;
+                self.undo_after(mark, Some(&owner)).await?;
                 self.unfinished = None;
                 Ok(())
             }

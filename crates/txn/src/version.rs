@@ -9,12 +9,12 @@
 //! not see to its undo record, and undo logs of transactions that a view does not see are not purged.
 //!
 //! **Long chains.** A walk that needs a page that is not in memory, or that has gone on for long, lets go of
-//! the leaf and comes back. It does not start over then: the overlay keeps what was found so far. Where the
-//! record has the very same bytes still, and no transaction was rolled back in part and goes on, the next try
-//! goes on from where the last one stopped. Where it was changed meanwhile, it goes from the record to an
-//! *anchor* and on from there: the first version that is not by the record's last writer. That one was
-//! committed, so it stays as it is and in the chain. So the chain is walked once however many pages it has,
-//! and only the page that was waited for last is pinned.
+//! the leaf and comes back. It does not start over then: the overlay keeps what was found so far. If the
+//! record is unchanged and no live transaction was partly rolled back, the next try resumes where the last
+//! one stopped. Where it was changed meanwhile, it goes from the record to an *anchor* and on from there: the
+//! first version that is not by the record's last writer. That one was committed, so it stays as it is and in
+//! the chain. So the chain is walked once however many pages it has, and only the page that was waited for
+//! last is pinned.
 //!
 //! The end of such a walk is kept as well. The caller may have to wait for other pages next and then asks
 //! again: in a small pool those pages and the chain's would evict each other for ever.

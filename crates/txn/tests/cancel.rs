@@ -167,7 +167,7 @@ fn a_partial_rollback_cut_anywhere_is_finished_by_commit() {
             read_far_and_wide(&mut session).await;
             let undone = for_polls(session.trx.rollback_to_savepoint("s"), 1 + polls as usize % 6).await;
             cut += usize::from(undone.is_none());
-            // A savepoint behind the one that was gone back to names a place that is no end of anything any
+            // A savepoint after the one that was gone back to names a place that is no end of anything any
             // more.
             assert!(!session.trx.rollback_to_savepoint("later").await.unwrap());
             session.commit().await;

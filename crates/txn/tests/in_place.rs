@@ -1,4 +1,4 @@
-//! Changes that leave every field where it is: written over the record, found behind the last one without a
+//! Changes that leave every field where it is: written over the record, found after the last one without a
 //! descent, and as safe as any other.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -329,7 +329,7 @@ fn a_change_with_too_much_to_remember_is_refused() {
     });
 }
 
-/// A table of `columns` columns of two bytes behind its key, in a tablespace of its own.
+/// A table of `columns` columns of two bytes after its key, in a tablespace of its own.
 async fn narrow_table(store: &Arc<PageStore>, columns: usize) -> (usize, Arc<Table>) {
     const OTHER: u32 = SPACE + 1;
     store.create_space(OTHER, std::path::Path::new("/data/narrow.ibd"), fsp::INITIAL_PAGES).unwrap();

@@ -1,10 +1,10 @@
-//! What a lying disk has got its readers to see.
+//! Wrong bytes that a lying disk returned.
 //!
 //! How often a rule struck says little: a stale read of a place that was written once returns the right
-//! bytes, and one lost write may spoil many reads or none. So the disk does not count its lies but what came
-//! of them. For the files that are watched it keeps, beside what is stored, what an honest disk would have
-//! stored; a read that is made remembers what an honest disk would have given at that instant; and when it
-//! has returned other bytes, both are put down.
+//! bytes, and one lost write may spoil many reads or none. So the disk counts wrong reads, not lies. For the
+//! files that are watched it keeps, beside what is stored, what an honest disk would have stored; a read that
+//! is made remembers what an honest disk would have given at that instant; and when it has returned other
+//! bytes, both are put down.
 //!
 //! A place that somebody writes while it is read counts, too, if the read gives the new bytes: the reader
 //! asked for the old ones. And it does not count if a lie gives those after all.

@@ -1,9 +1,9 @@
 //! Room reserved before a change: a split must not fail halfway because the tablespace or the disk is full.
 //!
 //! What may need extents asks for them first ([`reserve`]), while nothing has changed: the *file* is made
-//! long enough, which may wait or fail; taking that room in later cannot ([`super::extend`]). Some room has to
-//! be left over ([`Reserve`]), and inserts must leave more than purge and rollback: on a full disk the failed
-//! statement must still be taken back.
+//! long enough, which may wait or fail; taking that room in later cannot ([`super::extend`]). Some room has
+//! to be left over ([`Reserve`]), and inserts must leave more than purge and rollback: on a full disk the
+//! failed statement must still be taken back.
 
 use super::context::Latched;
 use super::extend::{PAGES_OF_A_CHANGE, file_pages};

@@ -1,8 +1,8 @@
 //! Looking pages up.
 //!
 //! The hit path is [`PageStore::pin`]: page table, pin, compare; no lock, no allocation. A miss starts a read
-//! into a free frame ([`super::read`]) and returns at once with a [`Wait`] for it, so that the retry finds the
-//! page. A page that is made, not read, gets its frame here as well.
+//! into a free frame ([`super::read`]) and returns at once with a [`Wait`] for it, so that the retry finds
+//! the page. A page that is made, not read, gets its frame here as well.
 
 use std::sync::atomic::Ordering;
 

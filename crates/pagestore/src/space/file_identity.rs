@@ -1,5 +1,4 @@
-//! Whose a file is that may have been left behind, or put there by a person, and removing it only if it is
-//! ours.
+//! Finds out who owns a leftover or user-supplied file, and removes it only if it is ours.
 //!
 //! DDL leaves files that the next statement or the next start removes, under names where people put files as
 //! well: to be imported, or back from a backup. A file is removed only where it says that it is the

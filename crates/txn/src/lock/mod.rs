@@ -12,7 +12,7 @@
 //!   mode      what conflicts with what           table         request and grant
 //!   owner     a transaction as lock owner        inheritance   gaps of entries that come and go
 //!   shard     where locks lie: singles, queues   release       one lock, or all of a transaction, goes
-//!   owner_numbers   for short                    deadlock      the wait-for graph, searched when a wait begins
+//!   owner_numbers   for short                 deadlock      the wait-for graph, searched when a wait begins
 //!   target    what a lock is on                  wait          one waiting request, its timeout, how it ends
 //!   description     the same for people          listing       lists of locks for people
 //!   outside_waits   for locks of another kind, whose waits may close a cycle with those here

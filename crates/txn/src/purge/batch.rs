@@ -7,8 +7,8 @@
 //! and must be read again, so that it falls behind even more. When all lanes are done the directory forgets
 //! the logs and their pages are freed.
 //!
-//! A batch ends with the first log that does not fit as a whole; the next one goes on within it. A batch that
-//! is interrupted has not been; what it did is done again.
+//! A batch ends with the first log that does not fit as a whole; the next one goes on within it. An
+//! interrupted batch does not count; it is repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -177,7 +177,7 @@ fn cut(system: &System, pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
     batch
 }
 
-/// Damage in the undo log of a slot: nothing behind it can be purged.
+/// Damage in the undo log of a slot: nothing after it can be purged.
 fn leave_slot(system: &System, log: &CommittedLog, error: &Error) {
     tracing::error!(
         slot = log.slot, transaction = log.trx_id, %error,
@@ -416,7 +416,7 @@ mod tests {
     use crate::undo::tests::{store, write_log};
     use crate::{Options, TransactionSystem};
 
-    /// Forgetting is cut where the page behind what is forgotten has to be read.
+    /// Forgetting is cut where the page after what is forgotten has to be read.
     #[test]
     fn history_never_names_pages_that_were_freed() {
         let (env, store) = store();

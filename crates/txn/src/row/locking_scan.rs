@@ -1,7 +1,7 @@
 //! Scans that lock what they see.
 //!
 //! Each entry is locked while its leaf is latched, and shown only when the lock is held. If it must be waited
-//! for, everything is let go and the scan looks again behind the last entry it dealt with: what comes next
+//! for, everything is let go and the scan looks again after the last entry it dealt with: what comes next
 //! may be another one by then.
 //!
 //! Under REPEATABLE READ and SERIALIZABLE the gaps are locked too: next-key locks on the way, a gap lock on
@@ -243,7 +243,7 @@ fn turn(
             Shown::Wait(wait) => return Ok(Turn::Lock(wait)),
             shown => shown,
         };
-        // The one row of a unique key has been met: nothing behind it is looked at, or locked. A deleted
+        // The one row of a unique key has been met: nothing after it is looked at, or locked. A deleted
         // entry is not it: the live one may come after.
         if exact && extent == Extent::Record && !record.is_deleted() && !matches!(shown, Shown::Nothing) {
             let control = shown.control();
@@ -318,7 +318,7 @@ fn confirmed(
     false
 }
 
-/// The range is done: locks the gap behind its last entry.
+/// The range is done: locks the gap after its last entry.
 fn lock_end(
     scan: &mut Scan,
     locker: &mut Locker<'_>,

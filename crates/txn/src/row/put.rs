@@ -74,8 +74,8 @@ async fn put_row(
     table: &Arc<Table>,
     values: &[FieldRef<'_>],
 ) -> Result<Put, Error> {
-    let behind_the_system_fields = table.trx_id_field() + 2..values.len();
-    let changes: SmallVec<[NewField<'_>; 8]> = behind_the_system_fields
+    let after_the_system_fields = table.trx_id_field() + 2..values.len();
+    let changes: SmallVec<[NewField<'_>; 8]> = after_the_system_fields
         .map(|position| NewField { position, value: values[position], stored: values[position] })
         .collect();
     let mut entries = Vec::new();

@@ -5,14 +5,14 @@
 //!
 //! A unique key is looked for before its entry goes in: `unique.rs`.
 
-use btree::{FieldRef, KeyFields, Outcome, OwnedKey, StructureChange};
+use btree::{FieldRef, Outcome, OwnedKey, StructureChange};
 
 use super::insert::OnDuplicate;
 use super::remove::{encode_entry, same_entry, successor_target};
 use super::unique::insert_unique;
 use super::write::{EntryChange, Step, Writer, describe_end, repeat};
 use crate::error::{Error, Interrupt};
-use crate::lock::{Acquired, LockTarget};
+use crate::lock::Acquired;
 use crate::table::{Secondary, Table};
 use crate::transaction::Transaction;
 

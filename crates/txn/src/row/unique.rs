@@ -2,20 +2,20 @@
 //!
 //! **Unique keys.** A transaction that puts an entry into a unique index first takes a short lock on the
 //! *key* (not on any entry), so that two insertions of one key come one after the other; then every entry
-//! with that key is locked next-key and looked at, and the gap behind the last of them, as InnoDB does: S, or
+//! with that key is locked next-key and looked at, and the gap after the last of them, as InnoDB does: S, or
 //! X at once when the statement will change the row that it finds ([`OnDuplicate::Change`]), since of several
 //! that hold S and want X only one can get it. The short lock goes when the entry is in. It is never held
 //! while a row lock is waited for, since the holder of that row lock may need the key itself: it is let go
 //! first, and the check starts over.
 //!
 //! **Turns.** A key that is replaced again and again has several entries, deleted ones and a live one, and a
-//! transaction that waits for one of them holds others: many who replace one key would be deadlocks often, as
-//! they are in InnoDB. So statements that will change the row take turns first, by a lock on the key that
-//! lasts as long as the others. Only who has neither locked nor changed anything yet waits for its turn, so
-//! nobody can be waiting for it meanwhile; the rest go on without. The transaction takes its turn before it
-//! inserts the row, because the insert is a change already: where a row of that primary key was replaced
-//! before, its entry is still there, delete-marked, and the transaction that has the turn would wait at it
-//! for the row's writer. Turns for several keys of one row are taken in the order of the indexes.
+//! transaction that waits for one of them holds others: concurrent replacements of one key would often
+//! deadlock, as they do in InnoDB. So statements that will change the row take turns first, by a lock on the
+//! key that lasts as long as the others. Only who has neither locked nor changed anything yet waits for its
+//! turn, so nobody can be waiting for it meanwhile; the rest go on without. The transaction takes its turn
+//! before it inserts the row, because the insert is a change already: where a row of that primary key was
+//! replaced before, its entry is still there, delete-marked, and the transaction that has the turn would wait
+//! at it for the row's writer. Turns for several keys of one row are taken in the order of the indexes.
 
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@
 //! new one goes in. Otherwise the record is changed where it lies. How is decided below: `clustered.rs`
 //! overwrites single fields that keep their size (`patches`), `btree` the record if it keeps its shape; one
 //! that grows may reorganize or split its page. Values that do not fit the record go off-page first
-//! (`external.rs`). An entry of a secondary index whose columns changed is delete-marked and a new one goes in
-//! (`secondary.rs`).
+//! (`external.rs`). An entry of a secondary index whose columns changed is delete-marked and a new one goes
+//! in (`secondary.rs`).
 
 use std::sync::Arc;
 

@@ -131,7 +131,7 @@ impl Layout {
     }
 }
 
-/// The directory page behind this one.
+/// The directory page after this one.
 pub(crate) fn next(directory: &[u8]) -> Option<u32> {
     Some(u32_at(directory, NEXT)).filter(|next| *next != 0)
 }

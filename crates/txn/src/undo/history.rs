@@ -5,7 +5,7 @@
 //! successor is read from the undo pages when purge gets there, so that a snapshot that is open for a day
 //! costs disk space, but no memory.
 //!
-//! A commit that finds its slot without history enters its log here; otherwise the log is found behind the
+//! A commit that finds its slot without history enters its log here; otherwise the log is found after the
 //! older ones. Purge may look for a successor and find none just before one is committed: so each slot counts
 //! its commits, and purge looks again when the count has moved ([`History::forget`]).
 
@@ -170,7 +170,7 @@ impl History {
     }
 }
 
-/// The committed log behind this one in its slot.
+/// The committed log after this one in its slot.
 async fn successor(undo: &UndoSpace, log: &CommittedLog) -> Result<Option<(u64, CommittedLog)>, Error> {
     match retry(|| next_log(undo, log.end)).await? {
         NextLog::Log(header, next) if next.state == STATE_COMMITTED => {
@@ -178,7 +178,7 @@ async fn successor(undo: &UndoSpace, log: &CommittedLog) -> Result<Option<(u64, 
             Ok(Some((next.commit_number, log)))
         }
         NextLog::Log(header, next) if next.state == STATE_PURGED => {
-            Err(corrupt(header.page, "a log behind one that is to be purged is purged already"))
+            Err(corrupt(header.page, "a log after one that is to be purged is purged already"))
         }
         NextLog::Log(..) | NextLog::End(_) => Ok(None),
     }

@@ -146,7 +146,7 @@ impl UndoLog {
         }
     }
 
-    /// The page behind the current one, ready for this log, and whether the directory got a hint with it.
+    /// The page after the current one, ready for this log, and whether the directory got a hint with it.
     fn next_page(&self, space: &UndoSpace, current: &Pin) -> Result<(u32, bool), Interrupt> {
         // A log that has begun goes on there; otherwise it begins there.
         let owner = if self.header.is_some() { self.trx_id } else { 0 };
@@ -164,11 +164,11 @@ impl UndoLog {
         let page = mtr.x(undo_id(spare))?;
         match pagestore::page::next(mtr.page(page)) {
             pagestore::page::NULL_PAGE => {}
-            behind => {
+            after => {
                 // What was cut off may have reached so far. It must not become this log's continuation again.
-                let behind = mtr.x(undo_id(behind))?;
-                if owner_of(mtr.page(behind)) == self.trx_id {
-                    disown(&mut mtr, behind);
+                let after = mtr.x(undo_id(after))?;
+                if owner_of(mtr.page(after)) == self.trx_id {
+                    disown(&mut mtr, after);
                 }
             }
         }
@@ -218,8 +218,8 @@ impl UndoLog {
         LogMark { records: self.records, end: self.header.and(self.end) }
     }
 
-    /// Copies the last record before `end` into `bytes` and gives its place; `None` when there is none behind
-    /// `stop` (the end of the log at some earlier time) or behind the start of the log.
+    /// Copies the last record before `end` into `bytes` and gives its place; `None` when there is none after
+    /// `stop` (the end of the log at some earlier time) or after the start of the log.
     pub fn record_before(
         &self,
         space: &UndoSpace,
@@ -288,8 +288,8 @@ impl UndoLog {
         let mut mtr = space.store().mtr()?;
         let page = mtr.x(undo_id(to.page))?;
         if to.page != end.page {
-            // The pages behind must not look like a continuation of this log; the next one is where a reader
-            // would go on. Those behind that are disowned by the purge worker that reaches the page before
+            // The pages after must not look like a continuation of this log; the next one is where a reader
+            // would go on. Those after that are disowned by the purge worker that reaches the page before
             // them.
             let next = pagestore::page::next(mtr.page(page));
             let next = mtr.x(undo_id(next))?;

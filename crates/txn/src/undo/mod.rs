@@ -15,7 +15,7 @@
 //! without the mark belongs to a transaction that recovery rolls back. The log of a transaction that only
 //! inserted, or was rolled back, is of no use to anybody once it ended: ending it sets the page's free offset
 //! back to the log's start. Purge frees pages step by step, and a purged log may span many. When the first
-//! page behind its header is freed, the header is marked as purged, so that a restart in between continues
+//! page after its header is freed, the header is marked as purged, so that a restart in between continues
 //! at the log's end.
 //!
 //! A record is written in the mini-transaction that changes the row, so that one never exists without the

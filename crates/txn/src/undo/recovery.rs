@@ -8,7 +8,7 @@
 //! of which may be unfinished. So a start reads a few pages for each slot, however long the history is.
 //! Several slots are looked at side by side.
 //!
-//! Where an unfinished log ends and which tables it is about shows a [`Survey`], page by page: it may be
+//! A [`Survey`] finds, page by page, where an unfinished log ends and which tables it touches: it may be
 //! long, and clients need not wait for it.
 
 use std::collections::BTreeSet;
@@ -151,7 +151,7 @@ async fn look_at_slot(
     Ok(())
 }
 
-/// The log that begins at `at`, or at the start of the page behind.
+/// The log that begins at `at`, or at the start of the page after it.
 pub(crate) fn next_log(space: &UndoSpace, at: Place) -> Result<NextLog, Interrupt> {
     let page = space.read_page(at.page)?;
     let free = free_of(&page);

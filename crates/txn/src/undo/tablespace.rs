@@ -47,7 +47,7 @@ pub(crate) struct UndoSpace {
     pub(super) directory: RwLock<Vec<u32>>,
     /// Slots without an active transaction.
     pub free: FreeSlots,
-    /// Slots with many spare pages behind where the next log starts.
+    /// Slots with many spare pages after where the next log starts.
     pub(super) to_trim: Mutex<VecDeque<u16>>,
     /// Pages allocated to slots.
     pub pages: AtomicU64,
@@ -198,7 +198,7 @@ impl UndoSpace {
             return Ok(true);
         }
         fsp::reserve(&mut mtr, UNDO_SPACE, 1, Reserve::Undo)?;
-        // As far in front as can be: it stays, and a file is cut behind what stays.
+        // As far in front as can be: it stays, and a file is cut after what stays.
         let new = match fsp::allocate_page_below(&mut mtr, self.segment, u32::MAX)? {
             Some(new) => new,
             None => fsp::allocate_page(&mut mtr, self.segment, 0, Direction::None)?,
@@ -206,7 +206,7 @@ impl UndoSpace {
         let number = mtr.page_id(new).page;
         self.layout.format(&mut mtr, new, &self.segment.to_bytes());
         directory::write_next(&mut mtr, last, number);
-        // Known before the latch goes, so that nobody else adds one behind the same page.
+        // Known before the latch goes, so that nobody else adds one after the same page.
         self.directory.write().push(number);
         mtr.commit();
         self.free.add(self.slots_of(count).rev().map(|slot| (slot, Slot::default())));
@@ -257,7 +257,7 @@ impl UndoSpace {
         Ok(mtr.x(undo_id(page))?)
     }
 
-    /// Allocates a page for a slot, behind `last` or as the slot's first one.
+    /// Allocates a page for a slot, after `last` or as the slot's first one.
     pub fn add_page(
         &self,
         slot: u16,
@@ -318,7 +318,7 @@ impl UndoSpace {
     ///
     /// After each step the directory names a place where a log begins, because a restart walks the slot from
     /// there. A page in the middle of a log is no such place: those are taken out of the chain one by one,
-    /// behind the page that the directory names, whose oldest log header then says that everything up to
+    /// after the page that the directory names, whose oldest log header then says that everything up to
     /// `head` is purged.
     pub fn advance_head(&self, slot: u16, head: Place) -> Result<bool, Interrupt> {
         let mut mtr = self.store.mtr()?;
@@ -330,7 +330,7 @@ impl UndoSpace {
             mtr.commit();
             return Ok(true);
         }
-        let next = self.page_behind(slot, oldest.page)?;
+        let next = self.page_after(slot, oldest.page)?;
         if next == head.page || self.begins_with_a_log(next)? {
             fsp::prepare_free(&mut mtr, self.segment, oldest.page)?;
             let freed = mtr.x(undo_id(oldest.page))?;
@@ -339,7 +339,7 @@ impl UndoSpace {
             layout.write_head(&mut mtr, directory, slot, oldest_left);
             layout.forget_hint(&mut mtr, directory, slot, oldest.page);
         } else {
-            let behind = self.page_behind(slot, next)?;
+            let after = self.page_after(slot, next)?;
             fsp::prepare_free(&mut mtr, self.segment, next)?;
             let first = mtr.x(undo_id(oldest.page))?;
             let freed = mtr.x(undo_id(next))?;
@@ -347,7 +347,7 @@ impl UndoSpace {
                 return Err(corrupt(oldest.page, "the directory does not name an undo log header").into());
             }
             mtr.write(first, usize::from(oldest.offset) + LOG_END, &purged_mark(head));
-            mtr.write_u32(first, page::NEXT, behind);
+            mtr.write_u32(first, page::NEXT, after);
             fsp::free_page(&mut mtr, self.segment, freed)?;
             layout.forget_hint(&mut mtr, directory, slot, next);
         }
@@ -356,8 +356,8 @@ impl UndoSpace {
         Ok(next == head.page)
     }
 
-    /// The page behind one of this slot that comes before the oldest log that is not purged.
-    fn page_behind(&self, slot: u16, number: u32) -> Result<u32, Interrupt> {
+    /// The page after one of this slot that comes before the oldest log that is not purged.
+    fn page_after(&self, slot: u16, number: u32) -> Result<u32, Interrupt> {
         let page = self.read_page(number)?;
         if slot_of(&page) != slot {
             return Err(corrupt(number, "the chain of a slot leads to a page of another one").into());

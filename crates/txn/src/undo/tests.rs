@@ -109,7 +109,7 @@ async fn chain(space: &UndoSpace, first: u32) -> Vec<u32> {
             return chain;
         }
         let previous = retry(|| Ok(page::previous(&space.read_page(next)?))).await.unwrap();
-        assert_eq!(previous, last, "page {next} names another page before it, behind {chain:?}");
+        assert_eq!(previous, last, "page {next} names another page before it, after {chain:?}");
         chain.push(next);
     }
 }
@@ -201,7 +201,7 @@ async fn with_a_hint_ahead(store: &Arc<PageStore>, path: &Path) -> (Arc<UndoSpac
     let entries = space.entries().await.unwrap();
     let hint = entries.iter().find_map(|(slot, _, hint)| hint.filter(|_| *slot == before.slot));
     let next = space.free.take_number(before.slot).unwrap();
-    assert_eq!(next.next_log, Some(before.end), "there is no room left behind it");
+    assert_eq!(next.next_log, Some(before.end), "there is no room left after it");
     assert!(hint.is_some_and(|hint| hint.page != before.end.page), "{hint:?}");
     space.free.give_back(0, before.slot, next);
     (space, before.slot)

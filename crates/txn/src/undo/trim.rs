@@ -1,4 +1,4 @@
-//! Spare pages: what a slot keeps behind the page where its next log starts.
+//! Spare pages: what a slot keeps after the page where its next log starts.
 //!
 //! A log that ends without history (its transaction only inserted, or was rolled back) leaves the pages it
 //! went on to in the slot's chain, for the next one. After a large log most of them are of no use to anybody:
@@ -70,7 +70,7 @@ impl UndoSpace {
         Ok(())
     }
 
-    /// Frees the page behind `last`, if there is one; it must be a spare one. True when there is none left.
+    /// Frees the page after `last`, if there is one; it must be a spare one. True when there is none left.
     ///
     /// A crash or an error may be the end of it: the pages that are left are a chain in both directions after
     /// each step.
@@ -85,12 +85,12 @@ impl UndoSpace {
         let last = mtr.x(undo_id(last))?;
         let freed = mtr.x(undo_id(spare))?;
         let next = page::next(mtr.page(freed));
-        let behind = (next != page::NULL_PAGE).then(|| mtr.x(undo_id(next))).transpose()?;
+        let after = (next != page::NULL_PAGE).then(|| mtr.x(undo_id(next))).transpose()?;
         fsp::free_page(&mut mtr, self.segment, freed)?;
         mtr.write_u32(last, page::NEXT, next);
-        if let Some(behind) = behind {
+        if let Some(after) = after {
             let last = mtr.page_id(last).page;
-            mtr.write_u32(behind, page::PREVIOUS, last);
+            mtr.write_u32(after, page::PREVIOUS, last);
         }
         self.layout.forget_hint(&mut mtr, directory, slot, spare);
         mtr.commit();

@@ -5,17 +5,17 @@
 //! pages in use, twice over, fit into the front half of the file. From then on, after each batch of purge:
 //!
 //! 1. New pages come from the front ([`pagestore::fsp::allocate_page_below`]). Slots whose next log would
-//!    start further behind are **set aside**: no transaction gets them. There are always others.
+//!    start further back are **set aside**: no transaction gets them. There are always others.
 //! 2. A slot that is set aside and has no history left gives up its pages, as many mini-transactions as
 //!    pages. It is then like one that was never used, and free again.
 //! 3. The last extents, when nothing is on them, leave the tablespace one by one.
-//! 4. When those in front are reached, or a quarter of the file is behind the end, and the checkpoint has
+//! 4. When those in front are reached, or a quarter of the file is past the end, and the checkpoint has
 //!    passed that, the file is cut ([`pagestore::PageStore::cut_space`]).
 //!
 //! Each of these is complete by itself: after a crash between any two the slots are found as ever, the file
 //! is longer than the tablespace, and truncation begins again when it is worth it. A transaction that is
-//! open, or a read view that keeps history, with a page far behind holds the end where it is until it ends;
-//! what is behind that goes.
+//! open, or a read view that keeps history, with a page near the end of the file keeps it from shrinking
+//! below that page; everything after it is released.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -37,7 +37,7 @@ use crate::retry::{retry, yield_now};
 /// Extents that are left in front besides what is in use twice over: with this many free ones the file does
 /// not grow again at once; fewer where files are to be smaller.
 const EXTENTS_LEFT: (u64, u64) = (2, 12);
-/// The file is cut when this part of it is behind the end, though the end may come further to the front.
+/// The file is cut when this part of it is past the end, though the end may come further to the front.
 const WORTH_CUTTING: u32 = 4;
 
 /// How long it is left alone after a failure.
@@ -111,10 +111,10 @@ impl UndoSpace {
 
     /// A slot is not in use any more.
     pub fn give_back(&self, home: u16, number: u16, slot: Slot) {
-        if self.is_behind(&slot) {
+        if self.is_beyond(&slot) {
             let mut set_aside = self.truncation.set_aside.lock();
             // Looked at again: who ends it gives back what is set aside.
-            if self.is_behind(&slot) && !self.free.is_retired(number) {
+            if self.is_beyond(&slot) && !self.free.is_retired(number) {
                 set_aside.push((number, slot));
                 return;
             }
@@ -123,7 +123,7 @@ impl UndoSpace {
     }
 
     /// Whether the slot's pages are in the way.
-    fn is_behind(&self, slot: &Slot) -> bool {
+    fn is_beyond(&self, slot: &Slot) -> bool {
         let below = self.truncation.below.load(Ordering::Relaxed);
         below != 0 && slot.next_log.is_some_and(|place| place.page >= below)
     }
@@ -209,8 +209,8 @@ impl UndoSpace {
 
     /// Takes the pages of slots that are in the way and have no history.
     async fn empty_slots(&self, history: &History, must_stop: &impl Fn() -> bool) -> Result<(), Error> {
-        let behind = self.free.take_all(|slot| self.is_behind(slot));
-        self.truncation.set_aside.lock().extend(behind);
+        let beyond = self.free.take_all(|slot| self.is_beyond(slot));
+        self.truncation.set_aside.lock().extend(beyond);
         let mut candidates: Vec<u16> =
             self.truncation.set_aside.lock().iter().map(|(number, _)| *number).collect();
         candidates.retain(|number| !history.is_there(*number));
