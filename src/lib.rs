@@ -120,7 +120,7 @@ pub use backup::restore_in;
 pub use backup::{BackupOptions, BackupProgress, BackupReport, RestoreReport, restore};
 pub use blocking::{ChangeFeed, Database, Definitions, KeyValue, Pairs, Rows, Transaction};
 pub use check::CheckReport;
-pub use dblwr::{FileProtection, Way as WriteWay};
+pub use dblwr::{FileProtection, WritePath as WriteWay};
 pub use error::{Error, Result};
 pub use extension::{ExtensionChange, ExtensionOptions, ExtensionRestart, ExtensionState, ExtensionStatus};
 pub use file_names::{file_name, name_of_file, table_file};

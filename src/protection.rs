@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dblwr::{FileProtection, Way as WriteWay};
+use dblwr::{FileProtection, WritePath as WriteWay};
 
 use crate::database::Database;
 use crate::error::Result;

@@ -6,8 +6,8 @@
 //! had offered goes through the doublewrite from then on, until it is opened again or the mode is set to AUTO
 //! again.
 
-use crate::mode::{Mode, Way};
-use crate::path_measurement::Trial;
+use crate::mode::{Mode, WritePath};
+use crate::path_measurement::PathMeasurement;
 use disk::File;
 use disk::probe::{Atomic, Verdict};
 use page::{Stretches, WriteBatch};
@@ -29,7 +29,7 @@ pub struct FileProtection {
     /// The facts the verdict and the way rest on, a sentence.
     pub reason: String,
     /// How its pages are written now.
-    pub mode: Way,
+    pub mode: WritePath,
 }
 
 /// What is known of one open file.
@@ -38,7 +38,7 @@ pub(crate) struct FileState {
     file: Weak<dyn File>,
     path: PathBuf,
     verdict: Verdict,
-    trial: Arc<Mutex<Trial>>,
+    trial: Arc<Mutex<PathMeasurement>>,
     refused: Mutex<Option<String>>,
     /// The file system was told what is to come.
     told: AtomicBool,
@@ -57,12 +57,14 @@ impl FileState {
         let refused = self.refused.lock().clone();
         let facts = &self.verdict.reason;
         let (way, reason) = match (mode, refused, self.verdict.atomic) {
-            (Mode::On, ..) => (Way::Doublewrite, facts.clone()),
-            (Mode::DetectOnly, ..) => (Way::Detect, facts.clone()),
-            (Mode::Off, ..) => (Way::Plain, facts.clone()),
-            (Mode::Auto, Some(why), _) => (Way::Doublewrite, format!("{facts}, but it refused one: {why}")),
-            (Mode::Auto, None, Atomic::Hardware) => (Way::Atomic, facts.clone()),
-            (Mode::Auto, None, Atomic::None) => (Way::Doublewrite, facts.clone()),
+            (Mode::On, ..) => (WritePath::Doublewrite, facts.clone()),
+            (Mode::DetectOnly, ..) => (WritePath::Detect, facts.clone()),
+            (Mode::Off, ..) => (WritePath::Plain, facts.clone()),
+            (Mode::Auto, Some(why), _) => {
+                (WritePath::Doublewrite, format!("{facts}, but it refused one: {why}"))
+            }
+            (Mode::Auto, None, Atomic::Hardware) => (WritePath::Atomic, facts.clone()),
+            (Mode::Auto, None, Atomic::None) => (WritePath::Doublewrite, facts.clone()),
             (Mode::Auto, None, Atomic::FileSystem) => {
                 let trial = self.trial.lock();
                 (trial.chosen(), format!("{facts}; {}", trial.outcome()))
@@ -77,7 +79,7 @@ pub(crate) struct Decisions {
     page_size: usize,
     files: Mutex<HashMap<usize, Arc<FileState>>>,
     /// One measurement for all files of a device.
-    trials: Mutex<HashMap<u64, Arc<Mutex<Trial>>>>,
+    trials: Mutex<HashMap<u64, Arc<Mutex<PathMeasurement>>>>,
 }
 
 /// How the pages of a batch are written: indices in the batch, ascending.
@@ -98,7 +100,7 @@ pub(crate) struct Plan {
     /// Of `plain`, those that need no copy.
     pub(crate) recreatable: usize,
     /// The measurements the batch takes part in, with the way it goes and the pages it has there.
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) turns: Vec<Measured>,
 }
 
 impl Plan {
@@ -146,9 +148,9 @@ impl Plan {
 }
 
 /// A batch's part in a measurement.
-pub(crate) struct Turn {
-    pub(crate) trial: Arc<Mutex<Trial>>,
-    pub(crate) way: Way,
+pub(crate) struct Measured {
+    pub(crate) trial: Arc<Mutex<PathMeasurement>>,
+    pub(crate) way: WritePath,
     pub(crate) pages: usize,
 }
 
@@ -206,7 +208,7 @@ impl Decisions {
         let atomic = match verdict.atomic {
             Atomic::None => false,
             Atomic::Hardware => true,
-            Atomic::FileSystem => state.trial.lock().next() == Way::Atomic,
+            Atomic::FileSystem => state.trial.lock().next() == WritePath::Atomic,
         };
         let in_pairs = verdict.flagged && verdict.longest >= 2 * self.page_size as u64;
         if atomic && in_pairs && state.refused.lock().is_none() {
@@ -230,37 +232,37 @@ impl Decisions {
                 plan.turns[turn].pages += 1;
             }
             match ruling.way {
-                Way::Atomic if ruling.unflagged => plan.single.push(index),
-                Way::Atomic => plan.add_atomic(batch, index, ruling.longest),
-                Way::Plain => plan.plain.push(index),
-                Way::Doublewrite | Way::Detect if page.recreatable => {
+                WritePath::Atomic if ruling.unflagged => plan.single.push(index),
+                WritePath::Atomic => plan.add_atomic(batch, index, ruling.longest),
+                WritePath::Plain => plan.plain.push(index),
+                WritePath::Doublewrite | WritePath::Detect if page.recreatable => {
                     plan.plain.push(index);
                     plan.recreatable += 1;
                 }
-                Way::Doublewrite => plan.copied.push(index),
-                Way::Detect => plan.numbered.push(index),
+                WritePath::Doublewrite => plan.copied.push(index),
+                WritePath::Detect => plan.numbered.push(index),
             }
         }
         plan.cut_atomic(batch);
         plan
     }
 
-    fn rule(&self, file: &Arc<dyn File>, mode: Mode, now: Duration, turns: &mut Vec<Turn>) -> Ruling {
+    fn rule(&self, file: &Arc<dyn File>, mode: Mode, now: Duration, turns: &mut Vec<Measured>) -> Ruling {
         let plainly = |way| Ruling { way, unflagged: false, longest: 0, turn: None };
         match mode {
-            Mode::On => return plainly(Way::Doublewrite),
-            Mode::DetectOnly => return plainly(Way::Detect),
-            Mode::Off => return plainly(Way::Plain),
+            Mode::On => return plainly(WritePath::Doublewrite),
+            Mode::DetectOnly => return plainly(WritePath::Detect),
+            Mode::Off => return plainly(WritePath::Plain),
             Mode::Auto => {}
         }
         let state = self.of(file);
         if state.refused.lock().is_some() {
-            return plainly(Way::Doublewrite);
+            return plainly(WritePath::Doublewrite);
         }
         let (unflagged, longest) = (!state.verdict.flagged, state.verdict.longest);
         match state.verdict.atomic {
-            Atomic::None => plainly(Way::Doublewrite),
-            Atomic::Hardware => Ruling { way: Way::Atomic, unflagged, longest, turn: None },
+            Atomic::None => plainly(WritePath::Doublewrite),
+            Atomic::Hardware => Ruling { way: WritePath::Atomic, unflagged, longest, turn: None },
             Atomic::FileSystem => {
                 if !state.told.swap(true, Ordering::Relaxed) {
                     file.expect_copy_on_write();
@@ -268,7 +270,7 @@ impl Decisions {
                 let known = turns.iter().position(|turn| Arc::ptr_eq(&turn.trial, &state.trial));
                 let turn = known.unwrap_or_else(|| {
                     let way = state.trial.lock().begin(now);
-                    turns.push(Turn { trial: state.trial.clone(), way, pages: 0 });
+                    turns.push(Measured { trial: state.trial.clone(), way, pages: 0 });
                     turns.len() - 1
                 });
                 Ruling { way: turns[turn].way, unflagged, longest, turn: Some(turn) }
@@ -280,7 +282,7 @@ impl Decisions {
 /// How the pages of one file go in one batch.
 #[derive(Clone, Copy)]
 struct Ruling {
-    way: Way,
+    way: WritePath,
     /// Written by one plain write for each page, because the storage does not know the flag and keeps them
     /// whole.
     unflagged: bool,

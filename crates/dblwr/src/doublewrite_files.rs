@@ -25,31 +25,31 @@ use std::time::Duration;
 
 /// What a doublewrite file holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Sort {
+pub(crate) enum Contents {
     /// Whole pages.
     Copies,
     /// Numbers and LSNs of pages.
     Numbers,
 }
 
-impl Sort {
+impl Contents {
     pub(crate) fn suffix(self) -> &'static str {
         match self {
-            Sort::Copies => ".dblwr",
-            Sort::Numbers => ".bdblwr",
+            Contents::Copies => ".dblwr",
+            Contents::Numbers => ".bdblwr",
         }
     }
 
     fn segment_bytes(self, options: &Options) -> u64 {
         match self {
-            Sort::Copies => (options.pages * options.page_size) as u64,
-            Sort::Numbers => RECORD as u64,
+            Contents::Copies => (options.pages * options.page_size) as u64,
+            Contents::Numbers => RECORD as u64,
         }
     }
 }
 
 /// Name of a doublewrite file.
-pub(crate) fn file_name(page_size: usize, number: usize, sort: Sort) -> String {
+pub(crate) fn file_name(page_size: usize, number: usize, sort: Contents) -> String {
     format!("#ib_{page_size}_{number}{}", sort.suffix())
 }
 
@@ -59,13 +59,13 @@ const FIRST_PAGES: usize = 16;
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The segments of one sort.
-pub(crate) struct Area {
-    checkpoint: Places,
-    lru: Places,
+pub(crate) struct DoublewriteFiles {
+    checkpoint: SegmentPlaces,
+    lru: SegmentPlaces,
 }
 
 /// The segments of one purpose.
-struct Places {
+struct SegmentPlaces {
     now: Mutex<Arc<Stage>>,
     /// Once the files are as long as they shall be: where segments lie.
     all: Vec<(Arc<dyn File>, u64)>,
@@ -101,9 +101,9 @@ impl Segment {
     }
 }
 
-impl Area {
+impl DoublewriteFiles {
     /// Creates the files, or uses those that are there.
-    pub(crate) fn open(storage: &dyn Storage, options: &Options, sort: Sort) -> Result<Area> {
+    pub(crate) fn open(storage: &dyn Storage, options: &Options, sort: Contents) -> Result<DoublewriteFiles> {
         let (count, bytes) = (options.segments(), sort.segment_bytes(options));
         let numbers = |first: usize| (first..options.files).step_by(2).collect::<Vec<_>>();
         let (even, odd) = (numbers(0), numbers(1));
@@ -116,7 +116,7 @@ impl Area {
         let lru_files = if single { &even } else { &odd };
         let lru: Vec<(usize, u64)> = (0..count).map(|index| place(index, lru_files, behind)).collect();
         // Records of numbers are small, and in a single file one purpose would grow over the other.
-        let may_be_short = sort == Sort::Copies && !single && options.pages > FIRST_PAGES;
+        let may_be_short = sort == Contents::Copies && !single && options.pages > FIRST_PAGES;
         let first = (FIRST_PAGES * options.page_size) as u64;
         let mut files = Vec::with_capacity(options.files);
         let mut short = Vec::with_capacity(options.files);
@@ -135,9 +135,9 @@ impl Area {
         let places = |wanted: Vec<(usize, u64)>| {
             let first = wanted.iter().any(|(file, _)| short[*file]);
             let all = wanted.into_iter().map(|(file, offset)| (files[file].clone(), offset)).collect();
-            Places::new(all, bytes, options.pages, first)
+            SegmentPlaces::new(all, bytes, options.pages, first)
         };
-        Ok(Area { checkpoint: places(checkpoint), lru: places(lru) })
+        Ok(DoublewriteFiles { checkpoint: places(checkpoint), lru: places(lru) })
     }
 
     /// Waits for a free segment, for this many pages if possible.
@@ -154,12 +154,12 @@ impl Area {
     }
 }
 
-impl Places {
-    fn new(all: Vec<(Arc<dyn File>, u64)>, segment_bytes: u64, pages: usize, first: bool) -> Places {
+impl SegmentPlaces {
+    fn new(all: Vec<(Arc<dyn File>, u64)>, segment_bytes: u64, pages: usize, first: bool) -> SegmentPlaces {
         let (places, now) = if first { (all[..1].to_vec(), FIRST_PAGES) } else { (all.clone(), pages) };
         let stage = Stage { segments: Segments::new(places.len()), places, pages: now, first };
         let lengthen_after = Mutex::default();
-        Places { now: Mutex::new(Arc::new(stage)), all, segment_bytes, pages, lengthen_after }
+        SegmentPlaces { now: Mutex::new(Arc::new(stage)), all, segment_bytes, pages, lengthen_after }
     }
 
     async fn take(&self, env: &dyn Environment, pages: usize) -> Result<Segment> {

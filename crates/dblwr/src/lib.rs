@@ -31,7 +31,7 @@ mod submit;
 mod unprotected;
 
 pub use decision::FileProtection;
-pub use mode::{Mode, UnknownMode, Way};
+pub use mode::{Mode, UnknownMode, WritePath};
 pub use options::{FILES_MAX, Options, PAGES_MAX};
 pub use page_writer::ProtectedWriter;
 pub use recovery::{Locate, Recovered, Unrestored, recover, recover_since};

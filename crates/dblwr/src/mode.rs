@@ -95,7 +95,7 @@ impl FromStr for Mode {
 
 /// How the pages of one file are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Way {
+pub enum WritePath {
     /// One atomic write per page (`RWF_ATOMIC`).
     Atomic,
     /// A copy in a doublewrite file first.
@@ -106,19 +106,19 @@ pub enum Way {
     Plain,
 }
 
-impl Way {
+impl WritePath {
     /// As shown in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Way::Atomic => "atomic",
-            Way::Doublewrite => "doublewrite",
-            Way::Detect => "detect only",
-            Way::Plain => "unprotected",
+            WritePath::Atomic => "atomic",
+            WritePath::Doublewrite => "doublewrite",
+            WritePath::Detect => "detect only",
+            WritePath::Plain => "unprotected",
         }
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for WritePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

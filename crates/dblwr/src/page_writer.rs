@@ -26,9 +26,9 @@
 
 use crate::decision::{Decisions, FileProtection, Plan};
 use crate::detect_only;
-use crate::doublewrite_files::{Area, Segment, Sort};
+use crate::doublewrite_files::{Contents, DoublewriteFiles, Segment};
 use crate::in_place::{self, Cut};
-use crate::mode::{Mode, Way};
+use crate::mode::{Mode, WritePath};
 use crate::options::Options;
 use crate::pace::{Pace, SLICE_BYTES};
 use crate::status::{Counters, Status, WriteTimes};
@@ -52,8 +52,8 @@ struct Shared {
     mode: AtomicU8,
     /// Held while the mode changes.
     changing: Mutex<()>,
-    copies: OnceLock<Area>,
-    numbers: OnceLock<Area>,
+    copies: OnceLock<DoublewriteFiles>,
+    numbers: OnceLock<DoublewriteFiles>,
     decisions: Decisions,
     counters: Counters,
     batch_ids: AtomicU32,
@@ -154,11 +154,11 @@ impl Shared {
     fn prepare(&self, mode: Mode) -> Result<()> {
         let (area, sort) = match mode {
             Mode::Off => return Ok(()),
-            Mode::Auto | Mode::On => (&self.copies, Sort::Copies),
-            Mode::DetectOnly => (&self.numbers, Sort::Numbers),
+            Mode::Auto | Mode::On => (&self.copies, Contents::Copies),
+            Mode::DetectOnly => (&self.numbers, Contents::Numbers),
         };
         if area.get().is_none() {
-            let opened = Area::open(&**self.env.storage(), &self.options, sort)?;
+            let opened = DoublewriteFiles::open(&**self.env.storage(), &self.options, sort)?;
             // Nobody else sets it: see `changing`.
             let _ = area.set(opened);
         }
@@ -191,7 +191,7 @@ impl Shared {
     /// The doublewrite syncs what it writes; for the comparison the atomic way does so too, now and then,
     /// like the checkpoint that will do it later.
     async fn sync_as_measured(&self, plan: &Plan, unsynced: &[Arc<dyn File>]) -> Result<()> {
-        for turn in plan.turns.iter().filter(|turn| turn.way == Way::Atomic) {
+        for turn in plan.turns.iter().filter(|turn| turn.way == WritePath::Atomic) {
             let due = turn.trial.lock().left_unsynced(unsynced);
             self.sync(due.unwrap_or_default()).await?;
         }
@@ -242,7 +242,7 @@ impl Shared {
     ) -> Result<(Vec<usize>, Option<Segment>)> {
         let segment = match plan.copied.len() {
             0 => None,
-            pages => Some(self.take(Sort::Copies, batch, pages).await?),
+            pages => Some(self.take(Contents::Copies, batch, pages).await?),
         };
         let copied = segment.as_ref().map(|segment| &plan.copied[..segment.pages.min(plan.copied.len())]);
         let mut requests = in_place::atomic_requests(batch, &plan.atomic);
@@ -310,10 +310,10 @@ impl Shared {
         }
     }
 
-    fn area(&self, sort: Sort) -> Result<&Area> {
+    fn area(&self, sort: Contents) -> Result<&DoublewriteFiles> {
         let area = match sort {
-            Sort::Copies => &self.copies,
-            Sort::Numbers => &self.numbers,
+            Contents::Copies => &self.copies,
+            Contents::Numbers => &self.numbers,
         };
         match area.get() {
             Some(area) => Ok(area),
@@ -321,7 +321,7 @@ impl Shared {
         }
     }
 
-    async fn take(&self, sort: Sort, batch: &WriteBatch, pages: usize) -> Result<Segment> {
+    async fn take(&self, sort: Contents, batch: &WriteBatch, pages: usize) -> Result<Segment> {
         let pages = pages.min(self.options.pages);
         self.area(sort)?.take(&*self.env, batch.purpose, pages).await
     }
@@ -372,7 +372,7 @@ impl Shared {
         pages: &'p [usize],
         pace: &mut Pace<'_>,
     ) -> Result<(&'p [usize], Segment)> {
-        let segment = self.take(Sort::Copies, batch, pages.len()).await?;
+        let segment = self.take(Contents::Copies, batch, pages.len()).await?;
         let pages = &pages[..segment.pages.min(pages.len())];
         for outcome in pace.submit(self.copies(batch, pages, &segment, pace)).await {
             outcome?;
@@ -382,7 +382,7 @@ impl Shared {
     }
 
     async fn write_numbers_of(&self, batch: &WriteBatch, pages: &[usize]) -> Result<Segment> {
-        let segment = self.take(Sort::Numbers, batch, pages.len()).await?;
+        let segment = self.take(Contents::Numbers, batch, pages.len()).await?;
         let record = detect_only::encode(batch, pages, self.batch_ids.fetch_add(1, Ordering::Relaxed));
         let buf = IoBuf::owned(record);
         write_async(&**self.env.storage(), &segment.file, buf, segment.offset, true).await?;

@@ -17,7 +17,7 @@
 //!
 //! Nothing here does I/O or knows a clock; so it behaves the same in the simulator.
 
-use crate::mode::Way;
+use crate::mode::WritePath;
 use disk::File;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -68,7 +68,7 @@ struct Side {
 }
 
 /// The measurement of one device.
-pub(crate) struct Trial {
+pub(crate) struct PathMeasurement {
     /// Set while measuring again.
     measuring: bool,
     /// Batches begun in this measurement.
@@ -77,7 +77,7 @@ pub(crate) struct Trial {
     doublewrite: Side,
     /// Until when time has been counted.
     counted: Duration,
-    chosen: Way,
+    chosen: WritePath,
     chosen_at: Duration,
     /// Seconds per page that made it the chosen one.
     measured: f64,
@@ -87,15 +87,15 @@ pub(crate) struct Trial {
     files: Vec<Weak<dyn File>>,
 }
 
-impl Default for Trial {
-    fn default() -> Trial {
-        Trial {
+impl Default for PathMeasurement {
+    fn default() -> PathMeasurement {
+        PathMeasurement {
             measuring: true,
             begun: 0,
             atomic: Side::default(),
             doublewrite: Side::default(),
             counted: Duration::ZERO,
-            chosen: Way::Doublewrite,
+            chosen: WritePath::Doublewrite,
             chosen_at: Duration::ZERO,
             measured: 0.0,
             outcome: "it and the doublewrite are being measured".to_owned(),
@@ -105,9 +105,9 @@ impl Default for Trial {
     }
 }
 
-impl Trial {
-    /// A batch begins: which way it goes. [`Trial::ended`] must follow.
-    pub(crate) fn begin(&mut self, now: Duration) -> Way {
+impl PathMeasurement {
+    /// A batch begins: which way it goes. [`PathMeasurement::ended`] must follow.
+    pub(crate) fn begin(&mut self, now: Duration) -> WritePath {
         self.count_time(now);
         if !self.measuring && now.saturating_sub(self.chosen_at) >= REMEASURE_LATEST {
             self.measure_anew();
@@ -121,7 +121,13 @@ impl Trial {
     /// A batch that began this way has ended with this number of pages. For `slept` it had nothing under way,
     /// because there was time: that says nothing about the storage. Returns the way now chosen when that has
     /// just been decided.
-    pub(crate) fn ended(&mut self, way: Way, pages: usize, now: Duration, slept: Duration) -> Option<Way> {
+    pub(crate) fn ended(
+        &mut self,
+        way: WritePath,
+        pages: usize,
+        now: Duration,
+        slept: Duration,
+    ) -> Option<WritePath> {
         self.count_time(now);
         let alone = self.other(way).under_way == 0;
         let side = self.side(way);
@@ -159,16 +165,16 @@ impl Trial {
     }
 
     /// The way of the next batch.
-    pub(crate) fn next(&self) -> Way {
+    pub(crate) fn next(&self) -> WritePath {
         match self.measuring {
             false => self.chosen,
-            true if (self.begun / TURN).is_multiple_of(2) => Way::Doublewrite,
-            true => Way::Atomic,
+            true if (self.begun / TURN).is_multiple_of(2) => WritePath::Doublewrite,
+            true => WritePath::Atomic,
         }
     }
 
     /// The way chosen, or the one that is kept until the measurement has ended.
-    pub(crate) fn chosen(&self) -> Way {
+    pub(crate) fn chosen(&self) -> WritePath {
         self.chosen
     }
 
@@ -177,12 +183,12 @@ impl Trial {
         &self.outcome
     }
 
-    fn side(&mut self, way: Way) -> &mut Side {
-        if way == Way::Atomic { &mut self.atomic } else { &mut self.doublewrite }
+    fn side(&mut self, way: WritePath) -> &mut Side {
+        if way == WritePath::Atomic { &mut self.atomic } else { &mut self.doublewrite }
     }
 
-    fn other(&mut self, way: Way) -> &mut Side {
-        if way == Way::Atomic { &mut self.doublewrite } else { &mut self.atomic }
+    fn other(&mut self, way: WritePath) -> &mut Side {
+        if way == WritePath::Atomic { &mut self.doublewrite } else { &mut self.atomic }
     }
 
     /// Counts the time since the last look for the way that had the device for itself.
@@ -196,14 +202,14 @@ impl Trial {
         }
     }
 
-    fn decide(&mut self, now: Duration) -> Option<Way> {
+    fn decide(&mut self, now: Duration) -> Option<WritePath> {
         if !(self.atomic.seen.is_enough() && self.doublewrite.seen.is_enough()) {
             return None;
         }
         let (atomic, doublewrite) = (self.atomic.seen.per_page(), self.doublewrite.seen.per_page());
         let by_atomic = atomic <= doublewrite * DOUBLEWRITE_HANDICAP;
         (self.chosen, self.measured) =
-            if by_atomic { (Way::Atomic, atomic) } else { (Way::Doublewrite, doublewrite) };
+            if by_atomic { (WritePath::Atomic, atomic) } else { (WritePath::Doublewrite, doublewrite) };
         self.outcome = format!(
             "measured {:.0} microseconds per page atomically and {:.0} with the doublewrite",
             atomic * 1e6,
@@ -251,18 +257,18 @@ mod tests {
     /// A device that serves one batch after the other, `cost` microseconds per page, with several waiting at
     /// a time. Returns how many went atomically and how many by the doublewrite.
     fn feed(
-        trial: &mut Trial,
+        trial: &mut PathMeasurement,
         now: &mut Duration,
         until: Duration,
         depth: usize,
-        cost: impl Fn(Way) -> u64,
+        cost: impl Fn(WritePath) -> u64,
     ) -> (u32, u32) {
         let (mut atomic, mut doubled) = (0, 0);
         let mut queue = VecDeque::new();
         while *now < until || !queue.is_empty() {
             while queue.len() < depth && *now < until {
                 let way = trial.begin(*now);
-                if way == Way::Atomic {
+                if way == WritePath::Atomic {
                     atomic += 1
                 } else {
                     doubled += 1
@@ -276,25 +282,25 @@ mod tests {
         (atomic, doubled)
     }
 
-    fn costs(atomic: u64, doublewrite: u64) -> impl Fn(Way) -> u64 {
-        move |way| if way == Way::Atomic { atomic } else { doublewrite }
+    fn costs(atomic: u64, doublewrite: u64) -> impl Fn(WritePath) -> u64 {
+        move |way| if way == WritePath::Atomic { atomic } else { doublewrite }
     }
 
     #[test]
     fn the_faster_way_is_kept_and_few_batches_are_spent_on_finding_out() {
         for (atomic, doublewrite, winner) in [
-            (100, 200, Way::Atomic),
-            (200, 100, Way::Doublewrite),
-            (100, 120, Way::Atomic),
-            (100, 100, Way::Atomic),
+            (100, 200, WritePath::Atomic),
+            (200, 100, WritePath::Doublewrite),
+            (100, 120, WritePath::Atomic),
+            (100, 100, WritePath::Atomic),
         ] {
             for depth in [1, DEPTH] {
-                let (mut trial, mut now) = (Trial::default(), Duration::ZERO);
+                let (mut trial, mut now) = (PathMeasurement::default(), Duration::ZERO);
                 let until = Duration::from_secs(20);
                 let (by_atomic, doubled) =
                     feed(&mut trial, &mut now, until, depth, costs(atomic, doublewrite));
                 assert_eq!(trial.chosen(), winner, "{atomic} {doublewrite} {depth}: {}", trial.outcome());
-                let lost = if winner == Way::Atomic { doubled } else { by_atomic };
+                let lost = if winner == WritePath::Atomic { doubled } else { by_atomic };
                 assert!(lost <= 4 * TURN, "{lost} batches went the slower way");
                 // Batches beside each other do not blur what is measured.
                 assert!(trial.outcome().contains(&format!(" {atomic} ")), "{}", trial.outcome());
@@ -305,25 +311,25 @@ mod tests {
 
     #[test]
     fn it_is_measured_anew_when_the_load_changes_and_when_it_is_old() {
-        let (mut trial, mut now) = (Trial::default(), Duration::ZERO);
+        let (mut trial, mut now) = (PathMeasurement::default(), Duration::ZERO);
         feed(&mut trial, &mut now, Duration::from_secs(60), DEPTH, costs(100, 200));
-        assert_eq!(trial.chosen(), Way::Atomic);
+        assert_eq!(trial.chosen(), WritePath::Atomic);
         // The device becomes slow for atomic writes: noticed at once.
         let soon = now + Duration::from_secs(20);
         feed(&mut trial, &mut now, soon, DEPTH, costs(500, 200));
-        assert_eq!(trial.chosen(), Way::Doublewrite);
+        assert_eq!(trial.chosen(), WritePath::Doublewrite);
         // It recovers, which the doublewrite cannot feel: found out when the measurement is old.
         let later = now + REMEASURE_LATEST + Duration::from_secs(20);
         feed(&mut trial, &mut now, later, DEPTH, costs(100, 200));
-        assert_eq!(trial.chosen(), Way::Atomic);
+        assert_eq!(trial.chosen(), WritePath::Atomic);
     }
 
     #[test]
     fn an_idle_device_counts_for_nobody() {
-        let (mut trial, mut now) = (Trial::default(), Duration::ZERO);
+        let (mut trial, mut now) = (PathMeasurement::default(), Duration::ZERO);
         for _ in 0..200 {
             let way = trial.begin(now);
-            now += Duration::from_micros(if way == Way::Atomic { 100 } else { 300 } * PAGES as u64);
+            now += Duration::from_micros(if way == WritePath::Atomic { 100 } else { 300 } * PAGES as u64);
             trial.ended(way, PAGES, now, Duration::ZERO);
             now += Duration::from_millis(500);
         }

@@ -13,7 +13,7 @@
 //! the report says why.
 
 use crate::detect_only;
-use crate::doublewrite_files::{Sort, file_name};
+use crate::doublewrite_files::{Contents, file_name};
 use disk::{AlignedBuf, File, OpenHow, Result, Storage};
 use page::PageId;
 use std::collections::BTreeMap;
@@ -79,12 +79,12 @@ pub fn recover_since(
 ) -> Result<Recovered> {
     let mut found = Found::default();
     for directory in directories {
-        for file in files(storage, directory, page_size, Sort::Copies)? {
+        for file in files(storage, directory, page_size, Contents::Copies)? {
             found.recovered.damaged_copies += visit_slots(&file, page_size, &mut |offset, image| {
                 found.copy(&file, offset, image, checkpoint_lsn);
             })?;
         }
-        for file in files(storage, directory, page_size, Sort::Numbers)? {
+        for file in files(storage, directory, page_size, Contents::Numbers)? {
             visit_slots(&file, detect_only::RECORD, &mut |_, record| found.record(record, checkpoint_lsn))?;
         }
     }
@@ -187,7 +187,7 @@ fn files(
     storage: &dyn Storage,
     directory: &Path,
     page_size: usize,
-    sort: Sort,
+    sort: Contents,
 ) -> Result<Vec<Arc<dyn File>>> {
     let mut found = Vec::new();
     if !storage.exists(directory)? {

@@ -30,11 +30,11 @@ fn write(env: &Arc<SimulatedEnvironment>, writer: &ProtectedWriter, batch: Write
 #[test]
 fn each_mode_and_verdict_has_its_way() {
     for (offered, mode, way) in [
-        (Atomic::None, Mode::Auto, Way::Doublewrite),
-        (Atomic::Hardware, Mode::Auto, Way::Atomic),
-        (Atomic::Hardware, Mode::On, Way::Doublewrite),
-        (Atomic::Hardware, Mode::DetectOnly, Way::Detect),
-        (Atomic::Hardware, Mode::Off, Way::Plain),
+        (Atomic::None, Mode::Auto, WritePath::Doublewrite),
+        (Atomic::Hardware, Mode::Auto, WritePath::Atomic),
+        (Atomic::Hardware, Mode::On, WritePath::Doublewrite),
+        (Atomic::Hardware, Mode::DetectOnly, WritePath::Detect),
+        (Atomic::Hardware, Mode::Off, WritePath::Plain),
     ] {
         let env = environment(1, offered);
         let files = make_data(&**env.disk());
@@ -44,10 +44,10 @@ fn each_mode_and_verdict_has_its_way() {
         let status = writer.status();
         let (data, page) = (4 * PAGE as u64, PAGE as u64);
         let (copied, copies, atomic) = match way {
-            Way::Doublewrite => (4, 4 * page, 0),
-            Way::Detect => (4, 8192, 0),
-            Way::Atomic => (0, 0, 4),
-            Way::Plain => (0, 0, 0),
+            WritePath::Doublewrite => (4, 4 * page, 0),
+            WritePath::Detect => (4, 8192, 0),
+            WritePath::Atomic => (0, 0, 4),
+            WritePath::Plain => (0, 0, 0),
         };
         assert_eq!(
             (status.doublewrite_pages, status.bytes_doublewrite),
@@ -108,7 +108,7 @@ fn what_the_file_system_offers_is_measured_against_the_doublewrite() {
     assert!(shown.reason.contains("microseconds per page"), "{}", shown.reason);
     let before = writer.status();
     write(&env, &writer, batch(&files, &pages, 99, FlushPurpose::Checkpoint));
-    let by_way = (writer.status().atomic_writes > before.atomic_writes, shown.mode == Way::Atomic);
+    let by_way = (writer.status().atomic_writes > before.atomic_writes, shown.mode == WritePath::Atomic);
     assert_eq!(by_way.0, by_way.1, "the way shown is the way used");
 }
 
@@ -208,14 +208,14 @@ fn a_refused_atomic_write_goes_through_the_doublewrite_in_the_same_batch() {
         assert_eq!((status.atomic_writes, status.atomic_refusals), (good, needed - good));
         assert_eq!(status.atomic_pages + status.doublewrite_pages, 6);
         let shown = writer.protection(&files[&1]);
-        assert_eq!(shown.mode, Way::Doublewrite);
+        assert_eq!(shown.mode, WritePath::Doublewrite);
         assert!(shown.reason.contains("refused"), "{}", shown.reason);
         // Later pages do not even try.
         write(&env, &writer, batch(&files, &pages, 10, FlushPurpose::Lru));
         assert_eq!(writer.status().atomic_refusals, needed - good);
         // AUTO, set again, asks again.
         writer.set_mode(Mode::Auto).unwrap();
-        assert_eq!(writer.protection(&files[&1]).mode, Way::Atomic);
+        assert_eq!(writer.protection(&files[&1]).mode, WritePath::Atomic);
     }
 }
 

@@ -66,7 +66,7 @@ impl Fixture {
 
     fn cut(&self, pages: u32) -> u32 {
         let since = self.store.last_change();
-        disk::block_on(self.store.cut_space(SPACE, pages, since)).unwrap()
+        disk::block_on(self.store.truncate_space(SPACE, pages, since)).unwrap()
     }
 }
 

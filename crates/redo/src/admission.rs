@@ -295,7 +295,7 @@ impl RedoLog {
         let Refusal { short, notice, number } = refusal;
         let Some(log) = self.me.upgrade() else { unreachable!("called through a living log") };
         // Left with the wait, or on the way out of here.
-        let place = Arc::new(Place { log, number });
+        let place = Arc::new(QueuePlace { log, number });
         if self.state.lock().phase >= Phase::Closing {
             return Interrupt::Error(Error::Closed);
         }
@@ -330,13 +330,13 @@ impl RedoLog {
 
 /// The place of a waiter in the queue for room.
 #[cfg(not(loom))]
-struct Place {
+struct QueuePlace {
     log: Arc<RedoLog>,
     number: u64,
 }
 
 #[cfg(not(loom))]
-impl Drop for Place {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         self.log.ends.ledger.leave(self.number);
     }

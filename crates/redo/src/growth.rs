@@ -22,11 +22,11 @@
 //!
 //! **A full disk**, or one that does not take the zeros for another reason. Nothing depends on the zeros yet:
 //! they are truncated, since others need the room as well, and the log wraps within the file it has. For a
-//! second growing is not tried again, and what would have asked for it lets the log round or asks for a
+//! second growing is not tried again, and what would have asked for it lets the log wrap or asks for a
 //! checkpoint. Then it is tried with the next lap, and at once if somebody waits for room. A sync that fails
 //! stops the log: it may have been told of the loss of a commit.
 //!
-//! **Gone round.** Until the checkpoint has followed to the new lap the circle cannot grow. The cleaner is
+//! **Wrapped.** Until the checkpoint has followed to the new lap the circle cannot grow. The cleaner is
 //! asked for that once when the log has entered that lap, and again if more than half of the circle is in use
 //! or somebody waits; it judges by the size that the log may have, and would see no urgency. No page is
 //! flushed for log that only an archive still needs.
@@ -52,7 +52,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Due {
     Grow,
-    GoRound,
+    Wrap,
     /// The checkpoint has to come into the lap in which the log ends.
     Checkpoint,
 }
@@ -69,21 +69,21 @@ impl State {
         self.layout.origin.plus((laps + 1) * self.layout.area)
     }
 
-    /// Whether the log has been let round, and not all that is needed has followed.
-    pub(crate) fn goes_round(&self) -> bool {
-        self.may_grow() && self.round_at == Some(self.lap_end())
+    /// Whether the log has been allowed to wrap, and not all that is needed has followed.
+    pub(crate) fn is_wrapping(&self) -> bool {
+        self.may_grow() && self.wrap_at == Some(self.lap_end())
     }
 
     /// Where the log must not go beyond before it is decided how.
-    pub(crate) fn turn(&self) -> Option<Lsn> {
-        let lap = (self.may_grow() && !self.goes_round()).then(|| self.lap_end());
+    pub(crate) fn undecided_from(&self) -> Option<Lsn> {
+        let lap = (self.may_grow() && !self.is_wrapping()).then(|| self.lap_end());
         lap.into_iter().chain(self.growing_from).min()
     }
 
-    /// Lets the log round where it has gone round already, at an opening.
-    pub(crate) fn settle_lap(&mut self, end: Lsn) {
+    /// Lets the log wrap where it has wrapped already, at an opening.
+    pub(crate) fn settle_wrap(&mut self, end: Lsn) {
         let lap_end = self.lap_end();
-        self.round_at = (end > lap_end).then_some(lap_end);
+        self.wrap_at = (end > lap_end).then_some(lap_end);
     }
 
     fn growth_pauses(&self, now: Duration) -> bool {
@@ -97,28 +97,28 @@ impl State {
         }
         let (area, end, lap_end) = (self.layout.area, self.groups.start, self.lap_end());
         let age = end.since(self.kept_from());
-        if self.goes_round() {
+        if self.is_wrapping() {
             let helps = self.block.scan_start < lap_end || end <= lap_end;
             let unasked = end > lap_end && self.asked_for != Some(lap_end);
             return (helps && (waits || unasked || age > area / 2)).then_some(Due::Checkpoint);
         }
         let left = lap_end.since(end);
         let is_small = age <= area / 4 && self.archived.is_none();
-        let (circle, turn) = (self.circle_limit(), self.turn_limit().unwrap_or(Lsn(u64::MAX)));
+        let (circle, wrap) = (self.circle_limit(), self.wrap_limit().unwrap_or(Lsn(u64::MAX)));
         // Where it is the reach that is used up, a mark gives room.
-        let waits = waits && self.reach_limit().is_none_or(|reach| reach >= circle.min(turn));
+        let waits = waits && self.reach_limit().is_none_or(|reach| reach >= circle.min(wrap));
         let pauses = self.growth_pauses(now);
         let due = match () {
-            // Letting it round would give them nothing.
-            () if waits && circle < turn => Due::Grow,
+            // Letting it wrap would give them nothing.
+            () if waits && circle < wrap => Due::Grow,
             () if left <= area / 8 || waits => {
                 // What is asked for must fit the circle with what is needed besides.
-                if is_small && short <= area / 4 { Due::GoRound } else { Due::Grow }
+                if is_small && short <= area / 4 { Due::Wrap } else { Due::Grow }
             }
             () if left <= area / 2 && age > area / 4 && !pauses => Due::Grow,
             () => return None,
         };
-        Some(if pauses { Due::GoRound } else { due })
+        Some(if pauses { Due::Wrap } else { due })
     }
 }
 
@@ -155,22 +155,22 @@ impl RedoLog {
         let due = {
             let mut state = self.state.lock();
             let due = state.due(self.ends.ledger.is_file_wanted(), self.space_short(), self.env.now());
-            if due == Some(Due::GoRound) {
-                self.let_round(&mut state);
+            if due == Some(Due::Wrap) {
+                self.allow_wrap(&mut state);
             }
             due
         };
         match due {
             Some(Due::Grow) => self.grow().await?,
             Some(Due::Checkpoint) => self.ask_for_checkpoint().await?,
-            Some(Due::GoRound) | None => {}
+            Some(Due::Wrap) | None => {}
         }
         let state = self.state.lock();
         (state.may_grow() && state.phase == Phase::Ready).then_some(())
     }
 
-    fn let_round(&self, state: &mut State) {
-        state.round_at = Some(state.lap_end());
+    fn allow_wrap(&self, state: &mut State) {
+        state.wrap_at = Some(state.lap_end());
         self.ends.ledger.set_file_limit(state.file_limit().0);
     }
 
@@ -240,7 +240,7 @@ impl RedoLog {
         let first = {
             let mut state = self.state.lock();
             let before = state.grow_after.replace(self.env.now() + RETRY_AFTER);
-            self.let_round(&mut state);
+            self.allow_wrap(&mut state);
             before.is_none()
         };
         if first && self.poisoned().is_none() {
@@ -310,7 +310,7 @@ impl RedoLog {
             let (end, lap_end) = (state.groups.start, state.lap_end());
             // The open group must end in the lap as well.
             if self.current() <= lap_end && !state.growth_pauses(self.env.now()) {
-                self.let_round_no_more(&mut state);
+                self.forbid_wrap(&mut state);
                 return Some(());
             }
             if end > lap_end {
@@ -328,12 +328,12 @@ impl RedoLog {
         }
     }
 
-    /// The log has been let round but is still in its lap, and somebody waits for more room than the circle
-    /// has: as long as nobody has been promised any, it can grow after all.
-    fn let_round_no_more(&self, state: &mut State) {
+    /// The log has been allowed to wrap but is still in its lap, and somebody waits for more room than the
+    /// circle has: as long as nobody has been promised any, it can grow after all.
+    fn forbid_wrap(&self, state: &mut State) {
         let ledger = &self.ends.ledger;
         if ledger.take_all(self.current().0) {
-            state.round_at = None;
+            state.wrap_at = None;
             ledger.set_file_limit(state.file_limit().0);
             ledger.give_back_all();
             if let Some(wanted) = &state.grow_wanted {

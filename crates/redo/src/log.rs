@@ -148,7 +148,7 @@ pub(crate) struct State {
     pub grow_wanted: Option<Event>,
     /// The end of a lap after which the log goes on at the front. Others are not passed before that is
     /// decided ([`crate::growth`]).
-    pub round_at: Option<Lsn>,
+    pub wrap_at: Option<Lsn>,
     /// The circle has grown past this, which is not to be passed before its blocks are durable.
     pub growing_from: Option<Lsn>,
     /// The file could not become longer; before this time it is not tried again.
@@ -199,7 +199,7 @@ impl State {
     pub(crate) fn fits(&self, end: Lsn) -> bool {
         end.since(self.kept_from()) <= self.layout.area
             && self.reach().is_none_or(|reach| end.since(self.block.flushed) <= reach)
-            && self.turn().is_none_or(|turn| end <= turn)
+            && self.undecided_from().is_none_or(|limit| end <= limit)
     }
 
     /// How far the log may go past the `flushed` of the block in force, where that is less than the circle.
@@ -219,7 +219,7 @@ impl State {
         if self.phase >= Phase::Closing {
             return Lsn(0);
         }
-        let limits = [self.reach_limit(), self.turn_limit()];
+        let limits = [self.reach_limit(), self.wrap_limit()];
         limits.into_iter().flatten().fold(self.circle_limit(), Lsn::min)
     }
 
@@ -229,8 +229,8 @@ impl State {
     }
 
     /// The point past which it is undecided whether to wrap or grow, for promises.
-    pub(crate) fn turn_limit(&self) -> Option<Lsn> {
-        self.turn().map(|turn| Lsn(turn.0 - self.layout.block))
+    pub(crate) fn wrap_limit(&self) -> Option<Lsn> {
+        self.undecided_from().map(|limit| Lsn(limit.0 - self.layout.block))
     }
 }
 
@@ -262,7 +262,7 @@ impl RedoLog {
             epoch_start: block.flushed,
             area_max,
             grow_wanted: None,
-            round_at: None,
+            wrap_at: None,
             growing_from: None,
             grow_after: None,
             growing: None,
@@ -314,7 +314,7 @@ impl RedoLog {
         state.epoch = block.epoch;
         state.epoch_start = end;
         state.phase = Phase::Ready;
-        state.settle_lap(end);
+        state.settle_wrap(end);
         let starts = std::mem::take(&mut state.groups.starts);
         state.groups = Groups::new(sizes(&block.layout, &self.options), end);
         state.groups.starts = starts;

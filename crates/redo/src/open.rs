@@ -5,7 +5,7 @@
 //! sync has no file metadata to write. It becomes larger when that is needed ([`crate::growth`]).
 //!
 //! Earlier programs made a circle of the full capacity at once, and wrote the file past their log in the
-//! first lap. Such a log is opened as one whose circle is as large as its file: it has not gone round yet.
+//! first lap. Such a log is opened as one whose circle is as large as its file: it has not wrapped yet.
 //! The copy of a log that a backup makes is like that, too.
 
 use crate::checkpoint_block::CheckpointBlock;

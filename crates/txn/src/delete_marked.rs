@@ -15,7 +15,7 @@ const RECORDS_PER_STEP: usize = 512;
 
 /// Removes every delete-marked record of a tree that nobody uses, with the off-page values that it owns.
 /// Returns how many there were.
-pub(crate) async fn remove_marked(system: &System, tree: &Tree) -> Result<u64, Error> {
+pub(crate) async fn remove_delete_marked(system: &System, tree: &Tree) -> Result<u64, Error> {
     let mut removed = 0;
     let mut last: Option<OwnedKey> = None;
     loop {

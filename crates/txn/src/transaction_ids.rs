@@ -46,7 +46,7 @@ pub(crate) struct ActiveSet {
 
 /// Purge's view of the world.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Snapshot {
+pub(crate) struct PurgeView {
     /// What every view sees once no older view is open.
     pub view: ReadView,
     /// Undo logs with smaller commit numbers may be purged then.
@@ -197,12 +197,12 @@ impl ActiveSet {
     }
 
     /// A snapshot for purge.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> PurgeView {
         let numbers = self.numbers.lock();
         let mut view = ReadView::default();
         self.fill_locked(&numbers, &mut view, 0);
         let commit_limit = numbers.committing.iter().copied().min().unwrap_or(numbers.next);
-        Snapshot { view, commit_limit }
+        PurgeView { view, commit_limit }
     }
 
     /// The active transaction with this id, if it is active. Costs one load for ids of long ago.

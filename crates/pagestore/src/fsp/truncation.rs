@@ -2,8 +2,8 @@
 //! its size.
 //!
 //! That is a change of structure pages only, one extent in each mini-transaction. The file is cut afterwards
-//! ([`crate::PageStore::cut_space`]), when no recovery can come back to what was on those pages. For that
-//! they have to become free, so what is allocated meanwhile should come from further in front
+//! ([`crate::PageStore::truncate_space`]), when no recovery can come back to what was on those pages. For
+//! that they have to become free, so what is allocated meanwhile should come from further in front
 //! ([`allocate_page_below`]).
 
 use super::allocate::{STRUCTURE_LISTS, prepare};

@@ -83,24 +83,24 @@ impl PageStore {
     ///
     /// # Errors
     /// When page 0 cannot be read, or the file system refuses; the file is then as it was.
-    pub async fn cut_space(&self, space: u32, pages: u32, since: Lsn) -> Result<u32, Error> {
+    pub async fn truncate_space(&self, space: u32, pages: u32, since: Lsn) -> Result<u32, Error> {
         if self.redo.checkpoint_lsn() < since {
             return Ok(0);
         }
         let space = self.open_space_of(space)?;
         // Most of them without a latch.
         self.evict_behind(space.id, pages, space.pages());
-        let cutting = disk::retry::<_, Interrupt>(|| self.begin_cut(&space, pages)).await?;
-        let Some(cutting) = cutting else { return Ok(0) };
-        let (over, outcome) = (cutting.over.clone(), cutting.outcome.clone());
-        self.env.spawn_blocking("file cut", Box::pin(cutting.run()));
+        let truncation = disk::retry::<_, Interrupt>(|| self.begin_truncation(&space, pages)).await?;
+        let Some(truncation) = truncation else { return Ok(0) };
+        let (over, outcome) = (truncation.over.clone(), truncation.outcome.clone());
+        self.env.spawn_blocking("file cut", Box::pin(truncation.run()));
         over.wait().await;
         let outcome = outcome.lock().take();
         outcome.unwrap_or(Ok(0))
     }
 
     /// From now on the file has only this number of pages for everybody, and nobody makes it longer.
-    fn begin_cut(&self, space: &Arc<Space>, pages: u32) -> Result<Option<Cutting>, Interrupt> {
+    fn begin_truncation(&self, space: &Arc<Space>, pages: u32) -> Result<Option<Truncation>, Interrupt> {
         let mut mtr = self.mtr()?;
         let first = mtr.x(PageId::new(space.id, 0))?;
         let before = space.pages();
@@ -117,7 +117,7 @@ impl PageStore {
         *growth = Growth::Running(over.clone());
         space.set_pages(pages);
         drop(growth);
-        Ok(Some(Cutting {
+        Ok(Some(Truncation {
             store: self.this(),
             space: space.clone(),
             pages,
@@ -130,7 +130,7 @@ impl PageStore {
 }
 
 /// One cut under way.
-struct Cutting {
+struct Truncation {
     store: Arc<PageStore>,
     space: Arc<Space>,
     pages: u32,
@@ -141,7 +141,7 @@ struct Cutting {
     done: bool,
 }
 
-impl Cutting {
+impl Truncation {
     async fn run(mut self) {
         let result = self.cut().await;
         self.done = matches!(result, Ok(cut) if cut > 0);
@@ -174,7 +174,7 @@ impl Cutting {
     }
 }
 
-impl Drop for Cutting {
+impl Drop for Truncation {
     fn drop(&mut self) {
         let mut growth = self.space.growth.lock();
         if !self.done {

@@ -12,7 +12,7 @@ const SHOWN: usize = 32;
 
 /// An index entry, or the end of an index.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
+pub(crate) struct LockDescription {
     index: Box<str>,
     id: u64,
     /// `None`: the supremum.
@@ -22,10 +22,10 @@ pub(crate) struct Place {
 /// The first bytes of a field; `None` is NULL.
 type Shown = Option<SmallVec<[u8; SHOWN]>>;
 
-impl Place {
+impl LockDescription {
     /// The end of an index.
-    pub fn end(index: &str, id: u64) -> Place {
-        Place { index: index.into(), id, key: None }
+    pub fn end(index: &str, id: u64) -> LockDescription {
+        LockDescription { index: index.into(), id, key: None }
     }
 
     /// The index's number.
@@ -41,13 +41,13 @@ impl Place {
     }
 
     /// An entry with this key.
-    pub fn entry<'a>(index: &str, id: u64, key: impl Iterator<Item = Option<&'a [u8]>>) -> Place {
+    pub fn entry<'a>(index: &str, id: u64, key: impl Iterator<Item = Option<&'a [u8]>>) -> LockDescription {
         let shown = |field: Option<&[u8]>| field.map(|bytes| bytes.iter().copied().take(SHOWN).collect());
-        Place { index: index.into(), id, key: Some(key.map(shown).collect()) }
+        LockDescription { index: index.into(), id, key: Some(key.map(shown).collect()) }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for LockDescription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "index {} (id {}), ", self.index, self.id)?;
         let Some(key) = &self.key else { return f.write_str("supremum") };

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use disk::sync::atomic::Ordering;
 
-use super::description::Place;
+use super::description::LockDescription;
 use super::mode::{Extent, LockMode, WaitPolicy};
 use super::outside_waits::{RowOwner, RowWaits};
 use super::owner::Owner;
@@ -78,13 +78,18 @@ impl Machine {
             [name, "locks", entry, strength, extent] => {
                 let owner = self.owner(name);
                 let mode = mode(strength, extent);
-                let asked =
-                    self.table.request(&owner, target(entry), mode, WaitPolicy::Wait, &Place::default);
+                let asked = self.table.request(
+                    &owner,
+                    target(entry),
+                    mode,
+                    WaitPolicy::Wait,
+                    &LockDescription::default,
+                );
                 self.answer(name, asked, None)
             }
             [name, "inserts", entry, "before", successor] => {
                 let owner = self.owner(name);
-                let asked = self.table.request_insert(&owner, target(successor), &Place::default);
+                let asked = self.table.request_insert(&owner, target(successor), &LockDescription::default);
                 self.answer(name, asked, Some((entry.to_owned(), successor.to_owned())))
             }
             [name, "has", "changed", rows, "rows"] => {

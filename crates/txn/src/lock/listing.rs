@@ -4,8 +4,8 @@
 //! locks; words are made later. So a list is of many moments, and a wait in it may be over.
 //!
 //! A lock knows the fingerprint of its key and a part of its index's number, not their names (see `shard`).
-//! Where somebody waits, the waiter's [`Place`] has both. Elsewhere the reader finds out: it knows the
-//! indexes, and [`RowLocks::place_of`] tells whether a record that it has at hand is the locked one.
+//! Where somebody waits, the waiter's [`LockDescription`] has both. Elsewhere the reader finds out: it knows
+//! the indexes, and [`RowLocks::place_of`] tells whether a record that it has at hand is the locked one.
 //!
 //! Turns and guards of unique keys (see `target`) are not InnoDB's locks; they are listed only where somebody
 //! waits.
@@ -20,7 +20,7 @@ use btree::RecordRef;
 use disk::Environment;
 
 use super::deadlock::Queue;
-use super::description::Place;
+use super::description::LockDescription;
 use super::mode::{Extent, LockMode};
 use super::outside_waits::RowOwner;
 use super::owner::Owner;
@@ -43,7 +43,7 @@ pub struct RowLock {
     /// The index's number, or what is left of it.
     index: Result<u64, u16>,
     mode: LockMode,
-    described: Option<Arc<Place>>,
+    described: Option<Arc<LockDescription>>,
 }
 
 /// One that waits for a row lock, and one that it waits for.
@@ -63,7 +63,7 @@ struct Edges {
     place: u64,
     entries: Vec<QueueEntry>,
     queue: Queue,
-    described: Option<Arc<Place>>,
+    described: Option<Arc<LockDescription>>,
     only_holders: bool,
     waiter: usize,
     other: usize,
@@ -225,7 +225,7 @@ impl Iterator for Edges {
     }
 }
 
-fn listed(entry: &QueueEntry, place: u64, counter: u16, described: Option<&Arc<Place>>) -> RowLock {
+fn listed(entry: &QueueEntry, place: u64, counter: u16, described: Option<&Arc<LockDescription>>) -> RowLock {
     RowLock {
         owner: RowOwner(entry.owner.clone()),
         waiting: !entry.granted,
@@ -237,7 +237,7 @@ fn listed(entry: &QueueEntry, place: u64, counter: u16, described: Option<&Arc<P
 }
 
 /// What those who wait for a place say that it is.
-fn described(place: u64, entries: &[QueueEntry]) -> Option<Arc<Place>> {
+fn described(place: u64, entries: &[QueueEntry]) -> Option<Arc<LockDescription>> {
     entries.iter().filter(|entry| !entry.granted).find_map(|entry| {
         let waiting = entry.owner.waiting.lock().clone()?;
         (waiting.target.place == place).then_some(waiting.place)

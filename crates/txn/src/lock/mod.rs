@@ -45,7 +45,7 @@ mod target;
 mod tests;
 mod wait;
 
-pub(crate) use description::Place;
+pub(crate) use description::LockDescription;
 #[cfg(not(loom))]
 pub use listing::WaitInfo;
 pub use listing::{RowLock, RowLocks, RowWaitEdge};

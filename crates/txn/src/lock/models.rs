@@ -9,7 +9,7 @@ use std::sync::Arc;
 use disk::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
-use super::description::Place;
+use super::description::LockDescription;
 use super::mode::{Extent, LockMode, WaitPolicy};
 use super::owner::Owner;
 use super::table::{Acquired, LockTable};
@@ -32,7 +32,7 @@ fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
 /// Locks a record, as often as it takes. `false`: chosen as a deadlock's victim.
 fn lock(table: &Arc<LockTable>, owner: &Arc<Owner>, target: LockTarget) -> bool {
     loop {
-        match table.request(owner, target, LockMode::X_RECORD, WaitPolicy::Wait, &Place::default) {
+        match table.request(owner, target, LockMode::X_RECORD, WaitPolicy::Wait, &LockDescription::default) {
             Acquired::Granted { .. } => return true,
             Acquired::Refused => unreachable!("it may wait"),
             Acquired::Wait(wait) => match wait.wait_in_model() {
@@ -131,7 +131,13 @@ fn loom_giving_up_and_a_grant_do_not_both_happen() {
             thread::spawn(move || table.release_all(&holder))
         };
         let owner = Arc::new(Owner::default());
-        match table.request(&owner, target(1), LockMode::X_RECORD, WaitPolicy::Wait, &Place::default) {
+        match table.request(
+            &owner,
+            target(1),
+            LockMode::X_RECORD,
+            WaitPolicy::Wait,
+            &LockDescription::default,
+        ) {
             Acquired::Wait(wait) => drop(wait),
             Acquired::Granted { .. } => {}
             Acquired::Refused => unreachable!(),
@@ -176,7 +182,8 @@ fn loom_a_gap_lock_and_an_insertion_see_each_other() {
             thread::spawn(move || {
                 let owner = Arc::new(Owner::default());
                 let gap = LockMode::new(false, Extent::Gap);
-                let acquired = table.request(&owner, target(2), gap, WaitPolicy::Wait, &Place::default);
+                let acquired =
+                    table.request(&owner, target(2), gap, WaitPolicy::Wait, &LockDescription::default);
                 assert!(matches!(acquired, Acquired::Granted { .. }), "a gap lock never waits");
                 let first = leaf.lock().len();
                 let second = leaf.lock().len();
@@ -188,7 +195,8 @@ fn loom_a_gap_lock_and_an_insertion_see_each_other() {
         loop {
             let mut page = leaf.lock();
             if table.has_gap_locks(INDEX)
-                && let Acquired::Wait(wait) = table.request_insert(&owner, target(2), &Place::default)
+                && let Acquired::Wait(wait) =
+                    table.request_insert(&owner, target(2), &LockDescription::default)
             {
                 drop(page);
                 wait.wait_in_model();
@@ -222,7 +230,8 @@ fn loom_a_gap_that_reaches_over_to_the_next_leaf_is_guarded() {
                 let mut confirm = None;
                 loop {
                     let above = if *leaf.lock() { behind } else { next };
-                    let acquired = table.request(&owner, above, gap, WaitPolicy::Wait, &Place::default);
+                    let acquired =
+                        table.request(&owner, above, gap, WaitPolicy::Wait, &LockDescription::default);
                     assert!(matches!(acquired, Acquired::Granted { .. }), "a gap lock never waits");
                     if confirm == Some(above) {
                         break;
@@ -240,7 +249,7 @@ fn loom_a_gap_that_reaches_over_to_the_next_leaf_is_guarded() {
         loop {
             let mut page = leaf.lock();
             if table.has_gap_locks(INDEX)
-                && let Acquired::Wait(wait) = table.request_insert(&owner, next, &Place::default)
+                && let Acquired::Wait(wait) = table.request_insert(&owner, next, &LockDescription::default)
             {
                 drop(page);
                 wait.wait_in_model();

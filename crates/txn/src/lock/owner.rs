@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use disk::sync::Mutex;
 use disk::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::description::Place;
+use super::description::LockDescription;
 use super::mode::LockMode;
 use super::outside_waits::Companion;
 use super::owner_numbers::{Owners, Registered};
@@ -112,7 +112,7 @@ pub(super) struct Waiting {
     pub target: LockTarget,
     pub mode: LockMode,
     pub cell: Arc<WaitCell>,
-    pub place: Arc<Place>,
+    pub place: Arc<LockDescription>,
 }
 
 impl Owner {

@@ -11,7 +11,7 @@ use disk::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering
 use smallvec::SmallVec;
 
 use super::deadlock::Detector;
-use super::description::Place;
+use super::description::LockDescription;
 use super::mode::{Extent, LockMode, WaitPolicy};
 use super::outside_waits::Outside;
 use super::owner::{Held, Owner, OwnerEpoch, Waiting};
@@ -192,7 +192,7 @@ impl LockTable {
         target: LockTarget,
         mode: LockMode,
         policy: WaitPolicy,
-        place: &dyn Fn() -> Place,
+        place: &dyn Fn() -> LockDescription,
     ) -> Acquired {
         let mode = if target.is_supremum() && mode.extent == Extent::NextKey {
             LockMode { extent: Extent::Gap, ..mode }
@@ -256,7 +256,7 @@ impl LockTable {
         owner: &Arc<Owner>,
         target: LockTarget,
         policy: WaitPolicy,
-        place: &dyn Fn() -> Place,
+        place: &dyn Fn() -> LockDescription,
     ) -> Acquired {
         self.request_passing(owner, target, LockMode::X_RECORD, policy, place)
     }
@@ -267,7 +267,7 @@ impl LockTable {
         self: &Arc<Self>,
         owner: &Arc<Owner>,
         successor: LockTarget,
-        place: &dyn Fn() -> Place,
+        place: &dyn Fn() -> LockDescription,
     ) -> Acquired {
         if self.is_full() {
             return self.no_room(owner, successor, LockMode::INSERT);
@@ -281,7 +281,7 @@ impl LockTable {
         target: LockTarget,
         mode: LockMode,
         policy: WaitPolicy,
-        place: &dyn Fn() -> Place,
+        place: &dyn Fn() -> LockDescription,
     ) -> Acquired {
         let mut shard = self.shard(target.place);
         let blocked = match shard.entry(target.place) {
@@ -359,7 +359,7 @@ impl LockTable {
         target: LockTarget,
         mode: LockMode,
         cell: Arc<WaitCell>,
-        place: &dyn Fn() -> Place,
+        place: &dyn Fn() -> LockDescription,
     ) -> Acquired {
         let waiting = Waiting { target, mode, cell: cell.clone(), place: place().into() };
         *owner.waiting.lock() = Some(waiting);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use disk::sync::atomic::Ordering;
 
-use super::description::Place;
+use super::description::LockDescription;
 use super::mode::{Extent, LockMode, WaitPolicy};
 use super::outside_waits::{RowOwner, RowWaits};
 use super::owner::Owner;
@@ -27,7 +27,7 @@ fn next_key(exclusive: bool) -> LockMode {
 }
 
 fn ask(table: &Arc<LockTable>, owner: &Arc<Owner>, target: LockTarget, mode: LockMode) -> Acquired {
-    table.request(owner, target, mode, WaitPolicy::Wait, &Place::default)
+    table.request(owner, target, mode, WaitPolicy::Wait, &LockDescription::default)
 }
 
 #[track_caller]
@@ -134,7 +134,7 @@ fn a_cycle_closed_by_an_inherited_lock_is_found() {
     take(&table, &t1, removed, next_key(false));
     take(&table, &t5, elsewhere, X);
     let insert = || {
-        let asked = table.request_insert(&t5, entry, &Place::default);
+        let asked = table.request_insert(&t5, entry, &LockDescription::default);
         let Acquired::Wait(wait) = asked else { panic!("the gap is locked") };
         wait.search();
         wait
@@ -159,7 +159,7 @@ fn a_lock_that_would_have_been_waited_for_is_not_implicit() {
     // The same when there is a queue.
     take(&table, &other, record(1), next_key(false));
     assert!(!table.make_explicit(&writer.current(), record(1)));
-    let asked = table.request_change(&writer, record(1), WaitPolicy::Wait, &Place::default);
+    let asked = table.request_change(&writer, record(1), WaitPolicy::Wait, &LockDescription::default);
     let Acquired::Wait(wait) = asked else { panic!("two have the entry locked") };
     table.release_all(&other);
     assert_eq!(wait.cell.state(), WaitState::Waiting);
@@ -175,7 +175,10 @@ fn a_holder_passes_by_those_who_wait_for_it() {
     take(&table, &holder, record(1), X);
     let waits = wait(&table, &waiter, record(1), next_key(true));
     take(&table, &holder, record(1), next_key(true));
-    assert!(matches!(table.request_insert(&holder, record(1), &Place::default), Acquired::Granted { .. }));
+    assert!(matches!(
+        table.request_insert(&holder, record(1), &LockDescription::default),
+        Acquired::Granted { .. }
+    ));
     // Others still come one after the other.
     let also_waits = wait(&table, &reader, record(1), next_key(false));
     table.release_all(&holder);
@@ -208,7 +211,9 @@ fn who_waited_only_for_a_waiter_that_left_goes_on() {
     let (holder, scan, insert) = (owner(), owner(), owner());
     take(&table, &holder, record(1), LockMode::new(false, Extent::Record));
     let mut scan_waits = wait(&table, &scan, record(1), next_key(true));
-    let Acquired::Wait(mut insert_waits) = table.request_insert(&insert, record(1), &Place::default) else {
+    let Acquired::Wait(mut insert_waits) =
+        table.request_insert(&insert, record(1), &LockDescription::default)
+    else {
         panic!("the scan stands before it")
     };
     assert!(table.make_explicit(&holder.current(), record(1)));
@@ -336,7 +341,7 @@ fn no_locks_are_given_when_their_memory_is_used_up() {
     // What it has it keeps, and changes that need no lock go on.
     take(&table, &large, scattered(0), X);
     assert!(matches!(
-        table.request_change(&other, scattered(MANY), WaitPolicy::Wait, &Place::default),
+        table.request_change(&other, scattered(MANY), WaitPolicy::Wait, &LockDescription::default),
         Acquired::Granted { .. }
     ));
     table.release_all(&large);

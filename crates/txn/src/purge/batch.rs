@@ -26,7 +26,7 @@ use crate::join_all::try_join_all;
 use crate::retry::{retry, yield_now};
 use crate::system::{Counters, System};
 use crate::table::TableSource;
-use crate::transaction_ids::Snapshot;
+use crate::transaction_ids::PurgeView;
 use crate::undo::log::CommittedLog;
 use crate::undo::page::{LOG_HEADER_LEN, free_of};
 use crate::undo::record::bytes_at;
@@ -231,7 +231,7 @@ struct Work {
 struct Shared {
     system: Arc<System>,
     tables: Arc<dyn TableSource>,
-    snapshot: Arc<Snapshot>,
+    snapshot: Arc<PurgeView>,
     /// The right to purge lasts as long as the last of the workers.
     _turn: Arc<TurnGuard>,
     /// Somebody failed or was interrupted: the batch has not been.
@@ -271,7 +271,7 @@ impl Work {
         system: &Arc<System>,
         turn: &Arc<TurnGuard>,
         tables: Arc<dyn TableSource>,
-        snapshot: Arc<Snapshot>,
+        snapshot: Arc<PurgeView>,
         pieces: &[Piece],
     ) -> Work {
         let count: usize = pieces.iter().map(|piece| piece.records.len()).sum();

@@ -1,6 +1,6 @@
 //! Purge: removing what no read view can see any more.
 //!
-//! Committed undo logs wait in the **history**, by commit number. Purge takes a [`Snapshot`] of the active
+//! Committed undo logs wait in the **history**, by commit number. Purge takes a [`PurgeView`] of the active
 //! set and waits until no older read view is open; then every view sees at least what the snapshot sees, and
 //! the logs below its commit limit may go. For each of their records it removes delete-marked entries of
 //! secondary indexes that no version in sight has, then the delete-marked row itself if the record was its
@@ -11,10 +11,10 @@
 //! freed off-page value is struck out of the undo record in the same mini-transaction. Older records of the
 //! row may name the same value; see [`record`].
 //!
-//! One task purges at a time ([`Turn`]), in batches ([`batch`]): their records are read, and worked off by
-//! several workers and in several lanes of each. All records of one row are in one lane, in the order of the
-//! commits. The turn lasts until the last of the workers has ended, also when the caller that began the batch
-//! was dropped: who has the turn, or a [pause](PurgePause), is alone.
+//! One task purges at a time ([`PurgeTurn`]), in batches ([`batch`]): their records are read, and worked off
+//! by several workers and in several lanes of each. All records of one row are in one lane, in the order of
+//! the commits. The turn lasts until the last of the workers has ended, also when the caller that began the
+//! batch was dropped: who has the turn, or a [pause](PurgePause), is alone.
 //!
 //! While somebody has a pause no record is purged, by whomever it is asked for; a batch that meets a pause
 //! ends there.
@@ -37,10 +37,10 @@ use crate::error::Error;
 use crate::read_view::{ReadView, ViewSlot};
 use crate::system::System;
 use crate::table::TableSource;
-use crate::transaction_ids::Snapshot;
+use crate::transaction_ids::PurgeView;
 use crate::undo::Place;
 use batch::{BATCH_LOGS, run_batch};
-use turn::Turn;
+use turn::PurgeTurn;
 pub(crate) use turn::TurnGuard;
 
 /// How long the task lets history gather, when it has caught up.
@@ -57,13 +57,13 @@ const AFTER_FAILURE: Duration = Duration::from_secs(5);
 pub(crate) struct Purge {
     tables: Mutex<Option<Arc<dyn TableSource>>>,
     /// What purge works with: every open view sees at least this.
-    published: Mutex<Arc<Snapshot>>,
+    published: Mutex<Arc<PurgeView>>,
     /// Waits for older views to close.
-    pending: Mutex<Option<Snapshot>>,
+    pending: Mutex<Option<PurgeView>>,
     /// How far the oldest log has been purged, when it is longer than a batch: its commit number, and where
     /// it goes on.
     resume: Mutex<Option<(u64, Place)>>,
-    turn: Arc<Turn>,
+    turn: Arc<PurgeTurn>,
     paused: AtomicUsize,
     stopped: AtomicBool,
     /// The task sleeps until `waker` is set.
@@ -83,7 +83,7 @@ impl Drop for PurgePause {
 
 /// Purge's snapshot, which cannot move on while this lives.
 pub(crate) struct Pinned<'s> {
-    snapshot: Arc<Snapshot>,
+    snapshot: Arc<PurgeView>,
     slot: &'s ViewSlot,
     before: u64,
 }
@@ -127,7 +127,7 @@ impl Purge {
     }
 
     /// Takes a newer snapshot into use if no older view is open.
-    fn advance(&self, system: &System) -> Arc<Snapshot> {
+    fn advance(&self, system: &System) -> Arc<PurgeView> {
         let mut pending = self.pending.lock();
         let candidate = pending.take().unwrap_or_else(|| system.active.snapshot());
         let mut published = self.published.lock();

@@ -21,7 +21,7 @@ use crate::row::external::free_noted_chain;
 use crate::row::remove::{is_entry_needed, remove_record};
 use crate::system::System;
 use crate::table::{Secondary, Table, TableSource};
-use crate::transaction_ids::Snapshot;
+use crate::transaction_ids::PurgeView;
 use crate::undo::log::CommittedLog;
 use crate::undo::tablespace::corrupt;
 use crate::undo::{Place, UndoKind, UndoRecord};
@@ -30,7 +30,7 @@ use crate::version::Overlay;
 pub(super) struct Worker<'w> {
     pub system: &'w System,
     pub tables: &'w dyn TableSource,
-    pub snapshot: &'w Snapshot,
+    pub snapshot: &'w PurgeView,
 }
 
 impl Worker<'_> {

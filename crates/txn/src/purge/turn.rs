@@ -10,7 +10,7 @@ use disk::Event;
 use parking_lot::Mutex;
 
 #[derive(Default)]
-pub(super) struct Turn(Mutex<State>);
+pub(super) struct PurgeTurn(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -20,7 +20,7 @@ struct State {
     tickets: u64,
 }
 
-impl Turn {
+impl PurgeTurn {
     pub async fn take(self: &Arc<Self>) -> TurnGuard {
         let (mut place, event) = {
             let mut state = self.0.lock();
@@ -32,7 +32,7 @@ impl Turn {
             state.tickets += 1;
             let (ticket, event) = (state.tickets, Event::new());
             state.waiting.push_back((ticket, event.clone()));
-            (Place { turn: self, ticket: Some(ticket) }, event)
+            (QueuePlace { turn: self, ticket: Some(ticket) }, event)
         };
         event.wait().await;
         place.ticket = None;
@@ -55,12 +55,12 @@ impl Turn {
 
 /// A place in the queue. Dropped with the future that waits, it is given up, and so is the turn if it came
 /// meanwhile.
-struct Place<'t> {
-    turn: &'t Turn,
+struct QueuePlace<'t> {
+    turn: &'t PurgeTurn,
     ticket: Option<u64>,
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
         let waits = {
@@ -76,7 +76,7 @@ impl Drop for Place<'_> {
 }
 
 /// The right to purge.
-pub(crate) struct TurnGuard(Arc<Turn>);
+pub(crate) struct TurnGuard(Arc<PurgeTurn>);
 
 impl Drop for TurnGuard {
     fn drop(&mut self) {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn it_goes_to_those_who_wait_in_their_order() {
-        let turn = Arc::new(Turn::default());
+        let turn = Arc::new(PurgeTurn::default());
         let first = poll(pin!(turn.take())).expect("nobody has it");
         let (mut second, mut third) = (pin!(turn.take()), pin!(turn.take()));
         assert!(poll(second.as_mut()).is_none() && poll(third.as_mut()).is_none());
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn who_gives_up_leaves_it_to_the_others() {
-        let turn = Arc::new(Turn::default());
+        let turn = Arc::new(PurgeTurn::default());
         let first = poll(pin!(turn.take())).expect("nobody has it");
         let (mut waits, mut granted) = (Box::pin(turn.take()), Box::pin(turn.take()));
         let mut last = pin!(turn.take());

@@ -29,7 +29,7 @@ use super::scan::{Control, Direction, Progress, Scan, ScanIndex, ScanState, adva
 use super::view::{Row, Source};
 use super::write::{describe, describe_end};
 use crate::error::{Error, Interrupt};
-use crate::lock::{Acquired, Extent, LockMode, LockTarget, LockWait, Owner, Place, WaitPolicy};
+use crate::lock::{Acquired, Extent, LockDescription, LockMode, LockTarget, LockWait, Owner, WaitPolicy};
 use crate::read_view::{NO_VIEW, ReadView, ViewSlot};
 use crate::system::System;
 use crate::table::Table;
@@ -40,7 +40,7 @@ use crate::version::{Overlay, Version, Visible, find_visible};
 type Callback<'f> = &'f mut dyn FnMut(&Row<'_>) -> Control;
 
 /// Why a turn ended.
-enum Turn {
+enum StepResult {
     State(ScanState),
     Yield,
     /// Look again at once.
@@ -160,13 +160,13 @@ pub(super) async fn run<F: FnMut(&Row<'_>) -> Control>(
             peek.iter_mut().for_each(Peek::close);
         }
         match turn {
-            Ok(Turn::State(state)) => return Ok(state),
-            Ok(Turn::Again) => {}
-            Ok(Turn::Yield) => {
+            Ok(StepResult::State(state)) => return Ok(state),
+            Ok(StepResult::Again) => {}
+            Ok(StepResult::Yield) => {
                 held.clear();
                 slice.give_way().await?;
             }
-            Ok(Turn::Lock(wait)) => {
+            Ok(StepResult::Lock(wait)) => {
                 held.clear();
                 transaction.wait_for_lock(wait).await?;
             }
@@ -186,7 +186,7 @@ fn turn(
     locker: &mut Locker<'_>,
     slice: &TimeSlice,
     f: Callback<'_>,
-) -> Result<Turn, Interrupt> {
+) -> Result<StepResult, Interrupt> {
     let table = scan.table.clone();
     let tree = tree_of(&table, scan.index);
     if locker.gaps && scan.direction == Direction::Backward && scan.progress == Progress::Start {
@@ -218,29 +218,29 @@ fn turn(
                 Control::SkipUnlock => {}
                 Control::Stop => {
                     scan.progress = Progress::Finished;
-                    return Ok(Turn::State(ScanState::Finished));
+                    return Ok(StepResult::State(ScanState::Finished));
                 }
                 _ => locked = locker.lock_entry(scan, &table, &cursor, mode, locker.policy)?,
             }
         }
         match locked {
             Locked::Held => {}
-            Locked::Wait(wait) => return Ok(Turn::Lock(wait)),
+            Locked::Wait(wait) => return Ok(StepResult::Lock(wait)),
             Locked::Skip => {
                 if let Some(turn) = go_on(scan, locker, &mut cursor, &mut leaf_before, Control::Continue)? {
                     return Ok(turn);
                 }
                 if slice.spend(1) {
-                    return Ok(Turn::Yield);
+                    return Ok(StepResult::Yield);
                 }
                 continue;
             }
         }
         if mode.guards_gap() && !confirmed(scan, locker, &cursor, leaf_before) {
-            return Ok(Turn::Again);
+            return Ok(StepResult::Again);
         }
         let shown = match locker.show(scan, &table, &cursor, f)? {
-            Shown::Wait(wait) => return Ok(Turn::Lock(wait)),
+            Shown::Wait(wait) => return Ok(StepResult::Lock(wait)),
             shown => shown,
         };
         // The one row of a unique key has been met: nothing after it is looked at, or locked. A deleted
@@ -249,7 +249,7 @@ fn turn(
             let control = shown.control();
             scan.progress = Progress::Finished;
             if control == Control::Pause {
-                return Ok(Turn::State(ScanState::Paused));
+                return Ok(StepResult::State(ScanState::Paused));
             }
             if control == Control::SkipUnlock {
                 locker.unlock();
@@ -258,13 +258,13 @@ fn turn(
                 cursor.save(&mut scan.position);
                 locker.seen = true;
             }
-            return Ok(Turn::State(ScanState::Finished));
+            return Ok(StepResult::State(ScanState::Finished));
         }
         if let Some(turn) = go_on(scan, locker, &mut cursor, &mut leaf_before, shown.control())? {
             return Ok(turn);
         }
         if slice.spend(1) {
-            return Ok(Turn::Yield);
+            return Ok(StepResult::Yield);
         }
     }
 }
@@ -276,16 +276,16 @@ fn go_on(
     cursor: &mut LeafCursor<'_>,
     leaf_before: &mut Option<PageId>,
     control: Control,
-) -> Result<Option<Turn>, Interrupt> {
+) -> Result<Option<StepResult>, Interrupt> {
     cursor.save(&mut scan.position);
     scan.progress = Progress::After;
     scan.confirm = None;
     match control {
         Control::Stop => {
             scan.progress = Progress::Finished;
-            return Ok(Some(Turn::State(ScanState::Finished)));
+            return Ok(Some(StepResult::State(ScanState::Finished)));
         }
-        Control::Pause => return Ok(Some(Turn::State(ScanState::Paused))),
+        Control::Pause => return Ok(Some(StepResult::State(ScanState::Paused))),
         Control::SkipUnlock => locker.unlock(),
         Control::Continue => {}
     }
@@ -325,7 +325,7 @@ fn lock_end(
     tree: &Tree,
     cursor: &LeafCursor<'_>,
     leaf_before: Option<PageId>,
-) -> Result<Turn, Interrupt> {
+) -> Result<StepResult, Interrupt> {
     if locker.gaps && scan.direction == Direction::Forward {
         let mode = LockMode::new(locker.exclusive, Extent::Gap);
         let target = if cursor.is_valid() {
@@ -335,20 +335,24 @@ fn lock_end(
         };
         // Nobody waits for a gap lock; but there may be no room for it.
         if let Locked::Wait(wait) = locker.request(target, mode, &|| describe_end(tree.def())) {
-            return Ok(Turn::Lock(wait));
+            return Ok(StepResult::Lock(wait));
         }
         if !confirmed(scan, locker, cursor, leaf_before) {
-            return Ok(Turn::Again);
+            return Ok(StepResult::Again);
         }
     }
     scan.progress = Progress::Finished;
-    Ok(Turn::State(ScanState::Finished))
+    Ok(StepResult::State(ScanState::Finished))
 }
 
 /// Locks the gap above the range, before a backward scan begins. The entry above may be on the next leaf, and
 /// a row may come to the end of the range's own leaf between our look and our lock: the lock stands when a
 /// second look finds the same entry.
-fn lock_above(scan: &mut Scan, locker: &mut Locker<'_>, tree: &Tree) -> Result<Option<Turn>, Interrupt> {
+fn lock_above(
+    scan: &mut Scan,
+    locker: &mut Locker<'_>,
+    tree: &Tree,
+) -> Result<Option<StepResult>, Interrupt> {
     let cursor = match scan.near_bound() {
         Bound::Unbounded => None,
         Bound::Included(key) => Some(tree.seek(&key.fields(), Seek::After)?),
@@ -360,13 +364,13 @@ fn lock_above(scan: &mut Scan, locker: &mut Locker<'_>, tree: &Tree) -> Result<O
     };
     let mode = LockMode::new(locker.exclusive, Extent::Gap);
     if let Locked::Wait(wait) = locker.request(target, mode, &|| describe_end(tree.def())) {
-        return Ok(Some(Turn::Lock(wait)));
+        return Ok(Some(StepResult::Lock(wait)));
     }
     if scan.confirm == Some(target) {
         return Ok(None);
     }
     scan.confirm = Some(target);
-    Ok(Some(Turn::Again))
+    Ok(Some(StepResult::Again))
 }
 
 /// Whether the scan is for one value of a unique key.
@@ -421,7 +425,12 @@ impl Shown {
 }
 
 impl Locker<'_> {
-    fn request(&mut self, target: LockTarget, mode: LockMode, describe: &dyn Fn() -> Place) -> Locked {
+    fn request(
+        &mut self,
+        target: LockTarget,
+        mode: LockMode,
+        describe: &dyn Fn() -> LockDescription,
+    ) -> Locked {
         let acquired = self.system.locks.request(self.owner, target, mode, self.policy, describe);
         self.note(acquired, target, mode)
     }

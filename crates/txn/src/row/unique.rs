@@ -28,7 +28,7 @@ use super::insert::OnDuplicate;
 use super::write::{Step, Writer, describe, describe_end, repeat};
 use crate::entry::build_entry;
 use crate::error::{Error, Interrupt};
-use crate::lock::{Acquired, Extent, LockMode, LockTarget, Owner, Place};
+use crate::lock::{Acquired, Extent, LockDescription, LockMode, LockTarget, Owner};
 use crate::retry::retry;
 use crate::system::System;
 use crate::table::{Secondary, Table};
@@ -195,7 +195,12 @@ impl Writer<'_> {
         Ok(Step::Done)
     }
 
-    fn lock_scanned(&self, target: LockTarget, mode: LockMode, describe: impl Fn() -> Place) -> Option<Step> {
+    fn lock_scanned(
+        &self,
+        target: LockTarget,
+        mode: LockMode,
+        describe: impl Fn() -> LockDescription,
+    ) -> Option<Step> {
         match self.system.locks.request(self.owner, target, mode, WaitPolicy::Wait, &describe) {
             Acquired::Wait(wait) => Some(Step::Lock(wait)),
             _ => None,

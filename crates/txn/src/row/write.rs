@@ -7,7 +7,7 @@ use btree::{FieldRef, KeyFields, LastChange, OwnedKey, RecordBuffer, RecordRef};
 use super::WaitPolicy;
 use super::implicit_lock::lock_clustered;
 use crate::error::{Error, Interrupt};
-use crate::lock::{Acquired, LockMode, LockTarget, LockWait, Owner, Place};
+use crate::lock::{Acquired, LockDescription, LockMode, LockTarget, LockWait, Owner};
 use crate::retry::retry;
 use crate::system::System;
 use crate::table::Table;
@@ -108,14 +108,14 @@ impl Writer<'_> {
 }
 
 /// A record as status texts name it.
-pub(crate) fn describe(record: RecordRef<'_>) -> Place {
+pub(crate) fn describe(record: RecordRef<'_>) -> LockDescription {
     let def = record.def();
-    Place::entry(&def.name, def.id, record.fields().take(def.n_unique).map(FieldRef::inline))
+    LockDescription::entry(&def.name, def.id, record.fields().take(def.n_unique).map(FieldRef::inline))
 }
 
 /// The end of an index as status texts name it.
-pub(crate) fn describe_end(def: &btree::IndexDef) -> Place {
-    Place::end(&def.name, def.id)
+pub(crate) fn describe_end(def: &btree::IndexDef) -> LockDescription {
+    LockDescription::end(&def.name, def.id)
 }
 
 /// Clustered key of a row given by clustered fields.

@@ -10,7 +10,7 @@
 //!    pages. It is then like one that was never used, and free again.
 //! 3. The last extents, when nothing is on them, leave the tablespace one by one.
 //! 4. When those in front are reached, or a quarter of the file is past the end, and the checkpoint has
-//!    passed that, the file is cut ([`pagestore::PageStore::cut_space`]).
+//!    passed that, the file is cut ([`pagestore::PageStore::truncate_space`]).
 //!
 //! Each of these is complete by itself: after a crash between any two the slots are found as ever, the file
 //! is longer than the tablespace, and truncation begins again when it is worth it. A transaction that is
@@ -299,7 +299,7 @@ impl UndoSpace {
         }
         // After a restart it is not known, but certainly before now.
         let since = *truncation.shrunk.lock().get_or_insert_with(|| self.store.last_change());
-        let cut = self.store.cut_space(UNDO_SPACE, pages, since).await?;
+        let cut = self.store.truncate_space(UNDO_SPACE, pages, since).await?;
         if cut > 0 {
             let bytes = self.store.page_size().offset_of(cut);
             tracing::info!("the undo tablespace was cut to {pages} pages: {bytes} bytes given back");
