@@ -10,7 +10,7 @@ use crate::mode::{Mode, WritePath};
 use crate::path_measurement::PathMeasurement;
 use disk::File;
 use disk::probe::{Atomic, Verdict};
-use page::{Stretches, WriteBatch};
+use page::{ContiguousRuns, WriteBatch};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -199,9 +199,9 @@ impl Decisions {
     }
 
     /// How pages of a file that lie side by side are going to be cut into requests.
-    pub(crate) fn stretches(&self, file: &Arc<dyn File>, mode: Mode) -> Stretches {
+    pub(crate) fn contiguous_runs(&self, file: &Arc<dyn File>, mode: Mode) -> ContiguousRuns {
         if mode != Mode::Auto {
-            return Stretches::Merged;
+            return ContiguousRuns::Merged;
         }
         let state = self.of(file);
         let verdict = &state.verdict;
@@ -212,9 +212,9 @@ impl Decisions {
         };
         let in_pairs = verdict.flagged && verdict.longest >= 2 * self.page_size as u64;
         if atomic && in_pairs && state.refused.lock().is_none() {
-            Stretches::Aligned
+            ContiguousRuns::Aligned
         } else {
-            Stretches::Merged
+            ContiguousRuns::Merged
         }
     }
 

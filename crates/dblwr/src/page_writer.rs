@@ -33,7 +33,7 @@ use crate::options::Options;
 use crate::pace::{Pace, SLICE_BYTES};
 use crate::status::{Counters, Status, WriteTimes};
 use disk::{Environment, Error, File, IoBuf, IoKind, Result, Times, submit_all, write_async};
-use page::{PageSyncFuture, PageWriteFuture, PageWriter, Stretches, WriteBatch};
+use page::{ContiguousRuns, PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -140,8 +140,8 @@ impl PageWriter for ProtectedWriter {
         Box::pin(async move { shared.sync(files).await })
     }
 
-    fn stretches(&self, file: &Arc<dyn File>) -> Stretches {
-        self.shared.decisions.stretches(file, self.mode())
+    fn contiguous_runs(&self, file: &Arc<dyn File>) -> ContiguousRuns {
+        self.shared.decisions.contiguous_runs(file, self.mode())
     }
 }
 

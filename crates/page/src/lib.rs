@@ -32,4 +32,4 @@ pub use id::PageId;
 pub use lsn::Lsn;
 pub use seal::{checksum, seal, verify, verify_full_crc32, verify_identity};
 pub use size::PageSize;
-pub use writer::{PageSyncFuture, PageWriteFuture, PageWriter, Stretches};
+pub use writer::{ContiguousRuns, PageSyncFuture, PageWriteFuture, PageWriter};

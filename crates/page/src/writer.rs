@@ -15,7 +15,7 @@ pub type PageSyncFuture = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 /// Which pages that lie next to each other in a file go with one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stretches {
+pub enum ContiguousRuns {
     /// Any number.
     Merged,
     /// Powers of two that begin at a multiple of their length: halves of one aligned pair, at least.
@@ -38,7 +38,7 @@ pub trait PageWriter: Send + Sync {
     fn sync(&self, files: Vec<Arc<dyn File>>) -> PageSyncFuture;
 
     /// How the next batch for this file is going to be cut into requests, as far as that is known.
-    fn stretches(&self, _file: &Arc<dyn File>) -> Stretches {
-        Stretches::Merged
+    fn contiguous_runs(&self, _file: &Arc<dyn File>) -> ContiguousRuns {
+        ContiguousRuns::Merged
     }
 }

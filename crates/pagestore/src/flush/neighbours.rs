@@ -13,7 +13,7 @@
 
 use std::sync::atomic::Ordering;
 
-use page::{PageId, Stretches};
+use page::{ContiguousRuns, PageId};
 
 use crate::pool::frame::FrameRef;
 use crate::store::PageStore;
@@ -46,7 +46,7 @@ impl PageStore {
     fn goes_in_pairs(&self, space: u32) -> bool {
         let space = self.spaces.get(space);
         let file = space.ok().and_then(|space| space.file_if_open().cloned());
-        file.is_some_and(|file| self.writer.stretches(&file) == Stretches::Aligned)
+        file.is_some_and(|file| self.writer.contiguous_runs(&file) == ContiguousRuns::Aligned)
     }
 
     /// Adds pages until one is not there to be written. Returns how many.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use disk::{Environment, Event, File, SimulatedEnvironment, Wait};
-use page::{FlushPurpose, PageId, PageSyncFuture, PageWriteFuture, PageWriter, Stretches, WriteBatch};
+use page::{ContiguousRuns, FlushPurpose, PageId, PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
 use parking_lot::Mutex;
 use redo::RedoLog;
 
@@ -22,7 +22,7 @@ struct Writer {
     victims: Mutex<Vec<Vec<u32>>>,
     writer: PlainWriter,
     /// What it says of pages side by side.
-    stretches: Stretches,
+    stretches: ContiguousRuns,
 }
 
 impl PageWriter for Writer {
@@ -42,20 +42,20 @@ impl PageWriter for Writer {
         self.writer.sync(files)
     }
 
-    fn stretches(&self, _file: &Arc<dyn File>) -> Stretches {
+    fn contiguous_runs(&self, _file: &Arc<dyn File>) -> ContiguousRuns {
         self.stretches
     }
 }
 
 fn store_of(env: &Arc<SimulatedEnvironment>, frames: usize, pages: u32) -> (Arc<PageStore>, Arc<Writer>) {
-    store_that_writes(env, frames, pages, Stretches::Merged)
+    store_that_writes(env, frames, pages, ContiguousRuns::Merged)
 }
 
 fn store_that_writes(
     env: &Arc<SimulatedEnvironment>,
     frames: usize,
     pages: u32,
-    stretches: Stretches,
+    stretches: ContiguousRuns,
 ) -> (Arc<PageStore>, Arc<Writer>) {
     let dynamic: Arc<dyn Environment> = env.clone();
     let directory = PathBuf::from("/data");
@@ -167,7 +167,7 @@ fn old_neighbours_are_written_along_and_stay() {
 #[test]
 fn the_young_half_of_a_pair_is_written_along_where_pairs_are_written() {
     const FRAMES: usize = 1200;
-    for (seed, stretches) in [(0, Stretches::Aligned), (1, Stretches::Merged)] {
+    for (seed, stretches) in [(0, ContiguousRuns::Aligned), (1, ContiguousRuns::Merged)] {
         let env = SimulatedEnvironment::new(seed);
         env.limit_steps(2_000_000);
         let (store, writer) = store_that_writes(&env, FRAMES, 6000, stretches);
@@ -181,7 +181,7 @@ fn the_young_half_of_a_pair_is_written_along_where_pairs_are_written() {
         let oldest: Vec<u32> = first.iter().copied().filter(|page| page % 4 == 0).collect();
         assert!(oldest.len() >= 8, "{stretches:?}: {first:?}");
         let in_pairs = oldest.iter().filter(|page| first.contains(&(*page + 1))).count();
-        let expected = if stretches == Stretches::Aligned { oldest.len() } else { 0 };
+        let expected = if stretches == ContiguousRuns::Aligned { oldest.len() } else { 0 };
         assert_eq!(in_pairs, expected, "{stretches:?}: {first:?}");
         writer.gate.lock().set();
         drop(wait);
