@@ -90,7 +90,7 @@ impl ActiveSet {
     }
 
     /// Whether the bound must be raised soon; the answer is the bound to write.
-    pub fn bound_wanted(&self, margin: u64) -> Option<u64> {
+    fn bound_wanted(&self, margin: u64) -> Option<u64> {
         let numbers = self.numbers.lock();
         (numbers.next + margin / 2 >= numbers.bound).then_some(numbers.next + margin)
     }

@@ -11,6 +11,7 @@
 
 use super::context::{Latched, under_latch};
 use super::extent::State;
+use super::reserve::PAGES_OF_A_CHANGE;
 use super::{INITIAL_PAGES, Layout, layout, list};
 use crate::{Error, Interrupt, Mtr, PageStore};
 use page::kind;
@@ -19,8 +20,7 @@ use page::kind;
 const EXTENTS_AT_A_TIME: u32 = 4;
 /// Below this many extents the file grows by one of them.
 const SMALL_EXTENTS: u32 = 32;
-/// Pages a structure change may take in a tablespace that still lends single pages only.
-pub(super) const PAGES_OF_A_CHANGE: u32 = 16;
+
 /// Writes the structure of an empty tablespace into a file of `pages` zero pages (at least 3, usually
 /// [`INITIAL_PAGES`]).
 ///

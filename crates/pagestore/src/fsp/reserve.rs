@@ -6,10 +6,12 @@
 //! failed statement must still be taken back.
 
 use super::context::Latched;
-use super::extend::{PAGES_OF_A_CHANGE, file_pages};
+use super::extend::file_pages;
 use super::layout;
 use crate::{Interrupt, Mtr};
 
+/// Pages a structure change may take in a tablespace that still lends single pages only.
+pub(super) const PAGES_OF_A_CHANGE: u32 = 16;
 /// The same for purge and rollback. Less, so that what the last insert left over is enough for them: when the
 /// file system is full the failed statement must still be taken back.
 const PAGES_OF_CLEANING: u32 = 8;
@@ -56,7 +58,7 @@ pub const fn extents_for_delete(height: u32) -> u32 {
 /// mini-transaction ends.
 ///
 /// # Errors
-/// [`Interrupt::Wait`] while the file is being extended; [`Error::NoSpace`] when it cannot be.
+/// [`Interrupt::Wait`] while the file is being extended; [`Error::NoSpace`](crate::Error::NoSpace) when it cannot be.
 pub fn reserve(mtr: &mut Mtr<'_>, space: u32, extents: u32, kind: Reserve) -> Result<(), Interrupt> {
     let mut space = Latched::new(mtr, space)?;
     let pages = space.pages_for(extents, kind)?;
