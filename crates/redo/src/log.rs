@@ -1,4 +1,4 @@
-//! The log as a whole: its options, its positions, admission and append.
+//! The log as a whole: its options, its positions, and append. Admission is `admission.rs`.
 //!
 //! Appending copies a mini-transaction into the open group ([`crate::groups`]) under one short mutex, which
 //! also orders LSNs. A full group is sealed and waits in a queue; room for that was promised by
@@ -331,10 +331,11 @@ impl RedoLog {
 
     /// Appends the records of one mini-transaction, and calls `then(start, end)` under the log's mutex, so
     /// that what it does (entering pages into the flush list) happens in LSN order. Returns the end, which is
-    /// the pages' new LSN. Never waits: it needs an [`Admission`] of at least this size.
+    /// the pages' new LSN. Never waits: it needs an [`Admission`](crate::Admission) of at least this size.
     ///
     /// # Panics
-    /// When the log was opened and not scanned, or is closed; no [`Admission`] is given out then.
+    /// When the log was opened and not scanned, or is closed; no [`Admission`](crate::Admission) is given out
+    /// then.
     #[inline]
     pub fn append(&self, records: &[u8], then: impl FnOnce(Lsn, Lsn)) -> Lsn {
         debug_assert!(!records.is_empty(), "a mini-transaction without records has nothing to append");

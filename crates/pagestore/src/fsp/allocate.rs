@@ -44,7 +44,7 @@ pub fn prepare(mtr: &mut Mtr<'_>, segment: SegmentHeader, hint: u32) -> Result<(
 ///
 /// # Errors
 /// [`Interrupt::Wait`] only while the mini-transaction has no changes; [`crate::Error::NoSpace`] when the
-/// file cannot grow (ask [`super::reserve`] first); damaged structure pages.
+/// file cannot grow (ask [`super::reserve()`] first); damaged structure pages.
 pub fn allocate_page(
     mtr: &mut Mtr<'_>,
     segment: SegmentHeader,

@@ -1,7 +1,7 @@
 //! How a tablespace begins and how it is extended.
 //!
 //! SIZE in the header is what the tablespace has; the file may be longer, never shorter. So a change that may
-//! need room first makes the *file* long enough ([`super::reserve`], nothing logged, waits allowed); taking
+//! need room first makes the *file* long enough ([`super::reserve()`], nothing logged, waits allowed); taking
 //! that room in later is a change of SIZE that cannot fail. When the disk cannot make the file longer:
 //! [`crate::space::growth`].
 //!

@@ -29,7 +29,7 @@
 //!
 //! **Gather, then change.** Each public function first latches what it will touch (while the mini-transaction
 //! has no changes, a miss is an [`crate::Interrupt::Wait`]); [`prepare`] does that ahead of a structure
-//! change for pages that will be allocated in it, and [`reserve`] makes sure beforehand that the file has
+//! change for pages that will be allocated in it, and [`reserve()`] makes sure beforehand that the file has
 //! room, so that a full disk is reported while nothing has changed.
 //!
 //! Formats and rules are those of InnoDB; files made here are imported by MySQL and MariaDB, and their

@@ -1,6 +1,6 @@
 //! Room reserved before a change: a split must not fail halfway because the tablespace or the disk is full.
 //!
-//! What may need extents asks for them first ([`reserve`]), while nothing has changed: the *file* is made
+//! What may need extents asks for them first ([`reserve()`]), while nothing has changed: the *file* is made
 //! long enough, which may wait or fail; taking that room in later cannot ([`super::extend`]). Some room has
 //! to be left over ([`Reserve`]), and inserts must leave more than purge and rollback: on a full disk the
 //! failed statement must still be taken back.
@@ -43,12 +43,12 @@ impl Reserve {
     }
 }
 
-/// Extents to [`reserve`] before an insert that may split a tree of this height.
+/// Extents to [`reserve()`] before an insert that may split a tree of this height.
 pub const fn extents_for_insert(height: u32) -> u32 {
     height / 16 + 3
 }
 
-/// Extents to [`reserve`] before a delete that may merge pages of a tree of this height.
+/// Extents to [`reserve()`] before a delete that may merge pages of a tree of this height.
 pub const fn extents_for_delete(height: u32) -> u32 {
     height / 32 + 1
 }
@@ -58,7 +58,8 @@ pub const fn extents_for_delete(height: u32) -> u32 {
 /// mini-transaction ends.
 ///
 /// # Errors
-/// [`Interrupt::Wait`] while the file is being extended; [`Error::NoSpace`](crate::Error::NoSpace) when it cannot be.
+/// [`Interrupt::Wait`] while the file is being extended; [`Error::NoSpace`](crate::Error::NoSpace) when it
+/// cannot be.
 pub fn reserve(mtr: &mut Mtr<'_>, space: u32, extents: u32, kind: Reserve) -> Result<(), Interrupt> {
     let mut space = Latched::new(mtr, space)?;
     let pages = space.pages_for(extents, kind)?;
