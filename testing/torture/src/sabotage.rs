@@ -1,7 +1,7 @@
 //! Negative controls: promises that are broken on purpose, and must be found out (`must_be_noticed` in
 //! `tests/controls.rs`).
 //!
-//! Here stands how each is broken: by the options of the engine, by what the disk says and does during the
+//! This file says how each is broken: by the options of the engine, by what the disk says and does during the
 //! history, and by what it has lost after the crash.
 
 use disk::probe::Atomic;

@@ -1,7 +1,7 @@
 //! The password exchange of a login, without I/O.
 //!
 //! [`Exchange`] is a state machine: packets of the client go in, [`Step`]s come out, the connection does the
-//! sending. Here is decided what a client must show: the fast answer of `caching_sha2_password` against a
+//! sending. This file decides what a client must show: the fast answer of `caching_sha2_password` against a
 //! remembered digest, else the password itself, in clear or encrypted with the server's RSA key; how each
 //! method hashes is in [`super::sha2_password`] and [`super::native`]. An exchange lasts as long as the
 //! client likes, so the account is looked up again before anybody is let in.

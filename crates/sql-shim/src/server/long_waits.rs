@@ -2,8 +2,8 @@
 //!
 //! A lock is waited for as long as its holder likes, and `data_lock_waits` says who that is. A page that is
 //! read, a sync of the log, a free page, room in the log: these end on their own; after [`PATIENCE_MS`] the
-//! disk is stuck or cannot keep up. The listener looks at what sessions wait for
-//! and says so once, however many wait, and once more when nobody waits this long any more.
+//! disk is stuck or cannot keep up. The listener looks at what sessions wait for and says so once, however
+//! many wait, and once more when nobody waits this long any more.
 
 use untorn::engine::WaitKind;
 

@@ -1,5 +1,6 @@
-//! CREATE USER, ALTER USER, DROP USER, SET PASSWORD, GRANT and REVOKE: whom the session lets do them, and
-//! what the accounts ([`crate::auth::accounts`]) are to be changed to.
+//! CREATE USER, ALTER USER, DROP USER, SET PASSWORD, GRANT and REVOKE: whether the session's account may run
+//! them, and the changes of accounts that they mean. The changes are made and kept by
+//! [`crate::auth::accounts`].
 
 use sql::ast::{self, Account, AccountSpecification, Identification, Statement};
 use sql::errors;

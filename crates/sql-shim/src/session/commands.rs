@@ -1,5 +1,5 @@
-//! Statements that are executed from their syntax tree: which function each is for, which of them commit what
-//! is open first, and the small ones themselves.
+//! Statements that are executed from their syntax tree: which function serves each, which of them commit the
+//! open transaction first, and the small ones themselves.
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //!
 //! One of the protocol keeps its plan. Before each run the plan's version is compared with the session's
 //! ([`Session::plan_version`]): when a definition, a grant or a temporary table has changed since, the text
-//! is planned again, and once more if its tables change between plan and run. One of PREPARE keeps its text
+//! is planned again, and once more if its tables change before it runs. One of PREPARE keeps its text
 //! only and is planned at each EXECUTE. How many there may be is counted in
 //! [`crate::server::prepared_statements`].
 

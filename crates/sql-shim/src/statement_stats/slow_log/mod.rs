@@ -118,8 +118,7 @@ impl SlowLog {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Whether a statement is slow, for who has set such a `long_query_time`, and whether it goes into the
-    /// log.
+    /// Whether a statement is slow by its session's `long_query_time`, and whether it goes into the log.
     #[inline]
     pub fn judge(&self, stats: &StatementStats, long_query_time: Duration, examined_least: u64) -> Judgement {
         let slow = stats.took >= long_query_time;
