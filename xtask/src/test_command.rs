@@ -32,8 +32,7 @@ pub fn run(steps: &mut Steps, quick: bool) {
     let Some(builds) = builds else { return };
     steps.join(builds);
     steps.step("crash states", torture::quick);
-    let short = fuzz::FuzzArguments { minutes: 0.5, target: None, seed: 0 };
-    steps.step("fuzz targets", || fuzz::run(&short));
+    steps.step("fuzz targets", || fuzz::run(&fuzz::SHORT));
     let program = steps.build_server();
     steps.with(program, end_to_end);
 }

@@ -30,7 +30,13 @@ pub struct FuzzArguments {
     /// Where libFuzzer's random numbers start (0: its own choice, which it prints).
     #[arg(long, default_value_t = 0)]
     pub seed: u32,
+    /// Programs that are built quickly rather than run quickly.
+    #[arg(skip)]
+    pub quick: bool,
 }
+
+/// What the test command runs: the targets are built in half the time, which is longer than they run.
+pub const SHORT: FuzzArguments = FuzzArguments { minutes: 0.25, target: None, seed: 0, quick: true };
 
 /// Builds the targets and runs them, as many at a time as there are processors.
 pub fn run(arguments: &FuzzArguments) -> Result<()> {
@@ -40,7 +46,7 @@ pub fn run(arguments: &FuzzArguments) -> Result<()> {
         names.retain(|name| name == only);
         ensure!(!names.is_empty(), "there is no fuzz target {only}: see fuzz/fuzz_targets");
     }
-    let programs = build(Attention::Full)?;
+    let programs = build(Attention::Full, arguments.quick)?;
     println!("{} targets, {:.0} s each", names.len(), time.as_secs_f64());
     let at_a_time = std::thread::available_parallelism().map_or(1, usize::from);
     let mut failed = Vec::new();
@@ -87,13 +93,13 @@ fn place() -> PathBuf {
     target_directory().join("fuzz")
 }
 
-/// Builds all targets beside something else.
+/// Builds all targets as [`SHORT`] runs them, beside something else.
 pub fn build_beside() -> Result<()> {
-    build(Attention::Beside).map(drop)
+    build(Attention::Beside, SHORT.quick).map(drop)
 }
 
 /// Builds all targets; returns where the programs are.
-fn build(attention: Attention) -> Result<PathBuf> {
+fn build(attention: Attention, quick: bool) -> Result<PathBuf> {
     let told = Command::new("rustc").arg("-vV").output().context("cannot run rustc")?;
     let told = String::from_utf8(told.stdout)?;
     let host =
@@ -102,12 +108,13 @@ fn build(attention: Attention) -> Result<PathBuf> {
     // With a target named, the flags are not for build scripts and macros.
     let arguments =
         ["build", "--release", "--bins", "--target", host, "--manifest-path", &manifest.to_string_lossy()];
-    let place = place();
-    cargo_with(
-        attention,
-        &arguments,
-        &[("RUSTFLAGS", COVERAGE), ("CARGO_TARGET_DIR", &place.to_string_lossy())],
-    )?;
+    // Programs of a place of their own, so that neither kind makes the other's stale.
+    let place = if quick { place().join("quick") } else { place() };
+    let target = place.to_string_lossy();
+    let level = if quick { "1" } else { "3" };
+    let settings =
+        [("RUSTFLAGS", COVERAGE), ("CARGO_TARGET_DIR", &*target), ("CARGO_PROFILE_RELEASE_OPT_LEVEL", level)];
+    cargo_with(attention, &arguments, &settings)?;
     Ok(place.join(host).join("release"))
 }
 

@@ -13,7 +13,7 @@ mod client_stream;
 pub mod clock;
 pub mod connection;
 pub mod files;
-mod listener;
+pub(crate) mod listener;
 pub mod login;
 mod long_waits;
 pub mod lost_clients;
