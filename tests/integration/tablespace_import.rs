@@ -22,7 +22,7 @@ const MIB: u64 = 1 << 20;
 
 macro_rules! fixture {
     ($name:literal) => {
-        &include_bytes!(concat!("fixtures/", $name))[..]
+        &include_bytes!(concat!("../fixtures/", $name))[..]
     };
 }
 
