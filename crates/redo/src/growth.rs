@@ -136,7 +136,12 @@ impl RedoLog {
 
     /// The event to set when there is something to do.
     pub(crate) fn growth_if_due(&self, state: &State, waits: bool) -> Option<Event> {
-        state.due(waits, self.space_short(), self.env.now()).and(state.grow_wanted.clone())
+        state.due(waits, self.space_short(), self.now_for(state)).and(state.grow_wanted.clone())
+    }
+
+    /// The time, for [`State::due`]: asked for where it matters. Every group write ends with a look.
+    fn now_for(&self, state: &State) -> Duration {
+        state.grow_after.map_or(Duration::ZERO, |_| self.env.now())
     }
 
     /// What to wait for before the next look, and how long at most: somebody may wait for a disk that is

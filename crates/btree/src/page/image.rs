@@ -47,21 +47,29 @@ fn write_differences(editor: &mut impl PageEditor, target: &[u8], part: Range<us
 
 /// The next range of bytes that differ, short equal stretches included.
 fn next_difference(old: &[u8], new: &[u8], part: Range<usize>) -> Option<Range<usize>> {
-    let mut start = part.start;
-    // Whole words first: most of two images is usually equal.
-    while start + 8 <= part.end && old[start..start + 8] == new[start..start + 8] {
-        start += 8;
-    }
-    start += (start..part.end).position(|at| old[at] != new[at])?;
-    let mut end = start + 1;
-    let mut at = end;
-    while at < part.end && at - end <= GAP {
-        if old[at] != new[at] {
-            end = at + 1;
+    let (old, new) = (&old[part.clone()], &new[part.clone()]);
+    let mut at = 0;
+    let mut run: Option<Range<usize>> = None;
+    while at < old.len() {
+        // The first and the last byte of a word that differ, bytes counted from its beginning.
+        let (first, last, word) = match (old[at..].first_chunk(), new[at..].first_chunk()) {
+            (Some(old), Some(new)) => {
+                let differs = u64::from_le_bytes(*old) ^ u64::from_le_bytes(*new);
+                let (before, behind) = (differs.trailing_zeros() / 8, differs.leading_zeros() / 8);
+                (before as usize, 8 - behind as usize, 8)
+            }
+            _ => (usize::from(old[at] == new[at]), usize::from(old[at] != new[at]), 1),
+        };
+        match &mut run {
+            // What is equal to its end reaches into the words behind.
+            Some(run) if at + first > run.end + GAP => break,
+            Some(run) if last > 0 => run.end = at + last,
+            None if last > 0 => run = Some(at + first..at + last),
+            _ => {}
         }
-        at += 1;
+        at += word;
     }
-    Some(start..end)
+    run.map(|run| part.start + run.start..part.start + run.end)
 }
 
 #[cfg(test)]
@@ -83,6 +91,32 @@ mod tests {
             prop_assert_eq!(&page[start..end], &new[start..end]);
             prop_assert_eq!(&page[..start], &old[..start]);
             prop_assert_eq!(&page[end..], &old[end..]);
+        }
+    }
+
+    /// Byte by byte: a run ends where more than [`GAP`] bytes are equal.
+    fn slow_difference(old: &[u8], new: &[u8], part: Range<usize>) -> Option<Range<usize>> {
+        let mut run: Option<Range<usize>> = None;
+        for at in part.filter(|at| old[*at] != new[*at]) {
+            match &mut run {
+                Some(run) if at - run.end > GAP => break,
+                Some(run) => run.end = at + 1,
+                None => run = Some(at..at + 1),
+            }
+        }
+        run
+    }
+
+    proptest! {
+        #[test]
+        fn words_find_what_bytes_find(
+            differs in proptest::collection::vec(proptest::bool::weighted(0.15), 100),
+            start in 0usize..50,
+            end in 50usize..100,
+        ) {
+            let new: Vec<u8> = differs.iter().map(|differs| u8::from(*differs)).collect();
+            let run = next_difference(&[0; 100], &new, start..end);
+            prop_assert_eq!(run, slow_difference(&[0; 100], &new, start..end));
         }
     }
 

@@ -54,12 +54,17 @@ impl ThreadPool {
     }
 
     pub(crate) fn submit(&self, requests: Vec<Request>) {
+        let count = requests.len();
         let waiting = {
             let mut state = self.shared.state.lock();
             state.queue.extend(requests);
             state.queue.len() > state.idle
         };
-        self.shared.more.notify_all();
+        // A commit is one request: the threads that would find nothing sleep on.
+        match count {
+            1 => _ = self.shared.more.notify_one(),
+            _ => _ = self.shared.more.notify_all(),
+        }
         if waiting && let Err(error) = self.grow() {
             // The threads that exist will get there.
             tracing::debug!(%error, "no further I/O thread");

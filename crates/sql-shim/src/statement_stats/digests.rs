@@ -290,7 +290,7 @@ impl DigestRow {
             least: sum.least,
             most: sum.most,
             lock_time: sum.lock_time,
-            waited: sum.waited,
+            waited: sum.waited.map(Duration::from_nanos),
             errors: sum.errors,
             warnings: sum.warnings,
             affected: sum.affected,

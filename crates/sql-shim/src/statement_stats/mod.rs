@@ -85,7 +85,7 @@ pub struct StatementStats {
     pub took: Duration,
     /// Of it in waits for row locks.
     pub lock_time: Duration,
-    /// Of it in waits, by kind.
+    /// Of it in waits, nanoseconds by kind.
     pub waited: ByKind,
     /// It ended with an error.
     pub failed: bool,

@@ -20,7 +20,7 @@ pub mod value;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::RwLock;
@@ -181,6 +181,7 @@ pub struct GlobalVariables {
     hooks: RwLock<HashMap<usize, Hook>>,
     flush_log_at_trx_commit: AtomicU64,
     net_write_timeout_ms: AtomicU64,
+    packet_bytes_max: AtomicUsize,
     local_infile: AtomicBool,
     /// Held while the file of persisted values is replaced.
     persisting: parking_lot::Mutex<()>,
@@ -195,6 +196,7 @@ impl Default for GlobalVariables {
             hooks: RwLock::default(),
             flush_log_at_trx_commit: AtomicU64::new(1),
             net_write_timeout_ms: AtomicU64::new(60_000),
+            packet_bytes_max: AtomicUsize::new(0),
             local_infile: AtomicBool::new(false),
             persisting: parking_lot::Mutex::new(()),
         };
@@ -237,6 +239,7 @@ impl GlobalVariables {
     fn refresh(&self) {
         self.flush_log_at_trx_commit.store(self.number("innodb_flush_log_at_trx_commit"), Ordering::Relaxed);
         self.net_write_timeout_ms.store(self.number("net_write_timeout") * 1000, Ordering::Relaxed);
+        self.packet_bytes_max.store(self.number("max_allowed_packet") as usize, Ordering::Relaxed);
         self.local_infile.store(self.number("local_infile") == 1, Ordering::Relaxed);
     }
 
@@ -266,9 +269,10 @@ impl GlobalVariables {
         self.number("connect_timeout") * 1000
     }
 
-    /// `max_allowed_packet` in bytes.
+    /// `max_allowed_packet` in bytes. Every statement that changes something asks for it.
+    #[inline]
     pub fn packet_bytes_max(&self) -> usize {
-        self.number("max_allowed_packet") as usize
+        self.packet_bytes_max.load(Ordering::Relaxed)
     }
 
     /// `net_write_timeout` in milliseconds.

@@ -47,6 +47,14 @@ fn set_global_reaches_new_sessions_only() {
 }
 
 #[test]
+fn what_is_kept_decoded_follows_set_global() {
+    let (globals, mut session) = session();
+    assert_eq!(globals.packet_bytes_max(), 64 << 20);
+    session.set(&globals, "max_allowed_packet", Scope::Global, Some(Value::Int(4096))).unwrap();
+    assert_eq!(globals.packet_bytes_max(), 4096);
+}
+
+#[test]
 fn errors_have_mysqls_numbers() {
     let (globals, mut session) = session();
     let mut set = |name: &str, scope, value| code(session.set(&globals, name, scope, Some(value)));

@@ -12,7 +12,9 @@ use untorn::Table;
 use untorn::engine::{self, OwnedKey, ReadMode, ScanIndex, WaitPolicy};
 use untorn::write::RowWriter;
 
-use super::change::{Changes, Todo, Work, apply_rules, encode_assigned, encode_value, stored_bytes};
+use super::change::{
+    Changes, Todo, Work, apply_rules, encode_assigned, encode_value, matched_and_changed, stored_bytes,
+};
 use super::cursor::{Cursor, Flow};
 use super::insert::Changed;
 use super::keys::RangeList;
@@ -196,8 +198,7 @@ impl<'e> Executor<'e> {
         }
         let affected = if state.terms().found_rows { matched } else { changed };
         let insert_id = state.said_insert_id.get().unwrap_or(0);
-        let warnings = state.warning_count.get();
-        let info = format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}");
+        let info = matched_and_changed(matched, changed, state.warning_count.get());
         Ok(Changed { affected, insert_id, info })
     }
 

@@ -1,11 +1,14 @@
 //! A batch: some of the oldest logs, or a part of one that is very long.
 //!
-//! First the undo records are read, of several logs side by side. Then each goes into a **lane**, by the row
-//! it is about, and the lanes are worked off by the workers: each lane in order, as later records of a row
-//! rely on what the earlier ones have done. Several lanes of a worker go on side by side, because each step
-//! waits for pages by itself: when history falls behind on a slow disk, the pages it needs have left the pool
-//! and must be read again, so that it falls behind even more. When all lanes are done the directory forgets
-//! the logs and their pages are freed.
+//! First the undo records are read, of several logs side by side. Then each that leaves something to remove
+//! goes into a **lane**, by the row it is about, and the lanes are worked off by the workers: each lane in
+//! order, as later records of a row rely on what the earlier ones have done. Several lanes of a worker go on
+//! side by side, because each step waits for pages by itself: when history falls behind on a slow disk, the
+//! pages it needs have left the pool and must be read again, so that it falls behind even more. When all
+//! lanes are done the directory forgets the logs and their pages are freed.
+//!
+//! One client alone makes batches of a few logs, with every page in memory: what a batch costs beside its
+//! records is a part of what each of its updates costs. So nothing is made for lanes that have no work.
 //!
 //! A batch ends with the first log that does not fit as a whole; the next one goes on within it. An
 //! interrupted batch does not count; it is repeated.
@@ -19,13 +22,13 @@ use btree::KeyFields;
 use disk::Event;
 use parking_lot::Mutex;
 
-use super::record::Worker;
+use super::record::{Worker, leaves_something};
 use super::{TurnGuard, is_damage};
 use crate::error::{Error, Interrupt};
 use crate::join_all::try_join_all;
 use crate::retry::{retry, yield_now};
 use crate::system::{Counters, System};
-use crate::table::TableSource;
+use crate::table::{Table, TableSource};
 use crate::transaction_ids::PurgeView;
 use crate::undo::log::CommittedLog;
 use crate::undo::page::{LOG_HEADER_LEN, free_of};
@@ -112,26 +115,18 @@ async fn read(system: &System, logs: Vec<(u64, CommittedLog)>) -> Result<Vec<Pie
         while let Some(slot) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
             loop {
                 // Each lock is for one step; nobody else has this piece.
-                let (at, log, some) = {
+                let some = {
                     let piece = slot.lock();
-                    let Some(at) = piece.goes_on else { break };
-                    (at, piece.log, !piece.records.is_empty())
+                    if piece.goes_on.is_none() {
+                        break;
+                    }
+                    !piece.records.is_empty()
                 };
                 if bytes.load(Ordering::Relaxed) >= BATCH_BYTES && some {
                     break;
                 }
-                match retry(|| read_page(system, &log, at)).await {
-                    Ok((page, goes_on)) => {
-                        let mut piece = slot.lock();
-                        let piece = &mut *piece;
-                        for (place, record) in &page.records {
-                            let start = piece.bytes.len();
-                            piece.bytes.extend_from_slice(&page.bytes[record.clone()]);
-                            piece.records.push((*place, start..piece.bytes.len()));
-                        }
-                        piece.goes_on = goes_on;
-                        bytes.fetch_add(page.bytes.len(), Ordering::Relaxed);
-                    }
+                match retry(|| slot.lock().read_page(system)).await {
+                    Ok(read) => _ = bytes.fetch_add(read, Ordering::Relaxed),
                     Err(error) if is_damage(&error) => {
                         slot.lock().damaged = Some(error);
                         break;
@@ -142,7 +137,9 @@ async fn read(system: &System, logs: Vec<(u64, CommittedLog)>) -> Result<Vec<Pie
         }
         Ok(())
     };
-    try_join_all((0..LANES).map(|_| lane())).await?;
+    // None where nothing is left to be read.
+    let is_left = |_: &usize| next.load(Ordering::Relaxed) < pieces.len();
+    try_join_all((0..LANES).take_while(is_left).map(|_| lane())).await?;
     let pieces = pieces.into_iter().map(Mutex::into_inner);
     Ok(cut(system, pieces))
 }
@@ -188,36 +185,39 @@ fn leave_slot(system: &System, log: &CommittedLog, error: &Error) {
     system.undo.free.retire(log.slot);
 }
 
-struct ReadPage {
-    bytes: Vec<u8>,
-    records: Vec<(Place, Range<usize>)>,
-}
-
-/// Copies the records from `at` to the end of the page or of the log. Also says where the log goes on.
-fn read_page(system: &System, log: &CommittedLog, at: Place) -> Result<(ReadPage, Option<Place>), Interrupt> {
-    let end = log.end;
-    let page = system.undo.read_page(at.page)?;
-    if !log.is_on(&page, at.page) {
-        return Err(corrupt(at.page, "a page of a log that is to be purged is not this log's").into());
-    }
-    let stop = if at.page == end.page { end.offset } else { free_of(&page) };
-    let mut read = ReadPage { bytes: Vec::new(), records: Vec::new() };
-    let mut offset = at.offset;
-    while offset < stop {
-        let Some(record) = bytes_at(&page, usize::from(offset)) else {
-            return Err(corrupt(at.page, "no undo record starts where one should").into());
+impl Piece {
+    /// Copies the records from where it goes on to the end of that page or of the log. Returns how many bytes
+    /// they are.
+    fn read_page(&mut self, system: &System) -> Result<usize, Interrupt> {
+        let Some(at) = self.goes_on else { return Ok(0) };
+        let end = self.log.end;
+        let page = system.undo.read_page(at.page)?;
+        if !self.log.is_on(&page, at.page) {
+            return Err(corrupt(at.page, "a page of a log that is to be purged is not this log's").into());
+        }
+        let before = self.bytes.len();
+        let stop = if at.page == end.page { end.offset } else { free_of(&page) };
+        let mut offset = at.offset;
+        while offset < stop {
+            let Some(record) = bytes_at(&page, usize::from(offset)) else {
+                return Err(corrupt(at.page, "no undo record starts where one should").into());
+            };
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(record);
+            self.records.push((Place { page: at.page, offset }, start..self.bytes.len()));
+            offset += record.len() as u16;
+        }
+        self.goes_on = if at.page == end.page {
+            None
+        } else {
+            match pagestore::page::next(&page) {
+                pagestore::page::NULL_PAGE => {
+                    return Err(corrupt(at.page, "an undo log ends too early").into());
+                }
+                next => Some(Place::start_of(next)).filter(|next| *next != end),
+            }
         };
-        let start = read.bytes.len();
-        read.bytes.extend_from_slice(record);
-        read.records.push((Place { page: at.page, offset }, start..read.bytes.len()));
-        offset += record.len() as u16;
-    }
-    if at.page == end.page {
-        return Ok((read, None));
-    }
-    match pagestore::page::next(&page) {
-        pagestore::page::NULL_PAGE => Err(corrupt(at.page, "an undo log ends too early").into()),
-        next => Ok((read, Some(Place::start_of(next)).filter(|next| *next != end))),
+        Ok(self.bytes.len() - before)
     }
 }
 
@@ -277,10 +277,13 @@ impl Work {
         let count: usize = pieces.iter().map(|piece| piece.records.len()).sum();
         let workers = if count < RECORDS_TO_SHARE { 1 } else { system.options.purge_threads.max(1) };
         let mut lanes = vec![Vec::new(); workers * LANES];
+        let mut known = KnownTable { tables: &*tables, last: None };
         for (number, piece) in pieces.iter().enumerate() {
             for (record, (_, range)) in piece.records.iter().enumerate() {
-                let lane = lane_of(system, &*tables, &piece.bytes[range.clone()]) % lanes.len() as u64;
-                lanes[lane as usize].push((number as u32, record as u32));
+                if let Some(lane) = lane_of(system, &mut known, &piece.bytes[range.clone()]) {
+                    let lane = lane % lanes.len() as u64;
+                    lanes[lane as usize].push((number as u32, record as u32));
+                }
             }
         }
         let shared = Arc::new(Shared {
@@ -361,19 +364,42 @@ impl Shared {
             }
             Ok(())
         };
-        if let Err(error) = try_join_all(lanes.into_iter().map(lane)).await {
+        let lanes = lanes.into_iter().filter(|lane| !lane.is_empty());
+        if let Err(error) = try_join_all(lanes.map(lane)).await {
             self.broken.store(true, Ordering::SeqCst);
             self.error.lock().get_or_insert(error);
         }
     }
 }
 
-/// Records of one row have the same answer.
-fn lane_of(system: &System, tables: &dyn TableSource, record: &[u8]) -> u64 {
-    let Some(undo) = UndoRecord::parse(record) else { return 0 };
-    let Some(table) = tables.table(undo.table) else { return 0 };
+/// The table that the last record was about; the next one is mostly about it, too.
+struct KnownTable<'t> {
+    tables: &'t dyn TableSource,
+    last: Option<(u64, Option<Arc<Table>>)>,
+}
+
+impl KnownTable<'_> {
+    fn table(&mut self, id: u64) -> Option<&Table> {
+        let last = self.last.take().filter(|(last, _)| *last == id);
+        let (_, table) = self.last.insert(last.unwrap_or_else(|| (id, self.tables.table(id))));
+        table.as_deref()
+    }
+}
+
+/// Which lane a record goes into: records of one row have the same answer. `None`: nothing is to be done for
+/// it, as for most updates of columns that no secondary index has.
+fn lane_of(system: &System, known: &mut KnownTable<'_>, record: &[u8]) -> Option<u64> {
+    // A damaged one is found out by the worker.
+    let Some(undo) = UndoRecord::parse(record) else { return Some(0) };
+    if !undo.kind.has_old_version() {
+        return None;
+    }
+    let table = known.table(undo.table)?;
+    if !leaves_something(table, &undo) {
+        return None;
+    }
     let key: KeyFields<'_> = undo.key.iter().map(|field| field.inline()).collect();
-    system.locks.target(table.clustered.def(), key.iter().copied()).spread()
+    Some(system.locks.target(table.clustered.def(), key.iter().copied()).spread())
 }
 
 /// The logs are done with: moves the heads of their slots on, which frees pages, and takes them off the
@@ -394,7 +420,8 @@ async fn forget(system: &Arc<System>, finished: Vec<(u64, CommittedLog)>) -> Res
             }
         }
     };
-    try_join_all((0..LANES).map(|_| lane())).await
+    let is_left = |_: &usize| slots.lock().len() > 0;
+    try_join_all((0..LANES).take_while(is_left).map(|_| lane())).await
 }
 
 async fn forget_logs(system: &System, slot: u16, logs: &[(u64, CommittedLog)]) -> Result<(), Error> {

@@ -114,10 +114,90 @@ impl Worker<'_> {
     }
 }
 
+/// Whether an old version has something that purge may have to remove: an entry that the next version does
+/// not have, the deleted row itself, an off-page value that was replaced.
+pub(super) fn leaves_something(table: &Table, undo: &UndoRecord<'_>) -> bool {
+    let is_external = |(_, field): &(u16, FieldRef<'_>)| matches!(field, FieldRef::External { .. });
+    let update = undo.kind == UndoKind::Update;
+    undo.kind == UndoKind::DeleteMark
+        || undo.changed.iter().any(is_external)
+        || update && table.secondaries.iter().any(|secondary| touches(table, secondary, undo))
+}
+
 /// Whether an update changed a field of the index.
 fn touches(table: &Table, secondary: &Secondary, undo: &UndoRecord<'_>) -> bool {
     secondary.columns.iter().any(|part| {
         let position = table.field_of_column(part.column) as u16;
         undo.changed.iter().any(|(changed, _)| *changed == position)
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use btree::{Comparison, FieldDef, IndexDef, Tree};
+    use pagestore::fsp;
+
+    use super::*;
+    use crate::table::{ClusteredField, SecondaryField};
+    use crate::undo::record::UndoBuilder;
+    use crate::undo::tests::store;
+
+    const SPACE: u32 = 5;
+    const REFERENCE: [u8; 20] = [7; 20];
+
+    /// `CREATE TABLE t (id INT PRIMARY KEY, k INT, v BLOB, KEY (k))`
+    async fn table(store: &Arc<pagestore::PageStore>) -> Table {
+        store.create_space(SPACE, Path::new("/data/t.ibd"), fsp::INITIAL_PAGES).unwrap();
+        let [id, k] = ["id", "k"].map(|name| FieldDef::fixed(name, 4));
+        let [trx_id, roll_ptr] =
+            [("DB_TRX_ID", 6), ("DB_ROLL_PTR", 7)].map(|(name, size)| FieldDef::fixed(name, size));
+        let v = FieldDef::variable("v", 65535, Comparison::Binary).nullable().blob();
+        let fields = vec![id.clone(), trx_id, roll_ptr, k.clone(), v];
+        let clustered = Arc::new(IndexDef::new(100, "PRIMARY", true, true, fields, 1, 1));
+        let secondary = Arc::new(IndexDef::new(101, "k", false, false, vec![k, id], 2, 2));
+        let trees = retry(|| {
+            let mut mtr = store.mtr()?;
+            fsp::create_space_pages(&mut mtr, SPACE, fsp::INITIAL_PAGES)?;
+            let clustered = Tree::create(&mut mtr, store, SPACE, clustered.clone())?;
+            let secondary = Tree::create(&mut mtr, store, SPACE, secondary.clone())?;
+            mtr.commit();
+            Ok((clustered, secondary))
+        });
+        let (clustered, secondary) = trees.await.unwrap();
+        use ClusteredField::{Column, RollPtr, TrxId};
+        let fields = vec![Column(0), TrxId, RollPtr, Column(1), Column(2)];
+        let part = |column| SecondaryField { column, prefix_bytes: None, prefix_characters: None };
+        let (tree, columns) = (Arc::new(secondary), vec![part(1), part(0)]);
+        let secondary = Secondary { tree, columns, user_fields: 1, unique: false, born: 0 };
+        Table::new(7, Arc::new(clustered), fields, vec![secondary], 3)
+    }
+
+    #[test]
+    fn what_leaves_nothing_is_not_worked_on() {
+        let (env, store) = store();
+        let table = env.run_until_complete(table(&store));
+        let leaves = |kind, changed: &[(u16, FieldRef<'_>)]| {
+            let mut bytes = Vec::new();
+            let mut undo = UndoBuilder::new(&mut bytes, kind, table.id);
+            undo.old_version(false, 1, 2);
+            undo.key([FieldRef::Inline(&[0, 0, 0, 1])].into_iter());
+            undo.fields(changed.iter().copied());
+            undo.fields([].iter().copied());
+            undo.finish();
+            leaves_something(&table, &UndoRecord::parse(&bytes).unwrap())
+        };
+        let k = (3, FieldRef::Inline(&[0, 0, 0, 9]));
+        let v = (4, FieldRef::Inline(b"short"));
+        let long = (4, FieldRef::External { prefix: b"", reference: &REFERENCE });
+        assert!(!leaves(UndoKind::Update, &[v]), "no index has the column");
+        assert!(leaves(UndoKind::Update, &[v, k]), "an entry of the index");
+        assert!(leaves(UndoKind::Update, &[long]), "a value that was replaced");
+        assert!(leaves(UndoKind::DeleteMark, &[]), "the row and its entries");
+        assert!(!leaves(UndoKind::Revive, &[k, v]), "its deletion removes what there was");
+        assert!(leaves(UndoKind::Revive, &[long]));
+    }
 }

@@ -261,6 +261,7 @@ impl<'w> Writer<'w> {
         entries: &mut Vec<EntryChange>,
         seen: Option<&SavedPosition>,
     ) -> Result<Step, Interrupt> {
+        self.undo_log.pin_page(&self.system.undo)?;
         loop {
             let extra = self.buffers.undo.len() + 256;
             let nearby = Nearby { seen, last: self.buffers.last };
@@ -350,6 +351,7 @@ impl<'w> Writer<'w> {
     ) -> Result<Step, Interrupt> {
         let tree = &*table.clustered;
         let system = self.system;
+        self.undo_log.pin_page(&system.undo)?;
         loop {
             let nearby = Nearby { seen, last: self.buffers.last };
             let mut at = locate(&system.store, tree, key, None, 0, nearby)?;

@@ -146,6 +146,12 @@ impl UndoLog {
         }
     }
 
+    /// Pins the page where the next record will probably go, if none is pinned: a transaction's first change
+    /// would find that out only when it stands at its row with everything computed, and do all of it again.
+    pub fn pin_page(&mut self, space: &UndoSpace) -> Result<(), Interrupt> {
+        if self.pin.is_some() { Ok(()) } else { self.make_room(space, 1) }
+    }
+
     /// The page after the current one, ready for this log, and whether the directory got a hint with it.
     fn next_page(&self, space: &UndoSpace, current: &Pin) -> Result<(u32, bool), Interrupt> {
         // A log that has begun goes on there; otherwise it begins there.

@@ -53,6 +53,34 @@ fn rows_changed_in_order_need_no_descents() {
 }
 
 #[test]
+fn the_first_change_of_a_transaction_looks_for_its_row_once() {
+    let world = world(605);
+    let mut session = world.session();
+    let requests = || world.store.status().read_requests;
+    world.run(async {
+        // The slot has a page.
+        session.set_n(0, Some(-1)).await.unwrap();
+        session.commit().await;
+        for deletes in [false, true] {
+            session.begin();
+            let mut counts = Vec::new();
+            for id in [1000, 3000] {
+                let before = requests();
+                match deletes {
+                    true => session.delete(id).await.unwrap(),
+                    false => session.set_n(id, Some(-1)).await.unwrap(),
+                }
+                counts.push(requests() - before);
+            }
+            // Of the undo page.
+            assert!(counts[0] <= counts[1] + 1, "pages asked for, deletions {deletes}: {counts:?}");
+            session.commit().await;
+        }
+    });
+    world.check();
+}
+
+#[test]
 fn versions_rollback_and_recovery_see_through_them() {
     let world = world(601);
     let (mut session, mut reader) = (world.session(), world.session());
