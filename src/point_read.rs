@@ -1,4 +1,4 @@
-//! The read of one row that waits for nothing.
+//! Reads that wait for nothing: of one row here, of a batch of pairs in `key_value/read_rows.rs`.
 //!
 //! Mostly all that such a read needs is there: the transaction uses the table already, no lock is wanted, the
 //! pages are in memory, and no column is off-page. Then it is done here, without a future: the key is encoded
@@ -17,6 +17,13 @@ use crate::transaction::Transaction;
 use crate::types::Value;
 
 impl Transaction {
+    /// Whether a read of this table waits for nothing before it comes to the rows, and locks none.
+    #[inline]
+    pub(crate) fn reads_at_once(&self, table: &Arc<Table>) -> bool {
+        let locks = self.engine().isolation() == Isolation::Serializable && self.is_active();
+        !locks && self.uses_already(table) && self.database().refuse_after_close().is_ok()
+    }
+
     /// Some columns of the row with this primary key, by their numbers, as a statement of its own that locks
     /// nothing: `Some(None)` where there is no such row, `None` where this has to be done by a future.
     pub(crate) fn get_at_once<V: Default + Extend<Value<'static>>>(
@@ -25,8 +32,7 @@ impl Transaction {
         key: &[Value<'_>],
         columns: Range<usize>,
     ) -> Option<Option<V>> {
-        let locks = self.engine().isolation() == Isolation::Serializable && self.is_active();
-        if locks || !self.uses_already(table) || self.database().refuse_after_close().is_err() {
+        if !self.reads_at_once(table) {
             return None;
         }
         self.forget_conflict();

@@ -176,22 +176,28 @@ fn encode_key(table: &Table, key: &KeyDef, values: &[Value<'_>], encoded: &mut E
     Ok(())
 }
 
-/// An end of a range of primary keys.
-pub(crate) fn encode_bound(table: &Table, bound: &Bound<Vec<Value<'_>>>) -> Result<Bound<OwnedKey>> {
-    encode_bound_of(table, None, bound)
+/// An end of a range of primary keys, by way of what is in `encoded`.
+pub(crate) fn encode_bound(
+    table: &Table,
+    bound: Bound<&[Value<'_>]>,
+    encoded: &mut EncodedRow,
+) -> Result<Bound<OwnedKey>> {
+    encode_bound_of(table, None, bound, encoded)
 }
 
 /// An end of a range of `key`, by default of the primary key.
 fn encode_bound_of(
     table: &Table,
     key: Option<&KeyDef>,
-    bound: &Bound<Vec<Value<'_>>>,
+    bound: Bound<&[Value<'_>]>,
+    encoded: &mut EncodedRow,
 ) -> Result<Bound<OwnedKey>> {
-    let encode = |values: &Vec<Value<'_>>| -> Result<OwnedKey> {
+    let mut encode = |values: &[Value<'_>]| -> Result<OwnedKey> {
         let key = key.map_or_else(|| clustered_parts(table), Ok)?;
-        let mut encoded = EncodedRow::default();
-        encode_key(table, key, values, &mut encoded)?;
-        Ok(OwnedKey::from_fields(&encoded.fields()))
+        encode_key(table, key, values, encoded)?;
+        let mut owned = OwnedKey::new();
+        encoded.iter().for_each(|field| owned.push(field));
+        Ok(owned)
     };
     Ok(match bound {
         Bound::Unbounded => Bound::Unbounded,
@@ -556,8 +562,10 @@ impl Transaction {
                 (Some(key), ScanIndex::Secondary(at))
             }
         };
-        let lower = encode_bound_of(table, key, &range.lower)?;
-        let keys = KeyRange { lower, upper: encode_bound_of(table, key, &range.upper)? };
+        let encode = |bound: &Bound<Vec<Value<'_>>>| {
+            encode_bound_of(table, key, bound.as_ref().map(Vec::as_slice), &mut EncodedRow::default())
+        };
+        let keys = KeyRange { lower: encode(&range.lower)?, upper: encode(&range.upper)? };
         let direction = if range.descending { Direction::Backward } else { Direction::Forward };
         Ok(Scan::new(table.rows.clone(), index, keys, direction, range.lock.mode(range.wait), false))
     }

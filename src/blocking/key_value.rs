@@ -56,13 +56,15 @@ impl<K: Columns, V: Columns> Iterator for Pairs<'_, K, V> {
     type Item = Result<(K, V)>;
 
     fn next(&mut self) -> Option<Result<(K, V)>> {
-        block_on(self.0.next()).transpose()
+        let found = self.0.next_at_once(false);
+        found.unwrap_or_else(|| block_on(self.0.next())).transpose()
     }
 }
 
 impl<K: Columns, V: Columns> DoubleEndedIterator for Pairs<'_, K, V> {
     fn next_back(&mut self) -> Option<Result<(K, V)>> {
-        block_on(self.0.next_back()).transpose()
+        let found = self.0.next_at_once(true);
+        found.unwrap_or_else(|| block_on(self.0.next_back())).transpose()
     }
 }
 
@@ -197,6 +199,14 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     /// Those of [`Transaction::get`].
     pub fn last(&self, transaction: &mut Transaction) -> Result<Option<(K, V)>> {
         block_on(self.0.last(transaction.inner_mut()))
+    }
+
+    /// How many pairs there are. It goes through all of them, but copies none.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::get`].
+    pub fn count(&self, transaction: &mut Transaction) -> Result<u64> {
+        block_on(self.0.count(transaction.inner_mut()))
     }
 
     /// All pairs in the order of their keys, from both ends.

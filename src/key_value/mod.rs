@@ -21,6 +21,7 @@ pub use self::key_value_type::KeyValueType;
 pub use self::pairs::Pairs;
 
 use self::columns::Values;
+use self::read_rows::Shown;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::rows::Lock;
@@ -267,6 +268,14 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         self.iter(transaction).one_by_one().next_back().await
     }
 
+    /// How many pairs there are. It goes through all of them, but copies none.
+    ///
+    /// # Errors
+    /// Those of [`Pairs::next`].
+    pub async fn count(&self, transaction: &mut Transaction) -> Result<u64> {
+        transaction.count_rows(&self.table).await
+    }
+
     /// All pairs in the order of their keys, from both ends.
     pub fn iter<'t>(&self, transaction: &'t mut Transaction) -> Pairs<'t, K, V> {
         Pairs::new(transaction, self.table.clone(), Bound::Unbounded, Bound::Unbounded)
@@ -279,8 +288,9 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         transaction: &'t mut Transaction,
         keys: impl RangeBounds<K::Ref<'k>>,
     ) -> Pairs<'t, K, V> {
-        let bound = |bound: Bound<&K::Ref<'k>>| bound.map(|key| owned(K::values(*key)));
-        Pairs::new(transaction, self.table.clone(), bound(keys.start_bound()), bound(keys.end_bound()))
+        let values = |bound: Bound<&K::Ref<'k>>| bound.map(|key| K::values(*key));
+        let (lower, upper) = (values(keys.start_bound()), values(keys.end_bound()));
+        Pairs::new(transaction, self.table.clone(), slice(&lower), slice(&upper))
     }
 }
 
@@ -301,16 +311,16 @@ impl<V: Columns> KeyValue<Vec<u8>, V> {
 impl<A: Key, B: Key, V: Columns> KeyValue<(A, B), V> {
     /// The pairs whose keys have this first member, in order of the second, from both ends.
     pub fn of<'t>(&self, transaction: &'t mut Transaction, first: A::Ref<'_>) -> Pairs<'t, (A, B), V> {
-        let first = owned(A::values(first));
-        Pairs::new(transaction, self.table.clone(), Bound::Included(first.clone()), Bound::Included(first))
+        let first = A::values(first);
+        Pairs::new(transaction, self.table.clone(), Bound::Included(&first), Bound::Included(&first))
     }
 }
 
 impl<A: Key, B: Key, C: Key, V: Columns> KeyValue<(A, B, C), V> {
     /// The pairs whose keys have this first member, in order of the others, from both ends.
     pub fn of<'t>(&self, transaction: &'t mut Transaction, first: A::Ref<'_>) -> Pairs<'t, (A, B, C), V> {
-        let first = owned(A::values(first));
-        Pairs::new(transaction, self.table.clone(), Bound::Included(first.clone()), Bound::Included(first))
+        let first = A::values(first);
+        Pairs::new(transaction, self.table.clone(), Bound::Included(&first), Bound::Included(&first))
     }
 }
 
@@ -330,16 +340,15 @@ fn row<'v, 'k: 'v, 'w: 'v>(key: Values<'k>, value: Values<'w>) -> Values<'v> {
     row
 }
 
-fn owned(values: Values<'_>) -> Vec<Value<'static>> {
-    values.into_iter().map(Value::into_owned).collect()
+fn slice<'b, 'v>(bound: &'b Bound<Values<'v>>) -> Bound<&'b [Value<'v>]> {
+    bound.as_ref().map(|values| &values[..])
 }
 
 /// The key and the value of a row.
-fn pair<K: Columns, V: Columns>(table: &Table, row: Values<'static>) -> Result<(K, V)> {
-    let mut values = row.into_iter();
-    let key = K::take(&mut values);
-    let value = V::take(&mut values);
-    key.zip(value).ok_or_else(|| wrong_types(table))
+fn pair<K: Columns, V: Columns>(table: &Table, mut row: Shown<'_>) -> Result<(K, V)> {
+    let key = K::take(&mut row);
+    let value = V::take(&mut row);
+    key.zip(value).ok_or_else(|| row.failure().unwrap_or_else(|| wrong_types(table)))
 }
 
 fn wrong_types(table: &Table) -> Error {

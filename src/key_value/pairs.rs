@@ -3,6 +3,9 @@
 //! Pairs are read in batches, by a search for the key behind the last one. Each batch makes the range that is
 //! left smaller at its end, so that the two ends never meet the same pair, whatever others change meanwhile.
 //! A batch whose future is dropped has made nothing smaller: it is read again.
+//!
+//! Where nothing has to be waited for there is no future, for a batch as little as for a pair that is read
+//! already (see [`crate::point_read`]).
 
 use std::marker::PhantomData;
 use std::ops::Bound;
@@ -10,10 +13,10 @@ use std::sync::Arc;
 
 use txn::{Direction, KeyRange};
 
-use super::columns::{Columns, Values};
+use super::columns::Columns;
 use super::pair;
 use super::read_rows::ReadRows;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rows::encode_bound;
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -31,13 +34,12 @@ const BATCH_ROWS: (usize, usize) = (16, 256);
 pub struct Pairs<'t, K, V> {
     transaction: &'t mut Transaction,
     table: Arc<Table>,
-    /// The range that was asked for.
-    lower: Bound<Vec<Value<'static>>>,
-    upper: Bound<Vec<Value<'static>>>,
-    /// Keys that were not read yet, from the first batch on.
-    left: Option<KeyRange>,
+    /// Keys that were not read yet.
+    left: KeyRange,
     /// There are none.
     exhausted: bool,
+    /// Why there is no such range, for the first who asks.
+    refused: Option<Error>,
     /// Rows in front of the range that is left, and behind it, these from the last one down.
     front: ReadRows,
     back: ReadRows,
@@ -49,12 +51,19 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
     pub(super) fn new(
         transaction: &'t mut Transaction,
         table: Arc<Table>,
-        lower: Bound<Vec<Value<'static>>>,
-        upper: Bound<Vec<Value<'static>>>,
+        lower: Bound<&[Value<'_>]>,
+        upper: Bound<&[Value<'_>]>,
     ) -> Pairs<'t, K, V> {
+        let (encoded, _) = transaction.reading();
+        let lower = encode_bound(&table, lower, encoded);
+        let upper = encode_bound(&table, upper, encoded);
+        let (left, refused) = match lower.and_then(|lower| Ok(KeyRange { lower, upper: upper? })) {
+            Ok(left) => (left, None),
+            Err(error) => (KeyRange::all(), Some(error)),
+        };
         let (front, back) = (ReadRows::default(), ReadRows::default());
-        let (left, exhausted, batch_rows, types) = (None, false, BATCH_ROWS.0, PhantomData);
-        Pairs { transaction, table, lower, upper, left, exhausted, front, back, batch_rows, types }
+        let (exhausted, batch_rows, types) = (false, BATCH_ROWS.0, PhantomData);
+        Pairs { transaction, table, left, exhausted, refused, front, back, batch_rows, types }
     }
 
     pub(super) fn of_prefix(
@@ -62,18 +71,16 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
         table: Arc<Table>,
         prefix: &[u8],
     ) -> Pairs<'t, K, V> {
-        let owned = |bytes: &[u8]| vec![Value::bytes(bytes).into_owned()];
+        let first = [Value::bytes(prefix)];
+        let lower = Bound::Included(&first[..]);
         // The least key that is greater than all with the prefix: its last byte that is not the greatest one
         // goes up.
-        let upper = match prefix.iter().rposition(|byte| *byte != u8::MAX) {
-            Some(at) => {
-                let mut end = prefix[..=at].to_vec();
-                end[at] += 1;
-                Bound::Excluded(owned(&end))
-            }
-            None => Bound::Unbounded,
+        let Some(at) = prefix.iter().rposition(|byte| *byte != u8::MAX) else {
+            return Pairs::new(transaction, table, lower, Bound::Unbounded);
         };
-        Pairs::new(transaction, table, Bound::Included(owned(prefix)), upper)
+        let mut end = prefix[..=at].to_vec();
+        end[at] += 1;
+        Pairs::new(transaction, table, lower, Bound::Excluded(&[Value::bytes(&end)]))
     }
 
     /// Begins with a batch of one pair: a read that locks takes no more than it shows.
@@ -82,42 +89,62 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
         self
     }
 
+    /// Reads the next rows at one end of the range that is left, if nothing has to be waited for. False: it
+    /// is left to [`Self::read`].
+    fn read_at_once(&mut self, from_the_end: bool) -> bool {
+        if self.exhausted {
+            return true;
+        }
+        if self.refused.is_some() {
+            return false;
+        }
+        let rows = if from_the_end { &mut self.back } else { &mut self.front };
+        rows.set_most(self.batch_rows);
+        let direction = direction(from_the_end);
+        let Some(more) = self.transaction.read_at_once(&self.table, &self.left, direction, rows) else {
+            return false;
+        };
+        self.has_read(more, from_the_end);
+        true
+    }
+
     /// Reads the next rows at one end of the range that is left.
     async fn read(&mut self, from_the_end: bool) -> Result<()> {
         if self.exhausted {
             return Ok(());
         }
+        if let Some(error) = self.refused.take() {
+            self.end();
+            return Err(error);
+        }
         let place = if from_the_end { &mut self.back } else { &mut self.front };
         // Cut here, the rows are lost, and read again.
         let mut rows = std::mem::take(place);
-        match self.read_into(&mut rows, from_the_end).await {
-            Ok(more) => self.exhausted = !more,
+        rows.set_most(self.batch_rows);
+        let left = self.left.clone();
+        let read = self.transaction.read_ahead(&self.table, left, direction(from_the_end), &mut rows).await;
+        *(if from_the_end { &mut self.back } else { &mut self.front }) = rows;
+        match read {
+            Ok(more) => self.has_read(more, from_the_end),
             Err(error) => {
                 self.end();
                 return Err(error);
             }
         }
-        self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS.1);
-        if let (false, Some(left)) = (self.exhausted, &mut self.left) {
-            let end = if from_the_end { &mut left.upper } else { &mut left.lower };
-            *end = Bound::Excluded(rows.end().clone());
-        }
-        *(if from_the_end { &mut self.back } else { &mut self.front }) = rows;
         Ok(())
     }
 
-    /// Reads a batch; whether there may be more rows.
-    async fn read_into(&mut self, rows: &mut ReadRows, from_the_end: bool) -> Result<bool> {
-        let left = match &self.left {
-            Some(left) => left.clone(),
-            None => {
-                let lower = encode_bound(&self.table, &self.lower)?;
-                self.left.insert(KeyRange { lower, upper: encode_bound(&self.table, &self.upper)? }).clone()
-            }
-        };
-        let direction = if from_the_end { Direction::Backward } else { Direction::Forward };
-        rows.set_most(self.batch_rows);
-        self.transaction.read_ahead(&self.table, left, direction, rows).await
+    /// A batch is there; whether there may be more rows.
+    fn has_read(&mut self, more: bool, from_the_end: bool) {
+        self.exhausted = !more;
+        self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS.1);
+        if more {
+            let (rows, end) = match from_the_end {
+                true => (&self.back, &mut self.left.upper),
+                false => (&self.front, &mut self.left.lower),
+            };
+            *end = Bound::Excluded(rows.end().clone());
+        }
     }
 
     /// There are no more pairs.
@@ -127,17 +154,22 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
         self.back = ReadRows::default();
     }
 
+    /// The next pair from one end, if nothing has to be waited for.
+    #[inline]
+    pub(crate) fn next_at_once(&mut self, from_the_end: bool) -> Option<Result<Option<(K, V)>>> {
+        let rows = if from_the_end { &self.back } else { &self.front };
+        if rows.len() == 0 && !self.read_at_once(from_the_end) {
+            return None;
+        }
+        Some(self.shown(from_the_end))
+    }
+
     /// The next pair from the front.
     ///
     /// # Errors
     /// Those of [`Transaction::scan`] and [`Rows::next`](crate::asynchronous::Rows::next).
     pub async fn next(&mut self) -> Result<Option<(K, V)>> {
-        if self.front.len() == 0 {
-            self.read(false).await?;
-        }
-        // The back was read from its end.
-        let row = self.front.show(false).or_else(|| self.back.show(true));
-        self.shown(row)
+        self.next_from(false).await
     }
 
     /// The next pair from the back.
@@ -145,20 +177,38 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
     /// # Errors
     /// Those of [`Pairs::next`].
     pub async fn next_back(&mut self) -> Result<Option<(K, V)>> {
-        if self.back.len() == 0 {
-            self.read(true).await?;
-        }
-        let row = self.back.show(false).or_else(|| self.front.show(true));
-        self.shown(row)
+        self.next_from(true).await
     }
 
-    fn shown(&mut self, row: Option<Result<Values<'static>>>) -> Result<Option<(K, V)>> {
-        let pair = row.map(|row| pair(&self.table, row?)).transpose();
+    async fn next_from(&mut self, the_end: bool) -> Result<Option<(K, V)>> {
+        if let Some(found) = self.next_at_once(the_end) {
+            return found;
+        }
+        self.read(the_end).await?;
+        self.shown(the_end)
+    }
+
+    /// The next of the pairs that are read.
+    fn shown(&mut self, from_the_end: bool) -> Result<Option<(K, V)>> {
+        let (own, other) = match from_the_end {
+            true => (&mut self.back, &mut self.front),
+            false => (&mut self.front, &mut self.back),
+        };
+        // What the other end has read is in front of it, in the other order.
+        let row = match own.show(false) {
+            Some(row) => Some(row),
+            None => other.show(true),
+        };
+        let pair = row.map(|row| pair(&self.table, row)).transpose();
         if pair.is_err() {
             self.end();
         }
         pair
     }
+}
+
+fn direction(from_the_end: bool) -> Direction {
+    if from_the_end { Direction::Backward } else { Direction::Forward }
 }
 
 #[cfg(test)]
@@ -188,6 +238,78 @@ mod tests {
                 all += 1;
             }
             assert_eq!(all, 40);
+        });
+    }
+
+    fn key_at_once<V: Columns>(pairs: &mut Pairs<'_, u32, V>, from_the_end: bool) -> Option<u32> {
+        pairs.next_at_once(from_the_end)?.unwrap().map(|(key, _)| key)
+    }
+
+    #[test]
+    fn a_batch_that_waits_for_nothing_has_no_future() {
+        disk::block_on(async {
+            let db = Database::in_memory().await.unwrap();
+            let values = db.key_value::<u32, Vec<u8>>("values").await.unwrap();
+            let mut t = db.begin();
+            for key in 0..600 {
+                let len = if key == 300 { 100_000 } else { 10 };
+                values.put(&mut t, key, &vec![7; len]).await.unwrap();
+            }
+            t.commit(txn::Durability::NoSync).await.unwrap();
+
+            let mut t = db.begin();
+            t.engine().slice().measure_in_units(u32::MAX);
+            let mut pairs = values.iter(&mut t);
+            assert_eq!(key_at_once(&mut pairs, false), None, "the table is not in use yet");
+            assert_eq!(pairs.next().await.unwrap().unwrap().0, 0);
+            drop(pairs);
+            let read = t.engine().rows_read();
+            let mut pairs = values.range(&mut t, 10..);
+            assert!((10..90).all(|key| key_at_once(&mut pairs, false) == Some(key)));
+            assert_eq!(key_at_once(&mut pairs, false), None, "the third batch has a value that is off-page");
+            assert!((0..200).all(|back| key_at_once(&mut pairs, true) == Some(599 - back)));
+            for key in 90..400 {
+                assert_eq!(pairs.next().await.unwrap().unwrap().0, key);
+            }
+            assert_eq!(key_at_once(&mut pairs, false), None);
+            assert!(pairs.exhausted);
+            drop(pairs);
+            assert_eq!(t.engine().rows_read(), read + 590, "what is left to the future is not counted");
+
+            t.engine().slice().measure_in_units(1);
+            let mut pairs = values.iter(&mut t);
+            assert_eq!(key_at_once(&mut pairs, false), None, "others have their turn first");
+            {
+                let mut next = std::pin::pin!(pairs.next());
+                let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+                assert!(std::future::Future::poll(next.as_mut(), &mut context).is_pending(), "their turn");
+                assert_eq!(next.await.unwrap().unwrap().0, 0);
+            }
+            drop(pairs);
+            t.engine().slice().measure_in_units(u32::MAX);
+            t.engine_mut().kill_handle().kill();
+            assert_eq!(key_at_once(&mut values.iter(&mut t), false), None, "it was killed");
+            t.engine_mut().clear_kill();
+            t.rollback().await.unwrap();
+
+            let mut locking = db.begin_at(txn::Isolation::Serializable);
+            assert_eq!(values.first(&mut locking).await.unwrap().unwrap().0, 0);
+            assert_eq!(key_at_once(&mut values.iter(&mut locking), false), None, "it locks");
+        });
+    }
+
+    #[test]
+    fn a_range_with_an_end_that_is_no_key_is_refused_once() {
+        disk::block_on(async {
+            let db = Database::in_memory().await.unwrap();
+            let values = db.key_value::<Vec<u8>, u32>("values").await.unwrap();
+            let mut t = db.begin();
+            values.put(&mut t, b"a", 1).await.unwrap();
+            let long = [0; 701];
+            let mut pairs = values.range(&mut t, &long[..]..);
+            assert!(matches!(pairs.next().await, Err(Error::Value { .. })));
+            assert_eq!(pairs.next().await.unwrap(), None);
+            assert_eq!(values.count(&mut t).await.unwrap(), 1);
         });
     }
 }

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use btree::{FieldRef, OwnedKey};
 use txn::{Control, Direction, KeyRange, Row, Scan, ScanIndex, ScanState, WaitPolicy};
 
-use super::columns::Values;
-use crate::error::Result;
-use crate::rows::{BATCH_BYTES, Lock, decode};
+use crate::error::{Error, Result};
+use crate::rows::{BATCH_BYTES, Lock, Statement, decode};
 use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::types::Value;
@@ -44,6 +43,8 @@ pub(super) struct ReadRows {
     fetched_bytes: usize,
     /// One for each column of the table, row after row.
     fields: Vec<Stored>,
+    columns: usize,
+    rows: usize,
     /// Those of the last row.
     off_page: Vec<OffPage>,
     /// Rows that were shown at either end.
@@ -56,18 +57,26 @@ pub(super) struct ReadRows {
 impl ReadRows {
     /// Forgets all rows; the next ones are of `table`.
     fn begin(&mut self, table: &Arc<Table>) {
-        self.table = Some(table.clone());
+        self.forget();
+        self.columns = table.def.columns.len();
+        if !self.table.as_ref().is_some_and(|known| Arc::ptr_eq(known, table)) {
+            self.table = Some(table.clone());
+        }
+    }
+
+    /// There are no rows.
+    fn forget(&mut self) {
         self.bytes.clear();
         self.fetched_bytes = 0;
         self.fields.clear();
+        self.rows = 0;
         self.off_page.clear();
         self.shown = (0, 0);
     }
 
     /// Whether the batch has all rows that it may have.
     fn is_full(&self) -> bool {
-        let fetched = self.fetched_bytes;
-        self.fields.len() / self.columns() >= self.most || self.bytes.len() + fetched >= BATCH_BYTES
+        self.rows >= self.most || self.bytes.len() + self.fetched_bytes >= BATCH_BYTES
     }
 
     /// How many rows the next batch may have.
@@ -75,42 +84,51 @@ impl ReadRows {
         self.most = most;
     }
 
+    /// Work of the next batch, for the time slice.
+    fn units(&self) -> u32 {
+        u32::try_from(self.most).unwrap_or(u32::MAX)
+    }
+
     /// Key of the last row, after [`Control::Pause`].
     pub fn end(&self) -> &OwnedKey {
         &self.end
     }
 
-    fn columns(&self) -> usize {
-        self.table.as_ref().map_or(1, |table| table.def.columns.len())
-    }
-
     /// Rows that were not shown yet.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.fields.len() / self.columns() - self.shown.0 - self.shown.1
+        self.rows - self.shown.0 - self.shown.1
     }
 
     /// Takes a row; [`Control::Pause`] when the batch is full, or a field is to be fetched first.
     fn take(&mut self, row: &Row<'_>) -> Control {
-        let columns = self.columns();
-        for column in 0..columns {
-            let stored = match row.column(column as u16) {
-                FieldRef::Null => Stored::Null,
+        let first = self.fields.len();
+        self.fields.resize_with(first + self.columns, || Stored::Null);
+        row.columns().for_each(|(column, field)| {
+            let at = first + usize::from(column);
+            match field {
+                FieldRef::Null => {}
                 FieldRef::Inline(bytes) => {
                     let start = self.bytes.len();
                     self.bytes.extend_from_slice(bytes);
-                    Stored::Inline { start, len: bytes.len() }
+                    self.fields[at] = Stored::Inline { start, len: bytes.len() };
                 }
                 FieldRef::External { prefix, reference } => {
-                    let field = self.fields.len();
-                    self.off_page.push(OffPage { field, prefix: prefix.to_vec(), reference: *reference });
-                    Stored::Null
+                    let prefix = prefix.to_vec();
+                    self.off_page.push(OffPage { field: at, prefix, reference: *reference });
                 }
-            };
-            self.fields.push(stored);
-        }
+            }
+        });
+        self.rows += 1;
         if self.is_full() || !self.off_page.is_empty() {
             row.clustered_key(&mut self.end);
             return Control::Pause;
+        }
+        if self.rows == 1 {
+            // As if the others were as long as the first.
+            let more = self.most - 1;
+            self.fields.reserve(more * self.columns);
+            self.bytes.reserve((more * self.bytes.len()).min(BATCH_BYTES));
         }
         Control::Continue
     }
@@ -127,23 +145,75 @@ impl ReadRows {
     }
 
     /// The values of the row that was read first or last of those not shown yet.
-    pub fn show(&mut self, last: bool) -> Option<Result<Values<'static>>> {
-        let table = self.table.as_ref().filter(|_| self.len() > 0)?;
-        let columns = self.columns();
-        let row = if last { self.fields.len() / columns - self.shown.1 - 1 } else { self.shown.0 };
-        let fields = &self.fields[row * columns..(row + 1) * columns];
-        let decoded = fields.iter().enumerate().map(|(column, field)| match field {
-            Stored::Null => Ok(Value::Null),
-            Stored::Inline { start, len } => decode(table, column, &self.bytes[*start..*start + *len]),
-            Stored::Fetched(bytes) => decode(table, column, bytes),
-        });
-        let values = decoded.collect();
+    pub fn show(&mut self, last: bool) -> Option<Shown<'_>> {
+        let table = self.table.as_deref().filter(|_| self.len() > 0)?;
+        let row = if last { self.rows - self.shown.1 - 1 } else { self.shown.0 };
         *(if last { &mut self.shown.1 } else { &mut self.shown.0 }) += 1;
-        Some(values)
+        let fields = &self.fields[row * self.columns..(row + 1) * self.columns];
+        Some(Shown { table, bytes: &self.bytes, fields, column: 0, failure: None })
+    }
+}
+
+/// The values of a row, made as they are asked for.
+pub(super) struct Shown<'r> {
+    table: &'r Table,
+    bytes: &'r [u8],
+    fields: &'r [Stored],
+    column: usize,
+    failure: Option<Error>,
+}
+
+impl Shown<'_> {
+    /// Why there was no next value, if it was not the last.
+    pub fn failure(self) -> Option<Error> {
+        self.failure
+    }
+}
+
+impl Iterator for Shown<'_> {
+    type Item = Value<'static>;
+
+    fn next(&mut self) -> Option<Value<'static>> {
+        let column = self.column;
+        self.column += 1;
+        let bytes = match self.fields.get(column)? {
+            Stored::Null => return Some(Value::Null),
+            Stored::Inline { start, len } => &self.bytes[*start..*start + *len],
+            Stored::Fetched(bytes) => bytes,
+        };
+        decode(self.table, column, bytes).map_err(|error| self.failure = Some(error)).ok()
     }
 }
 
 impl Transaction {
+    /// [`Self::read_ahead`] where nothing has to be waited for; `None` where it has, or there is an error:
+    /// there are no rows then.
+    pub(super) fn read_at_once(
+        &mut self,
+        table: &Arc<Table>,
+        keys: &KeyRange,
+        direction: Direction,
+        rows: &mut ReadRows,
+    ) -> Option<bool> {
+        if !self.reads_at_once(table) {
+            return None;
+        }
+        self.forget_conflict();
+        let statement = Statement(self);
+        rows.begin(table);
+        let units = rows.units();
+        let mut take = |row: &Row<'_>| rows.take(row);
+        let engine = statement.0.engine_mut();
+        let state = txn::scan_at_once(engine, &table.rows, keys, direction, units, &mut take);
+        match state.filter(|_| rows.off_page.is_empty()) {
+            Some(state) => Some(state != ScanState::Finished),
+            None => {
+                rows.forget();
+                None
+            }
+        }
+    }
+
     /// Reads rows of a range of primary keys, as one statement, until `rows` takes no more; whether there may
     /// be more.
     pub(super) async fn read_ahead(
@@ -154,8 +224,30 @@ impl Transaction {
         rows: &mut ReadRows,
     ) -> Result<bool> {
         let (statement, table) = self.statement(table).await?;
-        let read = statement.0.read_rows(&table, keys, direction, rows).await;
+        // Small batches see no end of the time slice, and this may be why there is a future.
+        let slice = statement.0.engine().slice().clone();
+        let worked = slice.work(rows.units()).await.map_err(Error::Transaction);
+        let read = match worked {
+            Ok(()) => statement.0.read_rows(&table, keys, direction, rows).await,
+            Err(error) => Err(error),
+        };
         read.map_err(|error| statement.0.failed(error))
+    }
+
+    /// How many rows a table has, as one statement.
+    pub(super) async fn count_rows(&mut self, table: &Arc<Table>) -> Result<u64> {
+        let (statement, table) = self.statement(table).await?;
+        let mode = statement.0.read_lock(Lock::None)?.mode(WaitPolicy::Wait);
+        let (keys, index) = (KeyRange::all(), ScanIndex::Clustered);
+        let mut scan = Scan::new(table.rows.clone(), index, keys, Direction::Forward, mode, true);
+        let mut rows = 0;
+        let mut count = |_: &Row<'_>| {
+            rows += 1;
+            Control::Continue
+        };
+        let counted = scan.run(statement.0.engine_mut(), &mut count).await;
+        counted.map_err(|error| statement.0.failed(error.into()))?;
+        Ok(rows)
     }
 
     async fn read_rows(

@@ -9,7 +9,7 @@ use crate::record::RecordRef;
 const NULL: u32 = u32::MAX;
 
 /// A copy of key fields: a saved position, a lock's key, a bound of a range. Short keys do not allocate.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct OwnedKey {
     bytes: SmallVec<[u8; 64]>,
     /// End of each field in `bytes`, or `NULL`.
@@ -18,6 +18,19 @@ pub struct OwnedKey {
 
 /// The fields of an [`OwnedKey`] in the form a search wants.
 pub type KeyFields<'a> = SmallVec<[Field<'a>; 8]>;
+
+/// By copies of slices: what is derived goes byte by byte.
+impl Clone for OwnedKey {
+    fn clone(&self) -> OwnedKey {
+        OwnedKey { bytes: SmallVec::from_slice(&self.bytes), ends: SmallVec::from_slice(&self.ends) }
+    }
+
+    fn clone_from(&mut self, other: &OwnedKey) {
+        self.clear();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.ends.extend_from_slice(&other.ends);
+    }
+}
 
 impl OwnedKey {
     /// An empty key.

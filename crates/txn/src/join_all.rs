@@ -87,7 +87,7 @@ mod tests {
                 Ok::<(), ()>(())
             }
         });
-        assert_eq!(block_on(side_by_side(futures)), Ok(()));
+        assert_eq!(block_on(try_join_all(futures)), Ok(()));
         let expected = ["0 taken", "0 over", "1 taken", "2 taken", "2 over", "3 taken", "3 over", "1 over"];
         assert_eq!(*log.borrow(), expected);
     }

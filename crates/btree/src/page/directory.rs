@@ -30,6 +30,17 @@ pub fn slot(page: &[u8], slot: usize) -> usize {
     }
 }
 
+const OUTSIDE: Malformed = Malformed("the directory does not fit the page");
+
+/// All slots, those of the greatest records first; at least one.
+#[inline]
+pub(super) fn slots(page: &[u8]) -> Result<&[[u8; 2]], Malformed> {
+    let end = page.len().checked_sub(TRAILER_SIZE).ok_or(OUTSIDE)?;
+    let first = end.checked_sub(2 * header::n_dir_slots(page)).filter(|first| *first >= header::HEAP);
+    let (slots, _) = page.get(first.ok_or(OUTSIDE)?..end).ok_or(OUTSIDE)?.as_chunks::<2>();
+    if slots.is_empty() { Err(Malformed("the page has no directory")) } else { Ok(slots) }
+}
+
 /// The last record of the group that `origin` belongs to, and how many records are from `origin` to it,
 /// inclusive.
 pub fn owner_of(page: &[u8], origin: usize) -> Result<(usize, u8), Malformed> {
@@ -53,11 +64,8 @@ const SLOTS_AT_ONCE: usize = 16;
 /// frequent owner (ascending inserts).
 pub fn slot_pointing_at(page: &[u8], owner: usize) -> Result<usize, Malformed> {
     const MISSING: Malformed = Malformed("a record that owns others is not in the directory");
-    let n_slots = header::n_dir_slots(page);
     let wanted = u16::try_from(owner).map_err(|_| MISSING)?.to_be_bytes();
-    let end = page.len().checked_sub(TRAILER_SIZE).ok_or(MISSING)?;
-    let first = end.checked_sub(2 * n_slots).filter(|first| *first >= header::HEAP).ok_or(MISSING)?;
-    let (slots, _) = page.get(first..end).ok_or(MISSING)?.as_chunks::<2>();
+    let slots = slots(page)?;
     let (blocks, _) = slots.as_chunks::<SLOTS_AT_ONCE>();
     let wanted_at_once = u16::from_ne_bytes(wanted);
     let has = |block: &[[u8; 2]; SLOTS_AT_ONCE]| {
@@ -65,7 +73,7 @@ pub fn slot_pointing_at(page: &[u8], owner: usize) -> Result<usize, Malformed> {
     };
     let skipped = blocks.iter().position(has).unwrap_or(blocks.len()) * SLOTS_AT_ONCE;
     let at = slots[skipped..].iter().position(|slot| *slot == wanted).ok_or(MISSING)?;
-    Ok(n_slots - 1 - (skipped + at))
+    Ok(slots.len() - 1 - (skipped + at))
 }
 
 /// Number of the slot whose group has the record at `origin`.

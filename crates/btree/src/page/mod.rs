@@ -87,12 +87,14 @@ impl PageEditor for MtrPage<'_, '_> {
     }
 }
 
+const LEAVES_HEAP: Malformed = Malformed("a record's next pointer leaves the heap");
+
 /// Origin of the record after `origin` on the page; supremum's next does not exist.
 #[inline]
 pub fn next_record(page: &[u8], origin: usize) -> Result<usize, Malformed> {
     match record_header::next(page, origin) {
         Some(next) if next >= header::INFIMUM && next < page.len() - header::TRAILER_SIZE => Ok(next),
-        _ => Err(Malformed("a record's next pointer leaves the heap")),
+        _ => Err(LEAVES_HEAP),
     }
 }
 

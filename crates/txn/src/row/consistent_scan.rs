@@ -4,6 +4,9 @@
 //! than the view; otherwise, or when other columns are wanted, the row is looked up while the entry's leaf
 //! stays latched, the visible version is rebuilt, and it must still make this very entry (an entry may belong
 //! to an older or a newer version).
+//!
+//! A few rows of a clustered index need no [`Scan`], which remembers where it is across waits and turns:
+//! [`scan_at_once`] goes through a range in one go, and leaves it to a scan if anything is to be waited for.
 
 use std::sync::Arc;
 
@@ -11,7 +14,10 @@ use btree::{FieldRef, KeyFields, OwnedKey, RecordRef};
 use disk::{HeldWaits, Wait};
 
 use super::remove::same_entry;
-use super::scan::{Control, Progress, ReadMode, Scan, ScanIndex, ScanState, advance, bound_fields, tree_of};
+use super::scan::{
+    Control, Direction, End, KeyRange, Progress, ReadMode, Scan, ScanIndex, ScanState, advance, bound_fields,
+    tree_of,
+};
 use super::view::{Row, Source};
 use crate::entry::build_entry;
 use crate::error::{Error, Interrupt};
@@ -149,6 +155,54 @@ fn turn(
     Ok(Turn::State(ScanState::Finished))
 }
 
+/// Shows the rows of a range of the clustered index from one end of it on, as the transaction's read view has
+/// them, where it waits for nothing; `rows_max` is how many the callback may want. `None`: there is something
+/// to wait for, an error, or the time slice is over. The callback may have seen rows; all of it is left to a
+/// [`Scan`], which begins anew.
+pub fn scan_at_once(
+    transaction: &mut Transaction,
+    table: &Table,
+    range: &KeyRange,
+    direction: Direction,
+    rows_max: u32,
+    f: &mut impl FnMut(&Row<'_>) -> Control,
+) -> Option<ScanState> {
+    transaction.check_killed().and_then(|()| transaction.check_settled()).ok()?;
+    let newest = transaction.isolation() == Isolation::ReadUncommitted;
+    if !newest {
+        transaction.open_view();
+    }
+    if transaction.slice().spend(rows_max)
+        || !newest && !table.is_complete_for(&transaction.view, ScanIndex::Clustered)
+    {
+        return None;
+    }
+    let (system, view, overlay) = transaction.reading();
+    let view = (!newest).then_some(view);
+    let (entry, index) = (OwnedKey::new(), ScanIndex::Clustered);
+    let mut reader =
+        Reader { system, table, index, index_only: false, view, overlay, entry, rows: 0, versions: 0 };
+    let tree = &*table.clustered;
+    let fields = bound_fields(range.far(direction));
+    let end = End::new(tree, range.far(direction), &fields, direction);
+    let mut cursor = range.open(tree, direction).ok()?;
+    let mut state = ScanState::Finished;
+    while cursor.is_valid() && !end.is_beyond(cursor.record()) {
+        match reader.show_row(cursor.record(), f).ok()? {
+            Control::Continue | Control::SkipUnlock => advance(&mut cursor, direction).ok()?,
+            Control::Stop => break,
+            Control::Pause => {
+                state = ScanState::Paused;
+                break;
+            }
+        };
+    }
+    let (rows, versions) = (reader.rows, reader.versions);
+    transaction.counts.rows_read += rows;
+    transaction.counts.versions_built += versions;
+    Some(state)
+}
+
 impl Reader<'_> {
     /// Shows one record to the callback if the view sees a row in it.
     fn show(&mut self, record: RecordRef<'_>, page_max: u64, f: Callback<'_>) -> Result<Control, Interrupt> {
@@ -170,7 +224,12 @@ impl Reader<'_> {
         }
     }
 
-    fn show_row(&mut self, record: RecordRef<'_>, f: Callback<'_>) -> Result<Control, Interrupt> {
+    #[inline]
+    fn show_row<F: FnMut(&Row<'_>) -> Control + ?Sized>(
+        &mut self,
+        record: RecordRef<'_>,
+        f: &mut F,
+    ) -> Result<Control, Interrupt> {
         let overlay = match self.visible(record)? {
             Visible::Nothing => return Ok(Control::Continue),
             Visible::Newest => None,

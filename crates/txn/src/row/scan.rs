@@ -70,6 +70,36 @@ impl KeyRange {
     pub fn equal(key: OwnedKey) -> KeyRange {
         KeyRange { lower: Bound::Included(key.clone()), upper: Bound::Included(key) }
     }
+
+    /// The end that a scan begins at.
+    pub(super) fn near(&self, direction: Direction) -> &Bound<OwnedKey> {
+        match direction {
+            Direction::Forward => &self.lower,
+            Direction::Backward => &self.upper,
+        }
+    }
+
+    /// The end that a scan comes to last.
+    pub(super) fn far(&self, direction: Direction) -> &Bound<OwnedKey> {
+        match direction {
+            Direction::Forward => &self.upper,
+            Direction::Backward => &self.lower,
+        }
+    }
+
+    /// A cursor on the first record that a scan looks at (which may not exist, or be beyond the range).
+    pub(super) fn open<'t>(&self, tree: &'t Tree, direction: Direction) -> Result<LeafCursor<'t>, Interrupt> {
+        let forward = direction == Direction::Forward;
+        Ok(match self.near(direction) {
+            Bound::Unbounded => tree.seek(&[], if forward { Seek::First } else { Seek::Last })?,
+            Bound::Included(key) => {
+                tree.seek(&key.fields(), if forward { Seek::AtLeast } else { Seek::AtMost })?
+            }
+            Bound::Excluded(key) => {
+                tree.seek(&key.fields(), if forward { Seek::After } else { Seek::Before })?
+            }
+        })
+    }
 }
 
 /// What a scan's callback wants next.
@@ -129,7 +159,21 @@ pub(super) struct End<'k> {
     direction: Direction,
 }
 
-impl End<'_> {
+impl<'k> End<'k> {
+    /// `fields` are those of the bound.
+    pub fn new(
+        tree: &Tree,
+        bound: &Bound<OwnedKey>,
+        fields: &'k [Field<'k>],
+        direction: Direction,
+    ) -> End<'k> {
+        let key = match bound {
+            Bound::Unbounded => None,
+            _ => Some(SearchKey::new(tree.def(), fields)),
+        };
+        End { key, inclusive: matches!(bound, Bound::Included(_)), direction }
+    }
+
     /// Whether `record` is beyond the range.
     pub fn is_beyond(&self, record: RecordRef<'_>) -> bool {
         let Some(key) = &self.key else { return false };
@@ -207,41 +251,21 @@ impl Scan {
     }
 
     pub(super) fn end<'k>(&self, tree: &Tree, fields: &'k [Field<'k>]) -> End<'k> {
-        let (bound, direction) = (self.far_bound(), self.direction);
-        let key = match bound {
-            Bound::Unbounded => None,
-            _ => Some(SearchKey::new(tree.def(), fields)),
-        };
-        End { key, inclusive: matches!(bound, Bound::Included(_)), direction }
+        End::new(tree, self.far_bound(), fields, self.direction)
     }
 
     pub(super) fn far_bound(&self) -> &Bound<OwnedKey> {
-        match self.direction {
-            Direction::Forward => &self.range.upper,
-            Direction::Backward => &self.range.lower,
-        }
+        self.range.far(self.direction)
     }
 
     pub(super) fn near_bound(&self) -> &Bound<OwnedKey> {
-        match self.direction {
-            Direction::Forward => &self.range.lower,
-            Direction::Backward => &self.range.upper,
-        }
+        self.range.near(self.direction)
     }
 
     /// Positions a cursor on the next record to be looked at (which may not exist, or be beyond the range).
     pub(super) fn open_cursor<'t>(&self, tree: &'t Tree) -> Result<LeafCursor<'t>, Interrupt> {
         if self.progress == Progress::Start {
-            let forward = self.direction == Direction::Forward;
-            return Ok(match self.near_bound() {
-                Bound::Unbounded => tree.seek(&[], if forward { Seek::First } else { Seek::Last })?,
-                Bound::Included(key) => {
-                    tree.seek(&key.fields(), if forward { Seek::AtLeast } else { Seek::AtMost })?
-                }
-                Bound::Excluded(key) => {
-                    tree.seek(&key.fields(), if forward { Seek::After } else { Seek::Before })?
-                }
-            });
+            return self.range.open(tree, self.direction);
         }
         let (mut cursor, same) = tree.restore(&self.position)?;
         if !(same && self.progress == Progress::At) {

@@ -1,0 +1,110 @@
+//! What one call of the key-value face costs in instructions, which no neighbour on the machine can change:
+//!
+//! ```sh
+//! cargo bench --bench instructions --no-run          # names the program
+//! PROGRAM DIRECTORY load 400000
+//! valgrind --tool=callgrind --toggle-collect='instructions::measured_*' PROGRAM DIRECTORY get 20000
+//! PROGRAM DIRECTORY open 20                          # this one in time
+//! ```
+//!
+//! Pairs as in `benches/embedded`: keys of 24 random bytes, values of 150. Everything is in memory before the
+//! calls are counted, so the reads meet no disk. The number that callgrind gives, divided by that of the calls,
+//! includes the making of the key and the look at the value.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
+
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Instant;
+
+use untorn::{Database, KeyValue, Options, Transaction};
+
+type Table = KeyValue<Vec<u8>, Vec<u8>>;
+
+const KEY_BYTES: usize = 24;
+const VALUE_BYTES: usize = 150;
+
+/// A random number that is a function of two others (splitmix64).
+fn mixed(seed: u64, n: u64) -> u64 {
+    let mut word = seed.wrapping_add(n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
+}
+
+fn key(n: u64) -> [u8; KEY_BYTES] {
+    let mut key = [0; KEY_BYTES];
+    for (at, chunk) in key.chunks_mut(8).enumerate() {
+        chunk.copy_from_slice(&mixed(mixed(1, n), at as u64).to_le_bytes());
+    }
+    key
+}
+
+fn open(directory: &Path) -> (Database, Table) {
+    let options = Options::new(directory).buffer_pool_bytes(512 << 20);
+    let db = Database::open(options).unwrap();
+    let table = db.key_value("pairs").unwrap();
+    (db, table)
+}
+
+#[inline(never)]
+fn measured_get(table: &Table, t: &mut Transaction, n: u64) {
+    let value = table.get(t, &key(n)).unwrap().unwrap();
+    assert_eq!(black_box(value).len(), VALUE_BYTES);
+}
+
+#[inline(never)]
+fn measured_range(table: &Table, t: &mut Transaction, n: u64, rows: usize) {
+    for pair in table.range(t, &key(n)[..]..).take(rows) {
+        black_box(pair.unwrap());
+    }
+}
+
+#[inline(never)]
+fn measured_put(table: &Table, t: &mut Transaction, n: u64) {
+    table.put(t, &key(n), &[7; VALUE_BYTES]).unwrap();
+}
+
+#[inline(never)]
+fn measured_count(table: &Table, t: &mut Transaction) -> usize {
+    table.iter(t).inspect(|pair| assert!(pair.is_ok())).count()
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let [directory, step, calls] = &arguments[..] else {
+        println!("arguments: DIRECTORY load|get|range1|range10|range100|put|count|open CALLS");
+        return;
+    };
+    let (directory, calls) = (Path::new(directory), calls.parse::<u64>().unwrap());
+    if step == "open" {
+        for _ in 0..calls {
+            let begun = Instant::now();
+            let (db, _) = open(directory);
+            println!("open {:>7} µs", begun.elapsed().as_micros());
+            db.close().unwrap();
+        }
+        return;
+    }
+    let (db, table) = open(directory);
+    let mut t = db.begin();
+    let pairs = table.iter(&mut t).count() as u64;
+    let begun = Instant::now();
+    let some = |call| mixed(2, call) % pairs;
+    match step.as_str() {
+        "load" => (0..calls).for_each(|n| measured_put(&table, &mut t, n)),
+        "put" => (0..calls).for_each(|n| measured_put(&table, &mut t, pairs + n)),
+        "get" => (0..calls).for_each(|call| measured_get(&table, &mut t, some(call))),
+        "count" => (0..calls).for_each(|_| assert_eq!(measured_count(&table, &mut t) as u64, pairs)),
+        _ => {
+            let rows = step.strip_prefix("range").and_then(|rows| rows.parse().ok()).unwrap();
+            (0..calls).for_each(|call| measured_range(&table, &mut t, some(call), rows));
+        }
+    }
+    println!("{calls} × {step}: {} ns each", begun.elapsed().as_nanos() / u128::from(calls));
+    match step.as_str() {
+        "load" => t.commit().unwrap(),
+        _ => t.rollback().unwrap(),
+    }
+    db.close().unwrap();
+}
