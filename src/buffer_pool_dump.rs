@@ -1,5 +1,5 @@
 //! The dump of the buffer pool: what was in it before a restart, kept in the file `ib_buffer_pool`. The pages
-//! are loaded by `crates/pagestore/src/pool/load.rs`.
+//! are loaded by `crates/pagestore/src/pool/warm_up.rs`.
 //!
 //! InnoDB's name and format: a line `space,page` for each page, the most recently used first. The file is a
 //! hint. A page that is no longer there is left out, a file of another directory does no harm, and one that

@@ -1,4 +1,5 @@
-//! Reads that wait for nothing: of one row here, of a batch of pairs in `key_value/read_rows.rs`.
+//! Reads of the key-value face that wait for nothing: of one row here, of a batch of pairs in
+//! `key_value/read_rows.rs`. (SQL's point read is in `crates/sql/src/exec/cursor.rs`.)
 //!
 //! Mostly all that such a read needs is there: the transaction uses the table already, no lock is wanted, the
 //! pages are in memory, and no column is off-page. Then it is done here, without a future: the key is encoded

@@ -3,7 +3,7 @@
 //! ```text
 //!   record   one COMPACT/DYNAMIC record: read in place, built in a buffer
 //!   page     one INDEX page: directory, heap, free list; search, insert, delete, reorganise
-//!   tree     descents, cursors, optimistic changes (one leaf) and structural ones (split, merge)
+//!   tree     descents, `cursor` (a record by its key, scans), optimistic changes (one leaf) and structural ones (split, merge)
 //!   external values that do not fit into a record, as chains of pages
 //!   bulk     building a tree from sorted records;  check: verifying one
 //! ```

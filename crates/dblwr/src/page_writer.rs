@@ -1,4 +1,4 @@
-//! The page writer: picks the write path of each page from its file and `innodb_doublewrite`.
+//! The page writer: writes a batch of pages, each by the path that `decision.rs` chose for its file.
 //!
 //! A batch goes in up to three steps. Pages that need no copy (written atomically, unprotected, or
 //! recreatable) go to their places together with the copies of the others going into a segment; then the

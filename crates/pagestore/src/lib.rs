@@ -50,7 +50,7 @@ pub use mtr::{Mtr, PageHandle};
 #[cfg(not(loom))]
 pub use pool::guard::{PageRead, Pin};
 #[cfg(not(loom))]
-pub use pool::load::{WarmUp, warm_up};
+pub use pool::warm_up::{WarmUp, warm_up};
 #[cfg(not(loom))]
 pub use space::file_identity::{FileIdentity, remove_space_file, unlink_space_file};
 // What a page is, for those above.

@@ -1,4 +1,4 @@
-//! Asynchronous requests without io_uring: a few threads with blocking calls. `storage.rs` chooses between
+//! Asynchronous requests without io_uring: a few threads with blocking calls. `backend.rs` chooses between
 //! the two.
 //!
 //! Four threads at first; one more, up to a limit, whenever a request would have to queue behind others. On

@@ -12,18 +12,18 @@
 mod content;
 mod crash;
 mod environment;
+mod false_reads;
 mod faults;
 mod file;
 mod image;
 mod interleave;
-mod lies;
 mod names;
 mod storage;
 mod transfer;
 
 pub use crash::{Crash, CrashOutcome, Moment};
 pub use environment::SimulatedEnvironment;
+pub use false_reads::FalseRead;
 pub use faults::{Fault, FaultKind, Misbehaviour};
 pub use interleave::interleave;
-pub use lies::FalseRead;
 pub use storage::SimulatedStorage;

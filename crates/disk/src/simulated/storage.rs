@@ -3,10 +3,10 @@
 
 use crate::probe::Atomic;
 use crate::simulated::crash::{Crash, FileMoment, Moment};
+use crate::simulated::false_reads::{FalseRead, Watch};
 use crate::simulated::faults::{Fault, FaultKind, Misbehaviour, Rule, Rules, error_of, power_is_gone};
 use crate::simulated::file::SimulatedFile;
 use crate::simulated::image::{Change, FileImage};
-use crate::simulated::lies::{FalseRead, Watch};
 use crate::simulated::names::{Names, Node, plain};
 use crate::simulated::transfer::check_aligned;
 use crate::{

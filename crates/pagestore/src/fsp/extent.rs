@@ -4,6 +4,8 @@
 //! +0 segment id (8)   +8 list node (12)   +20 state (4)   +24 bitmap: bits 2i FREE and 2i+1 CLEAN of page i, LSB first
 //! ```
 //!
+//! `allocate.rs` and `free.rs` move an extent between the lists FREE, FREE_FRAG, FULL_FRAG and its segment's.
+//!
 //! CLEAN is always 1, so a byte is FF for four free pages and AA for four used ones.
 
 use page::PageId;

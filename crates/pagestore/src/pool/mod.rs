@@ -23,8 +23,6 @@ pub(crate) mod guard;
 #[allow(unsafe_code)]
 pub(crate) mod latch;
 #[cfg(not(loom))]
-pub(crate) mod load;
-#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod lookup;
 #[cfg(not(loom))]
@@ -47,3 +45,5 @@ mod read_ahead;
 pub(crate) mod relocation;
 #[cfg(not(loom))]
 pub(crate) mod resize;
+#[cfg(not(loom))]
+pub(crate) mod warm_up;

@@ -21,7 +21,7 @@ use crate::server::shared::Server;
 use crate::service::{Param, Prepared};
 use crate::service::{SessionFactory, SessionService};
 use crate::status::Counter;
-use crate::wire::packet_reader::PacketReader;
+use crate::wire::payload_reader::PayloadReader;
 use crate::wire::response_packets;
 use crate::wire::temporal::{read_datetime, read_time};
 
@@ -110,14 +110,15 @@ impl OwnedParam {
             },
             ValueInner::Date(bytes) => {
                 let bytes = with_length(bytes);
-                let DateTime { year, month, day, .. } = read_datetime(&mut PacketReader::new(&bytes)).ok()?;
+                let DateTime { year, month, day, .. } =
+                    read_datetime(&mut PayloadReader::new(&bytes)).ok()?;
                 OwnedParam::Date(Date { year, month, day })
             }
             ValueInner::Datetime(bytes) => {
-                OwnedParam::DateTime(read_datetime(&mut PacketReader::new(&with_length(bytes))).ok()?)
+                OwnedParam::DateTime(read_datetime(&mut PayloadReader::new(&with_length(bytes))).ok()?)
             }
             ValueInner::Time(bytes) => {
-                OwnedParam::Time(read_time(&mut PacketReader::new(&with_length(bytes))).ok()?)
+                OwnedParam::Time(read_time(&mut PayloadReader::new(&with_length(bytes))).ok()?)
             }
         })
     }

@@ -1,4 +1,4 @@
-//! A statement that changes rows, inside of the transaction: whole, or undone.
+//! Each statement runs inside of a transaction, the open one or one of its own: whole, or undone.
 //!
 //! A failed statement undoes its own changes, back to the mark that was set before it; outside of a
 //! transaction everything is rolled back. A deadlock has undone the whole transaction already. What cannot be

@@ -1,6 +1,6 @@
 //! Commands of a logged-in client.
 
-use super::packet_reader::{Malformed, PacketReader};
+use super::payload_reader::{Malformed, PayloadReader};
 
 /// A command as the client sent it; text is bytes, whatever its encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub enum Command<'a> {
 
 /// Decodes a command packet.
 pub fn decode(packet: &[u8]) -> Result<Command<'_>, Malformed> {
-    let mut cursor = PacketReader::new(packet);
+    let mut cursor = PayloadReader::new(packet);
     let command = match cursor.u8()? {
         0x01 => Command::Quit,
         0x02 => Command::InitDb(cursor.rest()),

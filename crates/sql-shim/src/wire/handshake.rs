@@ -3,7 +3,7 @@
 
 use super::capability;
 use super::output::PacketOutput;
-use super::packet_reader::{Malformed, PacketReader};
+use super::payload_reader::{Malformed, PayloadReader};
 
 /// Largest packet taken from a client that has not logged in, bytes.
 pub const LOGIN_PACKET_BYTES_MAX: usize = 16 * 1024;
@@ -76,7 +76,7 @@ const TLS_REQUEST_BYTES: usize = 32;
 /// Whether the client asks for TLS instead of answering. Who does and says more in the same packet has said
 /// in clear what was to be encrypted: malformed.
 pub fn is_tls_request(packet: &[u8]) -> Result<bool, Malformed> {
-    let capabilities = PacketReader::new(packet).u32()?;
+    let capabilities = PayloadReader::new(packet).u32()?;
     match capabilities & capability::SSL {
         0 => Ok(false),
         _ if packet.len() == TLS_REQUEST_BYTES => Ok(true),
@@ -87,7 +87,7 @@ pub fn is_tls_request(packet: &[u8]) -> Result<bool, Malformed> {
 /// Decodes the client's answer. Only protocol 41 is served; anything older, and a request for TLS that was
 /// not offered, is malformed.
 pub fn decode_response(packet: &[u8]) -> Result<HandshakeResponse<'_>, Malformed> {
-    let mut cursor = PacketReader::new(packet);
+    let mut cursor = PayloadReader::new(packet);
     let capabilities = cursor.u32()? & capability::OFFERED;
     if capabilities & capability::PROTOCOL_41 == 0 || capabilities & capability::SECURE_CONNECTION == 0 {
         return Err(Malformed);
@@ -104,7 +104,7 @@ pub fn decode_response(packet: &[u8]) -> Result<HandshakeResponse<'_>, Malformed
 
 /// Decodes COM_CHANGE_USER after its command byte.
 pub fn decode_change_user(capabilities: u32, arguments: &[u8]) -> Result<HandshakeResponse<'_>, Malformed> {
-    let mut cursor = PacketReader::new(arguments);
+    let mut cursor = PayloadReader::new(arguments);
     let user = cursor.nul_terminated()?;
     let length = cursor.u8()?;
     let auth_response = cursor.take(usize::from(length))?;
@@ -115,7 +115,7 @@ pub fn decode_change_user(capabilities: u32, arguments: &[u8]) -> Result<Handsha
     Ok(HandshakeResponse { capabilities, charset, user, auth_response, database, plugin })
 }
 
-fn read_auth_response<'a>(capabilities: u32, cursor: &mut PacketReader<'a>) -> Result<&'a [u8], Malformed> {
+fn read_auth_response<'a>(capabilities: u32, cursor: &mut PayloadReader<'a>) -> Result<&'a [u8], Malformed> {
     if capabilities & capability::PLUGIN_AUTH_LENENC != 0 {
         cursor.length_encoded_bytes()
     } else {
@@ -124,14 +124,14 @@ fn read_auth_response<'a>(capabilities: u32, cursor: &mut PacketReader<'a>) -> R
     }
 }
 
-fn read_database<'a>(capabilities: u32, cursor: &mut PacketReader<'a>) -> Option<&'a [u8]> {
+fn read_database<'a>(capabilities: u32, cursor: &mut PayloadReader<'a>) -> Option<&'a [u8]> {
     if capabilities & capability::CONNECT_WITH_DB == 0 {
         return None;
     }
     Some(cursor.nul_or_end()).filter(|name| !name.is_empty())
 }
 
-fn read_plugin<'a>(capabilities: u32, cursor: &mut PacketReader<'a>) -> Option<&'a [u8]> {
+fn read_plugin<'a>(capabilities: u32, cursor: &mut PayloadReader<'a>) -> Option<&'a [u8]> {
     if capabilities & capability::PLUGIN_AUTH == 0 {
         return None;
     }

@@ -7,7 +7,7 @@
 //!   session -> reply::Reply (a ResultSink) -> output::PacketOutput -> socket bytes
 //! ```
 //!
-//! Everything read from a client goes through [`packet_reader::PacketReader`], whose every step is checked: a
+//! Everything read from a client goes through [`payload_reader::PayloadReader`], whose every step is checked: a
 //! malformed packet is an error value, never a panic and never a read past the packet. Packet layouts are
 //! those of the MySQL client/server protocol documentation (protocol 41).
 
@@ -17,8 +17,8 @@ pub mod handshake;
 pub mod input;
 pub mod number;
 pub mod output;
-pub mod packet_reader;
 pub mod params;
+pub mod payload_reader;
 pub mod reply;
 pub mod response_packets;
 pub mod temporal;

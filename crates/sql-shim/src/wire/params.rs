@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use smallvec::SmallVec;
 use sql::result::{Date, kind};
 
-use super::packet_reader::{Malformed, PacketReader};
+use super::payload_reader::{Malformed, PayloadReader};
 use super::temporal::{read_datetime, read_time};
 use crate::service::Param;
 
@@ -93,7 +93,7 @@ impl ParamState {
         if let Some(why) = self.refused {
             return Err(why);
         }
-        let mut cursor = PacketReader::new(arguments);
+        let mut cursor = PayloadReader::new(arguments);
         let _cursor_type = cursor.u8()?;
         let _iterations = cursor.u32()?;
         let mut params = Params::new();
@@ -118,7 +118,7 @@ impl ParamState {
         Ok(params)
     }
 
-    fn read_types(&mut self, count: usize, cursor: &mut PacketReader<'_>) -> Result<(), ParamError> {
+    fn read_types(&mut self, count: usize, cursor: &mut PayloadReader<'_>) -> Result<(), ParamError> {
         self.types.clear();
         for _ in 0..count {
             let bound = BoundType { kind: cursor.u8()?, unsigned: cursor.u8()? & 0x80 != 0 };
@@ -144,7 +144,7 @@ fn is_binary(kind: u8) -> bool {
 }
 
 #[inline]
-fn read_value<'a>(bound: BoundType, cursor: &mut PacketReader<'a>) -> Result<Param<'a>, ParamError> {
+fn read_value<'a>(bound: BoundType, cursor: &mut PayloadReader<'a>) -> Result<Param<'a>, ParamError> {
     let value = match (bound.kind, bound.unsigned) {
         (kind::NULL, _) => Param::Null,
         (kind::TINY, false) => Param::Int(i64::from(cursor.u8()? as i8)),

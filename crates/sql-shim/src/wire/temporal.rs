@@ -3,7 +3,7 @@
 use sql::result::{Date, DateTime, Time};
 
 use super::number::put_padded;
-use super::packet_reader::{Malformed, PacketReader};
+use super::payload_reader::{Malformed, PayloadReader};
 
 /// `YYYY-MM-DD`.
 pub fn put_date_text(out: &mut Vec<u8>, value: Date) {
@@ -91,9 +91,9 @@ pub fn put_time_binary(out: &mut Vec<u8>, value: Time) {
 }
 
 /// Reads a binary DATE, DATETIME or TIMESTAMP.
-pub fn read_datetime(cursor: &mut PacketReader<'_>) -> Result<DateTime, Malformed> {
+pub fn read_datetime(cursor: &mut PayloadReader<'_>) -> Result<DateTime, Malformed> {
     let length = cursor.u8()?;
-    let mut fields = PacketReader::new(cursor.take(usize::from(length))?);
+    let mut fields = PayloadReader::new(cursor.take(usize::from(length))?);
     let mut value = DateTime::default();
     match length {
         0 => return Ok(value),
@@ -118,9 +118,9 @@ pub fn read_datetime(cursor: &mut PacketReader<'_>) -> Result<DateTime, Malforme
 }
 
 /// Reads a binary TIME.
-pub fn read_time(cursor: &mut PacketReader<'_>) -> Result<Time, Malformed> {
+pub fn read_time(cursor: &mut PayloadReader<'_>) -> Result<Time, Malformed> {
     let length = cursor.u8()?;
-    let mut fields = PacketReader::new(cursor.take(usize::from(length))?);
+    let mut fields = PayloadReader::new(cursor.take(usize::from(length))?);
     let mut value = Time::default();
     match length {
         0 => return Ok(value),
@@ -232,20 +232,20 @@ mod tests {
             let mut out = Vec::new();
             put_datetime_binary(&mut out, value);
             lengths.push(out[0]);
-            assert_eq!(read_datetime(&mut PacketReader::new(&out)), Ok(value));
+            assert_eq!(read_datetime(&mut PayloadReader::new(&out)), Ok(value));
         }
         assert_eq!(lengths, [0, 4, 7, 11]);
         let time = Time { negative: true, hours: 25, minutes: 1, seconds: 2, microseconds: 3 };
         let mut out = Vec::new();
         put_time_binary(&mut out, time);
         assert_eq!(out, [12, 1, 1, 0, 0, 0, 1, 1, 2, 3, 0, 0, 0]);
-        assert_eq!(read_time(&mut PacketReader::new(&out)), Ok(time));
+        assert_eq!(read_time(&mut PayloadReader::new(&out)), Ok(time));
     }
 
     #[test]
     fn nonsense_is_malformed() {
-        assert_eq!(read_datetime(&mut PacketReader::new(&[5, 1, 2, 3, 4, 5])), Err(Malformed));
-        assert_eq!(read_datetime(&mut PacketReader::new(&[4, 1, 2, 13, 4])), Err(Malformed));
-        assert_eq!(read_time(&mut PacketReader::new(&[8, 0, 255, 255, 255, 255, 1, 0, 0])), Err(Malformed));
+        assert_eq!(read_datetime(&mut PayloadReader::new(&[5, 1, 2, 3, 4, 5])), Err(Malformed));
+        assert_eq!(read_datetime(&mut PayloadReader::new(&[4, 1, 2, 13, 4])), Err(Malformed));
+        assert_eq!(read_time(&mut PayloadReader::new(&[8, 0, 255, 255, 255, 255, 1, 0, 0])), Err(Malformed));
     }
 }

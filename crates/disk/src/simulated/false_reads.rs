@@ -1,4 +1,4 @@
-//! Wrong bytes that a lying disk returned.
+//! Wrong bytes that a lying disk returned. (It lies by the rules of `faults.rs`, in `transfer.rs`.)
 //!
 //! How often a rule struck says little: a stale read of a place that was written once returns the right
 //! bytes, and one lost write may spoil many reads or none. So the disk counts wrong reads, not lies. For the

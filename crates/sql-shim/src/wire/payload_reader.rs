@@ -1,4 +1,5 @@
-//! A checked reader over one packet.
+//! A checked reader of the fields within one packet. The packets are cut out of the stream, and fragments of
+//! 16 MiB joined, in `input.rs`.
 
 /// The packet does not hold what its layout promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,11 +15,11 @@ impl std::error::Error for Malformed {}
 
 /// Reads a packet front to back; every step fails rather than run past the end.
 #[derive(Debug, Clone, Copy)]
-pub struct PacketReader<'a> {
+pub struct PayloadReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> PacketReader<'a> {
+impl<'a> PayloadReader<'a> {
     /// Reads from the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
@@ -123,7 +124,7 @@ mod tests {
     #[test]
     fn length_encoded_integers_of_every_width() {
         let bytes = [0xfa, 0xfc, 1, 2, 0xfd, 1, 2, 3, 0xfe, 1, 2, 3, 4, 5, 6, 7, 8, 0xfb];
-        let mut cursor = PacketReader::new(&bytes);
+        let mut cursor = PayloadReader::new(&bytes);
         assert_eq!(cursor.length_encoded(), Ok(250));
         assert_eq!(cursor.length_encoded(), Ok(0x0201));
         assert_eq!(cursor.length_encoded(), Ok(0x03_0201));
@@ -135,9 +136,9 @@ mod tests {
     #[test]
     fn a_length_beyond_the_packet_is_malformed() {
         let bytes = [0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
-        assert_eq!(PacketReader::new(&bytes).length_encoded_bytes(), Err(Malformed));
-        assert_eq!(PacketReader::new(&[5, 1]).length_encoded_bytes(), Err(Malformed));
-        assert_eq!(PacketReader::new(&[1, 2]).nul_terminated(), Err(Malformed));
-        assert_eq!(PacketReader::new(&[1, 2]).nul_or_end(), &[1, 2]);
+        assert_eq!(PayloadReader::new(&bytes).length_encoded_bytes(), Err(Malformed));
+        assert_eq!(PayloadReader::new(&[5, 1]).length_encoded_bytes(), Err(Malformed));
+        assert_eq!(PayloadReader::new(&[1, 2]).nul_terminated(), Err(Malformed));
+        assert_eq!(PayloadReader::new(&[1, 2]).nul_or_end(), &[1, 2]);
     }
 }
