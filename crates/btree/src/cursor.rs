@@ -1,4 +1,4 @@
-//! Reading: one record by its key ([`Tree::get`]), and along the leaves.
+//! Reading: one record by its key (`Tree::get`), and along the leaves.
 //!
 //! A cursor S-latches one leaf. It moves right by latching the right sibling while it holds the left one. It
 //! moves left the other way round: it lets its page go, latches the left sibling and then its old page again,
