@@ -11,6 +11,7 @@ pub mod capped_disk;
 pub mod collation_weights;
 pub mod command;
 pub mod file_system;
+mod ink;
 pub mod release_build;
 pub mod scratch;
 pub mod server_process;
