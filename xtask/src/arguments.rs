@@ -6,7 +6,7 @@ use campaigns::{extension_soak, fuzz, list_append, shutdown_cycles, suites, tort
 use clap::{Args, Parser, Subcommand};
 use lab::capped_disk::{self, volume};
 use lab::server_process::{Kind, Program};
-use lab::{bench, doublewrite, extension, latency, waves};
+use lab::{bench, doublewrite, extension, io_capacity, ladder, latency, tuning, volumes, waves};
 use std::path::PathBuf;
 
 /// The project's own commands.
@@ -203,6 +203,37 @@ pub enum Experiment {
         target: Target,
         #[command(flatten)]
         setup: waves::Setup,
+    },
+    /// What tuning gains: the defaults beside the best of a sweep over redo log, io_capacity, threads and
+    /// buffer pool, on four kinds of machine; stock servers beside.
+    Tuning {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        setup: tuning::Setup,
+    },
+    /// Whether `innodb_io_capacity` and `_max` matter: eight settings beside the defaults; stock servers
+    /// beside.
+    IoCapacity {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        setup: io_capacity::Setup,
+    },
+    /// What a transaction costs the device: page sizes by redo log sizes by doublewrite; stock servers
+    /// beside.
+    Ladder {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        setup: ladder::Setup,
+    },
+    /// gp2 with its bucket of credits, io1, ESSD and RAID 0, simulated; stock servers beside.
+    Volumes {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        setup: volumes::Setup,
     },
     /// How soon the server is warm after `kill -9`, with the extension kept and without.
     BpeRamp(ExtensionArguments),

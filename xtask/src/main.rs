@@ -13,7 +13,7 @@ mod steps;
 mod test_command;
 
 use anyhow::Result;
-use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, ExtensionArguments};
+use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, ExtensionArguments, Target};
 use campaigns::{
     bad_input, clients, extension_soak, fuzz, import, isolation, kill_cycles, list_append, memory, miri,
     redo_capacity, shutdown_cycles, suites, sysbench_scripts, torture, tpcc,
@@ -22,8 +22,8 @@ use clap::Parser;
 use lab::command::cargo;
 use lab::server_process::{Kind, Program};
 use lab::{
-    bench, capped_disk, collation_weights, doublewrite, extension, latency, many_tables, system_packages,
-    waves,
+    bench, capped_disk, collation_weights, doublewrite, extension, io_capacity, ladder, latency, many_tables,
+    system_packages, tuning, volumes, waves,
 };
 use std::time::Duration;
 use steps::Steps;
@@ -119,44 +119,38 @@ fn run_campaign(steps: &mut Steps, campaign: Campaign) -> Result<()> {
 fn run_experiment(steps: &mut Steps, experiment: Experiment) -> Result<()> {
     match experiment {
         Experiment::Doublewrite { target, setup } => {
-            let program = target.program(steps)?;
-            steps.step("packages", system_packages::install_missing);
-            steps.step("experiment", || doublewrite::run(&program, &setup));
+            measure(steps, &target, |on| doublewrite::run(on, &setup))
         }
         Experiment::Disk(arguments) => {
             steps.step("packages", system_packages::install_missing);
             steps.step("disk with a cap", || capped_disk::check(&arguments));
+            Ok(())
         }
-        Experiment::Bpe(arguments) => run_extension(steps, arguments, extension::compare)?,
+        Experiment::Bpe(ExtensionArguments { target, settings }) => {
+            measure(steps, &target, |on| extension::compare(on, &settings))
+        }
         Experiment::BpeCost { target, settings } => {
-            let program = target.program(steps)?;
-            steps.step("packages", system_packages::install_missing);
-            steps.step("experiment", || extension::cost(&program, &settings));
+            measure(steps, &target, |on| extension::cost(on, &settings))
         }
-        Experiment::Latency { target, setup } => {
-            let program = target.program(steps)?;
-            steps.step("packages", system_packages::install_missing);
-            steps.step("experiment", || latency::run(&program, &setup));
+        Experiment::BpeRamp(ExtensionArguments { target, settings }) => {
+            measure(steps, &target, |on| extension::ramp(on, &settings))
         }
-        Experiment::Waves { target, setup } => {
-            let program = target.program(steps)?;
-            steps.step("packages", system_packages::install_missing);
-            steps.step("experiment", || waves::run(&program, &setup));
+        Experiment::Latency { target, setup } => measure(steps, &target, |on| latency::run(on, &setup)),
+        Experiment::Waves { target, setup } => measure(steps, &target, |on| waves::run(on, &setup)),
+        Experiment::Tuning { target, setup } => measure(steps, &target, |on| tuning::run(on, &setup)),
+        Experiment::IoCapacity { target, setup } => {
+            measure(steps, &target, |on| io_capacity::run(on, &setup))
         }
-        Experiment::BpeRamp(arguments) => run_extension(steps, arguments, extension::ramp)?,
+        Experiment::Ladder { target, setup } => measure(steps, &target, |on| ladder::run(on, &setup)),
+        Experiment::Volumes { target, setup } => measure(steps, &target, |on| volumes::run(on, &setup)),
     }
-    Ok(())
 }
 
-/// One of the experiments with the buffer pool extension.
-fn run_extension(
-    steps: &mut Steps,
-    arguments: ExtensionArguments,
-    run: fn(&Program, &extension::Settings) -> Result<()>,
-) -> Result<()> {
-    let program = arguments.target.program(steps)?;
+/// One experiment on the server program.
+fn measure(steps: &mut Steps, target: &Target, run: impl FnOnce(&Program) -> Result<()>) -> Result<()> {
+    let program = target.program(steps)?;
     steps.step("packages", system_packages::install_missing);
-    steps.step("experiment", || run(&program, &arguments.settings));
+    steps.step("experiment", || run(&program));
     Ok(())
 }
 

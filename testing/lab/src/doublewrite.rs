@@ -8,9 +8,10 @@
 
 use crate::block_device::Counters;
 use crate::capped_disk::{Cap, Throttle};
+use crate::experiment::in_place;
+use crate::experiment::servers::{Contestant, Peers, stock};
 use crate::file_system::{FileSystem, FileSystemKind};
-use crate::scratch::Scratch;
-use crate::server_process::{Kind, Program, ServerProcess, processor_time};
+use crate::server_process::{Program, ServerProcess, processor_time};
 use crate::statistics;
 use crate::sysbench::{self, Sysbench};
 use anyhow::{Context, Result, ensure};
@@ -39,14 +40,8 @@ pub struct Setup {
     /// MB read and written per second, each.
     #[arg(long, default_value_t = 50)]
     megabytes: u64,
-    /// Without the MariaDB of this machine.
-    #[arg(long)]
-    without_mariadb: bool,
-    /// Another stock server, `NAME=COMMAND`: a shell command that becomes the server (`exec`), on the
-    /// directory $DATA (to be filled when it is empty), the port $PORT and the socket $SOCKET, with the
-    /// options $SETTINGS and a root user without password.
-    #[arg(long)]
-    peer: Vec<String>,
+    #[command(flatten)]
+    peers: Peers,
     /// Where the disk image is made.
     #[arg(long)]
     place: Option<PathBuf>,
@@ -55,15 +50,6 @@ pub struct Setup {
 const TABLES: u32 = 4;
 /// Bytes of a sysbench row with its share of both indexes, as files grow by it.
 const ROW_BYTES: u64 = 240;
-
-/// One server with one way of protecting pages.
-struct Contestant {
-    name: String,
-    program: Program,
-    /// Its data directory on the disk; shared by the variants of a server.
-    directory: String,
-    settings: Vec<String>,
-}
 
 /// One measured run.
 #[derive(Clone, Copy)]
@@ -77,54 +63,30 @@ struct Figures {
 
 /// Runs all contestants and prints the table.
 pub fn run(program: &Program, setup: &Setup) -> Result<()> {
-    match &setup.place {
-        Some(place) => {
-            std::fs::create_dir_all(place)?;
-            run_in(program, setup, place)
-        }
-        None => Scratch::with("experiment-doublewrite", |place| run_in(program, setup, place)),
-    }
+    in_place("doublewrite", setup.place.as_deref(), |place| run_in(program, setup, place))
 }
 
 fn contestants(program: &Program, setup: &Setup) -> Result<Vec<Contestant>> {
     let mut all = Vec::new();
-    let ours = ["ON", "AUTO", "OFF"];
-    let mut add = |name: &str, program: &Program, modes: &[&str], more: &[&str]| {
+    let pool = format!("--innodb-buffer-pool-size={}M", setup.pool);
+    for server in setup.peers.beside(program)? {
+        let modes: &[&str] = if server.is_ours() { &["ON", "AUTO", "OFF"] } else { &["ON", "OFF"] };
         for mode in modes {
-            let mut settings = vec![format!("--innodb-doublewrite={mode}")];
-            settings.extend(more.iter().map(|&setting| setting.to_owned()));
+            let mut settings = vec![pool.clone(), server.redo(1024)];
+            settings.push(format!("--innodb-doublewrite={mode}"));
+            settings.extend(if server.is_ours() { Vec::new() } else { stock(4000) });
             all.push(Contestant {
-                name: format!("{name}, doublewrite {mode}"),
-                program: program.clone(),
-                directory: name.to_lowercase(),
-                settings,
+                name: format!("{}, doublewrite {mode}", server.name),
+                ..server.with(settings)
             });
         }
-    };
-    add("Untorn", program, &ours, &["--innodb-redo-log-capacity=1G"]);
-    let stock = [
-        "--innodb-flush-method=O_DIRECT",
-        "--innodb-flush-log-at-trx-commit=1",
-        "--innodb-flush-neighbors=0",
-        "--innodb-io-capacity=4000",
-        "--innodb-io-capacity-max=8000",
-        "--skip-log-bin",
-    ];
-    if !setup.without_mariadb {
-        let more = [&stock[..], &["--innodb-log-file-size=1G"]].concat();
-        add("MariaDB", &Program::mariadb()?, &["ON", "OFF"], &more);
-    }
-    for peer in &setup.peer {
-        let (name, command) = peer.split_once('=').context("--peer NAME=COMMAND")?;
-        let more = [&stock[..], &["--innodb-redo-log-capacity=1G"]].concat();
-        add(name, &Program::new(Kind::Command, PathBuf::from(command)), &["ON", "OFF"], &more);
     }
     Ok(all)
 }
 
 fn run_in(program: &Program, setup: &Setup, place: &Path) -> Result<()> {
     let contestants = contestants(program, setup)?;
-    let servers = 1 + u64::from(!setup.without_mariadb) + setup.peer.len() as u64;
+    let servers = setup.peers.beside(program)?.len() as u64;
     // Room for the redo logs and growth besides the data.
     let mut disk =
         FileSystem::create(place, "disk", FileSystemKind::Xfs, servers * (setup.pool * 24 + 3072))?;
@@ -154,13 +116,6 @@ fn run_in(program: &Program, setup: &Setup, place: &Path) -> Result<()> {
     disk.unmount()
 }
 
-fn start(contestant: &Contestant, setup: &Setup, place: &Path, disk: &FileSystem) -> Result<ServerProcess> {
-    let pool = format!("--innodb-buffer-pool-size={}M", setup.pool);
-    let mut settings: Vec<&str> = vec![&pool, "--max-connections=200"];
-    settings.extend(contestant.settings.iter().map(String::as_str));
-    ServerProcess::start_on(&contestant.program, place, &disk.path().join(&contestant.directory), &settings)
-}
-
 fn load<'s>(server: &'s ServerProcess, setup: &Setup, threads: u32) -> Sysbench<'s> {
     let rows = setup.pool * 16 * (1 << 20) / ROW_BYTES / u64::from(TABLES);
     Sysbench { server, statement_mode: "auto", threads, tables: Some(TABLES), table_size: rows }
@@ -168,7 +123,7 @@ fn load<'s>(server: &'s ServerProcess, setup: &Setup, threads: u32) -> Sysbench<
 
 /// Fills the tables, without a cap.
 fn prepare(contestant: &Contestant, setup: &Setup, place: &Path, disk: &FileSystem) -> Result<()> {
-    let server = start(contestant, setup, place, disk)?;
+    let server = contestant.start(place, disk.path())?;
     sysbench::make_database(&server)?;
     load(&server, setup, TABLES).run("oltp_write_only", "prepare", &[])?;
     let mut bytes = 0;
@@ -187,7 +142,7 @@ fn measure(
     disk: &FileSystem,
     throttle: &Throttle,
 ) -> Result<Figures> {
-    let server = start(contestant, setup, place, disk)?;
+    let server = contestant.start(place, disk.path())?;
     throttle.put_in(server.id())?;
     let load = load(&server, setup, setup.threads);
     let seconds = |time: u32| format!("--time={time}");

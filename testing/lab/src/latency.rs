@@ -5,11 +5,12 @@
 //! The clients ask with short pauses, so that they wait for the server and not for each other. Ours runs with
 //! two runtimes: half of the clients share a thread with the long statement.
 
+use crate::experiment::servers::{Peers, Server};
 use crate::scratch::Scratch;
 use crate::server_process::{Kind, Program, ServerProcess};
 use anyhow::{Context, Result, anyhow};
 use mysql::prelude::Queryable;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,12 +27,8 @@ pub struct Setup {
     /// Megabytes of the text of the long INSERT.
     #[arg(long, default_value_t = 60)]
     insert: usize,
-    /// Without the MariaDB of this machine.
-    #[arg(long)]
-    without_mariadb: bool,
-    /// Another stock server, `NAME=COMMAND`, as for the experiment `doublewrite`.
-    #[arg(long)]
-    peer: Vec<String>,
+    #[command(flatten)]
+    peers: Peers,
 }
 
 /// Between two questions of a client.
@@ -119,25 +116,18 @@ fn long_insert(bytes: usize) -> String {
 
 /// Runs all servers and prints the table.
 pub fn run(program: &Program, setup: &Setup) -> Result<()> {
-    let mut servers = vec![("Untorn".to_owned(), program.clone())];
-    if !setup.without_mariadb {
-        servers.push(("MariaDB".to_owned(), Program::mariadb()?));
-    }
-    for peer in &setup.peer {
-        let (name, command) = peer.split_once('=').context("--peer NAME=COMMAND")?;
-        servers.push((name.to_owned(), Program::new(Kind::Command, PathBuf::from(command))));
-    }
+    let servers = setup.peers.beside(program)?;
     let mut tables = Vec::new();
-    for (name, program) in &servers {
-        tables.push(Scratch::with("experiment-latency", |place| measure(program, name, setup, place))?);
+    for server in &servers {
+        tables.push(Scratch::with("experiment-latency", |place| measure(server, setup, place))?);
     }
     print(&servers, &tables);
     Ok(())
 }
 
-fn print(servers: &[(String, Program)], tables: &[Vec<(&'static str, Answers)>]) {
+fn print(servers: &[Server], tables: &[Vec<(&'static str, Answers)>]) {
     let heads: Vec<String> =
-        servers.iter().map(|(name, _)| format!("{name}: worst | 99 % | it takes")).collect();
+        servers.iter().map(|server| format!("{}: worst | 99 % | it takes", server.name)).collect();
     println!("| `SELECT 1` beside | {} |", heads.join(" | "));
     println!("|---|{}", "---|---|---|".repeat(servers.len()));
     let Some(first) = tables.first() else { return };
@@ -168,12 +158,8 @@ fn settings(program: &Program) -> Vec<&'static str> {
     settings
 }
 
-fn measure(
-    program: &Program,
-    name: &str,
-    setup: &Setup,
-    place: &Path,
-) -> Result<Vec<(&'static str, Answers)>> {
+fn measure(contestant: &Server, setup: &Setup, place: &Path) -> Result<Vec<(&'static str, Answers)>> {
+    let (name, program) = (&contestant.name, &contestant.program);
     let server = ServerProcess::start(program, place, &settings(program))?;
     server.feed("", "CREATE DATABASE latency")?;
     let mut worker = server.connect(Some("latency"))?;

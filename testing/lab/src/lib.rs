@@ -2,7 +2,8 @@
 //!
 //! The first half is machinery, which the campaigns use too: a server of its own for each test
 //! ([`server_process`]), file systems on loop devices ([`file_system`]), disks with the limits of a cloud
-//! volume ([`capped_disk`]), sysbench. The second half measures: nothing here fails because a figure is low.
+//! volume ([`capped_disk`]), sysbench. The second half measures ([`experiment`] has what most of it
+//! shares): nothing here fails because a figure is low.
 //! What must hold is in `testing/campaigns`.
 
 pub mod background_load;
@@ -11,6 +12,7 @@ pub mod capped_disk;
 pub mod collation_weights;
 pub mod command;
 pub mod file_system;
+mod ink;
 pub mod release_build;
 pub mod scratch;
 pub mod server_process;
@@ -21,7 +23,12 @@ pub mod time_chart;
 
 pub mod bench;
 pub mod doublewrite;
+mod experiment;
 pub mod extension;
+pub mod io_capacity;
+pub mod ladder;
 pub mod latency;
 pub mod many_tables;
+pub mod tuning;
+pub mod volumes;
 pub mod waves;

@@ -124,7 +124,7 @@ impl ServerProcess {
         let socket = place.join("server.sock");
         let log = place.join("server.log");
         if program.kind == Kind::MariaDb && !data.exists() {
-            install_mariadb(&data)?;
+            install_mariadb(&data, settings)?;
         }
         let port = free_port()?;
         let output = File::options().create(true).append(true).open(&log)?;
@@ -378,14 +378,20 @@ pub fn variable_number(connection: &mut Conn, name: &str) -> Result<u64> {
     connection.query_first(format!("SELECT @@{name}"))?.with_context(|| format!("no variable {name}"))
 }
 
-fn install_mariadb(data: &Path) -> Result<()> {
-    captured(Command::new("mariadb-install-db").args([
-        "--no-defaults",
-        "--user=root",
-        "--auth-root-authentication-method=normal",
-        "--skip-test-db",
-        &format!("--datadir={}", data.display()),
-    ]))?;
+fn install_mariadb(data: &Path, settings: &[&str]) -> Result<()> {
+    // What a data directory keeps for good.
+    let lasting = settings.iter().filter(|setting| setting.starts_with("--innodb-page-size"));
+    captured(
+        Command::new("mariadb-install-db")
+            .args([
+                "--no-defaults",
+                "--user=root",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+                &format!("--datadir={}", data.display()),
+            ])
+            .args(lasting),
+    )?;
     Ok(())
 }
 

@@ -3,25 +3,17 @@
 
 use super::record::Record;
 use super::table::thousands;
+use crate::ink::{Ink, for_dark_pages};
 use anyhow::Result;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// A colour on a light page, and what replaces it where the reader prefers a dark one.
-struct Ink {
-    light: RGBColor,
-    dark: RGBColor,
-}
-
-const OURS: Ink = Ink { light: RGBColor(0xc2, 0x41, 0x0c), dark: RGBColor(0xf0, 0x88, 0x3e) };
+const OURS: Ink = Ink::new(0xc2410c, 0xf0883e);
 /// In the order of the peers; from the beginning again when there are more.
-const PEERS: [Ink; 3] = [
-    Ink { light: RGBColor(0x8a, 0xa4, 0xc8), dark: RGBColor(0x58, 0x76, 0x9f) },
-    Ink { light: RGBColor(0xc3, 0xca, 0xd3), dark: RGBColor(0x4d, 0x56, 0x61) },
-    Ink { light: RGBColor(0xa3, 0xbf, 0x9c), dark: RGBColor(0x5c, 0x7a, 0x55) },
-];
-const TEXT: Ink = Ink { light: RGBColor(0x24, 0x29, 0x2f), dark: RGBColor(0xe6, 0xed, 0xf3) };
-const NOTE: Ink = Ink { light: RGBColor(0x6e, 0x77, 0x81), dark: RGBColor(0x91, 0x98, 0xa1) };
+const PEERS: [Ink; 3] =
+    [Ink::new(0x8aa4c8, 0x58769f), Ink::new(0xc3cad3, 0x4d5661), Ink::new(0xa3bf9c, 0x5c7a55)];
+const TEXT: Ink = Ink::new(0x24292f, 0xe6edf3);
+const NOTE: Ink = Ink::new(0x6e7781, 0x9198a1);
 
 /// All in pixels.
 const WIDTH: u32 = 760;
@@ -84,7 +76,7 @@ pub fn svg(record: &Record) -> Result<String> {
     write(note(record), (0, height - 8), 10.0, &NOTE, HPos::Left)?;
     area.present()?;
     drop(area);
-    Ok(for_dark_pages(&text, &label(record)))
+    Ok(for_dark_pages(&text, &label(record), [&OURS, &TEXT, &NOTE].into_iter().chain(&PEERS)))
 }
 
 /// One ink for each server: ours, then the peers.
@@ -121,22 +113,6 @@ fn note(record: &Record) -> String {
 fn label(record: &Record) -> String {
     let names: Vec<&str> = record.servers.iter().map(|server| server.name.as_str()).collect();
     format!("sysbench: queries per second of {}", names.join(", "))
-}
-
-/// Adds a label, and a style that replaces each ink: a rule of CSS comes before the attribute `fill` that
-/// plotters writes.
-fn for_dark_pages(svg: &str, label: &str) -> String {
-    let hex = |color: RGBColor| format!("#{:02X}{:02X}{:02X}", color.0, color.1, color.2);
-    let rules: String = [&OURS, &TEXT, &NOTE]
-        .into_iter()
-        .chain(&PEERS)
-        .map(|ink| format!("[fill=\"{}\"]{{fill:{}}}", hex(ink.light), hex(ink.dark)))
-        .collect();
-    let style = format!("<style>@media (prefers-color-scheme:dark){{{rules}}}</style>");
-    match svg.split_once(">\n") {
-        Some((open, rest)) => format!("{open} role=\"img\" aria-label=\"{label}\">\n{style}\n{rest}"),
-        None => svg.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,21 @@
 //! A slow disk: an XFS file system in a file, on a loop device with a cap.
 //!
-//! Needs root. Shared, the cap counts reads and writes together ([`volume`]); each, it is the kernel's for
-//! one control group ([`Throttle`]), which a server enters by a small script. Everything is removed at the
-//! end.
+//! Needs root. Shared, the cap counts reads and writes together ([`volume`]), and the disk can be like a
+//! volume of a cloud ([`Profile`]); each, it is the kernel's for one control group ([`Throttle`]), which a
+//! server enters by a small script. Everything is removed at the end.
 
 mod check;
+mod profile;
 mod throttle;
 pub mod volume;
 
 pub use check::{CheckArguments, check};
+pub use profile::{Burst, Profile};
 pub use throttle::{Cap, Throttle};
 
 use crate::file_system::{self, FileSystem, FileSystemKind};
 use crate::server_process::Program;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -106,8 +108,18 @@ impl CappedDisk {
     /// Caps from now on; 0 lifts a cap.
     pub fn limit(&mut self, cap: Cap) -> Result<()> {
         match &mut self.way {
-            Way::Shared(volume) => volume.limit(cap),
+            Way::Shared(volume) => volume.behave_as(&Profile::capped(cap)),
             Way::Each(throttle) => throttle.limit(cap),
+        }
+    }
+
+    /// Behaves like a volume of a cloud from now on, with full buckets; only a shared cap can.
+    pub fn behave_as(&mut self, profile: &Profile) -> Result<()> {
+        match &mut self.way {
+            Way::Shared(volume) => volume.behave_as(profile),
+            Way::Each(_) => {
+                bail!("a control group has a cap and nothing else: make the disk with a shared cap")
+            }
         }
     }
 

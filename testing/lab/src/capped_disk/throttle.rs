@@ -3,12 +3,13 @@
 
 use crate::server_process::{Kind, Program};
 use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Most operations and bytes per second; 0 is no cap.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Cap {
     /// Requests per second.
     pub operations: u64,

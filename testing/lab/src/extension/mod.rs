@@ -25,15 +25,6 @@ use std::path::PathBuf;
 
 const MIB: u64 = 1 << 20;
 
-/// What a stock server gets so that it does what ours does by itself.
-const STOCK: [&str; 5] = [
-    "--innodb-flush-method=O_DIRECT",
-    "--innodb-flush-neighbors=0",
-    "--innodb-io-capacity=3000",
-    "--innodb-io-capacity-max=6000",
-    "--skip-log-bin",
-];
-
 /// Sizes and times of an experiment.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Settings {

@@ -1,9 +1,10 @@
 //! A server on a slow disk, and runs of load on it with what the disk did meanwhile.
 
 use super::workload::{Load, Run};
-use super::{MIB, STOCK, Settings};
+use super::{MIB, Settings};
 use crate::block_device::Counters;
 use crate::capped_disk::{Cap, CappedDisk};
+use crate::experiment::servers::stock;
 use crate::scratch::Scratch;
 use crate::server_process::{Kind, Program, ServerProcess};
 use anyhow::Result;
@@ -52,7 +53,7 @@ impl Stage {
         } else {
             let log = if program.kind == Kind::MariaDb { "log-file-size" } else { "redo-log-capacity" };
             options.push(format!("--innodb-{log}=512M"));
-            options.extend(STOCK.map(str::to_owned));
+            options.extend(stock(3000));
         }
         let server = start(&program, disk.path(), &options)?;
         println!("loading {} rows into each of 4 tables", load.rows);

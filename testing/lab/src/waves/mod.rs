@@ -6,18 +6,18 @@
 //! doublewrite, one after the other on the same XFS image, capped for the server process alone. Two loads:
 //! the same for the whole time, or one that changes each minute.
 
-mod load;
+mod phases;
 mod report;
 
-use crate::bench::provenance;
 use crate::capped_disk::{Cap, Throttle};
-use crate::command;
+use crate::experiment::seconds::{self, Phase, Second};
+use crate::experiment::servers::{Contestant, Peers, stock};
+use crate::experiment::{in_place, report::Files};
 use crate::file_system::{FileSystem, FileSystemKind};
-use crate::scratch::Scratch;
-use crate::server_process::{Kind, Program, ServerProcess};
+use crate::server_process::{Program, ServerProcess};
 use crate::sysbench::{self, Sysbench};
 use anyhow::{Context, Result};
-use load::{Phase, Second};
+use mysql::prelude::Queryable;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -59,29 +59,15 @@ pub struct Setup {
     /// MB read and written per second, each.
     #[arg(long, default_value_t = 50)]
     megabytes: u64,
-    /// Without the MariaDB of this machine.
-    #[arg(long)]
-    without_mariadb: bool,
-    /// Another stock server, `NAME=COMMAND`: a shell command that becomes the server (`exec`), on the
-    /// directory $DATA (to be filled when it is empty), the port $PORT and the socket $SOCKET, with the
-    /// options $SETTINGS and a root user without password.
-    #[arg(long)]
-    peer: Vec<String>,
-    /// Where chart (`.svg`), table of every second (`.csv`) and record (`.json`) go, without the ending.
+    #[command(flatten)]
+    peers: Peers,
+    /// Where chart (`.svg`), table (`.md`), every second (`.csv`) and record (`.json`) go, without the
+    /// ending.
     #[arg(long, default_value = "target/waves")]
     output: PathBuf,
     /// Where the disk image is made.
     #[arg(long)]
     place: Option<PathBuf>,
-}
-
-/// One server with one way of protecting pages.
-struct Contestant {
-    name: String,
-    program: Program,
-    /// Its data directory on the disk; shared by the variants of a server.
-    directory: String,
-    settings: Vec<String>,
 }
 
 /// What one server did.
@@ -104,69 +90,34 @@ struct Restart {
 
 /// Runs all contestants, prints the table and writes chart, seconds and record.
 pub fn run(program: &Program, setup: &Setup) -> Result<()> {
-    match &setup.place {
-        Some(place) => {
-            std::fs::create_dir_all(place)?;
-            run_in(program, setup, place)
-        }
-        None => Scratch::with("experiment-waves", |place| run_in(program, setup, place)),
-    }
+    in_place("waves", setup.place.as_deref(), |place| run_in(program, setup, place))
 }
 
 fn contestants(program: &Program, setup: &Setup) -> Result<Vec<Contestant>> {
     let mut all = Vec::new();
-    for mode in &setup.modes {
-        let mut settings = vec![
-            format!("--innodb-doublewrite={mode}"),
-            format!("--innodb-redo-log-capacity={}M", setup.redo),
-        ];
-        settings.extend(setup.setting.iter().cloned());
-        all.push(Contestant {
-            name: format!("Untorn {mode}"),
-            program: program.clone(),
-            directory: "untorn".to_owned(),
-            settings,
-        });
-    }
-    let stock = |log: String| {
-        let more = [
-            "--innodb-doublewrite=ON",
-            "--innodb-flush-method=O_DIRECT",
-            "--innodb-flush-log-at-trx-commit=1",
-            "--innodb-flush-neighbors=0",
-            "--innodb-io-capacity=2000",
-            "--innodb-io-capacity-max=4000",
-            "--skip-log-bin",
-        ];
-        more.into_iter().map(str::to_owned).chain([log]).collect::<Vec<_>>()
-    };
-    if !setup.without_mariadb {
-        let settings = stock(format!("--innodb-log-file-size={}M", setup.redo));
-        let (name, directory) = ("MariaDB ON".to_owned(), "mariadb".to_owned());
-        all.push(Contestant { name, program: Program::mariadb()?, directory, settings });
-    }
-    for peer in &setup.peer {
-        let (name, shell) = peer.split_once('=').context("--peer NAME=COMMAND")?;
-        all.push(Contestant {
-            name: format!("{name} ON"),
-            program: Program::new(Kind::Command, PathBuf::from(shell)),
-            directory: name.to_lowercase(),
-            settings: stock(format!("--innodb-redo-log-capacity={}M", setup.redo)),
-        });
+    let pool = format!("--innodb-buffer-pool-size={}M", setup.pool);
+    for server in setup.peers.beside(program)? {
+        let modes: &[String] = if server.is_ours() { &setup.modes } else { &["ON".to_owned()] };
+        for mode in modes {
+            let mut settings = vec![pool.clone(), server.redo(setup.redo)];
+            settings.push(format!("--innodb-doublewrite={mode}"));
+            settings.extend(if server.is_ours() { setup.setting.clone() } else { stock(2000) });
+            all.push(Contestant { name: format!("{} {mode}", server.name), ..server.with(settings) });
+        }
     }
     Ok(all)
 }
 
 fn run_in(program: &Program, setup: &Setup, place: &Path) -> Result<()> {
     let contestants = contestants(program, setup)?;
-    let servers = 1 + u64::from(!setup.without_mariadb) + setup.peer.len() as u64;
+    let servers = setup.peers.beside(program)?.len() as u64;
     let data_mib = (u64::from(setup.tables) * setup.rows * 300) >> 20;
     let size = servers * (data_mib * 2 + 4 * setup.redo + 1024);
     let mut disk = FileSystem::create(place, "disk", FileSystemKind::Xfs, size)?;
     for (at, contestant) in contestants.iter().enumerate() {
         // The variants of a server share its data.
         if contestants[..at].iter().all(|before| before.directory != contestant.directory) {
-            let server = start(contestant, setup, place, &disk)?;
+            let server = contestant.start(place, disk.path())?;
             sysbench::make_database(&server)?;
             load(&server, setup, setup.tables.min(8)).run("oltp_write_only", "prepare", &[])?;
             server.stop()?;
@@ -174,7 +125,7 @@ fn run_in(program: &Program, setup: &Setup, place: &Path) -> Result<()> {
     }
     let throttle = Throttle::new(disk.device()?)?;
     throttle.limit(Cap { operations: setup.operations, bytes: setup.megabytes * 1_000_000 })?;
-    let phases = load::phases(setup);
+    let phases = phases::phases(setup);
     let mut runs = Vec::new();
     for contestant in contestants {
         let program = throttle.around(&contestant.program, place)?;
@@ -186,28 +137,13 @@ fn run_in(program: &Program, setup: &Setup, place: &Path) -> Result<()> {
     }
     drop(throttle);
     disk.unmount()?;
-    report::print_table(setup, &phases, &runs);
     write_files(setup, &phases, &runs)
 }
 
 fn write_files(setup: &Setup, phases: &[Phase], runs: &[Run]) -> Result<()> {
-    let path = |ending: &str| command::root().join(&setup.output).with_extension(ending);
-    path("svg").parent().map_or(Ok(()), std::fs::create_dir_all)?;
-    report::write_chart(&path("svg"), runs)?;
-    std::fs::write(path("csv"), report::seconds_as_csv(runs))?;
-    let machine = provenance::Machine::here()?;
-    let (commit, changed) = provenance::commit()?;
-    let record = report::record(setup, phases, runs, &machine, &commit, changed, &provenance::now()?);
-    std::fs::write(path("json"), serde_json::to_string_pretty(&record)? + "\n")?;
-    println!("chart {}, seconds .csv, record .json", path("svg").display());
-    Ok(())
-}
-
-fn start(contestant: &Contestant, setup: &Setup, place: &Path, disk: &FileSystem) -> Result<ServerProcess> {
-    let pool = format!("--innodb-buffer-pool-size={}M", setup.pool);
-    let mut settings: Vec<&str> = vec![&pool, "--max-connections=200"];
-    settings.extend(contestant.settings.iter().map(String::as_str));
-    ServerProcess::start_on(&contestant.program, place, &disk.path().join(&contestant.directory), &settings)
+    let (text, seconds) = (report::markdown(setup, phases, runs), report::seconds_as_csv(runs));
+    let record = report::record(setup, phases, runs);
+    Files::at(&setup.output)?.write(&text, &report::charts(runs), &seconds, record)
 }
 
 fn load<'s>(server: &'s ServerProcess, setup: &Setup, threads: u32) -> Sysbench<'s> {
@@ -222,18 +158,26 @@ fn measure(
     place: &Path,
     disk: &FileSystem,
 ) -> Result<Run> {
-    let mut server = start(contestant, setup, place, disk)?;
+    let mut server = contestant.start(place, disk.path())?;
     let name = contestant.name.clone();
     let mut run = Run { name, phases: Vec::new(), restart: Restart::default() };
     for phase in phases {
         let sysbench = load(&server, setup, phase.threads);
-        run.phases.push(load::seconds(&server, &sysbench, phase)?);
+        run.phases.push(seconds::seconds(&server, disk.device()?, &sysbench, phase)?);
     }
-    run.restart.estimate_seconds = load::recovery_estimate(&server)?;
+    run.restart.estimate_seconds = recovery_estimate(&server)?;
     server.kill();
     run.restart.age = run.phases.iter().flatten().last().map_or(f64::NAN, |second| second.age);
-    let server = start(contestant, setup, place, disk)?;
+    let server = contestant.start(place, disk.path())?;
     run.restart.seconds = server.started_in.as_secs_f64();
     server.stop()?;
     Ok(run)
+}
+
+/// Seconds that a restart would take now, as the server thinks, if it says so.
+fn recovery_estimate(server: &ServerProcess) -> Result<Option<f64>> {
+    let mut connection = server.connect(None)?;
+    let row: Option<(String, f64)> =
+        connection.query_first("SHOW GLOBAL STATUS LIKE 'Untorn_recovery_estimate_ms'")?;
+    Ok(row.map(|(_, milliseconds)| milliseconds / 1e3))
 }

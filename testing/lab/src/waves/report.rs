@@ -1,50 +1,15 @@
 //! The table, the chart, the seconds and the record.
 
-use super::load::{Phase, Second};
 use super::{Restart, Run, Setup};
-use crate::bench::provenance::Machine;
-use crate::statistics::{coefficient_of_variation, mean};
-use crate::time_chart::{self, Chart, Line};
-use anyhow::Result;
+use crate::experiment::judgement::judge;
+use crate::experiment::seconds::{Phase, Second};
+use crate::experiment::table::Table;
+use crate::time_chart::{Chart, Line};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::path::Path;
 
 /// Seconds of each phase of a changing load that are not judged.
 const SETTLE_PHASE: usize = 5;
-
-/// What a stretch of seconds comes to.
-#[derive(Clone, Copy)]
-struct Judged {
-    mean: f64,
-    variation: f64,
-    /// The worst second, as a part of the mean.
-    worst: f64,
-    p99_ms: f64,
-    /// Least and most age, as parts of its maximum.
-    age: (f64, f64),
-    pages: f64,
-    log_bytes_each: f64,
-}
-
-fn judge(seconds: &[Second]) -> Judged {
-    let rates: Vec<f64> = seconds.iter().map(|second| second.transactions).collect();
-    let mean_rate = mean(&rates);
-    let of = |figure: fn(&Second) -> f64| seconds.iter().map(figure).collect::<Vec<_>>();
-    let ages = of(|second| second.age / second.age_max);
-    Judged {
-        mean: mean_rate,
-        variation: coefficient_of_variation(&rates),
-        worst: rates.iter().copied().fold(f64::INFINITY, f64::min) / mean_rate,
-        p99_ms: crate::statistics::median(of(|second| second.p99_ms)),
-        age: (
-            ages.iter().copied().fold(f64::INFINITY, f64::min),
-            ages.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        ),
-        pages: mean(&of(|second| second.pages)),
-        log_bytes_each: mean(&of(|second| second.log_bytes)) / mean_rate,
-    }
-}
 
 /// The seconds of each phase that count.
 fn counted<'r>(run: &'r Run, phases: &[Phase], settle: u32) -> Vec<&'r [Second]> {
@@ -67,46 +32,51 @@ pub fn line(run: &Run, phases: &[Phase], settle: u32) -> String {
     text
 }
 
-/// Prints a line of a table for each run, or for each run and phase.
-pub fn print_table(setup: &Setup, phases: &[Phase], runs: &[Run]) {
-    println!(
-        "\npool {} MiB, redo log {} MiB, {} × {} rows, XFS capped at {} operations/s and {} MB/s, reads and writes each\n",
-        setup.pool, setup.redo, setup.tables, setup.rows, setup.operations, setup.megabytes
+/// A line of a table for each run, or for each run and phase; the restarts; the conclusion.
+pub fn markdown(setup: &Setup, phases: &[Phase], runs: &[Run]) -> String {
+    let mut loads = Table::new(
+        &["server", "load"],
+        &[
+            "transactions/s",
+            "CoV",
+            "worst second",
+            "p99 ms",
+            "age of maximum",
+            "pages written/s",
+            "log bytes each",
+        ],
     );
-    println!(
-        "| server | load | transactions/s | CoV | worst second | p99 ms | age of maximum | pages written/s | log bytes each |"
-    );
-    println!("|---|---|---:|---:|---:|---:|---:|---:|---:|");
+    let mut restarts =
+        Table::new(&["`kill -9` at the end"], &["log to read, MB", "restart s", "estimated s"]);
     for run in runs {
         for (phase, seconds) in phases.iter().zip(counted(run, phases, setup.settle)) {
             let judged = judge(seconds);
-            println!(
-                "| {} | {}, {}, {} clients | {:.0} | {:.3} | {:.2} | {:.1} | {:.0}–{:.0} % | {:.0} | {:.0} |",
-                run.name,
-                phase.script,
-                phase.distribution,
-                phase.threads,
-                judged.mean,
-                judged.variation,
-                judged.worst,
-                judged.p99_ms,
-                judged.age.0 * 100.0,
-                judged.age.1 * 100.0,
-                judged.pages,
-                judged.log_bytes_each,
-            );
+            loads.row(vec![
+                run.name.clone(),
+                format!("{}, {}, {} clients", phase.script, phase.distribution, phase.threads),
+                format!("{:.0}", judged.mean),
+                format!("{:.3}", judged.variation),
+                format!("{:.2}", judged.worst),
+                format!("{:.1}", judged.p99_ms),
+                format!("{:.0}–{:.0} %", judged.age.0 * 100.0, judged.age.1 * 100.0),
+                format!("{:.0}", judged.pages),
+                format!("{:.0}", judged.log_bytes_each),
+            ]);
         }
-    }
-    println!("\n| `kill -9` at the end | log to read, MB | restart s | estimated s |");
-    println!("|---|---:|---:|---:|");
-    for run in runs {
         let Restart { age, estimate_seconds, seconds } = run.restart;
         let estimate = estimate_seconds.map_or_else(String::new, |estimate| format!("{estimate:.1}"));
-        println!("| {} | {:.0} | {seconds:.1} | {estimate} |", run.name, age / 1e6);
+        restarts.row(vec![run.name.clone(), format!("{:.0}", age / 1e6), format!("{seconds:.1}"), estimate]);
     }
-    if let Some(sentence) = conclusion(phases, runs, setup.settle) {
-        println!("\n{sentence}");
-    }
+    format!(
+        "pool {} MiB, redo log {} MiB, {} × {} rows, XFS capped at {} operations/s and {} MB/s, reads and writes each\n\n{loads}\n{restarts}\n{}\n",
+        setup.pool,
+        setup.redo,
+        setup.tables,
+        setup.rows,
+        setup.operations,
+        setup.megabytes,
+        conclusion(phases, runs, setup.settle).unwrap_or_default()
+    )
 }
 
 /// The first run beside the first of another server, in a sentence.
@@ -127,23 +97,19 @@ fn conclusion(phases: &[Phase], runs: &[Run], settle: u32) -> Option<String> {
 }
 
 /// Transactions, age and page writes in each second.
-pub fn write_chart(path: &Path, runs: &[Run]) -> Result<()> {
+pub fn charts(runs: &[Run]) -> [Chart; 3] {
     let chart = |title: &str, unit, figure: fn(&Second) -> f64| {
         let lines = runs.iter().map(|run| {
             let figures: Vec<f64> = run.phases.iter().flatten().map(figure).collect();
-            let drawable: Vec<f64> = figures.iter().map(|f| if f.is_finite() { *f } else { 0.0 }).collect();
-            Line::of_seconds(&run.name, &drawable)
+            Line::of_seconds(&run.name, &figures)
         });
         Chart { title: title.to_owned(), unit, lines: lines.collect() }
     };
-    time_chart::write(
-        path,
-        &[
-            chart("Transactions in each second", "transactions", |second| second.transactions),
-            chart("Checkpoint age", "MB", |second| second.age / 1e6),
-            chart("Pages written in each second", "pages", |second| second.pages),
-        ],
-    )
+    [
+        chart("Transactions in each second", "transactions", |second| second.transactions),
+        chart("Checkpoint age", "MB", |second| second.age / 1e6),
+        chart("Pages written in each second", "pages", |second| second.pages),
+    ]
 }
 
 /// Every second of every run.
@@ -169,16 +135,8 @@ pub fn seconds_as_csv(runs: &[Run]) -> String {
     text
 }
 
-/// What was run where, and what it came to.
-pub fn record(
-    setup: &Setup,
-    phases: &[Phase],
-    runs: &[Run],
-    machine: &Machine,
-    commit: &str,
-    changed: bool,
-    time: &str,
-) -> Value {
+/// What was run, and what it came to.
+pub fn record(setup: &Setup, phases: &[Phase], runs: &[Run]) -> Value {
     let results = runs.iter().map(|run| {
         let phases = counted(run, phases, setup.settle).into_iter().map(|seconds| {
             let judged = judge(seconds);
@@ -194,10 +152,6 @@ pub fn record(
         json!({ "server": run.name, "phases": phases.collect::<Vec<_>>(), "restart": run.restart })
     });
     json!({
-        "time": time,
-        "commit": commit,
-        "sources_changed": changed,
-        "machine": machine,
         "setup": {
             "pool_mib": setup.pool, "redo_mib": setup.redo, "tables": setup.tables, "rows": setup.rows,
             "settle_seconds": setup.settle, "operations_per_second": setup.operations,
@@ -216,12 +170,6 @@ mod tests {
         let second =
             |&transactions: &f64| Second { transactions, age: 9.0, age_max: 10.0, ..Second::default() };
         rates.iter().map(second).collect()
-    }
-
-    #[test]
-    fn the_worst_second_is_a_part_of_the_mean() {
-        let judged = judge(&seconds(&[10.0, 10.0, 4.0]));
-        assert_eq!((judged.mean, judged.worst, judged.age), (8.0, 0.5, (0.9, 0.9)));
     }
 
     #[test]

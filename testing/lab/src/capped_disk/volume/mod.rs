@@ -11,7 +11,7 @@ mod serve;
 
 pub use serve::serve;
 
-use crate::capped_disk::Cap;
+use crate::capped_disk::Profile;
 use crate::server_process::processor_time;
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{BufRead, BufReader, Write};
@@ -70,10 +70,10 @@ impl Volume {
         self.mount.join(FILE)
     }
 
-    /// Caps requests and bytes per second, reads and writes together; 0 lifts a cap.
-    pub fn limit(&mut self, cap: Cap) -> Result<()> {
+    /// Behaves so from now on, with full buckets.
+    pub fn behave_as(&mut self, profile: &Profile) -> Result<()> {
         let input = self.input.as_mut().context("the volume has ended")?;
-        writeln!(input, "{} {}", cap.operations, cap.bytes).context("the volume has ended")?;
+        writeln!(input, "{}", serde_json::to_string(profile)?).context("the volume has ended")?;
         self.expect("ok")
     }
 

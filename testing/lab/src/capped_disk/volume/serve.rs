@@ -3,12 +3,12 @@
 //!
 //! Each request has a thread: it reads the request from the kernel, does the I/O, sleeps until the request's
 //! slot and answers. That is fewer wake-ups than a pool and a queue of timers beside it would take, and the
-//! threads are enough for all that a loop device ever has under way. The cap comes over standard input; its
-//! end is the end of the volume.
+//! threads are enough for all that a loop device ever has under way. What the volume is like
+//! comes over standard input, a line of JSON each time; its end is the end of the volume.
 
 use super::pace::Pace;
 use super::{FILE, ServeArguments};
-use crate::capped_disk::Cap;
+use crate::capped_disk::Profile;
 use crate::system_packages::administration;
 use anyhow::{Context, Result};
 use disk::{ALIGNMENT, AlignedBuf};
@@ -127,7 +127,7 @@ impl Filesystem for Served {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let slot = self.pace.slot(u64::from(size), Instant::now());
+        let slot = self.pace.read(offset, u64::from(size), Instant::now());
         BUFFER.with_borrow_mut(|buffer| {
             let Some(bytes) = buffer.get_mut(..size as usize) else { return reply.error(Errno::EINVAL) };
             match self.image.read_at(bytes, offset) {
@@ -152,7 +152,7 @@ impl Filesystem for Served {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let slot = self.pace.slot(data.len() as u64, Instant::now());
+        let slot = self.pace.write(offset, data.len() as u64, Instant::now());
         BUFFER.with_borrow_mut(|buffer| {
             let Some(bytes) = buffer.get_mut(..data.len()) else { return reply.error(Errno::EINVAL) };
             bytes.copy_from_slice(data);
@@ -208,12 +208,11 @@ pub fn serve(arguments: &ServeArguments) -> Result<()> {
     answer("ready")?;
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };
-        let mut numbers = line.split(' ').map(str::parse);
-        let (Some(Ok(operations)), Some(Ok(bytes))) = (numbers.next(), numbers.next()) else {
+        let Ok(profile) = serde_json::from_str::<Profile>(&line) else {
             answer("what?")?;
             continue;
         };
-        pace.set(Cap { operations, bytes });
+        pace.set(profile);
         answer("ok")?;
     }
     let umount = |options: &[&str]| {

@@ -1,6 +1,6 @@
-//! The load, and what is seen in each of its seconds.
+//! A load, and what is seen in each of its seconds: by sysbench, by the server, by the device.
 
-use super::Setup;
+use crate::block_device::Counters;
 use crate::server_process::ServerProcess;
 use crate::sysbench::{Sysbench, figure};
 use anyhow::{Context, Result};
@@ -24,29 +24,6 @@ pub struct Phase {
     pub time: u32,
 }
 
-/// Seconds of a phase of a load that changes.
-const PHASE: u32 = 60;
-
-/// The phases of the load.
-pub fn phases(setup: &Setup) -> Vec<Phase> {
-    let phase = |script, threads, distribution, time| Phase { script, threads, distribution, time };
-    if !setup.changing {
-        return vec![phase("oltp_write_only", setup.threads, "uniform", setup.time)];
-    }
-    let turns = [
-        phase("oltp_write_only", 4, "uniform", PHASE),
-        phase("oltp_write_only", 64, "uniform", PHASE),
-        phase("oltp_write_only", 16, "uniform", PHASE),
-        phase("oltp_write_only", 4, "special", PHASE),
-        phase("oltp_write_only", 64, "special", PHASE),
-        phase("oltp_write_only", 16, "special", PHASE),
-        phase("oltp_read_write", 4, "uniform", PHASE),
-        phase("oltp_read_write", 64, "uniform", PHASE),
-        phase("oltp_read_write", 16, "uniform", PHASE),
-    ];
-    turns.iter().cycle().take((setup.time / PHASE).max(1) as usize).cloned().collect()
-}
-
 /// One second.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Second {
@@ -62,24 +39,36 @@ pub struct Second {
     pub pages: f64,
     /// Bytes written to the log.
     pub log_bytes: f64,
+    /// Reads that the device did.
+    pub device_reads: f64,
+    /// Writes that the device did.
+    pub device_writes: f64,
+    /// Bytes of these writes.
+    pub device_bytes_written: f64,
 }
 
-/// What the server says of itself.
+/// What server and device say of themselves.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     age: f64,
     age_max: f64,
     pages: f64,
     log_bytes: f64,
+    device: Counters,
 }
 
-/// Runs the phase and watches the server from second to second.
-pub fn seconds(server: &ServerProcess, sysbench: &Sysbench<'_>, phase: &Phase) -> Result<Vec<Second>> {
+/// Runs the phase and watches server and device from second to second.
+pub fn seconds(
+    server: &ServerProcess,
+    device: &str,
+    sysbench: &Sysbench<'_>,
+    phase: &Phase,
+) -> Result<Vec<Second>> {
     let time = format!("--time={}", phase.time);
     let distribution = format!("--rand-type={}", phase.distribution);
     let over = AtomicBool::new(false);
     let (output, seen) = thread::scope(|scope| {
-        let watcher = scope.spawn(|| watch(server, &over));
+        let watcher = scope.spawn(|| watch(server, device, &over));
         let more = [&*time, &*distribution, "--percentile=99", "--report-interval=1"];
         let output = sysbench.run(phase.script, "run", &more);
         over.store(true, Ordering::Release);
@@ -89,29 +78,21 @@ pub fn seconds(server: &ServerProcess, sysbench: &Sysbench<'_>, phase: &Phase) -
     Ok(combined(&output?, &seen))
 }
 
-/// What the server says, each second from now on.
-fn watch(server: &ServerProcess, over: &AtomicBool) -> Result<Vec<Seen>> {
+/// What they say, each second from now on.
+fn watch(server: &ServerProcess, device: &str, over: &AtomicBool) -> Result<Vec<Seen>> {
     let mut connection = server.connect(None)?;
     let begin = Instant::now();
     let mut seen = Vec::new();
     while !over.load(Ordering::Acquire) {
-        seen.push(look(&mut connection)?);
+        seen.push(look(&mut connection, device)?);
         let next = begin + Duration::from_secs(seen.len() as u64);
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }
-    seen.push(look(&mut connection)?);
+    seen.push(look(&mut connection, device)?);
     Ok(seen)
 }
 
-/// Seconds that a restart would take now, as the server thinks, if it says so.
-pub fn recovery_estimate(server: &ServerProcess) -> Result<Option<f64>> {
-    let mut connection = server.connect(None)?;
-    let row: Option<(String, f64)> =
-        connection.query_first("SHOW GLOBAL STATUS LIKE 'Untorn_recovery_estimate_ms'")?;
-    Ok(row.map(|(_, milliseconds)| milliseconds / 1e3))
-}
-
-fn look(connection: &mut Conn) -> Result<Seen> {
+fn look(connection: &mut Conn, device: &str) -> Result<Seen> {
     let rows: Vec<(String, String)> = connection.query("SHOW GLOBAL STATUS LIKE 'Innodb%'")?;
     let number = |name: &str| {
         let row = rows.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -128,6 +109,7 @@ fn look(connection: &mut Conn) -> Result<Seen> {
             .unwrap_or(f64::NAN),
         pages: number("Innodb_pages_written").context("no Innodb_pages_written")?,
         log_bytes: number("Innodb_os_log_written").unwrap_or(f64::NAN),
+        device: Counters::of(device)?,
     })
 }
 
@@ -135,13 +117,19 @@ fn combined(output: &str, seen: &[Seen]) -> Vec<Second> {
     let reports = output.lines().filter(|line| line.starts_with("[ "));
     reports
         .zip(seen.windows(2))
-        .map(|(line, pair)| Second {
-            transactions: figure(line, " tps:").unwrap_or_default(),
-            p99_ms: figure(line, "lat (ms,99%):").unwrap_or_default(),
-            age: pair[1].age,
-            age_max: pair[1].age_max,
-            pages: pair[1].pages - pair[0].pages,
-            log_bytes: pair[1].log_bytes - pair[0].log_bytes,
+        .map(|(line, pair)| {
+            let device = pair[1].device.since(&pair[0].device);
+            Second {
+                transactions: figure(line, " tps:").unwrap_or_default(),
+                p99_ms: figure(line, "lat (ms,99%):").unwrap_or_default(),
+                age: pair[1].age,
+                age_max: pair[1].age_max,
+                pages: pair[1].pages - pair[0].pages,
+                log_bytes: pair[1].log_bytes - pair[0].log_bytes,
+                device_reads: device.reads as f64,
+                device_writes: device.writes as f64,
+                device_bytes_written: device.bytes_written as f64,
+            }
         })
         .collect()
 }
@@ -152,7 +140,13 @@ mod tests {
 
     #[test]
     fn a_second_is_a_report_with_what_was_seen_during_it() {
-        let seen = |age, pages| Seen { age, age_max: 100.0, pages, log_bytes: 2.0 * pages };
+        let seen = |age, pages| Seen {
+            age,
+            age_max: 100.0,
+            pages,
+            log_bytes: 2.0 * pages,
+            device: Counters { writes: 3 * pages as u64, ..Counters::default() },
+        };
         let output = "Threads started!\n\
             [ 1s ] thds: 16 tps: 50.00 qps: 300.00 (r/w/o: 0/200/100) lat (ms,99%): 3.30 err/s: 0.00\n\
             [ 2s ] thds: 16 tps: 70.00 qps: 420.00 (r/w/o: 0/280/140) lat (ms,99%): 4.00 err/s: 0.00\n";
@@ -160,13 +154,6 @@ mod tests {
         assert_eq!(seconds.len(), 2);
         assert_eq!((seconds[0].transactions, seconds[0].p99_ms, seconds[0].pages), (50.0, 3.3, 5.0));
         assert_eq!((seconds[1].transactions, seconds[1].age, seconds[1].log_bytes), (70.0, 30.0, 8.0));
-    }
-
-    #[test]
-    fn all_scripts_are_known() {
-        let known = crate::sysbench::SCRIPTS.map(|(script, _)| script);
-        for script in ["oltp_write_only", "oltp_read_write"] {
-            assert!(known.contains(&script));
-        }
+        assert_eq!((seconds[0].device_writes, seconds[1].device_writes), (15.0, 12.0));
     }
 }

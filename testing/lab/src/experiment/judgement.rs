@@ -1,0 +1,90 @@
+//! What a stretch of seconds comes to; what several runs of the same come to; when a difference is one.
+
+use super::seconds::Second;
+use crate::statistics::{coefficient_of_variation, geometric_mean, mean, median};
+
+/// What a stretch of seconds comes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Judged {
+    /// Transactions per second.
+    pub mean: f64,
+    /// Of the transactions of a second.
+    pub variation: f64,
+    /// The worst second, as a part of the mean.
+    pub worst: f64,
+    /// The median of the seconds' p99.
+    pub p99_ms: f64,
+    /// Least and most age, as parts of its maximum.
+    pub age: (f64, f64),
+    /// Pages written per second.
+    pub pages: f64,
+    /// Bytes of log for a transaction.
+    pub log_bytes_each: f64,
+}
+
+/// Judges all the seconds.
+pub fn judge(seconds: &[Second]) -> Judged {
+    let of = |figure: fn(&Second) -> f64| seconds.iter().map(figure).collect::<Vec<_>>();
+    let rates = of(|second| second.transactions);
+    let mean_rate = mean(&rates);
+    let ages = of(|second| second.age / second.age_max);
+    let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
+    Judged {
+        mean: mean_rate,
+        variation: coefficient_of_variation(&rates),
+        worst: least(&rates) / mean_rate,
+        p99_ms: median(of(|second| second.p99_ms)),
+        age: (least(&ages), ages.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+        pages: mean(&of(|second| second.pages)),
+        log_bytes_each: mean(&of(|second| second.log_bytes)) / mean_rate,
+    }
+}
+
+/// How far runs of the same thing lie apart, as a part of their median: what a difference must exceed to be
+/// one. `None` of a single run, which does not tell.
+pub fn noise(rates: &[f64]) -> Option<f64> {
+    let (least, most) = (
+        rates.iter().copied().fold(f64::INFINITY, f64::min),
+        rates.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    );
+    let noise = (most - least) / median(rates.to_vec());
+    (rates.len() > 1 && noise.is_finite()).then_some(noise)
+}
+
+/// One to the other, within each round; not a number where a round has no rate of both.
+pub fn ratio(rates: &[f64], to: &[f64]) -> f64 {
+    let ratios: Vec<f64> = rates.iter().zip(to).map(|(rate, to)| rate / to).collect();
+    geometric_mean(&ratios).unwrap_or(f64::NAN)
+}
+
+/// `3.1 %`, or what stands for it where nobody knows.
+pub fn percent(part: Option<f64>) -> String {
+    part.map_or_else(|| "unknown".to_owned(), |part| format!("{:.1} %", part * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_second_is_a_part_of_the_mean() {
+        let second = |transactions| Second { transactions, age: 9.0, age_max: 10.0, ..Second::default() };
+        let judged = judge(&[second(10.0), second(10.0), second(4.0)]);
+        assert_eq!((judged.mean, judged.worst, judged.age), (8.0, 0.5, (0.9, 0.9)));
+    }
+
+    #[test]
+    fn noise_is_the_distance_of_equals() {
+        assert_eq!(noise(&[100.0, 110.0, 90.0]), Some(0.2));
+        assert_eq!(noise(&[100.0]), None);
+        assert_eq!(noise(&[0.0, 0.0]), None);
+        assert_eq!((percent(Some(0.031)), percent(None)), ("3.1 %".to_owned(), "unknown".to_owned()));
+    }
+
+    #[test]
+    fn a_ratio_is_taken_within_a_round() {
+        // The machine is half as fast in the second round.
+        assert!((ratio(&[200.0, 100.0], &[100.0, 50.0]) - 2.0).abs() < 1e-9);
+        assert!(ratio(&[], &[]).is_nan());
+    }
+}
