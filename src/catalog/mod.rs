@@ -6,8 +6,8 @@
 //! beside the old one and renamed over it. So a statement costs what it changes, however many tables there
 //! are. Behind the records some room is always kept ready for what drops something, and for what a start
 //! cannot do without, so that both find it on a full disk too; DROP DATABASE is one short record, and in a
-//! row of starts each overwrites the note of the one before. People read the file with `untorn inspect
-//! catalog`.
+//! row of starts each overwrites the note of the one before. The note of an orderly stop is overwritten by
+//! the next start in any case. People read the file with `untorn inspect catalog`.
 //!
 //! What a statement does to files before or after its moment is written into the catalog as a *pending* entry
 //! first, so that a start after a crash can finish or undo it (`file_work.rs`):
