@@ -258,8 +258,8 @@ pub(crate) fn stopped(catalog: &Catalog, log: &RedoLog, undo: u64, marks: &Marks
         end: log.current().0,
         undo,
     };
-    // By itself, because a start looks for a note alone. On a full disk there is room for the end, but not for
-    // the marks.
+    // By itself, because a start looks for a note alone. On a full disk there is room for the end, but not
+    // for the marks.
     let mut marked = marks.take_durable(log.checkpoint_lsn());
     marked.retain(|space| *space != txn::UNDO_SPACE);
     if !marked.is_empty()

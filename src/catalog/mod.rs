@@ -5,8 +5,9 @@
 //! DDL statement happens. When the file has become much longer than its snapshot would be, it is rewritten
 //! beside the old one and renamed over it. So a statement costs what it changes, however many tables there
 //! are. Space is reserved after the records, so that DROP and startup succeed even on a full disk; DROP
-//! DATABASE is one short record, and in a row of starts each overwrites the note of the one before. People
-//! read the file with `untorn inspect catalog`.
+//! DATABASE is one short record, and in a row of starts each overwrites the note of the one before. The note
+//! of an orderly stop is overwritten by the next start in any case. People read the file with
+//! `untorn inspect catalog`.
 //!
 //! What a statement does to files before or after its moment is written into the catalog first, as an entry
 //! of the DDL log, so that a start after a crash can finish or undo it (`src/ddl_recovery.rs` for files, and

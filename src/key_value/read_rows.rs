@@ -202,16 +202,16 @@ impl Transaction {
         let statement = Statement(self);
         rows.begin(table);
         let units = rows.units();
-        let mut take = |row: &Row<'_>| rows.take(row);
+        let mut take = |row: &Row<'_>| {
+            let control = rows.take(row);
+            rows.off_page.is_empty().then_some(control)
+        };
         let engine = statement.0.engine_mut();
         let state = txn::scan_at_once(engine, &table.rows, keys, direction, units, &mut take);
-        match state.filter(|_| rows.off_page.is_empty()) {
-            Some(state) => Some(state != ScanState::Finished),
-            None => {
-                rows.forget();
-                None
-            }
+        if state.is_none() {
+            rows.forget();
         }
+        state.map(|state| state != ScanState::Finished)
     }
 
     /// Reads rows of a range of primary keys, as one statement, until `rows` takes no more; whether there may

@@ -157,15 +157,15 @@ fn turn(
 
 /// Shows the rows of a range of the clustered index from one end of it on, as the transaction's read view has
 /// them, where it waits for nothing; `rows_max` is how many the callback may want. `None`: there is something
-/// to wait for, an error, or the time slice is over. The callback may have seen rows; all of it is left to a
-/// [`Scan`], which begins anew.
+/// to wait for, an error, the time slice is over, or the callback wants none of it after all. It may have
+/// seen rows; all of it is left to a [`Scan`], which begins anew.
 pub fn scan_at_once(
     transaction: &mut Transaction,
     table: &Table,
     range: &KeyRange,
     direction: Direction,
     rows_max: u32,
-    f: &mut impl FnMut(&Row<'_>) -> Control,
+    f: &mut impl FnMut(&Row<'_>) -> Option<Control>,
 ) -> Option<ScanState> {
     transaction.check_killed().and_then(|()| transaction.check_settled()).ok()?;
     let newest = transaction.isolation() == Isolation::ReadUncommitted;
@@ -187,8 +187,14 @@ pub fn scan_at_once(
     let end = End::new(tree, range.far(direction), &fields, direction);
     let mut cursor = range.open(tree, direction).ok()?;
     let mut state = ScanState::Finished;
+    let mut refused = false;
+    let mut show = |row: &Row<'_>| {
+        let control = f(row);
+        refused |= control.is_none();
+        control.unwrap_or(Control::Stop)
+    };
     while cursor.is_valid() && !end.is_beyond(cursor.record()) {
-        match reader.show_row(cursor.record(), f).ok()? {
+        match reader.show_row(cursor.record(), &mut show).ok()? {
             Control::Continue | Control::SkipUnlock => advance(&mut cursor, direction).ok()?,
             Control::Stop => break,
             Control::Pause => {
@@ -198,6 +204,9 @@ pub fn scan_at_once(
         };
     }
     let (rows, versions) = (reader.rows, reader.versions);
+    if refused {
+        return None;
+    }
     transaction.counts.rows_read += rows;
     transaction.counts.versions_built += versions;
     Some(state)
