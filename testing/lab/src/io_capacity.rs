@@ -10,7 +10,7 @@ use crate::capped_disk::{Cap, Profile};
 use crate::experiment::judgement::{noise, percent};
 use crate::experiment::report::Report;
 use crate::experiment::room::{Room, Run, Trial, disk_mib, figures};
-use crate::experiment::servers::Peers;
+use crate::experiment::servers::{Peers, Server};
 use crate::experiment::table::Table;
 use crate::experiment::{Sizes, announce, in_place};
 use crate::server_process::Program;
@@ -115,25 +115,29 @@ fn run_in(program: &Program, setup: &Setup, place: &Path) -> Result<()> {
     let cap = Cap { operations: setup.operations, bytes: setup.megabytes * 1_000_000 };
     let mut room = Room::new(place, &sizes, servers.len() as u64 * disk_mib(&sizes, setup.redo), true)?;
     let pool = (2 * sizes.data_mib()).max(128);
+    let contestant = |server: &Server, turn: Option<(u32, u32)>| {
+        let mut settings = vec![format!("--innodb-buffer-pool-size={pool}M"), server.redo(setup.redo)];
+        if !server.is_ours() {
+            settings.push("--skip-log-bin".to_owned());
+        }
+        if let Some((usual, most)) = turn {
+            settings.push(format!("--innodb-io-capacity={usual}"));
+            settings.push(format!("--innodb-io-capacity-max={most}"));
+        }
+        server.with(settings)
+    };
+    for server in &servers {
+        room.fill(&contestant(server, None))?;
+    }
     let mut runs = Vec::new();
     for round in 1..=sizes.rounds {
         for server in &servers {
             for turn in turns() {
-                let mut settings =
-                    vec![format!("--innodb-buffer-pool-size={pool}M"), server.redo(setup.redo)];
-                if !server.is_ours() {
-                    settings.push("--skip-log-bin".to_owned());
-                }
-                if let Some((usual, most)) = turn {
-                    settings.push(format!("--innodb-io-capacity={usual}"));
-                    settings.push(format!("--innodb-io-capacity-max={most}"));
-                }
-                let contestant = server.with(settings);
                 runs.push(room.measure(&Trial {
                     group: server.name.clone(),
                     setting: turn.map_or_else(|| DEFAULTS.to_owned(), label),
                     round,
-                    contestant: &contestant,
+                    contestant: &contestant(server, turn),
                     profile: Profile::capped(cap),
                     script: "oltp_write_only",
                 })?);

@@ -77,6 +77,9 @@ struct Figures {
     log_bytes: f64,
 }
 
+/// Whether the second step is the other end of a side that the first is on.
+type Above = fn(&Step, &Step) -> bool;
+
 /// A server that does not run with pages of this size, and what it says.
 struct Refusal {
     server: String,
@@ -265,7 +268,7 @@ fn conclusion(servers: &[Server], steps: &[Step], refusals: &[Refusal]) -> Strin
     for server in servers {
         let of_server: Vec<&Step> = steps.iter().filter(|step| step.server == server.name).collect();
         let mut parts = Vec::new();
-        let sides: [(&str, fn(&Step, &Step) -> bool); 3] = [
+        let sides: [(&str, Above); 3] = [
             ("pages", |a, b| (a.redo, &a.doublewrite) == (b.redo, &b.doublewrite) && a.page < b.page),
             ("redo log", |a, b| (a.page, &a.doublewrite) == (b.page, &b.doublewrite) && a.redo < b.redo),
             ("doublewrite", |a, b| (a.page, a.redo) == (b.page, b.redo) && a.doublewrite != b.doublewrite),
@@ -289,7 +292,7 @@ fn conclusion(servers: &[Server], steps: &[Step], refusals: &[Refusal]) -> Strin
 }
 
 /// The two steps furthest apart of which one is above the other.
-fn difference(steps: &[&Step], side: &str, above: fn(&Step, &Step) -> bool) -> Option<String> {
+fn difference(steps: &[&Step], side: &str, above: Above) -> Option<String> {
     let first = steps.iter().find(|step| step.figures.is_some() && steps.iter().any(|b| above(step, b)))?;
     let last = steps.iter().rfind(|step| step.figures.is_some() && above(first, step))?;
     let (one, other) = (first.figures?, last.figures?);

@@ -124,7 +124,7 @@ impl ServerProcess {
         let socket = place.join("server.sock");
         let log = place.join("server.log");
         if program.kind == Kind::MariaDb && !data.exists() {
-            install_mariadb(&data, settings)?;
+            install_mariadb(&data, place, settings)?;
         }
         let port = free_port()?;
         let output = File::options().create(true).append(true).open(&log)?;
@@ -146,6 +146,7 @@ impl ServerProcess {
         let mut command = Command::new(&program.path);
         if program.kind == Kind::MariaDb {
             command.args(["--no-defaults", "--user=root", "--bind-address=127.0.0.1", "--skip-name-resolve"]);
+            command.arg(format!("--tmpdir={}", place.display()));
         }
         command
             .arg(format!("--datadir={}", data.display()))
@@ -378,7 +379,7 @@ pub fn variable_number(connection: &mut Conn, name: &str) -> Result<u64> {
     connection.query_first(format!("SELECT @@{name}"))?.with_context(|| format!("no variable {name}"))
 }
 
-fn install_mariadb(data: &Path, settings: &[&str]) -> Result<()> {
+fn install_mariadb(data: &Path, place: &Path, settings: &[&str]) -> Result<()> {
     // What a data directory keeps for good.
     let lasting = settings.iter().filter(|setting| setting.starts_with("--innodb-page-size"));
     captured(
@@ -389,6 +390,8 @@ fn install_mariadb(data: &Path, settings: &[&str]) -> Result<()> {
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
                 &format!("--datadir={}", data.display()),
+                // A MariaDB that starts removes others' temporary tables from a directory they share.
+                &format!("--tmpdir={}", place.display()),
             ])
             .args(lasting),
     )?;

@@ -113,18 +113,23 @@ fn run_in(program: &Program, setup: &Setup, place: &Path) -> Result<()> {
     }
     let pool = setup.pool.unwrap_or_else(|| (sizes.data_mib() / 4).max(16));
     let mut room = Room::new(place, &sizes, servers.len() as u64 * disk_mib(&sizes, setup.redo), false)?;
+    let contestant = |server: &Server| {
+        let mut settings = vec![format!("--innodb-buffer-pool-size={pool}M"), server.redo(setup.redo)];
+        settings.extend(if server.is_ours() { Vec::new() } else { stock(2000) });
+        server.with(settings)
+    };
+    for server in &servers {
+        room.fill(&contestant(server))?;
+    }
     let mut runs = Vec::new();
     for volume in &volumes {
         for round in 1..=sizes.rounds {
             for server in &servers {
-                let mut settings =
-                    vec![format!("--innodb-buffer-pool-size={pool}M"), server.redo(setup.redo)];
-                settings.extend(if server.is_ours() { Vec::new() } else { stock(2000) });
                 runs.push(room.measure(&Trial {
                     group: volume.name.clone(),
                     setting: "as it is".to_owned(),
                     round,
-                    contestant: &server.with(settings),
+                    contestant: &contestant(server),
                     profile: volume.profile,
                     script: SCRIPT,
                 })?);

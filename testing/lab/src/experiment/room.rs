@@ -172,7 +172,7 @@ pub fn figures(runs: &[&Run], of: impl Fn(&Run) -> f64) -> Vec<f64> {
 pub mod tests {
     use super::{Run, Second};
 
-    /// A run of ours at an even rate, with a device write of 16 KiB for a transaction.
+    /// A run of Untorn at an even rate, with a device write of 16 KiB for a transaction.
     pub fn run(group: &str, setting: &str, round: u32, rate: f64) -> Run {
         let second = Second { transactions: rate, ..Second::default() };
         Run {
