@@ -109,6 +109,7 @@ mod transact;
 mod transaction;
 mod truncate;
 pub mod types;
+pub mod view;
 mod warm_up;
 #[doc(hidden)]
 pub mod write;
