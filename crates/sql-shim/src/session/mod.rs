@@ -31,6 +31,7 @@ mod table_use;
 mod tests;
 mod text;
 mod utility;
+mod views;
 mod watch;
 
 use std::borrow::Cow;

@@ -23,6 +23,7 @@ use crate::expr::{Context, Expr, RowView};
 use crate::failure::{self, Failure};
 use crate::plan::access::Path;
 use crate::plan::change::{Assigned, ColumnDefault, InsertPlan};
+use crate::plan::source::Source;
 use crate::result::SqlError;
 use crate::sql_mode;
 use crate::value::Value;
@@ -427,7 +428,7 @@ impl<'e> Executor<'e> {
                     computed.push(at as u16);
                     row.push_null();
                 }
-                None => push_default(default, column, &storing, row)?,
+                None => push_default(default, column, &storing, &inserting.plan.source, row)?,
                 Some(Value::Null) if column.nullable => row.push_null(),
                 Some(Value::Null) => {
                     inserting.takes_null(column, number, state)?;
@@ -648,6 +649,7 @@ fn push_default(
     default: &ColumnDefault,
     column: &untorn::schema::ColumnDef,
     storing: &Storing<'_>,
+    source: &Source,
     row: &mut EncodedRow,
 ) -> Result<(), SqlError> {
     match default {
@@ -668,7 +670,12 @@ fn push_default(
             Ok(())
         }
         ColumnDefault::AutoIncrement | ColumnDefault::Missing => {
-            let error = errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name]);
+            let error = match &source.mask {
+                Some(_) => {
+                    errors::error(errors::NO_DEFAULT_FOR_VIEW_FIELD, &[&source.database, &source.table])
+                }
+                None => errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name]),
+            };
             // ENUM falls back to its first member even in strict mode.
             if !storing.lenient && !matches!(column.kind, ColumnType::Enum { .. }) {
                 return Err(error);
