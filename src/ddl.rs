@@ -51,7 +51,7 @@ impl Definitions<'_> {
             .await
     }
 
-    /// Drops a database with all its tables, at once; returns how many there were.
+    /// Drops a database with all its tables and views, at once; returns how many there were.
     ///
     /// # Errors
     /// [`Error::NoSuchDatabase`], a timeout, a deadlock, or a catalog that cannot be written: nothing is
@@ -65,11 +65,12 @@ impl Definitions<'_> {
         // With the database locked nobody makes tables in it or moves them there.
         let locks = self.lock_names(vec![WantedName::database(name, true)]).await?;
         let def = engine.database(name).ok_or_else(missing)?;
-        let names = def.tables.keys().map(|table| WantedName::table(name, table)).collect();
+        let names = def.tables.keys().chain(def.views.keys());
+        let names = names.map(|table| WantedName::table(name, table)).collect();
         let locks = locks.and(self.lock_names(names).await?);
         let def = engine.database(name).ok_or_else(missing)?;
         let tables: Vec<_> = def.tables.keys().map(|table| (name.to_owned(), table.clone())).collect();
-        let (count, checks) = (tables.len(), self.checks_foreign_keys());
+        let (count, checks) = (tables.len() + def.views.size(), self.checks_foreign_keys());
         let (database, name) = (engine.clone(), name.to_owned());
         engine
             .run_to_the_end(async move {
@@ -124,6 +125,9 @@ impl Definitions<'_> {
         def.complete_foreign_keys(database, name);
         def.validate_for(engine.0.store.page_size().bytes())?;
         let refuse = || match engine.known_table(database, name) {
+            _ if engine.view(database, name).is_some() => {
+                Err(Error::TableExists(database.to_owned(), name.to_owned()))
+            }
             Ok(()) => Err(Error::TableExists(database.to_owned(), name.to_owned())),
             Err(Error::NoSuchTable(..)) => Ok(()),
             Err(error) => Err(error),

@@ -111,6 +111,7 @@ mod transact;
 mod transaction;
 mod truncate;
 pub mod types;
+pub mod view;
 #[doc(hidden)]
 pub mod write;
 

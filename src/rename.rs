@@ -51,6 +51,18 @@ impl Move {
     }
 }
 
+/// A view's way: from one name to another.
+struct ViewMove {
+    from: Name,
+    to: Name,
+}
+
+/// What a statement moves.
+struct Moves {
+    tables: Vec<Move>,
+    views: Vec<ViewMove>,
+}
+
 impl Definitions<'_> {
     /// Renames a table, given as database and name, also into another database. Handles of it stay good.
     ///
@@ -60,7 +72,8 @@ impl Definitions<'_> {
         self.rename_tables(&[(from, to)]).await
     }
 
-    /// Renames tables from left to right, all of them or none. Names may be swapped by way of a third one.
+    /// Renames tables and views from left to right, all of them or none. Names may be swapped by way of a
+    /// third one.
     ///
     /// # Errors
     /// No such table or database, a name that is taken or cannot be one, a file in the way, a timeout, a
@@ -112,13 +125,16 @@ fn moved(moves: &[Move]) -> Vec<Moved<'_>> {
 
 impl Database {
     /// Where each table goes in the end.
-    fn plan_moves(&self, pairs: &[(Name, Name)]) -> Result<Vec<Move>> {
+    fn plan_moves(&self, pairs: &[(Name, Name)]) -> Result<Moves> {
         let data = self.0.catalog.snapshot();
         // Names that differ from the catalog: whose table is there now, if any.
         let mut now: BTreeMap<Name, Option<Name>> = BTreeMap::new();
         let at = |now: &BTreeMap<Name, Option<Name>>, name: &Name| match now.get(name) {
             Some(origin) => origin.clone(),
-            None => data.table(&name.0, &name.1).map(|_| name.clone()),
+            None => {
+                let known = data.table(&name.0, &name.1).is_some() || data.view(&name.0, &name.1).is_some();
+                known.then(|| name.clone())
+            }
         };
         for (from, to) in pairs {
             if let Some(missing) = [from, to].into_iter().find(|name| !data.databases.contains_key(&name.0)) {
@@ -133,9 +149,13 @@ impl Database {
             now.insert(from.clone(), None);
             now.insert(to.clone(), Some(origin));
         }
-        let mut moves = Vec::new();
+        let (mut moves, mut views) = (Vec::new(), Vec::new());
         for (to, origin) in &now {
             let Some(from) = origin.clone().filter(|from| from != to) else { continue };
+            if data.view(&from.0, &from.1).is_some() {
+                views.push(ViewMove { from, to: to.clone() });
+                continue;
+            }
             let table = self.table(&from.0, &from.1)?;
             if table.def.discarded {
                 return Err(table.discarded_error());
@@ -150,7 +170,7 @@ impl Database {
         }
         self.refuse_taken_checks(&moves)?;
         self.check_foreign_keys(&moves)?;
-        Ok(moves)
+        Ok(Moves { tables: moves, views })
     }
 
     /// Names of foreign keys are unique in a database, too, and follow the table's name; and the tables that
@@ -243,7 +263,7 @@ impl Database {
         Ok(changed)
     }
 
-    async fn rename_locked(&self, mut moves: Vec<Move>) -> Result<()> {
+    async fn rename_locked(&self, Moves { tables: mut moves, views }: Moves) -> Result<()> {
         let children = self.changed_children(&moves)?;
         let defs: Vec<Option<TableDef>> = {
             let moved = moved(&moves);
@@ -283,7 +303,7 @@ impl Database {
             }
             Ok(())
         })?;
-        if let Err(error) = self.rename_files(&moves, &children) {
+        if let Err(error) = self.rename_files(&moves, &children, &views) {
             self.take_files_back(&moves);
             return Err(error);
         }
@@ -307,7 +327,12 @@ impl Database {
     }
 
     /// Renames the files, and then the tables.
-    fn rename_files(&self, moves: &[Move], children: &[(Arc<Table>, TableDef)]) -> Result<()> {
+    fn rename_files(
+        &self,
+        moves: &[Move],
+        children: &[(Arc<Table>, TableDef)],
+        views: &[ViewMove],
+    ) -> Result<()> {
         for step in moves {
             self.0.store.rename_space(step.space(), &self.0.directory.join(&step.path))?;
         }
@@ -327,7 +352,12 @@ impl Database {
             for (child, def) in children {
                 change.put_table(&child.database, &child.name, Arc::new(def.clone()))?;
             }
-            Ok(())
+            // First all old names go: views may swap theirs.
+            let mut defs = Vec::with_capacity(views.len());
+            for step in views {
+                defs.push(change.drop_view(&step.from.0, &step.from.1)?);
+            }
+            views.iter().zip(defs).try_for_each(|(step, def)| change.put_view(&step.to.0, &step.to.1, def))
         })
     }
 

@@ -20,6 +20,7 @@ use crate::metadata_lock::{
 };
 use crate::table::Table;
 use crate::transact::Conflict;
+use crate::view::ViewDef;
 use crate::write::EncodedRow;
 
 /// Why a table cannot be used right now.
@@ -64,6 +65,8 @@ pub struct Transaction {
     /// In whose name it takes metadata locks.
     owner: Arc<MetadataOwner>,
     uses: SmallVec<[(Arc<Table>, MetadataUse); 4]>,
+    /// Names of views whose definitions must stay as they are.
+    view_uses: Vec<MetadataUse>,
     /// Tables held beyond the transaction (LOCK TABLES).
     held: Vec<TableLock>,
     /// It reads a snapshot.
@@ -145,6 +148,7 @@ impl Database {
             owner: self.0.tables.graph.owner_of(inner.row_owner()),
             inner,
             uses: SmallVec::new(),
+            view_uses: Vec::new(),
             held: Vec::new(),
             read_only: false,
             conflict: None,
@@ -272,6 +276,21 @@ impl Transaction {
         Ok(())
     }
 
+    /// Uses a view until the end of the transaction: nobody replaces or drops it.
+    pub fn use_view(
+        &mut self,
+        database: &str,
+        name: &str,
+        def: &Arc<ViewDef>,
+    ) -> std::result::Result<(), NotUsable> {
+        let lock = self.database.name_lock(database, name);
+        if !self.view_uses.iter().any(|used| used.is_of(&lock)) {
+            self.view_uses.push(lock.share(Access::Read, &self.owner)?);
+        }
+        let current = self.database.view(database, name);
+        if current.is_some_and(|current| Arc::ptr_eq(&current, def)) { Ok(()) } else { Err(NotUsable::Stale) }
+    }
+
     /// Looks a table up and uses it, waiting up to `timeout` for DDL.
     ///
     /// # Errors
@@ -309,7 +328,8 @@ impl Transaction {
 
     /// How many uses of this name the transaction holds (for DDL of the same session).
     pub(crate) fn uses_of(&self, lock: &Arc<MetadataLock>) -> u32 {
-        self.uses.iter().filter(|(_, used)| used.is_of(lock)).count() as u32
+        let views = self.view_uses.iter().filter(|used| used.is_of(lock)).count();
+        (self.uses.iter().filter(|(_, used)| used.is_of(lock)).count() + views) as u32
     }
 
     /// Holds a table from now on, beyond the end of transactions.
@@ -450,6 +470,7 @@ impl Transaction {
     pub(crate) fn release_ended(&mut self) {
         if !self.inner.has_log() && !self.inner.is_active() {
             self.uses.clear();
+            self.view_uses.clear();
         }
     }
 }
@@ -467,7 +488,8 @@ impl Drop for Transaction {
     fn drop(&mut self) {
         if self.inner.has_log() {
             // It is rolled back in the background: until then the tables are still being changed.
-            let kept = (std::mem::take(&mut self.uses), std::mem::take(&mut self.held));
+            let uses = (std::mem::take(&mut self.uses), std::mem::take(&mut self.view_uses));
+            let kept = (uses, std::mem::take(&mut self.held));
             self.inner.keep_for_rollback(Box::new(kept));
         }
     }

@@ -15,6 +15,7 @@ use crate::file_names::{file_name, table_file};
 use crate::provenance::LastRun;
 use crate::schema::TableDef;
 use crate::types::Collation;
+use crate::view::ViewDef;
 
 /// A database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct DatabaseDef {
     pub collation: Collation,
     /// Its tables by name.
     pub tables: RedBlackTreeMapSync<String, Arc<TableDef>>,
+    /// Its views by name; no table has one of these names.
+    pub views: RedBlackTreeMapSync<String, Arc<ViewDef>>,
 }
 
 /// One change of the catalog. A record of the file is a list of them, which happen together or not at all.
@@ -68,6 +71,16 @@ pub(super) enum Edit {
         name: String,
         at: Option<PathBuf>,
     },
+    PutView {
+        database: String,
+        name: String,
+        #[serde(with = "shared")]
+        def: Arc<ViewDef>,
+    },
+    DropView {
+        database: String,
+        name: String,
+    },
     /// Secondary indexes are gone, by their ids: their pages are to be freed.
     DropIndexes {
         database: String,
@@ -110,6 +123,7 @@ impl Edit {
         match self {
             Edit::DropDatabase { .. }
             | Edit::DropTable { .. }
+            | Edit::DropView { .. }
             | Edit::DropIndexes { .. }
             | Edit::SetAside { .. }
             | Edit::Discard { .. }
@@ -121,6 +135,7 @@ impl Edit {
             | Edit::NextIds { .. }
             | Edit::PutDatabase { .. }
             | Edit::PutTable { .. }
+            | Edit::PutView { .. }
             | Edit::RemoveTable { .. }
             | Edit::Marks(_)
             | Edit::AddPending(_)
@@ -152,15 +167,17 @@ fn drop_directory(database: &str) -> DdlLogEntry {
 
 /// Serde for what is shared.
 mod shared {
-    use super::{Arc, TableDef};
+    use super::Arc;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub fn serialize<S: Serializer>(def: &Arc<TableDef>, serializer: S) -> Result<S::Ok, S::Error> {
-        TableDef::serialize(def, serializer)
+    pub fn serialize<T: Serialize, S: Serializer>(def: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
+        T::serialize(def, serializer)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<TableDef>, D::Error> {
-        TableDef::deserialize(deserializer).map(Arc::new)
+    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<T>, D::Error> {
+        T::deserialize(deserializer).map(Arc::new)
     }
 }
 
@@ -252,6 +269,11 @@ impl CatalogData {
         self.databases.get(database)?.tables.get(name)
     }
 
+    /// A view.
+    pub fn view(&self, database: &str, name: &str) -> Option<&Arc<ViewDef>> {
+        self.databases.get(database)?.views.get(name)
+    }
+
     /// Every table with its database's name and its own.
     pub fn tables(&self) -> impl Iterator<Item = (&str, &str, &TableDef)> {
         self.databases.iter().flat_map(|(database, def)| {
@@ -270,8 +292,12 @@ impl CatalogData {
                 (self.next_table, self.next_index, self.next_space) = (*table, *index, *space);
             }
             Edit::PutDatabase { name, collation } => {
-                let tables = self.databases.get(name).map(|def| def.tables.clone()).unwrap_or_default();
-                self.databases.insert_mut(name.clone(), DatabaseDef { collation: *collation, tables });
+                let (tables, views) = self
+                    .databases
+                    .get(name)
+                    .map(|def| (def.tables.clone(), def.views.clone()))
+                    .unwrap_or_default();
+                self.databases.insert_mut(name.clone(), DatabaseDef { collation: *collation, tables, views });
             }
             Edit::DropDatabase { name, elsewhere } => {
                 let owner = self.databases.get(name).cloned();
@@ -294,6 +320,18 @@ impl CatalogData {
             }
             Edit::PutTable { database, name, def } => self.put_table(database, name, def.clone())?,
             Edit::RemoveTable { database, name } => drop(self.remove_table(database, name)?),
+            Edit::PutView { database, name, def } => {
+                let mut owner = self.owner_of("view", database, name)?;
+                owner.views.insert_mut(name.clone(), def.clone());
+                self.databases.insert_mut(database.clone(), owner);
+            }
+            Edit::DropView { database, name } => {
+                let mut owner = self.owner_of("view", database, name)?;
+                if !owner.views.remove_mut(name) {
+                    return Err(format!("view '{database}.{name}' is removed, but did not exist"));
+                }
+                self.databases.insert_mut(database.clone(), owner);
+            }
             Edit::DropTable { database, name, at } => {
                 let def = self.remove_table(database, name)?;
                 self.forget_work(&BTreeSet::from([def.space]));
@@ -344,15 +382,17 @@ impl CatalogData {
     }
 
     fn put_table(&mut self, database: &str, name: &str, def: Arc<TableDef>) -> Result<(), String> {
-        let owner = self.databases.get(database);
-        let mut owner = owner.cloned().ok_or_else(|| {
-            format!("table '{name}' belongs to a database '{database}' that does not exist")
-        })?;
+        let mut owner = self.owner_of("table", database, name)?;
         let old = owner.tables.get(name).cloned();
         self.note_children(database, name, old.as_deref(), Some(&*def));
         owner.tables.insert_mut(name.to_owned(), def);
         self.databases.insert_mut(database.to_owned(), owner);
         Ok(())
+    }
+
+    fn owner_of(&self, what: &str, database: &str, name: &str) -> Result<DatabaseDef, String> {
+        let owner = self.databases.get(database).cloned();
+        owner.ok_or_else(|| format!("{what} '{name}' belongs to a database '{database}' that does not exist"))
     }
 
     fn table_to_change(&self, database: &str, name: &str) -> Result<&Arc<TableDef>, String> {
@@ -402,7 +442,17 @@ impl CatalogData {
             .databases
             .iter()
             .flat_map(|(database, def)| def.tables.iter().map(move |(name, def)| (database, name, def)));
-        std::iter::once(first).chain(tables.map(table)).chain(std::iter::once(vec![Edit::SnapshotEnd]))
+        let views = self
+            .databases
+            .iter()
+            .flat_map(|(database, def)| def.views.iter().map(move |(name, def)| (database, name, def)));
+        let view = |(database, name, def): (&String, &String, &Arc<ViewDef>)| {
+            vec![Edit::PutView { database: database.clone(), name: name.clone(), def: def.clone() }]
+        };
+        std::iter::once(first)
+            .chain(tables.map(table))
+            .chain(views.map(view))
+            .chain(std::iter::once(vec![Edit::SnapshotEnd]))
     }
 
     fn next_ids(&self) -> Edit {
@@ -532,6 +582,26 @@ impl Change {
         Ok(def)
     }
 
+    /// Makes a view, or replaces it.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDatabase`].
+    pub fn put_view(&mut self, database: &str, name: &str, def: Arc<ViewDef>) -> Result<(), Error> {
+        self.expect_database(database)?;
+        self.edit(Edit::PutView { database: database.to_owned(), name: name.to_owned(), def })
+    }
+
+    /// Drops a view, which is returned.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDatabase`], [`Error::NoSuchTable`].
+    pub fn drop_view(&mut self, database: &str, name: &str) -> Result<Arc<ViewDef>, Error> {
+        let def = self.expect_database(database)?.views.get(name).cloned();
+        let def = def.ok_or_else(|| Error::NoSuchTable(database.to_owned(), name.to_owned()))?;
+        self.edit(Edit::DropView { database: database.to_owned(), name: name.to_owned() })?;
+        Ok(def)
+    }
+
     /// Takes secondary indexes out of a table's definition, and announces that their pages are freed.
     ///
     /// # Errors
@@ -631,6 +701,8 @@ pub(super) struct DocumentDatabase {
     pub collation: Collation,
     #[serde(default)]
     pub tables: BTreeMap<String, TableDef>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub views: BTreeMap<String, ViewDef>,
 }
 
 impl From<&CatalogData> for Document {
@@ -638,8 +710,12 @@ impl From<&CatalogData> for Document {
         let tables = |def: &DatabaseDef| {
             def.tables.iter().map(|(name, table)| (name.clone(), TableDef::clone(table))).collect()
         };
+        let views = |def: &DatabaseDef| {
+            def.views.iter().map(|(name, view)| (name.clone(), ViewDef::clone(view))).collect()
+        };
         let database = |(name, def): (&String, &DatabaseDef)| {
-            (name.clone(), DocumentDatabase { collation: def.collation, tables: tables(def) })
+            let def = DocumentDatabase { collation: def.collation, tables: tables(def), views: views(def) };
+            (name.clone(), def)
         };
         Document {
             format: FORMAT,
@@ -663,8 +739,12 @@ impl From<Document> for CatalogData {
         let tables = |tables: BTreeMap<String, TableDef>| {
             tables.into_iter().map(|(name, def)| (name, Arc::new(def))).collect()
         };
+        let views = |views: BTreeMap<String, ViewDef>| {
+            views.into_iter().map(|(name, def)| (name, Arc::new(def))).collect()
+        };
         let database = |(name, def): (String, DocumentDatabase)| {
-            (name, DatabaseDef { collation: def.collation, tables: tables(def.tables) })
+            let (tables, views) = (tables(def.tables), views(def.views));
+            (name, DatabaseDef { collation: def.collation, tables, views })
         };
         CatalogData {
             page_size: document.page_size,

@@ -1,4 +1,4 @@
-//! The catalog: which databases and tables there are, in one file of records.
+//! The catalog: which databases, tables and views there are, in one file of records.
 //!
 //! `untorn.catalog` begins with a snapshot (a record for each table), and each change is one more record
 //! behind it: JSON in blocks with checksums (`block.rs`), one write and one sync. That sync is the moment a
@@ -51,8 +51,9 @@ pub const CATALOG_FILE: &str = "untorn.catalog";
 
 /// Format of the data directory that this version writes. A directory with a greater number is refused; one
 /// with a smaller number is read and rewritten. Format 1 has one JSON document for a catalog; format 2 knows
-/// no expressions in definitions, format 3 no foreign keys, format 4 neither widths nor ZEROFILL of columns.
-pub const FORMAT: u32 = 5;
+/// no expressions in definitions, format 3 no foreign keys, format 4 neither widths nor ZEROFILL of columns,
+/// format 5 no views.
+pub const FORMAT: u32 = 6;
 
 /// Told of a reason why nothing more may be changed.
 type Stop = Box<dyn Fn(&str) + Send + Sync>;

@@ -12,6 +12,7 @@ use super::*;
 use crate::provenance::{LastRun, RunState};
 use crate::schema::{ColumnDef, KeyKind, TableDef};
 use crate::types::{Collation, ColumnType};
+use crate::view::ViewDef;
 
 /// Format 2 differs in what definitions may hold, not in how the file is laid out.
 #[test]
@@ -25,7 +26,7 @@ fn a_directory_of_format_2_is_read_and_written_anew() {
     let mut header = vec![0; 512];
     file.read_at(&mut header, 0).unwrap();
     let text = String::from_utf8(header[..508].to_vec()).unwrap();
-    let older = text.replace("\"format\":5", "\"format\":2");
+    let older = text.replace("\"format\":6", "\"format\":2");
     assert_ne!(older, text);
     let sum = crc32c::crc32c(older.as_bytes()).to_le_bytes();
     disk.corrupt(Path::new(FILE), 0, &[older.as_bytes(), &sum].concat());
@@ -38,7 +39,7 @@ fn a_directory_of_format_2_is_read_and_written_anew() {
     assert_eq!(again.snapshot(), known);
     let file = disk.open(Path::new(FILE), OpenHow::EXISTING.buffered()).unwrap();
     file.read_at(&mut header, 0).unwrap();
-    assert!(header.starts_with(b"{\"format\":5"));
+    assert!(header.starts_with(b"{\"format\":6"));
 }
 
 const DIRECTORY: &str = "/data";
@@ -192,6 +193,55 @@ fn a_flipped_bit_is_reported_with_the_file_and_what_can_be_read() {
     }
     let sound = inspect(&*disk, Path::new(DIRECTORY)).unwrap();
     assert!(sound.damage.is_none() && sound.json.contains("\"t2\""), "{}", sound.json);
+}
+
+fn view(query: &str) -> Arc<ViewDef> {
+    Arc::new(ViewDef {
+        query: query.to_owned(),
+        columns: Vec::new(),
+        algorithm: Default::default(),
+        definer: ("root".to_owned(), "localhost".to_owned()),
+        security: Default::default(),
+        check_option: Default::default(),
+        client_charset: "utf8mb4".to_owned(),
+        collation: Collation::Utf8mb4Bin,
+        updatable: true,
+        created_unix_s: 1,
+    })
+}
+
+/// Views are replaced and dropped in one record each, and are in the file that replaces a long one.
+#[test]
+fn views_are_there_again() {
+    let disk = disk();
+    let catalog = with_database(&disk);
+    catalog.change(|change| change.put_database("e", Collation::Utf8mb4Bin)).unwrap();
+    for number in 0..20 {
+        catalog.change(|change| change.put_view("d", &format!("v{number}"), view("select 1"))).unwrap();
+    }
+    catalog.change(|change| change.put_view("d", "v1", view(&"select 2 ".repeat(100)))).unwrap();
+    catalog.change(|change| change.put_view("e", "v1", view("select 3"))).unwrap();
+    catalog.change(|change| change.drop_view("d", "v2").map(drop)).unwrap();
+    assert!(catalog.change(|change| change.drop_view("d", "v2").map(drop)).is_err());
+    // Changing the database does not touch what is in it.
+    catalog.change(|change| change.put_database("d", Collation::Utf8mb4GeneralCi)).unwrap();
+    catalog.change(|change| change.drop_database("e", Vec::new())).unwrap();
+    let known = catalog.snapshot();
+    assert_eq!(known.databases.get("d").unwrap().views.size(), 19);
+    drop(catalog);
+    let again = open(&disk.crash(5)).unwrap();
+    assert_eq!(again.snapshot(), known);
+    // So many records that the file is rewritten.
+    for number in 0..60 {
+        put(&again, number % 7, 150).unwrap();
+    }
+    let known = again.snapshot();
+    drop(again);
+    let again = open(&disk.crash(6)).unwrap();
+    assert_eq!(again.snapshot(), known);
+    assert_eq!(again.snapshot().view("d", "v1"), Some(&view(&"select 2 ".repeat(100))));
+    let shown = inspect(&*disk.crash(7), Path::new(DIRECTORY)).unwrap().json;
+    assert!(shown.contains("\"v19\""), "{shown}");
 }
 
 /// On a full disk nothing can be made any more, but everything dropped.

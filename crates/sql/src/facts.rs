@@ -100,6 +100,9 @@ pub trait ServerFacts {
     /// What that account may do now.
     fn rights(&self) -> Arc<Rights>;
 
+    /// What this account may do now; `None`: there is no such account.
+    fn rights_of(&self, user: &str, host: &str) -> Option<Arc<Rights>>;
+
     /// What holds for the statement that begins.
     fn terms(&self) -> Terms;
 

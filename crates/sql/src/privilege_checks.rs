@@ -79,6 +79,31 @@ impl SqlContext {
         self.require_on_base_table(database, table, wanted)
     }
 
+    /// Requires privileges on a table that is no temporary one, or on a virtual one.
+    pub fn require_on_base_or_virtual(
+        &self,
+        database: &str,
+        table: &str,
+        wanted: Privileges,
+    ) -> Result<(), SqlError> {
+        self.require_of(&self.rights(), database, table, wanted)
+    }
+
+    /// The same of somebody else's rights.
+    pub fn require_of(
+        &self,
+        rights: &Rights,
+        database: &str,
+        table: &str,
+        wanted: Privileges,
+    ) -> Result<(), SqlError> {
+        if is_view_database(database) && wanted == Privileges::SELECT {
+            return Ok(());
+        }
+        let missing = wanted.without(rights.on_table(database, table));
+        if missing.is_empty() { Ok(()) } else { Err(self.table_denied(&missing.list(), table)) }
+    }
+
     /// Requires privileges on a table that is no temporary one, whatever else has its name.
     pub fn require_on_base_table(
         &self,
@@ -118,7 +143,7 @@ impl SqlContext {
 impl Planner<'_> {
     /// Requires privileges on a table, whether it exists or not.
     pub fn require_on(&self, name: &ast::TableName, wanted: Privileges) -> Result<(), SqlError> {
-        self.state.require_on_table(&self.database_of(name)?, &name.name, wanted)
+        self.require_here(&self.database_of(name)?, &name.name, wanted)
     }
 
     /// Requires what reading a table needs, FOR UPDATE or without.

@@ -118,7 +118,9 @@ impl Session {
             && !what.has(Privileges::CREATE)
         {
             let name = ast::TableName { database: Some(database.clone()), name: table.clone() };
-            self.planner().engine_table(&name)?;
+            if self.planner().view_named(&name)?.is_none() {
+                self.planner().engine_table(&name)?;
+            }
         }
         let grantee = |(account, said): &(Account, Option<Identification>)| {
             let (user, host) = self.account(account);

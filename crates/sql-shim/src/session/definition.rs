@@ -246,6 +246,10 @@ impl Session {
             Statement::RenameTable(pairs) => {
                 pairs.iter().try_for_each(|(from, _)| self.check_locked_definition(Some(from)))
             }
+            Statement::CreateView(create) => self.check_locked_definition(Some(&create.name)),
+            Statement::DropView { names, .. } => {
+                names.iter().try_for_each(|name| self.check_locked_definition(Some(name)))
+            }
             Statement::CreateDatabase { .. }
             | Statement::AlterDatabase { .. }
             | Statement::DropDatabase { .. } => self.check_locked_definition(None),
@@ -299,16 +303,8 @@ impl Session {
             Statement::DropTable { names, if_exists, temporary } => {
                 self.drop_tables(names, *if_exists, *temporary).await
             }
-            Statement::DropView { names, if_exists } => {
-                for name in names {
-                    let error = errors::error(errors::BAD_TABLE, &[&self.shown(name)?]);
-                    if !if_exists {
-                        return Err(error.into());
-                    }
-                    self.state.note(error);
-                }
-                Ok(done())
-            }
+            Statement::CreateView(create) => self.create_view(create).await,
+            Statement::DropView { names, if_exists } => self.drop_views(names, *if_exists).await,
             Statement::Truncate(name) if self.is_digest_table(name) => {
                 self.state.server.digests.clear();
                 Ok(done())
@@ -354,7 +350,10 @@ impl Session {
         };
         let taken = match create.temporary {
             true => self.state.temporary.find(&database, &create.name.name).is_some(),
-            false => engine.table(&database, &create.name.name).is_ok(),
+            false => {
+                engine.table(&database, &create.name.name).is_ok()
+                    || engine.view(&database, &create.name.name).is_some()
+            }
         };
         if taken {
             let error = errors::error(errors::TABLE_EXISTS, &[&create.name.name]);
@@ -375,6 +374,7 @@ impl Session {
                 if create.temporary && same {
                     return Err(errors::error(errors::NONUNIQ_TABLE, &[&like.name]).into());
                 }
+                self.refuse_view(like)?;
                 let model = self.planner().engine_table(like)?;
                 let mut def = model.def.clone();
                 (def.id, def.space, def.hidden_clustered) = (0, 0, None);
@@ -536,7 +536,12 @@ impl Session {
         let mut names = Vec::new();
         for (from, to) in pairs {
             let planner = self.planner();
-            names.push((planner.database_of(from)?, &*from.name, planner.database_of(to)?, &*to.name));
+            let (database, other) = (planner.database_of(from)?, planner.database_of(to)?);
+            let known = self.state.database.database(&other).is_some();
+            if database != other && known && self.state.database.view(&database, &from.name).is_some() {
+                return Err(errors::error(errors::FORBID_SCHEMA_CHANGE, &[&database, &other]).into());
+            }
+            names.push((database, &*from.name, other, &*to.name));
         }
         let pairs: Vec<_> =
             names.iter().map(|(from_db, from, to_db, to)| ((&**from_db, *from), (&**to_db, *to))).collect();

@@ -34,7 +34,19 @@ impl Session {
             let mut push = |kind: &str, text: &str| {
                 rows.push([shown.clone(), operation.to_owned(), kind.to_owned(), text.to_owned()]);
             };
-            let table = match self.planner().engine_table(name) {
+            if what == Maintenance::Check
+                && let Some(view) = self.planner().view_named(name)?
+            {
+                match self.planner().view_columns(&view) {
+                    Ok(_) => push("status", "OK"),
+                    Err(error) => {
+                        push("Error", &error.message);
+                        push("error", "Corrupt");
+                    }
+                }
+                continue;
+            }
+            let table = match self.refuse_view(name).and_then(|()| self.planner().engine_table(name)) {
                 Ok(table) => table,
                 Err(error) => {
                     push("Error", &error.message);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use sql::errors;
 use sql::failure::Failure;
 use sql::plan::Plan;
+use sql::plan::view::UsedView;
 use sql::result::SqlError;
 use untorn::Access;
 use untorn::asynchronous::NotUsable;
@@ -59,8 +60,30 @@ impl Session {
         self.state.check_killed()
     }
 
+    /// Puts a view in use until the transaction ends: nobody replaces it.
+    async fn use_view(&mut self, view: &UsedView) -> Result<(), Failure> {
+        let mut deadline = None;
+        loop {
+            match self.transaction.use_view(&view.database, &view.name, &view.def) {
+                Ok(()) => return Ok(()),
+                Err(NotUsable::Stale | NotUsable::Discarded) => return Err(Failure::Stale),
+                Err(NotUsable::Deadlock) => {
+                    self.transaction.rollback().await?;
+                    return Err(untorn::engine::Error::Deadlock.into());
+                }
+                Err(NotUsable::Wait(wait)) => {
+                    let deadline = *deadline.get_or_insert_with(|| self.metadata_deadline());
+                    self.wait_for(wait, FOR_TABLE, deadline).await?;
+                }
+            }
+        }
+    }
+
     /// Puts the tables of a plan in use until the transaction ends.
     pub(super) async fn use_tables(&mut self, plan: &Plan) -> Result<(), Failure> {
+        for view in plan.views() {
+            self.use_view(view).await?;
+        }
         let locks = matches!(plan, Plan::Select(select) if select.locking.is_some_and(|l| l.exclusive));
         for table in plan.tables() {
             let changed = locks || plan.changes(&table);

@@ -36,6 +36,7 @@ mod temporary_tables;
 mod tests;
 mod text;
 mod transaction;
+mod views;
 mod watch;
 pub mod yielding;
 

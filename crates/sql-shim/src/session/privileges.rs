@@ -100,6 +100,7 @@ impl Session {
             Statement::DropTable { names, .. } | Statement::DropView { names, .. } => {
                 names.iter().try_for_each(|name| self.require_on(name, Privileges::DROP))
             }
+            Statement::CreateView(create) => self.check_create_view(create),
             Statement::Truncate(name) => match self.is_digest_table(name) {
                 true => self.state.require_on_base_table(PERFORMANCE_SCHEMA, DIGESTS, Privileges::DROP),
                 false => self.require_on(name, Privileges::DROP),
@@ -202,7 +203,13 @@ impl Session {
             ShowKind::Columns { table, .. } | ShowKind::Index { table } => {
                 self.require_sight_of(table, "SELECT")
             }
-            ShowKind::CreateTable(table) => self.require_sight_of(table, "SHOW"),
+            ShowKind::CreateTable(table) | ShowKind::CreateView(table) => {
+                self.require_sight_of(table, "SHOW")?;
+                match self.planner().view_named(table)? {
+                    Some(_) => self.require_on_base(table, Privileges::SELECT | Privileges::SHOW_VIEW),
+                    None => Ok(()),
+                }
+            }
             ShowKind::EngineStatus { .. } => self.state.require_any(Privileges::PROCESS),
             // Somebody else's grants are rows of the system's tables.
             ShowKind::Grants(Some(account)) if !account.current => {

@@ -20,16 +20,17 @@ use sql::plan::access_path::{Path, equalities};
 use sql::plan::multi_table_change::MultiTableChange;
 use sql::plan::source::{Source, SourceColumn, SourceKind};
 use sql::plan::{Plan, Planner, SelectPlan};
+use sql::privilege::Privileges;
 use sql::result::{ResultColumns, ResultSink, SqlError};
 use sql::value::{Value, collation, like};
 use untorn::types::Collation;
 
 use super::state::SessionState;
 use super::{Outcome, Session, Watch};
-use catalog_views::server_tables;
 use catalog_views::table_tables::{
     columns_of_table, columns_of_view, default_text, statistics_of, table_row,
 };
+use catalog_views::{server_tables, views};
 
 type Row = Vec<Value<'static>>;
 
@@ -298,6 +299,7 @@ impl Session {
             ShowKind::Columns { full, table } => self.columns_of(table, *full)?,
             ShowKind::Index { table } => self.indexes(table)?,
             ShowKind::CreateTable(name) => self.create_table_text(name)?,
+            ShowKind::CreateView(name) => self.create_view_text(name)?,
             ShowKind::CreateDatabase { name, if_not_exists } => {
                 self.create_database_text(name, *if_not_exists)?
             }
@@ -356,26 +358,18 @@ impl Session {
         filter: Option<&ShowFilter>,
     ) -> Result<Answer, SqlError> {
         let database = self.database_named(database)?;
-        let (names, kind): (Vec<String>, &'static str) = if catalog_views::is_view_database(&database) {
-            let mut names: Vec<String> = catalog_views::shown(&self.state)
-                .iter()
-                .filter(|view| view.database.eq_ignore_ascii_case(&database))
-                .map(|view| view.name.to_owned())
-                .collect();
-            names.sort();
-            (names, "SYSTEM VIEW")
+        let mut names: Vec<(String, &'static str)> = if catalog_views::is_view_database(&database) {
+            let views = catalog_views::shown(&self.state).into_iter();
+            let views = views.filter(|view| view.database.eq_ignore_ascii_case(&database));
+            views.map(|view| (view.name.to_owned(), "SYSTEM VIEW")).collect()
         } else {
-            (
-                self.state
-                    .database
-                    .tables(&database)
-                    .iter()
-                    .map(|table| table.name.clone())
-                    .filter(|name| self.state.sees_table(&database, name))
-                    .collect(),
-                "BASE TABLE",
-            )
+            let tables = self.state.database.tables(&database).into_iter();
+            let tables = tables.filter(|table| self.state.sees_table(&database, &table.name));
+            let views = views::seen(&self.state, Some(&database)).into_iter();
+            let views = views.map(|view| (view.name, "VIEW"));
+            tables.map(|table| (table.name.clone(), "BASE TABLE")).chain(views).collect()
         };
+        names.sort();
         let mut column = format!("Tables_in_{database}");
         if let Some(pattern) = like_filter(filter) {
             column.push_str(&format!(" ({})", String::from_utf8_lossy(pattern)));
@@ -384,7 +378,10 @@ impl Session {
         if full {
             columns.push(("Table_type".to_owned(), Type::text(11)));
         }
-        let row = move |name: String| if full { vec![text(name), text(kind)] } else { vec![text(name)] };
+        let row = move |(name, kind): (String, &'static str)| match full {
+            true => vec![text(name), text(kind)],
+            false => vec![text(name)],
+        };
         Ok(Answer::new(columns, names.into_iter().map(row)))
     }
 
@@ -394,7 +391,11 @@ impl Session {
         tables.retain(|table| self.state.sees_table(&database, &table.name));
         // Without catalog, database and kind.
         let wanted = &[2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20];
-        let rows = tables.into_iter().map(|table| picked(&table_row(&table), wanted));
+        let views = views::seen(&self.state, Some(&database)).into_iter();
+        let views = views.map(|view| views::table_row(&self.state, &view));
+        let mut rows: Rows = tables.iter().map(|table| table_row(table)).chain(views).collect();
+        rows.sort_by_cached_key(|row| row[2].to_text().into_owned());
+        let rows = rows.into_iter().map(|row| picked(&row, wanted));
         let answer = Answer::texts(
             &[
                 ("Name", 64),
@@ -423,11 +424,16 @@ impl Session {
     }
 
     fn columns_of(&self, name: &TableName, full: bool) -> Result<Answer, SqlError> {
-        let source = self.planner().named_source(name, None)?;
-        let columns = match &source.kind {
-            SourceKind::Table(table) => columns_of_table(&table.0),
-            SourceKind::View(view) => columns_of_view(view),
-            SourceKind::Derived(_) | SourceKind::Recursion(_) | SourceKind::Definition => Vec::new(),
+        let columns = match self.planner().view_named(name)? {
+            Some(view) => {
+                self.planner().view_columns(&view)?;
+                views::column_rows(&self.state, &view)
+            }
+            None => match &self.planner().named_source(name, None)?.kind {
+                SourceKind::Table(table) => columns_of_table(&table.0),
+                SourceKind::View(view) => columns_of_view(view),
+                SourceKind::Derived(_) | SourceKind::Recursion(_) | SourceKind::Definition => Vec::new(),
+            },
         };
         let wanted: &'static [usize] =
             if full { &[3, 15, 14, 6, 16, 5, 17, 18, 19] } else { &[3, 15, 6, 16, 5, 17] };
@@ -463,9 +469,12 @@ impl Session {
     }
 
     fn indexes(&self, name: &TableName) -> Result<Answer, SqlError> {
-        let table = self.planner().engine_table(name)?;
+        let rows = match self.planner().view_named(name)? {
+            Some(_) => Vec::new(),
+            None => statistics_of(&*self.planner().engine_table(name)?),
+        };
         let wanted = &[2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17];
-        let rows = statistics_of(&table).into_iter().map(|row| picked(&row, wanted));
+        let rows = rows.into_iter().map(|row| picked(&row, wanted));
         let answer = Answer::texts(
             &[
                 ("Table", 64),
@@ -490,9 +499,33 @@ impl Session {
     }
 
     fn create_table_text(&self, name: &TableName) -> Result<Answer, SqlError> {
+        if self.planner().view_named(name)?.is_some() {
+            return self.create_view_text(name);
+        }
         let table = self.planner().engine_table(name)?;
         let rows = vec![vec![text(&*table.name), text(create_table::create_statement(&table))]];
         Ok(Answer::texts(&[("Table", 64), ("Create Table", 65_535)], rows))
+    }
+
+    fn create_view_text(&self, name: &TableName) -> Result<Answer, SqlError> {
+        let Some(view) = self.planner().view_named(name)? else {
+            let table = self.planner().engine_table(name)?;
+            return Err(errors::error(errors::WRONG_OBJECT, &[&table.database, &table.name, &"VIEW"]));
+        };
+        let statement = views::create_statement(&view, self.state.current_database().as_deref());
+        let row = vec![
+            text(&*view.name),
+            text(statement),
+            text(&*view.def.client_charset),
+            text(view.def.collation.name()),
+        ];
+        let columns = [
+            ("View", 64),
+            ("Create View", 65_535),
+            ("character_set_client", 32),
+            ("collation_connection", 32),
+        ];
+        Ok(Answer::texts(&columns, vec![row]))
     }
 
     fn create_database_text(&self, name: &str, if_not_exists: bool) -> Result<Answer, SqlError> {
@@ -544,6 +577,12 @@ impl Session {
     /// EXPLAIN of a query: a row for each step of the join.
     async fn explain(&mut self, statement: Arc<Statement>) -> Result<Answer, Failure> {
         let plan = self.planned(move |planner| planner.data(&statement)).await?;
+        for view in plan.iter().flat_map(Plan::views) {
+            let rights = self.state.rights();
+            if !rights.on_table(&view.database, &view.name).has(Privileges::SHOW_VIEW) {
+                return Err(errors::error(errors::VIEW_NO_EXPLAIN, &[]).into());
+            }
+        }
         let mut rows = Vec::new();
         match &*plan {
             None | Some(Plan::Command(_) | Plan::Load(_)) => {}
@@ -597,11 +636,11 @@ impl Session {
         self.require_sight_of(&name, "SELECT")?;
         let source = self.planner().named_source(&name, None)?;
         let mut metas = Vec::new();
-        for (at, column) in source.columns.iter().enumerate() {
-            let matches = pattern.is_empty() || like_name(column.name.as_bytes(), pattern);
+        for (number, name) in source.shown().zip(source.shown_names()) {
+            let matches = pattern.is_empty() || like_name(name.as_bytes(), pattern);
             if matches {
-                let mut meta = source.meta(at as u16, &column.name);
-                let def = source.engine_table().and_then(|table| table.def.columns.get(at));
+                let mut meta = source.meta(number, name);
+                let def = source.engine_table().and_then(|table| table.def.columns.get(usize::from(number)));
                 meta.default = def.and_then(|def| match default_text(def) {
                     Value::Null => None,
                     value => Some(value.to_text().into_owned()),

@@ -57,6 +57,11 @@ impl ServerFacts for ConnectionFacts {
         rights
     }
 
+    fn rights_of(&self, user: &str, host: &str) -> Option<Arc<Rights>> {
+        let accounts = &self.server.accounts;
+        accounts.exists(user, host).then(|| Arc::new(accounts.rights(user, host)))
+    }
+
     fn terms(&self) -> Terms {
         Terms {
             found_rows: self.connection.client_flags().found_rows,

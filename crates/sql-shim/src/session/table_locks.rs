@@ -71,12 +71,19 @@ impl Session {
         }
         let mut wanted: Vec<(TableName, bool)> = Vec::new();
         for lock in locks {
-            let table = self.planner().engine_table(&lock.table)?;
-            let name = TableName { database: Some(table.database.clone()), name: table.name.clone() };
-            // Under several aliases: the stronger lock.
-            match wanted.iter_mut().find(|(other, _)| *other == name) {
-                Some((_, write)) => *write |= lock.write,
-                None => wanted.push((name, lock.write)),
+            let planner = self.planner();
+            // Of a view the tables below are locked.
+            let tables = match planner.view_named(&lock.table)? {
+                Some(view) => planner.view_tables(&view)?,
+                None => std::iter::once(planner.engine_table(&lock.table)?).collect(),
+            };
+            for table in tables {
+                let name = TableName { database: Some(table.database.clone()), name: table.name.clone() };
+                // Under several aliases: the stronger lock.
+                match wanted.iter_mut().find(|(other, _)| *other == name) {
+                    Some((_, write)) => *write |= lock.write,
+                    None => wanted.push((name, lock.write)),
+                }
             }
         }
         self.take_table_locks(wanted).await
@@ -211,7 +218,9 @@ impl Session {
             }
             Flush::Tables(tables) => {
                 for name in tables {
-                    self.planner().engine_table(name)?;
+                    if self.planner().view_named(name)?.is_none() {
+                        self.planner().engine_table(name)?;
+                    }
                 }
             }
             Flush::Logs => {

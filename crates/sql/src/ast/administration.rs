@@ -63,6 +63,7 @@ pub enum ShowKind {
         table: TableName,
     },
     CreateTable(TableName),
+    CreateView(TableName),
     CreateDatabase {
         name: String,
         if_not_exists: bool,

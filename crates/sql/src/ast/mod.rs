@@ -17,6 +17,7 @@ mod expression;
 mod load;
 mod query;
 pub mod text;
+mod view;
 mod window;
 
 pub use administration::*;
@@ -27,6 +28,7 @@ pub use expression::*;
 pub use load::*;
 pub use query::*;
 pub use text::{Unkept, quoted_name};
+pub use view::*;
 pub use window::*;
 
 /// A statement.
@@ -62,7 +64,7 @@ pub enum Statement {
         if_exists: bool,
         temporary: bool,
     },
-    /// Views do not exist here: `DROP VIEW IF EXISTS` is a no-op with a note.
+    CreateView(Box<CreateView>),
     DropView {
         names: Vec<TableName>,
         if_exists: bool,

@@ -4,6 +4,8 @@
 //! written from the tree and not copied from the statement: names are in backquotes, every operator has its
 //! parentheses, and no SQL mode changes what it means. Read again, it gives the same tree.
 
+mod query;
+
 use std::fmt::Write;
 
 use super::{BinaryOperator, CastType, Expr, IntervalUnit, TemporalKind, TrimSide, UnaryOperator};
@@ -22,6 +24,38 @@ pub enum Unkept {
 
 type Written = Result<(), Unkept>;
 
+/// How something is written.
+#[derive(Clone, Copy)]
+struct Style<'s> {
+    /// The text of a view: a query, whose columns say of which table they are.
+    whole: bool,
+    /// Which databases are named.
+    databases: Databases<'s>,
+}
+
+/// See [`Style`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Databases<'s> {
+    All,
+    AllBut(&'s str),
+    None,
+}
+
+impl Databases<'_> {
+    fn names(self, database: &str) -> bool {
+        match self {
+            Databases::All => true,
+            Databases::AllBut(here) => database != here,
+            Databases::None => false,
+        }
+    }
+}
+
+impl Style<'_> {
+    /// An expression in the definition of a table.
+    const KEPT: Style<'static> = Style { whole: false, databases: Databases::None };
+}
+
 impl Expr {
     /// The expression as text.
     ///
@@ -29,7 +63,7 @@ impl Expr {
     /// What it has in it that only a statement can have.
     pub fn to_text(&self) -> Result<String, Unkept> {
         let mut out = String::new();
-        write(self, &mut out)?;
+        write(self, Style::KEPT, &mut out)?;
         Ok(out)
     }
 }
@@ -44,13 +78,13 @@ pub fn quoted_name(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-fn write(expr: &Expr, out: &mut String) -> Written {
+fn write(expr: &Expr, style: Style<'_>, out: &mut String) -> Written {
     match expr {
         Expr::Null => out.push_str("NULL"),
         Expr::Integer(value) => push(out, format_args!("{value}")),
         Expr::Decimal(text) => out.push_str(text),
         Expr::Float(value) => push(out, format_args!("{value:e}")),
-        Expr::Text { bytes, introducer } => write_text(bytes, introducer.as_deref(), out),
+        Expr::Text { bytes, introducer } => write_text(bytes, introducer.as_deref(), style, out),
         Expr::Binary(bytes) => write_hex(bytes, out),
         Expr::Temporal { kind, text } => {
             out.push_str(match kind {
@@ -60,138 +94,150 @@ fn write(expr: &Expr, out: &mut String) -> Written {
             });
             write_quoted(text, out);
         }
-        // Its table is the one that the expression belongs to.
-        Expr::Column { name, .. } => out.push_str(&quoted_name(name)),
-        Expr::Unary(operator, operand) => write_unary(*operator, operand, out)?,
-        Expr::And(list) => write_list("(", list, " and ", ")", out)?,
-        Expr::Or(list) => write_list("(", list, " or ", ")", out)?,
+        column @ Expr::Column { .. } => write_column(column, style, out),
+        Expr::Unary(operator, operand) => write_unary(*operator, operand, style, out)?,
+        Expr::And(list) => write_list("(", list, " and ", ")", style, out)?,
+        Expr::Or(list) => write_list("(", list, " or ", ")", style, out)?,
         // `||` is OR where no mode says otherwise.
         Expr::Binary2(BinaryOperator::Concat, left, right) => {
             out.push_str("concat(");
-            write(left, out)?;
+            write(left, style, out)?;
             out.push(',');
-            write(right, out)?;
+            write(right, style, out)?;
             out.push(')');
         }
         Expr::Binary2(operator, left, right) => {
             out.push('(');
-            write(left, out)?;
+            write(left, style, out)?;
             push(out, format_args!(" {} ", symbol(*operator)));
-            write(right, out)?;
+            write(right, style, out)?;
             out.push(')');
         }
         Expr::Chain(first, links) => {
             for (operator, _) in links.iter().rev() {
                 out.push_str(if *operator == BinaryOperator::Concat { "concat(" } else { "(" });
             }
-            write(first, out)?;
+            write(first, style, out)?;
             for (operator, operand) in links {
                 match operator {
                     BinaryOperator::Concat => out.push(','),
                     operator => push(out, format_args!(" {} ", symbol(*operator))),
                 }
-                write(operand, out)?;
+                write(operand, style, out)?;
                 out.push(')');
             }
         }
         Expr::IsNull { operand, negated } => {
-            write_test(operand, if *negated { "is not null" } else { "is null" }, out)?;
+            write_test(operand, if *negated { "is not null" } else { "is null" }, style, out)?;
         }
         Expr::IsTruth { operand, truth, negated } => {
             let truth = truth.map_or("unknown", |truth| if truth { "true" } else { "false" });
-            write_test(operand, &format!("is {}{truth}", if *negated { "not " } else { "" }), out)?;
+            write_test(operand, &format!("is {}{truth}", if *negated { "not " } else { "" }), style, out)?;
         }
         Expr::Between { operand, low, high, negated } => {
             out.push('(');
-            write(operand, out)?;
+            write(operand, style, out)?;
             out.push_str(if *negated { " not between " } else { " between " });
-            write(low, out)?;
+            write(low, style, out)?;
             out.push_str(" and ");
-            write(high, out)?;
+            write(high, style, out)?;
             out.push(')');
         }
         Expr::InList { operand, list, negated } => {
-            write_in(operand, *negated, out)?;
-            write_list("(", list, ",", "))", out)?;
+            write_in(operand, *negated, style, out)?;
+            write_list("(", list, ",", "))", style, out)?;
         }
         Expr::InConstants { operand, constants, negated } => {
-            write_in(operand, *negated, out)?;
+            write_in(operand, *negated, style, out)?;
             let constants: Vec<Expr> = constants.values.iter().map(constant).collect();
-            write_list("(", &constants, ",", "))", out)?;
+            write_list("(", &constants, ",", "))", style, out)?;
         }
         Expr::Like { operand, pattern, escape, negated } => {
             out.push('(');
-            write(operand, out)?;
+            write(operand, style, out)?;
             out.push_str(if *negated { " not like " } else { " like " });
-            write(pattern, out)?;
+            write(pattern, style, out)?;
             if let Some(escape) = escape {
                 out.push_str(" escape ");
-                write(escape, out)?;
+                write(escape, style, out)?;
             }
             out.push(')');
         }
         Expr::Regexp { operand, pattern, negated } => {
             out.push('(');
-            write(operand, out)?;
+            write(operand, style, out)?;
             out.push_str(if *negated { " not regexp " } else { " regexp " });
-            write(pattern, out)?;
+            write(pattern, style, out)?;
             out.push(')');
         }
         Expr::Case { operand, whens, otherwise } => {
-            write_case(operand.as_deref(), whens, otherwise.as_deref(), out)?;
+            write_case(operand.as_deref(), whens, otherwise.as_deref(), style, out)?;
         }
-        call => write_call(call, out)?,
+        call => write_call(call, style, out)?,
     }
     Ok(())
 }
 
+fn write_column(column: &Expr, style: Style<'_>, out: &mut String) {
+    let Expr::Column { database, table, name } = column else { return };
+    // In a definition of a table it is that table's.
+    if style.whole {
+        let database = database.iter().filter(|database| style.databases.names(database));
+        for name in database.chain(table) {
+            push(out, format_args!("{}.", quoted_name(name)));
+        }
+    }
+    out.push_str(&quoted_name(name));
+}
+
 /// What is written like a call, and what cannot be kept.
-fn write_call(expr: &Expr, out: &mut String) -> Written {
+fn write_call(expr: &Expr, style: Style<'_>, out: &mut String) -> Written {
     match expr {
         Expr::Function { name, arguments, distinct, star, order_by, separator } => {
-            if *distinct || *star || !order_by.is_empty() || separator.is_some() {
-                return Err(Unkept::Construct);
+            let concatenates = style.whole && name == "GROUP_CONCAT";
+            if *distinct || *star || !order_by.is_empty() || separator.is_some() || concatenates {
+                return query::write_aggregate(expr, style, out);
             }
             let name = name.to_ascii_lowercase();
             match (name.as_str(), &arguments[..]) {
                 ("timestampdiff", [Expr::Interval { unit, .. }, rest @ ..]) => {
                     push(out, format_args!("timestampdiff({},", unit_name(*unit)));
-                    write_list("", rest, ",", ")", out)?;
+                    write_list("", rest, ",", ")", style, out)?;
                 }
                 ("get_format", [Expr::Text { bytes, .. }, place]) => {
                     push(out, format_args!("get_format({},", String::from_utf8_lossy(bytes)));
-                    write(place, out)?;
+                    write(place, style, out)?;
                     out.push(')');
                 }
                 _ => {
                     out.push_str(&name);
-                    write_list("(", arguments, ",", ")", out)?;
+                    write_list("(", arguments, ",", ")", style, out)?;
                 }
             }
         }
         Expr::Cast { operand, target } => {
             out.push_str("cast(");
-            write(operand, out)?;
+            write(operand, style, out)?;
             push(out, format_args!(" as {})", cast_name(target)));
         }
         Expr::ConvertCharset { operand, charset } => {
             out.push_str("convert(");
-            write(operand, out)?;
+            write(operand, style, out)?;
             push(out, format_args!(" using {charset})"));
         }
         Expr::Collate { operand, collation } => {
             out.push('(');
-            write(operand, out)?;
+            write(operand, style, out)?;
             push(out, format_args!(" collate {collation})"));
         }
         Expr::Interval { amount, unit } => {
             out.push_str("interval ");
-            write(amount, out)?;
+            write(amount, style, out)?;
             push(out, format_args!(" {}", unit_name(*unit)));
         }
         Expr::Extract { unit, operand } => {
             push(out, format_args!("extract({} from ", unit_name(*unit)));
-            write(operand, out)?;
+            write(operand, style, out)?;
             out.push(')');
         }
         Expr::Trim { side, what, operand } => {
@@ -202,12 +248,12 @@ fn write_call(expr: &Expr, out: &mut String) -> Written {
                     TrimSide::Leading => "leading ",
                     TrimSide::Trailing => "trailing ",
                 });
-                write(what, out)?;
+                write(what, style, out)?;
                 out.push_str(" from ");
             } else if *side != TrimSide::Both {
                 out.push_str(if *side == TrimSide::Leading { "leading from " } else { "trailing from " });
             }
-            write(operand, out)?;
+            write(operand, style, out)?;
             out.push(')');
         }
         Expr::Truth(truth) => push(out, format_args!("{truth}")),
@@ -215,38 +261,45 @@ fn write_call(expr: &Expr, out: &mut String) -> Written {
             return Err(Unkept::Variable);
         }
         Expr::Default(_) => return Err(Unkept::Default),
-        _ => return Err(Unkept::Construct),
+        of_query => query::write_part(of_query, style, out)?,
     }
     Ok(())
 }
 
-fn write_list(open: &str, list: &[Expr], between: &str, close: &str, out: &mut String) -> Written {
+fn write_list(
+    open: &str,
+    list: &[Expr],
+    between: &str,
+    close: &str,
+    style: Style<'_>,
+    out: &mut String,
+) -> Written {
     out.push_str(open);
     for (at, item) in list.iter().enumerate() {
         if at > 0 {
             out.push_str(between);
         }
-        write(item, out)?;
+        write(item, style, out)?;
     }
     out.push_str(close);
     Ok(())
 }
 
-fn write_test(operand: &Expr, test: &str, out: &mut String) -> Written {
+fn write_test(operand: &Expr, test: &str, style: Style<'_>, out: &mut String) -> Written {
     out.push('(');
-    write(operand, out)?;
+    write(operand, style, out)?;
     push(out, format_args!(" {test})"));
     Ok(())
 }
 
-fn write_in(operand: &Expr, negated: bool, out: &mut String) -> Written {
+fn write_in(operand: &Expr, negated: bool, style: Style<'_>, out: &mut String) -> Written {
     out.push('(');
-    write(operand, out)?;
+    write(operand, style, out)?;
     out.push_str(if negated { " not in " } else { " in " });
     Ok(())
 }
 
-fn write_unary(operator: UnaryOperator, operand: &Expr, out: &mut String) -> Written {
+fn write_unary(operator: UnaryOperator, operand: &Expr, style: Style<'_>, out: &mut String) -> Written {
     let open = match operator {
         UnaryOperator::Minus => "-(",
         UnaryOperator::Plus => "+(",
@@ -255,7 +308,7 @@ fn write_unary(operator: UnaryOperator, operand: &Expr, out: &mut String) -> Wri
         UnaryOperator::Binary => "(binary (",
     };
     out.push_str(open);
-    write(operand, out)?;
+    write(operand, style, out)?;
     out.push_str(if open.starts_with('(') { "))" } else { ")" });
     Ok(())
 }
@@ -264,22 +317,23 @@ fn write_case(
     operand: Option<&Expr>,
     whens: &[(Expr, Expr)],
     otherwise: Option<&Expr>,
+    style: Style<'_>,
     out: &mut String,
 ) -> Written {
     out.push_str("(case");
     if let Some(operand) = operand {
         out.push(' ');
-        write(operand, out)?;
+        write(operand, style, out)?;
     }
     for (when, then) in whens {
         out.push_str(" when ");
-        write(when, out)?;
+        write(when, style, out)?;
         out.push_str(" then ");
-        write(then, out)?;
+        write(then, style, out)?;
     }
     if let Some(otherwise) = otherwise {
         out.push_str(" else ");
-        write(otherwise, out)?;
+        write(otherwise, style, out)?;
     }
     out.push_str(" end)");
     Ok(())
@@ -298,13 +352,16 @@ fn constant(value: &Value<'static>) -> Expr {
     }
 }
 
-fn write_text(bytes: &[u8], introducer: Option<&str>, out: &mut String) {
+fn write_text(bytes: &[u8], introducer: Option<&str>, style: Style<'_>, out: &mut String) {
     if std::str::from_utf8(bytes).is_err() {
         // Bytes that are no text have no place in one.
         push(out, format_args!("_{} ", introducer.unwrap_or("binary")));
         return write_hex(bytes, out);
     }
-    push(out, format_args!("_{}", introducer.unwrap_or("utf8mb4")));
+    // Of which collation the literals of a view are stands beside it.
+    if let Some(introducer) = introducer.or((!style.whole).then_some("utf8mb4")) {
+        push(out, format_args!("_{introducer}"));
+    }
     write_quoted(bytes, out);
 }
 

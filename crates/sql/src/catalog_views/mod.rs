@@ -11,6 +11,7 @@ mod locks;
 pub mod performance;
 pub mod server_tables;
 pub mod table_tables;
+pub mod views;
 
 use untorn::schema::ColumnDef;
 use untorn::types::{ColumnType, SizeClass};

@@ -8,6 +8,7 @@ use untorn::types::{Collation, ColumnType, DateTime};
 
 use super::ViewType::{Integer, Moment, Number, Real, Text, Time};
 use super::foreign_keys;
+use super::views as created_views;
 use super::{INFORMATION_SCHEMA, RowSource, View, database_names, number, shown, text, type_text};
 use crate::context::SqlContext;
 use crate::exec::Rows;
@@ -157,13 +158,26 @@ fn table_rows(state: &SqlContext) -> RowSource {
         row.extend([text(""), text("")]);
         row
     });
-    Box::new(tables(state).map(|table| table_row(&table)).chain(views))
+    let of_views =
+        created_views::seen(state, None).into_iter().map(|view| created_views::table_row(state, &view));
+    let of_views: Rows = of_views.collect();
+    Box::new(tables(state).map(|table| table_row(&table)).chain(of_views).chain(views))
 }
 
 /// A table's rows of COLUMNS, which SHOW COLUMNS shows too.
 pub fn columns_of_table(table: &Table) -> Rows {
+    columns_named(&table.database, &table.name, &table.def.columns, Some(&table.def))
+}
+
+/// The same of what has these columns, and perhaps keys.
+pub(super) fn columns_named(
+    database: &str,
+    table: &str,
+    columns: &[ColumnDef],
+    keys: Option<&TableDef>,
+) -> Rows {
     let mut rows = Vec::new();
-    for (at, column) in table.def.columns.iter().enumerate() {
+    for (at, column) in columns.iter().enumerate() {
         let kind = type_text(column);
         let is_text = column.kind.collation() != Collation::Binary;
         let data_type = kind.split(['(', ' ']).next().unwrap_or("").to_owned();
@@ -190,8 +204,8 @@ pub fn columns_of_table(table: &Table) -> Rows {
         };
         rows.push(vec![
             text("def"),
-            text(&*table.database),
-            text(&*table.name),
+            text(database),
+            text(table),
             text(&*column.name),
             number(at + 1),
             default_text(column),
@@ -205,7 +219,7 @@ pub fn columns_of_table(table: &Table) -> Rows {
             if is_text { text(column.kind.collation().charset().name()) } else { Value::Null },
             if is_text { text(column.kind.collation().name()) } else { Value::Null },
             text(kind),
-            text(key_of_column(&table.def, at)),
+            text(keys.map_or("", |keys| key_of_column(keys, at))),
             text(extra(column)),
             text("select,insert,update,references"),
             text(&*column.comment),
@@ -248,7 +262,9 @@ pub fn columns_of_view(view: &View) -> Rows {
 
 fn column_rows(state: &SqlContext) -> RowSource {
     let views = shown(state).into_iter().flat_map(columns_of_view);
-    Box::new(tables(state).flat_map(|table| columns_of_table(&table)).chain(views))
+    let of_views = created_views::seen(state, None).into_iter();
+    let of_views: Rows = of_views.flat_map(|view| created_views::column_rows(state, &view)).collect();
+    Box::new(tables(state).flat_map(|table| columns_of_table(&table)).chain(of_views).chain(views))
 }
 
 fn numeric(kind: &ColumnType) -> (Value<'static>, Value<'static>) {
@@ -437,7 +453,7 @@ pub(super) static VIEWS: &[View] = &[
         "TABLE_CATALOG" Text(64), "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64), "VIEW_DEFINITION" Text(65535),
         "CHECK_OPTION" Text(8), "IS_UPDATABLE" Text(3), "DEFINER" Text(288), "SECURITY_TYPE" Text(7),
         "CHARACTER_SET_CLIENT" Text(64), "COLLATION_CONNECTION" Text(64),
-    ], nothing),
+    ], created_views::rows),
     view!("TRIGGERS", [
         "TRIGGER_CATALOG" Text(64), "TRIGGER_SCHEMA" Text(64), "TRIGGER_NAME" Text(64),
         "EVENT_MANIPULATION" Text(6), "EVENT_OBJECT_CATALOG" Text(64), "EVENT_OBJECT_SCHEMA" Text(64),

@@ -11,6 +11,7 @@ use untorn::write::EncodedRow;
 use crate::errors;
 use crate::failure;
 use crate::plan::change::ColumnDefault;
+use crate::plan::source::Source;
 use crate::result::SqlError;
 use crate::stored_values::Storing;
 use crate::value::Value;
@@ -40,6 +41,7 @@ pub(super) fn push_default(
     default: &ColumnDefault,
     column: &ColumnDef,
     storing: &Storing<'_>,
+    source: &Source,
     row: &mut EncodedRow,
 ) -> Result<(), SqlError> {
     match default {
@@ -60,7 +62,12 @@ pub(super) fn push_default(
             Ok(())
         }
         ColumnDefault::AutoIncrement | ColumnDefault::Missing => {
-            let error = no_default(column);
+            let error = match &source.mask {
+                Some(_) => {
+                    errors::error(errors::NO_DEFAULT_FOR_VIEW_FIELD, &[&source.database, &source.table])
+                }
+                None => no_default(column),
+            };
             // ENUM falls back to its first member even in strict mode.
             if !storing.lenient && !matches!(column.kind, ColumnType::Enum { .. }) {
                 return Err(error);

@@ -380,7 +380,7 @@ impl<'e> Executor<'e> {
                     computed.push(at as u16);
                     row.push_null();
                 }
-                None => push_default(default, column, &storing, row)?,
+                None => push_default(default, column, &storing, &inserting.plan.source, row)?,
                 Some(Value::Null) if column.nullable => row.push_null(),
                 Some(Value::Null) => {
                     inserting.takes_null(column, number, state)?;

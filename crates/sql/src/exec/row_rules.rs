@@ -53,6 +53,7 @@ pub fn compute(
 ///
 /// # Errors
 /// 3819 if a constraint refuses it. As in MySQL that is also the error where the constraint has no value.
+/// 1369 if it is none of the view's that it is written through.
 pub fn check(
     rules: &RowRules,
     fields: &[Option<Vec<u8>>],
@@ -70,6 +71,13 @@ pub fn check(
         };
         if refused {
             return Err(errors::error(errors::CHECK_VIOLATED, &[name]));
+        }
+    }
+    let view =
+        rules.view.iter().flat_map(|view| view.conditions.iter().map(move |condition| (view, condition)));
+    for (view, condition) in view {
+        if condition.truth(&cx)? != Some(true) {
+            return Err(errors::error(errors::VIEW_CHECK_FAILED, &[&view.database, &view.name]));
         }
     }
     Ok(())
@@ -116,9 +124,15 @@ pub fn change(
     if changes.is_empty() { Ok(()) } else { check(rules, fields, columns, cx) }
 }
 
-/// Whether a row was refused by a CHECK constraint or a foreign key: IGNORE leaves such a row out.
+/// Whether a row was refused by a CHECK constraint, a view or a foreign key: IGNORE leaves such a row out.
 pub fn is_refusal(error: &SqlError) -> bool {
-    [errors::CHECK_VIOLATED, errors::NO_REFERENCED_ROW, errors::ROW_IS_REFERENCED].contains(&error.code)
+    const REFUSALS: [u16; 4] = [
+        errors::CHECK_VIOLATED,
+        errors::VIEW_CHECK_FAILED,
+        errors::NO_REFERENCED_ROW,
+        errors::ROW_IS_REFERENCED,
+    ];
+    REFUSALS.contains(&error.code)
 }
 
 /// The outcome of a write; `None` for a row that is refused and left out because of IGNORE, which warns.

@@ -17,6 +17,11 @@ impl Parser<'_> {
         if self.accept("USER") {
             return self.alter_user();
         }
+        if (self.starts_view() || self.is_word("DEFINER"))
+            && let Some(view) = self.view(true)?
+        {
+            return Ok(view);
+        }
         if self.accept_all(&["IGNORE", "TABLE"]) {
             return Err(errors::unsupported("ALTER IGNORE TABLE"));
         }

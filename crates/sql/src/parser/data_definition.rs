@@ -40,13 +40,16 @@ impl Parser<'_> {
         if self.accept("INDEX") {
             return self.create_index(kind);
         }
-        let unsupported =
-            ["VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "ROLE", "SERVER", "TABLESPACE"];
-        if self.is_any_word(&unsupported)
-            || self.is_any_word(&["OR", "DEFINER", "ALGORITHM", "SQL", "AGGREGATE"])
+        if (self.starts_view() || self.is_word("DEFINER"))
+            && let Some(view) = self.view(false)?
         {
+            return Ok(view);
+        }
+        let unsupported =
+            ["TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "ROLE", "SERVER", "TABLESPACE", "AGGREGATE"];
+        if self.is_any_word(&unsupported) {
             self.skip_statement();
-            return Ok(Statement::Unsupported("CREATE of views, stored programs and the like"));
+            return Ok(Statement::Unsupported("CREATE of stored programs and the like"));
         }
         Err(self.unexpected())
     }

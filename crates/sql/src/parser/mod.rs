@@ -25,6 +25,7 @@ pub(crate) mod reserved;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod view;
 mod window;
 
 use super::ast::{Expr, Statement, TableName};
@@ -59,6 +60,8 @@ pub struct ParsedStatement {
     pub parameters: u16,
     /// Bytes consumed, with the `;` that ended the statement.
     pub consumed: usize,
+    /// How high its tree is, at most [`HEIGHT_MAX`].
+    pub height: u32,
 }
 
 /// Parses the first statement of `text`; the rest, if any, begins at `consumed`.
@@ -70,7 +73,7 @@ pub fn parse(text: &[u8], modes: LexicalModes) -> Result<ParsedStatement, SqlErr
         _ if parser.is_symbol(b";") => parser.current.end as usize,
         _ => return Err(parser.unexpected()),
     };
-    Ok(ParsedStatement { statement, parameters: parser.parameters, consumed })
+    Ok(ParsedStatement { statement, parameters: parser.parameters, consumed, height: parser.height })
 }
 
 /// Parses an expression that is all of `text`.

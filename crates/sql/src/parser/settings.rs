@@ -227,7 +227,8 @@ impl Parser<'_> {
                 "PROCEDURE",
                 "FUNCTION",
             ]) {
-                Some("TABLE" | "VIEW") => Some(ShowKind::CreateTable(self.table_name()?)),
+                Some("TABLE") => Some(ShowKind::CreateTable(self.table_name()?)),
+                Some("VIEW") => Some(ShowKind::CreateView(self.table_name()?)),
                 Some("DATABASE" | "SCHEMA") => {
                     let if_not_exists = self.if_not_exists();
                     Some(ShowKind::CreateDatabase { name: self.database_name()?, if_not_exists })

@@ -28,6 +28,27 @@ fn corpus_parses() {
     assert!(failed.is_empty(), "{} of {count} failed:\n{}", failed.len(), failed.join("\n"));
 }
 
+/// What a view keeps of a query: written and read again it is the same, in every SQL mode.
+#[test]
+fn queries_are_text_again() {
+    let mut count = 0;
+    for line in CORPUS.lines() {
+        let Ok(ParsedStatement { statement: Statement::Select(query), .. }) = parse_one(line) else {
+            continue;
+        };
+        // Parameters and variables are no part of a view.
+        let Ok(text) = query.to_text(None) else { continue };
+        count += 1;
+        let again = match parse_one(&text).unwrap_or_else(|error| panic!("{line}\n{text}\n{error}")).statement
+        {
+            Statement::Select(again) => again.to_text(None).unwrap(),
+            other => panic!("{line}\n{text}\n{other:?}"),
+        };
+        assert_eq!(again, text, "{line}");
+    }
+    assert!(count > 30, "{count}");
+}
+
 fn expr(sql: &str) -> Expr {
     let mut parser = Parser::new(sql.as_bytes(), LexicalModes::default());
     let expr = parser.expr().unwrap_or_else(|error| panic!("{sql}: {error}"));

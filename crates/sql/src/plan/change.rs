@@ -181,13 +181,47 @@ impl Planner<'_> {
         })
     }
 
-    pub(super) fn engine_source(
+    /// The table of a change, or the view that stands for one.
+    fn changed_source(
         &self,
         name: &ast::TableName,
         wanted: Privileges,
+        statement: &str,
     ) -> Result<Source, SqlError> {
         self.require_on(name, wanted)?;
-        self.table_source(name, None)
+        let Some(view) = self.view_named(name)? else { return self.table_source(name, None) };
+        let refused = || errors::error(errors::NON_UPDATABLE_TABLE, &[&name.name, &statement]);
+        let source = self.view_target(&view)?.ok_or_else(refused)?;
+        self.require_below(&source, wanted)?;
+        Ok(source)
+    }
+
+    /// The table that rows are inserted into. A view stands for one if each of its columns is another column
+    /// of the table.
+    pub(super) fn inserted_source(
+        &self,
+        name: &ast::TableName,
+        wanted: Privileges,
+        columns: &[String],
+    ) -> Result<Source, SqlError> {
+        let refused = || errors::error(errors::NON_INSERTABLE_TABLE, &[&name.name, &"INSERT"]);
+        let source = match self.changed_source(name, wanted, "INSERT") {
+            Err(error) if error.code == errors::NON_UPDATABLE_TABLE => return Err(refused()),
+            source => source?,
+        };
+        let Some(mask) = &source.mask else { return Ok(source) };
+        let is_said =
+            |name: &str| columns.is_empty() || columns.iter().any(|said| said.eq_ignore_ascii_case(name));
+        if let Some((name, _)) =
+            mask.shown.iter().find(|(name, number)| source.is_computed(*number) && is_said(name))
+        {
+            return Err(errors::error(errors::NONUPDATEABLE_COLUMN, &[name]));
+        }
+        let mut seen = HashSet::new();
+        if !mask.computed.is_empty() || !source.shown().all(|number| seen.insert(number)) {
+            return Err(refused());
+        }
+        Ok(source)
     }
 
     /// Plans INSERT and REPLACE.
@@ -199,7 +233,7 @@ impl Planner<'_> {
         if !insert.on_duplicate.is_empty() {
             wanted |= Privileges::UPDATE;
         }
-        let source = self.engine_source(&insert.table, wanted)?;
+        let source = self.inserted_source(&insert.table, wanted, &insert.columns)?;
         self.insert_rows(source, insert)
     }
 
@@ -214,7 +248,7 @@ impl Planner<'_> {
             }
             columns.push(column);
         }
-        let all: Vec<u16> = (0..source.columns.len() as u16).collect();
+        let all: Vec<u16> = source.shown().collect();
         let named = !columns.is_empty();
         if !named {
             columns = all;
@@ -301,7 +335,7 @@ impl Planner<'_> {
 
     /// Plans UPDATE.
     pub fn update(&self, update: &ast::Update) -> Result<UpdatePlan, SqlError> {
-        let (sources, hints) = self.single_table(&update.table, Privileges::UPDATE)?;
+        let (sources, hints) = self.single_table(&update.table, Privileges::UPDATE, "UPDATE")?;
         let mut binder = Binder::new(self, &sources);
         let mut assignments = Vec::new();
         for ast::Assignment { database, table, column: name, value } in &update.assignments {
@@ -310,6 +344,9 @@ impl Planner<'_> {
                 .then(|| sources[0].column_number(name))
                 .flatten()
                 .ok_or_else(|| errors::error(errors::BAD_FIELD, &[name, &"field list"]))?;
+            if sources[0].is_computed(column) {
+                return Err(errors::error(errors::NONUPDATEABLE_COLUMN, &[name]));
+            }
             assignments.push((column, assigned(&mut binder, value, 0, column)?));
         }
         let mut parts =
@@ -411,7 +448,7 @@ impl Planner<'_> {
 
     /// Plans DELETE.
     pub fn delete(&self, delete: &ast::Delete) -> Result<DeletePlan, SqlError> {
-        let (sources, hints) = self.single_table(&delete.table, Privileges::DELETE)?;
+        let (sources, hints) = self.single_table(&delete.table, Privileges::DELETE, "DELETE")?;
         for name in &delete.targets {
             self.deleted_source(&sources, name)?;
         }
@@ -428,15 +465,18 @@ impl Planner<'_> {
         &self,
         table: &TableRef,
         wanted: Privileges,
+        statement: &str,
     ) -> Result<([Source; 1], Vec<(HintKind, Vec<String>)>), SqlError> {
         let TableRef::Table { name, alias, hints } = table else {
             return Err(errors::error(errors::INTERNAL_ERROR, &[&"a join was planned as a table"]));
         };
-        let mut source = self.engine_source(name, wanted)?;
+        let mut source = self.changed_source(name, wanted, statement)?;
         if let Some(alias) = alias {
             source.alias.clone_from(alias);
         }
-        Ok(([source], hints.iter().map(|hint| (hint.kind, hint.indexes.clone())).collect()))
+        let said = hints.iter().map(|hint| (hint.kind, hint.indexes.clone()));
+        let of_view = source.mask.as_ref().map(|mask| mask.hints.clone()).unwrap_or_default();
+        Ok(([source], of_view.into_iter().chain(said).collect()))
     }
 
     fn conditions(
@@ -491,6 +531,11 @@ impl Planner<'_> {
         }
         self.outcome()?;
         self.require_reading_columns(&source, &needed[0])?;
+        for condition in source.mask.iter().flat_map(|mask| &mask.conditions) {
+            self.note_columns(condition, &mut needed);
+            parts.conjuncts.push(condition.clone());
+        }
+        self.outcome()?;
         let mut path = Path::everything();
         let mut order = parts.order;
         if let Some(table) = source.engine_table() {
@@ -554,8 +599,12 @@ pub(super) fn defaulted<'d>(
 
 /// Error 3105: only DEFAULT may be said of a generated column.
 fn not_allowed(source: &Source, column: u16) -> SqlError {
-    let name = &source.columns[usize::from(column)].name;
-    errors::error(errors::NON_DEFAULT_FOR_GENERATED_COLUMN, &[name, &source.table])
+    // The table's own names, whatever a view calls them.
+    let (name, table) = match source.engine_table() {
+        Some(table) => (&table.def.columns[usize::from(column)].name, &table.name),
+        None => (&source.columns[usize::from(column)].name, &source.table),
+    };
+    errors::error(errors::NON_DEFAULT_FOR_GENERATED_COLUMN, &[name, table])
 }
 
 /// Error 3105 for a generated column that is assigned anything but DEFAULT.

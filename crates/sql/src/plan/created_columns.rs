@@ -38,7 +38,7 @@ pub fn created_columns(plan: &SelectPlan) -> Result<Vec<ColumnDef>, SqlError> {
     Ok(columns)
 }
 
-fn column(plan: &SelectPlan, at: usize) -> ColumnDef {
+pub(super) fn column(plan: &SelectPlan, at: usize) -> ColumnDef {
     let ty = plan.types[at];
     let mut column = match plan.items.get(at) {
         Some(Expr::Column { source, column }) if plan.unions.is_empty() => {

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::Planner;
 use super::source::{Source, SourceColumn, SourceKind};
 use super::with::Around;
+use super::{Condition, Planner};
 use crate::ast::{self, HintKind, JoinKind, TableRef};
 use crate::catalog_views;
 use crate::errors;
@@ -30,8 +30,10 @@ pub(super) struct From<'q> {
     /// Equalities of USING and NATURAL.
     pub(super) equalities: Vec<(Expr, Option<usize>)>,
     pub(super) straight: bool,
-    /// FOR UPDATE.
-    pub(super) locks: bool,
+    /// Conditions of views, on a source each.
+    pub(super) of_views: Vec<(usize, Vec<Condition>)>,
+    /// FOR UPDATE and its like.
+    pub(super) locking: Option<ast::Locking>,
     /// Of UPDATE and DELETE: who may change a table may name it here; what else it needs is known when the
     /// columns are.
     pub(super) changes: Option<Privileges>,
@@ -43,8 +45,8 @@ pub(super) type Shown = Vec<(u16, u16)>;
 impl Planner<'_> {
     /// All columns of a source.
     fn shown(&self, source: usize, from: &From<'_>) -> Shown {
-        let columns = from.sources.get(source).map_or(0, |source| source.columns.len());
-        (0..columns).map(|column| (source as u16, column as u16)).collect()
+        let columns = from.sources.get(source).into_iter().flat_map(Source::shown);
+        columns.map(|column| (source as u16, column)).collect()
     }
 
     /// Adds what FROM names to the sources; what `*` shows of it.
@@ -62,15 +64,27 @@ impl Planner<'_> {
                     None => {
                         match from.changes {
                             Some(change) => self.require_change_or_reading(name, change)?,
-                            None => self.require_reading(name, from.locks)?,
+                            None => {
+                                let locks = from.locking.is_some_and(|locking| locking.exclusive);
+                                self.require_reading(name, locks)?;
+                            }
                         }
-                        self.named_source(name, alias.as_deref())?
+                        match self.view_named(name)? {
+                            Some(view) => {
+                                let (source, conditions) = self.view_source(&view, alias.as_deref(), from)?;
+                                from.of_views.push((first, conditions));
+                                source
+                            }
+                            None => self.named_source(name, alias.as_deref())?,
+                        }
                     }
                 };
                 self.check_hints(&source, hints)?;
+                let of_view = source.mask.as_ref().map(|mask| mask.hints.clone()).unwrap_or_default();
                 self.add_source(source, from)?;
                 if let Some(last) = from.hints.last_mut() {
-                    *last = hints.iter().map(|hint| (hint.kind, hint.indexes.clone())).collect();
+                    let said = hints.iter().map(|hint| (hint.kind, hint.indexes.clone()));
+                    *last = of_view.into_iter().chain(said).collect();
                 }
                 self.shown(first, from)
             }
@@ -133,13 +147,15 @@ impl Planner<'_> {
         let mut names = using.to_vec();
         if natural {
             for source in &from.sources[middle..] {
-                for column in source.columns.iter().filter(|column| !column.merged) {
+                for name in source.shown_names() {
                     self.work(middle * NODE_BYTES)?;
-                    let in_left = from.sources[left.clone()]
-                        .iter()
-                        .any(|left| left.column_number(&column.name).is_some());
+                    if source.column_number(name).is_some_and(|column| source.is_merged(column)) {
+                        continue;
+                    }
+                    let in_left =
+                        from.sources[left.clone()].iter().any(|left| left.column_number(name).is_some());
                     if in_left {
-                        names.push(column.name.clone());
+                        names.push(name.to_owned());
                     }
                 }
             }
@@ -190,7 +206,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// A table or view by name.
+    /// A table or view by name, to look at its columns.
     pub fn named_source(&self, name: &ast::TableName, alias: Option<&str>) -> Result<Source, SqlError> {
         let database = self.database_of(name)?;
         if catalog_views::is_view_database(&database) {
@@ -199,6 +215,9 @@ impl Planner<'_> {
             };
             view.require_reading(self.state)?;
             return Ok(view.source(alias.unwrap_or(&name.name)));
+        }
+        if let Some(view) = self.view_named(name)? {
+            return Ok(self.view_source(&view, alias, &From::default())?.0);
         }
         self.table_source(name, alias)
     }

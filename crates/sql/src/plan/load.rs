@@ -74,7 +74,8 @@ impl Planner<'_> {
             format.line_end.clear();
         }
         let delete = if load.replace { Privileges::DELETE } else { Privileges::NONE };
-        let source = self.engine_source(&load.table, Privileges::INSERT | delete)?;
+        let said: Vec<String> = load.fields.iter().filter_map(column_of).cloned().collect();
+        let source = self.inserted_source(&load.table, Privileges::INSERT | delete, &said)?;
         let mut fields = Vec::with_capacity(load.fields.len());
         let mut columns = Vec::with_capacity(load.fields.len());
         for field in &load.fields {
@@ -92,12 +93,12 @@ impl Planner<'_> {
         }
         if load.fields.is_empty() {
             let defined = source.engine_table().map_or(&[][..], |table| &table.def.columns);
-            for column in defined {
-                if column.generated.is_some() {
+            for (number, name) in source.shown().zip(source.shown_names()) {
+                if defined.get(usize::from(number)).is_some_and(|column| column.generated.is_some()) {
                     fields.push(Field::Nothing);
                     continue;
                 }
-                columns.push(column.name.clone());
+                columns.push(name.to_owned());
                 fields.push(Field::Column);
             }
         }
@@ -133,6 +134,13 @@ impl Planner<'_> {
             Collation::Binary => Ok(Encoding::Binary),
             _ => Ok(Encoding::Utf8),
         }
+    }
+}
+
+fn column_of(field: &LoadedField) -> Option<&String> {
+    match field {
+        LoadedField::Column(name) => Some(name),
+        LoadedField::Variable(_) => None,
     }
 }
 

@@ -20,6 +20,7 @@ mod query;
 mod range_analysis;
 pub(crate) mod row_rules;
 pub mod source;
+pub mod view;
 pub(crate) mod window;
 pub(crate) mod with;
 
@@ -44,6 +45,7 @@ use apply::Apply;
 use multi_table_change::MultiTableChange;
 use push::Pending;
 use source::Source;
+use view::{UsedView, Views};
 use window::Windowed;
 use with::Recursion;
 
@@ -211,6 +213,8 @@ pub enum ValuePlan {
 pub struct Charged<P> {
     plan: P,
     _charge: Option<StatementCharge>,
+    /// Views that it was made of.
+    views: Vec<UsedView>,
 }
 
 impl<P> std::ops::Deref for Charged<P> {
@@ -252,6 +256,19 @@ impl Plan {
             Plan::Select(_) | Plan::Command(_) => None,
         };
         target.is_some_and(|target| Arc::ptr_eq(target, table))
+    }
+
+    /// Views it was made of.
+    pub fn views(&self) -> &[UsedView] {
+        match self {
+            Plan::Select(plan) => &plan.views,
+            Plan::Insert(plan) => &plan.views,
+            Plan::Load(plan) => &plan.views,
+            Plan::Update(plan) => &plan.views,
+            Plan::Delete(plan) => &plan.views,
+            Plan::MultiTableChange(plan) => &plan.views,
+            Plan::Command(_) => &[],
+        }
     }
 
     /// Tables it uses.
@@ -301,6 +318,7 @@ pub struct Planner<'a> {
     expanded: Cell<usize>,
     /// Recursive common tables so far.
     recursions: Cell<u32>,
+    views: Views,
     /// Bytes charged for it.
     charged: Cell<usize>,
     /// The charge, as long as no plan has it.
@@ -317,6 +335,7 @@ impl<'a> Planner<'a> {
             stopped: RefCell::new(None),
             expanded: Cell::new(0),
             recursions: Cell::new(0),
+            views: Views::default(),
             charged: Cell::new(0),
             charge: RefCell::new(None),
         }
@@ -415,7 +434,7 @@ impl Planner<'_> {
         if self.expanded.get() > 0 {
             self.charge_expanded()?;
         }
-        Ok(Charged { plan, _charge: self.charge.take() })
+        Ok(Charged { plan, _charge: self.charge.take(), views: self.views.take_used() })
     }
 
     /// What is dropped elsewhere when planning takes long.
@@ -487,7 +506,12 @@ impl Planner<'_> {
     pub fn engine_table(&self, name: &ast::TableName) -> Result<Arc<Table>, SqlError> {
         let mut database = self.database_of(name)?;
         if let Some(private) = self.state.temporary.find(&database, &name.name) {
-            database = private;
+            if self.is_defining_view() {
+                return Err(errors::error(errors::VIEW_SELECT_TMPTABLE, &[&name.name]));
+            }
+            if !self.is_in_view() {
+                database = private;
+            }
         }
         self.state.database.table(&database, &name.name).map_err(|error| crate::failure::engine(&error))
     }

@@ -272,6 +272,7 @@ impl Planner<'_> {
             }
             if query.changed.contains(&(at as u16)) {
                 self.state.require_on_table(&source.database, &source.table, wanted)?;
+                self.require_below(source, wanted)?;
                 self.require_reading_columns(source, &query.needed[at])?;
             } else {
                 self.state.require_on_table(&source.database, &source.table, Privileges::SELECT)?;

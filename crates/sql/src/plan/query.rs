@@ -201,8 +201,7 @@ impl Planner<'_> {
         around: Around<'_>,
     ) -> Result<SelectPlan, SqlError> {
         self.expand(1, SELECT_BYTES)?;
-        let locks = locking.is_some_and(|locking| locking.exclusive);
-        let mut from = From { locks, ..From::default() };
+        let mut from = From { locking, ..From::default() };
         let shown = match &select.from {
             Some(table) => self.from(table, &mut from, around)?,
             None => Shown::new(),
@@ -296,6 +295,13 @@ impl Planner<'_> {
             match of.and_then(|source| outer.iter_mut().find(|(s, _)| *s == source)) {
                 Some((_, on)) => on.push(Arc::new(equality)),
                 None => conjuncts.push(Arc::new(equality)),
+            }
+        }
+        // Of the inner side of an outer join only the view's rows are joined; the others are not missing.
+        for (source, of_view) in std::mem::take(&mut from.of_views) {
+            match outer.iter_mut().find(|(s, _)| *s == source) {
+                Some((_, on)) => on.extend(of_view),
+                None => conjuncts.extend(of_view),
             }
         }
         binder.clause = "where clause";
@@ -425,9 +431,7 @@ impl Planner<'_> {
         for (at, source) in sources.iter().enumerate() {
             if source.answers_to(database, Some(table)) {
                 any = true;
-                for column in 0..source.columns.len() {
-                    self.show(sources, at as u16, column as u16, items)?;
-                }
+                source.shown().try_for_each(|column| self.show(sources, at as u16, column, items))?;
             }
         }
         if any { Ok(()) } else { Err(errors::error(errors::BAD_TABLE, &[&table])) }

@@ -36,6 +36,28 @@ pub struct RowRules {
     pub needed: Vec<u16>,
     /// NULL for a column that may not be NULL is an error in every SQL mode: the statement inserts one row.
     pub refuses_null: bool,
+    /// CHECK OPTION of the view that is written through.
+    pub view: Option<ViewCheck>,
+}
+
+/// What a row that is written through a view must be like.
+#[derive(Debug)]
+pub struct ViewCheck {
+    /// The view's database.
+    pub database: String,
+    /// Its name.
+    pub name: String,
+    /// What must be true, and not unknown.
+    pub conditions: Vec<Condition>,
+}
+
+impl ViewCheck {
+    fn of(sources: &[Source]) -> Option<ViewCheck> {
+        let source = sources.first()?;
+        let conditions =
+            source.mask.as_ref().map(|mask| mask.check.clone()).filter(|check| !check.is_empty())?;
+        Some(ViewCheck { database: source.database.clone(), name: source.table.clone(), conditions })
+    }
 }
 
 /// The columns that an expression reads.
@@ -85,7 +107,8 @@ impl Planner<'_> {
             .enumerate()
             .filter_map(|(at, default)| Some((at as u16, expression(default)?)))
             .collect();
-        if computed.is_empty() && !def.evaluates_rows() {
+        let view = ViewCheck::of(sources);
+        if computed.is_empty() && !def.evaluates_rows() && view.is_none() {
             return Ok((defaults, None));
         }
         let order = ordered(computed.clone());
@@ -121,16 +144,27 @@ impl Planner<'_> {
                 checks.push((check.name.clone(), Condition::from(expr)));
             }
         }
+        view.iter().flat_map(|view| &view.conditions).for_each(|condition| need(&reads(condition)));
         let order: Vec<u16> = computed.into_iter().map(|(column, _)| column).collect();
-        let rules = RowRules { order, checks, needed, refuses_null: false };
-        let applies = assigned.is_none() || !rules.order.is_empty() || !rules.checks.is_empty();
+        let rules = RowRules { order, checks, needed, refuses_null: false, view };
+        let applies =
+            assigned.is_none() || !rules.order.is_empty() || !rules.checks.is_empty() || rules.view.is_some();
         Ok((defaults, applies.then(|| Box::new(rules))))
     }
 
     /// An expression that a definition keeps, bound to the table.
     pub(super) fn bind_kept(&self, text: &str, sources: &[Source]) -> Result<Expr, SqlError> {
         self.work(text.len())?;
-        self.bind_new(text, "field list", sources)
+        if sources.iter().all(|source| source.mask.is_none()) {
+            return self.bind_new(text, "field list", sources);
+        }
+        // It knows the columns by the names that they have in the table.
+        let unmasked = |source: &Source| {
+            let def = source.engine_table().map(|table| &table.def)?;
+            Some(Source::of_definition(&source.database, &source.alias, def))
+        };
+        let sources: Vec<Source> = sources.iter().filter_map(unmasked).collect();
+        self.bind_new(text, "field list", &sources)
     }
 
     /// Whether the expressions of a table that is to be made are such as can be kept.

@@ -6,10 +6,14 @@ use std::sync::{Arc, OnceLock};
 use untorn::Table;
 use untorn::schema::{KeyKind, TableDef};
 
-use super::SelectPlan;
+use super::view::Below;
+use super::{Condition, SelectPlan};
+use crate::ast::HintKind;
 use crate::catalog_views::View;
+use crate::expr::Expr;
 use crate::expr::types::Type;
 use crate::result::{ColumnMeta, column_flag};
+use crate::value::Value;
 
 /// A column of a source.
 #[derive(Clone, Debug)]
@@ -58,6 +62,25 @@ impl std::fmt::Debug for TableHandle {
     }
 }
 
+/// A table as a view shows it, whose name and columns the source has: columns that the view has not have no
+/// name.
+#[derive(Debug, Default)]
+pub struct Mask {
+    /// The columns of the view in their order: name, and number of the column; of a computed one the number
+    /// behind those of the table.
+    pub shown: Vec<(String, u16)>,
+    /// Columns that are computed.
+    pub computed: Vec<(Expr, Type)>,
+    /// Rows that are not so are none of the view's.
+    pub conditions: Vec<Condition>,
+    /// Rows that are written must be so.
+    pub check: Vec<Condition>,
+    /// What the view reads, and in whose name.
+    pub below: Vec<Below>,
+    /// Index hints of the view.
+    pub hints: Vec<(HintKind, Vec<String>)>,
+}
+
 /// A source.
 #[derive(Debug)]
 pub struct Source {
@@ -73,6 +96,8 @@ pub struct Source {
     numbers: OnceLock<HashMap<String, u16>>,
     /// What it is.
     pub kind: SourceKind,
+    /// It is a view of a table.
+    pub mask: Option<Box<Mask>>,
 }
 
 /// Names are looked for one by one among so few.
@@ -87,7 +112,7 @@ impl Source {
         columns: Vec<SourceColumn>,
         kind: SourceKind,
     ) -> Source {
-        Source { database, alias, table, columns, numbers: OnceLock::new(), kind }
+        Source { database, alias, table, columns, numbers: OnceLock::new(), kind, mask: None }
     }
 
     /// A table of the engine.
@@ -154,8 +179,41 @@ impl Source {
             && database.is_none_or(|database| self.database.is_empty() || same(database, &self.database))
     }
 
+    /// The numbers of the columns that `*` shows, in their order.
+    pub fn shown(&self) -> impl Iterator<Item = u16> + '_ {
+        let of_mask = self.mask.iter().flat_map(|mask| mask.shown.iter().map(|(_, number)| *number));
+        let all = if self.mask.is_some() { 0 } else { self.columns.len() as u16 };
+        of_mask.chain(0..all)
+    }
+
+    /// Their names.
+    pub fn shown_names(&self) -> impl Iterator<Item = &str> {
+        let of_mask = self.mask.iter().flat_map(|mask| mask.shown.iter().map(|(name, _)| name.as_str()));
+        let all = if self.mask.is_some() { &[][..] } else { &self.columns[..] };
+        of_mask.chain(all.iter().map(|column| column.name.as_str()))
+    }
+
+    /// What a column is, as an expression of the source number `at`, which a computed column belongs to.
+    pub fn column(&self, at: u16, number: u16) -> (Expr, Type) {
+        if let Some(column) = self.columns.get(usize::from(number)) {
+            return (Expr::Column { source: at, column: number }, column.ty);
+        }
+        let computed = usize::from(number).checked_sub(self.columns.len());
+        let computed = computed.and_then(|at| self.mask.as_ref()?.computed.get(at).cloned());
+        computed.unwrap_or((Expr::Literal(Value::Null), Type::NULL))
+    }
+
+    /// Whether a column is computed by a view.
+    pub fn is_computed(&self, number: u16) -> bool {
+        usize::from(number) >= self.columns.len()
+    }
+
     /// Number of the column of this name.
     pub fn column_number(&self, name: &str) -> Option<u16> {
+        if let Some(mask) = &self.mask {
+            let found = mask.shown.iter().find(|(shown, _)| shown.eq_ignore_ascii_case(name))?;
+            return Some(found.1);
+        }
         if self.columns.len() <= COLUMNS_FEW {
             let at = self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))?;
             return Some(at as u16);
@@ -191,7 +249,9 @@ impl Source {
         let mut meta = source.ty.meta(name);
         meta.flags |= source.flags;
         meta.length = source.shown_length.unwrap_or(meta.length);
-        if matches!(self.kind, SourceKind::Table(_) | SourceKind::View(_)) {
+        // A view has its name for its columns, whatever they are made of.
+        let is_view = matches!(self.kind, SourceKind::Derived(_)) && !self.database.is_empty();
+        if is_view || matches!(self.kind, SourceKind::Table(_) | SourceKind::View(_)) {
             meta.schema = self.database.clone();
             meta.org_table = self.table.clone();
             meta.org_name = source.name.clone();

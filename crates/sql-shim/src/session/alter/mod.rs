@@ -129,6 +129,7 @@ impl From<untorn::Error> for Ended {
 
 impl Session {
     pub(super) async fn alter_table(&mut self, alter: &AlterTable) -> Result<Outcome, Failure> {
+        self.refuse_view(&alter.table)?;
         let table = self.planner().engine_table(&alter.table)?;
         let tablespace = |change: &Alteration| {
             matches!(change, Alteration::DiscardTablespace | Alteration::ImportTablespace)
@@ -194,6 +195,7 @@ impl Session {
     }
 
     async fn change_definition(&mut self, alter: &AlterTable) -> Result<Outcome, Failure> {
+        self.refuse_view(&alter.table)?;
         let named = self.planner().engine_table(&alter.table)?;
         let engine = self.state.database.clone();
         let timeout = self.lock_wait_timeout();

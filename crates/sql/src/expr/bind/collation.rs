@@ -133,7 +133,7 @@ impl Binder<'_, '_> {
     fn literal_rule(&self, introducer: Option<&str>) -> Result<Collation, SqlError> {
         match introducer {
             Some(charset) => self.planner.charset_collation(charset),
-            None => Ok(self.planner.state.settings().connection_collation),
+            None => Ok(self.planner.literal_collation()),
         }
     }
 }

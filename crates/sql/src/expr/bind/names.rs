@@ -185,7 +185,7 @@ impl<'p, 'a> Binder<'p, 'a> {
     }
 
     pub(super) fn at(&self, (source, column): (u16, u16)) -> Bound {
-        (Expr::Column { source, column }, self.sources[usize::from(source)].columns[usize::from(column)].ty)
+        self.sources[usize::from(source)].column(source, column)
     }
 
     /// `ORDER BY 2`: the entry of the select list of that position.

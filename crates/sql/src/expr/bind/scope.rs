@@ -82,8 +82,7 @@ impl<'s> Scope<'s> {
         }
         match meaning {
             Meaning::One((source, column)) => {
-                let ty = self.sources[usize::from(source)].columns[usize::from(column)].ty;
-                Ok(Some((Expr::Column { source, column }, ty)))
+                Ok(Some(self.sources[usize::from(source)].column(source, column)))
             }
             Meaning::Several => Err(errors::error(errors::NON_UNIQ, &[&name, &clause])),
             Meaning::Nothing => match self.outer {
