@@ -55,7 +55,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     if exists && !level.skips_undo() {
         provenance::check_undo(&*storage, &undo_file, page_size, &catalog.snapshot(), &identity)?;
     }
-    let writer = open_writer(&environment, page_bytes as usize, &options, &catalog)?;
+    let writer = open_writer(&environment, page_bytes as usize, &options)?;
     let extension = Extension::open(&environment, &identity.text, page_size, &options);
     let tier_bytes = extension.memory_bytes();
     let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
@@ -65,8 +65,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
     let explainer =
         Explainer { catalog: &catalog, undo_file: undo_file.clone(), unrestored: &unrestored_pages };
     let recovered = apply_redo(&store, &identity, &spaces, &explainer, level)?;
-    let is_noted_later = level == Level(0) && provenance::is_noted_later(&catalog);
-    if exists && !level.skips_redo() && !is_noted_later {
+    if exists && !level.skips_redo() {
         provenance::log_is_open(&catalog, &identity, &log)?;
     }
     extension.recovered(&recovered);
@@ -160,7 +159,7 @@ fn take_directory(environment: &Arc<dyn Environment>, options: &Options) -> Resu
     forced_recovery::remove_scratch_log(&**storage, directory)?;
     let wanted_page = options.page_size.unwrap_or(DEFAULT_PAGE_BYTES);
     let catalog = Arc::new(Catalog::open(storage.clone(), directory, wanted_page)?);
-    if exists && !catalog.found_stopped() {
+    if exists {
         // A process that was killed may have replaced the catalog without making that durable. Files are
         // changed by what the catalog says, and these changes must not outlive it.
         storage.sync_dir(directory)?;
@@ -534,10 +533,8 @@ fn open_writer(
     environment: &Arc<dyn Environment>,
     page_bytes: usize,
     options: &Options,
-    catalog: &Catalog,
 ) -> Result<dblwr::ProtectedWriter> {
     let directory = options.doublewrite_directory();
-    let names_are_durable = catalog.found_stopped() && directory == options.directory;
     create_directory(&**environment.storage(), &directory)?;
     dblwr::directories::remember(&**environment.storage(), &options.directory, &directory)?;
     let settings = dblwr::Options {
@@ -547,7 +544,6 @@ fn open_writer(
         pages: options.doublewrite_pages,
         mode: options.doublewrite,
         undo_space: Some(txn::UNDO_SPACE),
-        names_are_durable,
     };
     Ok(dblwr::ProtectedWriter::open(environment.clone(), settings)?)
 }

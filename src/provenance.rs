@@ -7,10 +7,8 @@
 //! - The catalog has the directory's *identity*. The redo log has a number made of it, the undo tablespace
 //!   too.
 //! - Each opening of the redo log has a number, one more than the one before. The catalog notes the number
-//!   before an opening begins ([`RunState::Starting`]) and, in the background, when it has
-//!   ([`RunState::Running`]). A log with a smaller number is older than the catalog, a catalog with a smaller
-//!   number is older than the log. Between the two notes, some milliseconds, the log of the opening before
-//!   would do as well.
+//!   before an opening begins ([`RunState::Starting`]) and when it has ([`RunState::Running`]). A log with a
+//!   smaller number is older than the catalog, a catalog with a smaller number is older than the log.
 //! - At an orderly stop the catalog notes where the log ended ([`RunState::Stopped`]). An older log ends
 //!   before.
 //! - The undo tablespace is marked with the number of the opening, and when the mark is durable the catalog
@@ -104,10 +102,7 @@ pub(crate) fn open_log(
     catalog: &Catalog,
     identity: &Identity,
 ) -> Result<Arc<RedoLog>> {
-    let last = catalog.snapshot().last_run.clone().filter(|_| catalog.found_stopped());
-    // The end was noted only after that.
-    let closed_durably = last.map(|last| last.opening);
-    let settings = redo::Options { owner: identity.owner, closed_durably, ..settings };
+    let settings = redo::Options { owner: identity.owner, ..settings };
     if !RedoLog::exists(environment, directory)? {
         return replace_log(environment, directory, settings, catalog, identity);
     }
@@ -237,11 +232,6 @@ pub(crate) fn log_is_open(catalog: &Catalog, identity: &Identity, log: &RedoLog)
     note(catalog, identity, LastRun { opening: log.epoch(), state: RunState::Running, ..last })
 }
 
-/// Whether [`Marks`] sees to [`log_is_open`] in the background: not for a log that was replaced.
-pub(crate) fn is_noted_later(catalog: &Catalog) -> bool {
-    catalog.snapshot().last_run.as_ref().is_some_and(|last| last.state == RunState::Starting)
-}
-
 /// The mark that the undo tablespace has; 0 for none.
 pub(crate) async fn undo_mark(store: &PageStore) -> Result<u64> {
     let first = page::PageId::new(txn::UNDO_SPACE, 0);
@@ -258,16 +248,13 @@ pub(crate) fn stopped(catalog: &Catalog, log: &RedoLog, undo: u64, marks: &Marks
         end: log.current().0,
         undo,
     };
-    // By itself, because a start looks for a note alone. On a full disk there is room for the end, but not
-    // for the marks.
-    let mut marked = marks.take_durable(log.checkpoint_lsn());
-    marked.retain(|space| *space != txn::UNDO_SPACE);
-    if !marked.is_empty()
-        && let Err(error) = catalog.change(|change| note_marks(change, &marked, marks.stamp.number))
-    {
-        tracing::debug!("written files could not be noted as marked: {error}");
-    }
-    catalog.change(|change| change.set_last_run(run))
+    let marked = marks.take_durable(log.checkpoint_lsn());
+    let noted = catalog.change(|change| {
+        note_marks(change, &marked, marks.stamp.number)?;
+        change.set_last_run(run.clone())
+    });
+    // On a full disk there is room for the end, but not for the marks.
+    noted.or_else(|_| catalog.change(|change| change.set_last_run(run)))
 }
 
 /// Remembers which files have the mark by now.
@@ -318,13 +305,12 @@ impl Marks {
         let env = self.store.environment().clone();
         let (this, clock) = (Arc::downgrade(self), env.clone());
         let work = async move {
-            let marks = || this.upgrade().filter(|marks: &Arc<Marks>| !marks.stopped.load(Ordering::Acquire));
             loop {
-                let Some(marks_now) = marks() else { return };
-                marks_now.note_running();
-                drop(marks_now);
                 clock.sleep(PAUSE).await;
-                let Some(marks) = marks() else { return };
+                let Some(marks) = this.upgrade().filter(|marks| !marks.stopped.load(Ordering::Acquire))
+                else {
+                    return;
+                };
                 if let Err(error) = marks.work().await {
                     // The next commit reports what stops the engine; a mark less only means that an older
                     // copy is not known.
@@ -333,24 +319,6 @@ impl Marks {
             }
         };
         env.spawn("marks of files", Box::pin(work));
-    }
-
-    /// The log has taken its number: from here on it is missed.
-    fn note_running(&self) {
-        let starting = |last: &&LastRun| {
-            last.state == RunState::Starting && u64::from(last.opening) == self.stamp.number
-        };
-        if self.catalog.snapshot().last_run.as_ref().filter(starting).is_none() {
-            return;
-        }
-        // Looked at again, since a stop may have noted more meanwhile.
-        let noted = self.catalog.change(|change| match change.last_run.as_ref().filter(starting).cloned() {
-            Some(last) => change.set_last_run(LastRun { state: RunState::Running, ..last }),
-            None => Ok(()),
-        });
-        if let Err(error) = noted {
-            tracing::debug!("that the redo log is open could not be noted: {error}");
-        }
     }
 
     async fn work(&self) -> Result<()> {

@@ -10,7 +10,6 @@ use super::block::{self, BLOCK};
 use super::data::{CatalogData, Document, Edit};
 use super::{CATALOG_FILE, FORMAT, file::read_whole};
 use crate::error::Error;
-use crate::provenance::RunState;
 
 /// Bytes that are made ready at a time.
 const CHUNK: u64 = 64 << 10;
@@ -59,19 +58,6 @@ pub(super) struct Contents {
     snapshot_len: u64,
     /// Whether the last record is a note of how far an opening came, in one block.
     ends_in_note: bool,
-}
-
-impl Contents {
-    /// Whether the last thing that happened to the directory is that it was closed cleanly, and no file waits
-    /// for work.
-    ///
-    /// The file and the directory were durable under their names before that note was appended: it is a
-    /// record of its own, and a file is appended to only when its name is durable. The note itself may not
-    /// be, if its process was killed before the sync.
-    pub fn after_orderly_stop(&self) -> bool {
-        let stopped = self.data.last_run.as_ref().is_some_and(|last| last.state == RunState::Stopped);
-        self.format == FORMAT && self.ends_in_note && stopped && self.data.pending.is_empty()
-    }
 }
 
 /// Reads the bytes of a catalog file. `so_far` has what was understood, also when something is damaged.
@@ -167,8 +153,6 @@ pub(super) struct Journal {
     allocated: u64,
     snapshot_len: u64,
     ends_in_note: bool,
-    /// The note that it ends in may not be durable. A record behind one that is lost would be damage.
-    unsynced_note: bool,
     /// Edits that are made, but go into the file with the next record only.
     pub unwritten: Vec<Edit>,
 }
@@ -191,21 +175,15 @@ impl Journal {
             allocated: 0,
             snapshot_len: 0,
             ends_in_note: false,
-            unsynced_note: false,
             unwritten: Vec::new(),
         }
     }
 
     /// Goes on behind what was read. A process that was killed may have written the last record and not
     /// synced it: what is done on the ground of it, to files or in the next record, must not outlive it.
-    /// After an orderly stop nothing is done before the next note, which takes the place of the last one: its
-    /// sync is enough.
     pub fn go_on(&mut self, contents: &Contents) -> Result<(), Error> {
         let file = self.storage.open(&self.path(), OpenHow::EXISTING.buffered())?;
-        self.unsynced_note = contents.after_orderly_stop();
-        if !self.unsynced_note {
-            file.sync_data()?;
-        }
+        file.sync_data()?;
         if contents.format < FORMAT {
             return Ok(());
         }
@@ -253,16 +231,6 @@ impl Journal {
         let all: Vec<&Edit> = self.unwritten.iter().chain(edits).collect();
         let mut is_note = self.unwritten.is_empty() && is_note(edits);
         let mut alone_in_it = false;
-        if self.unsynced_note {
-            if is_note {
-                let block = encoded(&all, self.sequence - 1)?;
-                if block.len() == BLOCK {
-                    return self.overwrite_note(&*file, &block, before);
-                }
-            }
-            file.sync_data().map_err(|error| Failure::Undone(error.into()))?;
-            self.unsynced_note = false;
-        }
         let mut bytes = encoded(&all, self.sequence)?;
         if let Err(error) = self.make_room(&file, bytes.len() as u64) {
             if !edits.iter().all(Edit::may_take_the_reserve) {
@@ -313,10 +281,7 @@ impl Journal {
     /// Writes a note into the block of the last one. A disk writes a sector whole or not, so one of both is
     /// there.
     fn overwrite_note(&mut self, file: &dyn File, block: &[u8], before: &CatalogData) -> Result<(), Failure> {
-        let Err((error, _)) = write_durably(file, block, self.tail - BLOCK as u64) else {
-            self.unsynced_note = false;
-            return Ok(());
-        };
+        let Err((error, _)) = write_durably(file, block, self.tail - BLOCK as u64) else { return Ok(()) };
         // Which of both is there nobody knows.
         match self.rewrite(before) {
             Ok(()) => Err(Failure::Undone(error.into())),
@@ -358,7 +323,7 @@ impl Journal {
         (self.tail, self.sequence) = (made.tail, made.sequence);
         (self.torn_until, self.allocated) = (made.tail, made.allocated);
         self.snapshot_len = made.tail;
-        (self.ends_in_note, self.unsynced_note) = (false, false);
+        self.ends_in_note = false;
         self.unwritten.clear();
         Ok(())
     }

@@ -5,9 +5,8 @@
 //! DDL statement happens. When the file has become much longer than its snapshot would be, it is rewritten
 //! beside the old one and renamed over it. So a statement costs what it changes, however many tables there
 //! are. Space is reserved after the records, so that DROP and startup succeed even on a full disk; DROP
-//! DATABASE is one short record, and in a row of starts each overwrites the note of the one before. The note
-//! of an orderly stop is overwritten by the next start in any case. People read the file with
-//! `untorn inspect catalog`.
+//! DATABASE is one short record, and in a row of starts each overwrites the note of the one before. People
+//! read the file with `untorn inspect catalog`.
 //!
 //! What a statement does to files before or after its moment is written into the catalog first, as an entry
 //! of the DDL log, so that a start after a crash can finish or undo it (`src/ddl_recovery.rs` for files, and
@@ -43,7 +42,7 @@ use parking_lot::{Mutex, RwLock};
 pub use self::data::{CatalogData, Change, DatabaseDef};
 pub use self::ddl_log::{DdlLog, DdlLogEntry};
 pub use self::file::{read_whole, write_atomically};
-use self::journal::{Contents, Failure, Journal};
+use self::journal::{Failure, Journal};
 use crate::error::Error;
 
 /// Name of the catalog file in the data directory.
@@ -63,7 +62,6 @@ pub struct Catalog {
     path: PathBuf,
     current: RwLock<Arc<CatalogData>>,
     journal: Mutex<Journal>,
-    found_stopped: bool,
     /// Level of forced recovery at which nothing may be changed, or 0.
     frozen: AtomicU8,
     /// Nobody can say which catalog a crash would leave.
@@ -79,7 +77,6 @@ impl Catalog {
     pub fn open(storage: Arc<dyn Storage>, directory: &Path, page_size: u32) -> Result<Catalog, Error> {
         let contents = journal::read(&*storage, directory)?;
         let mut journal = Journal::new(storage, directory);
-        let found_stopped = contents.as_ref().is_some_and(Contents::after_orderly_stop);
         let data = match contents {
             Some(contents) => {
                 journal.go_on(&contents)?;
@@ -91,18 +88,10 @@ impl Catalog {
             path: directory.join(CATALOG_FILE),
             current: RwLock::new(Arc::new(data)),
             journal: Mutex::new(journal),
-            found_stopped,
             frozen: AtomicU8::new(0),
             uncertain: AtomicBool::new(false),
             stop: OnceLock::new(),
         })
-    }
-
-    /// Whether the directory was found as an orderly stop had left it: every name in it is durable. Those
-    /// that the stopped process made it synced itself, and those that it found it synced at its start, unless
-    /// it found the directory so too.
-    pub fn found_stopped(&self) -> bool {
-        self.found_stopped
     }
 
     /// Writes the file if there is none of today's format yet.

@@ -2,9 +2,9 @@
 //! next start, and an end to all changes, also for those who have not noticed.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use disk::{Crash, Environment, Moment, OpenHow, SimulatedEnvironment, SimulatedStorage, Storage};
+use disk::{Environment, OpenHow, SimulatedEnvironment, SimulatedStorage, Storage};
 use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, TableDef};
@@ -141,70 +141,4 @@ fn a_start_after_a_close_does_not_read_the_doublewrite_files() {
         calls
     };
     assert_eq!(calls(7 << 20), calls(16 << 10));
-}
-
-/// Notes the disk as it is before each of its syncs.
-fn moments_before_syncs(disk: &SimulatedStorage) -> Arc<Mutex<Vec<Moment>>> {
-    let moments: Arc<Mutex<Vec<Moment>>> = Arc::default();
-    let noted = moments.clone();
-    disk.observe_syncs(move |moment| noted.lock().unwrap().push(moment));
-    moments
-}
-
-fn taken(moments: &Mutex<Vec<Moment>>) -> Vec<Moment> {
-    std::mem::take(&mut moments.lock().unwrap())
-}
-
-/// A start after an orderly stop makes the note durable that it begins, and the number of its log.
-#[test]
-fn a_start_after_a_close_syncs_twice() {
-    let (environment, ()) = run(3, SimulatedStorage::new(3), options(8), async |database| {
-        create(database).await;
-        insert(database, 0..10).await;
-        database.close().await.unwrap();
-    });
-    let closed = environment.disk().crash(3);
-    environment.shutdown();
-    let moments = moments_before_syncs(&closed);
-    let (environment, syncs) = run(4, closed, options(8), async |_| taken(&moments).len());
-    assert_eq!(syncs, 2);
-    environment.disk().stop_observing();
-    environment.shutdown();
-}
-
-/// The syncs that it leaves out protect nothing: wherever the process was killed while it stopped, and
-/// wherever the power fails in the next start, everything is there.
-#[test]
-fn a_power_cut_in_a_start_after_a_close_that_was_cut_loses_nothing() {
-    let environment = SimulatedEnvironment::with_storage(6, SimulatedStorage::new(6));
-    let shared: Arc<dyn Environment> = environment.clone();
-    let closing = environment.run_until_complete(async {
-        let database = Database::open_in(shared, options(8)).await.unwrap();
-        create(&database).await;
-        insert(&database, 0..10).await;
-        let moments = moments_before_syncs(environment.disk());
-        database.close().await.unwrap();
-        taken(&moments)
-    });
-    environment.disk().stop_observing();
-    let mut stops = vec![environment.disk().moment()];
-    stops.extend(closing);
-    environment.shutdown();
-    for (number, stop) in stops.iter().enumerate() {
-        let (disk, _) = stop.crash(Crash::ProcessOnly);
-        let moments = moments_before_syncs(&disk);
-        let (environment, rows) = run(7, disk, options(8), async |database| count(database).await);
-        environment.disk().stop_observing();
-        environment.shutdown();
-        assert_eq!(rows, 10, "after a kill before sync {number} of the stop");
-        for (sync, start) in taken(&moments).iter().enumerate() {
-            let fates = [Crash::Exactly(0), Crash::Exactly(u64::MAX)].into_iter();
-            for crash in fates.chain((0..6).map(Crash::Random)) {
-                let (disk, _) = start.crash(crash);
-                let (environment, rows) = run(8, disk, options(8), async |database| count(database).await);
-                environment.shutdown();
-                assert_eq!(rows, 10, "stop {number}, then {crash:?} before sync {sync} of the start");
-            }
-        }
-    }
 }

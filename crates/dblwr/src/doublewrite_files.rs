@@ -120,12 +120,10 @@ impl DoublewriteFiles {
         let first = (FIRST_PAGES * options.page_size) as u64;
         let mut files = Vec::with_capacity(options.files);
         let mut short = Vec::with_capacity(options.files);
-        let mut names_are_durable = options.names_are_durable;
         for number in 0..options.files {
             let ends = checkpoint.iter().chain(&lru).filter(|(file, _)| *file == number);
             let wanted = ends.map(|(_, offset)| offset + bytes).max().unwrap_or(0);
             let path = options.directory.join(file_name(options.page_size, number, sort));
-            names_are_durable = names_are_durable && storage.exists(&path)?;
             let file = storage.open(&path, OpenHow::CREATE)?;
             let is_short = may_be_short && file.len()? < wanted;
             let least = if is_short { first } else { wanted };
@@ -133,10 +131,7 @@ impl DoublewriteFiles {
             files.push(file);
             short.push(is_short);
         }
-        // Copies in a file that is not there after a power cut protect nothing.
-        if !names_are_durable {
-            storage.sync_dir(&options.directory)?;
-        }
+        storage.sync_dir(&options.directory)?;
         let places = |wanted: Vec<(usize, u64)>| {
             let first = wanted.iter().any(|(file, _)| short[*file]);
             let all = wanted.into_iter().map(|(file, offset)| (files[file].clone(), offset)).collect();

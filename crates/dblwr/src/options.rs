@@ -28,8 +28,6 @@ pub struct Options {
     pub mode: Mode,
     /// The undo tablespace, whose bytes are counted apart.
     pub undo_space: Option<u32>,
-    /// Whether the names of files that are there already are known to be durable.
-    pub names_are_durable: bool,
 }
 
 impl Options {
@@ -42,7 +40,6 @@ impl Options {
             pages: 128,
             mode: Mode::On,
             undo_space: None,
-            names_are_durable: false,
         }
     }
 

@@ -43,8 +43,6 @@ pub struct Options {
     pub begin_at: Lsn,
     /// For a new log: the number of its first opening ([`RedoLog::epoch`]). Above those of a log it replaces.
     pub first_epoch: u32,
-    /// The opening of which it is known that the log was closed durably, should it say that it was.
-    pub closed_durably: Option<u32>,
 }
 
 impl Default for Options {
@@ -58,7 +56,6 @@ impl Default for Options {
             owner: 0,
             begin_at: Lsn(0),
             first_epoch: 1,
-            closed_durably: None,
         }
     }
 }

@@ -90,6 +90,9 @@ impl RedoLog {
         check(&options)?;
         let path = dir.join(FILE_NAME);
         let file = env.storage().open(&path, OpenHow::EXISTING)?;
+        // What is read from here on must not vanish in a power cut after pages were recovered from it: an
+        // earlier process may have left it in the page cache, unsynced.
+        file.sync_data()?;
         let length = file.len()?;
         if length < FRONT {
             let why =
@@ -99,12 +102,6 @@ impl RedoLog {
         let mut front = AlignedBuf::zeroed(FRONT as usize);
         file.read_at(&mut front, 0)?;
         let mut block = CheckpointBlock::newest(&front, &path)?;
-        // What is read from here on must not vanish in a power cut after pages were recovered from it: an
-        // earlier process may have left it in the page cache, unsynced. So may the block that closed the log,
-        // and the next one takes the place of the one before it.
-        if !block.closed || options.closed_durably != Some(block.epoch) {
-            file.sync_data()?;
-        }
         let area_max = options.area_max().max(block.layout.area);
         let exists = (length - FRONT) & !(CHECKPOINT_BLOCK as u64 - 1);
         if exists < block.layout.area {

@@ -33,3 +33,4 @@ mod temporary_tables;
 mod tls;
 mod upsert_conflicts;
 mod variables;
+mod views;

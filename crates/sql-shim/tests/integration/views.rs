@@ -1,13 +1,7 @@
 //! Views over real sockets: whose rights count, what stays as it is meanwhile, and what a restart leaves.
-#![recursion_limit = "256"]
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/engine.rs"]
-mod engine;
-mod support;
-
-use engine::Engine;
-use support::{Client, all, code, one};
+use crate::support::engine::Engine;
+use crate::support::{Client, all, code, one};
 
 fn start() -> (Engine, Client) {
     let engine = Engine::start();
