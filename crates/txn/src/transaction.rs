@@ -651,10 +651,11 @@ impl Transaction {
             }
             // Everything has been rolled back already.
             Err(error) if self.rolled_back && self.unfinished.is_none() => Err(error),
-            Err(error) => match self.rollback_to(mark).await {
-                Ok(()) => Err(error),
-                Err(worse) => Err(worse),
-            },
+            Err(error) => {
+                let undone = self.rollback_to(mark).await;
+                self.let_go_of_undo_page();
+                Err(undone.err().unwrap_or(error))
+            }
         }
     }
 

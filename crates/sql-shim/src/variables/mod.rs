@@ -200,7 +200,7 @@ impl Default for GlobalVariables {
             local_infile: AtomicBool::new(false),
             persisting: parking_lot::Mutex::new(()),
         };
-        variables.refresh();
+        variables.refresh(&variables.snapshot.read());
         variables
     }
 }
@@ -232,15 +232,19 @@ impl GlobalVariables {
     }
 
     fn store(&self, definition: &Definition, value: Value) {
-        Arc::make_mut(&mut self.snapshot.write()).set(definition, value);
-        self.refresh();
+        let mut snapshot = self.snapshot.write();
+        Arc::make_mut(&mut snapshot).set(definition, value);
+        self.refresh(&snapshot);
     }
 
-    fn refresh(&self) {
-        self.flush_log_at_trx_commit.store(self.number("innodb_flush_log_at_trx_commit"), Ordering::Relaxed);
-        self.net_write_timeout_ms.store(self.number("net_write_timeout") * 1000, Ordering::Relaxed);
-        self.packet_bytes_max.store(self.number("max_allowed_packet") as usize, Ordering::Relaxed);
-        self.local_infile.store(self.number("local_infile") == 1, Ordering::Relaxed);
+    /// Keeps decoded what is looked at often. Under the lock of the snapshot: of two who set variables at the
+    /// same time the later one's values stay, in both.
+    fn refresh(&self, snapshot: &Snapshot) {
+        let number = |name| find(name).and_then(|index| snapshot.get(index).as_u64()).unwrap_or_default();
+        self.flush_log_at_trx_commit.store(number("innodb_flush_log_at_trx_commit"), Ordering::Relaxed);
+        self.net_write_timeout_ms.store(number("net_write_timeout") * 1000, Ordering::Relaxed);
+        self.packet_bytes_max.store(number("max_allowed_packet") as usize, Ordering::Relaxed);
+        self.local_infile.store(number("local_infile") == 1, Ordering::Relaxed);
     }
 
     /// A number by name; 0 when there is no such number.

@@ -24,7 +24,7 @@ use crate::error::{Error, Interrupt};
 use crate::read_view::ReadView;
 use crate::system::System;
 use crate::table::Table;
-use crate::time_slice::TimeSlice;
+use crate::time_slice::{TimeSlice, UNITS_PER_LOOK};
 use crate::transaction::{Isolation, Transaction};
 use crate::version::{Overlay, Version, Visible, find_visible};
 
@@ -157,8 +157,8 @@ fn turn(
 
 /// Shows the rows of a range of the clustered index from one end of it on, as the transaction's read view has
 /// them, where it waits for nothing; `rows_max` is how many the callback may want. `None`: there is something
-/// to wait for, an error, the time slice is over, or the callback wants none of it after all. It may have
-/// seen rows; all of it is left to a [`Scan`], which begins again.
+/// to wait for, an error, the time slice is over, the view sees too few of the rows, or the callback wants none
+/// of it after all. It may have seen rows; all of it is left to a [`Scan`], which begins again.
 pub fn scan_at_once(
     transaction: &mut Transaction,
     table: &Table,
@@ -193,7 +193,10 @@ pub fn scan_at_once(
         refused |= control.is_none();
         control.unwrap_or(Control::Stop)
     };
+    // Rows that the view does not see are work, too, and nobody knows how many there are.
+    let mut left = rows_max.saturating_add(UNITS_PER_LOOK);
     while cursor.is_valid() && !end.is_beyond(cursor.record()) {
+        left = left.checked_sub(1)?;
         match reader.show_row(cursor.record(), &mut show).ok()? {
             Control::Continue | Control::SkipUnlock => advance(&mut cursor, direction).ok()?,
             Control::Stop => break,

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use btree::{FieldRef, KeyFields, LastChange, OwnedKey, RecordBuffer, RecordRef};
+use disk::{HeldWaits, Interrupted};
 
 use super::WaitPolicy;
 use super::implicit_lock::lock_clustered;
 use crate::error::{Error, Interrupt};
 use crate::lock::{Acquired, LockDescription, LockMode, LockTarget, LockWait, Owner};
-use crate::retry::retry;
 use crate::system::System;
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -78,7 +78,8 @@ impl Transaction {
     }
 }
 
-/// Repeats a step, waiting for row locks and changing the structure of the tree as it asks for.
+/// Repeats a step, waiting for row locks and changing the structure of the tree as it asks for. No wait holds
+/// the pin of the undo page.
 pub(super) async fn repeat(
     transaction: &mut Transaction,
     mut step: impl FnMut(&mut Writer<'_>, Option<usize>) -> Result<Step, Interrupt>,
@@ -86,7 +87,19 @@ pub(super) async fn repeat(
     let mut structure: Option<usize> = None;
     loop {
         let mut writer = transaction.writer()?;
-        match retry(|| step(&mut writer, structure)).await? {
+        let mut held = HeldWaits::new();
+        let done = loop {
+            match step(&mut writer, structure) {
+                Ok(done) => break done,
+                Err(interrupt) => {
+                    let wait = interrupt.into_wait()?;
+                    writer.undo_log.unpin();
+                    held.wait(wait).await;
+                }
+            }
+        };
+        drop(held);
+        match done {
             Step::Lock(wait) => transaction.wait_for_lock(wait).await?,
             Step::Structure(size) => structure = Some(structure.map_or(size, |before| before.max(size))),
             step => return Ok(step),

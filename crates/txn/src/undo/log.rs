@@ -146,10 +146,21 @@ impl UndoLog {
         }
     }
 
-    /// Pins the page where the next record will probably go, if none is pinned: a transaction's first change
-    /// would find that out only when it stands at its row with everything computed, and do all of it again.
+    /// Pins the page where the next record will probably go, if there is one and it is not pinned: a
+    /// transaction's first change would find that out only when it stands at its row with everything computed,
+    /// and do all of it again. A page is not made here: the change may find nothing to do.
     pub fn pin_page(&mut self, space: &UndoSpace) -> Result<(), Interrupt> {
-        if self.pin.is_some() { Ok(()) } else { self.make_room(space, 1) }
+        if let (Some(end), None) = (self.end, &self.pin) {
+            self.pin = Some(space.store().pin(undo_id(end.page))?);
+        }
+        Ok(())
+    }
+
+    /// Unpins the page before a wait within a change: many changes that wait for frames would otherwise keep
+    /// them from each other for ever, and a change whose future is dropped would keep its frame as long as
+    /// the transaction is open.
+    pub fn unpin(&mut self) {
+        self.pin = None;
     }
 
     /// The page after the current one, ready for this log, and whether the directory got a hint with it.
