@@ -220,6 +220,11 @@ pub enum BinaryOperator {
 }
 
 impl BinaryOperator {
+    /// `<<` or `>>`.
+    pub fn is_shift(self) -> bool {
+        matches!(self, BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight)
+    }
+
     /// Neither a comparison nor logic.
     pub fn is_arithmetic(self) -> bool {
         use BinaryOperator::*;

@@ -303,7 +303,9 @@ impl Expr {
                 let held = cx.state.held();
                 let operand = operand.eval(cx)?;
                 cx.state.work_on(&operand)?;
-                cx.state.settle(types::cast(operand, target, cx.state)?, held)
+                let value = types::cast(operand, target, cx.state)?;
+                cx.state.check_strictly()?;
+                cx.state.settle(value, held)
             }
             Expr::Collate(operand, rule) => Ok(match operand.eval(cx)? {
                 Value::Null => Value::Null,
@@ -311,7 +313,9 @@ impl Expr {
                 other => Value::Text(Cow::Owned(other.to_text().into_owned()), *rule),
             }),
             Expr::DateShift { date, amount, unit, subtract } => {
-                functions::date_shift(date.eval(cx)?, &amount.eval(cx)?, *unit, *subtract, cx)
+                let value = functions::date_shift(date.eval(cx)?, &amount.eval(cx)?, *unit, *subtract, cx)?;
+                cx.state.check_strictly()?;
+                Ok(value)
             }
             Expr::Extract(unit, operand) => Ok(functions::extract(*unit, &operand.eval(cx)?)),
             Expr::TimestampDiff(unit, from, to) => {
@@ -337,12 +341,13 @@ impl Expr {
                     values.push(value);
                 }
                 let result = (function.eval)(&values, cx)?;
+                cx.state.check_strictly()?;
                 drop(values);
                 cx.state.work_on(&result)?;
                 cx.state.settle(result, held)
             }
             Expr::Random { seed, constant } => {
-                let seed = seed.eval(cx)?.to_integer() as u32;
+                let seed = seed.eval(cx)?.to_whole() as u32;
                 // The sequence belongs to this place of the statement.
                 let place = std::ptr::from_ref(self) as usize;
                 Ok(Value::Double(cx.state.random_sequences.next(place, seed, *constant)))
