@@ -254,6 +254,14 @@ pub enum IntervalUnit {
     YearMonth,
 }
 
+impl IntervalUnit {
+    /// Whether an amount of it is one number.
+    pub fn is_single(self) -> bool {
+        use IntervalUnit::*;
+        matches!(self, Microsecond | Second | Minute | Hour | Day | Week | Month | Quarter | Year)
+    }
+}
+
 /// Target of CAST.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]

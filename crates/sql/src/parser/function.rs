@@ -222,7 +222,7 @@ impl Parser<'_> {
 
     fn cast_type(&mut self, said: Range<u32>) -> Parsed<CastType> {
         let word = String::from_utf8_lossy(self.slice()).to_ascii_uppercase();
-        self.advance();
+        let at = self.advance();
         Ok(match word.as_str() {
             "SIGNED" | "UNSIGNED" => {
                 let _ = self.accept_any(&["INTEGER", "INT"]);
@@ -258,7 +258,7 @@ impl Parser<'_> {
             "TIME" => CastType::Time { fraction: self.optional_length()?.unwrap_or(0).min(6) as u8 },
             "YEAR" => CastType::Year,
             "JSON" => CastType::Json,
-            _ => return Err(self.unexpected()),
+            _ => return Err(self.unexpected_at(at)),
         })
     }
 }

@@ -200,6 +200,7 @@ fn among_extremes(operands: Vec<Bound>) -> Vec<Bound> {
             temporal::parse_datetime(text).map_or(0, |(_, digits, _)| digits)
         }
         _ if ty.is_temporal() => ty.decimals,
+        _ if ty.is_integer() => 0,
         _ => 6,
     };
     let fraction = operands.iter().map(digits).max().unwrap_or(0);

@@ -165,7 +165,11 @@ impl Binder<'_, '_> {
         subtract: bool,
     ) -> Result<Bound, SqlError> {
         let (date, ty) = self.bind(date)?;
-        let (amount, amount_type) = self.bind(amount)?;
+        let mut amount = self.bind(amount)?;
+        if unit.is_single() {
+            amount = self.as_number(amount);
+        }
+        let (amount, amount_type) = amount;
         let (amount, fraction) = (Box::new(amount), functions::interval_type_digits(amount_type, unit));
         let result = match ty.kind {
             kind::DATE if !functions::finer_than_day(unit) => Type::DATE,

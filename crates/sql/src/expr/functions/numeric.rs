@@ -207,7 +207,11 @@ fn round<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
 
 /// A double without the digits behind this one.
 pub(super) fn round_double(value: f64, digits: i64, whole: fn(f64) -> f64) -> f64 {
-    let scale = 10f64.powi(digits.unsigned_abs().min(1_000) as i32);
+    // Powers of ten are exact up to 10^22; beyond, the nearest double there is.
+    let scale = match digits.unsigned_abs() {
+        power @ 0..=22 => 10f64.powi(power as i32),
+        power => format!("1e{}", power.min(1_000)).parse().unwrap_or(f64::INFINITY),
+    };
     if digits < 0 && scale.is_infinite() {
         return 0.0;
     }

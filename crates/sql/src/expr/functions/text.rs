@@ -532,8 +532,9 @@ fn conv<'a>(value: &Value<'_>, from: i64, to: i64, cx: &Context<'_>) -> Evaluate
         (_, true, false) => (most - 1, true),
         (Some(number), false, true) => (number.wrapping_neg(), false),
         (Some(number), false, false) => (number, false),
-        (None, false, true) => (0, true),
-        (None, false, false) => (u64::MAX, true),
+        // As MySQL has it: below the least number of decimal digits there is nothing.
+        (None, false, true) if digits.iter().all(u8::is_ascii_digit) => (0, true),
+        (None, false, _) => (u64::MAX, true),
     };
     if cut || digits.is_empty() {
         let shown = String::from_utf8_lossy(&given[..given.len().min(SHOWN_BYTES)]);
