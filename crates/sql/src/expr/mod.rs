@@ -247,6 +247,15 @@ fn chain<'a>(first: &'a Expr, links: &'a [(BinaryOperator, Expr)], cx: &Context<
     Ok(value)
 }
 
+fn cast<'a>(operand: &'a Expr, target: &CastType, cx: &Context<'a>) -> Evaluated<'a> {
+    let held = cx.state.held();
+    let operand = operand.eval(cx)?;
+    cx.state.work_on(&operand)?;
+    let value = types::cast(operand, target, cx.state)?;
+    cx.state.check_strictly()?;
+    cx.state.settle(value, held)
+}
+
 impl Expr {
     /// A constant integer.
     pub fn int(value: i64) -> Expr {
@@ -299,14 +308,7 @@ impl Expr {
                 Ok(if equal { Value::Null } else { value })
             }
             Expr::Case { operand, whens, otherwise } => self.case(operand.as_deref(), whens, otherwise, cx),
-            Expr::Cast(operand, target) => {
-                let held = cx.state.held();
-                let operand = operand.eval(cx)?;
-                cx.state.work_on(&operand)?;
-                let value = types::cast(operand, target, cx.state)?;
-                cx.state.check_strictly()?;
-                cx.state.settle(value, held)
-            }
+            Expr::Cast(operand, target) => cast(operand, target, cx),
             Expr::Collate(operand, rule) => Ok(match operand.eval(cx)? {
                 Value::Null => Value::Null,
                 Value::Text(text, _) => Value::Text(text, *rule),

@@ -241,8 +241,8 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// The arguments of GREATEST and LEAST, which are compared as what they have in common: as texts where one
-    /// of them is a text, unless one is a day or moment.
+    /// The arguments of GREATEST and LEAST, which are compared as what they have in common: as texts where
+    /// one of them is a text, unless one is a day or moment.
     fn extremes(&self, arguments: Vec<Bound>) -> Vec<Bound> {
         let any = |is: fn(&Type) -> bool| arguments.iter().any(|(_, ty)| is(ty));
         if any(|ty| ty.kind == kind::JSON) {

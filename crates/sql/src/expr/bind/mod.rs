@@ -314,14 +314,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             return Err(errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&name]));
         }
         if let ("NAME_CONST", [called, value]) = (name.as_str(), &arguments[..]) {
-            let literal = match value {
-                ast::Expr::Collate { operand, .. } => operand,
-                value => value,
-            };
-            if !called.is_literal() || !literal.is_literal() {
-                return Err(errors::error(errors::WRONG_ARGUMENTS, &[&name]));
-            }
-            return self.bind(value);
+            return self.name_const(called, value);
         }
         if let ("ANY_VALUE", [argument]) = (name.as_str(), &arguments[..]) {
             return self.any_value(argument);
@@ -389,6 +382,17 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             None => (call, ty),
         })
+    }
+
+    fn name_const(&mut self, called: &ast::Expr, value: &ast::Expr) -> Result<Bound, SqlError> {
+        let literal = match value {
+            ast::Expr::Collate { operand, .. } => operand,
+            value => value,
+        };
+        if !called.is_literal() || !literal.is_literal() {
+            return Err(errors::error(errors::WRONG_ARGUMENTS, &[&"NAME_CONST"]));
+        }
+        self.bind(value)
     }
 
     /// ANY_VALUE: an expression that may read columns where the rows are groups. It reads the group's first

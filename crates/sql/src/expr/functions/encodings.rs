@@ -239,16 +239,16 @@ mod tests {
     fn a_stream_is_read_whatever_byte_stands_at_its_end_and_behind_it() {
         let good = |_| Ok(());
         let mut last_bytes = std::collections::HashSet::new();
-        for number in 0..4_000u32 {
-            let text = format!("row {number}");
+        for number in 0..512u16 {
+            let text = [b"row ", &number.to_be_bytes()[..]].concat();
             let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
-            encoder.write_all(text.as_bytes()).unwrap();
+            encoder.write_all(&text).unwrap();
             let packed = encoder.finish().unwrap();
             last_bytes.insert(packed[packed.len() - 1]);
             for behind in [&b""[..], b".", b"garbage"] {
                 let stream = [&packed[..], behind].concat();
                 let read = inflated(&stream, text.len(), &good).unwrap().ok();
-                assert_eq!(read.as_deref(), Some(text.as_bytes()));
+                assert_eq!(read, Some(text.clone()));
             }
             for end in 0..packed.len() {
                 let read = inflated(&packed[..end], text.len(), &good).unwrap();
