@@ -138,6 +138,8 @@ pub struct SqlContext {
     pub said_insert_id: Cell<Option<u64>>,
     /// The statement changes tables in strict mode: a division by zero is its error.
     pub changes_strictly: Cell<bool>,
+    /// What was to be a warning while it did.
+    refused: RefCell<Option<SqlError>>,
     /// ROW_COUNT().
     pub row_count: Cell<i64>,
     /// FOUND_ROWS().
@@ -153,6 +155,15 @@ pub struct SqlContext {
     /// Named locks that were waited for: what GET_LOCK answers for them is known.
     waited_locks: RefCell<Vec<String>>,
 }
+
+/// Warnings that strict mode makes errors of.
+const STRICT_ERRORS: &[u16] = &[
+    errors::ALLOWED_PACKET_OVERFLOWED,
+    errors::DATETIME_FUNCTION_OVERFLOW,
+    errors::INVALID_ARGUMENT_FOR_LOGARITHM,
+    errors::TRUNCATED_WRONG_VALUE,
+    errors::WRONG_VALUE_FOR_TYPE,
+];
 
 /// Seconds east of UTC of a zone name (`SYSTEM` is UTC here).
 pub fn zone_offset(name: &str) -> Option<i32> {
@@ -204,6 +215,7 @@ impl SqlContext {
             last_insert_id: Cell::new(0),
             said_insert_id: Cell::new(None),
             changes_strictly: Cell::new(false),
+            refused: RefCell::default(),
             random_sequences: RandomSequences::default(),
             patterns: Patterns::default(),
             row_count: Cell::new(0),
@@ -249,6 +261,7 @@ impl SqlContext {
         self.memory.set_limit(self.settings().statement_memory_limit);
         self.said_insert_id.set(None);
         self.changes_strictly.set(false);
+        self.refused.replace(None);
         self.random_sequences.reset();
         self.patterns.reset(&self.memory);
         self.warnings_before.set(self.warning_count.get());
@@ -409,9 +422,20 @@ impl SqlContext {
         }
     }
 
-    /// Adds a warning.
+    /// Adds a warning. In a statement that changes tables in strict mode most warnings are errors: the first
+    /// of them is raised by [`SqlContext::check_strictly`].
     pub fn warn(&self, error: SqlError) {
+        if self.changes_strictly.get() && STRICT_ERRORS.contains(&error.code) {
+            self.refused.borrow_mut().get_or_insert(error);
+            return;
+        }
         self.push(Level::Warning, error);
+    }
+
+    /// The error that strict mode makes of a warning, when what warned has been evaluated.
+    #[inline]
+    pub fn check_strictly(&self) -> Result<(), SqlError> {
+        if self.changes_strictly.get() { self.refused.take().map_or(Ok(()), Err) } else { Ok(()) }
     }
 
     /// Adds a note.

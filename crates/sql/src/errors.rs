@@ -235,6 +235,8 @@ error_table! {
     DATA_OUT_OF_RANGE = 1690, b"22003", "% value is out of range in '%'";
     AES_INVALID_IV = 1882, b"HY000", "The initialization vector supplied to % is too short. Must be at least % bytes long";
     INNODB_FORCED_RECOVERY = 1881, b"HY000", "Operation not allowed when innodb_force_recovery > 0.";
+    INVALID_ARGUMENT_FOR_LOGARITHM = 3020, b"2201E", "Invalid argument for logarithm";
+    INVALID_BITWISE_OPERANDS_SIZE = 3513, b"HY000", "Binary operands of bitwise operators must be of equal length";
     QUERY_TIMEOUT = 3024, b"HY000", "Query execution was interrupted, maximum statement execution time exceeded";
     WRONG_FIELD_WITH_GROUP = 1055, b"42000", "Expression #% of SELECT list is not in GROUP BY clause and contains nonaggregated column '%' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
     UNKNOWN_ALTER_ALGORITHM = 1800, b"HY000", "Unknown ALGORITHM '%'";

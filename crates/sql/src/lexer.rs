@@ -418,6 +418,11 @@ pub fn hex_value(token: &[u8]) -> Option<Vec<u8>> {
     if quoted && digits.len() % 2 == 1 {
         return None;
     }
+    hex_digits(digits)
+}
+
+/// The bytes of hexadecimal digits; an odd one is a byte for itself.
+pub fn hex_digits(digits: &[u8]) -> Option<Vec<u8>> {
     let nibble = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
     let mut value = Vec::with_capacity(digits.len() / 2 + 1);
     let (odd, pairs) = digits.split_at(digits.len() % 2);

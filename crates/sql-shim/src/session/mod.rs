@@ -1,10 +1,10 @@
 //! One client's session: statements in, answers to the sink.
 //!
-//! A statement's life: it is looked up in the plan cache (text) or comes planned (prepared), its tables
-//! are put in use, it runs inside the open transaction or one of its own (`statement_rollback.rs`), and its end is decided *before* the
-//! client hears of success: an autocommitted change is durable first. A failed statement undoes its own
-//! changes; a deadlock has undone the whole transaction. COM_QUERY enters in `serve.rs`, COM_STMT_EXECUTE in
-//! `prepared.rs`.
+//! A statement's life: it is looked up in the plan cache (text) or comes planned (prepared), its tables are
+//! put in use, it runs inside the open transaction or one of its own (`statement_rollback.rs`), and its end
+//! is decided *before* the client hears of success: an autocommitted change is durable first. A failed
+//! statement undoes its own changes; a deadlock has undone the whole transaction. COM_QUERY enters in
+//! `serve.rs`, COM_STMT_EXECUTE in `prepared.rs`.
 
 mod accounts;
 mod alter;

@@ -7,8 +7,8 @@
 //!   session -> reply::Reply (a ResultSink) -> output::PacketOutput -> socket bytes
 //! ```
 //!
-//! Everything read from a client goes through [`payload_reader::PayloadReader`], whose every step is checked: a
-//! malformed packet is an error value, never a panic and never a read past the packet. Packet layouts are
+//! Everything read from a client goes through [`payload_reader::PayloadReader`], whose every step is checked:
+//! a malformed packet is an error value, never a panic and never a read past the packet. Packet layouts are
 //! those of the MySQL client/server protocol documentation (protocol 41).
 
 pub mod capability;

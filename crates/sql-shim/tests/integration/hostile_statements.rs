@@ -34,7 +34,7 @@ fn numbers_of_any_size_take_no_time() {
         ("CAST('1e-1000000000' AS DECIMAL(10,5))", Ok(Some("0.00000"))),
         ("'1e1000000000' DIV 1", Err(1690)),
         ("'1e1000000000' MOD 7 IS NULL", Ok(Some("0"))),
-        ("LENGTH(FORMAT('1e999999999', 2))", Ok(Some("89"))),
+        ("LENGTH(FORMAT('1e999999999', 2))", Ok(Some("414"))),
         ("ROUND('1e999999999', 1000000000) IS NULL", Ok(Some("0"))),
         ("TRUNCATE(1.5, -1000000000)", Ok(Some("0"))),
         ("(SELECT COUNT(*) FROM t WHERE id = '1e999999999')", Ok(Some("0"))),
@@ -89,7 +89,7 @@ fn texts_larger_than_a_packet_are_null_with_a_warning() {
         ("LPAD('a', 9000000000000000000, 'xy')", "lpad"),
         ("RPAD('a', 4000000000, 'é')", "rpad"),
         ("INSERT(REPEAT('a', 60000000), 1, 0, REPEAT('b', 60000000))", "insert"),
-        ("HEX(REPEAT('a', 60000000))", "hex"),
+        ("DATE_FORMAT('2024-09-03', REPEAT('%r', 7000000))", "date_format"),
         ("QUOTE(REPEAT('''', 60000000))", "quote"),
         ("CAST('a' AS BINARY(4000000000))", "cast_as_binary"),
     ] {
@@ -99,6 +99,32 @@ fn texts_larger_than_a_packet_are_null_with_a_warning() {
         assert_eq!(warnings[0][1].as_deref(), Some("1301"), "{sql}");
         assert_eq!(warnings[0][2].as_deref(), Some(&*wanted), "{sql}");
     }
+    engine.finish();
+}
+
+/// A short format makes a long text, and an interval may be a long text: neither takes memory that the
+/// statement has not been granted.
+#[test]
+fn formats_and_intervals_stay_within_the_memory_of_a_statement() {
+    let (engine, mut root) = start();
+    root.run("SET untorn_statement_memory_limit = 40000000").unwrap();
+    for (sql, wanted) in [
+        ("LENGTH(DATE_FORMAT('2024-09-03', REPEAT('%r', 100000)))", Ok(Some("1100000"))),
+        ("LENGTH(DATE_FORMAT('2024-09-03', REPEAT('%r', 4000000)))", Err(1041)),
+        ("LENGTH(TIME_FORMAT('10:00:00', REPEAT('%r', 4000000)))", Err(1041)),
+        ("LENGTH(FROM_UNIXTIME(0, REPEAT('%r', 4000000)))", Err(1041)),
+        ("DATE_ADD('2024-01-01', INTERVAL REPEAT('1 ', 8000000) DAY_SECOND)", Ok(None)),
+        (
+            "DATE_ADD('2024-01-01', INTERVAL CONCAT(REPEAT(' ', 8000000), '1 2') DAY_HOUR)",
+            Ok(Some("2024-01-02 02:00:00")),
+        ),
+    ] {
+        let wanted = wanted.map(|text| text.map(str::to_owned));
+        assert_eq!(value(&mut root, &format!("SELECT {sql}")), wanted, "{sql}");
+    }
+    root.run("SET max_execution_time = 1").unwrap();
+    let slow = "SELECT LENGTH(DATE_FORMAT('2024-09-03', REPEAT('%v%u', 800000)))";
+    assert_eq!(value(&mut root, slow), Err(3024));
     engine.finish();
 }
 

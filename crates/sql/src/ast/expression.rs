@@ -220,6 +220,11 @@ pub enum BinaryOperator {
 }
 
 impl BinaryOperator {
+    /// `<<` or `>>`.
+    pub fn is_shift(self) -> bool {
+        matches!(self, BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight)
+    }
+
     /// Neither a comparison nor logic.
     pub fn is_arithmetic(self) -> bool {
         use BinaryOperator::*;
@@ -247,6 +252,14 @@ pub enum IntervalUnit {
     DayMinute,
     DaySecond,
     YearMonth,
+}
+
+impl IntervalUnit {
+    /// Whether an amount of it is one number.
+    pub fn is_single(self) -> bool {
+        use IntervalUnit::*;
+        matches!(self, Microsecond | Second | Minute | Hour | Day | Week | Month | Quarter | Year)
+    }
 }
 
 /// Target of CAST.

@@ -98,12 +98,6 @@ impl Accumulator {
             AggregateKind::Sum | AggregateKind::Average => self.sum(&value),
             AggregateKind::Min => grown += self.extreme(value, Ordering::Less),
             AggregateKind::Max => grown += self.extreme(value, Ordering::Greater),
-            AggregateKind::AnyValue => {
-                if let State::Nothing = self.state {
-                    grown += weight(&value);
-                    self.state = State::Value(value.into_owned());
-                }
-            }
             AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
                 self.bits(aggregate.kind, &value)
             }

@@ -26,8 +26,8 @@ pub struct Applied<'p, 'e> {
 }
 
 impl<'p, 'e> Applied<'p, 'e> {
-    /// Before the first row; `executed` has the results of the subqueries that follow no rows. The steps of the
-    /// join look at them, too, so they are shared.
+    /// Before the first row; `executed` has the results of the subqueries that follow no rows. The steps of
+    /// the join look at them, too, so they are shared.
     pub fn new(
         subqueries: &'p [SelectPlan],
         apply: Option<&'p Apply>,

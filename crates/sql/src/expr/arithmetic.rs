@@ -6,6 +6,7 @@ use bigdecimal::BigDecimal;
 use std::borrow::Cow;
 
 use super::super::ast::BinaryOperator;
+use super::super::value::convert::parse_number;
 use super::super::value::{Value, collation, decimal};
 use super::Evaluated;
 use crate::context::SqlContext;
@@ -83,7 +84,7 @@ pub fn binary<'a>(
         return Ok(Value::Null);
     }
     match operator {
-        Add | Subtract | Multiply => exact_or_double(operator, &left, &right),
+        Add | Subtract | Multiply => exact_or_double(operator, &left, &right, state),
         Divide => divide(&left, &right, state),
         IntegerDivide => integer_divide(&left, &right, state),
         Modulo => modulo(&left, &right, state),
@@ -110,7 +111,23 @@ fn shift(by: u64, apply: impl Fn(u32) -> Option<u64>) -> u64 {
     u32::try_from(by).ok().and_then(apply).unwrap_or(0)
 }
 
-fn exact_or_double(operator: BinaryOperator, left: &Value<'_>, right: &Value<'_>) -> Evaluated<'static> {
+/// In a statement that changes tables in strict mode a text is all of it a number.
+fn check_number(value: &Value<'_>, state: &SqlContext) -> Result<(), SqlError> {
+    match value {
+        Value::Text(text, _) if state.changes_strictly.get() && !parse_number(text).complete => {
+            let shown = String::from_utf8_lossy(text);
+            Err(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&"DOUBLE", &shown]))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn exact_or_double(
+    operator: BinaryOperator,
+    left: &Value<'_>,
+    right: &Value<'_>,
+    state: &SqlContext,
+) -> Evaluated<'static> {
     use BinaryOperator::{Add, Subtract};
     use Operand::{Double, Exact, Signed, Unsigned};
     let sign = match operator {
@@ -134,6 +151,8 @@ fn exact_or_double(operator: BinaryOperator, left: &Value<'_>, right: &Value<'_>
         (Unsigned(a), Signed(b)) => integer(wide(a.into(), b.into()), true, left, sign, right),
         (Unsigned(a), Unsigned(b)) => integer(wide(a.into(), b.into()), true, left, sign, right),
         (Double, _) | (_, Double) => {
+            check_number(left, state)?;
+            check_number(right, state)?;
             let (a, b) = (left.to_double(), right.to_double());
             let value = match operator {
                 Add => a + b,
@@ -158,6 +177,8 @@ fn exact_or_double(operator: BinaryOperator, left: &Value<'_>, right: &Value<'_>
 
 fn divide(left: &Value<'_>, right: &Value<'_>, state: &SqlContext) -> Evaluated<'static> {
     if matches!(operand(left), Operand::Double) || matches!(operand(right), Operand::Double) {
+        check_number(left, state)?;
+        check_number(right, state)?;
         let divisor = right.to_double();
         if divisor == 0.0 {
             return division_by_zero(state);

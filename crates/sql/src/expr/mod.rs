@@ -247,6 +247,15 @@ fn chain<'a>(first: &'a Expr, links: &'a [(BinaryOperator, Expr)], cx: &Context<
     Ok(value)
 }
 
+fn cast<'a>(operand: &'a Expr, target: &CastType, cx: &Context<'a>) -> Evaluated<'a> {
+    let held = cx.state.held();
+    let operand = operand.eval(cx)?;
+    cx.state.work_on(&operand)?;
+    let value = types::cast(operand, target, cx.state)?;
+    cx.state.check_strictly()?;
+    cx.state.settle(value, held)
+}
+
 impl Expr {
     /// A constant integer.
     pub fn int(value: i64) -> Expr {
@@ -299,19 +308,16 @@ impl Expr {
                 Ok(if equal { Value::Null } else { value })
             }
             Expr::Case { operand, whens, otherwise } => self.case(operand.as_deref(), whens, otherwise, cx),
-            Expr::Cast(operand, target) => {
-                let held = cx.state.held();
-                let operand = operand.eval(cx)?;
-                cx.state.work_on(&operand)?;
-                cx.state.settle(types::cast(operand, target, cx.state)?, held)
-            }
+            Expr::Cast(operand, target) => cast(operand, target, cx),
             Expr::Collate(operand, rule) => Ok(match operand.eval(cx)? {
                 Value::Null => Value::Null,
                 Value::Text(text, _) => Value::Text(text, *rule),
                 other => Value::Text(Cow::Owned(other.to_text().into_owned()), *rule),
             }),
             Expr::DateShift { date, amount, unit, subtract } => {
-                functions::date_shift(date.eval(cx)?, &amount.eval(cx)?, *unit, *subtract, cx)
+                let value = functions::date_shift(date.eval(cx)?, &amount.eval(cx)?, *unit, *subtract, cx)?;
+                cx.state.check_strictly()?;
+                Ok(value)
             }
             Expr::Extract(unit, operand) => Ok(functions::extract(*unit, &operand.eval(cx)?)),
             Expr::TimestampDiff(unit, from, to) => {
@@ -337,12 +343,13 @@ impl Expr {
                     values.push(value);
                 }
                 let result = (function.eval)(&values, cx)?;
+                cx.state.check_strictly()?;
                 drop(values);
                 cx.state.work_on(&result)?;
                 cx.state.settle(result, held)
             }
             Expr::Random { seed, constant } => {
-                let seed = seed.eval(cx)?.to_integer() as u32;
+                let seed = seed.eval(cx)?.to_whole() as u32;
                 // The sequence belongs to this place of the statement.
                 let place = std::ptr::from_ref(self) as usize;
                 Ok(Value::Double(cx.state.random_sequences.next(place, seed, *constant)))

@@ -91,12 +91,14 @@ pub static FUNCTIONS: &[Function] = &[
         Ok(Value::UInt(u64::from(cx.state.connection_id)))
     }),
     function!("VERSION", 0..=0, |_| Type::text(60), |_, cx| cx.state.system_variable("version", None)),
-    volatile!("LAST_INSERT_ID", 0..=1, |_| Type::UINT.not_null(), |v, cx| match v.first() {
+    volatile!("LAST_INSERT_ID", 0..=1, |t| Type { nullable: !t.is_empty(), ..Type::UINT }, |v, cx| match v
+        .first()
+    {
         Some(value) => {
             let id = value.to_bits();
             cx.state.last_insert_id.set(id);
             cx.state.said_insert_id.set(Some(id));
-            Ok(Value::UInt(id))
+            Ok(if value.is_null() { Value::Null } else { Value::UInt(id) })
         }
         None => Ok(Value::UInt(cx.state.last_insert_id.get())),
     }),

@@ -263,7 +263,7 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
     Ok(match target {
         CastType::Signed => {
             warn_of_text(&value, "INTEGER", state);
-            let wide = whole_part(&value);
+            let wide = cast_whole(&value);
             Value::Int(i64::try_from(wide).unwrap_or(match wide > 0 {
                 true if wide <= i128::from(u64::MAX) => wide as u64 as i64,
                 // Text is read as an unsigned number.
@@ -274,7 +274,7 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
         }
         CastType::Unsigned => {
             warn_of_text(&value, "INTEGER", state);
-            let wide = whole_part(&value);
+            let wide = cast_whole(&value);
             Value::UInt(if wide < 0 { (wide as i64) as u64 } else { wide.min(i128::from(u64::MAX)) as u64 })
         }
         CastType::Char { length, charset } => {
@@ -283,6 +283,13 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
             } else {
                 Collation::Utf8mb4GeneralCi
             };
+            if let Value::Text(bytes, Collation::Binary) = &value
+                && rule != Collation::Binary
+                && let Some(error) = functions::invalid_text(bytes)
+            {
+                state.warn(error);
+                return Ok(Value::Null);
+            }
             cut_text(value, *length, rule)
         }
         CastType::Binary { length } => {
@@ -333,22 +340,9 @@ fn is_refused(value: &Value<'_>, date: Date, state: &SqlContext) -> bool {
     zero && !value.is_temporal() && state.refuses_zero_dates(date)
 }
 
-/// As an integer; of text only the digits before anything else count (`'12.7'` is 12).
-fn whole_part(value: &Value<'_>) -> i128 {
-    let Value::Text(text, rule) = value else { return value.to_integer() };
-    if *rule == Collation::Binary && text.first().is_some_and(|b| *b < b' ') {
-        return value.to_integer();
-    }
-    let text = text.trim_ascii_start();
-    let sign = usize::from(matches!(text.first(), Some(b'+' | b'-')));
-    let digits = text[sign..].iter().take_while(|b| b.is_ascii_digit()).count();
-    match std::str::from_utf8(&text[..sign + digits]).unwrap_or_default().parse() {
-        Ok(number) => number,
-        Err(_) if digits == 0 => 0,
-        // Too many digits are as good as the furthest number.
-        Err(_) if text.starts_with(b"-") => i128::MIN,
-        Err(_) => i128::MAX,
-    }
+/// What becomes an integer: doubles are cut later.
+fn cast_whole(value: &Value<'_>) -> i128 {
+    if matches!(value, Value::Text(..)) { value.to_whole() } else { value.to_integer() }
 }
 
 fn cut_text(value: Value<'_>, length: Option<u32>, rule: Collation) -> Value<'_> {

@@ -1,6 +1,7 @@
 //! Function calls: those with a grammar of their own, aggregates, CAST's types.
 
-use std::ops::RangeInclusive;
+use std::fmt::Display;
+use std::ops::{Range, RangeInclusive};
 
 use super::super::ast::{BinaryOperator, CastType, Expr, IntervalUnit, TrimSide};
 use super::super::expr::functions;
@@ -9,6 +10,11 @@ use super::expression::{aggregate, binary, function};
 use super::window::is_plain_aggregate;
 use super::{Parsed, Parser};
 use crate::errors;
+
+/// Most digits of a DECIMAL, most of them behind the point, and most bits of a FLOAT.
+const PRECISION_MAX: u32 = 65;
+const SCALE_MAX: u32 = 30;
+const FLOAT_BITS_MAX: u32 = 53;
 
 impl Parser<'_> {
     /// Behind the function's name, at `(`.
@@ -36,17 +42,21 @@ impl Parser<'_> {
         self.expect_symbol(b"(")?;
         let result = match name {
             "CAST" => {
+                let start = self.current.start;
                 let operand = Box::new(self.expr()?);
+                let said = start..self.previous_end;
                 self.expect("AS")?;
-                Expr::Cast { operand, target: self.cast_type()? }
+                Expr::Cast { operand, target: self.cast_type(said)? }
             }
             "CONVERT" => {
+                let start = self.current.start;
                 let operand = Box::new(self.expr()?);
+                let said = start..self.previous_end;
                 if self.accept("USING") {
                     Expr::ConvertCharset { operand, charset: self.name_or_text()? }
                 } else {
                     self.expect_symbol(b",")?;
-                    Expr::Cast { operand, target: self.cast_type()? }
+                    Expr::Cast { operand, target: self.cast_type(said)? }
                 }
             }
             "EXTRACT" => {
@@ -188,15 +198,37 @@ impl Parser<'_> {
         Ok(Some(length))
     }
 
-    fn cast_type(&mut self) -> Parsed<CastType> {
+    /// The digits of a DECIMAL, behind the word; `said` is where the operand stands.
+    fn cast_decimal(&mut self, said: Range<u32>) -> Parsed<CastType> {
+        let mut numbers = Vec::new();
+        if self.is_symbol(b"(") {
+            numbers = self.parenthesised(Self::small_integer)?;
+        }
+        let precision = numbers.first().copied().filter(|precision| *precision > 0).unwrap_or(10);
+        let scale = numbers.get(1).copied().unwrap_or(0);
+        let text = self.lexer.text().get(said.start as usize..said.end as usize).unwrap_or_default();
+        let shown = String::from_utf8_lossy(text);
+        if precision > PRECISION_MAX {
+            return Err(errors::error(errors::TOO_BIG_PRECISION, &[&precision, &shown, &PRECISION_MAX]));
+        }
+        if scale > precision {
+            return Err(errors::error(errors::M_BIGGER_THAN_D, &[&""]));
+        }
+        if scale > SCALE_MAX {
+            return Err(errors::error(errors::TOO_BIG_SCALE, &[&scale, &shown, &SCALE_MAX]));
+        }
+        Ok(CastType::Decimal { precision: precision as u8, scale: scale as u8 })
+    }
+
+    fn cast_type(&mut self, said: Range<u32>) -> Parsed<CastType> {
         let word = String::from_utf8_lossy(self.slice()).to_ascii_uppercase();
-        self.advance();
+        let at = self.advance();
         Ok(match word.as_str() {
             "SIGNED" | "UNSIGNED" => {
                 let _ = self.accept_any(&["INTEGER", "INT"]);
                 if word == "SIGNED" { CastType::Signed } else { CastType::Unsigned }
             }
-            "CHAR" | "NCHAR" | "VARCHAR" => {
+            "CHAR" | "NCHAR" => {
                 let _ = self.accept("VARYING");
                 let length = self.optional_length()?;
                 let mut charset = None;
@@ -208,29 +240,25 @@ impl Parser<'_> {
                 CastType::Char { length, charset }
             }
             "BINARY" => CastType::Binary { length: self.optional_length()? },
-            "DECIMAL" | "DEC" | "NUMERIC" => {
-                let mut numbers = Vec::new();
-                if self.is_symbol(b"(") {
-                    numbers = self.parenthesised(Self::small_integer)?;
-                }
-                let precision = numbers.first().copied().unwrap_or(10).min(65);
-                let scale = numbers.get(1).copied().unwrap_or(0).min(30).min(precision);
-                CastType::Decimal { precision: precision as u8, scale: scale as u8 }
-            }
+            "DECIMAL" | "DEC" | "NUMERIC" => self.cast_decimal(said)?,
             "DOUBLE" | "REAL" => {
                 let _ = self.accept("PRECISION");
                 CastType::Double
             }
-            "FLOAT" => {
-                self.optional_length()?;
-                CastType::Float
-            }
+            "FLOAT" => match self.optional_length()? {
+                Some(bits) if bits > FLOAT_BITS_MAX => {
+                    let said = [&bits as &dyn Display, &"CAST", &FLOAT_BITS_MAX];
+                    return Err(errors::error(errors::TOO_BIG_PRECISION, &said));
+                }
+                Some(bits) if bits > 24 => CastType::Double,
+                _ => CastType::Float,
+            },
             "DATE" => CastType::Date,
             "DATETIME" => CastType::DateTime { fraction: self.optional_length()?.unwrap_or(0).min(6) as u8 },
             "TIME" => CastType::Time { fraction: self.optional_length()?.unwrap_or(0).min(6) as u8 },
             "YEAR" => CastType::Year,
             "JSON" => CastType::Json,
-            _ => return Err(self.unexpected()),
+            _ => return Err(self.unexpected_at(at)),
         })
     }
 }

@@ -17,7 +17,6 @@ pub enum AggregateKind {
     BitAnd,
     BitOr,
     BitXor,
-    AnyValue,
     /// JSON_ARRAYAGG.
     JsonArray,
     /// JSON_OBJECTAGG.
@@ -42,7 +41,6 @@ impl AggregateKind {
             "BIT_AND" => Self::BitAnd,
             "BIT_OR" => Self::BitOr,
             "BIT_XOR" => Self::BitXor,
-            "ANY_VALUE" => Self::AnyValue,
             "JSON_ARRAYAGG" => Self::JsonArray,
             "JSON_OBJECTAGG" => Self::JsonObject,
             "STD" | "STDDEV" | "STDDEV_POP" => Self::Variance { sample: false, root: true },
@@ -67,7 +65,7 @@ impl AggregateKind {
                 Type::decimal(precision.saturating_add(division_digits).clamp(scale, 65), scale)
             }
             Self::Sum | Self::Average | Self::Variance { .. } => Type::DOUBLE,
-            Self::Min | Self::Max | Self::AnyValue => Type { nullable: true, ..argument },
+            Self::Min | Self::Max => Type { nullable: true, ..argument },
             Self::GroupConcat => Type::text(1024),
             Self::JsonArray | Self::JsonObject => Type::JSON,
         }

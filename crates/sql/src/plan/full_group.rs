@@ -5,7 +5,7 @@ use super::Planner;
 use super::source::Source;
 use super::window::WindowCall;
 use crate::errors;
-use crate::expr::Expr;
+use crate::expr::{Expr, functions};
 use crate::result::SqlError;
 use crate::sql_mode;
 
@@ -43,8 +43,22 @@ impl Planner<'_> {
     /// A column that the expression or the arguments of its window functions read of a single row.
     fn bare_column(&self, expr: &Expr, windows: &[WindowCall]) -> Result<Option<(u16, u16)>, SqlError> {
         let (mut bare, mut calls) = (None, Vec::new());
+        // Nodes that are inside of ANY_VALUE and still to be seen.
+        let mut inside = 0usize;
         expr.visit(&mut |inner| {
+            if inside > 0 {
+                inside -= 1;
+                return self.walk();
+            }
             match inner {
+                Expr::Call(function, arguments) if **function == functions::ANY_VALUE => {
+                    arguments.iter().for_each(|argument| {
+                        argument.visit(&mut |_| {
+                            inside += 1;
+                            self.walk()
+                        });
+                    });
+                }
                 Expr::Column { source, column } => bare = Some((*source, *column)),
                 Expr::Window(number) => calls.push(usize::from(*number)),
                 _ => {}

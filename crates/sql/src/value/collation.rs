@@ -108,6 +108,18 @@ fn padded_key(text: &[u8], fold: bool, key: &mut Vec<u8>) {
     key.extend_from_slice(b" \x01");
 }
 
+/// The text with each character's weight in its place, in a form in which characters still begin where they
+/// can be counted ([`char_count`]): what is equal under the collation has equal bytes. Not of Unicode
+/// collations, where characters have no weight for themselves.
+pub fn push_weights(text: &[u8], collation: Collation, made: &mut Vec<u8>) {
+    match (collation.comparison(), std::str::from_utf8(text)) {
+        (Comparison::Utf8mb4GeneralCi, Ok(text)) => {
+            text.chars().for_each(|character| push_weight(btree_weight(character), made));
+        }
+        _ => made.extend_from_slice(text),
+    }
+}
+
 /// Like UTF-8, without its gaps.
 pub(super) fn push_weight(weight: u32, key: &mut impl Extend<u8>) {
     match weight {

@@ -70,18 +70,16 @@ fn parse_decimal(text: &[u8]) -> (BigDecimal, bool) {
     }
 }
 
-/// Doubles as MySQL prints them: shortest digits that read back, exponents from 1e15 up and below 1e-15...
-/// with `e`.
+/// Doubles as MySQL prints them: the shortest digits that read back, with an exponent below 1e-15 and, where
+/// there is nothing behind the point, from 1e15 up.
 pub fn format_double(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
     }
     let magnitude = value.abs();
-    if (1e-15..1e15).contains(&magnitude) {
-        return format!("{value}");
-    }
-    let text = format!("{value:e}");
-    text
+    // Up to 2^53 a double may have digits behind the point.
+    let exponent = magnitude >= 1e15 && value.fract() == 0.0;
+    if magnitude < 1e-15 || exponent { format!("{value:e}") } else { format!("{value}") }
 }
 
 /// A FLOAT as MySQL prints it: six significant digits.
@@ -157,14 +155,30 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// As the integer that an argument or an operand is: of a text only the digits before anything else
+    /// count (`'1.9'` is 1), and a double is cut at the ends of BIGINT. A column that stores integers rounds
+    /// instead ([`Value::to_integer`]).
+    pub fn to_whole(&self) -> i128 {
+        match self {
+            Value::Text(text, Collation::Binary) if text.first().is_some_and(|byte| *byte < b' ') => {
+                self.to_integer()
+            }
+            Value::Text(text, _) => leading_integer(text),
+            Value::Float(_) | Value::Double(_) => {
+                self.to_integer().clamp(i128::from(i64::MIN), i128::from(i64::MAX))
+            }
+            _ => self.to_integer(),
+        }
+    }
+
     /// As a 64-bit integer, cut at the ends of its range.
     pub fn to_i64(&self) -> i64 {
-        self.to_integer().clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+        self.to_whole().clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 
     /// As the bits of a 64-bit integer, for the bit operators.
     pub fn to_bits(&self) -> u64 {
-        let wide = self.to_integer();
+        let wide = self.to_whole();
         if wide < 0 {
             wide.max(i128::from(i64::MIN)) as i64 as u64
         } else {
@@ -293,6 +307,19 @@ fn exact(whole: i64, micros: u32, digits: u8) -> BigDecimal {
 /// The nearest integer, half away from zero.
 fn round_half_away(value: f64) -> i128 {
     value.round() as i128
+}
+
+/// The integer at the beginning of a text; too many digits are as good as the furthest number.
+fn leading_integer(text: &[u8]) -> i128 {
+    let text = text.trim_ascii_start();
+    let sign = usize::from(matches!(text.first(), Some(b'+' | b'-')));
+    let digits = text[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    match std::str::from_utf8(&text[..sign + digits]).unwrap_or_default().parse() {
+        Ok(number) => number,
+        Err(_) if digits == 0 => 0,
+        Err(_) if text.starts_with(b"-") => i128::MIN,
+        Err(_) => i128::MAX,
+    }
 }
 
 /// Integers in text are read exactly as long as they have no point or exponent.

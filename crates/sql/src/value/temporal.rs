@@ -399,22 +399,20 @@ pub fn add_months(value: DateTime, months: i64) -> Option<DateTime> {
     Some(DateTime { date: Date { year, month, day }, ..value })
 }
 
-/// An interval as months and microseconds.
-pub fn interval(amount: &Value<'_>, unit: IntervalUnit) -> (i64, i64) {
+/// An interval as months and microseconds. `None` when the amount has more numbers than the unit has parts.
+pub fn interval(amount: &Value<'_>, unit: IntervalUnit) -> Option<(i64, i64)> {
     use IntervalUnit::*;
     const SECOND: i64 = 1_000_000;
-    let text = &amount.to_string_lossy();
+    let text: &[u8] = &amount.to_text();
     let single = |scale: i64| match amount {
         // Only seconds have a fraction.
         _ if unit == Second => {
             let micros = decimal::multiply(&amount.to_decimal(), &scale.into());
             decimal::to_integer(&micros).clamp(i64::MIN.into(), i64::MAX.into()) as i64
         }
-        // Of a text the digits before anything else count.
-        Value::Text(..) => leading_integer(text).saturating_mul(scale),
         number => number.to_i64().saturating_mul(scale),
     };
-    match unit {
+    Some(match unit {
         Microsecond => (0, single(1)),
         Second => (0, single(SECOND)),
         Minute => (0, single(60 * SECOND)),
@@ -425,50 +423,35 @@ pub fn interval(amount: &Value<'_>, unit: IntervalUnit) -> (i64, i64) {
         Quarter => (single(3), 0),
         Year => (single(12), 0),
         YearMonth => {
-            let parts = compound(text, 2);
+            let parts = compound(text, 2)?;
             (parts[0].saturating_mul(12).saturating_add(parts[1]), 0)
         }
-        MinuteSecond => (0, weigh(text, &[60, 1])),
-        HourMinute => (0, weigh(text, &[3600, 60])),
-        HourSecond => (0, weigh(text, &[3600, 60, 1])),
-        DayHour => (0, weigh(text, &[86_400, 3600])),
-        DayMinute => (0, weigh(text, &[86_400, 3600, 60])),
-        DaySecond => (0, weigh(text, &[86_400, 3600, 60, 1])),
-    }
+        MinuteSecond => (0, weigh(text, &[60, 1])?),
+        HourMinute => (0, weigh(text, &[3600, 60])?),
+        HourSecond => (0, weigh(text, &[3600, 60, 1])?),
+        DayHour => (0, weigh(text, &[86_400, 3600])?),
+        DayMinute => (0, weigh(text, &[86_400, 3600, 60])?),
+        DaySecond => (0, weigh(text, &[86_400, 3600, 60, 1])?),
+    })
 }
 
-fn leading_integer(text: &str) -> i64 {
-    let text = text.trim_start();
-    let sign = usize::from(text.starts_with(['-', '+']));
-    let digits = text[sign..].bytes().take_while(u8::is_ascii_digit).count();
-    // Too many digits are as good as the largest number.
-    match text[..sign + digits].parse() {
-        Ok(number) => number,
-        Err(_) if digits == 0 => 0,
-        Err(_) if text.starts_with('-') => i64::MIN,
-        Err(_) => i64::MAX,
-    }
+/// The numbers of a compound amount, aligned to the right, all with the sign of the whole; `None` when there
+/// are more of them. The text may be long: nothing is kept but what is wanted.
+fn compound(text: &[u8], wanted: usize) -> Option<Vec<i64>> {
+    let negative = text.trim_ascii_start().starts_with(b"-");
+    let numbers = text.split(|byte| !byte.is_ascii_digit()).filter(|part| !part.is_empty());
+    let number = |part: &[u8]| std::str::from_utf8(part).ok().and_then(|part| part.parse().ok()).unwrap_or(0);
+    let numbers: Vec<i64> = numbers.take(wanted + 1).map(number).collect();
+    let mut aligned = vec![0; wanted.checked_sub(numbers.len())?];
+    aligned.extend(numbers.iter().map(|n| if negative { -n } else { *n }));
+    Some(aligned)
 }
 
-/// The numbers of a compound amount, aligned to the right, all with the sign of the whole.
-fn compound(text: &str, wanted: usize) -> Vec<i64> {
-    let negative = text.trim_start().starts_with('-');
-    let numbers: Vec<i64> = text
-        .split(|c: char| !c.is_ascii_digit())
-        .filter(|part| !part.is_empty())
-        .map(|part| part.parse().unwrap_or(0))
-        .collect();
-    let mut aligned = vec![0; wanted.saturating_sub(numbers.len())];
-    aligned.extend(numbers.iter().take(wanted).map(|n| if negative { -n } else { *n }));
-    aligned
-}
-
-fn weigh(text: &str, seconds: &[i64]) -> i64 {
-    compound(text, seconds.len())
-        .iter()
-        .zip(seconds)
-        .fold(0i64, |sum, (n, weight)| sum.saturating_add(n.saturating_mul(*weight)))
-        .saturating_mul(1_000_000)
+fn weigh(text: &[u8], seconds: &[i64]) -> Option<i64> {
+    let parts = compound(text, seconds.len())?;
+    let sum = parts.iter().zip(seconds);
+    let sum = sum.fold(0i64, |sum, (n, weight)| sum.saturating_add(n.saturating_mul(*weight)));
+    Some(sum.saturating_mul(1_000_000))
 }
 
 /// Prints a span with this many digits of a second.
@@ -548,8 +531,10 @@ mod tests {
 
     #[test]
     fn intervals() {
-        assert_eq!(interval(&Value::text("1:30"), IntervalUnit::MinuteSecond), (0, 90_000_000));
-        assert_eq!(interval(&Value::text("-2"), IntervalUnit::Month), (-2, 0));
+        assert_eq!(interval(&Value::text("1:30"), IntervalUnit::MinuteSecond), Some((0, 90_000_000)));
+        assert_eq!(interval(&Value::text("1:2:3"), IntervalUnit::MinuteSecond), None);
+        assert_eq!(interval(&Value::text("9".repeat(99)), IntervalUnit::Day), Some((0, i64::MAX)));
+        assert_eq!(interval(&Value::text("-2"), IntervalUnit::Month), Some((-2, 0)));
         let end = DateTime { date: Date { year: 2024, month: 1, day: 31 }, ..DateTime::default() };
         assert_eq!(add_months(end, 1).unwrap().date.day, 29);
     }

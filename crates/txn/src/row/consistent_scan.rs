@@ -157,8 +157,8 @@ fn turn(
 
 /// Shows the rows of a range of the clustered index from one end of it on, as the transaction's read view has
 /// them, where it waits for nothing; `rows_max` is how many the callback may want. `None`: there is something
-/// to wait for, an error, the time slice is over, the view sees too few of the rows, or the callback wants none
-/// of it after all. It may have seen rows; all of it is left to a [`Scan`], which begins again.
+/// to wait for, an error, the time slice is over, the view sees too few of the rows, or the callback wants
+/// none of it after all. It may have seen rows; all of it is left to a [`Scan`], which begins again.
 pub fn scan_at_once(
     transaction: &mut Transaction,
     table: &Table,

@@ -147,8 +147,8 @@ impl UndoLog {
     }
 
     /// Pins the page where the next record will probably go, if there is one and it is not pinned: a
-    /// transaction's first change would find that out only when it stands at its row with everything computed,
-    /// and do all of it again. A page is not made here: the change may find nothing to do.
+    /// transaction's first change would find that out only when it stands at its row with everything
+    /// computed, and do all of it again. A page is not made here: the change may find nothing to do.
     pub fn pin_page(&mut self, space: &UndoSpace) -> Result<(), Interrupt> {
         if let (Some(end), None) = (self.end, &self.pin) {
             self.pin = Some(space.store().pin(undo_id(end.page))?);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use untorn::types::Collation;
 
-use super::common_type::number_of_bits;
+use super::common_type::{converted, number_of_bits};
 use super::{Binder, Bound, collation};
 use crate::ast::{self, CastType};
 use crate::expr::types::{Type, cast_type};
@@ -80,11 +80,28 @@ fn takes_numbers(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
+/// Whether the argument at this place of a function, which takes others for text, is a number.
+fn counts_with(name: &str, at: usize) -> bool {
+    match name {
+        "ELT" | "MAKE_SET" | "EXPORT_SET" | "SPACE" | "RAND" | "LAST_INSERT_ID" => at == 0,
+        "REPEAT" | "LEFT" | "RIGHT" | "LPAD" | "RPAD" | "WEEK" | "SHA2" => at == 1,
+        "SUBSTRING" | "INSERT" => at == 1 || at == 2,
+        "CONV" => at > 0,
+        "SUBSTRING_INDEX" => at == 2,
+        "LOCATE" => at == 2,
+        "PERIOD_ADD" | "PERIOD_DIFF" => true,
+        _ => false,
+    }
+}
+
 /// The argument of a function as it wants it.
-pub(super) fn argument(binder: &Binder<'_, '_>, function: &str, argument: Bound) -> Bound {
+pub(super) fn argument(binder: &Binder<'_, '_>, function: &str, at: usize, argument: Bound) -> Bound {
     match function {
         name if takes_numbers(name) => binder.as_number(argument),
-        "HEX" | "BIN" | "OCT" | "CONV" if argument.1.kind == kind::BIT => binder.as_number(argument),
+        "BIN" | "OCT" => binder.bytes_as_number(argument),
+        "CONV" if at == 0 => binder.bytes_as_number(argument),
+        "HEX" if argument.1.kind == kind::BIT => binder.as_number(argument),
+        name if counts_with(name, at) => binder.as_number(argument),
         "CRC32" => as_shown(argument),
         name if super::functions::of_texts(name) => as_text(binder.filled(as_shown(argument))),
         _ => argument,
@@ -142,6 +159,23 @@ fn as_moment((expr, ty): Bound, target: CastType) -> Bound {
     (Expr::Cast(Box::new(expr), target), to)
 }
 
+/// A text between a number and a text is compared with both as a number. Any other pair is by itself.
+fn doubles_between(operands: Vec<Bound>) -> Vec<Bound> {
+    let is_text = |ty: &Type| ty.is_text() && ty.kind != kind::BIT;
+    let texts = operands.iter().filter(|(_, ty)| is_text(ty)).count();
+    let number = operands.iter().any(|(_, ty)| is_number(*ty));
+    if texts != 2 || !number || operands.first().is_none_or(|(_, ty)| !is_text(ty)) {
+        return operands;
+    }
+    let as_double = |(expr, ty): Bound| match is_text(&ty) {
+        true => {
+            (Expr::Cast(Box::new(expr), CastType::Double), Type { nullable: ty.nullable, ..Type::DOUBLE })
+        }
+        false => (expr, ty),
+    };
+    operands.into_iter().map(as_double).collect()
+}
+
 /// Text constants that are moments, beside days or moments.
 fn among_moments(operands: Vec<Bound>) -> Vec<Bound> {
     let Some((_, moment)) = operands.iter().find(|(_, ty)| ty.is_moment()) else { return operands };
@@ -158,19 +192,15 @@ fn among_moments(operands: Vec<Bound>) -> Vec<Bound> {
     operands.into_iter().map(read).collect()
 }
 
-/// The arguments of GREATEST and LEAST: texts and spans among days and moments are what those are.
-fn extremes(operands: Vec<Bound>) -> Vec<Bound> {
-    let fits = |ty: &Type| ty.is_temporal() || ty.is_text() || ty.kind == kind::NULL;
-    let moments = || operands.iter().filter(|(_, ty)| ty.is_moment());
-    if moments().next().is_none() || !operands.iter().all(|(_, ty)| fits(ty)) {
-        return operands;
-    }
-    let days = operands.iter().all(|(_, ty)| ty.kind == kind::DATE || ty.is_text());
+/// The arguments of GREATEST and LEAST: whatever stands among days and moments is what those are.
+fn among_extremes(operands: Vec<Bound>) -> Vec<Bound> {
+    let days = operands.iter().all(|(_, ty)| !ty.is_temporal() || ty.kind == kind::DATE);
     let digits = |(expr, ty): &Bound| match expr {
         Expr::Literal(Value::Text(text, _)) => {
             temporal::parse_datetime(text).map_or(0, |(_, digits, _)| digits)
         }
         _ if ty.is_temporal() => ty.decimals,
+        _ if ty.is_integer() => 0,
         _ => 6,
     };
     let fraction = operands.iter().map(digits).max().unwrap_or(0);
@@ -199,10 +229,7 @@ impl Binder<'_, '_> {
     /// The arguments of a function that compares them with each other.
     pub(super) fn together(&self, function: &str, arguments: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
         match function {
-            "GREATEST" | "LEAST" if arguments.iter().any(|(_, ty)| is_number(*ty)) => {
-                Ok(arguments.into_iter().map(|argument| self.as_number(argument)).collect())
-            }
-            "GREATEST" | "LEAST" => Ok(extremes(arguments)),
+            "GREATEST" | "LEAST" => Ok(self.extremes(arguments)),
             "REGEXP_LIKE" | "REGEXP_INSTR" | "REGEXP_SUBSTR" | "REGEXP_REPLACE" => {
                 let mut searched = arguments;
                 let rest = searched.split_off(2);
@@ -212,6 +239,34 @@ impl Binder<'_, '_> {
             }
             _ => Ok(arguments),
         }
+    }
+
+    /// The arguments of GREATEST and LEAST, which are compared as what they have in common: as texts where
+    /// one of them is a text, unless one is a day or moment.
+    fn extremes(&self, arguments: Vec<Bound>) -> Vec<Bound> {
+        let any = |is: fn(&Type) -> bool| arguments.iter().any(|(_, ty)| is(ty));
+        if any(|ty| ty.kind == kind::JSON) {
+            return arguments;
+        }
+        if any(Type::is_moment) {
+            return among_extremes(arguments);
+        }
+        let united = arguments.iter().map(|(_, ty)| *ty).reduce(Type::union).unwrap_or(Type::NULL);
+        if united.is_text() && united.kind != kind::BIT {
+            let shown = |argument: Bound| {
+                let (expr, ty) = self.filled(as_shown(argument));
+                let made = Type { nullable: ty.nullable, derivation: ty.derivation, ..united };
+                if ty.is_text() && ty.kind != kind::BIT || ty.kind == kind::NULL {
+                    (expr, ty)
+                } else {
+                    (converted((expr, ty), united), made)
+                }
+            };
+            return arguments.into_iter().map(shown).collect();
+        }
+        let numbers = any(|ty| is_number(*ty));
+        let number = |argument| if numbers { self.as_number(argument) } else { argument };
+        arguments.into_iter().map(number).collect()
     }
 
     /// Where a number is wanted: the number of an ENUM's or SET's members, of bits, of a hexadecimal literal;
@@ -234,6 +289,14 @@ impl Binder<'_, '_> {
                 }
             }
             _ => (expr, ty),
+        }
+    }
+
+    /// Bits and hexadecimal literals as numbers, anything else as it is.
+    fn bytes_as_number(&self, argument: Bound) -> Bound {
+        match argument.1.kind {
+            kind::ENUM | kind::SET => argument,
+            _ => self.as_number(argument),
         }
     }
 
@@ -296,7 +359,7 @@ impl Binder<'_, '_> {
             operands = operands.into_iter().map(|operand| beside_year(year, operand)).collect();
         }
         if operation == "between" {
-            operands = among_moments(operands);
+            operands = doubles_between(among_moments(operands));
         }
         collation::under_one(operation, operands)
     }

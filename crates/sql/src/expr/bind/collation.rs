@@ -18,7 +18,7 @@ use crate::ast;
 use crate::errors;
 use crate::expr::types::{Derivation, Type};
 use crate::expr::value_set::ValueSet;
-use crate::expr::{Expr, NODE_BYTES, collation};
+use crate::expr::{Expr, NODE_BYTES, collation, functions};
 use crate::result::{SqlError, kind};
 use crate::value::Value;
 
@@ -29,6 +29,15 @@ pub(super) fn collated((operand, ty): Bound, rule: Collation, derivation: Deriva
         operand => Expr::Collate(Box::new(operand), rule),
     };
     (expr, Type { collation: rule, derivation, nullable: ty.nullable, ..Type::text(ty.length) })
+}
+
+/// A binary string that CONVERT makes a text of a character set: NULL if it is none.
+pub(super) fn checked((operand, ty): Bound, rule: Collation) -> Bound {
+    let bytes = counts(ty) && ty.collation == Collation::Binary && rule != Collation::Binary;
+    if !bytes {
+        return (operand, ty);
+    }
+    (Expr::Call(&functions::VALID_TEXT, vec![operand]), Type { nullable: true, ..ty })
 }
 
 fn counts(ty: Type) -> bool {
@@ -126,7 +135,10 @@ impl Binder<'_, '_> {
 
     /// A text as it is written.
     pub(super) fn text(&self, bytes: &[u8], introducer: Option<&str>) -> Result<Bound, SqlError> {
-        Ok(text_literal(bytes, self.literal_rule(introducer)?))
+        let rule = self.literal_rule(introducer)?;
+        let wrong =
+            introducer.filter(|_| rule != Collation::Binary).and_then(|_| functions::invalid_text(bytes));
+        wrong.map_or_else(|| Ok(text_literal(bytes, rule)), Err)
     }
 
     /// The collation of literals.

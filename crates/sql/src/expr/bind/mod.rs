@@ -202,7 +202,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             ast::Expr::Cast { operand, target } => self.cast(operand, target)?,
             ast::Expr::ConvertCharset { operand, charset } => {
                 let operand = self.bind(operand)?;
-                collated(operand, self.planner.charset_collation(charset)?, Derivation::Implicit)
+                let rule = self.planner.charset_collation(charset)?;
+                collated(collation::checked(operand, rule), rule, Derivation::Implicit)
             }
             ast::Expr::Collate { operand, collation } => self.collate(operand, collation)?,
             ast::Expr::Interval { .. } => return Err(errors::error(errors::PARSE_ERROR, &[&"INTERVAL", &1])),
@@ -313,19 +314,21 @@ impl<'p, 'a> Binder<'p, 'a> {
             return Err(errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&name]));
         }
         if let ("NAME_CONST", [called, value]) = (name.as_str(), &arguments[..]) {
-            if !matches!(called, ast::Expr::Text { .. }) || !value.is_literal() {
-                return Err(errors::error(errors::WRONG_ARGUMENTS, &[&name]));
-            }
-            return self.bind(value);
+            return self.name_const(called, value);
+        }
+        if let ("ANY_VALUE", [argument]) = (name.as_str(), &arguments[..]) {
+            return self.any_value(argument);
         }
         let mut bound = self.planner.elsewhere(Vec::with_capacity(arguments.len()));
         let mut types = Vec::with_capacity(arguments.len());
+        let mut of_bytes = false;
         for (at, argument) in arguments.iter().enumerate() {
             let mut bound_argument = self.bind(argument)?;
             if functions::json::takes_value(name, at) {
                 bound_argument = coercion::as_part(argument, bound_argument);
             }
-            let (expr, ty) = coercion::argument(self, name, bound_argument);
+            of_bytes |= name == "BIT_COUNT" && operators::has_bits_of_bytes(&bound_argument);
+            let (expr, ty) = coercion::argument(self, name, at, bound_argument);
             bound.push(expr);
             types.push(ty);
         }
@@ -354,7 +357,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             _ => {}
         }
-        let Some(function) = functions::find(name) else {
+        let found = if of_bytes { Some(&functions::BYTES_COUNT) } else { functions::find(name) };
+        let Some(function) = found else {
             return Err(errors::error(errors::INTERNAL_ERROR, &[&"a function without code"]));
         };
         if function.name == "RAND"
@@ -378,6 +382,24 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             None => (call, ty),
         })
+    }
+
+    fn name_const(&mut self, called: &ast::Expr, value: &ast::Expr) -> Result<Bound, SqlError> {
+        let literal = match value {
+            ast::Expr::Collate { operand, .. } => operand,
+            value => value,
+        };
+        if !called.is_literal() || !literal.is_literal() {
+            return Err(errors::error(errors::WRONG_ARGUMENTS, &[&"NAME_CONST"]));
+        }
+        self.bind(value)
+    }
+
+    /// ANY_VALUE: an expression that may read columns where the rows are groups. It reads the group's first
+    /// row, as a column without it does.
+    fn any_value(&mut self, argument: &ast::Expr) -> Result<Bound, SqlError> {
+        let (expr, ty) = self.bind(argument)?;
+        Ok((Expr::Call(&functions::ANY_VALUE, vec![expr]), ty))
     }
 
     fn aggregate(
@@ -429,8 +451,11 @@ impl<'p, 'a> Binder<'p, 'a> {
                 AggregateKind::JsonArray => coercion::as_part(said, argument),
                 AggregateKind::JsonObject if at == 1 => coercion::as_part(said, argument),
                 AggregateKind::JsonObject => argument,
-                AggregateKind::Count | AggregateKind::Min | AggregateKind::Max | AggregateKind::AnyValue => {
-                    argument
+                AggregateKind::Count | AggregateKind::Min | AggregateKind::Max => argument,
+                AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor
+                    if operators::has_bits_of_bytes(&argument) =>
+                {
+                    return Err(errors::unsupported("BIT_AND, BIT_OR and BIT_XOR of binary strings"));
                 }
                 AggregateKind::GroupConcat => as_shown(argument),
                 _ => self.as_number(argument),

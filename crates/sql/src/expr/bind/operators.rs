@@ -19,6 +19,11 @@ const REGEXP: &str = "REGEXP_LIKE";
 impl Binder<'_, '_> {
     pub(super) fn unary(&mut self, operator: UnaryOperator, operand: &ast::Expr) -> Result<Bound, SqlError> {
         let mut operand = self.bind(operand)?;
+        if operator == UnaryOperator::BitNot && has_bits_of_bytes(&operand) {
+            let (operand, ty) = operand;
+            let made = Type { nullable: ty.nullable, ..Type::bytes(ty.length) };
+            return Ok((Expr::Call(&functions::BYTES_NOT, vec![operand]), made));
+        }
         if matches!(operator, UnaryOperator::Minus | UnaryOperator::BitNot | UnaryOperator::Not) {
             operand = self.as_number(operand);
         }
@@ -110,6 +115,14 @@ impl Binder<'_, '_> {
 
     /// `left operator right`, as one more link where `left` is arithmetic already.
     pub(super) fn arithmetic(&self, operator: BinaryOperator, mut left: Bound, mut right: Bound) -> Bound {
+        if let Some(function) = of_bytes(operator, &left, &right) {
+            let length = left.1.length.max(if operator.is_shift() { 0 } else { right.1.length });
+            let ty = Type { nullable: left.1.nullable || right.1.nullable, ..Type::bytes(length) };
+            if operator.is_shift() {
+                right = self.as_number(right);
+            }
+            return (Expr::Call(function, vec![left.0, right.0]), ty);
+        }
         if operator != BinaryOperator::Concat {
             (left, right) = (self.as_number(left), self.as_number(right));
         }
@@ -152,7 +165,11 @@ impl Binder<'_, '_> {
         subtract: bool,
     ) -> Result<Bound, SqlError> {
         let (date, ty) = self.bind(date)?;
-        let (amount, amount_type) = self.bind(amount)?;
+        let mut amount = self.bind(amount)?;
+        if unit.is_single() {
+            amount = self.as_number(amount);
+        }
+        let (amount, amount_type) = amount;
         let (amount, fraction) = (Box::new(amount), functions::interval_type_digits(amount_type, unit));
         let result = match ty.kind {
             kind::DATE if !functions::finer_than_day(unit) => Type::DATE,
@@ -256,6 +273,37 @@ impl Binder<'_, '_> {
         let otherwise = Box::new(converted((otherwise, else_type), ty));
         Ok((Expr::Case { operand, whens, otherwise }, ty))
     }
+}
+
+/// Whether this is a binary string, and no literal that is a number beside numbers.
+pub(super) fn has_bits_of_bytes((expr, ty): &Bound) -> bool {
+    is_bytes(ty) && !(ty.unsigned && matches!(expr, Expr::Literal(_)))
+}
+
+fn is_bytes(ty: &Type) -> bool {
+    let text = ty.is_text() && !matches!(ty.kind, kind::BIT | kind::ENUM | kind::SET);
+    text && ty.collation == Collation::Binary
+}
+
+/// The bit operator of binary strings, where both operands are such (of a shift the left one).
+fn of_bytes(operator: BinaryOperator, left: &Bound, right: &Bound) -> Option<&'static functions::Function> {
+    use BinaryOperator::{BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight};
+    let function = match operator {
+        BitAnd => &functions::BYTES_AND,
+        BitOr => &functions::BYTES_OR,
+        BitXor => &functions::BYTES_XOR,
+        ShiftLeft => &functions::BYTES_LEFT,
+        ShiftRight => &functions::BYTES_RIGHT,
+        _ => return None,
+    };
+    let of_bytes = match operator {
+        ShiftLeft | ShiftRight => has_bits_of_bytes(left),
+        _ => {
+            let both = is_bytes(&left.1) && is_bytes(&right.1);
+            both && (has_bits_of_bytes(left) || has_bits_of_bytes(right))
+        }
+    };
+    of_bytes.then_some(function)
 }
 
 pub(super) fn open_and(expr: Expr) -> Result<Vec<Expr>, Expr> {

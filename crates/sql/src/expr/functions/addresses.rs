@@ -18,7 +18,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
             _ => none(&v[0], "string", "inet_aton", cx),
         }
     }),
-    function!("INET_NTOA", 1..=1, |_| Type::text(31), |v, cx| match u32::try_from(v[0].to_integer()) {
+    function!("INET_NTOA", 1..=1, |_| Type::text(31), |v, cx| match u32::try_from(v[0].to_whole()) {
         Ok(number) if !v[0].is_null() => Ok(Value::text(Ipv4Addr::from_bits(number).to_string())),
         _ => none(&v[0], "integer", "inet_ntoa", cx),
     }),
@@ -27,7 +27,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let address = version4(&text).map(|address| address.octets().to_vec());
         let address = address.or_else(|| version6(&text).map(|address| address.octets().to_vec()));
         match address {
-            Some(bytes) if of_text(&v[0]) => Ok(owned_text(bytes, Collation::Binary)),
+            Some(bytes) if !v[0].is_null() => Ok(owned_text(bytes, Collation::Binary)),
             _ => none(&v[0], "string", "inet6_aton", cx),
         }
     }),
@@ -42,10 +42,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         shown.map_or_else(|| none(&v[0], "string", "inet6_ntoa", cx), |text| Ok(Value::text(text)))
     }),
     function!("IS_IPV4", 1..=1, |_| Type::BOOL, |v, _| {
-        Ok(test(&v[0], of_text(&v[0]) && version4(&v[0].to_text()).is_some()))
+        Ok(test(&v[0], version4(&v[0].to_text()).is_some()))
     }),
     function!("IS_IPV6", 1..=1, |_| Type::BOOL, |v, _| {
-        Ok(test(&v[0], of_text(&v[0]) && version6(&v[0].to_text()).is_some()))
+        Ok(test(&v[0], version6(&v[0].to_text()).is_some()))
     }),
     function!("IS_IPV4_COMPAT", 1..=1, |_| Type::BOOL, |v, _| {
         // Nobody's address and one's own are not of version 4.
@@ -59,10 +59,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
 
 fn of_bytes(value: &Value<'_>) -> bool {
     matches!(value, Value::Text(_, Collation::Binary))
-}
-
-fn of_text(value: &Value<'_>) -> bool {
-    !value.is_null() && !of_bytes(value)
 }
 
 fn test<'a>(value: &Value<'_>, truth: bool) -> Value<'a> {
@@ -123,8 +119,12 @@ fn version4(text: &[u8]) -> Option<Ipv4Addr> {
     given.next().is_none().then(|| Ipv4Addr::from(parts))
 }
 
+/// An address of version 4 may stand at its end, with zeros before its numbers.
 fn version6(text: &[u8]) -> Option<Ipv6Addr> {
-    std::str::from_utf8(text).ok()?.parse().ok()
+    let last = text.iter().rposition(|byte| *byte == b':')? + 1;
+    let Some(address) = version4(&text[last..]) else { return std::str::from_utf8(text).ok()?.parse().ok() };
+    let before = std::str::from_utf8(&text[..last]).ok()?;
+    format!("{before}{address}").parse().ok()
 }
 
 /// The first of the longest runs of zeros is left out, of one zero too. Those with an address of version 4 at

@@ -3,9 +3,9 @@
 use std::io::Write as _;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use flate2::Compression;
-use flate2::write::{ZlibDecoder, ZlibEncoder};
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use flate2::write::ZlibEncoder;
+use flate2::{Compression, Decompress, FlushDecompress, Status};
 use untorn::types::Collation;
 
 use super::{Function, chunks, function, owned_text, text_fits};
@@ -20,6 +20,12 @@ const LINE: (usize, usize) = (76, 57);
 
 /// Bytes in front of what COMPRESS makes: the length of the text.
 const LENGTH_BYTES: usize = 4;
+
+/// What reads base64: bits behind the last byte may be anything.
+const DECODER: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 /// The functions.
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -111,7 +117,7 @@ fn from_base64<'a>(value: &Value<'_>, cx: &Context<'_>) -> Evaluated<'a> {
         cx.state.work(LINE.0)?;
         // Nothing follows a padding.
         let padded = line.ends_with(b"=") && text[at..].iter().any(|byte| !byte.is_ascii_whitespace());
-        if padded || STANDARD.decode_vec(&line, &mut made).is_err() {
+        if padded || DECODER.decode_vec(&line, &mut made).is_err() {
             return Ok(Value::Null);
         }
         line.clear();
@@ -135,9 +141,6 @@ fn compress<'a>(value: &Value<'_>, cx: &Context<'_>) -> Evaluated<'a> {
     }
     // What cannot be made shorter becomes a little longer.
     let most = text.len().saturating_add(text.len() / 512).saturating_add(128);
-    if !text_fits(most, "compress", cx.state) {
-        return Ok(Value::Null);
-    }
     cx.state.hold(most)?;
     let mut encoder = ZlibEncoder::new((text.len() as u32).to_le_bytes().to_vec(), Compression::default());
     let mut written = Ok(());
@@ -157,28 +160,44 @@ fn compress<'a>(value: &Value<'_>, cx: &Context<'_>) -> Evaluated<'a> {
 /// How much longer a byte takes to be compressed than to be copied.
 const COMPRESSING: usize = 16;
 
-/// Bytes that a decoder has put out, no more than were declared.
-struct Room<'c> {
-    made: Vec<u8>,
-    most: usize,
-    cx: &'c Context<'c>,
-    stopped: Option<SqlError>,
+/// Why a stream has no text.
+enum Unreadable {
+    /// It has more than was declared.
+    TooLong,
+    /// It is no stream, or only the beginning of one.
+    Damaged,
 }
 
-impl std::io::Write for Room<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if let Err(error) = self.cx.state.work(bytes.len()) {
-            self.stopped = Some(error);
+/// The text of a stream in zlib's format, no longer than was declared. What stands behind the end of the
+/// stream does not count: COMPRESS itself may have put a point there.
+fn inflated(
+    packed: &[u8],
+    most: usize,
+    work: &dyn Fn(usize) -> Result<(), SqlError>,
+) -> Result<Result<Vec<u8>, Unreadable>, SqlError> {
+    let (mut stream, mut made) = (Decompress::new(true), Vec::new());
+    let mut buffer = vec![0; chunks::BYTES_AT_ONCE.min(most + 1)];
+    loop {
+        let (read, put) = (stream.total_in(), stream.total_out());
+        let rest = &packed[read as usize..];
+        let piece = &rest[..rest.len().min(chunks::BYTES_AT_ONCE)];
+        // One byte more than may come tells a text that is too long from one that ends here.
+        let room = buffer.len().min(most + 1 - made.len());
+        let Ok(status) = stream.decompress(piece, &mut buffer[..room], FlushDecompress::None) else {
+            return Ok(Err(Unreadable::Damaged));
+        };
+        let (read, put) = (stream.total_in() - read, (stream.total_out() - put) as usize);
+        work(put)?;
+        made.extend_from_slice(&buffer[..put]);
+        if made.len() > most {
+            return Ok(Err(Unreadable::TooLong));
         }
-        if self.stopped.is_some() || bytes.len() > self.most - self.made.len() {
-            return Err(std::io::ErrorKind::WriteZero.into());
+        if status == Status::StreamEnd {
+            return Ok(Ok(made));
         }
-        self.made.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
+        if read == 0 && put == 0 {
+            return Ok(Err(Unreadable::Damaged));
+        }
     }
 }
 
@@ -204,18 +223,40 @@ fn uncompress<'a>(value: &Value<'_>, cx: &Context<'_>) -> Evaluated<'a> {
         return warned(errors::error(errors::TOO_BIG_FOR_UNCOMPRESS, &[&most]));
     }
     cx.state.hold(length)?;
-    let room = Room { made: Vec::new(), most: length, cx, stopped: None };
-    let mut decoder = ZlibDecoder::new(room);
-    let read = packed.chunks(chunks::BYTES_AT_ONCE).try_for_each(|piece| decoder.write_all(piece));
-    let read = read.and_then(|()| decoder.try_finish());
-    let Room { made, stopped, .. } =
-        std::mem::replace(decoder.get_mut(), Room { made: Vec::new(), most: 0, cx, stopped: None });
-    match (stopped, read) {
-        (Some(error), _) => Err(error),
-        (None, Ok(())) => Ok(owned_text(made, Collation::Binary)),
-        (None, Err(error)) if error.kind() == std::io::ErrorKind::WriteZero => {
-            warned(errors::error(errors::ZLIB_Z_BUF_ERROR, &[]))
+    match inflated(packed, length, &|bytes| cx.state.work(bytes))? {
+        Ok(made) => Ok(owned_text(made, Collation::Binary)),
+        Err(Unreadable::TooLong) => warned(errors::error(errors::ZLIB_Z_BUF_ERROR, &[])),
+        Err(Unreadable::Damaged) => warned(errors::error(errors::ZLIB_Z_DATA_ERROR, &[])),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_read_whatever_byte_stands_at_its_end_and_behind_it() {
+        let good = |_| Ok(());
+        let mut last_bytes = std::collections::HashSet::new();
+        for number in 0..512u16 {
+            let text = [b"row ", &number.to_be_bytes()[..]].concat();
+            let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(&text).unwrap();
+            let packed = encoder.finish().unwrap();
+            last_bytes.insert(packed[packed.len() - 1]);
+            for behind in [&b""[..], b".", b"garbage"] {
+                let stream = [&packed[..], behind].concat();
+                let read = inflated(&stream, text.len(), &good).unwrap().ok();
+                assert_eq!(read, Some(text.clone()));
+            }
+            for end in 0..packed.len() {
+                let read = inflated(&packed[..end], text.len(), &good).unwrap();
+                assert!(matches!(read, Err(Unreadable::Damaged)), "{number}: {end} of {}", packed.len());
+            }
+            let shorter = inflated(&packed, text.len() - 1, &good).unwrap();
+            assert!(matches!(shorter, Err(Unreadable::TooLong)));
         }
-        (None, Err(_)) => warned(errors::error(errors::ZLIB_Z_DATA_ERROR, &[])),
+        assert_eq!(last_bytes.len(), 256, "every byte has stood at the end");
     }
 }

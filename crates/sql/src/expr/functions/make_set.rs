@@ -13,10 +13,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let named = v[1..].iter().take(64).enumerate();
         let named = named.filter(|(bit, text)| bits >> bit & 1 == 1 && !text.is_null());
         let texts: Vec<_> = named.map(|(_, text)| text.to_text()).collect();
-        let bytes = texts.iter().map(|text| text.len() + 1).sum();
-        if !text_fits(bytes, "make_set", cx.state) {
-            return Ok(Value::Null);
-        }
+        cx.state.hold(texts.iter().map(|text| text.len() + 1).sum())?;
         Ok(super::owned_text(texts.join(&b","[..]), v[1..].iter().fold(v[1].collation(), common)))
     }),
     function!("EXPORT_SET", 3..=5, |t| text_sum(&t[1..]), |v, cx| {
@@ -28,10 +25,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let count = v.get(4).map_or(64, |_| index(v, 4));
         let count = if (0..=64).contains(&count) { count } else { 64 };
         let (on, off) = (v[1].to_text(), v[2].to_text());
-        let bytes = 64 * (on.len().max(off.len()) + separator.len());
+        // A separator less than there are bits.
+        let between = separator.len().saturating_mul((count - 1).max(0) as usize);
+        let bytes = on.len().max(off.len()).saturating_mul(count as usize).saturating_add(between);
         if !text_fits(bytes, "export_set", cx.state) {
             return Ok(Value::Null);
         }
+        cx.state.hold(bytes)?;
         let texts: Vec<_> =
             (0..count).map(|bit| if bits >> bit & 1 == 1 { &on[..] } else { &off[..] }).collect();
         Ok(super::owned_text(texts.join(&separator[..]), common(v[1].collation(), &v[2])))

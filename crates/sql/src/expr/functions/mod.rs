@@ -5,6 +5,7 @@
 //! executor's.
 
 mod addresses;
+mod bytes;
 mod chunks;
 mod date_reading;
 mod digests;
@@ -33,6 +34,9 @@ use super::{Context, Evaluated, Expr};
 use crate::context::SqlContext;
 use crate::errors;
 
+pub use bytes::{
+    BYTES_AND, BYTES_COUNT, BYTES_LEFT, BYTES_NOT, BYTES_OR, BYTES_RIGHT, BYTES_XOR, VALID_TEXT, invalid_text,
+};
 pub use numeric::{FULL_YEAR, ZERO_FILLED};
 pub use temporal::{
     date_shift, extract, finer_than_day, interval_type_digits, round_datetime, round_time, timestamp_diff,
@@ -66,6 +70,20 @@ impl PartialEq for Function {
         self.name == other.name
     }
 }
+
+macro_rules! function {
+    ($name:literal, $least:literal.., $result:expr, $eval:expr) => {
+        function!($name, $least..=usize::MAX, $result, $eval)
+    };
+    ($name:literal, $least:literal..=$most:expr, $result:expr, $eval:expr) => {
+        Function { name: $name, least: $least, most: $most, volatile: false, result: $result, eval: $eval }
+    };
+}
+
+pub(crate) use function;
+
+/// ANY_VALUE: what it stands around. It tells ONLY_FULL_GROUP_BY that any row of the group will do.
+pub static ANY_VALUE: Function = function!("ANY_VALUE", 1..=1, widest, |v, _| Ok(v[0].clone()));
 
 /// The function of this (upper-case) name.
 pub fn find(name: &str) -> Option<&'static Function> {
@@ -126,21 +144,11 @@ pub fn arguments_of(name: &str) -> Option<RangeInclusive<usize>> {
     Some(match name {
         "COALESCE" => 1..=usize::MAX,
         "IFNULL" | "NVL" | "NULLIF" | "NAME_CONST" => 2..=2,
+        "ANY_VALUE" => 1..=1,
         "IF" => 3..=3,
         name => find(name).map(|function| function.least..=function.most)?,
     })
 }
-
-macro_rules! function {
-    ($name:literal, $least:literal.., $result:expr, $eval:expr) => {
-        function!($name, $least..=usize::MAX, $result, $eval)
-    };
-    ($name:literal, $least:literal..=$most:expr, $result:expr, $eval:expr) => {
-        Function { name: $name, least: $least, most: $most, volatile: false, result: $result, eval: $eval }
-    };
-}
-
-pub(crate) use function;
 
 fn text_sum(types: &[Type]) -> Type {
     let length = types.iter().fold(0u32, |sum, t| sum.saturating_add(t.length));
@@ -181,7 +189,7 @@ fn index(values: &[Value<'_>], at: usize) -> i64 {
 
 /// Reads a number for LIMIT and the like.
 pub fn as_count(value: &Value<'_>) -> u64 {
-    value.to_integer().clamp(0, i128::from(u64::MAX)) as u64
+    value.to_whole().clamp(0, i128::from(u64::MAX)) as u64
 }
 
 #[cfg(test)]

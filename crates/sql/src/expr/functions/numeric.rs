@@ -2,10 +2,10 @@
 
 use untorn::types::Collation;
 
-use super::{Function, any_null, function, index, owned_text, widest};
+use super::{Function, any_null, chunks, function, index, owned_text, widest};
 use crate::errors;
-use crate::expr::Evaluated;
 use crate::expr::types::Type;
+use crate::expr::{Context, Evaluated};
 use crate::value::{BigDecimal, Value, compare, decimal};
 
 fn number_like(types: &[Type]) -> Type {
@@ -59,6 +59,20 @@ fn finite(value: &Value<'_>, name: &str, apply: impl Fn(f64) -> f64) -> Evaluate
     Err(errors::error(errors::DATA_OUT_OF_RANGE, &[&"DOUBLE", &text]))
 }
 
+/// A logarithm; of what has none NULL, with a warning.
+fn logarithm(values: &[Value<'_>], cx: &Context<'_>, apply: impl Fn(f64) -> f64) -> Evaluated<'static> {
+    if any_null(values) {
+        return Ok(Value::Null);
+    }
+    let of = values[values.len() - 1].to_double();
+    let base = if values.len() == 2 { values[0].to_double() } else { 10.0 };
+    if of <= 0.0 || base <= 0.0 || base == 1.0 {
+        cx.state.warn(errors::error(errors::INVALID_ARGUMENT_FOR_LOGARITHM, &[]));
+        return Ok(Value::Null);
+    }
+    Ok(Value::Double(if values.len() == 2 { of.log(base) } else { apply(of) }))
+}
+
 /// The angle of a slope, or of the point (x, y) that is given as y, x.
 fn arc_tangent(values: &[Value<'_>]) -> Evaluated<'static> {
     match values {
@@ -100,19 +114,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("POW", 2..=2, |_| Type::DOUBLE, |v, _| power(v)),
     function!("POWER", 2..=2, |_| Type::DOUBLE, |v, _| power(v)),
     function!("SQRT", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::sqrt)),
-    function!("EXP", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::exp)),
-    function!("LN", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::ln)),
-    function!("LOG", 1..=2, |_| Type::DOUBLE, |v, _| match v {
-        [base, value] if !any_null(v) => {
-            let (base, value) = (base.to_double(), value.to_double());
-            let defined = base > 0.0 && base != 1.0 && value > 0.0;
-            Ok(if defined { Value::Double(value.log(base)) } else { Value::Null })
-        }
-        [_, _] => Ok(Value::Null),
-        _ => double(v, f64::ln),
-    }),
-    function!("LOG2", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::log2)),
-    function!("LOG10", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::log10)),
+    function!("EXP", 1..=1, |_| Type::DOUBLE, |v, _| finite(&v[0], "exp", f64::exp)),
+    function!("LN", 1..=1, |_| Type::DOUBLE, |v, cx| logarithm(v, cx, f64::ln)),
+    function!("LOG", 1..=2, |_| Type::DOUBLE, |v, cx| logarithm(v, cx, f64::ln)),
+    function!("LOG2", 1..=1, |_| Type::DOUBLE, |v, cx| logarithm(v, cx, f64::log2)),
+    function!("LOG10", 1..=1, |_| Type::DOUBLE, |v, cx| logarithm(v, cx, f64::log10)),
     function!("SIN", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::sin)),
     function!("COS", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::cos)),
     function!("TAN", 1..=1, |_| Type::DOUBLE, |v, _| double(v, f64::tan)),
@@ -126,10 +132,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("PI", 0..=0, |_| Type { decimals: 6, length: 8, ..Type::DOUBLE }, |_, _| Ok(Value::Double(
         std::f64::consts::PI
     ))),
-    function!("CRC32", 1..=1, |_| Type::UINT, |v, _| Ok(match v[0].is_null() {
-        true => Value::Null,
-        false => Value::UInt(u64::from(crc32(&v[0].to_text()))),
-    })),
+    function!("CRC32", 1..=1, |_| Type::UINT, |v, cx| {
+        if v[0].is_null() {
+            return Ok(Value::Null);
+        }
+        // Of zlib (the crc32c crate has another polynomial).
+        let mut sum = flate2::Crc::new();
+        chunks::each_chunk(&v[0].to_text(), &|bytes| cx.state.work(bytes), |piece| sum.update(piece))?;
+        Ok(Value::UInt(u64::from(sum.sum())))
+    }),
     function!("GREATEST", 2.., widest, |v, _| extreme(v, std::cmp::Ordering::Greater)),
     function!("LEAST", 2.., widest, |v, _| extreme(v, std::cmp::Ordering::Less)),
     function!("BIT_COUNT", 1..=1, |_| Type::INT, |v, _| Ok(match v[0].is_null() {
@@ -141,9 +152,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
         if v[0].is_null() {
             return Ok(Value::Int(-1));
         }
-        // NULL is less than anything.
-        let below =
-            v[1..].iter().take_while(|x| compare::compare(x, &v[0]).is_none_or(|o| o.is_le())).count();
+        // Texts are numbers here. NULL is less than anything.
+        let number = |value: &Value<'_>| match value {
+            Value::Text(..) => Value::Double(value.to_double()),
+            other => other.borrowed().into_owned(),
+        };
+        let wanted = number(&v[0]);
+        let below = |x: &&Value<'_>| compare::compare(&number(x), &wanted).is_none_or(|o| o.is_le());
+        let below = v[1..].iter().take_while(below).count();
         Ok(Value::Int(below as i64))
     }),
 ];
@@ -176,7 +192,8 @@ fn round<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
     if any_null(values) {
         return Ok(Value::Null);
     }
-    let digits = index(values, 1).clamp(-65, 30);
+    let said = index(values, 1);
+    let digits = said.clamp(-65, 30);
     Ok(match &values[0] {
         Value::Int(_) | Value::UInt(_) if digits >= 0 => values[0].clone(),
         value @ (Value::Int(_) | Value::UInt(_)) => {
@@ -184,13 +201,20 @@ fn round<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
         }
         Value::Decimal(v) if digits >= i64::from(decimal::scale(v)) => Value::Decimal(v.clone()),
         Value::Decimal(v) => Value::Decimal(decimal::round(v, digits)),
-        value => Value::Double(round_double(value.to_double(), digits, f64::round_ties_even)),
+        value => Value::Double(round_double(value.to_double(), said, f64::round_ties_even)),
     })
 }
 
 /// A double without the digits behind this one.
 pub(super) fn round_double(value: f64, digits: i64, whole: fn(f64) -> f64) -> f64 {
-    let scale = 10f64.powi(digits.unsigned_abs() as i32);
+    // Powers of ten are exact up to 10^22; beyond, the nearest double there is.
+    let scale = match digits.unsigned_abs() {
+        power @ 0..=22 => 10f64.powi(power as i32),
+        power => format!("1e{}", power.min(1_000)).parse().unwrap_or(f64::INFINITY),
+    };
+    if digits < 0 && scale.is_infinite() {
+        return 0.0;
+    }
     let scaled = if digits < 0 { value / scale } else { value * scale };
     match (scaled.is_finite(), digits < 0) {
         (false, _) => value,
@@ -217,7 +241,8 @@ fn truncate<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
     if any_null(values) {
         return Ok(Value::Null);
     }
-    let digits = index(values, 1).clamp(-65, 30);
+    let said = index(values, 1);
+    let digits = said.clamp(-65, 30);
     Ok(match &values[0] {
         Value::Int(_) | Value::UInt(_) if digits >= 0 => values[0].clone(),
         value @ (Value::Int(_) | Value::UInt(_)) => {
@@ -225,7 +250,7 @@ fn truncate<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
         }
         Value::Decimal(v) if digits >= i64::from(decimal::scale(v)) => Value::Decimal(v.clone()),
         Value::Decimal(v) => Value::Decimal(v.with_scale(digits)),
-        value => Value::Double(round_double(value.to_double(), digits, f64::trunc)),
+        value => Value::Double(round_double(value.to_double(), said, f64::trunc)),
     })
 }
 
@@ -251,24 +276,4 @@ fn extreme<'a>(values: &[Value<'a>], wanted: std::cmp::Ordering) -> Evaluated<'a
         }
     }
     Ok(best)
-}
-
-/// CRC-32 of zlib (the crc32c crate has another polynomial).
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0u32, |crc, byte| {
-        (0..8).fold(
-            crc ^ u32::from(*byte),
-            |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 },
-        )
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn checksums() {
-        assert_eq!(crc32(b"MySQL"), 3_259_397_556);
-    }
 }

@@ -3,12 +3,12 @@
 use bigdecimal::BigDecimal;
 use untorn::types::{Date, DateTime, Time};
 
-use super::{Function, any_null, function, index};
+use super::{Function, any_null, function, index, text_fits};
 use crate::ast::IntervalUnit;
 use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Context, Evaluated};
-use crate::result::kind;
+use crate::result::{SqlError, kind};
 use crate::value::{Value, decimal, temporal};
 
 /// A function of one moment that makes a number.
@@ -152,14 +152,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
             return Ok(Value::Null);
         }
         let Some((moment, _)) = v[0].to_datetime(crate::expr::today(cx)) else { return Ok(Value::Null) };
-        Ok(date_format(moment, &v[1].to_string_lossy()).map_or(Value::Null, Value::text))
+        date_format(moment, &v[1], &mut Formatted::new("date_format", cx))
     }),
-    function!("TIME_FORMAT", 2..=2, |_| Type::text(255), |v, _| {
+    function!("TIME_FORMAT", 2..=2, |_| Type::text(255), |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
         }
         let Some((span, _)) = v[0].to_time() else { return Ok(Value::Null) };
-        Ok(time_format(span, &v[1].to_string_lossy()).map_or(Value::Null, Value::text))
+        time_format(span, &v[1], &mut Formatted::new("time_format", cx))
     }),
     function!("UNIX_TIMESTAMP", 0..=1, unix_timestamp_type, |v, cx| match v.first() {
         None => Ok(Value::Int(cx.state.now_utc().to_unix())),
@@ -180,12 +180,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
             }
             let micros = micros as i64 + i64::from(cx.state.time_zone_offset()) * 1_000_000;
             let Some(moment) = temporal::datetime_from_micros(micros) else { return Ok(Value::Null) };
-            Ok(match v.get(1) {
-                Some(format) => {
-                    date_format(moment, &format.to_string_lossy()).map_or(Value::Null, Value::text)
-                }
-                None => Value::DateTime(moment, digits),
-            })
+            match v.get(1) {
+                Some(format) => date_format(moment, format, &mut Formatted::new("from_unixtime", cx)),
+                None => Ok(Value::DateTime(moment, digits)),
+            }
         }
     ),
     function!("CONVERT_TZ", 3..=3, |_| Type::datetime(6), |v, cx| {
@@ -303,7 +301,10 @@ pub fn date_shift<'a>(
     if date.is_null() || amount.is_null() {
         return Ok(Value::Null);
     }
-    let (months, micros) = temporal::interval(amount, unit);
+    let Some((months, micros)) = temporal::interval(amount, unit) else {
+        cx.state.warn(errors::error(errors::DATETIME_FUNCTION_OVERFLOW, &[&"datetime"]));
+        return Ok(Value::Null);
+    };
     let fraction = interval_digits(amount, unit);
     let sign = if subtract { -1 } else { 1 };
     if let Value::Time(span, digits) = date
@@ -499,8 +500,69 @@ fn add_time<'a>(values: &[Value<'a>], sign: i64, cx: &Context<'_>) -> Evaluated<
     })
 }
 
-/// DATE_FORMAT's specifiers. `None` for the name of something that the date has not.
-fn date_format(moment: DateTime, format: &str) -> Option<String> {
+/// DATE_FORMAT. NULL for the name of something that the date has not.
+fn date_format<'a>(moment: DateTime, format: &Value<'_>, made: &mut Formatted<'_>) -> Evaluated<'a> {
+    let format = made.begin(format)?;
+    let mut rest = &*format;
+    while !rest.is_empty() {
+        let Some(next) = date_piece(moment, rest, &mut made.text) else { return Ok(Value::Null) };
+        rest = next;
+        if !made.has_grown()? {
+            return Ok(Value::Null);
+        }
+    }
+    Ok(made.finish())
+}
+
+/// A text that a format makes. It may be much longer than the format: its memory is charged as it grows, and
+/// it ends at `max_allowed_packet`.
+struct Formatted<'c> {
+    text: String,
+    charged: usize,
+    function: &'static str,
+    cx: &'c Context<'c>,
+}
+
+/// Bytes of work that a piece of a format counts for: the number of a week takes the longest.
+const PIECE_BYTES: usize = 64;
+/// Bytes of a text that are charged at a time.
+const CHARGED_BYTES: usize = 64 << 10;
+
+impl<'c> Formatted<'c> {
+    fn new(function: &'static str, cx: &'c Context<'c>) -> Formatted<'c> {
+        Formatted { text: String::new(), charged: 0, function, cx }
+    }
+
+    fn begin(&self, format: &Value<'_>) -> Result<String, SqlError> {
+        let bytes = format.to_text();
+        self.cx.state.hold(bytes.len())?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// A piece was written. `false` when the text has become too long; the warning has been given.
+    fn has_grown(&mut self) -> Result<bool, SqlError> {
+        self.cx.state.work(PIECE_BYTES)?;
+        if self.text.len() > self.charged {
+            // A String doubles when it is full.
+            let more = self.text.len().max(CHARGED_BYTES);
+            self.cx.state.hold(more)?;
+            self.charged += more;
+            return Ok(text_fits(self.text.len(), self.function, self.cx.state));
+        }
+        Ok(true)
+    }
+
+    fn finish<'a>(&mut self) -> Value<'a> {
+        match text_fits(self.text.len(), self.function, self.cx.state) {
+            true => Value::text(std::mem::take(&mut self.text)),
+            false => Value::Null,
+        }
+    }
+}
+
+/// Writes what the format begins with, a specifier or the text before one. What is left of it; `None` for the
+/// name of something that the date has not.
+fn date_piece<'f>(moment: DateTime, format: &'f str, result: &mut String) -> Option<&'f str> {
     use std::fmt::Write as _;
     let date = moment.date;
     // A date without year and month is no day of a week.
@@ -508,73 +570,83 @@ fn date_format(moment: DateTime, format: &str) -> Option<String> {
     let day_name = || weekday().map(|day| DAYS[day.clamp(0, 6) as usize]);
     let month_name = || MONTHS.get(usize::from(date.month).wrapping_sub(1)).copied();
     let time = temporal::time_of_day(moment);
-    let mut result = String::new();
-    let mut chars = format.chars();
-    while let Some(c) = chars.next() {
-        if c != '%' {
-            result.push(c);
-            continue;
+    let Some((specifier, rest)) = specifier(format, result) else { return Some("") };
+    let Some(specifier) = specifier else { return Some(rest) };
+    // Writing to a String cannot fail.
+    let _ = match specifier {
+        'Y' => write!(result, "{:04}", date.year),
+        'y' => write!(result, "{:02}", date.year % 100),
+        'm' => write!(result, "{:02}", date.month),
+        'c' => write!(result, "{}", date.month),
+        'd' => write!(result, "{:02}", date.day),
+        'e' => write!(result, "{}", date.day),
+        'W' => write!(result, "{}", day_name()?),
+        'a' => write!(result, "{}", &day_name()?[..3]),
+        'M' => write!(result, "{}", month_name()?),
+        'b' => write!(result, "{}", &month_name()?[..3]),
+        'j' => write!(result, "{:03}", temporal::day_of_year(date)),
+        'w' => write!(result, "{}", (weekday()? + 1) % 7),
+        'u' => write!(result, "{:02}", temporal::week(date, 1).0),
+        'U' => write!(result, "{:02}", temporal::week(date, 0).0),
+        'v' => write!(result, "{:02}", temporal::week(date, 3).0),
+        'V' => write!(result, "{:02}", temporal::week(date, 2).0),
+        'x' => write!(result, "{:04}", temporal::week(date, 3).1),
+        'X' => write!(result, "{:04}", temporal::week(date, 2).1),
+        'D' => write!(result, "{}{}", date.day, ordinal(date.day)),
+        other => {
+            time_part(time, other, result);
+            Ok(())
         }
-        let Some(specifier) = chars.next() else {
-            result.push('%');
-            break;
-        };
-        // Writing to a String cannot fail.
-        let _ = match specifier {
-            'Y' => write!(result, "{:04}", date.year),
-            'y' => write!(result, "{:02}", date.year % 100),
-            'm' => write!(result, "{:02}", date.month),
-            'c' => write!(result, "{}", date.month),
-            'd' => write!(result, "{:02}", date.day),
-            'e' => write!(result, "{}", date.day),
-            'W' => write!(result, "{}", day_name()?),
-            'a' => write!(result, "{}", &day_name()?[..3]),
-            'M' => write!(result, "{}", month_name()?),
-            'b' => write!(result, "{}", &month_name()?[..3]),
-            'j' => write!(result, "{:03}", temporal::day_of_year(date)),
-            'w' => write!(result, "{}", (weekday()? + 1) % 7),
-            'u' => write!(result, "{:02}", temporal::week(date, 1).0),
-            'U' => write!(result, "{:02}", temporal::week(date, 0).0),
-            'v' => write!(result, "{:02}", temporal::week(date, 3).0),
-            'V' => write!(result, "{:02}", temporal::week(date, 2).0),
-            'x' => write!(result, "{:04}", temporal::week(date, 3).1),
-            'X' => write!(result, "{:04}", temporal::week(date, 2).1),
-            'D' => write!(result, "{}{}", date.day, ordinal(date.day)),
-            other => {
-                time_part(time, other, &mut result);
-                Ok(())
-            }
-        };
-    }
-    Some(result)
+    };
+    Some(rest)
 }
 
-/// TIME_FORMAT's specifiers: hours go beyond 23, and parts of a date are zero. `None` for what only a date
-/// has.
-fn time_format(span: Time, format: &str) -> Option<String> {
-    let mut result = String::new();
-    if span.negative {
-        result.push('-');
-    }
-    let mut chars = format.chars();
-    while let Some(c) = chars.next() {
-        match (c, chars.clone().next()) {
-            ('%', Some(specifier)) => {
-                chars.next();
-                match specifier {
-                    'Y' => result.push_str("0000"),
-                    'y' | 'm' | 'd' => result.push_str("00"),
-                    'c' | 'e' => result.push('0'),
-                    'W' | 'a' | 'M' | 'b' | 'j' | 'w' | 'u' | 'U' | 'v' | 'V' | 'x' | 'X' | 'D' => {
-                        return None;
-                    }
-                    other => time_part(span, other, &mut result),
-                }
+/// Writes the text before a specifier, or takes the specifier that the format begins with; and what is left
+/// of it. `None` for a format that ends in a `%`, which stands for itself.
+fn specifier<'f>(format: &'f str, result: &mut String) -> Option<(Option<char>, &'f str)> {
+    match format.strip_prefix('%') {
+        None => {
+            // Of a long text a piece at a time.
+            let end = format.find('%').unwrap_or(format.len()).min(format.ceil_char_boundary(CHARGED_BYTES));
+            result.push_str(&format[..end]);
+            Some((None, &format[end..]))
+        }
+        Some(rest) => {
+            let mut rest = rest.chars();
+            let specifier = rest.next();
+            if specifier.is_none() {
+                result.push('%');
             }
-            (other, _) => result.push(other),
+            specifier.map(|specifier| (Some(specifier), rest.as_str()))
         }
     }
-    Some(result)
+}
+
+/// TIME_FORMAT: hours go beyond 23, and parts of a date are zero. NULL for what only a date has.
+fn time_format<'a>(span: Time, format: &Value<'_>, made: &mut Formatted<'_>) -> Evaluated<'a> {
+    let format = made.begin(format)?;
+    if span.negative {
+        made.text.push('-');
+    }
+    let mut rest = &*format;
+    while let Some((specifier, next)) = specifier(rest, &mut made.text).filter(|_| !rest.is_empty()) {
+        rest = next;
+        let result = &mut made.text;
+        match specifier {
+            None => {}
+            Some('Y') => result.push_str("0000"),
+            Some('y' | 'm' | 'd') => result.push_str("00"),
+            Some('c' | 'e') => result.push('0'),
+            Some('W' | 'a' | 'M' | 'b' | 'j' | 'w' | 'u' | 'U' | 'v' | 'V' | 'x' | 'X' | 'D') => {
+                return Ok(Value::Null);
+            }
+            Some(other) => time_part(span, other, result),
+        }
+        if !made.has_grown()? {
+            return Ok(Value::Null);
+        }
+    }
+    Ok(made.finish())
 }
 
 /// The specifiers of a time of day; any other stands for itself.
@@ -605,23 +677,5 @@ fn ordinal(day: u8) -> &'static str {
         (2, 0 | 2) => "nd",
         (3, 0 | 2) => "rd",
         _ => "th",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn formats() {
-        let moment =
-            DateTime { date: Date { year: 2024, month: 2, day: 3 }, hour: 13, ..DateTime::default() };
-        assert_eq!(
-            date_format(moment, "%W %D %M %Y %h%p").as_deref(),
-            Some("Saturday 3rd February 2024 01PM")
-        );
-        let span = Time { hours: 100, ..Time::default() };
-        assert_eq!(time_format(span, "%H %h %r").as_deref(), Some("100 04 04:00:00 AM"));
-        assert_eq!(time_format(span, "%M"), None);
     }
 }

@@ -40,22 +40,6 @@ fn made<'a>(
     Ok(owned_text(make(), rule))
 }
 
-/// [`made`] piece by piece, of what takes longer for a byte than copying it.
-fn made_by_pieces<'a>(
-    bytes: usize,
-    name: &str,
-    rule: Collation,
-    text: &[u8],
-    cx: &Context<'_>,
-    each: impl Fn(&[u8], &mut Vec<u8>),
-) -> Evaluated<'a> {
-    if !text_fits(bytes, name, cx.state) {
-        return Ok(Value::Null);
-    }
-    cx.state.hold(bytes)?;
-    Ok(owned_text(in_chunks(text, bytes, &|bytes| cx.state.work(bytes), each)?, rule))
-}
-
 /// A function of one text that makes a text.
 fn text<'a>(values: &[Value<'a>], apply: impl Fn(&[u8]) -> Vec<u8>) -> Evaluated<'a> {
     match values {
@@ -92,7 +76,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("LCASE", 1..=1, text_like, |v, cx| cased(&v[0], collation::lower, cx)),
     function!("UPPER", 1..=1, text_like, |v, cx| cased(&v[0], collation::upper, cx)),
     function!("UCASE", 1..=1, text_like, |v, cx| cased(&v[0], collation::upper, cx)),
-    function!("REVERSE", 1..=1, text_like, |v, _| text(v, |t| reversed(t, v[0].collation()))),
+    function!("REVERSE", 1..=1, text_like, |v, cx| {
+        cx.state.work(v[0].to_text().len())?;
+        text(v, |t| reversed(t, v[0].collation()))
+    }),
     function!("LTRIM", 1..=1, text_like, |v, _| text(v, |t| t
         [t.iter().take_while(|b| **b == b' ').count()..]
         .to_vec())),
@@ -115,7 +102,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
         let separator = v[0].to_text();
         let parts: Vec<_> = v[1..].iter().filter(|x| !x.is_null()).map(Value::to_text).collect();
-        let bytes: usize = parts.iter().map(|part| part.len() + separator.len()).sum();
+        let between = separator.len().saturating_mul(parts.len().saturating_sub(1));
+        let bytes = parts.iter().fold(between, |sum, part| sum.saturating_add(part.len()));
         made(bytes, "concat_ws", v[0].collation(), cx, || parts.join(&separator[..]))
     }),
     function!("LEFT", 2..=2, text_like, |v, _| substring(v, 1, |v| Some(index(v, 1)))),
@@ -173,8 +161,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(length(&v[0], |text| usize::from(text.first().copied().unwrap_or(0))))
     }),
     function!("ORD", 1..=1, |_| Type::INT, |v, _| {
+        let rule = v[0].collation();
         Ok(length(&v[0], |text| {
-            text.iter().take(if text.is_ascii() { 1 } else { 4 }).fold(0, |n, b| n << 8 | usize::from(*b))
+            // Four bytes are enough of a text whose first character is wanted.
+            let beginning = &text[..text.len().min(4)];
+            let first = &beginning[..collation::char_offset(beginning, 1, rule)];
+            first.iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
         }))
     }),
     function!("CHAR", 1.., |t| Type::bytes(4 * t.len() as u32), |v, _| {
@@ -192,9 +184,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Value::Text(text, _) => {
                 let digit = |four: u8| b"0123456789ABCDEF"[usize::from(four)];
                 let bytes = text.len().saturating_mul(2);
-                made_by_pieces(bytes, "hex", Collation::Utf8mb4GeneralCi, text, cx, |piece, made| {
+                cx.state.hold(bytes)?;
+                let each = |piece: &[u8], made: &mut Vec<u8>| {
                     made.extend(piece.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]))
-                })
+                };
+                let made = in_chunks(text, bytes, &|bytes| cx.state.work(bytes), each)?;
+                Ok(owned_text(made, Collation::Utf8mb4GeneralCi))
             }
             moment if moment.is_temporal() => {
                 let text = moment.to_text();
@@ -203,18 +198,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
             number => Ok(Value::text(format!("{:X}", number.to_bits()))),
         }
     }),
-    function!("UNHEX", 1..=1, |t| Type::bytes(t.first().map_or(0, |t| t.length / 2)), |v, _| {
-        let mut token = b"0x".to_vec();
-        token.extend_from_slice(&v[0].to_text());
-        let bytes = if v[0].is_null() { None } else { crate::lexer::hex_value(&token) };
-        Ok(bytes.map_or(Value::Null, |bytes| owned_text(bytes, Collation::Binary)))
+    function!("UNHEX", 1..=1, |t| Type::bytes(t.first().map_or(0, |t| t.length / 2)), |v, cx| unhex(
+        &v[0], cx
+    )),
+    function!("BIN", 1..=1, |_| Type::text(64), |v, cx| conv(&v[0], 10, 2, cx)),
+    function!("OCT", 1..=1, |_| Type::text(65), |v, cx| conv(&v[0], 10, 8, cx)),
+    function!("CONV", 3..=3, |_| Type::text(64), |v, cx| match any_null(v) {
+        true => Ok(Value::Null),
+        false => conv(&v[0], index(v, 1), index(v, 2), cx),
     }),
-    function!("BIN", 1..=1, |_| Type::text(64), |v, _| Ok(match v[0].is_null() {
-        true => Value::Null,
-        false => Value::text(format!("{:b}", v[0].to_bits())),
-    })),
-    function!("OCT", 1..=1, |_| Type::text(65), |v, _| conv(&[v[0].clone(), Value::Int(10), Value::Int(8)])),
-    function!("CONV", 3..=3, |_| Type::text(64), |v, _| conv(v)),
     function!("STRCMP", 2..=2, |_| Type::INT, |v, _| {
         let (a, b) =
             (Value::Text(v[0].to_text(), v[0].collation()), Value::Text(v[1].to_text(), v[1].collation()));
@@ -234,6 +226,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
             .unwrap_or(Value::Null))
     }),
     function!("FIELD", 2.., |_| Type::INT, |v, _| {
+        // Where a number is among them, all are: two texts, too.
+        let as_double = |value: &Value<'_>| match value {
+            Value::Text(..) => Value::Double(value.to_double()),
+            other => other.borrowed().into_owned(),
+        };
+        if v.iter().any(Value::is_number) && v.iter().any(|value| matches!(value, Value::Text(..))) {
+            let wanted = as_double(&v[0]);
+            let equal = |x: &Value<'_>| compare::compare(&wanted, &as_double(x)) == Some(Ordering::Equal);
+            return Ok(Value::Int(v[1..].iter().position(equal).map_or(0, |at| at as i64 + 1)));
+        }
         let wanted = compare::Wanted::new(&v[0]);
         let at = v[1..].iter().position(|x| wanted.is_equal(x) == Some(true));
         Ok(Value::Int(at.map_or(0, |at| at as i64 + 1)))
@@ -244,12 +246,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
         let (wanted, list) = (v[0].to_text(), v[1].to_text());
         let rule = collation::common(v[0].collation(), v[1].collation());
-        let wanted = collation::trimmed(&wanted, rule);
+        // Spaces at an end count here, whatever the collation says of them.
+        let spaces = |text: &[u8]| text.len() - collation::trimmed(text, rule).len();
+        let (wanted, behind) = (collation::trimmed(&wanted, rule), spaces(&wanted));
         // Nothing is an empty list, and not one of an empty text.
         let items = list.split(|byte| *byte == b',').filter(|_| !list.is_empty());
         for (at, item) in items.enumerate() {
             cx.state.work(item.len() + MATCH_BYTES)?;
-            if collation::equal_to_trimmed(wanted, item, rule) {
+            if collation::equal_to_trimmed(wanted, item, rule) && spaces(item) == behind {
                 return Ok(Value::Int(at as i64 + 1));
             }
         }
@@ -281,10 +285,11 @@ fn format_number<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> {
     }
     let digits = index(values, 1).clamp(0, 30);
     let number = match &values[0] {
-        value @ (Value::Double(_) | Value::Float(_)) => {
-            Value::Double(round_double(value.to_double(), digits, f64::round_ties_even)).to_decimal()
+        value @ (Value::Double(_) | Value::Float(_) | Value::Text(..)) => {
+            let rounded = round_double(value.to_double(), digits, f64::round_ties_even);
+            with_digits(rounded, digits as usize)
         }
-        value => value.to_decimal(),
+        value => decimal::format(&decimal::round(&value.to_decimal(), digits)),
     };
     let locale = match values.get(2) {
         None | Some(Value::Null) => Locale::DEFAULT,
@@ -296,8 +301,40 @@ fn format_number<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> {
             })
         }
     };
-    Ok(Value::text(locale.grouped(&decimal::format(&decimal::round(&number, digits)))))
+    Ok(Value::text(locale.grouped(&number)))
 }
+
+/// A rounded double with this many digits behind the point. Behind the digits that tell it from its
+/// neighbours there are zeros.
+fn with_digits(number: f64, digits: usize) -> String {
+    let shortest = format!("{number}");
+    let (whole, fraction) = shortest.split_once('.').unwrap_or((&shortest, ""));
+    match digits {
+        0 => whole.to_owned(),
+        _ => format!("{whole}.{fraction:0<digits$.digits$}"),
+    }
+}
+
+/// UNHEX.
+fn unhex<'a>(value: &Value<'_>, cx: &Context<'_>) -> Evaluated<'a> {
+    if value.is_null() {
+        return Ok(Value::Null);
+    }
+    let text = value.to_text();
+    cx.state.hold(text.len())?;
+    cx.state.work(text.len())?;
+    match crate::lexer::hex_digits(&text) {
+        Some(bytes) => Ok(owned_text(bytes, Collation::Binary)),
+        None => {
+            let shown = format!("'{}'", String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES)]));
+            cx.state.warn(errors::error(errors::WRONG_VALUE_FOR_TYPE, &[&"string", &shown, &"unhex"]));
+            Ok(Value::Null)
+        }
+    }
+}
+
+/// Bytes of a text that a warning shows.
+const SHOWN_BYTES: usize = 512;
 
 fn quoted_type(types: &[Type]) -> Type {
     Type::text(types.first().map_or(0, |ty| ty.length.saturating_mul(2).saturating_add(2)))
@@ -397,13 +434,12 @@ fn locate<'a>(values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
     if matches!(rule.comparison(), Comparison::Unicode(_)) {
         return locate_by_weights(values, rule, cx);
     }
-    let fold = |piece: &[u8], made: &mut Vec<u8>| match rule.comparison() {
-        Comparison::Utf8mb4GeneralCi => made.extend(collation::lower(piece)),
-        _ => made.extend_from_slice(piece),
-    };
     let work = |bytes| cx.state.work(bytes);
-    let folded = |text: &[u8]| in_chunks(text, text.len(), &work, fold);
-    let (needle, text) = (folded(&values[0].to_text())?, folded(&values[1].to_text())?);
+    let weights = |text: &[u8]| {
+        cx.state.hold(text.len())?;
+        in_chunks(text, text.len(), &work, |piece, made| collation::push_weights(piece, rule, made))
+    };
+    let (needle, text) = (weights(&values[0].to_text())?, weights(&values[1].to_text())?);
     let from = values.get(2).map_or(1, Value::to_i64);
     if from < 1 {
         return Ok(Value::Int(0));
@@ -432,7 +468,7 @@ fn pad<'a>(values: &[Value<'a>], left: bool, cx: &Context<'_>) -> Evaluated<'a> 
     // Bytes that are no text in the collation may not begin a character anywhere.
     let unit = collation::char_count(&padding, rule);
     if unit == 0 {
-        return Ok(if padding.is_empty() { owned_text(Vec::new(), rule) } else { Value::Null });
+        return Ok(if padding.is_empty() { owned_text(text.into_owned(), rule) } else { Value::Null });
     }
     let missing = wanted - have;
     let (times, rest) = (missing / unit, collation::char_offset(&padding, missing % unit, rule));
@@ -470,28 +506,47 @@ fn insert<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> {
     made(bytes, "insert", rule, cx, || [&text[..from], &put[..], &text[to..]].concat())
 }
 
-fn conv<'a>(values: &[Value<'a>]) -> Evaluated<'a> {
-    let (from, to) = (index(values, 1), index(values, 2));
-    if any_null(values) || !(2..=36).contains(&from.abs()) || !(2..=36).contains(&to.abs()) {
+/// CONV: the text's number in one base, written in another. A negative base is of signed numbers.
+fn conv<'a>(value: &Value<'_>, from: i64, to: i64, cx: &Context<'_>) -> Evaluated<'a> {
+    let bases = 2..=36;
+    let given = value.to_text();
+    let (from_base, to_base) = (from.unsigned_abs(), to.unsigned_abs());
+    if value.is_null() || given.is_empty() || !bases.contains(&from_base) || !bases.contains(&to_base) {
         return Ok(Value::Null);
     }
-    let text = values[0].to_string_lossy();
-    let text = text.trim();
-    let negative = text.starts_with('-');
-    let base = from.unsigned_abs() as u32;
-    let digits = text.trim_start_matches('-').chars().map_while(|c| c.to_digit(base));
-    let number = digits.fold(0u64, |n, d| n.saturating_mul(u64::from(base)).saturating_add(u64::from(d)));
-    let mut number = if negative { (number as i64).wrapping_neg() as u64 } else { number };
-    let minus = to < 0 && (number as i64) < 0;
-    if minus {
-        number = (number as i64).unsigned_abs();
+    let text = given.trim_ascii_start();
+    let negative = text.starts_with(b"-");
+    let digits = &text[usize::from(negative || text.starts_with(b"+"))..];
+    let value_of = |byte: &u8| char::from(*byte).to_digit(from_base as u32).map(u64::from);
+    let digits: &[u8] = &digits[..digits.iter().take_while(|byte| value_of(byte).is_some()).count()];
+    // Beyond 64 bits it is cut.
+    let magnitude = digits
+        .iter()
+        .filter_map(value_of)
+        .try_fold(0u64, |number, digit| number.checked_mul(from_base)?.checked_add(digit));
+    let most = i64::MIN.unsigned_abs();
+    let (number, cut) = match (magnitude, from < 0, negative) {
+        (Some(number), true, true) if number <= most => (number.wrapping_neg(), false),
+        (Some(number), true, false) if number < most => (number, false),
+        (_, true, true) => (most, true),
+        (_, true, false) => (most - 1, true),
+        (Some(number), false, true) => (number.wrapping_neg(), false),
+        (Some(number), false, false) => (number, false),
+        // As MySQL has it: below the least number of decimal digits there is nothing.
+        (None, false, true) if digits.iter().all(u8::is_ascii_digit) => (0, true),
+        (None, false, _) => (u64::MAX, true),
+    };
+    if cut || digits.is_empty() {
+        let shown = String::from_utf8_lossy(&given[..given.len().min(SHOWN_BYTES)]);
+        cx.state.warn(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&"DECIMAL", &shown]));
     }
-    let base = to.unsigned_abs();
+    let minus = to < 0 && (number as i64) < 0;
+    let mut rest = if minus { number.wrapping_neg() } else { number };
     let mut result = Vec::new();
-    while number > 0 || result.is_empty() {
-        let digit = char::from_digit((number % base) as u32, 36).unwrap_or('0');
+    while rest > 0 || result.is_empty() {
+        let digit = char::from_digit((rest % to_base) as u32, 36).unwrap_or('0');
         result.push(digit.to_ascii_uppercase());
-        number /= base;
+        rest /= to_base;
     }
     if minus {
         result.push('-');
