@@ -246,6 +246,10 @@ pub enum IntervalUnit {
     DayHour,
     DayMinute,
     DaySecond,
+    SecondMicrosecond,
+    MinuteMicrosecond,
+    HourMicrosecond,
+    DayMicrosecond,
     YearMonth,
 }
 
