@@ -301,9 +301,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         if name == "TIMESTAMPDIFF"
             && let [ast::Expr::Interval { unit, .. }, from, to] = &arguments[..]
         {
-            let [from, to] = [from, to].map(|moment| Ok(Box::new(coercion::of_days(self.bind(moment)?).0)));
-            let (from, to) = (from?, to?);
-            return Ok((Expr::TimestampDiff(*unit, from, to), Type::INT));
+            return self.timestamp_diff(*unit, from, to);
         }
         let Some(taken) = functions::arguments_of(name) else {
             let shown = match self.planner.state.current_database() {
@@ -383,6 +381,16 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             None => (call, ty),
         })
+    }
+
+    fn timestamp_diff(
+        &mut self,
+        unit: ast::IntervalUnit,
+        from: &ast::Expr,
+        to: &ast::Expr,
+    ) -> Result<Bound, SqlError> {
+        let (from, to) = (coercion::of_days(self.bind(from)?), coercion::of_days(self.bind(to)?));
+        Ok((Expr::TimestampDiff(unit, Box::new(from.0), Box::new(to.0)), Type::INT))
     }
 
     fn aggregate(
