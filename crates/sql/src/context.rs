@@ -33,6 +33,7 @@ use crate::sql_mode;
 use crate::temporary::TemporaryTables;
 use crate::value::Value;
 use crate::value::regex::{Modes, Patterns, Regex};
+use crate::value::temporal::Today;
 
 /// How serious a line of SHOW WARNINGS is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,8 +177,13 @@ pub fn zone_offset(name: &str) -> Option<i32> {
         _ => return None,
     };
     let (hours, minutes) = rest.split_once(':')?;
-    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
-    (hours <= 14 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+    let number = |digits: &str| match digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => digits.parse::<i32>().ok(),
+        false => None,
+    };
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
+    let seconds = sign * (hours.min(99) * 3600 + minutes * 60);
+    (minutes < 60 && (-14 * 3600 + 60..=14 * 3600).contains(&seconds)).then_some(seconds)
 }
 
 impl SqlContext {
@@ -464,6 +470,12 @@ impl SqlContext {
     pub fn refuses_zero_dates(&self, date: Date) -> bool {
         let flag = if date == Date::default() { sql_mode::NO_ZERO_DATE } else { sql_mode::NO_ZERO_IN_DATE };
         self.settings().sql_mode & flag != 0
+    }
+
+    /// The day of the session's clock, and how the session reads moments.
+    pub fn today(&self) -> Today {
+        let any_day = self.settings().sql_mode & sql_mode::ALLOW_INVALID_DATES != 0;
+        Today { date: self.now_local().date, zone: Some(self.time_zone_offset()), any_day }
     }
 
     /// xorshift64*.

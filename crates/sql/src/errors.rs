@@ -197,6 +197,7 @@ error_table! {
     DATETIME_FUNCTION_OVERFLOW = 1441, b"22008", "Datetime function: % field overflow";
     ROW_IS_REFERENCED = 1451, b"23000", "Cannot delete or update a parent row: a foreign key constraint fails (%)";
     NO_REFERENCED_ROW = 1452, b"23000", "Cannot add or update a child row: a foreign key constraint fails (%)";
+    WRONG_VALUE = 1525, b"HY000", "Incorrect % value: '%'";
     DROP_INDEX_FK = 1553, b"HY000", "Cannot drop index '%': needed in a foreign key constraint";
     TRUNCATE_ILLEGAL_FK = 1701, b"42000", "Cannot truncate a table referenced in a foreign key constraint (%)";
     FOREIGN_DUPLICATE_KEY = 1761, b"23000", "Foreign key constraint for table '%', record '%' would lead to a duplicate entry in table '%', key '%'";
@@ -331,7 +332,9 @@ error_table! {
     REGEXP_TIME_OUT = 3699, b"HY000", "Timeout exceeded in regular expression match.";
     REGEXP_PATTERN_TOO_BIG = 3700, b"HY000", "The regular expression pattern exceeds limits on size or complexity.";
     REGEXP_INVALID_CAPTURE_GROUP_NAME = 3887, b"HY000", "A capture group has an invalid name.";
+    REGEXP_INVALID_FLAG = 3900, b"HY000", "Invalid match mode flag in regular expression.";
     CHARACTER_SET_MISMATCH = 3995, b"HY000", "Character set '%' cannot be used in conjunction with '%' in call to %.";
+    REGEXP_NUMBER_TOO_BIG = 4007, b"HY000", "Decimal number in regular expression is too large.";
     DEPENDENT_BY_DEFAULT = 3766, b"HY000", "Column '%' of table '%' has a default value expression dependency and cannot be dropped or renamed.";
     CHECK_NOT_FOUND = 3821, b"HY000", "Check constraint '%' is not found in the table.";
     CONSTRAINT_NOT_FOUND = 3940, b"HY000", "Constraint '%' does not exist.";

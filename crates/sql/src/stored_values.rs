@@ -9,7 +9,7 @@ use untorn::types::{self, Collation, ColumnType, DateTime, EncodeError};
 
 use super::expr::functions;
 use super::value::json::{Json, Room, Source, binary};
-use super::value::{Value, collation, convert, decimal};
+use super::value::{Value, collation, convert, decimal, temporal};
 use crate::context::SqlContext;
 use crate::errors;
 use crate::result::SqlError;
@@ -168,7 +168,7 @@ impl Storing<'_> {
                 self.datetime(value, column, out)
             }
             ColumnType::Time { fraction } => {
-                let span = match value.to_time() {
+                let span = match value.to_time(self.state.today()) {
                     Some((span, _)) => functions::round_time(span, *fraction),
                     None => {
                         self.incorrect(value, column)?;
@@ -290,7 +290,19 @@ impl Storing<'_> {
     }
 
     fn datetime(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
-        let mut moment = match value.to_datetime(self.state.now_local().date) {
+        let today = self.state.today();
+        let read = match value {
+            Value::Text(text, _) => {
+                let read = temporal::parse_datetime(text, today);
+                // Nothing may stand behind it.
+                if read.is_some_and(|(.., left)| left) {
+                    self.incorrect(value, column)?;
+                }
+                read.map(|(moment, digits, _)| (moment, digits))
+            }
+            other => other.to_datetime(today),
+        };
+        let mut moment = match read {
             Some((moment, _)) => functions::round_datetime(moment, fraction(&column.kind)),
             None => {
                 self.incorrect(value, column)?;

@@ -122,7 +122,8 @@ impl Fingerprint {
                 }
                 TokenKind::Word => {
                     let is = |word: &str| bytes.eq_ignore_ascii_case(word.as_bytes());
-                    if ["CAST", "CONVERT", "GROUP", "INTO"].iter().any(|w| is(w))
+                    // The type of STR_TO_DATE is that of its format.
+                    if ["CAST", "CONVERT", "GROUP", "INTO", "STR_TO_DATE"].iter().any(|w| is(w))
                         && !(is("INTO") && self.is_insert())
                     {
                         return false;

@@ -251,6 +251,10 @@ pub enum IntervalUnit {
     DayHour,
     DayMinute,
     DaySecond,
+    SecondMicrosecond,
+    MinuteMicrosecond,
+    HourMicrosecond,
+    DayMicrosecond,
     YearMonth,
 }
 

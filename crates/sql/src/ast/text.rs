@@ -432,6 +432,10 @@ fn unit_name(unit: IntervalUnit) -> &'static str {
         IntervalUnit::DayHour => "day_hour",
         IntervalUnit::DayMinute => "day_minute",
         IntervalUnit::DaySecond => "day_second",
+        IntervalUnit::SecondMicrosecond => "second_microsecond",
+        IntervalUnit::MinuteMicrosecond => "minute_microsecond",
+        IntervalUnit::HourMicrosecond => "hour_microsecond",
+        IntervalUnit::DayMicrosecond => "day_microsecond",
         IntervalUnit::YearMonth => "year_month",
     }
 }

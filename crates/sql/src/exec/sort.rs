@@ -5,7 +5,6 @@ use std::cmp::Ordering;
 use bigdecimal::num_bigint::Sign;
 use untorn::engine::TimeSlice;
 use untorn::sort::{Order, Sorted, Sorter};
-use untorn::types::Date;
 
 use super::spilled_values::{put_bytes, take_bytes};
 use crate::context::SqlContext;
@@ -47,7 +46,7 @@ fn push_value(value: &Value<'_>, key: &mut Vec<u8>) {
         Value::Json(bytes) => binary::decoded(bytes).sort_key(key),
         Value::Time(v, _) => key.extend_from_slice(&wide(i128::from(temporal::time_micros(*v)))),
         Value::Date(_) | Value::DateTime(..) => {
-            if let Some((moment, _)) = value.to_datetime(Date::default()) {
+            if let Some((moment, _)) = value.to_datetime(temporal::Today::default()) {
                 key.extend_from_slice(&temporal::datetime_number(moment).to_be_bytes());
                 key.extend_from_slice(&moment.micros.to_be_bytes());
             }

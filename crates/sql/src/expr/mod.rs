@@ -24,10 +24,11 @@ use std::sync::Arc;
 
 use untorn::engine::{FieldRef, Row};
 use untorn::schema::ColumnDef;
-use untorn::types::{Collation, ColumnType, Date};
+use untorn::types::{Collation, ColumnType};
 
 use super::ast::{BinaryOperator, CastType, IntervalUnit, Scope, TrimSide};
 use super::stored_values;
+use super::value::temporal::Today;
 use super::value::{Value, collation, compare, like};
 use crate::context::SqlContext;
 use crate::errors;
@@ -319,9 +320,9 @@ impl Expr {
                 cx.state.check_strictly()?;
                 Ok(value)
             }
-            Expr::Extract(unit, operand) => Ok(functions::extract(*unit, &operand.eval(cx)?)),
+            Expr::Extract(unit, operand) => Ok(functions::extract(*unit, &operand.eval(cx)?, cx)),
             Expr::TimestampDiff(unit, from, to) => {
-                Ok(functions::timestamp_diff(*unit, &from.eval(cx)?, &to.eval(cx)?))
+                Ok(functions::timestamp_diff(*unit, &from.eval(cx)?, &to.eval(cx)?, cx))
             }
             Expr::Trim { side, what, operand } => {
                 let held = cx.state.held();
@@ -785,7 +786,7 @@ fn in_list(operand: &Expr, list: &[Expr], negated: bool, cx: &Context<'_>) -> Re
     Ok(if unknown { None } else { Some(negated) })
 }
 
-/// The day that spans count from where a date is wanted.
-pub fn today(cx: &Context<'_>) -> Date {
-    cx.state.now_local().date
+/// The day that spans count from where a date is wanted, and how texts are read there.
+pub fn today(cx: &Context<'_>) -> Today {
+    cx.state.today()
 }

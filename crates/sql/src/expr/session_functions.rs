@@ -7,6 +7,7 @@ use super::super::value::{Value, temporal};
 use super::functions::{Function, function};
 use super::types::Type;
 use super::{Context, Evaluated};
+use crate::errors;
 
 fn now<'a>(values: &[Value<'a>], cx: &Context<'a>, utc: bool) -> Evaluated<'a> {
     let digits = values.first().map_or(0, Value::to_i64).clamp(0, 6) as u8;
@@ -114,7 +115,16 @@ pub static FUNCTIONS: &[Function] = &[
         cx.state.random() >> 8
     ))),
     // The executor sleeps before it evaluates the row.
-    volatile!("SLEEP", 1..=1, |_| Type::INT.not_null(), |_, _| Ok(Value::Int(0))),
+    volatile!("SLEEP", 1..=1, |_| Type::INT.not_null(), |v, cx| {
+        if v[0].is_null() || v[0].to_double() < 0.0 {
+            let error = errors::error(errors::WRONG_ARGUMENTS, &[&"sleep."]);
+            if cx.state.is_strict() {
+                return Err(error);
+            }
+            cx.state.warn(error);
+        }
+        Ok(Value::Int(0))
+    }),
     // The executor waits for it before it evaluates the row of a SELECT without tables.
     volatile!("GET_LOCK", 2..=2, |_| Type::INT, |v, cx| Ok(Value::truth_value(cx.state.get_lock(&v[0])?))),
     volatile!("RELEASE_LOCK", 1..=1, |_| Type::INT, |v, cx| {

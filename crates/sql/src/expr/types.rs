@@ -310,28 +310,64 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
             Value::Decimal(clamp_decimal(rounded, *precision, *scale))
         }
         CastType::Double => Value::Double(value.to_double()),
-        CastType::Float => Value::Float(value.to_double() as f32),
-        CastType::Date => match value.to_datetime(state.now_local().date) {
+        CastType::Float => {
+            let double = value.to_double();
+            let float = double as f32;
+            if float.is_infinite() && double.is_finite() {
+                let shown = format!("cast({} as float)", value.to_string_lossy());
+                return Err(errors::error(errors::DATA_OUT_OF_RANGE, &[&"DOUBLE", &shown]));
+            }
+            Value::Float(float)
+        }
+        CastType::Date => match value.to_datetime(state.today()) {
             Some((moment, _)) if is_refused(&value, moment.date, state) => {
                 incorrect(&value, "datetime", state)
             }
             Some((moment, _)) => Value::Date(moment.date),
             None => incorrect(&value, "datetime", state),
         },
-        CastType::DateTime { fraction } => match value.to_datetime(state.now_local().date) {
+        CastType::DateTime { fraction } => match value.to_datetime(state.today()) {
             Some((moment, _)) if is_refused(&value, moment.date, state) => {
                 incorrect(&value, "datetime", state)
             }
             Some((moment, _)) => Value::DateTime(functions::round_datetime(moment, *fraction), *fraction),
             None => incorrect(&value, "datetime", state),
         },
-        CastType::Time { fraction } => match value.to_time() {
+        CastType::Time { fraction } => match value.to_time(state.today()) {
             Some((span, _)) => Value::Time(functions::round_time(span, *fraction), *fraction),
             None => incorrect(&value, "time", state),
         },
-        CastType::Year => Value::UInt(value.to_i64().clamp(0, 2155) as u64),
+        CastType::Year => year(&value, state),
         CastType::Json => json::cast(&value, state)?,
     })
+}
+
+/// The year that a value means; NULL with a warning where a YEAR has none.
+fn year<'a>(value: &Value<'_>, state: &SqlContext) -> Value<'a> {
+    let number = match value {
+        Value::Text(text, _) => {
+            let known = crate::value::convert::parse_number(text);
+            if known.length == 0 {
+                return incorrect(value, "YEAR", state);
+            }
+            // A zero that is text is the year 2000.
+            match value.to_integer() {
+                0 => 2000,
+                number => number,
+            }
+        }
+        _ if value.is_temporal() => match value.to_datetime(state.today()) {
+            Some((moment, _)) if moment.date.year > 99 => i128::from(moment.date.year),
+            _ => -1,
+        },
+        _ => value.to_integer(),
+    };
+    match number {
+        0 | 1901..=2155 => Value::UInt(number as u64),
+        1..=69 => Value::UInt(number as u64 + 2000),
+        70..=99 => Value::UInt(number as u64 + 1900),
+        _ => incorrect(value, "YEAR", state),
+    }
 }
 
 /// Whether the SQL mode keeps a text or number from being this day.

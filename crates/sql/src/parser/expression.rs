@@ -626,9 +626,31 @@ impl Parser<'_> {
 
     pub(crate) fn interval_unit(&mut self) -> Parsed<IntervalUnit> {
         let word = String::from_utf8_lossy(self.slice()).to_ascii_uppercase();
-        let word = word.strip_prefix("SQL_TSI_").unwrap_or(&word);
-        let unit = match word {
+        let unit = match word.as_str() {
             "MICROSECOND" => IntervalUnit::Microsecond,
+            "SECOND_MICROSECOND" => IntervalUnit::SecondMicrosecond,
+            "MINUTE_MICROSECOND" => IntervalUnit::MinuteMicrosecond,
+            "HOUR_MICROSECOND" => IntervalUnit::HourMicrosecond,
+            "DAY_MICROSECOND" => IntervalUnit::DayMicrosecond,
+            "MINUTE_SECOND" => IntervalUnit::MinuteSecond,
+            "HOUR_MINUTE" => IntervalUnit::HourMinute,
+            "HOUR_SECOND" => IntervalUnit::HourSecond,
+            "DAY_HOUR" => IntervalUnit::DayHour,
+            "DAY_MINUTE" => IntervalUnit::DayMinute,
+            "DAY_SECOND" => IntervalUnit::DaySecond,
+            "YEAR_MONTH" => IntervalUnit::YearMonth,
+            _ => return self.simple_unit(),
+        };
+        self.advance();
+        Ok(unit)
+    }
+
+    /// A unit of one part.
+    pub(crate) fn simple_unit(&mut self) -> Parsed<IntervalUnit> {
+        let word = String::from_utf8_lossy(self.slice()).to_ascii_uppercase();
+        let named = word.strip_prefix("SQL_TSI_");
+        let unit = match named.unwrap_or(&word) {
+            "MICROSECOND" if named.is_none() => IntervalUnit::Microsecond,
             "SECOND" => IntervalUnit::Second,
             "MINUTE" => IntervalUnit::Minute,
             "HOUR" => IntervalUnit::Hour,
@@ -637,13 +659,6 @@ impl Parser<'_> {
             "MONTH" => IntervalUnit::Month,
             "QUARTER" => IntervalUnit::Quarter,
             "YEAR" => IntervalUnit::Year,
-            "MINUTE_SECOND" => IntervalUnit::MinuteSecond,
-            "HOUR_MINUTE" => IntervalUnit::HourMinute,
-            "HOUR_SECOND" => IntervalUnit::HourSecond,
-            "DAY_HOUR" => IntervalUnit::DayHour,
-            "DAY_MINUTE" => IntervalUnit::DayMinute,
-            "DAY_SECOND" => IntervalUnit::DaySecond,
-            "YEAR_MONTH" => IntervalUnit::YearMonth,
             _ => return Err(self.unexpected()),
         };
         self.advance();

@@ -16,13 +16,43 @@ const PRECISION_MAX: u32 = 65;
 const SCALE_MAX: u32 = 30;
 const FLOAT_BITS_MAX: u32 = 53;
 
+/// The name of a function of the clock, in errors.
+fn clock(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "NOW" | "CURRENT_TIMESTAMP" | "LOCALTIME" | "LOCALTIMESTAMP" => "now",
+        "CURTIME" | "CURRENT_TIME" => "curtime",
+        "SYSDATE" => "sysdate",
+        "UTC_TIMESTAMP" => "utc_timestamp",
+        "UTC_TIME" => "utc_time",
+        _ => return None,
+    })
+}
+
+fn fraction_digits(digits: u64, of: &str) -> Parsed<u8> {
+    match digits {
+        0..=6 => Ok(digits as u8),
+        _ => Err(errors::error(errors::TOO_BIG_PRECISION, &[&digits, &of, &6])),
+    }
+}
+
 impl Parser<'_> {
     /// Behind the function's name, at `(`.
     pub(super) fn function_call(&mut self, name: &str, typed: Token) -> Parsed<Expr> {
         self.expect_symbol(b"(")?;
         let mut arguments = Vec::new();
+        let first = self.current;
         if !self.is_symbol(b")") {
             arguments = self.list(Self::expr)?;
+        }
+        if let Some(clock) = clock(name)
+            && let [digits] = &arguments[..]
+        {
+            match digits {
+                Expr::Integer(digits) => fraction_digits(*digits, clock).map(drop)?,
+                // One of the plan cache.
+                Expr::Parameter(_) => {}
+                _ => return Err(self.unexpected_at(first)),
+            }
         }
         self.expect_symbol(b")")?;
         let refused = |taken: RangeInclusive<usize>| !taken.contains(&arguments.len());
@@ -77,14 +107,14 @@ impl Parser<'_> {
             },
             "DATE_ADD" | "ADDDATE" | "DATE_SUB" | "SUBDATE" => self.date_arithmetic(name)?,
             "TIMESTAMPADD" => {
-                let unit = self.interval_unit()?;
+                let unit = self.simple_unit()?;
                 self.expect_symbol(b",")?;
                 let amount = Box::new(self.expr()?);
                 self.expect_symbol(b",")?;
                 binary(BinaryOperator::Add, self.expr()?, Expr::Interval { amount, unit })
             }
             "TIMESTAMPDIFF" => {
-                let unit = self.interval_unit()?;
+                let unit = self.simple_unit()?;
                 self.expect_symbol(b",")?;
                 let from = self.expr()?;
                 self.expect_symbol(b",")?;
@@ -181,8 +211,12 @@ impl Parser<'_> {
     fn date_arithmetic(&mut self, name: &str) -> Parsed<Expr> {
         let date = self.expr()?;
         self.expect_symbol(b",")?;
+        let at = self.current;
         let mut amount = self.expr()?;
         if !matches!(amount, Expr::Interval { .. }) {
+            if name.starts_with("DATE_") {
+                return Err(self.unexpected_at(at));
+            }
             amount = Expr::Interval { amount: Box::new(amount), unit: IntervalUnit::Day };
         }
         let add = name == "DATE_ADD" || name == "ADDDATE";
@@ -220,6 +254,11 @@ impl Parser<'_> {
         Ok(CastType::Decimal { precision: precision as u8, scale: scale as u8 })
     }
 
+    /// Digits of a second.
+    fn fraction(&mut self) -> Parsed<u8> {
+        fraction_digits(self.optional_length()?.unwrap_or(0).into(), "CAST")
+    }
+
     fn cast_type(&mut self, said: Range<u32>) -> Parsed<CastType> {
         let word = String::from_utf8_lossy(self.slice()).to_ascii_uppercase();
         let at = self.advance();
@@ -254,8 +293,8 @@ impl Parser<'_> {
                 _ => CastType::Float,
             },
             "DATE" => CastType::Date,
-            "DATETIME" => CastType::DateTime { fraction: self.optional_length()?.unwrap_or(0).min(6) as u8 },
-            "TIME" => CastType::Time { fraction: self.optional_length()?.unwrap_or(0).min(6) as u8 },
+            "DATETIME" => CastType::DateTime { fraction: self.fraction()? },
+            "TIME" => CastType::Time { fraction: self.fraction()? },
             "YEAR" => CastType::Year,
             "JSON" => CastType::Json,
             _ => return Err(self.unexpected_at(at)),

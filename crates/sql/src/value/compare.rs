@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 use untorn::types::{Collation, Date, DateTime};
 
 use super::json::{binary, compared};
+use super::temporal::Today;
 use super::{Value, collation, temporal};
 
 /// Compares two values; `None` when one is NULL.
@@ -59,25 +60,25 @@ fn compare_temporal(left: &Value<'_>, right: &Value<'_>) -> Ordering {
         return temporal_and_number(right, left).map_or_else(|| doubles(left, right), Ordering::reverse);
     }
     if matches!(left, Time(..)) || matches!(right, Time(..)) {
-        let (a, b) = (left.to_time(), right.to_time());
+        let (a, b) = (left.to_time(Today::default()), right.to_time(Today::default()));
         return match (a, b) {
             (Some((a, _)), Some((b, _))) => temporal::time_micros(a).cmp(&temporal::time_micros(b)),
             _ => collation::compare(&left.to_text(), &right.to_text(), left.collation()),
         };
     }
     // A text that is no moment counts as the zero date.
-    let moment = |value: &Value<'_>| key(value.to_datetime(Date::default()).unwrap_or_default().0);
+    let moment = |value: &Value<'_>| key(value.to_datetime(Today::default()).unwrap_or_default().0);
     moment(left).cmp(&moment(right))
 }
 
 /// A number is the date or time that it spells, if it spells one.
 fn temporal_and_number(left: &Value<'_>, number: &Value<'_>) -> Option<Ordering> {
     if let Value::Time(span, _) = left {
-        let (other, _) = number.to_time()?;
+        let (other, _) = number.to_time(Today::default())?;
         return Some(temporal::time_micros(*span).cmp(&temporal::time_micros(other)));
     }
-    let (moment, _) = left.to_datetime(Date::default())?;
-    let (other, _) = number.to_datetime(Date::default())?;
+    let (moment, _) = left.to_datetime(Today::default())?;
+    let (other, _) = number.to_datetime(Today::default())?;
     Some(key(moment).cmp(&key(other)))
 }
 
@@ -166,7 +167,7 @@ pub fn group_key(value: &Value<'_>, key: &mut Vec<u8>) {
         }
         Value::Date(_) | Value::DateTime(..) | Value::Time(..) => {
             key.push(5);
-            match value.to_datetime(Date { year: 1, month: 1, day: 1 }) {
+            match value.to_datetime(Today::of(Date { year: 1, month: 1, day: 1 })) {
                 Some((moment, _)) => {
                     key.extend_from_slice(&temporal::datetime_number(moment).to_be_bytes());
                     key.extend_from_slice(&moment.micros.to_be_bytes());

@@ -4,9 +4,10 @@
 use std::borrow::Cow;
 
 use bigdecimal::{BigDecimal, Zero};
-use untorn::types::{Collation, Date, DateTime, Time};
+use untorn::types::{Collation, DateTime, Time};
 
 use super::json::{self, Json};
+use super::temporal::Today;
 use super::{Value, decimal, temporal};
 
 /// What a text says as a number.
@@ -148,8 +149,12 @@ impl<'a> Value<'a> {
             }
             Value::Text(text, _) => integer_of_text(text),
             Value::Date(v) => i128::from(temporal::date_number(*v)),
-            Value::DateTime(v, _) => i128::from(temporal::datetime_number(*v)),
-            Value::Time(v, _) => i128::from(temporal::time_number(*v)),
+            Value::DateTime(v, _) => i128::from(temporal::datetime_number(temporal::nearest_second(*v))),
+            Value::Time(v, _) => {
+                let half = if v.negative { -500_000 } else { 500_000 };
+                let rounded = temporal::time_from_micros(temporal::time_micros(*v) + half);
+                i128::from(temporal::time_number(if v.micros < 500_000 { *v } else { rounded }))
+            }
             Value::Json(bytes) => json_number(bytes).map_or(0, |number| number.to_integer()),
             Value::Float(_) | Value::Double(_) => self.to_double().round_ties_even() as i128,
         }
@@ -232,22 +237,26 @@ impl<'a> Value<'a> {
 
     /// As a moment: text is read, numbers are `YYYYMMDD[hhmmss]`, a span counts from `today`. `None` when it
     /// is none.
-    pub fn to_datetime(&self, today: Date) -> Option<(DateTime, u8)> {
+    pub fn to_datetime(&self, today: Today) -> Option<(DateTime, u8)> {
         match self {
             Value::DateTime(v, digits) => Some((*v, *digits)),
             Value::Date(v) => Some((DateTime { date: *v, ..DateTime::default() }, 0)),
             Value::Time(v, digits) => {
-                let midnight = DateTime { date: today, ..DateTime::default() };
+                let midnight = DateTime { date: today.date, ..DateTime::default() };
                 let micros = temporal::datetime_micros(midnight) + temporal::time_micros(*v);
                 temporal::datetime_from_micros(micros).map(|value| (value, *digits))
             }
-            Value::Text(text, _) => temporal::parse_datetime(text).map(|(value, digits, _)| (value, digits)),
+            Value::Text(text, _) => {
+                temporal::parse_datetime(text, today).map(|(value, digits, _)| (value, digits))
+            }
             Value::Json(bytes) => json::binary::decoded(bytes).scalar()?.to_datetime(today),
             Value::Null => None,
-            Value::Int(number) => temporal::datetime_from_number(*number).map(|value| (value, 0)),
+            Value::Int(number) => {
+                temporal::datetime_from_number(*number, today.any_day).map(|value| (value, 0))
+            }
             number => {
                 let (whole, micros, digits) = whole_and_micros(&number.to_decimal());
-                let value = temporal::datetime_from_number(whole)?;
+                let value = temporal::datetime_from_number(whole, today.any_day)?;
                 // Rounding may have made a whole second of the fraction.
                 let value = match micros {
                     1_000_000 => temporal::carried(DateTime { micros: 999_999, ..value })?,
@@ -259,13 +268,15 @@ impl<'a> Value<'a> {
     }
 
     /// As a span. `None` when it is none.
-    pub fn to_time(&self) -> Option<(Time, u8)> {
+    pub fn to_time(&self, today: Today) -> Option<(Time, u8)> {
         match self {
             Value::Time(v, digits) => Some((*v, *digits)),
             Value::DateTime(v, digits) => Some((temporal::time_of_day(*v), *digits)),
             Value::Date(_) => Some((Time::default(), 0)),
-            Value::Text(text, _) => temporal::parse_time(text).map(|(value, digits, _)| (value, digits)),
-            Value::Json(bytes) => json::binary::decoded(bytes).scalar()?.to_time(),
+            Value::Text(text, _) => {
+                temporal::parse_time(text, today).map(|(value, digits, _)| (value, digits))
+            }
+            Value::Json(bytes) => json::binary::decoded(bytes).scalar()?.to_time(today),
             Value::Null => None,
             Value::Int(number) => temporal::time_from_number(*number).map(|value| (value, 0)),
             number => {

@@ -12,13 +12,38 @@ use untorn::types::{Date, DateTime, Time};
 use super::super::ast::IntervalUnit;
 use super::{Value, decimal};
 
+/// The day of a session, and how it reads moments.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Today {
+    /// What spans count from.
+    pub date: Date,
+    /// Seconds that its zone is ahead: a text that names an offset is moved there. Without one, as where
+    /// nothing knows the session, the offset says nothing.
+    pub zone: Option<i32>,
+    /// Every month has 31 days (ALLOW_INVALID_DATES).
+    pub any_day: bool,
+}
+
+impl Today {
+    /// Of a day, where neither zone nor mode matter.
+    pub fn of(date: Date) -> Today {
+        Today { date, ..Today::default() }
+    }
+}
+
 /// Longest TIME.
 pub const TIME_MAX: Time = Time { negative: false, hours: 838, minutes: 59, seconds: 59, micros: 0 };
 
 /// Days of a month.
 pub fn days_in_month(year: u16, month: u8) -> u8 {
     match month {
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+        // The year 0 has no such day.
+        2 if year > 0
+            && year.is_multiple_of(4)
+            && (!year.is_multiple_of(100) || year.is_multiple_of(400)) =>
+        {
+            29
+        }
         2 => 28,
         4 | 6 | 9 | 11 => 30,
         _ => 31,
@@ -27,14 +52,27 @@ pub fn days_in_month(year: u16, month: u8) -> u8 {
 
 /// Whether the parts name a day (zero parts allowed, as in the default SQL mode they are only warned about on
 /// storing).
-fn is_valid_date(date: Date) -> bool {
+fn is_valid_date(date: Date, any_day: bool) -> bool {
     date.month <= 12
         && date.year <= 9999
-        && (date.day <= 28 || date.day <= days_in_month(date.year, date.month.max(1)))
+        && (date.day <= 28
+            || date.day <= days_in_month(date.year, date.month.max(1))
+            || any_day && date.day <= 31)
 }
 
 /// Days since 0000-01-01 counted as MySQL's TO_DAYS does (0000-01-01 is day 1).
+///
+/// A month 0 is the last of the year before, and a day 0 the day before the first.
 pub fn day_number(date: Date) -> i64 {
+    if date.month == 0 && date.year == 0 {
+        return 0;
+    }
+    if date.month == 0 {
+        return day_number(Date { month: 1, day: 1, ..date }) - 32 + i64::from(date.day);
+    }
+    if date.day == 0 {
+        return day_number(Date { day: 1, ..date }) - 1;
+    }
     let midnight = DateTime { date, ..DateTime::default() };
     // MySQL's year 0 has no 29 February.
     let before_march = i64::from(date.year == 0 && date.month <= 2);
@@ -66,7 +104,7 @@ pub fn week(date: Date, mode: u8) -> (i64, i64) {
     let with_year = mode & 2 != 0;
     let first_weekday = (mode & 4 != 0) == monday_first;
     let start = |year: i64| {
-        let first = Date { year: year.clamp(0, 9999) as u16, month: 1, day: 1 };
+        let first = Date { year: year.clamp(0, 10_000) as u16, month: 1, day: 1 };
         let number = day_number(first);
         let offset = if monday_first { weekday(first) } else { (weekday(first) + 1) % 7 };
         // Week 1 is the first that begins in the year, or the first with four days in it.
@@ -136,19 +174,28 @@ pub fn carried(value: DateTime) -> Option<DateTime> {
     datetime_from_micros(datetime_micros(value) + 1)
 }
 
-fn check(value: DateTime) -> Option<DateTime> {
-    let valid = is_valid_date(value.date) && value.hour < 24 && value.minute < 60 && value.second < 60;
+/// The second that a moment is nearest to.
+pub fn nearest_second(value: DateTime) -> DateTime {
+    if value.micros < 500_000 {
+        return value;
+    }
+    carried(DateTime { micros: 999_999, ..value }).unwrap_or(value)
+}
+
+fn check(value: DateTime, any_day: bool) -> Option<DateTime> {
+    let valid =
+        is_valid_date(value.date, any_day) && value.hour < 24 && value.minute < 60 && value.second < 60;
     valid.then_some(value)
 }
 
 /// Reads a date with or without a time of day; also how many digits of a second were given and whether
 /// anything followed. `None` when it is no date.
-pub fn parse_datetime(text: &[u8]) -> Option<(DateTime, u8, bool)> {
+pub fn parse_datetime(text: &[u8], today: Today) -> Option<(DateTime, u8, bool)> {
     let text = text.trim_ascii();
     let run = text.iter().take_while(|b| b.is_ascii_digit()).count();
     let compact = matches!(text.get(run), None | Some(b'.' | b'T'));
     if compact && (run >= 5 || run == text.len() && run > 0) {
-        return compact_datetime(text);
+        return compact_datetime(text, today);
     }
     let mut parts = [0u64; 6];
     let mut at = 0;
@@ -187,26 +234,55 @@ pub fn parse_datetime(text: &[u8]) -> Option<(DateTime, u8, bool)> {
     let fraction = fraction(if count == 6 { &text[at..] } else { b"" });
     at += fraction.length;
     let year = if parts.iter().all(|part| *part == 0) { 0 } else { full_year(parts[0], year_digits) };
-    let value = assemble(year, &parts[1..], fraction.micros)?;
+    let value = assemble(year, &parts[1..], fraction.micros, today.any_day)?;
     let value = if fraction.carries { carried(value)? } else { value };
+    if count == 6 && matches!(text.get(at), Some(b'+' | b'-')) {
+        return Some((moved(value, offset(&text[at..])?, today)?, fraction.shown, false));
+    }
     Some((value, fraction.shown, at < text.len()))
 }
 
-fn assemble(year: u64, rest: &[u64], micros: u32) -> Option<DateTime> {
+/// The seconds of `+hh:mm`, which is all there is: from -14:00 to +14:00.
+fn offset(text: &[u8]) -> Option<i32> {
+    let [sign, h, hh, b':', m, mm] = text else { return None };
+    let digit = |byte: &u8| byte.is_ascii_digit().then(|| i32::from(byte - b'0'));
+    let (hours, minutes) = (digit(h)? * 10 + digit(hh)?, digit(m)? * 10 + digit(mm)?);
+    let seconds = hours * 3600 + minutes * 60;
+    let negative = *sign == b'-';
+    let known = minutes < 60 && seconds <= 14 * 3600 && !(negative && seconds == 0);
+    known.then_some(if negative { -seconds } else { seconds })
+}
+
+/// Whether a text may be a moment that names its offset.
+pub fn has_offset(text: &[u8]) -> bool {
+    matches!(text.trim_ascii(), [.., b'+' | b'-', _, _, b':', _, _])
+}
+
+/// A moment with this offset in the session's zone. Days and months that are zero are in none.
+fn moved(value: DateTime, offset: i32, today: Today) -> Option<DateTime> {
+    if value.date.month == 0 || value.date.day == 0 {
+        return None;
+    }
+    let Some(zone) = today.zone else { return Some(value) };
+    datetime_from_micros(datetime_micros(value) + i64::from(zone - offset) * 1_000_000)
+}
+
+fn assemble(year: u64, rest: &[u64], micros: u32, any_day: bool) -> Option<DateTime> {
     let small = |n: u64| u8::try_from(n).ok();
     let part = |index: usize| small(rest.get(index).copied().unwrap_or(0));
-    check(DateTime {
+    let moment = DateTime {
         date: Date { year: u16::try_from(year).ok()?, month: part(0)?, day: part(1)? },
         hour: part(2)?,
         minute: part(3)?,
         second: part(4)?,
         micros,
-    })
+    };
+    check(moment, any_day)
 }
 
 /// `YYYYMMDD`, `YYMMDD`, the same with `hhmmss` behind it, also behind a `T`, and a fraction at the end. Read
 /// from the left; how long it is says whether the year has four digits.
-fn compact_datetime(text: &[u8]) -> Option<(DateTime, u8, bool)> {
+fn compact_datetime(text: &[u8], today: Today) -> Option<(DateTime, u8, bool)> {
     let run = text.iter().take_while(|b| b.is_ascii_digit() || **b == b'T').count();
     let year_digits = if matches!(run, 4 | 8 | 14..) { 4 } else { 2 };
     let (mut parts, mut at) = ([0u64; 6], 0);
@@ -227,13 +303,22 @@ fn compact_datetime(text: &[u8]) -> Option<(DateTime, u8, bool)> {
     at += fraction.length;
     let zero = parts.iter().all(|part| *part == 0);
     let year = if zero { 0 } else { full_year(parts[0], year_digits) };
-    let value = assemble(year, &parts[1..], fraction.micros)?;
+    let value = assemble(year, &parts[1..], fraction.micros, today.any_day)?;
     let value = if fraction.carries { carried(value)? } else { value };
     Some((value, fraction.shown, at < text.len()))
 }
 
+/// A number without its fraction, cut at the ends of 64 bits.
+pub fn whole_of(value: &Value<'_>) -> i64 {
+    if matches!(value, Value::Int(_) | Value::UInt(_)) {
+        return value.to_i64();
+    }
+    let limit = i128::from(i64::MAX);
+    decimal::to_integer(&value.to_decimal().with_scale(0)).clamp(-limit, limit) as i64
+}
+
 /// A number such as 20240131 or 20240131123045 as a date.
-pub fn datetime_from_number(number: i64) -> Option<DateTime> {
+pub fn datetime_from_number(number: i64, any_day: bool) -> Option<DateTime> {
     if number == 0 {
         return Some(DateTime::default());
     }
@@ -249,12 +334,13 @@ pub fn datetime_from_number(number: i64) -> Option<DateTime> {
         _ => return None,
     };
     let [date, time] = [date, time].map(i64::unsigned_abs);
-    assemble(date / 10_000, &[date / 100 % 100, date % 100, time / 10_000, time / 100 % 100, time % 100], 0)
+    let rest = [date / 100 % 100, date % 100, time / 10_000, time / 100 % 100, time % 100];
+    assemble(date / 10_000, &rest, 0, any_day)
 }
 
 /// Reads a span: `[-][d ]h:m:s[.f]`, `h:m`, `hhmmss`, or the time of a full date. Also whether anything
 /// followed or it was cut to the largest span.
-pub fn parse_time(text: &[u8]) -> Option<(Time, u8, bool)> {
+pub fn parse_time(text: &[u8], today: Today) -> Option<(Time, u8, bool)> {
     let text = text.trim_ascii();
     let negative = text.first() == Some(&b'-');
     let text = text.strip_prefix(b"-").unwrap_or(text);
@@ -263,7 +349,7 @@ pub fn parse_time(text: &[u8]) -> Option<(Time, u8, bool)> {
         return None;
     }
     if length >= 12 || matches!(text.get(length), Some(b'-' | b'/')) {
-        let (value, shown, rest) = parse_datetime(text)?;
+        let (value, shown, rest) = parse_datetime(text, today)?;
         return Some((time_of_day(value), shown, rest));
     }
     let mut at = length;
@@ -311,7 +397,7 @@ pub fn parse_time(text: &[u8]) -> Option<(Time, u8, bool)> {
 pub fn time_from_number(number: i64) -> Option<Time> {
     let magnitude = number.unsigned_abs();
     if magnitude > 8_385_959 {
-        return datetime_from_number(number).map(time_of_day);
+        return datetime_from_number(number, false).map(time_of_day);
     }
     let (hours, minutes, seconds) = (magnitude / 10_000, magnitude / 100 % 100, magnitude % 100);
     (minutes < 60 && seconds < 60).then_some(Time {
@@ -432,7 +518,22 @@ pub fn interval(amount: &Value<'_>, unit: IntervalUnit) -> Option<(i64, i64)> {
         DayHour => (0, weigh(text, &[86_400, 3600])?),
         DayMinute => (0, weigh(text, &[86_400, 3600, 60])?),
         DaySecond => (0, weigh(text, &[86_400, 3600, 60, 1])?),
+        SecondMicrosecond => (0, weigh_micros(text, &[1])?),
+        MinuteMicrosecond => (0, weigh_micros(text, &[60, 1])?),
+        HourMicrosecond => (0, weigh_micros(text, &[3600, 60, 1])?),
+        DayMicrosecond => (0, weigh_micros(text, &[86_400, 3600, 60, 1])?),
     })
+}
+
+/// As [`weigh`], with a last number of at most six digits behind it that is a fraction of a second.
+fn weigh_micros(text: &[u8], seconds: &[i64]) -> Option<i64> {
+    let end = text.iter().rposition(u8::is_ascii_digit).map_or(0, |last| last + 1);
+    let start = text[..end].iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |before| before + 1);
+    let shown = &text[start..end.min(start + 6)];
+    let digits = shown.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'));
+    let micros = digits * 10i64.pow(6 - shown.len() as u32);
+    let negative = text.trim_ascii_start().starts_with(b"-");
+    Some(weigh(&text[..start], seconds)?.saturating_add(if negative { -micros } else { micros }))
 }
 
 /// The numbers of a compound amount, aligned to the right, all with the sign of the whole; `None` when there
@@ -470,7 +571,8 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Option<String> {
-        parse_datetime(text.as_bytes()).map(|(value, digits, _)| format_datetime(value, digits))
+        parse_datetime(text.as_bytes(), Today::default())
+            .map(|(value, digits, _)| format_datetime(value, digits))
     }
 
     #[test]
@@ -497,10 +599,37 @@ mod tests {
         }
     }
 
+    /// Offsets are those of MySQL 9.7, and moments come to the session's zone.
+    #[test]
+    fn offsets() {
+        let here = Today { zone: Some(7200), ..Today::default() };
+        let read = |text: &str| {
+            parse_datetime(text.as_bytes(), here).map(|(value, digits, rest)| {
+                assert!(!rest, "{text}");
+                format_datetime(value, digits)
+            })
+        };
+        for (text, expected) in [
+            ("2024-02-29 10:11:12+01:00", Some("2024-02-29 11:11:12")),
+            ("2024-02-29T23:11:12.5-05:30", Some("2024-03-01 06:41:12.5")),
+            ("2024-02-29 10:11:12+14:00", Some("2024-02-28 22:11:12")),
+            ("2024-02-29 10:11:12-14:00", Some("2024-03-01 02:11:12")),
+            ("2024-02-29 10:11:12+14:01", None),
+            ("2024-02-29 10:11:12-00:00", None),
+            ("2024-02-29 10:11:12+1:00", None),
+            ("2024-02-29 10:11:12+01:00x", None),
+            ("2024-00-29 10:11:12+01:00", None),
+            ("9999-12-31 23:59:59-01:00", None),
+        ] {
+            assert_eq!(read(text).as_deref(), expected, "{text}");
+        }
+    }
+
     #[test]
     fn spans() {
-        let time =
-            |text: &str| parse_time(text.as_bytes()).map(|(value, digits, _)| format_time(value, digits));
+        let time = |text: &str| {
+            parse_time(text.as_bytes(), Today::default()).map(|(value, digits, _)| format_time(value, digits))
+        };
         assert_eq!(time("12:30").as_deref(), Some("12:30:00"));
         assert_eq!(time("123045").as_deref(), Some("12:30:45"));
         assert_eq!(time("-1 02:03:04.5").as_deref(), Some("-26:03:04.5"));
@@ -535,6 +664,11 @@ mod tests {
         assert_eq!(interval(&Value::text("1:2:3"), IntervalUnit::MinuteSecond), None);
         assert_eq!(interval(&Value::text("9".repeat(99)), IntervalUnit::Day), Some((0, i64::MAX)));
         assert_eq!(interval(&Value::text("-2"), IntervalUnit::Month), Some((-2, 0)));
+        let micros = |text| interval(&Value::text(text), IntervalUnit::SecondMicrosecond);
+        assert_eq!(micros("1.05"), Some((0, 1_050_000)));
+        assert_eq!(micros("-1.1234567"), Some((0, -1_123_456)));
+        assert_eq!(micros("5"), Some((0, 500_000)));
+        assert_eq!(micros("1.2.3"), None);
         let end = DateTime { date: Date { year: 2024, month: 1, day: 31 }, ..DateTime::default() };
         assert_eq!(add_months(end, 1).unwrap().date.day, 29);
     }

@@ -17,6 +17,7 @@ use crate::expr::types::{Type, cast_type};
 use crate::expr::{Expr, functions};
 use crate::plan::source::{Source, SourceColumn};
 use crate::result::{SqlError, column_flag, kind};
+use crate::value::temporal::Today;
 use crate::value::{DateTime, Value, temporal};
 
 /// The number that the last eight bytes are.
@@ -103,6 +104,7 @@ pub(super) fn argument(binder: &Binder<'_, '_>, function: &str, at: usize, argum
         "HEX" if argument.1.kind == kind::BIT => binder.as_number(argument),
         name if counts_with(name, at) => binder.as_number(argument),
         "CRC32" => as_shown(argument),
+        name if argument.1.kind == kind::YEAR && functions::is_of_days(name) => of_days(argument),
         name if super::functions::of_texts(name) => as_text(binder.filled(as_shown(argument))),
         _ => argument,
     }
@@ -143,9 +145,28 @@ pub(super) fn beside_year(year: Type, (expr, ty): Bound) -> Bound {
     (Expr::Call(&functions::FULL_YEAR, vec![expr]), ty)
 }
 
-/// A span beside a day or moment is a moment of today.
+/// A YEAR is the day it begins with, where a day is wanted.
+pub(super) fn of_days((expr, ty): Bound) -> Bound {
+    if ty.kind != kind::YEAR {
+        return (expr, ty);
+    }
+    (Expr::Call(&functions::YEAR_BEGINS, vec![expr]), Type { nullable: ty.nullable, ..Type::datetime(0) })
+}
+
+/// A span beside a day or moment is a moment of today; a text there may name its offset.
 pub(super) fn beside_moment(other: Type, (expr, ty): Bound) -> Bound {
-    if !other.is_moment() || ty.kind != kind::TIME {
+    if !other.is_moment() {
+        return (expr, ty);
+    }
+    let in_zone = match &expr {
+        Expr::Literal(Value::Text(text, _)) => temporal::has_offset(text),
+        Expr::Parameter(_) => ty.is_text(),
+        _ => false,
+    };
+    if in_zone {
+        return (Expr::Call(&functions::IN_ZONE, vec![expr]), ty);
+    }
+    if ty.kind != kind::TIME {
         return (expr, ty);
     }
     as_moment((expr, ty), CastType::DateTime { fraction: ty.decimals })
@@ -181,7 +202,7 @@ fn among_moments(operands: Vec<Bound>) -> Vec<Bound> {
     let Some((_, moment)) = operands.iter().find(|(_, ty)| ty.is_moment()) else { return operands };
     let moment = *moment;
     let read = |(expr, ty): Bound| match &expr {
-        Expr::Literal(Value::Text(text, _)) => match temporal::parse_datetime(text) {
+        Expr::Literal(Value::Text(text, _)) => match temporal::parse_datetime(text, Today::default()) {
             Some((value, digits, _)) => {
                 (Expr::Literal(Value::DateTime(value, digits)), Type::datetime(digits).not_null())
             }
@@ -197,7 +218,7 @@ fn among_extremes(operands: Vec<Bound>) -> Vec<Bound> {
     let days = operands.iter().all(|(_, ty)| !ty.is_temporal() || ty.kind == kind::DATE);
     let digits = |(expr, ty): &Bound| match expr {
         Expr::Literal(Value::Text(text, _)) => {
-            temporal::parse_datetime(text).map_or(0, |(_, digits, _)| digits)
+            temporal::parse_datetime(text, Today::default()).map_or(0, |(_, digits, _)| digits)
         }
         _ if ty.is_temporal() => ty.decimals,
         _ if ty.is_integer() => 0,

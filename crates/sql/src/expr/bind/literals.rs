@@ -4,11 +4,12 @@ use untorn::types::Collation;
 
 use super::Bound;
 use crate::ast::TemporalKind;
+use crate::context::SqlContext;
 use crate::errors;
-use crate::expr::Expr;
 use crate::expr::types::Type;
+use crate::expr::{Expr, functions};
 use crate::result::SqlError;
-use crate::value::{Value, decimal, temporal};
+use crate::value::{DateTime, Value, decimal, temporal};
 
 pub(super) fn integer_literal(value: u64) -> Bound {
     let length = value.to_string().len() as u32;
@@ -35,24 +36,35 @@ pub(super) fn text_literal(bytes: &[u8], rule: Collation) -> Bound {
     (Expr::Literal(Value::Text(bytes.to_vec().into(), rule)), ty)
 }
 
-pub(super) fn temporal_literal(kind: TemporalKind, text: &[u8]) -> Result<Bound, SqlError> {
-    let wrong = |kind: &str| {
-        let mut error =
-            errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]);
-        error.message = format!("Incorrect {kind} value: '{}'", String::from_utf8_lossy(text)).into();
-        error
+pub(super) fn temporal_literal(
+    kind: TemporalKind,
+    text: &[u8],
+    state: &SqlContext,
+) -> Result<Bound, SqlError> {
+    let wrong = |kind: &str| errors::error(errors::WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]);
+    let today = state.today();
+    let taken = |moment: DateTime| {
+        let zero = moment.date.month == 0 || moment.date.day == 0;
+        !(zero && state.refuses_zero_dates(moment.date))
     };
     Ok(match kind {
         TemporalKind::Date => {
-            let (moment, ..) = temporal::parse_datetime(text).ok_or_else(|| wrong("DATE"))?;
+            let day = temporal::parse_datetime(text, today).filter(|(moment, ..)| taken(*moment));
+            let (moment, ..) = day.filter(|_| !temporal::has_offset(text)).ok_or_else(|| wrong("DATE"))?;
             (Expr::Literal(Value::Date(moment.date)), Type::DATE.not_null())
         }
         TemporalKind::DateTime => {
-            let (moment, digits, _) = temporal::parse_datetime(text).ok_or_else(|| wrong("DATETIME"))?;
+            let read = temporal::parse_datetime(text, today).filter(|(moment, ..)| taken(*moment));
+            let (moment, digits, _) = read.ok_or_else(|| wrong("DATETIME"))?;
+            if temporal::has_offset(text) {
+                // Where it is depends on the zone of the session that executes it.
+                let text = Expr::Literal(Value::text(String::from_utf8_lossy(text).into_owned()));
+                return Ok((Expr::Call(&functions::IN_ZONE, vec![text]), Type::datetime(digits)));
+            }
             (Expr::Literal(Value::DateTime(moment, digits)), Type::datetime(digits).not_null())
         }
         TemporalKind::Time => {
-            let (span, digits, _) = temporal::parse_time(text).ok_or_else(|| wrong("TIME"))?;
+            let (span, digits, _) = temporal::parse_time(text, today).ok_or_else(|| wrong("TIME"))?;
             (Expr::Literal(Value::Time(span, digits)), Type::time(digits).not_null())
         }
     })

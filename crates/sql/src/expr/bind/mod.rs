@@ -135,7 +135,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                 // Unsigned: a number where one is wanted.
                 Type { unsigned: true, ..Type::bytes(bytes.len() as u32) }.not_null(),
             ),
-            ast::Expr::Temporal { kind, text } => temporal_literal(*kind, text)?,
+            ast::Expr::Temporal { kind, text } => temporal_literal(*kind, text, self.planner.state)?,
             ast::Expr::Column { database, table, name } => {
                 self.column(database.as_deref(), table.as_deref(), name)?
             }
@@ -208,7 +208,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             ast::Expr::Collate { operand, collation } => self.collate(operand, collation)?,
             ast::Expr::Interval { .. } => return Err(errors::error(errors::PARSE_ERROR, &[&"INTERVAL", &1])),
             ast::Expr::Extract { unit, operand } => {
-                (Expr::Extract(*unit, Box::new(self.bind(operand)?.0)), Type::INT)
+                (Expr::Extract(*unit, Box::new(coercion::of_days(self.bind(operand)?).0)), Type::INT)
             }
             ast::Expr::Trim { side, what, operand } => self.trim(*side, what.as_deref(), operand)?,
             ast::Expr::Subquery(query) => self.only_row(query, 1)?,
@@ -239,6 +239,9 @@ impl<'p, 'a> Binder<'p, 'a> {
         operand = match target {
             ast::CastType::Char { .. } | ast::CastType::Binary { .. } => self.filled(as_shown(operand)),
             ast::CastType::Json => coercion::as_part(said, operand),
+            ast::CastType::Date | ast::CastType::DateTime { .. } => {
+                coercion::of_days(self.as_number(operand))
+            }
             _ => self.as_number(operand),
         };
         Ok((Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target)))
@@ -299,8 +302,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         if name == "TIMESTAMPDIFF"
             && let [ast::Expr::Interval { unit, .. }, from, to] = &arguments[..]
         {
-            let (from, to) = (Box::new(self.bind(from)?.0), Box::new(self.bind(to)?.0));
-            return Ok((Expr::TimestampDiff(*unit, from, to), Type::INT));
+            return self.timestamp_diff(*unit, from, to);
         }
         let Some(taken) = functions::arguments_of(name) else {
             let shown = match self.planner.state.current_database() {
@@ -361,6 +363,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         let Some(function) = found else {
             return Err(errors::error(errors::INTERNAL_ERROR, &[&"a function without code"]));
         };
+        let function = functions::of_row(function, &bound);
         if function.name == "RAND"
             && let Some(seed) = bound.pop()
         {
@@ -400,6 +403,16 @@ impl<'p, 'a> Binder<'p, 'a> {
     fn any_value(&mut self, argument: &ast::Expr) -> Result<Bound, SqlError> {
         let (expr, ty) = self.bind(argument)?;
         Ok((Expr::Call(&functions::ANY_VALUE, vec![expr]), ty))
+    }
+
+    fn timestamp_diff(
+        &mut self,
+        unit: ast::IntervalUnit,
+        from: &ast::Expr,
+        to: &ast::Expr,
+    ) -> Result<Bound, SqlError> {
+        let (from, to) = (coercion::of_days(self.bind(from)?), coercion::of_days(self.bind(to)?));
+        Ok((Expr::TimestampDiff(unit, Box::new(from.0), Box::new(to.0)), Type::INT))
     }
 
     fn aggregate(

@@ -2,7 +2,7 @@
 
 use untorn::types::Collation;
 
-use super::coercion::{as_part, as_shown, beside_moment, beside_year, is_number, may_be_number};
+use super::coercion::{as_part, as_shown, beside_moment, beside_year, is_number, may_be_number, of_days};
 use super::common_type::converted;
 use super::{Binder, Bound, value_type};
 use crate::ast::text::symbol;
@@ -164,7 +164,7 @@ impl Binder<'_, '_> {
         unit: ast::IntervalUnit,
         subtract: bool,
     ) -> Result<Bound, SqlError> {
-        let (date, ty) = self.bind(date)?;
+        let (date, ty) = of_days(self.bind(date)?);
         let mut amount = self.bind(amount)?;
         if unit.is_single() {
             amount = self.as_number(amount);
@@ -175,7 +175,8 @@ impl Binder<'_, '_> {
             kind::DATE if !functions::finer_than_day(unit) => Type::DATE,
             kind::DATE => Type::datetime(fraction),
             kind::DATETIME | kind::TIMESTAMP => Type::datetime(ty.decimals.max(fraction)),
-            kind::TIME => Type::time(ty.decimals.max(fraction)),
+            kind::TIME if functions::is_of_clock(unit) => Type::time(ty.decimals.max(fraction)),
+            kind::TIME => Type::datetime(ty.decimals.max(fraction)),
             _ => Type::text(29),
         };
         Ok((Expr::DateShift { date: Box::new(date), amount, unit, subtract }, result))

@@ -21,6 +21,33 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
 ];
 
+/// STR_TO_DATE with a format that is known for each row only: always a moment.
+pub(super) static STR_TO_DATETIME: Function =
+    function!("STR_TO_DATETIME", 2..=2, |_| Type::datetime(6), |v, cx| Ok(match str_to_date(v, cx)? {
+        Value::DateTime(moment, _) => Value::DateTime(moment, 6),
+        Value::Date(date) => Value::DateTime(DateTime { date, ..DateTime::default() }, 6),
+        Value::Time(span, _) => match cx.state.refuses_zero_dates(Date::default()) {
+            true => return refused(&v[0].to_text(), cx),
+            false => {
+                let (hour, minute, second) = (span.hours as u8, span.minutes, span.seconds);
+                let date = Date::default();
+                Value::DateTime(DateTime { date, hour, minute, second, micros: span.micros }, 6)
+            }
+        },
+        other => other,
+    }));
+
+/// Warning 1411, or the error in a strict statement that changes rows.
+fn refused<'a>(text: &[u8], cx: &Context<'_>) -> Evaluated<'a> {
+    let shown = String::from_utf8_lossy(text);
+    let error = errors::error(errors::WRONG_VALUE_FOR_TYPE, &[&"datetime", &shown, &"str_to_date"]);
+    if cx.state.changes_strictly.get() {
+        return Err(error);
+    }
+    cx.state.warn(error);
+    Ok(Value::Null)
+}
+
 /// The format of a kind of value in a place.
 fn format_of(kind: &str, place: &str) -> Option<&'static str> {
     const PLACES: [&str; 5] = ["USA", "JIS", "ISO", "EUR", "INTERNAL"];
@@ -98,11 +125,11 @@ fn str_to_date<'a>(values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
     cx.state.work(text.len() + format.len())?;
     let kind = Kind::of_format(&format);
     let mut reader = Reader { text: &text, parts: Parts::default() };
-    let read = reader.read(&format).and_then(|()| reader.parts.moment());
+    let read = reader.read(&format).and_then(|()| reader.parts.moment(cx.state.today().any_day));
     let left = !reader.text.trim_ascii().is_empty();
     let digits = if kind.fraction { 6 } else { 0 };
     let value = read.and_then(|(hours, moment)| {
-        let refused = |date: Date| {
+        let zero = |date: Date| {
             (date.month == 0 || date.day == 0 || date.year == 0) && cx.state.refuses_zero_dates(date)
         };
         match kind {
@@ -110,21 +137,14 @@ fn str_to_date<'a>(values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
                 let span = Time { hours, ..temporal::time_of_day(moment) };
                 Some(Value::Time(span, digits))
             }
-            _ if refused(moment.date) => None,
+            _ if zero(moment.date) => None,
             Kind { time: true, .. } => Some(Value::DateTime(moment, digits)),
             _ => Some(Value::Date(moment.date)),
         }
     });
-    let shown = String::from_utf8_lossy(&text);
-    let Some(value) = value else {
-        let error = errors::error(errors::WRONG_VALUE_FOR_TYPE, &[&"datetime", &shown, &"str_to_date"]);
-        if cx.state.changes_strictly.get() {
-            return Err(error);
-        }
-        cx.state.warn(error);
-        return Ok(Value::Null);
-    };
+    let Some(value) = value else { return refused(&text, cx) };
     if left {
+        let shown = String::from_utf8_lossy(&text);
         cx.state.warn(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind.name(), &shown]));
     }
     Ok(value)
@@ -163,7 +183,7 @@ struct Parts {
 
 impl Parts {
     /// The hour, which may be one of a span, and the moment.
-    fn moment(mut self) -> Option<(u16, DateTime)> {
+    fn moment(mut self, any_day: bool) -> Option<(u16, DateTime)> {
         if self.twelve {
             if !(1..=12).contains(&self.hour) {
                 return None;
@@ -189,7 +209,7 @@ impl Parts {
             };
             date = temporal::from_day_number(first(year)? + days_into(first(year)?, week, weekday))?;
         }
-        if date.month > 0 && date.day > temporal::days_in_month(date.year, date.month) {
+        if date.month > 0 && !any_day && date.day > temporal::days_in_month(date.year, date.month) {
             return None;
         }
         let (hour, minute, second, micros) = (self.hour as u8, self.minute, self.second, self.micros);
@@ -248,15 +268,22 @@ impl Reader<'_> {
         self.number(2).map(|(number, _)| number as u8)
     }
 
-    /// Which of these names the text begins with, from 1. A short one is of three letters.
+    /// Which of these names the text's first word is, or is the beginning of as of no other; from 1. Short
+    /// ones are of three letters.
     fn name(&mut self, names: &[&str], short: bool) -> Option<u8> {
         let letters = self.text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
-        let (word, rest) = self.text.split_at(if short { letters.min(3) } else { letters });
-        let of =
-            |name: &&str| name.as_bytes()[..if short { 3 } else { name.len() }].eq_ignore_ascii_case(word);
-        let at = names.iter().position(of)?;
+        let (word, rest) = self.text.split_at(letters);
+        let whole = |name: &str| if short { 3 } else { name.len() };
+        let begins = |name: &str| {
+            letters > 0 && letters <= whole(name) && name.as_bytes()[..letters].eq_ignore_ascii_case(word)
+        };
+        let mut of = (1..).zip(names).filter(|(_, name)| begins(name));
+        let (at, name) = of.next()?;
+        if of.next().is_some() && letters < whole(name) {
+            return None;
+        }
         self.text = rest;
-        Some(at as u8 + 1)
+        Some(at)
     }
 
     fn skip(&mut self, wanted: impl Fn(&u8) -> bool) {
@@ -299,8 +326,10 @@ impl Reader<'_> {
             b'a' => self.parts.weekday = Some(self.name(&DAYS, true)?.into()),
             b'w' => {
                 let day = self.number(1)?.0;
-                self.parts.weekday = Some(if day == 0 { 7 } else { i64::from(day) }).filter(|day| *day <= 7);
-                self.parts.weekday?;
+                if day > 6 {
+                    return None;
+                }
+                self.parts.weekday = Some(if day == 0 { 7 } else { i64::from(day) });
             }
             b'j' => self.parts.day_of_year = Some(self.number(3)?.0.into()),
             b'U' | b'u' | b'V' | b'v' => {

@@ -20,6 +20,7 @@ mod regular_expressions;
 mod soundex;
 mod temporal;
 mod text;
+mod time_units;
 mod units;
 mod uuids;
 
@@ -28,6 +29,7 @@ use std::ops::RangeInclusive;
 
 use untorn::types::Collation;
 
+use super::super::value::temporal::Today;
 use super::super::value::{Value, collation};
 use super::types::Type;
 use super::{Context, Evaluated, Expr};
@@ -39,9 +41,10 @@ pub use bytes::{
 };
 pub use numeric::{FULL_YEAR, ZERO_FILLED};
 pub use temporal::{
-    date_shift, extract, finer_than_day, interval_type_digits, round_datetime, round_time, timestamp_diff,
+    IN_ZONE, YEAR_BEGINS, date_shift, interval_type_digits, is_of_days, round_datetime, round_time,
 };
 pub use text::trim;
+pub use time_units::{extract, finer_than_day, is_of_clock, timestamp_diff};
 
 /// A function.
 pub struct Function {
@@ -90,6 +93,16 @@ pub fn find(name: &str) -> Option<&'static Function> {
     tables().find(|function| function.name == name)
 }
 
+/// The function that stands for one whose constant argument is none: STR_TO_DATE with a format of each row.
+pub fn of_row(function: &'static Function, arguments: &[Expr]) -> &'static Function {
+    match (function.name, arguments.get(1)) {
+        ("STR_TO_DATE", Some(format)) if !matches!(format, Expr::Literal(_)) => {
+            &date_reading::STR_TO_DATETIME
+        }
+        _ => function,
+    }
+}
+
 /// Whether it is a function of texts.
 pub fn of_texts(name: &str) -> bool {
     let tables = [
@@ -128,7 +141,8 @@ fn tables() -> impl Iterator<Item = &'static Function> {
 pub fn type_of_constants(name: &str, arguments: &[Expr]) -> Option<Type> {
     match (name, arguments) {
         ("UNIX_TIMESTAMP", [Expr::Literal(Value::Text(text, _))]) => {
-            let digits = crate::value::temporal::parse_datetime(text).map_or(0, |(_, digits, _)| digits);
+            let read = crate::value::temporal::parse_datetime(text, Today::default());
+            let digits = read.map_or(0, |(_, digits, _)| digits);
             Some(if digits == 0 { Type::INT } else { Type::decimal(12 + digits, digits) })
         }
         ("SHA2", [_, Expr::Literal(bits)]) => digests::sha2_digits(bits.to_i64()).map(Type::text),

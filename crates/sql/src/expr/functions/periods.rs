@@ -60,7 +60,9 @@ fn make_time<'a>(v: &[Value<'a>]) -> Evaluated<'a> {
     let (hour, minute) = (index(v, 0), index(v, 1));
     let seconds = v[2].to_decimal();
     let micros = decimal::to_integer(&decimal::multiply(&seconds, &1_000_000.into()));
-    if any_null(v) || !(0..60).contains(&minute) || !(0..60_000_000).contains(&micros) {
+    // Rounding may make a whole minute of the seconds.
+    let of_clock = (0..=60_000_000).contains(&micros) && decimal::to_integer(&seconds.with_scale(0)) < 60;
+    if any_null(v) || !(0..60).contains(&minute) || !of_clock {
         return Ok(Value::Null);
     }
     let digits = match &v[2] {

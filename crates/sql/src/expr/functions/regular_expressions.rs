@@ -32,9 +32,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
             1 => true,
             _ => return Err(errors::error(errors::WRONG_ARGUMENTS, &[&INSTR_OPTION])),
         };
-        let found = search.occurrence(search.start(index_or(v, 2, 1))?, index_or(v, 3, 1))?;
+        let start = search.start_of_instr(index_or(v, 2, 1))?;
+        // What comes before is not there for the pattern.
+        let (before, search) = search.split(start);
+        let found = search.occurrence(0, index_or(v, 3, 1))?;
         let at = found.map(|found| if behind { found.end } else { found.start });
-        Ok(Value::Int(at.map_or(0, |at| search.characters(at) as i64 + 1)))
+        Ok(Value::Int(at.map_or(0, |at| (before + search.characters(at)) as i64 + 1)))
     }),
     function!("REGEXP_SUBSTR", 2..=5, |t| Type { nullable: true, ..text_sum(&t[..1]) }, |v, cx| {
         if any_null(v) {
@@ -118,6 +121,22 @@ impl<'v, 'c> Search<'v, 'c> {
         Ok(Search { text, collation: if binary[0] { Collation::Binary } else { rule }, regex, cx })
     }
 
+    /// Error 3995 for bytes among characters, and the other way round.
+    fn refuse_other_kind(&self, value: &Value<'_>) -> Result<(), SqlError> {
+        let Value::Text(_, rule) = value else { return Ok(()) };
+        let rules = [self.collation, *rule].map(|rule| match rule {
+            Collation::Binary => "binary",
+            rule => rule.name(),
+        });
+        match (rules[0] == "binary") == (rules[1] == "binary") {
+            true => Ok(()),
+            false => {
+                let [text, other] = rules;
+                Err(errors::error(errors::CHARACTER_SET_MISMATCH, &[&text, &other, &"regexp_replace"]))
+            }
+        }
+    }
+
     /// What stands for this text in the collation of the result.
     fn value(&self, text: String) -> Value<'static> {
         match self.collation {
@@ -139,6 +158,31 @@ impl<'v, 'c> Search<'v, 'c> {
         let before = usize::try_from(character.saturating_sub(1)).map_err(|_| out_of_bounds())?;
         let mut begins = self.text.char_indices().map(|(at, _)| at).chain([self.text.len()]);
         begins.nth(before).ok_or_else(out_of_bounds)
+    }
+
+    /// [`Search::start`] of REGEXP_INSTR, which does not begin behind the last character.
+    fn start_of_instr(&self, character: i64) -> Result<usize, SqlError> {
+        if self.text.is_empty() {
+            return Ok(0);
+        }
+        let start = self.start(character)?;
+        match start == self.text.len() {
+            true => Err(errors::error(errors::REGEXP_INDEX_OUT_OF_BOUNDS, &[])),
+            false => Ok(start),
+        }
+    }
+
+    /// The characters before this byte, and a search in what follows.
+    fn split(self, at: usize) -> (usize, Self) {
+        let before = self.characters(at);
+        let text = match self.text {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[at..]),
+            Cow::Owned(mut text) => {
+                text.drain(..at);
+                Cow::Owned(text)
+            }
+        };
+        (before, Search { text, ..self })
     }
 
     fn characters(&self, at: usize) -> usize {
@@ -182,6 +226,7 @@ fn modes_of(rule: Collation, said: Option<&Value<'_>>, function: &str) -> Result
 /// A part of a replacement.
 enum Part<'t> {
     Text(&'t str),
+    Character(char),
     Group(usize),
 }
 
@@ -196,6 +241,19 @@ fn parts<'t>(replacement: &'t str, regex: &Regex) -> Result<Vec<Part<'t>>, SqlEr
         let behind = &special[1..];
         if special.starts_with('\\') {
             let length = behind.chars().next().map_or(0, char::len_utf8);
+            // `\u` and `\U` with as many digits as they take.
+            let digits = match behind.as_bytes() {
+                [b'u', ..] => behind.get(1..5),
+                [b'U', ..] => behind.get(1..9),
+                _ => None,
+            };
+            let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+            let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+            if let (Some(digits), Some(c)) = (digits, code.and_then(char::from_u32)) {
+                parts.push(Part::Character(c));
+                rest = &behind[1 + digits.len()..];
+                continue;
+            }
             parts.push(Part::Text(&behind[..length]));
             rest = &behind[length..];
         } else if let Some(name) = behind.strip_prefix('{') {
@@ -226,18 +284,21 @@ fn parts<'t>(replacement: &'t str, regex: &Regex) -> Result<Vec<Part<'t>>, SqlEr
 
 fn replace<'a>(search: &Search<'_, '_>, values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
     refuse_before_first(index_or(values, 3, 1), "regexp_replace")?;
+    let start = search.start(index_or(values, 3, 1))?;
     if search.text.is_empty() {
         return Ok(search.value(String::new()));
     }
+    search.refuse_other_kind(&values[2])?;
     let replacement = characters(&values[2]);
-    let parts = parts(&replacement, &search.regex)?;
-    let asks_groups = parts.iter().any(|part| matches!(part, Part::Group(number) if *number > 0));
+    // What is wrong with it is said where something is replaced.
+    let parts = parts(&replacement, &search.regex);
+    let asks_groups = parts.iter().flatten().any(|part| matches!(part, Part::Group(number) if *number > 0));
     let wanted = match index_or(values, 4, 0) {
         ..0 => 1,
         wanted => wanted,
     };
     let text = &*search.text;
-    let mut from = Some(search.start(index_or(values, 3, 1))?);
+    let mut from = Some(start);
     let (mut made, mut copied, mut number, mut held) = (String::new(), 0, 0, 0);
     while let Some(at) = from
         && let Some(found) = search.find(at)?
@@ -249,8 +310,9 @@ fn replace<'a>(search: &Search<'_, '_>, values: &[Value<'_>], cx: &Context<'_>) 
         }
         let groups = if asks_groups { search.regex.groups(text, &found)? } else { vec![Some(found.clone())] };
         made.push_str(&text[copied..found.start]);
-        for part in &parts {
+        for part in parts.as_ref().map_err(Clone::clone)? {
             match part {
+                Part::Character(c) => made.push(*c),
                 Part::Text(text) => made.push_str(text),
                 Part::Group(number) => {
                     let group = groups.get(*number).cloned().flatten();

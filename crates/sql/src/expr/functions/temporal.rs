@@ -3,6 +3,7 @@
 use bigdecimal::BigDecimal;
 use untorn::types::{Date, DateTime, Time};
 
+use super::time_units::{finer_than_day, has_micros, is_of_clock};
 use super::{Function, any_null, function, index, text_fits};
 use crate::ast::IntervalUnit;
 use crate::errors;
@@ -15,11 +16,82 @@ use crate::value::{Value, decimal, temporal};
 fn of_date<'a>(values: &[Value<'a>], cx: &Context<'a>, apply: impl Fn(DateTime) -> i64) -> Evaluated<'a> {
     match values.first() {
         None | Some(Value::Null) => Ok(Value::Null),
-        Some(value) => Ok(match value.to_datetime(crate::expr::today(cx)) {
-            Some((moment, _)) => Value::Int(apply(moment)),
-            None => Value::Null,
-        }),
+        Some(value) => Ok(loose_moment(value, cx).map_or(Value::Null, |moment| Value::Int(apply(moment)))),
     }
+}
+
+/// A moment some of whose parts may be zero. Numbers up to 100 are a month and a day of 2000.
+fn loose_moment(value: &Value<'_>, cx: &Context<'_>) -> Option<DateTime> {
+    let number = if value.is_number() { temporal::whole_of(value) } else { -1 };
+    if let 0..=100 = number
+        && (number > 0 || cx.state.refuses_zero_dates(Date::default()))
+    {
+        let (month, day) = ((number / 100) as u8, (number % 100) as u8);
+        let date = Date { year: 2000, month, day };
+        return (day <= 31).then_some(DateTime { date, ..DateTime::default() });
+    }
+    let (moment, _) = value.to_datetime(crate::expr::today(cx))?;
+    (!is_refused_zero(value, moment.date, cx)).then_some(moment)
+}
+
+/// Whether a text or number is the date 0000-00-00, and the SQL mode takes none.
+pub(super) fn is_refused_zero(value: &Value<'_>, date: Date, cx: &Context<'_>) -> bool {
+    date == Date::default() && !value.is_temporal() && cx.state.refuses_zero_dates(date)
+}
+
+/// A moment that the SQL mode takes: in a text or number it may refuse zeros.
+fn taken_moment(value: &Value<'_>, cx: &Context<'_>) -> Option<(DateTime, u8)> {
+    let (moment, digits) = value.to_datetime(crate::expr::today(cx))?;
+    let zero = moment.date.month == 0 || moment.date.day == 0;
+    let refused = zero && !value.is_temporal() && cx.state.refuses_zero_dates(moment.date);
+    (!refused).then_some((moment, digits))
+}
+
+/// A text beside a moment: one that names its offset is a moment of the session's zone. Not of SQL's.
+pub static IN_ZONE: Function = function!("IN_ZONE", 1..=1, |t| t[0], |v, cx| Ok(match &v[0] {
+    Value::Text(text, _) if temporal::has_offset(text) => match v[0].to_datetime(crate::expr::today(cx)) {
+        Some((moment, digits)) => Value::DateTime(moment, digits),
+        None => v[0].clone(),
+    },
+    other => other.clone(),
+}));
+
+/// The first moment of a YEAR: what functions of dates are given of such a column. Not of SQL's.
+pub static YEAR_BEGINS: Function =
+    function!("YEAR_BEGINS", 1..=1, |_| Type::datetime(0), |v, _| Ok(match &v[0] {
+        Value::Null => Value::Null,
+        year => {
+            let date = Date { year: year.to_i64().clamp(0, 9999) as u16, month: 1, day: 1 };
+            Value::DateTime(DateTime { date, ..DateTime::default() }, 0)
+        }
+    }));
+
+/// Whether a function takes a YEAR for the day it begins with.
+pub fn is_of_days(name: &str) -> bool {
+    const NAMES: [&str; 21] = [
+        "YEAR",
+        "MONTH",
+        "DAY",
+        "DAYOFMONTH",
+        "QUARTER",
+        "DAYOFYEAR",
+        "DAYOFWEEK",
+        "WEEKDAY",
+        "WEEK",
+        "WEEKOFYEAR",
+        "YEARWEEK",
+        "TO_DAYS",
+        "TO_SECONDS",
+        "DATE",
+        "TIMESTAMP",
+        "DATEDIFF",
+        "LAST_DAY",
+        "DAYNAME",
+        "MONTHNAME",
+        "DATE_FORMAT",
+        "UNIX_TIMESTAMP",
+    ];
+    NAMES.contains(&name)
 }
 
 /// A function of one whole date: days and months that are zero give NULL.
@@ -31,15 +103,18 @@ fn of_day<'a>(values: &[Value<'a>], cx: &Context<'a>, apply: impl Fn(DateTime) -
 }
 
 /// A moment whose month and day are not zero.
-fn whole_date(value: &Value<'_>, cx: &Context<'_>) -> Option<DateTime> {
+pub(super) fn whole_date(value: &Value<'_>, cx: &Context<'_>) -> Option<DateTime> {
     let (moment, _) = value.to_datetime(crate::expr::today(cx))?;
     (moment.date.month > 0 && moment.date.day > 0).then_some(moment)
 }
 
-fn of_time<'a>(values: &[Value<'a>], apply: impl Fn(Time) -> i64) -> Evaluated<'a> {
+fn of_time<'a>(values: &[Value<'a>], cx: &Context<'a>, apply: impl Fn(Time) -> i64) -> Evaluated<'a> {
     match values.first() {
         None | Some(Value::Null) => Ok(Value::Null),
-        Some(value) => Ok(value.to_time().map_or(Value::Null, |(span, _)| Value::Int(apply(span)))),
+        Some(value) => {
+            let span = value.to_time(crate::expr::today(cx));
+            Ok(span.map_or(Value::Null, |(span, _)| Value::Int(apply(span))))
+        }
     }
 }
 
@@ -56,11 +131,17 @@ pub(super) static FUNCTIONS: &[Function] = &[
         + 1)),
     function!("WEEKDAY", 1..=1, |_| Type::INT, |v, cx| of_day(v, cx, |d| temporal::weekday(d.date))),
     function!("WEEK", 1..=2, |_| Type::INT, |v, cx| {
+        if matches!(v, [day, Value::Null] if !day.is_null()) {
+            return Ok(Value::Int(0));
+        }
         let mode = index(v, 1) as u8;
         of_day(v, cx, |d| temporal::week(d.date, mode).0)
     }),
     function!("WEEKOFYEAR", 1..=1, |_| Type::INT, |v, cx| of_day(v, cx, |d| temporal::week(d.date, 3).0)),
     function!("YEARWEEK", 1..=2, |_| Type::INT, |v, cx| {
+        if matches!(v, [day, Value::Null] if !day.is_null()) {
+            return Ok(Value::Int(0));
+        }
         let mode = index(v, 1) as u8 | 2;
         of_day(v, cx, |d| {
             let (week, year) = temporal::week(d.date, mode);
@@ -75,11 +156,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let date = if v[0].is_null() { None } else { temporal::from_day_number(index(v, 0)) };
         Ok(date.map_or(Value::Null, Value::Date))
     }),
-    function!("HOUR", 1..=1, |_| Type::INT, |v, _| of_time(v, |t| t.hours.into())),
-    function!("MINUTE", 1..=1, |_| Type::INT, |v, _| of_time(v, |t| t.minutes.into())),
-    function!("SECOND", 1..=1, |_| Type::INT, |v, _| of_time(v, |t| t.seconds.into())),
-    function!("MICROSECOND", 1..=1, |_| Type::INT, |v, _| of_time(v, |t| t.micros.into())),
-    function!("TIME_TO_SEC", 1..=1, |_| Type::INT, |v, _| of_time(v, |t| temporal::time_micros(t)
+    function!("HOUR", 1..=1, |_| Type::INT, |v, cx| of_time(v, cx, |t| t.hours.into())),
+    function!("MINUTE", 1..=1, |_| Type::INT, |v, cx| of_time(v, cx, |t| t.minutes.into())),
+    function!("SECOND", 1..=1, |_| Type::INT, |v, cx| of_time(v, cx, |t| t.seconds.into())),
+    function!("MICROSECOND", 1..=1, |_| Type::INT, |v, cx| of_time(v, cx, |t| t.micros.into())),
+    function!("TIME_TO_SEC", 1..=1, |_| Type::INT, |v, cx| of_time(v, cx, |t| temporal::time_micros(t)
         / 1_000_000)),
     function!("SEC_TO_TIME", 1..=1, |t| Type::time(second_digits(t[0])), |v, _| Ok(match v[0].is_null() {
         true => Value::Null,
@@ -89,20 +170,21 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Value::Time(time, digits)
         }
     })),
-    function!("DATE", 1..=1, |_| Type::DATE, |v, cx| Ok(match v[0].to_datetime(crate::expr::today(cx)) {
+    function!("DATE", 1..=1, |_| Type::DATE, |v, cx| Ok(match taken_moment(&v[0], cx) {
         Some((moment, _)) => Value::Date(moment.date),
         None => Value::Null,
     })),
-    function!("TIME", 1..=1, |_| Type::time(6), |v, _| Ok(match v[0].to_time() {
+    function!("TIME", 1..=1, |_| Type::time(6), |v, cx| Ok(match v[0].to_time(crate::expr::today(cx)) {
         Some((span, digits)) => Value::Time(span, digits),
         None => Value::Null,
     })),
     function!("TIMESTAMP", 1..=2, |_| Type::datetime(6), |v, cx| {
-        let Some((moment, digits)) = v[0].to_datetime(crate::expr::today(cx)) else {
-            return Ok(Value::Null);
-        };
+        let Some((moment, digits)) = taken_moment(&v[0], cx) else { return Ok(Value::Null) };
         let Some(span) = v.get(1) else { return Ok(Value::DateTime(moment, digits)) };
-        let Some((span, more)) = span.to_time() else { return Ok(Value::Null) };
+        let Some((span, more)) = span.to_time(crate::expr::today(cx)) else { return Ok(Value::Null) };
+        if moment.date.month == 0 || moment.date.day == 0 {
+            return Ok(Value::Null);
+        }
         let sum = temporal::datetime_micros(moment) + temporal::time_micros(span);
         Ok(temporal::datetime_from_micros(sum)
             .map_or(Value::Null, |sum| Value::DateTime(sum, digits.max(more))))
@@ -114,15 +196,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("TIMEDIFF", 2..=2, |_| Type::time(6), |v, cx| time_diff(v, cx)),
     function!("ADDTIME", 2..=2, add_time_type, |v, cx| add_time(v, 1, cx)),
     function!("SUBTIME", 2..=2, add_time_type, |v, cx| add_time(v, -1, cx)),
-    function!("LAST_DAY", 1..=1, |_| Type::DATE, |v, cx| Ok(
-        match v[0].to_datetime(crate::expr::today(cx)) {
-            Some((moment, _)) if moment.date.month > 0 => {
-                let day = temporal::days_in_month(moment.date.year, moment.date.month);
-                Value::Date(Date { day, ..moment.date })
-            }
-            _ => Value::Null,
+    function!("LAST_DAY", 1..=1, |_| Type::DATE, |v, cx| Ok(match loose_moment(&v[0], cx) {
+        Some(moment) if moment.date.month > 0 => {
+            let day = temporal::days_in_month(moment.date.year, moment.date.month);
+            Value::Date(Date { day, ..moment.date })
         }
-    )),
+        _ => Value::Null,
+    })),
     function!("MAKEDATE", 2..=2, |_| Type::DATE, |v, _| {
         let year = match index(v, 0) {
             year @ 0..=69 => 2000 + year,
@@ -140,25 +220,25 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Some(moment) => Value::text(DAYS[temporal::weekday(moment.date) as usize]),
         None => Value::Null,
     })),
-    function!("MONTHNAME", 1..=1, |_| Type::text(9), |v, cx| Ok(
-        match v[0].to_datetime(crate::expr::today(cx)) {
-            Some((moment, _)) if moment.date.month > 0 =>
-                Value::text(MONTHS[usize::from(moment.date.month) - 1]),
-            _ => Value::Null,
-        }
-    )),
+    function!("MONTHNAME", 1..=1, |_| Type::text(9), |v, cx| Ok(match loose_moment(&v[0], cx) {
+        Some(moment) if moment.date.month > 0 => Value::text(MONTHS[usize::from(moment.date.month) - 1]),
+        _ => Value::Null,
+    })),
     function!("DATE_FORMAT", 2..=2, |_| Type::text(255), |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
         }
         let Some((moment, _)) = v[0].to_datetime(crate::expr::today(cx)) else { return Ok(Value::Null) };
+        if is_refused_zero(&v[0], moment.date, cx) {
+            return Ok(Value::Null);
+        }
         date_format(moment, &v[1], &mut Formatted::new("date_format", cx))
     }),
     function!("TIME_FORMAT", 2..=2, |_| Type::text(255), |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
         }
-        let Some((span, _)) = v[0].to_time() else { return Ok(Value::Null) };
+        let Some((span, _)) = v[0].to_time(crate::expr::today(cx)) else { return Ok(Value::Null) };
         time_format(span, &v[1], &mut Formatted::new("time_format", cx))
     }),
     function!("UNIX_TIMESTAMP", 0..=1, unix_timestamp_type, |v, cx| match v.first() {
@@ -195,6 +275,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
         let offset = |zone: &Value<'_>| crate::context::zone_offset(&zone.to_string_lossy());
         let (Some(from), Some(to)) = (offset(&v[1]), offset(&v[2])) else { return Ok(Value::Null) };
+        let utc = moment.to_unix() - i64::from(from);
+        // What no TIMESTAMP can be stays where it is.
+        if !(1..=UNIX_SECONDS_MAX as i64).contains(&utc) {
+            return Ok(Value::DateTime(moment, digits));
+        }
         let micros = temporal::datetime_micros(moment) + i64::from(to - from) * 1_000_000;
         Ok(temporal::datetime_from_micros(micros).map_or(Value::Null, |m| Value::DateTime(m, digits)))
     }),
@@ -243,7 +328,9 @@ fn unix_timestamp<'a>(value: &Value<'_>, cx: &Context<'_>) -> Value<'a> {
     let (micros, digits) = match value.to_datetime(crate::expr::today(cx)) {
         Some((moment, digits)) if moment.date.month > 0 && moment.date.day > 0 => {
             let zone = i64::from(cx.state.time_zone_offset()) * 1_000_000;
-            ((temporal::datetime_micros(moment) - zone).max(0), digits)
+            let micros = temporal::datetime_micros(moment) - zone;
+            let known = (0..(UNIX_SECONDS_MAX as i64 + 1) * 1_000_000).contains(&micros);
+            (if known { micros } else { 0 }, digits)
         }
         _ => (0, 0),
     };
@@ -308,7 +395,7 @@ pub fn date_shift<'a>(
     let fraction = interval_digits(amount, unit);
     let sign = if subtract { -1 } else { 1 };
     if let Value::Time(span, digits) = date
-        && months == 0
+        && is_of_clock(unit)
     {
         let sum = temporal::time_micros(span).saturating_add(micros.saturating_mul(sign));
         return Ok(Value::Time(temporal::time_from_micros(sum), digits.max(fraction)));
@@ -347,7 +434,7 @@ pub fn date_shift<'a>(
 /// Digits of a second that an interval brings along.
 fn interval_digits(amount: &Value<'_>, unit: IntervalUnit) -> u8 {
     match (unit, amount) {
-        (IntervalUnit::Microsecond, _) => 6,
+        (unit, _) if has_micros(unit) => 6,
         (IntervalUnit::Second, Value::Int(_) | Value::UInt(_)) => 0,
         (IntervalUnit::Second, Value::Decimal(number)) => decimal::scale(number).min(6),
         (IntervalUnit::Second, _) => 6,
@@ -358,97 +445,29 @@ fn interval_digits(amount: &Value<'_>, unit: IntervalUnit) -> u8 {
 /// [`interval_digits`] of an amount of this type.
 pub fn interval_type_digits(amount: Type, unit: IntervalUnit) -> u8 {
     match unit {
-        IntervalUnit::Microsecond => 6,
+        unit if has_micros(unit) => 6,
         IntervalUnit::Second => second_digits(amount),
         _ => 0,
     }
 }
 
-/// Whether an interval of this unit changes the time of day.
-pub fn finer_than_day(unit: IntervalUnit) -> bool {
-    use IntervalUnit::*;
-    !matches!(unit, Day | Week | Month | Quarter | Year | YearMonth)
-}
-
-/// EXTRACT.
-pub fn extract(unit: IntervalUnit, value: &Value<'_>) -> Value<'static> {
-    use IntervalUnit::*;
-    let moment = value.to_datetime(Date::default()).map(|(moment, _)| moment);
-    let span = || value.to_time().map(|(span, _)| span).unwrap_or_default();
-    let date = |f: fn(Date) -> i64| moment.map_or(Value::Null, |moment| Value::Int(f(moment.date)));
-    if value.is_null() {
-        return Value::Null;
-    }
-    match unit {
-        Year => date(|d| d.year.into()),
-        Month => date(|d| d.month.into()),
-        Quarter => date(|d| (i64::from(d.month) + 2) / 3),
-        Day => date(|d| d.day.into()),
-        Week => date(|d| temporal::week(d, 0).0),
-        YearMonth => date(|d| i64::from(d.year) * 100 + i64::from(d.month)),
-        Hour => Value::Int(span().hours.into()),
-        Minute => Value::Int(span().minutes.into()),
-        Second => Value::Int(span().seconds.into()),
-        Microsecond => Value::Int(span().micros.into()),
-        MinuteSecond => Value::Int(temporal::time_number(span()) % 10_000),
-        HourMinute => Value::Int(temporal::time_number(span()) / 100),
-        HourSecond => Value::Int(temporal::time_number(span())),
-        DayHour | DayMinute | DaySecond => moment.map_or(Value::Null, |moment| {
-            let whole = temporal::datetime_number(moment) % 100_000_000;
-            Value::Int(match unit {
-                DayHour => whole / 10_000,
-                DayMinute => whole / 100,
-                _ => whole,
-            })
-        }),
-    }
-}
-
-/// TIMESTAMPDIFF.
-pub fn timestamp_diff(unit: IntervalUnit, from: &Value<'_>, to: &Value<'_>) -> Value<'static> {
-    use IntervalUnit::*;
-    let moment = |value: &Value<'_>| value.to_datetime(Date::default()).map(|(moment, _)| moment);
-    let (Some(from), Some(to)) = (moment(from), moment(to)) else { return Value::Null };
-    let micros = temporal::datetime_micros(to) - temporal::datetime_micros(from);
-    const SECOND: i64 = 1_000_000;
-    let months = || {
-        let (early, late, sign) = if micros >= 0 { (from, to, 1) } else { (to, from, -1) };
-        let whole = (i64::from(late.date.year) - i64::from(early.date.year)) * 12
-            + i64::from(late.date.month)
-            - i64::from(early.date.month);
-        let rest = |m: DateTime| (m.date.day, m.hour, m.minute, m.second, m.micros);
-        sign * if rest(late) < rest(early) { whole - 1 } else { whole }
-    };
-    Value::Int(match unit {
-        Microsecond => micros,
-        Second => micros / SECOND,
-        Minute => micros / (60 * SECOND),
-        Hour => micros / (3600 * SECOND),
-        Day => micros / (86_400 * SECOND),
-        Week => micros / (7 * 86_400 * SECOND),
-        Month => months(),
-        Quarter => months() / 3,
-        Year => months() / 12,
-        _ => return Value::Null,
-    })
-}
-
 fn time_diff<'a>(values: &[Value<'a>], cx: &Context<'a>) -> Evaluated<'a> {
-    let moments = values.iter().any(|v| matches!(v, Value::DateTime(..) | Value::Date(_)));
-    let date_text = |v: &Value<'_>| matches!(v, Value::Text(t, _) if t.contains(&b'-') && t.len() >= 10);
-    if moments || values.iter().all(date_text) {
-        let moment = |v: &Value<'_>| v.to_datetime(crate::expr::today(cx));
-        let (Some((a, da)), Some((b, db))) = (moment(&values[0]), moment(&values[1])) else {
-            return Ok(Value::Null);
-        };
-        let micros = temporal::datetime_micros(a) - temporal::datetime_micros(b);
-        return Ok(Value::Time(temporal::time_from_micros(micros), da.max(db)));
+    if any_null(values) {
+        return Ok(Value::Null);
     }
-    let (Some((a, da)), Some((b, db))) = (values[0].to_time(), values[1].to_time()) else {
+    let today = crate::expr::today(cx);
+    let read = |value: &Value<'_>| match reads_as_moment(value) {
+        true => value.to_datetime(today).map(|(moment, digits)| (temporal::datetime_micros(moment), digits)),
+        false => value.to_time(today).map(|(span, digits)| (temporal::time_micros(span), digits)),
+    };
+    // There is nothing between a moment and a span.
+    if reads_as_moment(&values[0]) != reads_as_moment(&values[1]) {
+        return Ok(Value::Null);
+    }
+    let (Some((a, da)), Some((b, db))) = (read(&values[0]), read(&values[1])) else {
         return Ok(Value::Null);
     };
-    let micros = temporal::time_micros(a) - temporal::time_micros(b);
-    Ok(Value::Time(temporal::time_from_micros(micros), da.max(db)))
+    Ok(Value::Time(temporal::time_from_micros(a - b), da.max(db)))
 }
 
 fn add_time_type(types: &[Type]) -> Type {
@@ -462,29 +481,35 @@ fn add_time_type(types: &[Type]) -> Type {
 }
 
 /// Whether a text is written as a day rather than as a span.
-fn is_moment(text: &[u8]) -> bool {
+pub(super) fn is_moment(text: &[u8]) -> bool {
     let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
     digits >= 12 || digits > 0 && matches!(text.get(digits), Some(b'-' | b'/'))
 }
 
-fn add_time<'a>(values: &[Value<'a>], sign: i64, cx: &Context<'_>) -> Evaluated<'a> {
-    if any_null(values) || matches!(values[1], Value::DateTime(..) | Value::Date(_)) {
-        return Ok(Value::Null);
-    }
-    let Some((span, digits)) = values[1].to_time() else { return Ok(Value::Null) };
-    let micros = sign * temporal::time_micros(span);
-    let base = &values[0];
-    let moment = match base {
+/// Whether a value is a moment where that or a span may stand.
+fn reads_as_moment(value: &Value<'_>) -> bool {
+    match value {
         Value::Text(text, _) => is_moment(text.trim_ascii()),
         Value::DateTime(..) | Value::Date(_) => true,
         number => number.is_number() && number.to_i64().unsigned_abs() > 8_385_959,
-    };
+    }
+}
+
+fn add_time<'a>(values: &[Value<'a>], sign: i64, cx: &Context<'_>) -> Evaluated<'a> {
+    let today = crate::expr::today(cx);
+    if any_null(values) {
+        return Ok(Value::Null);
+    }
+    let Some((span, digits)) = values[1].to_time(today) else { return Ok(Value::Null) };
+    let micros = sign * temporal::time_micros(span);
+    let base = &values[0];
     let typed = base.is_temporal();
     let shown_digits = |micros: u32| if micros > 0 { 6 } else { 0 };
-    if moment {
-        let Some((start, shown)) = base.to_datetime(crate::expr::today(cx)) else {
+    if reads_as_moment(base) {
+        let Some((start, shown)) = base.to_datetime(today) else { return Ok(Value::Null) };
+        if start.date.month == 0 || start.date.day == 0 {
             return Ok(Value::Null);
-        };
+        }
         let sum = temporal::datetime_from_micros(temporal::datetime_micros(start) + micros);
         let Some(sum) = sum else { return Ok(Value::Null) };
         return Ok(match typed {
@@ -492,7 +517,7 @@ fn add_time<'a>(values: &[Value<'a>], sign: i64, cx: &Context<'_>) -> Evaluated<
             false => Value::text(temporal::format_datetime(sum, shown_digits(sum.micros))),
         });
     }
-    let Some((start, shown)) = base.to_time() else { return Ok(Value::Null) };
+    let Some((start, shown)) = base.to_time(today) else { return Ok(Value::Null) };
     let sum = temporal::time_from_micros(temporal::time_micros(start) + micros);
     Ok(match typed {
         true => Value::Time(sum, digits.max(shown)),
@@ -503,6 +528,9 @@ fn add_time<'a>(values: &[Value<'a>], sign: i64, cx: &Context<'_>) -> Evaluated<
 /// DATE_FORMAT. NULL for the name of something that the date has not.
 fn date_format<'a>(moment: DateTime, format: &Value<'_>, made: &mut Formatted<'_>) -> Evaluated<'a> {
     let format = made.begin(format)?;
+    if format.is_empty() {
+        return Ok(Value::Null);
+    }
     let mut rest = &*format;
     while !rest.is_empty() {
         let Some(next) = date_piece(moment, rest, &mut made.text) else { return Ok(Value::Null) };
@@ -625,6 +653,9 @@ fn specifier<'f>(format: &'f str, result: &mut String) -> Option<(Option<char>, 
 /// TIME_FORMAT: hours go beyond 23, and parts of a date are zero. NULL for what only a date has.
 fn time_format<'a>(span: Time, format: &Value<'_>, made: &mut Formatted<'_>) -> Evaluated<'a> {
     let format = made.begin(format)?;
+    if format.is_empty() {
+        return Ok(Value::Null);
+    }
     if span.negative {
         made.text.push('-');
     }

@@ -17,9 +17,9 @@ use crate::result::SqlError;
 const NFA_BYTES_MAX: usize = 1 << 20;
 /// Bytes of the states of a DFA that are kept.
 const DFA_BYTES_MAX: usize = 1 << 20;
-/// What a compiled pattern is charged: two automata with the states of their DFAs, and once more for the
-/// automaton that finds groups.
-pub const BYTES_MAX: u64 = 6 << 20;
+/// What a compiled pattern is charged: two automata with the states of their DFAs, and one that finds groups,
+/// for the three ways in which a text may end.
+pub const BYTES_MAX: u64 = 9 << 20;
 
 /// Bytes of a text between two calls of `work`.
 const BYTES_AT_ONCE: usize = 4 << 10;
@@ -33,9 +33,12 @@ const SIMULATED_STEPS_MAX: usize = 1 << 26;
 /// Places that it keeps: two of each group for each state.
 const SIMULATED_PLACES_MAX: usize = 1 << 20;
 
-/// Longest text for backtracking, and how often it may go back: together what cannot be interrupted.
+/// Longest text for backtracking, shared by the hard parts, and how often it may go back: together what
+/// cannot be interrupted.
 const BACKTRACKED_BYTES_MAX: usize = 16 << 10;
 const BACKTRACKS_MAX: usize = 64 << 10;
+/// Bytes of the longest character that ends a line.
+const LINE_END_BYTES_MAX: usize = 3;
 /// Parts that only backtracking matches. Each has an automaton on either side.
 const HARD_PARTS_MAX: usize = 16;
 
@@ -43,13 +46,15 @@ const HARD_PARTS_MAX: usize = 16;
 pub enum Engine {
     /// A DFA whose states are made when they are needed.
     Dfa(Box<Automaton>),
-    /// By backtracking.
-    Backtracking(Box<fancy_regex::Regex>),
+    /// By backtracking, with so many parts that need it.
+    Backtracking(Box<fancy_regex::Regex>, usize),
 }
 
 /// See [`Engine::Dfa`].
 pub struct Automaton {
     pattern: String,
+    /// See [`Translated::end_marks`].
+    end_marks: Vec<usize>,
     dfas: hybrid::Regex,
     cache: RefCell<hybrid::Cache>,
     /// Knows groups, and word boundaries between any characters. Slow, and seldom needed.
@@ -74,8 +79,9 @@ impl Engine {
         let built = hybrid::Regex::builder().dfa(states).thompson(automaton).build(&translated.pattern);
         let dfas = built.map_err(|error| refused(&error))?;
         let cache = RefCell::new(dfas.create_cache());
-        let pattern = translated.pattern.clone();
-        Ok(Engine::Dfa(Box::new(Automaton { pattern, dfas, cache, simulation: OnceCell::new() })))
+        let (pattern, end_marks) = (translated.pattern.clone(), translated.end_marks.clone());
+        let simulation = OnceCell::new();
+        Ok(Engine::Dfa(Box::new(Automaton { pattern, end_marks, dfas, cache, simulation })))
     }
 
     /// For any other.
@@ -90,7 +96,7 @@ impl Engine {
             .delegate_dfa_size_limit(bytes)
             .build();
         match built {
-            Ok(regex) => Ok(Engine::Backtracking(Box::new(regex))),
+            Ok(regex) => Ok(Engine::Backtracking(Box::new(regex), translated.hard)),
             Err(fancy_regex::Error::CompileError(error)) => Err(match *error {
                 fancy_regex::CompileError::InnerError(inner) => refused(&inner),
                 fancy_regex::CompileError::LookBehindNotConst
@@ -109,8 +115,8 @@ impl Engine {
     pub fn find(&self, text: &str, from: usize, work: Work<'_>) -> Result<Option<Place>, SqlError> {
         match self {
             Engine::Dfa(automaton) => automaton.find(text, from, work),
-            Engine::Backtracking(regex) => {
-                work(short(text)?)?;
+            Engine::Backtracking(regex, hard) => {
+                work(short(text, *hard)?)?;
                 let found = regex.find_from_pos(text, from).map_err(|_| too_long())?;
                 Ok(found.map(|found| found.range()))
             }
@@ -119,12 +125,9 @@ impl Engine {
 
     pub fn groups(&self, text: &str, found: &Place) -> Result<Vec<Option<Place>>, SqlError> {
         match self {
-            Engine::Dfa(automaton) => {
-                let input = Input::new(text).range(found.clone()).anchored(Anchored::Yes);
-                automaton.simulate(&input)
-            }
-            Engine::Backtracking(regex) => {
-                short(text)?;
+            Engine::Dfa(automaton) => automaton.groups(text, found),
+            Engine::Backtracking(regex, hard) => {
+                short(text, *hard)?;
                 let groups = regex.captures_from_pos(text, found.start).map_err(|_| too_long())?;
                 let groups = groups.iter().flat_map(|groups| groups.iter());
                 Ok(groups.map(|group| group.map(|group| group.range())).collect())
@@ -133,9 +136,11 @@ impl Engine {
     }
 }
 
-/// The length of a text that may be matched by backtracking.
-fn short(text: &str) -> Result<usize, SqlError> {
-    if text.len() > BACKTRACKED_BYTES_MAX { Err(too_long()) } else { Ok(text.len()) }
+/// What matching a text by backtracking counts for, if it may be done: each hard part may read all of it at
+/// each step.
+fn short(text: &str, hard: usize) -> Result<usize, SqlError> {
+    let bytes = text.len().saturating_mul(hard.max(1));
+    if bytes > BACKTRACKED_BYTES_MAX { Err(too_long()) } else { Ok(bytes) }
 }
 
 /// Why a pattern could not be compiled: its size, or a property that does not exist.
@@ -154,13 +159,35 @@ fn refused(error: &dyn std::error::Error) -> SqlError {
 impl Automaton {
     fn find(&self, text: &str, from: usize, work: Work<'_>) -> Result<Option<Place>, SqlError> {
         match self.find_by_states(text, from, work) {
+            // What ends the last line may be in it.
+            Ok(Some(found)) if !self.end_marks.is_empty() && found.end == text.len() => {
+                Ok(self.groups(text, &found)?.into_iter().next().flatten())
+            }
             Ok(found) => Ok(found),
             Err(Failed::Stopped(error)) => Err(error),
             Err(Failed::Unknown) => {
                 let groups = self.simulate(&Input::new(text).range(from..))?;
-                Ok(groups.into_iter().next().flatten())
+                Ok(self.without_marks(groups).into_iter().next().flatten())
             }
         }
+    }
+
+    /// The groups of a match that was found here.
+    fn groups(&self, text: &str, found: &Place) -> Result<Vec<Option<Place>>, SqlError> {
+        let before_line_end = !self.end_marks.is_empty() && text.len() - found.end <= LINE_END_BYTES_MAX;
+        let end = if before_line_end { text.len() } else { found.end };
+        let input = Input::new(text).range(found.start..end).anchored(Anchored::Yes);
+        Ok(self.without_marks(self.simulate(&input)?))
+    }
+
+    /// The groups of the pattern: those that mark an end are taken out, and nothing goes beyond them.
+    fn without_marks(&self, groups: Vec<Option<Place>>) -> Vec<Option<Place>> {
+        let marked = |mark: &usize| groups.get(*mark).cloned().flatten();
+        let end = self.end_marks.iter().find_map(marked).map_or(usize::MAX, |mark| mark.start);
+        let numbered = groups.into_iter().enumerate();
+        let kept = numbered.filter(|(number, _)| !self.end_marks.contains(number));
+        let cut = |place: Place| place.start.min(end)..place.end.min(end);
+        kept.map(|(_, place)| place.map(cut)).collect()
     }
 
     fn find_by_states(&self, text: &str, from: usize, work: Work<'_>) -> Result<Option<Place>, Failed> {

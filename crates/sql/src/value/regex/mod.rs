@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 use engine::Engine;
 pub use syntax::Modes;
-use syntax::{Target, Translated, translate};
+use syntax::{LineEnd, Target, Translated, line_end, translate};
 
 use crate::errors;
 use crate::memory::{self, Account};
@@ -40,20 +40,20 @@ pub struct Regex {
     /// `$` also matches before the end of the last line. Only texts that end with one need that.
     reads_last_line: bool,
     usual: Rc<Engine>,
-    for_last_line: RefCell<Option<Rc<Engine>>>,
+    for_last_line: [RefCell<Option<Rc<Engine>>>; 2],
     /// Names of groups, and their numbers.
     names: Vec<(String, usize)>,
     groups: usize,
 }
 
-fn ends_line(text: &str) -> bool {
-    text.ends_with(syntax::ends_lines)
-}
-
-fn compiled(pattern: &str, modes: Modes, last_line: bool) -> Result<(Translated, Engine), SqlError> {
+fn compiled(
+    pattern: &str,
+    modes: Modes,
+    last_line: Option<LineEnd>,
+) -> Result<(Translated, Engine), SqlError> {
     let mut target = Target { backtracks: false, last_line };
     let mut translated = translate(pattern, modes, target)?;
-    if translated.hard > 0 {
+    if translated.hard > 0 || translated.goes_on_behind_end {
         target.backtracks = true;
         translated = translate(pattern, modes, target)?;
     }
@@ -73,27 +73,28 @@ impl Regex {
         if pattern.is_empty() {
             return Err(errors::error(errors::REGEXP_ILLEGAL_ARGUMENT, &[]));
         }
-        let (translated, engine) = compiled(pattern, modes, false)?;
+        let (translated, engine) = compiled(pattern, modes, None)?;
         Ok(Regex {
             pattern: pattern.to_owned(),
             modes,
             reads_last_line: translated.reads_last_line,
             usual: Rc::new(engine),
-            for_last_line: RefCell::new(None),
+            for_last_line: Default::default(),
             names: translated.names,
             groups: translated.groups,
         })
     }
 
     fn engine(&self, text: &str) -> Result<Rc<Engine>, SqlError> {
-        if !self.reads_last_line || !ends_line(text) {
+        let Some(line_end) = line_end(text).filter(|_| self.reads_last_line) else {
             return Ok(Rc::clone(&self.usual));
-        }
-        if let Some(engine) = &*self.for_last_line.borrow() {
+        };
+        let kept = &self.for_last_line[line_end as usize];
+        if let Some(engine) = &*kept.borrow() {
             return Ok(Rc::clone(engine));
         }
-        let engine = Rc::new(compiled(&self.pattern, self.modes, true)?.1);
-        *self.for_last_line.borrow_mut() = Some(Rc::clone(&engine));
+        let engine = Rc::new(compiled(&self.pattern, self.modes, Some(line_end))?.1);
+        *kept.borrow_mut() = Some(Rc::clone(&engine));
         Ok(engine)
     }
 
@@ -213,11 +214,30 @@ mod tests {
             ("é b", r"\bb", Some(3..4)),
             ("ab\n", "b$", Some(1..2)),
             ("ab\n", r"b\z", None),
+            ("ab\r\n", "(a|b)$", Some(1..2)),
+            ("a \n", r"\s+$", Some(1..3)),
+            ("a\n", "(a|a\n)$", Some(0..1)),
+            ("a\n\n", "a$", None),
+            ("a\r\n", "a\r$", None),
+            ("a\n", "a$\n", Some(0..2)),
             ("a\rb", "a.b", None),
             ("]-", "[]-]+", Some(0..2)),
         ] {
             assert_eq!(found(text, pattern), Ok(wanted), "{text} {pattern}");
         }
+    }
+
+    /// `$` before the end of the last line needs no look ahead where nothing follows it, so the text may be
+    /// long; and what marks its place is none of the pattern's groups.
+    #[test]
+    fn the_end_of_a_long_last_line() {
+        let long = format!("{}\n", "x".repeat(20_000));
+        assert_eq!(found(&long, "x$"), Ok(Some(19_999..20_000)));
+        assert_eq!(found(&long, "y$|(x$)"), Ok(Some(19_999..20_000)));
+        assert_eq!(found(&long, "x$."), Err(errors::REGEXP_TIME_OUT));
+        let regex = Regex::new("(^|,)a(,|$)", Modes::default());
+        let groups = regex.map(|regex| regex.groups("a\n", &(0..1)).map_err(|error| error.code));
+        assert_eq!(groups.ok(), Some(Ok(vec![Some(0..1), Some(0..0), Some(1..1)])));
     }
 
     /// Long texts are gone through by pieces, and a statement that is to stop stops in one.
@@ -252,6 +272,8 @@ mod tests {
             ("a", &long, errors::REGEXP_PATTERN_TOO_BIG),
             (&long, "(?=a*b)", errors::REGEXP_TIME_OUT),
             (&long[..5000], r"^(a*)(a*)(a*)\1b", errors::REGEXP_TIME_OUT),
+            // Each of two parts may read all of the text at each step.
+            (&long[..9000], "(?=a)(?=b)c", errors::REGEXP_TIME_OUT),
             // The simulation knows word boundaries beside any letter.
             (&format!("{}é", long.repeat(20)), r"\bb\w{10}", errors::REGEXP_TIME_OUT),
         ] {

@@ -31,7 +31,25 @@ pub struct Target {
     /// An engine that backtracks.
     pub backtracks: bool,
     /// Texts that end with the end of a line.
-    pub last_line: bool,
+    pub last_line: Option<LineEnd>,
+}
+
+/// How a text ends.
+#[derive(Clone, Copy)]
+pub enum LineEnd {
+    /// With `\r\n`: nothing ends between them.
+    Two,
+    /// With any other.
+    One,
+}
+
+/// How the last line of a text ends.
+pub fn line_end(text: &str) -> Option<LineEnd> {
+    match text.ends_with(ends_lines) {
+        true if text.ends_with("\r\n") => Some(LineEnd::Two),
+        true => Some(LineEnd::One),
+        false => None,
+    }
 }
 
 /// A translated pattern.
@@ -41,12 +59,16 @@ pub struct Translated {
     pub hard: usize,
     /// Whether it depends on how a text ends ([`Target::last_line`]).
     pub reads_last_line: bool,
+    /// Something follows a `$`, so that only an engine that looks ahead matches it in such a text.
+    pub goes_on_behind_end: bool,
+    /// Groups of [`Translator::end`], whose numbers are not the pattern's.
+    pub end_marks: Vec<usize>,
     pub groups: usize,
     pub names: Vec<(String, usize)>,
 }
 
 /// Whether this ends a line.
-pub fn ends_lines(c: char) -> bool {
+fn ends_lines(c: char) -> bool {
     matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
@@ -61,11 +83,16 @@ const RANGES_MAX: usize = 512 << 10;
 /// Ranges of a set that Unicode defines.
 const RANGES_OF_PROPERTY: usize = 1 << 10;
 
+/// Letters that stand for a set behind `\`.
+const SETS: &[char] = &['d', 'D', 's', 'S', 'w', 'W', 'h', 'H', 'v', 'V', 'p', 'P'];
+
 /// What ends with a group.
 struct Group {
     modes: Modes,
     /// It looks around: there is nothing to repeat.
     looks: bool,
+    /// One of its alternatives ends with `$`.
+    ends: bool,
 }
 
 struct Translator<'p> {
@@ -80,6 +107,8 @@ struct Translator<'p> {
     /// Highest group that a back-reference names.
     referred: usize,
     ranges: usize,
+    /// `$` was the last part of this alternative.
+    ended: bool,
 }
 
 /// Translates a pattern.
@@ -94,6 +123,8 @@ pub fn translate(pattern: &str, modes: Modes, target: Target) -> Result<Translat
         pattern: String::with_capacity(pattern.len() + 16),
         hard: 0,
         reads_last_line: false,
+        goes_on_behind_end: false,
+        end_marks: Vec::new(),
         groups: 0,
         names: Vec::new(),
     };
@@ -107,6 +138,7 @@ pub fn translate(pattern: &str, modes: Modes, target: Target) -> Result<Translat
         repeatable: false,
         referred: 0,
         ranges: 0,
+        ended: false,
     };
     if modes.insensitive {
         translator.made.pattern.push_str("(?i)");
@@ -156,11 +188,13 @@ impl Translator<'_> {
     }
 
     fn put(&mut self, text: &str) {
+        self.made.goes_on_behind_end |= self.ended;
         self.made.pattern.push_str(text);
         self.repeatable = true;
     }
 
     fn literal(&mut self, c: char) {
+        self.made.goes_on_behind_end |= self.ended;
         if r"\.+*?()|[]{}^$#&-~".contains(c) {
             self.made.pattern.push('\\');
         }
@@ -188,11 +222,16 @@ impl Translator<'_> {
                     let group = self.groups.pop();
                     let group = group.ok_or_else(|| errors::error(errors::REGEXP_MISMATCHED_PAREN, &[]))?;
                     self.modes = group.modes;
-                    self.put(")");
+                    self.made.pattern.push(')');
+                    self.ended |= group.ends;
                     self.repeatable = !group.looks;
                 }
                 '|' => {
-                    self.put("|");
+                    self.made.pattern.push('|');
+                    let ended = std::mem::take(&mut self.ended);
+                    if let Some(group) = self.groups.last_mut() {
+                        group.ends |= ended;
+                    }
                     self.repeatable = false;
                 }
                 '.' => self.dot(),
@@ -235,22 +274,37 @@ impl Translator<'_> {
     }
 
     /// `$` and `\Z`: the end of the text, or before what ends its last line.
+    ///
+    /// Where nothing follows in the pattern, what ends the line may as well be of the match, behind an empty
+    /// group that says where the match really ends. That needs no look ahead.
     fn end(&mut self) {
         self.made.reads_last_line = true;
-        match (self.target.last_line, self.modes.unix_lines) {
-            (false, _) => self.put(r"\z"),
-            (true, true) => self.put(r"(?=\n?\z)"),
-            (true, false) => self.put(&format!(r"(?=(?:\r\n|[{LINE_ENDS}])?\z)")),
+        let Some(line_end) = self.target.last_line else {
+            self.put(r"\z");
+            return;
+        };
+        let line_end = match line_end {
+            _ if self.modes.unix_lines => r"\n".to_owned(),
+            LineEnd::Two => r"(?:\r\n)".to_owned(),
+            LineEnd::One => format!("[{LINE_ENDS}]"),
+        };
+        if self.target.backtracks {
+            self.made.hard += 1;
+            self.put(&format!(r"(?={line_end}?\z)"));
+        } else {
+            self.put(&format!(r"(?:(){line_end}?\z)"));
+            self.made.end_marks.push(self.made.groups + self.made.end_marks.len() + 1);
+            self.ended = true;
         }
-        self.made.hard += usize::from(self.target.last_line);
     }
 
     /// Behind `{`: `n}`, `n,}` or `n,m}`.
     fn interval(&mut self) -> Result<String, SqlError> {
         let (inner, rest) = self.rest.split_once('}').ok_or_else(bad_interval)?;
         let number = |text: &str| match text.parse::<u32>() {
-            Ok(number) if text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(number),
-            _ => Err(bad_interval()),
+            _ if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) => Err(bad_interval()),
+            Ok(number) if number <= i32::MAX.unsigned_abs() => Ok(number),
+            _ => Err(errors::error(errors::REGEXP_NUMBER_TOO_BIG, &[])),
         };
         let interval = match inner.split_once(',') {
             None => format!("{{{}}}", number(inner)?),
@@ -295,7 +349,7 @@ impl Translator<'_> {
         if self.groups.len() >= DEPTH_MAX {
             return Err(too_big());
         }
-        let mut group = Group { modes: self.modes, looks: false };
+        let mut group = Group { modes: self.modes, looks: false, ends: false };
         if !self.accept("?") {
             self.made.groups += 1;
             self.put("(");
@@ -338,7 +392,8 @@ impl Translator<'_> {
             match self.next() {
                 Some('>') if !name.is_empty() => return Ok(name),
                 Some(c) if c.is_ascii_alphabetic() || c.is_ascii_digit() && !name.is_empty() => name.push(c),
-                _ => return Err(self.syntax()),
+                _ if name.is_empty() => return Err(self.syntax()),
+                _ => return Err(errors::error(errors::REGEXP_INVALID_CAPTURE_GROUP_NAME, &[])),
             }
         }
     }
@@ -346,6 +401,7 @@ impl Translator<'_> {
     /// Behind `(?`: modes for what follows, or for a group, which is told.
     fn modes_said(&mut self) -> Result<bool, SqlError> {
         let mut on = true;
+        let first = self.rest;
         loop {
             match self.next() {
                 Some('i') => self.modes.insensitive = on,
@@ -365,6 +421,7 @@ impl Translator<'_> {
                     }
                     return Ok(end == ':');
                 }
+                None if !first.is_empty() => return Err(errors::error(errors::REGEXP_INVALID_FLAG, &[])),
                 _ => return Err(self.syntax()),
             }
         }
@@ -428,6 +485,8 @@ impl Translator<'_> {
             _ => return self.escaped(),
         }
         self.next();
+        // A place cannot be repeated.
+        self.repeatable = !matches!(c, 'A' | 'z' | 'Z' | 'b' | 'B' | 'G');
         Ok(())
     }
 
@@ -577,6 +636,11 @@ impl Translator<'_> {
                 }
                 '-' if first.is_some() && !self.rest.starts_with(']') && !self.rest.starts_with('[') => {
                     let c = self.next().ok_or_else(unclosed_set)?;
+                    if c == '\\' && self.rest.starts_with(SETS) {
+                        // A set is no end of a range.
+                        self.next();
+                        return Err(self.syntax());
+                    }
                     let last = if c == '\\' { self.escaped_of_range()? } else { c };
                     if first.is_some_and(|first| last < first) {
                         return Err(errors::error(errors::REGEXP_INVALID_RANGE, &[]));
@@ -585,7 +649,7 @@ impl Translator<'_> {
                     self.literal(last);
                     first = None;
                 }
-                '\\' if self.rest.starts_with(|c: char| "dDsSwWhHvVpP".contains(c)) => {
+                '\\' if self.rest.starts_with(SETS) => {
                     self.escaped()?;
                     first = None;
                 }
@@ -635,8 +699,9 @@ impl Translator<'_> {
             "cntrl" => r"\p{Cc}",
             "xdigit" => r"\p{Nd}A-Fa-f",
             "word" => r"\w",
-            "graph" => r"[^\s\p{Cc}\p{Cn}\p{Cs}]",
-            "print" => r"[[^\s\p{Cc}\p{Cn}\p{Cs}]\p{Zs}]",
+            // No text has surrogates.
+            "graph" => r"[^\s\p{Cc}\p{Cn}]",
+            "print" => r"[[^\s\p{Cc}\p{Cn}]\p{Zs}]",
             _ => return Err(errors::error(errors::REGEXP_ILLEGAL_ARGUMENT, &[])),
         };
         self.rest = rest;
