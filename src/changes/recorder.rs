@@ -1,4 +1,4 @@
-//! The changes of one transaction, until it commits.
+//! The changes of one transaction, until it commits; then they go to the feeds, in the order of the commits.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Structure changes: who may make them, and gathering everything they touch.
+//! Structure changes: who may make them, and gathering everything they touch. The change itself is made by
+//! `split.rs` and `merge.rs`.
 //!
 //! A split or merge changes more than its leaf: siblings' links, node pointers, perhaps all levels up to the
 //! root. Those who do that take the tree's structure lock first. While it is held no node pointer and no

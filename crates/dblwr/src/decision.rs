@@ -1,5 +1,5 @@
-//! Chooses each file's write path: the probe's verdict, atomic writes that were refused, and the trial's
-//! throughput.
+//! Chooses each file's write path: the probe's verdict, atomic writes that were refused, and the
+//! throughput that `path_measurement.rs` found for each (the trial).
 //!
 //! The verdict is asked for when a file is written for the first time, never stored, because the same name
 //! may lie elsewhere after a restore or a move of the volume. A file whose storage refuses an atomic write it

@@ -1,4 +1,5 @@
-//! How fast the requests of a batch go to the storage.
+//! How fast the requests of a batch go to the storage. The page cleaner says over what time a batch is to be
+//! spread (`WriteBatch::spread`); each request goes on to `submit.rs`.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,5 @@
-//! Putting a record onto a page, where there is contiguous room.
+//! Putting a record onto a page, where there is contiguous room, and splitting a directory slot that owns too
+//! many.
 //!
 //! Where the room is there but scattered, the caller reorganizes the page and puts the record onto the new
 //! image: `Tree::insert_on_page`, with [`super::builder::reorganized`].

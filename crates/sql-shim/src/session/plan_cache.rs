@@ -1,4 +1,5 @@
-//! The plan cache: text statements that differ only in their literals share a plan.
+//! The plan cache: text statements that differ only in their literals share a plan. (When a plan is stale is
+//! found in `prepared.rs`.)
 //!
 //! The lexer runs over the text once, copies everything but literals into a key and collects the literals as
 //! parameters. The key carries the kind of each literal, because types depend on it. Statements where a

@@ -1,5 +1,6 @@
-//! COM_QUERY: one statement after the other, from the client's bytes to the answer. Those that were prepared
-//! are served in `prepared.rs`.
+//! COM_QUERY: one statement after the other, from the client's bytes to the answer. A text goes through
+//! `text.rs`: from the plan cache, or parsed and planned. Statements that were prepared are served in
+//! `prepared.rs`.
 
 use std::io;
 use std::time::Instant;

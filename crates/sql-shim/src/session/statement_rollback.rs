@@ -1,4 +1,5 @@
-//! Each statement runs inside of a transaction, the open one or one of its own: whole, or undone.
+//! Each statement runs inside of a transaction, the open one or one of its own: whole, or undone. Its
+//! tables are put in use (`metadata_locks.rs`), then `mod.rs` runs the plan (`watched`).
 //!
 //! A failed statement undoes its own changes, back to the mark that was set before it; outside of a
 //! transaction everything is rolled back. A deadlock has undone the whole transaction already. What cannot be

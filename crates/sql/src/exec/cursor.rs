@@ -1,4 +1,4 @@
-//! Reading a table by an access path, range after range.
+//! Reading a table by an access path, range after range, or one row by its key (`point`).
 //!
 //! Rows are shown to a callback while their page is latched. A row with needed columns off-page is copied,
 //! the long columns are fetched with nothing latched, and then it is shown like any other. The cursor comes

@@ -1,4 +1,5 @@
-//! DEFAULT expressions, generated columns and CHECK constraints, applied to a row in storage encoding.
+//! DEFAULT expressions, generated columns, CHECK constraints and WITH CHECK OPTION (1369), applied to a row
+//! in storage encoding.
 
 use untorn::schema::ColumnDef;
 use untorn::write::EncodedRow;

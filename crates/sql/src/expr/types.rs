@@ -351,7 +351,7 @@ fn year<'a>(value: &Value<'_>, state: &SqlContext) -> Value<'a> {
                 return incorrect(value, "YEAR", state);
             }
             // A zero that is text is the year 2000.
-            match value.to_integer() {
+            match value.to_whole() {
                 0 => 2000,
                 number => number,
             }

@@ -1,4 +1,5 @@
-//! What is done for one undo record.
+//! What is done for one undo record. Whether a version that somebody may see still has an entry is found out
+//! in `row/remove.rs` (`is_entry_needed`).
 //!
 //! **Off-page values that are gone.** The entry of an old version is made of the undo record. When the index
 //! has a prefix of an off-page column, its bytes are in a chain of pages, and that may have been freed: by

@@ -1,4 +1,4 @@
-//! Scans that lock what they see.
+//! Scans that lock what they see; NOWAIT and SKIP LOCKED end here.
 //!
 //! Each entry is locked while its leaf is latched, and shown only when the lock is held. If it must be waited
 //! for, everything is let go and the scan looks again after the last entry it dealt with: what comes next

@@ -1,5 +1,5 @@
-//! Removing index records, marking them and bringing them back, without regard to locks: what rollback and
-//! purge share.
+//! Removing index records, marking them and bringing them back, without regard to locks, and whether any
+//! version still needs an entry: what rollback and purge share.
 
 use btree::{
     Field, FieldRef, KeyFields, Outcome, OwnedKey, RecordBuffer, RecordRef, Reference, StructureChange, Tree,

@@ -1,4 +1,4 @@
-//! Functions of dates, times and intervals.
+//! Functions of dates, times and intervals. The arithmetic is in `value/temporal.rs`.
 
 use bigdecimal::BigDecimal;
 use untorn::types::{Date, DateTime, Time};

@@ -6,7 +6,8 @@
 //!
 //! A view of plain columns of one table is that table, seen through a [`Mask`]: the columns have other names,
 //! the others have none, and its conditions come to those of the query. So indexes, locks and joins are the
-//! table's, and rows can be changed through it. Any other view is a derived table.
+//! table's, and rows can be changed through it (which conditions WITH CHECK OPTION asks for is decided here).
+//! Any other view is a derived table.
 
 mod children;
 mod define;
