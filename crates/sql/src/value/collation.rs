@@ -113,6 +113,11 @@ fn padded_key(text: &[u8], fold: bool, key: &mut Vec<u8>) {
 /// collations, where characters have no weight for themselves.
 pub fn push_weights(text: &[u8], collation: Collation, made: &mut Vec<u8>) {
     match (collation.comparison(), std::str::from_utf8(text)) {
+        (Comparison::Utf8mb4GeneralCi, Ok(ascii)) if ascii.is_ascii() => {
+            let start = made.len();
+            made.extend_from_slice(text);
+            made[start..].make_ascii_uppercase();
+        }
         (Comparison::Utf8mb4GeneralCi, Ok(text)) => {
             text.chars().for_each(|character| push_weight(btree_weight(character), made));
         }
