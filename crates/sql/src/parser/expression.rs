@@ -249,11 +249,11 @@ impl Parser<'_> {
     /// Whether all that follows up to the closing parenthesis is a query: `((SELECT …) UNION …)` is,
     /// `((SELECT …) + 1)` is not.
     fn starts_subquery(&self) -> bool {
-        self.starts_query() && (!self.is_symbol(b"(") || self.query_goes_on_behind())
+        self.starts_query() && (!self.is_symbol(b"(") || self.query_goes_on_behind(false))
     }
 
-    /// At a parenthesis: whether what it closes is a part of a query.
-    fn query_goes_on_behind(&self) -> bool {
+    /// At a parenthesis: whether what it closes is a part of a query; `or_ends` if another one closes there.
+    pub(super) fn query_goes_on_behind(&self, or_ends: bool) -> bool {
         let mut lexer = self.lexer.clone_at();
         let mut depth = 1u32;
         while depth > 0 {
@@ -267,10 +267,11 @@ impl Parser<'_> {
         }
         let next = lexer.next_token();
         let word = lexer.slice(next);
-        next.kind == TokenKind::Word
-            && ["UNION", "EXCEPT", "INTERSECT", "ORDER", "LIMIT"]
-                .iter()
-                .any(|goes_on| word.eq_ignore_ascii_case(goes_on.as_bytes()))
+        or_ends && next.kind == TokenKind::Symbol && word == b")"
+            || next.kind == TokenKind::Word
+                && ["UNION", "EXCEPT", "INTERSECT", "ORDER", "LIMIT"]
+                    .iter()
+                    .any(|goes_on| word.eq_ignore_ascii_case(goes_on.as_bytes()))
     }
 
     /// Infix operators of `bit_expr` with their binding power.

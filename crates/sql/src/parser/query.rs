@@ -366,7 +366,9 @@ impl Parser<'_> {
         if self.is_symbol(b"(") {
             let derived = self.starts_query();
             self.advance();
-            if derived || self.is_word("SELECT") {
+            // `((SELECT …) UNION …) d` is a derived table, `((SELECT …) d JOIN …)` a join.
+            let is_query = !self.is_symbol(b"(") || self.query_goes_on_behind(true);
+            if derived && is_query || self.is_word("SELECT") {
                 self.count_table()?;
                 let query = Box::new(self.nested(Self::query)?);
                 self.expect_symbol(b")")?;
