@@ -1,5 +1,7 @@
 //! Correlated subqueries, executed for the row at hand ([`crate::plan::apply`]).
 
+use std::sync::Arc;
+
 use super::cursor::Flow;
 use super::join::Views;
 use super::select::Consumer;
@@ -18,25 +20,22 @@ pub struct Applied<'p, 'e> {
     /// What is done with each row.
     pub apply: &'p Apply,
     /// By number.
-    pub results: Vec<ValueSet>,
+    pub results: Vec<Arc<ValueSet>>,
     /// By number: of which captured values the result is, and what it is charged.
     of: Vec<Option<(Vec<Value<'static>>, Charge<'e>)>>,
-    /// Of the others.
-    _charges: Vec<Charge<'e>>,
 }
 
 impl<'p, 'e> Applied<'p, 'e> {
-    /// Before the first row; `executed` has the results of the subqueries that follow no rows. Where there is
-    /// nothing to apply, they are given back.
-    pub fn split(
+    /// Before the first row; `executed` has the results of the subqueries that follow no rows. The steps of the
+    /// join look at them, too, so they are shared.
+    pub fn new(
         subqueries: &'p [SelectPlan],
         apply: Option<&'p Apply>,
-        executed: Subqueries<'e>,
-    ) -> (Option<Self>, Subqueries<'e>) {
-        let Some(apply) = apply else { return (None, executed) };
-        let Subqueries { results, _charges } = executed;
+        executed: &Subqueries<'e>,
+    ) -> Option<Self> {
+        let apply = apply?;
         let of = subqueries.iter().map(|_| None).collect();
-        (Some(Applied { subqueries, apply, results, of, _charges }), Subqueries::default())
+        Some(Applied { subqueries, apply, results: executed.to_vec(), of })
     }
 
     /// Tests the conditions on the row of `cx`, and executes what a row needs that meets them.
@@ -79,7 +78,7 @@ impl<'p, 'e> Applied<'p, 'e> {
             }
             self.of[at] = None;
             let SubqueryResult { values, charge } = executor.subquery(plan, &captured).await?;
-            self.results[at] = values;
+            self.results[at] = Arc::new(values);
             self.of[at] = Some((captured, charge));
         }
         Ok(())

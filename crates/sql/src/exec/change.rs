@@ -397,8 +397,7 @@ impl<'e> Executor<'e> {
     ) -> Result<u64, Failure> {
         let table = &writer.table().clone();
         let subqueries = self.subqueries(&target.subqueries).await?;
-        let (mut applied, subqueries) =
-            Applied::split(&target.subqueries, target.apply.as_deref(), subqueries);
+        let mut applied = Applied::new(&target.subqueries, target.apply.as_deref(), &subqueries);
         let (state, parameters) = (self.state, self.parameters);
         let cx = Context { subqueries: &subqueries, ..Context::constant(state, parameters) };
         let limit = match &target.limit {

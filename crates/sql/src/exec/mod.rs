@@ -56,6 +56,7 @@ use std::future::Future;
 use std::io;
 use std::ops::Deref;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use untorn::engine::TimeSlice;
 
@@ -226,9 +227,8 @@ impl RowTaker for KeptRows<'_> {
 }
 
 /// Results of subqueries, charged to the statement.
-#[derive(Default)]
 pub struct Subqueries<'e> {
-    results: Vec<ValueSet>,
+    results: Vec<Arc<ValueSet>>,
     _charges: Vec<Charge<'e>>,
 }
 
@@ -239,8 +239,8 @@ struct SubqueryResult<'e> {
 }
 
 impl Deref for Subqueries<'_> {
-    type Target = [ValueSet];
-    fn deref(&self) -> &[ValueSet] {
+    type Target = [Arc<ValueSet>];
+    fn deref(&self) -> &[Arc<ValueSet>] {
         &self.results
     }
 }
@@ -274,7 +274,7 @@ impl<'e> Executor<'e> {
     }
 
     /// The context of expressions without rows.
-    pub fn context<'c>(&'c self, subqueries: &'c [ValueSet]) -> Context<'c> {
+    pub fn context<'c>(&'c self, subqueries: &'c [Arc<ValueSet>]) -> Context<'c> {
         Context { subqueries, outer: self.outer, ..Context::constant(self.state, self.parameters) }
     }
 
@@ -318,7 +318,7 @@ impl<'e> Executor<'e> {
         let mut charges = Vec::new();
         for plan in plans {
             if plan.follows_rows() {
-                results.push(ValueSet::default());
+                results.push(Arc::default());
                 continue;
             }
             let cx = self.context(&[]);
@@ -328,7 +328,7 @@ impl<'e> Executor<'e> {
             }
             let SubqueryResult { values, charge } = self.subquery(plan, &captured).await?;
             charges.push(charge);
-            results.push(values);
+            results.push(Arc::new(values));
         }
         Ok(Subqueries { results, _charges: charges })
     }

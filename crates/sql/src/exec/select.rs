@@ -3,6 +3,8 @@
 
 use untorn::engine::FieldRef;
 
+use std::sync::Arc;
+
 use super::apply::Applied;
 use super::cursor::{self, Cursor, Flow};
 use super::group::Groups;
@@ -28,7 +30,7 @@ pub struct Consumer<'p> {
     state: &'p SqlContext,
     parameters: &'p [Value<'p>],
     outer: &'p [Value<'p>],
-    subqueries: &'p [ValueSet],
+    subqueries: &'p [Arc<ValueSet>],
     time_zone: i32,
     groups: Option<Box<Groups<'p>>>,
     order_limit: OrderLimit<'p>,
@@ -203,7 +205,7 @@ impl<'p> Consumer<'p> {
     pub fn row_with<S: ResultSink>(
         &mut self,
         rows: &[RowView<'_>],
-        subqueries: &[ValueSet],
+        subqueries: &[Arc<ValueSet>],
         target: &mut Target<'_, S>,
     ) -> Result<Flow, Failure> {
         let (plan, time_zone) = (self.plan, self.time_zone);
@@ -400,7 +402,7 @@ impl Executor<'_> {
     ) -> Result<u64, Failure> {
         let subqueries = self.subqueries(&plan.subqueries).await?;
         let (state, parameters) = (self.state, self.parameters);
-        let (mut applied, subqueries) = Applied::split(&plan.subqueries, plan.apply.as_deref(), subqueries);
+        let mut applied = Applied::new(&plan.subqueries, plan.apply.as_deref(), &subqueries);
         let cx =
             Context { subqueries: &subqueries, outer: self.outer, ..Context::constant(state, parameters) };
         let mut consumer = Consumer::new(plan, &cx, self.rows_max(target))?;

@@ -189,7 +189,7 @@ pub struct Context<'a> {
     /// The leading expressions of GROUP BY that the current group has values of.
     pub group_keys: u16,
     /// Results of the subqueries.
-    pub subqueries: &'a [ValueSet],
+    pub subqueries: &'a [Arc<ValueSet>],
     /// The row that was to be inserted, for VALUES().
     pub inserted: &'a [Value<'static>],
 }
