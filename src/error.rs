@@ -271,7 +271,7 @@ pub enum Error {
     )]
     AutoIncrementExhausted,
     /// The database is closed or closing.
-    #[error("the database is shut down")]
+    #[error("the database is closed")]
     Closed,
     /// More was committed than a change feed may keep in memory while nobody read it.
     #[error(

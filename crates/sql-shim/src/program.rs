@@ -59,14 +59,14 @@ fn say_about(what: &str, line: &str) {
 }
 
 /// What the opening found and decided, one line about each thing: what was said before it is not said again,
-/// and what was asked for stands beside what came of it.
+/// and the limit of what grows stands beside what it is now.
 fn report(found: &[(&'static str, String)], options: &ServerOptions) {
     for (what, line) in found {
         if options.decisions.iter().any(|(said, _)| said == what) {
             continue;
         }
         match options.asked.iter().find(|(asked, _)| asked == what) {
-            Some((_, asked)) => say_about(what, &format!("{line}; asked for: {asked}")),
+            Some((_, asked)) => say_about(what, &format!("{line}; limit {asked}")),
             None => say_about(what, line),
         }
     }
@@ -199,9 +199,9 @@ fn prepare_accounts(options: &ServerOptions, variables: &GlobalVariables) -> Res
     let fresh = init || !has_catalog(&options.datadir);
     let missing = if fresh { WhenMissing::Create } else { WhenMissing::Refuse };
     let mut make = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(make.recursive(true), 0o750)
-        .create(&options.datadir)
-        .map_err(|error| format!("{}: {error}", options.datadir.display()))?;
+    std::os::unix::fs::DirBuilderExt::mode(make.recursive(true), 0o750).create(&options.datadir).map_err(
+        |error| format!("cannot create the data directory {}: {error}", options.datadir.display()),
+    )?;
     Accounts::prepare(&options.datadir, missing).map_err(|error| format!("accounts: {error}"))
 }
 
@@ -217,7 +217,7 @@ fn open_accounts(options: &ServerOptions, variables: &GlobalVariables) -> Result
         };
         tracing::warn!(
             "accounts without a password: {}; every user of this machine may log in to them over {reach}. \
-             ALTER USER … IDENTIFIED BY '…' closes that",
+             set one with ALTER USER … IDENTIFIED BY '…'",
             open.join(", ")
         );
     }
