@@ -1,7 +1,8 @@
 //! A warehouse: what is on the shelves, and what orders have reserved of it. `cargo run --example warehouse`
 //!
-//! An upsert, range reads by prefix and backwards, an order that is refused as a whole, a deadlock that `transact`
-//! resolves, two auditors who read one snapshot while a clerk goes on selling, and a database that is reopened.
+//! An upsert, range reads by prefix and backwards, an order that is refused as a whole, a deadlock that
+//! `transact` resolves, two auditors who read one snapshot while a clerk goes on selling, and a database that is
+//! reopened.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -128,7 +129,7 @@ fn main() -> Result<(), Refused> {
     collide(&w)?;
     audit_while_selling(&w)?;
     // A string in a key has at most 700 bytes.
-    assert!(matches!(w.receive(&"x".repeat(701), 1), Err(Error::Value { .. })));
+    assert!(matches!(w.receive(&"x".repeat(701), 1), Err(Error::KeyTooLong { .. })));
     w.db.close()?;
     assert!(matches!(w.receive("lamp", 1), Err(Error::Closed)));
     let w = Warehouse::new(Database::open(options)?)?;

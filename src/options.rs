@@ -59,8 +59,8 @@ pub struct Options {
     /// Memory for row locks. If it is used up, the statement fails and its transaction is rolled back.
     pub lock_memory_bytes: u64,
     /// How long a restart after a crash may take (`untorn_recovery_target`): pages are written early enough
-    /// that the redo log, and the pages that it names, can be read in that time. `None`: 10 seconds and the time in
-    /// which the storage reads the buffer pool.
+    /// that the redo log, and the pages that it names, can be read in that time. `None`: 10 seconds and the
+    /// time in which the storage reads the buffer pool.
     pub recovery_target: Option<Duration>,
     /// Use direct I/O where the file system supports it (`innodb_flush_method=O_DIRECT`).
     pub direct_io: bool,
