@@ -195,6 +195,13 @@ fn start_dashboard<E: Engine>(server: &Arc<Server>, engine: &E) -> Result<Option
 }
 
 fn prepare_accounts(options: &ServerOptions, variables: &GlobalVariables) -> Result<(), String> {
+    if let Some(name) = file_of_others(&options.datadir) {
+        tracing::warn!(
+            "{} is not empty, and not an Untorn data directory yet (it has '{name}'): if this is the wrong directory, \
+             stop the server and start it with another --datadir",
+            options.datadir.display()
+        );
+    }
     let init = variables.number("untorn_init_accounts") == 1;
     let fresh = init || !has_catalog(&options.datadir);
     let missing = if fresh { WhenMissing::Create } else { WhenMissing::Refuse };
@@ -225,9 +232,27 @@ fn open_accounts(options: &ServerOptions, variables: &GlobalVariables) -> Result
 }
 
 /// Whether the directory has been a data directory before: files of the catalog are there, whole or not.
-fn has_catalog(directory: &Path) -> bool {
+pub(crate) fn has_catalog(directory: &Path) -> bool {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.into_iter().any(|entry| entry.file_name().as_encoded_bytes().starts_with(b"untorn.catalog"))
+}
+
+/// A file in a directory that is about to become a data directory, which no start of ours left there. The
+/// engine makes its files beside it.
+fn file_of_others(directory: &Path) -> Option<String> {
+    if has_catalog(directory) {
+        return None;
+    }
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| {
+        let ours =
+            ["untorn", "auto.cnf", "mysqld-auto.cnf", "server-cert.pem", "server-key.pem", "lost+found"];
+        !name.starts_with('.') && !ours.iter().any(|own| name.starts_with(own))
+    });
+    names.sort();
+    names.into_iter().next()
 }
 
 /// An account without a password and an address others can reach do not go together.
