@@ -113,6 +113,7 @@ fn main() -> untorn::Result<()> {
     println!("the newest has number {}", id.unwrap_or(0));
 
     // Definitions.
+    // This empties the table, unless somebody uses it.
     let at_once = db.definitions().timeout(Duration::ZERO);
     if let Err(error) = at_once.truncate_table("shop", "item") {
         println!("somebody is shopping: {error}");

@@ -57,7 +57,8 @@ pub enum Error {
     /// close stays open as long as there are handles of its tables or transactions, and until a dropped
     /// transaction has been rolled back.
     #[error(
-        "the data directory {directory} is in use by {holder}: stop that one, or choose another directory",
+        "the data directory {directory} is in use by {}",
+        who_has_it(holder),
         directory = directory.display()
     )]
     DirectoryInUse {
@@ -270,8 +271,18 @@ pub enum Error {
         "failed to read auto-increment value from storage engine: the column's type has no greater value"
     )]
     AutoIncrementExhausted,
+    /// A string or byte vector in a key of a key-value table that is longer than keys may be.
+    #[error(
+        "key-value table '{table}': the key is longer than the {limit} bytes that a string or byte vector in a key may have"
+    )]
+    KeyTooLong {
+        /// The table.
+        table: String,
+        /// Longest string or byte vector in a key.
+        limit: u32,
+    },
     /// The database is closed or closing.
-    #[error("the database is shut down")]
+    #[error("the database is closed")]
     Closed,
     /// More was committed than a change feed may keep in memory while nobody read it.
     #[error(
@@ -282,6 +293,16 @@ pub enum Error {
     /// A bug in Untorn.
     #[error("internal error, please report it: {0}")]
     Internal(String),
+}
+
+/// Who has the directory open, and what to do about it.
+fn who_has_it(holder: &str) -> String {
+    if holder.starts_with(&format!("process {} ", std::process::id())) {
+        "this process: close that `Database`, or clone it; handles of its tables and transactions keep it open, too"
+            .to_owned()
+    } else {
+        format!("{holder}: stop that one, or choose another directory")
+    }
 }
 
 impl From<pagestore::Error> for Error {

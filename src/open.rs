@@ -92,7 +92,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         buffer_pool_bytes: options.buffer_pool_bytes,
         extension: extension.describe(),
         redo_capacity_bytes: log.capacity(),
-        io: describe_io(&*storage, &directory),
+        io: describe_io(&*storage, &directory, options.direct_io),
         tables: catalog.snapshot().tables().count(),
         restored_pages: restored.restored,
         skipped_pages: recovered.corrupt_pages,
@@ -409,11 +409,7 @@ fn remove_temporary_files(storage: &dyn Storage, directory: &Path) -> Result<()>
 fn lock_directory(storage: &dyn Storage, directory: &Path) -> Result<Box<dyn Send + Sync>> {
     storage.lock_by_name(&directory.join(LOCK_FILE)).map_err(|error| match error.kind() {
         ErrorKind::WouldBlock => {
-            let mut holder = error.io().to_string();
-            if holder.starts_with(&format!("process {} ", std::process::id())) {
-                holder.push_str(" (this one; handles of its tables or transactions keep it open: drop them)");
-            }
-            Error::DirectoryInUse { directory: directory.to_owned(), holder }
+            Error::DirectoryInUse { directory: directory.to_owned(), holder: error.io().to_string() }
         }
         _ => Error::Disk(error),
     })
@@ -571,12 +567,17 @@ fn open_store(
     Ok(PageStore::open(environment.clone(), log.clone(), settings, writer)?)
 }
 
-fn describe_io(storage: &dyn Storage, directory: &Path) -> String {
+fn describe_io(storage: &dyn Storage, directory: &Path, wanted: bool) -> String {
     let direct = storage
         .open(&directory.join(CATALOG_FILE), OpenHow::READ_ONLY)
         .map(|file| file.is_direct())
         .unwrap_or(false);
-    if direct { "direct".to_owned() } else { "buffered: the file system refuses direct I/O".to_owned() }
+    let how = match (direct, wanted) {
+        (true, _) => "direct (the file system takes O_DIRECT)",
+        (false, true) => "buffered (the file system refuses O_DIRECT)",
+        (false, false) => "buffered (direct I/O is switched off)",
+    };
+    how.to_owned()
 }
 
 /// Makes the tables known. Their files are opened when they are used. Returns those that cannot be put

@@ -7,7 +7,8 @@ use crate::extension::ExtensionOptions;
 
 pub use dblwr::Mode as Doublewrite;
 
-/// Settings of a database. [`Options::new`] chooses defaults for the machine it runs on.
+/// Settings of a database. [`Options::new`] chooses defaults for the machine it runs on. The most common ones
+/// have a method; set the others directly, as in `options.lock_wait_timeout = Duration::from_secs(5)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -58,8 +59,8 @@ pub struct Options {
     /// Memory for row locks. If it is used up, the statement fails and its transaction is rolled back.
     pub lock_memory_bytes: u64,
     /// How long a restart after a crash may take (`untorn_recovery_target`): pages are written early enough
-    /// that the redo log, and the pages that it names, can be read within. `None`: 10 seconds and the time in
-    /// which the storage reads the buffer pool.
+    /// that the redo log, and the pages that it names, can be read in that time. `None`: 10 seconds and the
+    /// time in which the storage reads the buffer pool.
     pub recovery_target: Option<Duration>,
     /// Use direct I/O where the file system supports it (`innodb_flush_method=O_DIRECT`).
     pub direct_io: bool,

@@ -85,6 +85,9 @@ impl Database {
             *files.entry(line).or_default() += 1;
         }
         let noun = |count| if count == 1 { "file" } else { "files" };
-        files.into_iter().map(|(line, count)| format!("{line}, {count} {}", noun(count))).collect()
+        files
+            .into_iter()
+            .map(|(line, count)| format!("{line}, {count} tablespace {} open", noun(count)))
+            .collect()
     }
 }

@@ -405,7 +405,7 @@ impl Transaction {
         self.ignores_foreign_keys = !enforced;
     }
 
-    /// Whether foreign keys are enforced; they are if nothing else was said.
+    /// Whether foreign keys are enforced; they are by default.
     pub fn foreign_key_checks(&self) -> bool {
         !self.ignores_foreign_keys
     }

@@ -177,7 +177,7 @@ impl Database {
         self.backup_with(target, BackupOptions::default()).await
     }
 
-    /// The same, with a limit to its speed, with progress, or with another patience.
+    /// The same, with a limit to its speed, with progress, or with other timeouts.
     ///
     /// # Errors
     /// As [`Database::backup`].

@@ -143,7 +143,7 @@ impl Database {
     /// Runs `work` in a transaction and commits it durably. After a deadlock everything is rolled back and
     /// `work` runs again after a pause, which grows, up to 100 times. When a lock was not granted in time it
     /// runs once more. What decides is how the last operation of the transaction failed
-    /// ([`Error::is_retryable`], but for NOWAIT), not what `work` makes of it.
+    /// ([`Error::is_retryable`], except for NOWAIT), not what `work` makes of it.
     ///
     /// The error of `work` may be of any type that is made from [`Error`]: `?` works for the database's
     /// errors and for your own. A closure that ends in `Ok(…)` has to say which type that is.
@@ -386,7 +386,7 @@ impl Database {
         block_on(self.inner.backup(target))
     }
 
-    /// The same, with a limit to its speed, with progress, or with another patience.
+    /// The same, with a limit to its speed, with progress, or with other timeouts.
     ///
     /// # Errors
     /// As [`Database::backup`].
@@ -395,9 +395,9 @@ impl Database {
     }
 
     /// Closes the database: waits for background work, writes every page, leaves a log with nothing to
-    /// recover. Transactions still open are rolled back at the next start; what they, or anybody, would do
-    /// afterwards fails with
-    /// [`Error::Closed`]. A database that is dropped without it recovers when it is opened next.
+    /// recover. Transactions still open are rolled back at the next start; any later read or change fails with
+    /// [`Error::Closed`], and closing again does nothing. A database that is dropped without it recovers when
+    /// it is opened next.
     ///
     /// # Errors
     /// I/O errors.

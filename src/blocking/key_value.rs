@@ -93,15 +93,18 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     /// The newest value of a key, locked for a change: to read, compute and [`KeyValue::put`] without losing
     /// what others put in between.
     ///
+    /// If the key is absent, the gap around it is locked: other transactions cannot insert neighbouring keys
+    /// until this one ends. Use [`KeyValue::insert`] or [`KeyValue::put`] where you can, and commit soon.
+    ///
     /// # Errors
     /// Those of [`Transaction::get_for_update`].
     pub fn get_for_update(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<Option<V>> {
         block_on(self.0.get_for_update(transaction.inner_mut(), key))
     }
 
-    /// [`KeyValue::get_for_update`] where the key may be locked by another transaction: fails with
-    /// [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked), or answers as if it were
-    /// not there.
+    /// Like [`KeyValue::get_for_update`], but does not wait: if another transaction has locked the row, fails
+    /// with [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked) or treats it as absent,
+    /// as `wait` says.
     ///
     /// # Errors
     /// Those of [`Transaction::get_for_update_or`].
@@ -144,8 +147,11 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     }
 
     /// Sets, changes or removes the value of a key as `change` says, which is given the newest one. Nobody
-    /// else changes the key meanwhile, so this is also compare-and-swap. If somebody puts the key that was
-    /// not there in between, `change` is asked again. Returns what is there now.
+    /// else changes the key meanwhile, so this is also compare-and-swap. If the key was
+    /// absent and another transaction inserts it meanwhile, the closure runs again. Returns what is there now.
+    ///
+    /// If the key is absent, the gap around it is locked: other transactions cannot insert neighbouring keys
+    /// until this one ends. Use [`KeyValue::insert`] or [`KeyValue::put`] where you can, and commit soon.
     ///
     /// ```
     /// # fn main() -> untorn::Result<()> {

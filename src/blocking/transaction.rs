@@ -72,7 +72,8 @@ impl Transaction {
         }
     }
 
-    /// The newest state of the row with this primary key, locked for a change.
+    /// The newest state of the row with this primary key, locked for a change. If there is none, the gap
+    /// where it would be is locked: other transactions cannot insert there until this one ends.
     ///
     /// # Errors
     /// Those of [`Transaction::get`], lock waits.
@@ -80,10 +81,9 @@ impl Transaction {
         block_on(self.0.get(table, key, Lock::Exclusive))
     }
 
-    /// The newest state of the row with this primary key, locked for a change, when another transaction has
-    /// locked it as `wait` says: fails with
-    /// [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked), or answers as if it were
-    /// not there.
+    /// Like [`Transaction::get_for_update`], but does not wait: if another transaction has locked the row,
+    /// fails with [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked) or treats it as
+    /// absent, as `wait` says.
     ///
     /// # Errors
     /// Those of [`Transaction::get_for_update`].
@@ -160,8 +160,8 @@ impl Transaction {
         self.0.set_lock_wait_timeout(timeout);
     }
 
-    /// Whether foreign keys are enforced from now on; they are if nothing else was said. Without, rows may be
-    /// written in any order, and nobody looks at them later. It also holds for definitions in the name of
+    /// Whether foreign keys are enforced from now on; they are by default. Without, rows may be written in
+    /// any order, and they are not checked later. It also holds for definitions in the name of
     /// this transaction ([`Definitions::session`](crate::Definitions::session)): a parent may be missing, or
     /// be dropped.
     pub fn set_foreign_key_checks(&mut self, enforced: bool) {

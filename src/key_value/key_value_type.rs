@@ -3,7 +3,28 @@
 use crate::types::{Collation, ColumnType, SizeClass, Value};
 
 /// Longest text or byte key.
-const KEY_BYTES_MAX: u32 = 700;
+pub(super) const KEY_BYTES_MAX: u32 = 700;
+
+/// The Rust types that are stored so, for messages.
+pub(super) fn rust_types(stored: &ColumnType) -> String {
+    let known = match stored {
+        ColumnType::TinyInt { unsigned: false } => "i8",
+        ColumnType::TinyInt { unsigned: true } => "u8 or bool",
+        ColumnType::SmallInt { unsigned: false } => "i16",
+        ColumnType::SmallInt { unsigned: true } => "u16",
+        ColumnType::Int { unsigned: false } => "i32",
+        ColumnType::Int { unsigned: true } => "u32",
+        ColumnType::BigInt { unsigned: false } => "i64",
+        ColumnType::BigInt { unsigned: true } => "u64",
+        ColumnType::Binary { bytes: 16 } => "u128, i128 or [u8; 16]",
+        ColumnType::Binary { bytes } => return format!("[u8; {bytes}]"),
+        ColumnType::VarBinary { bytes: KEY_BYTES_MAX } => "String or Vec<u8>",
+        ColumnType::Text { size: SizeClass::Long, .. } => "String",
+        ColumnType::Blob { size: SizeClass::Long } => "Vec<u8>",
+        other => return format!("{other:?}"),
+    };
+    known.to_owned()
+}
 
 /// A Rust type that is a column of a [`KeyValue`](crate::KeyValue) table, in a key or in a value.
 ///

@@ -21,6 +21,7 @@ pub use self::key_value_type::KeyValueType;
 pub use self::pairs::Pairs;
 
 use self::columns::Values;
+use self::key_value_type::{KEY_BYTES_MAX, rust_types};
 use self::read_rows::Shown;
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -28,7 +29,7 @@ use crate::rows::Lock;
 use crate::schema::TableDef;
 use crate::table::Table;
 use crate::transaction::Transaction;
-use crate::types::Value;
+use crate::types::{EncodeError, Value};
 
 /// Database that key-value tables live in.
 const DATABASE: &str = "untorn";
@@ -82,7 +83,10 @@ impl Database {
         if table.def.columns != columns || !is_key {
             return Err(Error::Setting {
                 setting: "key_value",
-                why: format!("table '{DATABASE}.{name}' exists with other types of key or value"),
+                why: format!(
+                    "table '{DATABASE}.{name}' exists with other types of key or value: {}",
+                    describe(&table)
+                ),
             });
         }
         Ok(KeyValue { table, types: PhantomData })
@@ -121,15 +125,18 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     /// The newest value of a key, locked for a change: to read, compute and [`KeyValue::put`] without losing
     /// what others put in between.
     ///
+    /// If the key is absent, the gap around it is locked: other transactions cannot insert neighbouring keys
+    /// until this one ends. Use [`KeyValue::insert`] or [`KeyValue::put`] where you can, and commit soon.
+    ///
     /// # Errors
     /// Those of [`KeyValue::get_for_update_or`].
     pub async fn get_for_update(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<Option<V>> {
         self.get_for_update_or(transaction, key, WaitPolicy::Wait).await
     }
 
-    /// [`KeyValue::get_for_update`] where the key may be locked by another transaction: fails with
-    /// [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked), or answers as if it were
-    /// not there.
+    /// Like [`KeyValue::get_for_update`], but does not wait: if another transaction has locked the row, fails
+    /// with [`TransactionError::NoWaitLocked`](crate::TransactionError::NoWaitLocked) or treats it as absent,
+    /// as `wait` says.
     ///
     /// # Errors
     /// Those of [`Transaction::get_or`].
@@ -151,8 +158,8 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     ) -> Result<Option<V>> {
         let key = K::values(key);
         let columns = key.len()..self.table.def.columns.len();
-        let row = transaction.get_columns::<Values<'static>>(&self.table, &key, lock, wait, columns).await?;
-        self.value(row)
+        let row = transaction.get_columns::<Values<'static>>(&self.table, &key, lock, wait, columns).await;
+        self.value(row.map_err(|error| about_keys(&self.table, error))?)
     }
 
     /// Sets the value of a key, whether it is there or not; true if the key is new.
@@ -165,7 +172,8 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         key: K::Ref<'_>,
         value: V::Ref<'_>,
     ) -> Result<bool> {
-        transaction.put(&self.table, &row(K::values(key), V::values(value))).await
+        let put = transaction.put(&self.table, &row(K::values(key), V::values(value))).await;
+        put.map_err(|error| about_keys(&self.table, error))
     }
 
     /// Sets the value of a key that is not there yet; false, and nothing changes, if it is.
@@ -179,7 +187,7 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         value: V::Ref<'_>,
     ) -> Result<bool> {
         let inserted = transaction.insert(&self.table, &row(K::values(key), V::values(value))).await;
-        is_new(inserted)
+        is_new(inserted).map_err(|error| about_keys(&self.table, error))
     }
 
     /// Inserts pairs as one statement: all of them, or none.
@@ -194,12 +202,16 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     ) -> Result<()> {
         let rows: Vec<Values<'v>> =
             pairs.into_iter().map(|(key, value)| row(K::values(key), V::values(value))).collect();
-        transaction.insert_all(&self.table, &rows).await.map(drop)
+        let inserted = transaction.insert_all(&self.table, &rows).await;
+        inserted.map(drop).map_err(|error| about_keys(&self.table, error))
     }
 
     /// Sets, changes or removes the value of a key as `change` says, which is given the newest one. Nobody
-    /// else changes the key meanwhile, so this is also compare-and-swap. If somebody puts the key that was
-    /// not there in between, `change` is asked again. Returns what is there now.
+    /// else changes the key meanwhile, so this is also compare-and-swap. If the key was
+    /// absent and another transaction inserts it meanwhile, the closure runs again. Returns what is there now.
+    ///
+    /// If the key is absent, the gap around it is locked: other transactions cannot insert neighbouring keys
+    /// until this one ends. Use [`KeyValue::insert`] or [`KeyValue::put`] where you can, and commit soon.
     ///
     /// # Errors
     /// Those of [`KeyValue::get_for_update`] and [`KeyValue::put`].
@@ -232,6 +244,7 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     ) -> Result<bool> {
         let row = row(K::values(key), V::values(value));
         is_new(transaction.insert_with(&self.table, &row, OnDuplicate::Change).await)
+            .map_err(|error| about_keys(&self.table, error))
     }
 
     /// Removes a key; false if it was not there.
@@ -239,7 +252,8 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     /// # Errors
     /// Those of [`Transaction::delete`].
     pub async fn remove(&self, transaction: &mut Transaction, key: K::Ref<'_>) -> Result<bool> {
-        transaction.delete(&self.table, &K::values(key)).await
+        let removed = transaction.delete(&self.table, &K::values(key)).await;
+        removed.map_err(|error| about_keys(&self.table, error))
     }
 
     /// Removes all pairs, as TRUNCATE does: outside of any transaction, and at once however many there are.
@@ -349,6 +363,30 @@ fn pair<K: Columns, V: Columns>(table: &Table, mut row: Shown<'_>) -> Result<(K,
     let key = K::take(&mut row);
     let value = V::take(&mut row);
     key.zip(value).ok_or_else(|| row.failure().unwrap_or_else(|| wrong_types(table)))
+}
+
+/// The columns of a table that is no table of the wanted types.
+fn describe(table: &Table) -> String {
+    let columns = table.def.columns.iter().map(|column| {
+        let rust = rust_types(&column.kind);
+        let rust = if column.nullable { format!("Option of {rust}") } else { rust };
+        format!("{} is {rust}", column.name)
+    });
+    let key = table.def.clustered_key().map_or(&[][..], |key| &key.parts);
+    let parts = key.iter().filter_map(|part| table.def.columns.get(usize::from(part.column)));
+    let parts: Vec<&str> = parts.map(|column| column.name.as_str()).collect();
+    format!("{}; the key is {}", columns.collect::<Vec<_>>().join(", "), parts.join(", "))
+}
+
+/// That a key is too long, in words about keys: the caller knows nothing of columns.
+fn about_keys(table: &Table, error: Error) -> Error {
+    match error {
+        // The columns of values are named `v`.
+        Error::Value { column, why: EncodeError::TooLong } if column.starts_with('k') => {
+            Error::KeyTooLong { table: table.name.clone(), limit: KEY_BYTES_MAX }
+        }
+        error => error,
+    }
 }
 
 fn wrong_types(table: &Table) -> Error {

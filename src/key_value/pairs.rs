@@ -14,8 +14,8 @@ use std::sync::Arc;
 use txn::{Direction, KeyRange};
 
 use super::columns::Columns;
-use super::pair;
 use super::read_rows::ReadRows;
+use super::{about_keys, pair};
 use crate::error::{Error, Result};
 use crate::rows::encode_bound;
 use crate::table::Table;
@@ -59,7 +59,7 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
         let upper = encode_bound(&table, upper, encoded);
         let (left, refused) = match lower.and_then(|lower| Ok(KeyRange { lower, upper: upper? })) {
             Ok(left) => (left, None),
-            Err(error) => (KeyRange::all(), Some(error)),
+            Err(error) => (KeyRange::all(), Some(about_keys(&table, error))),
         };
         let (front, back) = (ReadRows::default(), ReadRows::default());
         let (exhausted, batch_rows, types) = (false, BATCH_ROWS.0, PhantomData);
@@ -307,7 +307,7 @@ mod tests {
             values.put(&mut t, b"a", 1).await.unwrap();
             let long = [0; 701];
             let mut pairs = values.range(&mut t, &long[..]..);
-            assert!(matches!(pairs.next().await, Err(Error::Value { .. })));
+            assert!(matches!(pairs.next().await, Err(Error::KeyTooLong { .. })));
             assert_eq!(pairs.next().await.unwrap(), None);
             assert_eq!(values.count(&mut t).await.unwrap(), 1);
         });

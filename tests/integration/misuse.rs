@@ -357,6 +357,7 @@ fn a_directory_is_in_use_as_long_as_a_handle_is_kept() {
     db.transact(|t| texts.insert_all(t, (0..300).map(|key| (key, "old")))).unwrap();
     drop(db);
     let refused = Database::open(options()).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(refused.contains("this process: close that `Database`, or clone it"), "{refused}");
     assert!(refused.contains("handles of its tables"), "{refused}");
     drop(texts);
     let db = Database::open(options()).unwrap();
@@ -614,4 +615,40 @@ fn a_directory_that_cannot_be_written_to_is_refused_in_words() {
         environment.disk().forget_faults();
         environment.run_until_complete(open().unwrap().close()).unwrap();
     }
+}
+
+#[test]
+fn a_key_that_is_too_long_is_named_by_every_operation() {
+    let db = Database::in_memory().unwrap();
+    let pairs = db.key_value::<String, u64>("pairs").unwrap();
+    let long = "x".repeat(701);
+    let mut t = db.begin();
+    let wanted = "key-value table 'pairs': the key is longer than the 700 bytes that a string or byte vector in a key may have";
+    let outcomes = [
+        pairs.put(&mut t, &long, 1).map(drop),
+        pairs.insert(&mut t, &long, 1).map(drop),
+        pairs.insert_all(&mut t, [(&*long, 1)]),
+        pairs.change(&mut t, &long, |_| Some(1)).map(drop),
+        pairs.get(&mut t, &long).map(drop),
+        pairs.get_for_update(&mut t, &long).map(drop),
+        pairs.remove(&mut t, &long).map(drop),
+        pairs.range(&mut t, &*long..).next().unwrap().map(drop),
+        pairs.prefix(&mut t, &long).next().unwrap().map(drop),
+    ];
+    for (at, outcome) in outcomes.into_iter().enumerate() {
+        let error = outcome.err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(error, wanted, "operation {at}");
+    }
+}
+
+#[test]
+fn a_table_of_other_types_says_which() {
+    let db = Database::in_memory().unwrap();
+    let name = "own";
+    db.key_value::<(String, u32), Option<u64>>(name).unwrap();
+    let error = db.key_value::<u64, u64>(name).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(
+        error.ends_with("k1 is String or Vec<u8>, k2 is u32, v is Option of u64; the key is k1, k2"),
+        "{error}"
+    );
 }

@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::program::has_catalog;
 use untorn::engine::{Environment as _, RealEnvironment, RealOptions};
 
 const USAGE: &str = "usage: untorn inspect catalog DIRECTORY";
@@ -29,6 +30,12 @@ pub fn run(words: impl Iterator<Item = String>) -> ExitCode {
 
 /// Prints what can be read; damage is said afterwards, and makes the command fail.
 fn catalog(directory: &Path) -> Result<(), String> {
+    if !has_catalog(directory) {
+        return Err(format!(
+            "error: {} is not an Untorn data directory: it has no file untorn.catalog",
+            directory.display()
+        ));
+    }
     let environment = RealEnvironment::new(RealOptions::default()).map_err(|error| error.to_string())?;
     let inspected = untorn::catalog::inspect(&**environment.storage(), directory);
     environment.shutdown();

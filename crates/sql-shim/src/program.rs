@@ -59,14 +59,14 @@ fn say_about(what: &str, line: &str) {
 }
 
 /// What the opening found and decided, one line about each thing: what was said before it is not said again,
-/// and what was asked for stands beside what came of it.
+/// and the limit of what grows stands beside what it is now.
 fn report(found: &[(&'static str, String)], options: &ServerOptions) {
     for (what, line) in found {
         if options.decisions.iter().any(|(said, _)| said == what) {
             continue;
         }
         match options.asked.iter().find(|(asked, _)| asked == what) {
-            Some((_, asked)) => say_about(what, &format!("{line}; asked for: {asked}")),
+            Some((_, asked)) => say_about(what, &format!("{line}; limit {asked}")),
             None => say_about(what, line),
         }
     }
@@ -195,13 +195,20 @@ fn start_dashboard<E: Engine>(server: &Arc<Server>, engine: &E) -> Result<Option
 }
 
 fn prepare_accounts(options: &ServerOptions, variables: &GlobalVariables) -> Result<(), String> {
+    if let Some(name) = file_of_others(&options.datadir) {
+        tracing::warn!(
+            "{} is not empty, and not an Untorn data directory yet (it has '{name}'): if this is the wrong directory, \
+             stop the server and start it with another --datadir",
+            options.datadir.display()
+        );
+    }
     let init = variables.number("untorn_init_accounts") == 1;
     let fresh = init || !has_catalog(&options.datadir);
     let missing = if fresh { WhenMissing::Create } else { WhenMissing::Refuse };
     let mut make = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(make.recursive(true), 0o750)
-        .create(&options.datadir)
-        .map_err(|error| format!("{}: {error}", options.datadir.display()))?;
+    std::os::unix::fs::DirBuilderExt::mode(make.recursive(true), 0o750).create(&options.datadir).map_err(
+        |error| format!("cannot create the data directory {}: {error}", options.datadir.display()),
+    )?;
     Accounts::prepare(&options.datadir, missing).map_err(|error| format!("accounts: {error}"))
 }
 
@@ -217,7 +224,7 @@ fn open_accounts(options: &ServerOptions, variables: &GlobalVariables) -> Result
         };
         tracing::warn!(
             "accounts without a password: {}; every user of this machine may log in to them over {reach}. \
-             ALTER USER … IDENTIFIED BY '…' closes that",
+             set one with ALTER USER … IDENTIFIED BY '…'",
             open.join(", ")
         );
     }
@@ -225,9 +232,27 @@ fn open_accounts(options: &ServerOptions, variables: &GlobalVariables) -> Result
 }
 
 /// Whether the directory has been a data directory before: files of the catalog are there, whole or not.
-fn has_catalog(directory: &Path) -> bool {
+pub(crate) fn has_catalog(directory: &Path) -> bool {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.into_iter().any(|entry| entry.file_name().as_encoded_bytes().starts_with(b"untorn.catalog"))
+}
+
+/// A file in a directory that is about to become a data directory, which no start of ours left there. The
+/// engine makes its files beside it.
+fn file_of_others(directory: &Path) -> Option<String> {
+    if has_catalog(directory) {
+        return None;
+    }
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| {
+        let ours =
+            ["untorn", "auto.cnf", "mysqld-auto.cnf", "server-cert.pem", "server-key.pem", "lost+found"];
+        !name.starts_with('.') && !ours.iter().any(|own| name.starts_with(own))
+    });
+    names.sort();
+    names.into_iter().next()
 }
 
 /// An account without a password and an address others can reach do not go together.

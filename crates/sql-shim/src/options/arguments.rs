@@ -53,6 +53,17 @@ fn takes_separate_value(name: &str, next: Option<&String>) -> bool {
     }
 }
 
+/// A word that belongs to nothing. Behind an option that does not exist it is that option's value.
+fn unexpected(argument: &str, parsed: &Arguments) -> OptionError {
+    match parsed.settings.last() {
+        Some(last) if last.value.is_none() && super::is_unknown(&last.name) => super::unknown(last),
+        _ => OptionError(format!(
+            "unexpected argument `{argument}`; the commands are serve, probe, restore and inspect, options start \
+             with --, `untorn --help` lists them"
+        )),
+    }
+}
+
 /// Takes the command line apart.
 pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Arguments, OptionError> {
     let mut parsed = Arguments::default();
@@ -67,11 +78,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Arguments, O
             "-S" => "socket",
             other => match other.strip_prefix("--") {
                 Some(long) if !long.is_empty() => long,
-                _ => {
-                    return Err(OptionError(format!(
-                        "unexpected argument `{argument}`; options start with --, `untorn --help` lists them"
-                    )));
-                }
+                _ => return Err(unexpected(&argument, &parsed)),
             },
         };
         let (name, mut value) = match long.split_once('=') {

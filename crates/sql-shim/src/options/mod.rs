@@ -9,7 +9,7 @@ pub mod arguments;
 pub mod file;
 pub mod machine;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Component, Path, PathBuf};
@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use crate::server::runtime::{ListenOptions, RuntimeKind};
 use crate::variables::table::{self, Kind, find, nearest};
+use crate::variables::value::parse_size;
 use crate::variables::{GlobalVariables, Value, persisted};
 use arguments::{Arguments, Setting};
 
@@ -60,6 +61,8 @@ struct Given {
     names: BTreeSet<&'static str>,
     /// Those of them that change nothing.
     without_effect: BTreeSet<&'static str>,
+    /// What was asked for where the least value is more.
+    raised: BTreeMap<&'static str, u64>,
     /// `--skip-ssl`, `--ssl=0`.
     without_tls: bool,
 }
@@ -105,6 +108,10 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
     let name = setting.name.as_str();
     let (name, loose) = name.strip_prefix("loose_").map_or((name, false), |name| (name, true));
     if IGNORED.contains(&name) {
+        let user = setting.value.as_deref().filter(|_| name == "user");
+        if let Some(warning) = user.and_then(|user| user_warning(user, nix::unistd::geteuid().is_root())) {
+            tracing::warn!("{warning}");
+        }
         return Ok(());
     }
     if let Some(negated) = ssl_switch(name) {
@@ -116,16 +123,7 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
         given.without_tls = on == negated;
         return Ok(());
     }
-    let (index, negated) = match find(name) {
-        Some(index) => (Some(index), false),
-        None => {
-            let positive = name.strip_prefix("skip_").or_else(|| name.strip_prefix("disable_"));
-            match positive {
-                Some(positive) => (find(positive), true),
-                None => (name.strip_prefix("enable_").and_then(find), false),
-            }
-        }
-    };
+    let (index, negated) = variable(name);
     let Some(definition) = index.and_then(|index| table::DEFINITIONS.get(index)) else {
         return if loose { Ok(()) } else { Err(unknown(setting)) };
     };
@@ -142,14 +140,63 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
             return Err(OptionError(format!("{}: option --{name} takes no value", setting.origin)));
         }
     };
-    let warning = variables
-        .set_at_start(definition.name, text)
-        .map_err(|error| OptionError(format!("{}: {}", setting.origin, error.message)))?;
+    let warning = variables.set_at_start(definition.name, text).map_err(|error| {
+        OptionError(format!("{}: {}{}", setting.origin, error.message, accepted(definition.kind)))
+    })?;
+    check_limits(setting, definition, text, given)?;
     given.names.insert(definition.name);
     if warning.is_some() {
         given.without_effect.insert(definition.name);
     }
     Ok(())
+}
+
+/// What a variable takes, to stand behind a refusal.
+fn accepted(kind: Kind) -> String {
+    match kind {
+        Kind::UInt(..) => "; give a whole number, for sizes also with K, M or G".to_owned(),
+        Kind::Int(..) | Kind::Double(..) => "; give a number".to_owned(),
+        Kind::Bool => "; give ON or OFF".to_owned(),
+        Kind::Enum(words) => format!("; give one of {}", words.join(", ")),
+        _ => String::new(),
+    }
+}
+
+/// A number beyond its limits is brought within them, as in MySQL. Where it would mean another thing than was
+/// asked for it is refused.
+fn check_limits(
+    setting: &Setting,
+    definition: &table::Definition,
+    text: &str,
+    given: &mut Given,
+) -> Result<(), OptionError> {
+    let (Kind::UInt(min, max), Some(number)) = (definition.kind, parse_size(text)) else { return Ok(()) };
+    match definition.name {
+        "port" if number > max => {
+            return Err(OptionError(format!(
+                "{}: --port={text}: the greatest port is {max}",
+                setting.origin
+            )));
+        }
+        "innodb_page_size" => _ = page_size(number)?,
+        _ => {}
+    }
+    if number < min {
+        given.raised.insert(definition.name, number);
+    } else {
+        given.raised.remove(definition.name);
+    }
+    Ok(())
+}
+
+/// That `--user` changes nothing, where somebody relies on it: for root.
+fn user_warning(user: &str, is_root: bool) -> Option<String> {
+    (is_root && !matches!(user, "root" | "0")).then(|| {
+        format!(
+            "--user={user} has no effect: the server goes on as root. Start it as that user, with su or by \
+             systemd's User="
+        )
+    })
 }
 
 /// mysqld's switch of TLS has no variable: what came of it is in `have_ssl`. True: the name negates it.
@@ -159,6 +206,25 @@ fn ssl_switch(name: &str) -> Option<bool> {
         "skip_ssl" | "disable_ssl" => Some(true),
         _ => None,
     }
+}
+
+/// The variable that an option sets, and whether the name negates it.
+fn variable(name: &str) -> (Option<usize>, bool) {
+    if let Some(index) = find(name) {
+        return (Some(index), false);
+    }
+    match name.strip_prefix("skip_").or_else(|| name.strip_prefix("disable_")) {
+        Some(positive) => (find(positive), true),
+        None => (name.strip_prefix("enable_").and_then(find), false),
+    }
+}
+
+/// Whether there is no such option.
+fn is_unknown(name: &str) -> bool {
+    !name.starts_with("loose_")
+        && !IGNORED.contains(&name)
+        && ssl_switch(name).is_none()
+        && variable(name).0.is_none()
 }
 
 fn unknown(setting: &Setting) -> OptionError {
@@ -278,11 +344,19 @@ fn decide_size(
     default: impl FnOnce() -> (u64, String),
 ) -> Result<(u64, String), OptionError> {
     if given.contains(name) {
-        return Ok((variables.number(name), format!("set by {name}")));
+        let why = match given.raised.get(name) {
+            Some(asked) => format!("the minimum; raised from {}", size(*asked)),
+            None => format!("set by {name}"),
+        };
+        return Ok((variables.number(name), why));
     }
     let (bytes, why) = default();
     put(variables, name, &bytes.to_string())?;
     Ok((bytes, why))
+}
+
+fn size(bytes: u64) -> String {
+    if bytes.is_multiple_of(MIB) { format!("{} MiB", bytes / MIB) } else { format!("{bytes} bytes") }
 }
 
 fn decide_threads(variables: &GlobalVariables, given: &Given) -> Result<usize, OptionError> {

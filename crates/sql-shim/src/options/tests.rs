@@ -95,10 +95,41 @@ fn messages_say_what_to_do() {
     );
     assert_eq!(message(&["--loose-what-is-this=1"]), "");
     assert!(message(&["--port"]).contains("needs a value"));
-    assert!(message(&["--port=many"]).contains("can't be set to the value of 'many'"));
+    assert!(message(&["--port=many"]).contains("can't be set to the value of 'many'; give a whole number"));
+    assert!(message(&["--innodb-buffer-pool-size=2X"]).contains("also with K, M or G"));
+    assert!(message(&["--innodb-strict-mode=perhaps"]).contains("give ON or OFF"));
+    assert_eq!(message(&["--port=99999"]), "command line: --port=99999: the greatest port is 65535");
+    assert!(message(&["--innodb-page-size=3000"]).contains("must be 4K, 8K"));
+    assert!(message(&["--innodb-page-size=1M"]).contains("must be 4K, 8K"));
+    assert_eq!(
+        message(&["--prot", "4398"]),
+        "command line: unknown option --prot; did you mean --port?",
+        "the value of an option that does not exist is not what is wrong"
+    );
+    assert!(message(&["--skip-networking", "4398"]).contains("unexpected argument `4398`"));
+    assert!(message(&["frobnicate"]).contains("serve, probe, restore and inspect"));
+    assert!(!message(&["--query-cache-size=0"]).contains("did you mean"));
     assert!(message(&["--innodb-page-size=5000"]).contains("4K, 8K, 16K"));
     assert!(message(&["--bind-address=here"]).contains("IP address"));
     assert!(message(&["serve me"]).contains("unexpected argument"));
+}
+
+#[test]
+fn a_pool_below_the_minimum_is_said_to_be_raised() {
+    let pool = |words: &[&str]| {
+        let (options, _) = given(words).unwrap();
+        options.decisions.into_iter().find(|(what, _)| *what == "buffer pool").unwrap().1
+    };
+    assert_eq!(pool(&["--innodb-buffer-pool-size=1M"]), "5 MiB (the minimum; raised from 1 MiB)");
+    let twice = ["--innodb-buffer-pool-size=1M", "--innodb-buffer-pool-size=64M"];
+    assert_eq!(pool(&twice), "64 MiB (set by innodb_buffer_pool_size)");
+}
+
+#[test]
+fn root_is_told_that_another_user_is_not_taken() {
+    assert!(user_warning("nobody", true).unwrap().contains("--user=nobody has no effect"));
+    assert_eq!(user_warning("root", true), None);
+    assert_eq!(user_warning("nobody", false), None);
 }
 
 #[test]

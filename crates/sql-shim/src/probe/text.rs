@@ -11,18 +11,18 @@ untorn probe - how pages of files at a path are protected from being torn, and w
 
 usage: untorn probe PATH [--page-size N] [--json] [--no-measure]
 
-  PATH             a tablespace file, or a directory where files will be (an unnamed one is made for asking)
+  PATH             a tablespace file, or a directory where files will be (a temporary unnamed file is used)
   --page-size N    4K, 8K, 16K (default), 32K or 64K: a verdict is about one size
   --json           everything that was found, for programs (keys below)
   --no-measure     do not write anything: facts and verdict only
 
-A page is torn when a power cut leaves half of the old and half of the new one. The server protects itself by writing each
+A page is torn when a power cut leaves it half old, half new. The server protects itself by writing each
 page twice (doublewrite), except where the storage takes a page whole or not at all:
 
   atomic-hw        the device does it: pages are written once, no doublewrite
   atomic-fs        the file system does it by copy-on-write (XFS since Linux 6.16): pages may be written once, if that
                    is faster than writing them twice; the server measures
-  none             neither does: pages go through the doublewrite
+  none             neither does: pages go through the doublewrite buffer
 
 The measurement writes and syncs pages for about a second in a file of 256 pages that has no name and is gone afterwards.
 It tells what one page write and one sync cost there now, one at a time; it is not a benchmark.
@@ -50,9 +50,9 @@ pub(super) fn advice(verdict: &Verdict) -> &'static str {
         (Atomic::Hardware, true) => "pages are written once, with RWF_ATOMIC; no doublewrite",
         (Atomic::Hardware, false) => "pages are written once, each by a write of its own; no doublewrite",
         (Atomic::FileSystem, _) => {
-            "pages are written once with RWF_ATOMIC where that is measured to be faster than the doublewrite"
+            "pages are written once with RWF_ATOMIC where that is measured to be faster than the doublewrite buffer"
         }
-        (Atomic::None, _) => "pages go through the doublewrite",
+        (Atomic::None, _) => "pages go through the doublewrite buffer",
     }
 }
 

@@ -28,9 +28,13 @@ use crate::status::Counter;
 use crate::wire::output::PacketOutput;
 use crate::wire::response_packets;
 
+/// Longest path of a socket: `sun_path` has 108 bytes, the last of them 0.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
 /// Whether the addresses can be listened on, before anything is made or recovered for a server that could not
 /// serve. They are let go again: clients that connect during a recovery are refused, not kept waiting.
 pub(crate) fn check_addresses(options: &ListenOptions) -> io::Result<()> {
+    options.socket.as_deref().map_or(Ok(()), check_length)?;
     let addresses = options.addresses.iter().map(|address| SocketAddr::new(*address, options.port));
     addresses.map(bind).collect::<io::Result<Vec<_>>>().map(drop)
 }
@@ -48,6 +52,20 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::MAXCONN);
     socket.map_err(io::Error::from)?;
     Ok(listener)
+}
+
+/// The kernel takes no longer name of a socket, and says so in the words of C.
+fn check_length(path: &Path) -> io::Result<()> {
+    let bytes = path.as_os_str().len();
+    if bytes <= SOCKET_PATH_BYTES_MAX {
+        return Ok(());
+    }
+    let why = format!(
+        "the socket path is too long ({bytes} bytes of at most {SOCKET_PATH_BYTES_MAX}); \
+         use --socket=/run/untorn.sock or another short path: {}",
+        path.display()
+    );
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
 pub(super) fn bind_socket(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {

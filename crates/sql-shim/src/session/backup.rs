@@ -22,7 +22,9 @@ use crate::variables::persisted;
 /// Where the copy goes.
 fn target(directory: &str, name: &[u8]) -> Result<PathBuf, SqlError> {
     if directory.is_empty() {
-        return Err(error(errors::OPTION_PREVENTS_STATEMENT, &[&"--untorn-backup-dir=''"]));
+        let mut refused = error(errors::OPTION_PREVENTS_STATEMENT, &[&"--untorn-backup-dir=''"]);
+        refused.message = format!("{}; start it with --untorn-backup-dir=DIR", refused.message).into();
+        return Err(refused);
     }
     let name = std::str::from_utf8(name).ok().map(Path::new);
     let alone = name.filter(|name| {

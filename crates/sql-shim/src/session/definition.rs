@@ -425,7 +425,7 @@ impl Session {
     ) -> Result<(TableDef, Option<u64>), SqlError> {
         let mut options = Options::default();
         for (name, value) in &create.options {
-            options.take(name, value, &self.state)?;
+            options.take(name, value, &create.name.name, &self.state)?;
         }
         let rule = chosen(options.charset.as_deref(), options.collation.as_deref(), default)?;
         warn_of_kept(&self.state, [options.charset.as_deref(), options.collation.as_deref()]);
@@ -668,6 +668,7 @@ impl Options {
         &mut self,
         name: &str,
         value: &str,
+        table: &str,
         state: &super::state::SessionState,
     ) -> Result<(), SqlError> {
         match name {
@@ -683,7 +684,7 @@ impl Options {
                     return Err(errors::error(errors::UNKNOWN_STORAGE_ENGINE, &[&value]));
                 }
                 if upper != "INNODB" {
-                    state.warn(errors::error(errors::WARN_USING_OTHER_HANDLER, &[&"InnoDB", &"?"]));
+                    state.warn(errors::error(errors::WARN_USING_OTHER_HANDLER, &[&"InnoDB", &table]));
                 }
             }
             _ => {}

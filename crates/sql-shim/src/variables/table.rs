@@ -533,7 +533,7 @@ pub fn nearest(name: &str) -> Option<&'static str> {
     let names =
         DEFINITIONS.iter().map(|definition| definition.name).chain(ALIASES.iter().map(|(alias, _)| *alias));
     let (distance, best) = names.map(|known| (edit_distance(&lower, known), known)).min()?;
-    (distance <= 2 + lower.len() / 4).then_some(best)
+    (distance <= 2 + lower.len() / 10).then_some(best)
 }
 
 /// Levenshtein distance.
@@ -573,6 +573,8 @@ mod tests {
     fn a_misspelt_name_is_recognised() {
         assert_eq!(nearest("inodb_buffer_pool_size"), Some("innodb_buffer_pool_size"));
         assert_eq!(nearest("max_conections"), Some("max_connections"));
+        assert_eq!(nearest("prot"), Some("port"));
+        assert_eq!(nearest("query_cache_size"), None);
         assert_eq!(nearest("zzzzzzzzzzzzzzzzz"), None);
     }
 }

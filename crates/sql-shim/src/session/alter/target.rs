@@ -58,7 +58,7 @@ impl Session {
         for change in changes {
             match change {
                 Alteration::Option(name, value) => {
-                    options.take(name, value, &self.state)?;
+                    options.take(name, value, &table.name, &self.state)?;
                     match name.as_str() {
                         "ENGINE" => rebuild = true,
                         "COMMENT" => def.comment.clone_from(value),
