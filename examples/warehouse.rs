@@ -1,8 +1,8 @@
 //! A warehouse: what is on the shelves, and what orders have reserved of it. `cargo run --example warehouse`
 //!
 //! An upsert, range reads by prefix and backwards, an order that is refused as a whole, a deadlock that
-//! `transact` resolves, two auditors who read one snapshot while a clerk goes on selling, and a database that is
-//! reopened.
+//! `transact` resolves, two auditors who read one snapshot while a clerk goes on selling, and a database
+//! that is reopened.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

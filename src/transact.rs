@@ -101,8 +101,8 @@ impl Database {
     /// Runs `work` in a transaction and commits it durably. After a deadlock everything is rolled back and
     /// `work` runs again after a pause, which grows, up to 100 times. When a lock was not granted in time it
     /// runs once more. What decides is how the last operation of the transaction failed
-    /// ([`Error::is_retryable`], except for NOWAIT), not what `work` makes of it: its error may be of any type
-    /// that is made from [`Error`].
+    /// ([`Error::is_retryable`], except for NOWAIT), not what `work` makes of it: its error may be of any
+    /// type that is made from [`Error`].
     ///
     /// **Dropped**, the future leaves nothing of the transaction, unless it was cut in the commit's wait for
     /// durability: then the commit holds.

@@ -395,8 +395,8 @@ impl Database {
     }
 
     /// Closes the database: waits for background work, writes every page, leaves a log with nothing to
-    /// recover. Transactions still open are rolled back at the next start; any later read or change fails with
-    /// [`Error::Closed`], and closing again does nothing. A database that is dropped without it recovers when
+    /// recover. Transactions still open are rolled back at the next start; any later read or change fails
+    /// with [`Error::Closed`], and closing again does nothing. A database that is dropped without it recovers when
     /// it is opened next.
     ///
     /// # Errors

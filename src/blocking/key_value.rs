@@ -147,8 +147,8 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     }
 
     /// Sets, changes or removes the value of a key as `change` says, which is given the newest one. Nobody
-    /// else changes the key meanwhile, so this is also compare-and-swap. If the key was
-    /// absent and another transaction inserts it meanwhile, the closure runs again. Returns what is there now.
+    /// else changes the key meanwhile, so this is also compare-and-swap. If the key was absent
+    /// and another transaction inserts it meanwhile, the closure runs again. Returns what is there now.
     ///
     /// If the key is absent, the gap around it is locked: other transactions cannot insert neighbouring keys
     /// until this one ends. Use [`KeyValue::insert`] or [`KeyValue::put`] where you can, and commit soon.

@@ -237,8 +237,8 @@ pub(crate) fn has_catalog(directory: &Path) -> bool {
     entries.into_iter().any(|entry| entry.file_name().as_encoded_bytes().starts_with(b"untorn.catalog"))
 }
 
-/// A file in a directory that is about to become a data directory, which no start of ours left there. The
-/// engine makes its files beside it.
+/// A file in a directory that is about to become a data directory, which no start of the server left
+/// there. The engine makes its files beside it.
 fn file_of_others(directory: &Path) -> Option<String> {
     if has_catalog(directory) {
         return None;
@@ -384,4 +384,26 @@ first steps
         }
     }
     text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_others_are_seen_until_the_directory_is_ours() {
+        let place = std::env::temp_dir().join(format!("untorn-others-{}", std::process::id()));
+        assert_eq!(file_of_others(&place), None, "a directory that is not there is empty");
+        std::fs::create_dir_all(place.join("lost+found")).unwrap();
+        for ours in ["untorn.lock", "untorn-accounts.json", "auto.cnf", ".hidden"] {
+            std::fs::write(place.join(ours), "").unwrap();
+        }
+        assert_eq!(file_of_others(&place), None);
+        std::fs::write(place.join("thesis.tex"), "").unwrap();
+        assert_eq!(file_of_others(&place).as_deref(), Some("thesis.tex"));
+        std::fs::write(place.join("untorn.catalog"), "").unwrap();
+        assert_eq!(file_of_others(&place), None);
+        std::fs::remove_dir_all(&place).unwrap();
+    }
 }

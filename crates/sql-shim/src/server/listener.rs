@@ -236,3 +236,16 @@ fn refuse(accepted: &Accepted) {
         Accepted::Unix(stream) => (&mut &*stream).write(output.as_bytes()),
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_path_that_is_too_long_is_named_before_anything_is_made() {
+        let path = |bytes: usize| PathBuf::from(format!("/{}", "s".repeat(bytes - 1)));
+        assert!(check_length(&path(SOCKET_PATH_BYTES_MAX)).is_ok());
+        let refused = check_length(&path(SOCKET_PATH_BYTES_MAX + 1)).err().map(|error| error.to_string());
+        assert!(refused.is_some_and(|why| why.contains("108 bytes of at most 107); use --socket=/run/")));
+    }
+}
