@@ -133,8 +133,8 @@ impl Database {
     /// ended.
     ///
     /// # Errors
-    /// [`TransactionError::LockWaitTimeout`](crate::TransactionError::LockWaitTimeout) when one of them has not
-    /// ended after [`Options::lock_wait_timeout`], also one of the calling thread. [`Error::Closed`].
+    /// [`TransactionError::LockWaitTimeout`](crate::TransactionError::LockWaitTimeout) when one of them has
+    /// not ended after [`Options::lock_wait_timeout`], also one of the calling thread. [`Error::Closed`].
     pub fn change_feed(&self, options: ChangeFeedOptions) -> Result<(Snapshot, ChangeFeed)> {
         let (snapshot, feed) = block_on(self.inner.change_feed(options))?;
         Ok((snapshot, feed.into()))
@@ -396,8 +396,8 @@ impl Database {
 
     /// Closes the database: waits for background work, writes every page, leaves a log with nothing to
     /// recover. Transactions still open are rolled back at the next start; any later read or change fails
-    /// with [`Error::Closed`], and closing again does nothing. A database that is dropped without it recovers when
-    /// it is opened next.
+    /// with [`Error::Closed`], and closing again does nothing. A database that is dropped without it recovers
+    /// when it is opened next.
     ///
     /// # Errors
     /// I/O errors.
