@@ -64,6 +64,7 @@ error_table! {
     CANT_REMOVE_ALL_FIELDS = 1090, b"42000", "You can't delete all columns with ALTER TABLE; use DROP TABLE instead";
     CANT_DROP_FIELD_OR_KEY = 1091, b"42000", "Can't DROP '%'; check that column/key exists";
     NO_SUCH_THREAD = 1094, b"HY000", "Unknown thread id: %";
+    UPDATE_TABLE_USED = 1093, b"HY000", "You can't specify target table '%' for update in FROM clause";
     KILL_DENIED = 1095, b"HY000", "You are not owner of thread %";
     NO_TABLES_USED = 1096, b"HY000", "No tables used";
     TABLE_NOT_LOCKED_FOR_WRITE = 1099, b"HY000", "Table '%' was locked with a READ lock and can't be updated";
@@ -247,6 +248,7 @@ error_table! {
     USER_LOCK_WRONG_NAME = 3057, b"42000", "Incorrect user-level lock name '%'. The name is empty, NULL, or can not be expressed in the current character-set.";
     USER_LOCK_DEADLOCK = 3058, b"HY000", "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting lock acquisition.";
     GENERATED_COLUMN_CONSTRUCT = 3102, b"HY000", "Expression of generated column '%' contains a disallowed function.";
+    REPLACE_INACCESSIBLE_ROWS = 3059, b"HY000", "REPLACE cannot be executed as it requires deleting rows that are not in the view";
     NON_DEFAULT_FOR_GENERATED_COLUMN = 3105, b"HY000", "The value specified for generated column '%' in table '%' is not allowed.";
     GENERATED_COLUMN_NON_PRIOR = 3107, b"HY000", "Generated column can refer only to generated columns defined prior to it.";
     DEPENDENT_BY_GENERATED_COLUMN = 3108, b"HY000", "Column '%' has a generated column dependency.";

@@ -34,11 +34,13 @@ impl Session {
             wanted |= Privileges::DROP;
         }
         self.state.require_on_base_table(&database, &create.name.name, wanted)?;
+        create.definer.as_ref().map_or(Ok(()), |definer| self.check_definer(&self.account(definer)))
+    }
+
+    /// Who makes a view act with the rights of somebody else, by CREATE or by ALTER of theirs, must be SUPER.
+    fn check_definer(&self, definer: &(String, String)) -> Result<(), SqlError> {
         let own = self.account(&Account::current());
-        match &create.definer {
-            Some(definer) if self.account(definer) != own => self.state.require_any(Privileges::SUPER),
-            _ => Ok(()),
-        }
+        if *definer == own { Ok(()) } else { self.state.require_any(Privileges::SUPER) }
     }
 
     pub(super) async fn create_view(&mut self, create: &CreateView) -> Result<Outcome, Failure> {
@@ -69,6 +71,8 @@ impl Session {
             (None, Some(old)) if create.alter => old.definer.clone(),
             (None, _) => self.account(&Account::current()),
         };
+        // Again where the definer is known: another session may have made the view meanwhile.
+        self.check_definer(&definer)?;
         if !self.state.server.accounts.exists(&definer.0, &definer.1) {
             let (user, host) = &definer;
             self.state.note(errors::error(errors::NO_SUCH_USER, &[user, host]));
@@ -78,9 +82,15 @@ impl Session {
         let mut def = ViewDef {
             query: String::new(),
             columns: create.columns.clone(),
-            algorithm: create.algorithm,
+            algorithm: match (&old, create.algorithm) {
+                (Some(old), ViewAlgorithm::Undefined) if create.alter => old.algorithm,
+                (_, algorithm) => algorithm,
+            },
             definer,
-            security: create.security,
+            security: match (&old, create.security) {
+                (Some(old), None) if create.alter => old.security,
+                (_, security) => security.unwrap_or_default(),
+            },
             check_option: create.check_option,
             client_charset: String::from_utf8_lossy(&client_charset).into_owned(),
             collation,

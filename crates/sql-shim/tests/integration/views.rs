@@ -63,6 +63,29 @@ fn a_view_reads_with_the_rights_of_its_definer() {
     engine.finish();
 }
 
+/// The definition would be somebody's, and the rights another's.
+#[test]
+fn only_its_definer_or_super_alters_a_view() {
+    let (engine, mut root) = start();
+    all(
+        &mut root,
+        &[
+            "CREATE DATABASE e",
+            "CREATE VIEW e.v AS SELECT id FROM d.t",
+            "GRANT SELECT ON d.t TO app",
+            "GRANT SELECT, UPDATE, DROP, CREATE VIEW ON e.* TO app",
+        ],
+    );
+    let mut app = login(&engine);
+    assert_eq!(code(&mut app, "ALTER VIEW e.v AS SELECT id, n FROM d.t"), 1227);
+    assert_eq!(code(&mut app, "ALTER DEFINER = root@localhost VIEW e.v AS SELECT id, n FROM d.t"), 1227);
+    // One of their own acts with their own rights.
+    all(&mut app, &["CREATE OR REPLACE VIEW e.v AS SELECT id, n FROM d.t"]);
+    assert_eq!(code(&mut app, "UPDATE e.v SET n = 77"), 1356);
+    all(&mut app, &["ALTER VIEW e.v AS SELECT id FROM d.t"]);
+    engine.finish();
+}
+
 #[test]
 fn a_definer_without_rights_makes_the_view_useless() {
     let (engine, mut root) = start();

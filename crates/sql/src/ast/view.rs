@@ -19,8 +19,8 @@ pub struct CreateView {
     pub algorithm: ViewAlgorithm,
     /// `DEFINER`; `None`: who makes it, or of ALTER who made it.
     pub definer: Option<Account>,
-    /// `SQL SECURITY`.
-    pub security: ViewSecurity,
+    /// `SQL SECURITY`; `None`: the definer's, or of ALTER what it was.
+    pub security: Option<ViewSecurity>,
     /// Names of the columns; empty: those of the query.
     pub columns: Vec<String>,
     /// What it is.

@@ -13,6 +13,7 @@ use super::column_defaults::{implicit_default, push_default};
 use super::cursor::{Cursor, Flow};
 use super::keys::RangeList;
 use super::row_rules;
+use super::select::all_true;
 use super::spilled_values::take_all;
 use super::spool::Spool;
 use super::{Executor, Subqueries};
@@ -482,6 +483,13 @@ impl<'e> Executor<'e> {
             let new = values_of(row, &table, self.state.time_zone_offset());
             if old.iter().zip(&new).all(|(old, new)| same(old, new)) {
                 return Ok(Replaced::Same);
+            }
+        }
+        if let Some(mask) = &inserting.plan.source.mask {
+            let views = [RowView::Values(&old)];
+            let cx = Context { rows: &views, ..self.context(&[]) };
+            if !all_true(&mask.conditions, &cx)? {
+                return Err(errors::error(errors::REPLACE_INACCESSIBLE_ROWS, &[]).into());
             }
         }
         inserting.writer.delete(self.transaction, &key.fields()).await?;

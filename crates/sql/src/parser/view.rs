@@ -30,11 +30,11 @@ impl Parser<'_> {
             self.expect_symbol(b"=")?;
             definer = Some(self.account()?);
         }
-        let mut security = ViewSecurity::Definer;
+        let mut security = None;
         if self.accept_all(&["SQL", "SECURITY"]) {
             security = match self.accept_any(&["DEFINER", "INVOKER"]) {
-                Some("INVOKER") => ViewSecurity::Invoker,
-                Some(_) => ViewSecurity::Definer,
+                Some("INVOKER") => Some(ViewSecurity::Invoker),
+                Some(_) => Some(ViewSecurity::Definer),
                 None => return Err(self.unexpected()),
             };
         }

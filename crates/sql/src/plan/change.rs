@@ -4,6 +4,7 @@
 //! (the Halloween problem): its plan says so, and execution gathers them before the first change.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use untorn::schema::{ColumnDef, Default};
 
@@ -517,6 +518,7 @@ impl Planner<'_> {
             .iter()
             .flat_map(|plan| &plan.captures)
             .for_each(|expr| self.note_columns(expr, &mut needed));
+        refuse_reading_target(&source, &parts.subqueries)?;
         let (mut applied, others) = apply::split(parts.conjuncts, &parts.subqueries);
         parts.conjuncts = others;
         for (_, condition) in applied.iter().flat_map(|apply| &apply.conditions) {
@@ -595,6 +597,18 @@ pub(super) fn defaulted<'d>(
         (Assigned::Default, Some(ColumnDefault::Expression(expr))) => Some(expr),
         _ => None,
     }
+}
+
+/// Error 1093: a subquery that is executed for each row would see what was changed for the rows before it. One
+/// that follows no rows is executed once, before the first change.
+fn refuse_reading_target(source: &Source, subqueries: &[SelectPlan]) -> Result<(), SqlError> {
+    let Some(target) = source.engine_table() else { return Ok(()) };
+    let mut read = Tables::new();
+    subqueries.iter().filter(|plan| plan.follows_rows()).for_each(|plan| plan.tables(&mut read));
+    if read.iter().any(|table| Arc::ptr_eq(table, target)) {
+        return Err(errors::error(errors::UPDATE_TABLE_USED, &[&source.alias]));
+    }
+    Ok(())
 }
 
 /// Error 3105: only DEFAULT may be said of a generated column.
