@@ -599,8 +599,8 @@ pub(super) fn defaulted<'d>(
     }
 }
 
-/// Error 1093: a subquery that is executed for each row would see what was changed for the rows before it. One
-/// that follows no rows is executed once, before the first change.
+/// Error 1093: a subquery that is executed for each row would see what was changed for the rows before it.
+/// One that follows no rows is executed once, before the first change.
 fn refuse_reading_target(source: &Source, subqueries: &[SelectPlan]) -> Result<(), SqlError> {
     let Some(target) = source.engine_table() else { return Ok(()) };
     let mut read = Tables::new();
