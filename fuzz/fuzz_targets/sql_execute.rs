@@ -9,18 +9,19 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use sql_shim::auth::accounts::Accounts;
 use sql::kill::Kill;
-use sql_shim::server::registry::{Connection, Server};
+use sql::parser::STACK_BYTES;
+use sql_shim::auth::accounts::Accounts;
+use sql_shim::server::registry::Connection;
+use sql_shim::server::shared::Server;
 use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::session::Sessions;
-use sql::parser::STACK_BYTES;
 use sql_shim::variables::GlobalVariables;
 use sql_shim::wire::output::PacketOutput;
 use sql_shim::wire::reply::{Encoding, Flush, Reply, ReplyScratch};
-use untorn::engine::block_on;
-use untorn::asynchronous::Database;
 use untorn::Options;
+use untorn::asynchronous::Database;
+use untorn::engine::block_on;
 
 /// A client that takes everything at once.
 struct Taken;
@@ -64,7 +65,8 @@ fn worker() -> Worker {
     let (said, done) = channel();
     let (give, take) = channel();
     let run = move || {
-        let directory = PathBuf::from(std::env::temp_dir()).join(format!("untorn-fuzz-{}", std::process::id()));
+        let directory =
+            PathBuf::from(std::env::temp_dir()).join(format!("untorn-fuzz-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&directory);
         let options = Options::new(&directory).buffer_pool_bytes(16 << 20).redo_capacity_bytes(16 << 20);
         let database = untorn::engine::block_on(Database::open(options)).expect("a fresh directory opens");
