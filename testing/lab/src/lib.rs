@@ -2,7 +2,7 @@
 //!
 //! The first half is machinery, which the campaigns use too: a server of its own for each test
 //! ([`server_process`]), file systems on loop devices ([`file_system`]), disks with the limits of a cloud
-//! volume ([`capped_disk`]), sysbench. The second half measures ([`experiment`] has what most of it
+//! volume ([`capped_disk`]), sysbench. The second half measures (`experiment` has what most of it
 //! shares): nothing here fails because a figure is low.
 //! What must hold is in `testing/campaigns`.
 

@@ -3,7 +3,7 @@
 //! Most of what a search costs is looking at records, some twenty of them from the root to a row. So what a
 //! comparison wants of a record is taken out of the page at once, with one check that it lies there: the
 //! length of its first field, the info bits, where the next record is, and the first eight bytes of its key
-//! ([`Around`]). These eight bytes decide nearly always, whatever the key is made of; only where they are
+//! (`Around`). These eight bytes decide nearly always, whatever the key is made of; only where they are
 //! equal, or the key is shorter, is the record decoded.
 
 use std::cmp::Ordering;

@@ -1,7 +1,7 @@
 //! What is left to those who tune: a server as it is, beside the best of a sweep over its settings, on four
 //! kinds of machine.
 //!
-//! The sweep ([`sweep`]) goes through one setting after the other and keeps what was faster. That it was may
+//! The sweep (`sweep.rs`) goes through one setting after the other and keeps what was faster. That it was may
 //! be luck, and the more is tried, the luckier the best of it: so the sweep only chooses. What was chosen is
 //! then measured again, in turn with the defaults, and only these runs count. How far the runs of the
 //! defaults lie apart is the noise that a gain must exceed.
