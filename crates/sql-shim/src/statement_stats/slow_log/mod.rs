@@ -1,9 +1,9 @@
 //! The log of slow statements, in the format that MySQL's `mysqldumpslow` and `pt-query-digest` read.
 //!
 //! A session makes the entry ([`entry`]) and puts it into a queue, bounded in entries and bytes; a thread of
-//! its own writes what is queued (`file.rs`). So no statement waits for this file: when the disk is full, slow
-//! or gone, entries are lost and counted (`Untorn_slow_log_lost`), and the server's log says so once, and
-//! once that it goes on. The file is opened for each batch, so a file that was moved away is made again
+//! its own writes what is queued (`file.rs`). So no statement waits for this file: when the disk is full,
+//! slow or gone, entries are lost and counted (`Untorn_slow_log_lost`), and the server's log says so once,
+//! and once that it goes on. The file is opened for each batch, so a file that was moved away is made again
 //! without FLUSH LOGS, which only waits until what was queued before it has been written.
 
 pub mod entry;
