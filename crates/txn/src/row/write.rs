@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use btree::{FieldRef, KeyFields, LastChange, OwnedKey, RecordBuffer, RecordRef};
-use disk::{HeldWaits, Interrupted};
 
 use super::WaitPolicy;
 use super::implicit_lock::lock_clustered;
 use crate::error::{Error, Interrupt};
 use crate::lock::{Acquired, LockDescription, LockMode, LockTarget, LockWait, Owner};
+use crate::retry::retry;
 use crate::system::System;
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -87,19 +87,8 @@ pub(super) async fn repeat(
     let mut structure: Option<usize> = None;
     loop {
         let mut writer = transaction.writer()?;
-        let mut held = HeldWaits::new();
-        let done = loop {
-            match step(&mut writer, structure) {
-                Ok(done) => break done,
-                Err(interrupt) => {
-                    let wait = interrupt.into_wait()?;
-                    writer.undo_log.unpin();
-                    held.wait(wait).await;
-                }
-            }
-        };
-        drop(held);
-        match done {
+        let step = || step(&mut writer, structure).inspect_err(|_| writer.undo_log.unpin());
+        match retry(step).await? {
             Step::Lock(wait) => transaction.wait_for_lock(wait).await?,
             Step::Structure(size) => structure = Some(structure.map_or(size, |before| before.max(size))),
             step => return Ok(step),
