@@ -5,6 +5,7 @@ use anyhow::Result;
 use campaigns::{extension_soak, fuzz, list_append, shutdown_cycles, suites, torture, tpcc};
 use clap::{Args, Parser, Subcommand};
 use lab::capped_disk::{self, volume};
+use lab::release_build::Profile;
 use lab::server_process::{Kind, Program};
 use lab::{bench, doublewrite, extension, io_capacity, ladder, latency, tuning, volumes, waves};
 use std::path::PathBuf;
@@ -287,7 +288,7 @@ impl Target {
         match (&self.program, self.server) {
             (Some(path), kind) => Ok(Program::new(kind, path.clone())),
             (None, Kind::MariaDb) => Program::mariadb(),
-            (None, _) => steps.build_server(),
+            (None, _) => steps.build_server(Profile::Release),
         }
     }
 }

@@ -20,6 +20,7 @@ use campaigns::{
 };
 use clap::Parser;
 use lab::command::cargo;
+use lab::release_build::Profile;
 use lab::server_process::{Kind, Program};
 use lab::{
     bench, capped_disk, collation_weights, doublewrite, extension, io_capacity, ladder, latency, many_tables,
@@ -164,7 +165,7 @@ fn run_benchmark(steps: &mut Steps, benchmark: Benchmark) -> Result<()> {
             let comparison = bench::Comparison::new(&arguments)?;
             let program = match &arguments.server_binary {
                 Some(path) => Program::new(Kind::Untorn, path.clone()),
-                None => steps.build_server()?,
+                None => steps.build_server(Profile::Release)?,
             };
             steps.step("sysbench beside the peers", || comparison.run(&program));
         }

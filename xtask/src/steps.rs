@@ -1,7 +1,8 @@
-//! Steps: run one after the other, timed, all of them even when one fails, and summed up at the end.
+//! Steps: run one after the other, timed, all of them even when one fails, and summed up at the end. Which
+//! ones the test command has is `test_command.rs`.
 
 use anyhow::{Result, anyhow, bail};
-use lab::release_build;
+use lab::release_build::Profile;
 use lab::server_process::{Kind, Program};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -64,13 +65,13 @@ impl Steps {
         self.done.push((format!("{}, beside others", beside.name), took, failure));
     }
 
-    /// Builds the release server.
-    pub fn build_server(&mut self) -> Result<Program> {
+    /// Builds the server.
+    pub fn build_server(&mut self, profile: Profile) -> Result<Program> {
         println!("\n==> release build");
         let begin = Instant::now();
-        release_build::build()?;
+        profile.build()?;
         self.done.push(("release build".to_owned(), begin.elapsed(), None));
-        Ok(Program::new(Kind::Untorn, release_build::program("untorn")?))
+        Ok(Program::new(Kind::Untorn, profile.program("untorn")?))
     }
 
     /// The summary; an error if a step failed.

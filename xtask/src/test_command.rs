@@ -8,8 +8,9 @@ use campaigns::{
     redo_capacity, shutdown_cycles, sysbench_scripts, torture, tpcc,
 };
 use lab::command::{cargo, target_directory};
+use lab::release_build::Profile;
 use lab::server_process::{Kind, Program};
-use lab::{release_build, system_packages};
+use lab::system_packages;
 use std::time::Duration;
 
 /// The tests. One build of everything: the feature is off in the lints, the documentation and the release
@@ -24,16 +25,16 @@ pub fn run(steps: &mut Steps, quick: bool) {
     // Tests wait more than they compute: what is built meanwhile costs little time.
     let builds = (!quick).then(|| {
         Beside::begin("release build and fuzz targets", || {
-            release_build::build_beside()?;
+            Profile::Quick.build_beside()?;
             fuzz::build_beside()
         })
     });
     tests(steps);
     let Some(builds) = builds else { return };
     steps.join(builds);
-    steps.step("crash states", torture::quick);
+    steps.step("crash states", || torture::quick(Profile::Quick));
     steps.step("fuzz targets", || fuzz::run(&fuzz::SHORT));
-    let program = steps.build_server();
+    let program = steps.build_server(Profile::Quick);
     steps.with(program, end_to_end);
 }
 

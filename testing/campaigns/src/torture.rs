@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use lab::command::{checked, root};
-use lab::release_build;
+use lab::release_build::Profile;
 use std::process::Command;
 
 /// What to run.
@@ -27,18 +27,20 @@ pub struct CrashArguments {
 /// Runs the campaign.
 pub fn run(arguments: &CrashArguments) -> Result<()> {
     let CrashArguments { states, seed, fail_calls, replay } = arguments;
-    let seed = seed.to_string();
+    let (release, seed) = (Profile::Release, seed.to_string());
     match (replay, fail_calls) {
-        (Some(state), _) => torture(&["replay", state]),
-        (None, Some(stride)) => torture(&["faults", "--stride", &stride.to_string(), "--seed", &seed]),
-        (None, None) => torture(&["states", "--states", &states.to_string(), "--seed", &seed]),
+        (Some(state), _) => torture(release, &["replay", state]),
+        (None, Some(stride)) => {
+            torture(release, &["faults", "--stride", &stride.to_string(), "--seed", &seed])
+        }
+        (None, None) => torture(release, &["states", "--states", &states.to_string(), "--seed", &seed]),
     }
 }
 
 /// The form that `cargo xtask test` runs.
-pub fn quick() -> Result<()> {
-    torture(&["states", "--states", "30000"])?;
-    torture(&["faults", "--stride", "5"])
+pub fn quick(profile: Profile) -> Result<()> {
+    torture(profile, &["states", "--states", "30000"])?;
+    torture(profile, &["faults", "--stride", "5"])
 }
 
 /// For the C library's allocator: a state allocates and frees some megabytes, which need not go back to the
@@ -49,8 +51,8 @@ const KEEP_MEMORY: [(&str, &str); 3] = [
     ("MALLOC_TOP_PAD_", "67108864"),
 ];
 
-fn torture(arguments: &[&str]) -> Result<()> {
-    release_build::build()?;
-    let program = release_build::program("untorn-torture")?;
+fn torture(profile: Profile, arguments: &[&str]) -> Result<()> {
+    profile.build()?;
+    let program = profile.program("untorn-torture")?;
     checked(Command::new(program).args(arguments).envs(KEEP_MEMORY).current_dir(root()))
 }
