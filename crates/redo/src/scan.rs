@@ -57,8 +57,8 @@ pub struct ScanSummary {
 impl RedoLog {
     /// Recovery: reads every whole mini-transaction that ends after the checkpoint, in order, and calls
     /// `visit(start, end, records)`; `progress(bytes_done, bytes_at_most)` is called now and then. Blocking.
-    /// May be repeated until the first append; afterwards the log goes on after the last valid group. A log
-    /// just created needs none.
+    /// May be repeated until the first append ([`RedoLog::scan_again`] reads a part of it); afterwards the
+    /// log goes on after the last valid group. A log just created needs none.
     pub fn scan<E: From<Error>>(
         &self,
         mut visit: impl FnMut(Lsn, Lsn, &[u8]) -> std::result::Result<(), E>,
@@ -73,8 +73,7 @@ impl RedoLog {
             ScanSummary { checkpoint: block.checkpoint, end: block.scan_start, ..Default::default() };
         let mut starts = Vec::new();
         if !block.closed {
-            let exists = self.file.len().map_err(Error::from)?.saturating_sub(FRONT).min(block.layout.area);
-            let mut reader = Reader::new(self.file.clone(), block.layout, block.scan_start, exists);
+            let mut reader = self.reader(&block)?;
             let mut group_read = |start: Lsn, end: Lsn| {
                 starts.push(start);
                 progress(end.since(block.scan_start), block.layout.area);
@@ -86,6 +85,46 @@ impl RedoLog {
             self.settle(block, &mut summary, &starts)?;
         }
         Ok(summary)
+    }
+
+    /// After [`RedoLog::scan`]: reads once more what it gave to its visitor, from the mini-transaction on
+    /// that starts at `from`; what lies before it is read as far as its group begins with it. Blocking.
+    pub fn scan_again<E: From<Error>>(
+        &self,
+        from: Lsn,
+        mut visit: impl FnMut(Lsn, Lsn, &[u8]) -> std::result::Result<(), E>,
+        mut progress: impl FnMut(u64, u64),
+    ) -> std::result::Result<(), E> {
+        let (block, end, group) = {
+            let state = self.state.lock();
+            assert!(
+                state.appends == 0 && state.phase != Phase::NeedsScan,
+                "a log is scanned once, then again"
+            );
+            let starts = &state.groups.starts;
+            let before = starts.partition_point(|start| *start <= from).checked_sub(1);
+            let group = before.and_then(|at| starts.get(at)).copied().unwrap_or(state.block.scan_start);
+            (state.block, state.last_end, group)
+        };
+        let mut reader = self.reader(&block)?;
+        let mut summary = ScanSummary { checkpoint: block.checkpoint, end: group, ..Default::default() };
+        let mut group_read = |_: Lsn, end: Lsn| progress(end.since(block.scan_start), block.layout.area);
+        let mut visit = |start: Lsn, end: Lsn, records: &[u8]| {
+            if start < from { Ok(()) } else { visit(start, end, records) }
+        };
+        let ended = self.follow(&mut reader, &block, &mut summary, &mut group_read, &mut visit)?;
+        if summary.end != end {
+            return Err(self
+                .damaged(block.layout, summary.end, &format!("{ended}, and was there before"))
+                .into());
+        }
+        Ok(())
+    }
+
+    /// Reads the circle as far as it exists.
+    fn reader(&self, block: &CheckpointBlock) -> Result<Reader> {
+        let exists = self.file.len()?.saturating_sub(FRONT).min(block.layout.area);
+        Ok(Reader::new(self.file.clone(), block.layout, block.scan_start, exists))
     }
 
     /// Goes from group to group, and says why the last one was the last.

@@ -13,18 +13,18 @@
 //!
 //! The recovered pages are dirty pages of the pool like any others, entered into the flush list with the
 //! start LSN of the first change applied; the checkpoint does not move until all of the log has been applied.
-//! When the changes do not fit into memory at once, the log is scanned a second time and applied batch by
-//! batch. Pages are written only after the first scan has found the end of the log and made sure that it is
-//! durable.
+//! When the changes do not fit into memory at once, what did not fit is read from the log once more and
+//! applied batch by batch. Pages are written only after the first scan has found the end of the log and made
+//! sure that it is durable.
 //!
 //! Torn pages must have been repaired before (doublewrite). Tablespaces the caller does not name were
 //! dropped: their changes are skipped. One whose file is missing or not what it should be keeps nobody else
 //! from being recovered: its changes are lost, which is told before the log gives them up. Files that the log
 //! does not name are not even opened.
 
+mod changes;
 pub(crate) mod page_map;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -34,8 +34,8 @@ use parking_lot::Mutex;
 use redo::{Lsn, Record, ScanSummary};
 
 use crate::error::{Error, Interrupt};
-use crate::mtr;
 use crate::pool::guard::Pin;
+use crate::recovery::changes::{Batch, Changes, Entry};
 use crate::recovery::page_map::{PageMap, SpaceSet};
 use crate::store::PageStore;
 
@@ -79,93 +79,14 @@ pub struct RecoverySummary {
     pub corrupt_pages: Vec<PageId>,
 }
 
-#[derive(Clone, Copy)]
-enum Change {
-    Init,
-    Write { offset: u32, at: u32, len: u32 },
-    Fill { offset: u32, len: u32, byte: u8 },
-    Move { to: u32, from: u32, len: u32 },
-}
-
-#[derive(Clone, Copy)]
-struct Entry {
-    start: u64,
-    end: u64,
-    change: Change,
-}
-
-/// Changes of a stretch of log, by page.
-#[derive(Default)]
-struct Batch {
-    pages: PageMap<Vec<Entry>>,
-    bytes: Vec<u8>,
-    entries: usize,
-    /// Sizes tablespaces must have.
-    sizes: BTreeMap<u32, u32>,
-}
-
-impl Batch {
-    fn memory(&self) -> usize {
-        self.bytes.len() + self.entries * size_of::<Entry>() + self.pages.len() * 96
-    }
-
-    fn is_empty(&self) -> bool {
-        self.pages.is_empty() && self.sizes.is_empty()
-    }
-
-    fn needs_page(&mut self, page: PageId) {
-        let size = self.sizes.entry(page.space).or_default();
-        *size = (*size).max(page.page.saturating_add(1));
-    }
-
-    fn add(&mut self, start: Lsn, end: Lsn, page: PageId, change: Change) {
-        self.needs_page(page);
-        let entries = self.pages.entry(page).or_default();
-        if matches!(change, Change::Init) {
-            // Nothing before it matters.
-            self.entries -= entries.len();
-            entries.clear();
-        }
-        entries.push(Entry { start: start.0, end: end.0, change });
-        self.entries += 1;
-    }
-
-    fn keep(&mut self, bytes: &[u8]) -> u32 {
-        let at = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(bytes);
-        at
-    }
-
-    fn add_record(&mut self, start: Lsn, end: Lsn, record: Record<'_>) {
-        match record {
-            Record::Write { page, offset, bytes } => {
-                let at = self.keep(bytes);
-                let change = Change::Write { offset: offset.into(), at, len: bytes.len() as u32 };
-                self.add(start, end, page, change);
-            }
-            Record::Fill { page, offset, length, byte } => {
-                self.add(start, end, page, Change::Fill { offset: offset.into(), len: length, byte });
-            }
-            Record::Move { page, to, from, length } => {
-                self.add(start, end, page, Change::Move { to: to.into(), from: from.into(), len: length });
-            }
-            Record::Init { page } => self.add(start, end, page, Change::Init),
-            // The bytes do not matter, which is no reason to change them.
-            Record::Free { .. } => {}
-            Record::SpaceSize { space, pages } => {
-                let size = self.sizes.entry(space).or_default();
-                *size = (*size).max(pages);
-            }
-        }
-    }
-}
-
 /// The spaces that take part.
 #[derive(Default)]
 struct Known {
     present: SpaceSet,
     skipped: SpaceSet,
     lost: Vec<(u32, String)>,
+    /// The space looked at last, and whether it takes part.
+    last: Option<(u32, bool)>,
     /// Where each page is initialised for the last time.
     inits: PageMap<Lsn>,
 }
@@ -180,21 +101,28 @@ impl Known {
         self.inits.get(page).is_some_and(|init| start < *init)
     }
 
-    /// Notes the initialisations among the records, and opens the files they name.
+    /// Opens the file that the record names where it is the first to do so, and notes an initialisation.
+    /// Returns whether the record counts.
     fn note(
         &mut self,
         store: &PageStore,
         start: Lsn,
-        bytes: &[u8],
+        record: &Record<'_>,
         on_lost: &mut OnLost<'_>,
-    ) -> Result<(), Error> {
-        for record in redo::records(bytes).flatten() {
-            self.meet(store, space_of(&record), on_lost)?;
-            if let Record::Init { page } = record {
-                self.inits.insert(page, start);
+    ) -> Result<bool, Error> {
+        let space = space_of(record);
+        let takes = match self.last {
+            Some((last, takes)) if last == space => takes,
+            _ => {
+                self.meet(store, space, on_lost)?;
+                self.takes(space)
             }
+        };
+        self.last = Some((space, takes));
+        if let Record::Init { page } = record {
+            self.inits.insert(*page, start);
         }
-        Ok(())
+        Ok(takes)
     }
 
     /// Opens the file of a tablespace that the log names for the first time.
@@ -293,10 +221,12 @@ impl PageStore {
         let mut known = Known::default();
         let budget =
             (self.frame_count() * self.page_size.bytes() / 3).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX);
-        let pages_max = (self.frame_count() / 3).max(8);
+        // Changed pages stay pinned until their batch is over; the rest of the pool is for reading them.
+        let pages_max = (self.frame_count() / 3 * 2).max(8);
         let mut summary = RecoverySummary::default();
         let mut batch = Batch::default();
-        let mut overflowed = false;
+        // From here on changes did not fit into the batch.
+        let mut left = None;
         let mut progress = Progress::new(self, "reading");
         let tier = self.tier.get();
         let scanned = self.redo.scan(
@@ -304,10 +234,14 @@ impl PageStore {
                 if let Some(tier) = &tier {
                     invalidate_changed(&**tier, bytes);
                 }
-                overflowed |= batch.memory() > budget || batch.pages.len() > pages_max;
-                known.note(self, start, bytes, on_lost)?;
-                if !overflowed {
-                    self.collect(&mut batch, &known, start, end, bytes)?;
+                if left.is_none() && batch.is_larger_than(budget, pages_max) {
+                    left = Some(start);
+                }
+                for record in redo::records(bytes) {
+                    let record = record.map_err(|malformed| makes_no_sense(start, malformed))?;
+                    if known.note(self, start, &record, on_lost)? && left.is_none() {
+                        batch.add(start, end, record);
+                    }
                 }
                 Ok::<_, Error>(())
             },
@@ -318,15 +252,24 @@ impl PageStore {
             self.sync_files()?;
         }
         summary.run = self.redo.epoch();
-        if overflowed {
-            batch = Batch::default();
+        if let Some(left) = left {
+            // It was collected before the initialisations further on were known.
+            batch.forget_superseded(&known.inits);
+            self.apply(std::mem::take(&mut batch), &mut summary)?;
             let mut progress = Progress::new(self, "applying");
-            self.redo.scan(
+            self.redo.scan_again(
+                left,
                 |start, end, bytes| {
-                    if batch.memory() > budget || batch.pages.len() > pages_max {
+                    if batch.is_larger_than(budget, pages_max) {
                         self.apply(std::mem::take(&mut batch), &mut summary)?;
                     }
-                    self.collect(&mut batch, &known, start, end, bytes)
+                    for record in redo::records(bytes) {
+                        let record = record.map_err(|malformed| makes_no_sense(start, malformed))?;
+                        if known.takes(space_of(&record)) && !known.is_superseded(start, &record) {
+                            batch.add(start, end, record);
+                        }
+                    }
+                    Ok::<_, Error>(())
                 },
                 |done, most| progress.report(self, done, most),
             )?;
@@ -359,28 +302,6 @@ impl PageStore {
         Ok(())
     }
 
-    fn collect(
-        &self,
-        batch: &mut Batch,
-        known: &Known,
-        start: Lsn,
-        end: Lsn,
-        bytes: &[u8],
-    ) -> Result<(), Error> {
-        for record in redo::records(bytes) {
-            let record = record.map_err(|malformed| {
-                Error::Recovery(format!(
-                    "the mini-transaction at LSN {start} has a valid checksum but its records make no sense ({malformed}); \
-                     it was written by another version of this program"
-                ))
-            })?;
-            if known.takes(space_of(&record)) && !known.is_superseded(start, &record) {
-                batch.add_record(start, end, record);
-            }
-        }
-        Ok(())
-    }
-
     /// Applies a batch.
     fn apply(&self, batch: Batch, summary: &mut RecoverySummary) -> Result<(), Error> {
         if batch.is_empty() {
@@ -401,7 +322,7 @@ impl PageStore {
         pages.sort_unstable_by_key(|(page, _)| *page);
         let (next, changed) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(pages.len())));
         let corrupt = Mutex::new(Vec::new());
-        let work = || self.apply_some(&pages, &batch.bytes, &next, &changed, &corrupt);
+        let work = || self.apply_some(&pages, &batch.changes, &next, &changed, &corrupt);
         let threads = self.options.recovery_threads.min(pages.len() / READ_TOGETHER + 1);
         if threads <= 1 {
             work()?;
@@ -432,7 +353,7 @@ impl PageStore {
     fn apply_some(
         &self,
         pages: &[(PageId, Vec<Entry>)],
-        bytes: &[u8],
+        changes: &Changes,
         next: &AtomicUsize,
         changed: &Mutex<Vec<(Lsn, Pin)>>,
         corrupt: &Mutex<Vec<PageId>>,
@@ -446,12 +367,12 @@ impl PageStore {
             };
             let wanted: Vec<PageId> = group
                 .iter()
-                .filter(|(_, entries)| !begins_with_init(entries))
+                .filter(|(_, entries)| !changes.begin_with_init(entries))
                 .map(|(page, _)| *page)
                 .collect();
             self.prefetch(&wanted);
             for (page, entries) in group {
-                let pin = match self.pin_for_recovery(*page, begins_with_init(entries)) {
+                let pin = match self.pin_for_recovery(*page, changes.begin_with_init(entries)) {
                     Err(Error::Corrupt { .. }) if self.options.skip_corrupt => {
                         tracing::error!("page {page} is damaged; its changes in the redo log are skipped");
                         corrupt.lock().push(*page);
@@ -459,7 +380,7 @@ impl PageStore {
                     }
                     other => other?,
                 };
-                if let Some(start) = self.apply_to_page(&pin, entries, bytes)? {
+                if let Some(start) = self.apply_to_page(&pin, entries, changes)? {
                     changed.lock().push((start, pin));
                 }
             }
@@ -483,19 +404,20 @@ impl PageStore {
     }
 
     /// Returns the start LSN of the first change that the page did not have.
-    fn apply_to_page(&self, pin: &Pin, entries: &[Entry], kept: &[u8]) -> Result<Option<Lsn>, Error> {
+    fn apply_to_page(&self, pin: &Pin, entries: &[Entry], changes: &Changes) -> Result<Option<Lsn>, Error> {
         let frame = pin.frame();
         let id = frame.page_id();
         frame.latch.lock_exclusive();
         // SAFETY: pinned and X-latched until the end of this function.
         let bytes = unsafe { frame.bytes_mut() };
-        let had = if begins_with_init(entries) { 0 } else { page::lsn(bytes) };
-        let mut missing = entries.iter().filter(|entry| had < entry.end);
-        let first = missing.clone().next().map(|entry| Lsn(entry.start));
-        let applied = missing.try_for_each(|entry| apply_change(bytes, id, entry.change, kept));
+        let had = if changes.begin_with_init(entries) { Lsn(0) } else { Lsn(page::lsn(bytes)) };
+        let mut missing = entries.iter().filter(|entry| had < changes.lsns(entry).1);
+        let first = missing.clone().next().map(|entry| changes.lsns(entry).0);
+        let applied = missing.try_for_each(|entry| changes.apply(entry, bytes, id));
         if let (Some(last), true) = (entries.last(), first.is_some()) {
-            bytes[page::LSN..page::LSN + 8].copy_from_slice(&last.end.to_be_bytes());
-            frame.newest.store(last.end, Ordering::Relaxed);
+            let end = changes.lsns(last).1.0;
+            bytes[page::LSN..page::LSN + 8].copy_from_slice(&end.to_be_bytes());
+            frame.newest.store(end, Ordering::Relaxed);
         }
         frame.latch.unlock_exclusive();
         applied.map_err(|why| {
@@ -505,10 +427,6 @@ impl PageStore {
         })?;
         Ok(first)
     }
-}
-
-fn begins_with_init(entries: &[Entry]) -> bool {
-    entries.first().is_some_and(|entry| matches!(entry.change, Change::Init))
 }
 
 /// Tells the buffer pool extension of every page that the log has changes of, also of those that are not
@@ -523,6 +441,14 @@ fn invalidate_changed(tier: &dyn BufferPoolExtension, bytes: &[u8]) {
             last = Some(page);
         }
     }
+}
+
+/// Not an error of reading: the checksum of its group is right.
+fn makes_no_sense(start: Lsn, malformed: redo::Malformed) -> Error {
+    Error::Recovery(format!(
+        "the mini-transaction at LSN {start} has a valid checksum but its records make no sense ({malformed}); \
+         it was written by another version of this program"
+    ))
 }
 
 fn page_of(record: &Record<'_>) -> Option<PageId> {
@@ -541,29 +467,6 @@ fn space_of(record: &Record<'_>) -> u32 {
         Record::SpaceSize { space, .. } => *space,
         _ => page_of(record).unwrap_or_default().space,
     }
-}
-
-/// Does to the page what the mini-transaction did.
-fn apply_change(page: &mut [u8], id: PageId, change: Change, kept: &[u8]) -> Result<(), String> {
-    let outside = || "a change lies outside of the page".to_owned();
-    match change {
-        Change::Init => mtr::initialise(page, id),
-        Change::Write { offset, at, len } => {
-            let (offset, at, len) = (offset as usize, at as usize, len as usize);
-            page.get_mut(offset..offset + len).ok_or_else(outside)?.copy_from_slice(&kept[at..at + len]);
-        }
-        Change::Fill { offset, len, byte } => {
-            page.get_mut(offset as usize..(offset + len) as usize).ok_or_else(outside)?.fill(byte);
-        }
-        Change::Move { to, from, len } => {
-            let (to, from, len) = (to as usize, from as usize, len as usize);
-            if to.max(from) + len > page.len() {
-                return Err(outside());
-            }
-            page.copy_within(from..from + len, to);
-        }
-    }
-    Ok(())
 }
 
 fn note(summary: &mut RecoverySummary, scanned: &ScanSummary) {

@@ -365,8 +365,28 @@ fn scan_may_be_repeated_and_reports_progress() {
     let log = RedoLog::open(&env, &place.0, small()).unwrap();
     let mut progress = Vec::new();
     let first = log.scan(|_, _, _| Ok::<(), Error>(()), |done, all| progress.push((done, all))).unwrap();
-    let second = log.scan(|_, _, _| Ok::<(), Error>(()), |_, _| {}).unwrap();
+    let mut seen = Vec::new();
+    let note = |start, end, records: &[u8]| {
+        seen.push((start, end, records.to_vec()));
+        Ok::<(), Error>(())
+    };
+    let second = log.scan(note, |_, _| {}).unwrap();
     assert_eq!(first, second);
     assert_eq!(first.mini_transactions, 20);
+    assert_eq!(seen.len(), 20);
+    // And from any mini-transaction on.
+    for from in 0..seen.len() {
+        let mut again = Vec::new();
+        log.scan_again(
+            seen[from].0,
+            |start, end, records| {
+                again.push((start, end, records.to_vec()));
+                Ok::<(), Error>(())
+            },
+            |_, _| {},
+        )
+        .unwrap();
+        assert!(again == seen[from..], "from {from} on: {} of {}", again.len(), seen.len() - from);
+    }
     assert!(progress.is_sorted() && progress.iter().all(|(done, all)| done <= all), "{progress:?}");
 }
