@@ -540,6 +540,7 @@ fn open_writer(
         pages: options.doublewrite_pages,
         mode: options.doublewrite,
         undo_space: Some(txn::UNDO_SPACE),
+        unsynced_files_max: options.open_files() / 2,
     };
     Ok(dblwr::ProtectedWriter::open(environment.clone(), settings)?)
 }
@@ -552,14 +553,12 @@ fn open_store(
     writer: Arc<dyn PageWriter>,
 ) -> Result<Arc<PageStore>> {
     let defaults = pagestore::Options::default();
-    let open_files = options.open_files();
-    environment.storage().set_open_files_max(open_files);
+    environment.storage().set_open_files_max(options.open_files());
     let settings = pagestore::Options {
         pool_bytes: options.buffer_pool_bytes as usize,
         tier_bytes: tier_bytes as usize,
         page_size,
         skip_corrupt: Level(options.force_recovery).skips_damaged(),
-        open_files,
         recovery_target: options.recovery_target,
         recovery_threads: defaults.recovery_threads.min(environment.threads_max()),
         ..defaults

@@ -1,13 +1,14 @@
-//! The doublewrite files and where in them the segments lie.
+//! The doublewrite files and where in them the segments lie. That copies are written and synced before the
+//! pages themselves is `page_writer.rs`.
 //!
-//! There are two sorts of files. `#ib_<page size>_<n>.dblwr` holds copies of pages, slots of one page each;
+//! There are two kinds of files. `#ib_<page size>_<n>.dblwr` holds copies of pages, slots of one page each;
 //! `#ib_<page size>_<n>.bdblwr` holds records of [page numbers](crate::detect_only) only. Even numbers serve
 //! checkpoint flushing, odd ones LRU flushing, so that neither waits for the other; a single file has the
 //! segments of one purpose behind those of the other. All blocks are allocated beforehand, so that a batch
 //! never waits for the file system's own log.
 //!
-//! That is 16 MiB by default, and a database that writes a few pages now and then needs none of it. So new
-//! files have one segment of a few pages for each purpose. The first batch that is larger, or finds it in
+//! That is 16 MiB by default, and a database that writes a few pages now and then needs hardly any of it. So
+//! new files have one segment of a few pages for each purpose. The first batch that is larger, or finds it in
 //! use, extends the files to full length. It holds that segment meanwhile, because the first full-size
 //! segment begins at the same offset. Where the disk is full, or does not take the zeros for another reason,
 //! it goes on in parts that fit: the files are cut back, since others need the room as well, and left as they

@@ -1,10 +1,10 @@
 //! The doublewrite buffer: a page image is durable in a doublewrite file before it may tear in its own file.
 //!
-//! A page is larger than what a disk writes at once, so a power loss in the middle of a page write leaves a
-//! page that is neither old nor new, and redo cannot be applied to it. Therefore each batch of pages is
-//! written twice: once, contiguously, into a segment of a doublewrite file, with a sync; then to the pages'
-//! places, with a sync of every file touched. Only then may the segment be reused. At every moment one of the
-//! two copies is whole.
+//! A page is larger than what most storage writes atomically, so a power loss in the middle of a page write
+//! leaves a page that is neither old nor new, and redo cannot be applied to it. Therefore each batch of pages
+//! is written twice: once, contiguously, into a segment of a doublewrite file, with a sync; then to the
+//! pages' places, with a sync of every file touched. Only then may the segment be reused. At every moment one
+//! of the two copies is whole.
 //!
 //! [`ProtectedWriter`] decides for every file whether that is needed: where the storage writes pages
 //! atomically it is not, and [`Mode`] says what is wanted. [`recover`] puts whole copies back before redo is
@@ -29,6 +29,7 @@ mod segments;
 mod status;
 mod submit;
 mod unprotected;
+mod unsynced;
 
 pub use decision::FileProtection;
 pub use mode::{Mode, UnknownMode, WritePath};

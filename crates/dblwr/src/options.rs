@@ -28,6 +28,8 @@ pub struct Options {
     pub mode: Mode,
     /// The undo tablespace, whose bytes are counted apart.
     pub undo_space: Option<u32>,
+    /// Data files that batches may leave unsynced, and so open, until they are asked for a sync.
+    pub unsynced_files_max: usize,
 }
 
 impl Options {
@@ -40,6 +42,7 @@ impl Options {
             pages: 128,
             mode: Mode::On,
             undo_space: None,
+            unsynced_files_max: 1000,
         }
     }
 

@@ -6,9 +6,10 @@
 //! then may the segment be used again.
 //!
 //! **Syncs that can wait.** A page written without a copy needs no sync to be whole after a crash, only to be
-//! new. The log is kept until it is: so a batch without copies ends when it is written and leaves its files
-//! unsynced, and [`PageWriter::sync`] is called for them once before a checkpoint instead of after each
-//! batch.
+//! new. The log is kept until it is: so a batch without copies ends when it is written. Its files stay
+//! unsynced, and are remembered here until [`PageWriter::sync_written`] is called, once before a checkpoint.
+//! An unsynced file keeps its descriptor, so there is a limit to their number
+//! ([`Options::unsynced_files_max`]): a batch beyond it syncs what it wrote.
 //!
 //! **Refusals.** A storage that refuses an atomic write has not touched the page. The refused pages of the
 //! batch then take the way through the doublewrite, within the same write, and so do all later pages of that
@@ -32,6 +33,7 @@ use crate::mode::{Mode, WritePath};
 use crate::options::Options;
 use crate::pace::{Pace, SLICE_BYTES};
 use crate::status::{Counters, Status, WriteTimes};
+use crate::unsynced::UnsyncedFiles;
 use disk::{Environment, Error, File, IoBuf, IoKind, Result, Times, submit_all, write_async};
 use page::{ContiguousRuns, PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
 use parking_lot::Mutex;
@@ -59,6 +61,7 @@ struct Shared {
     batch_ids: AtomicU32,
     /// Atomic writes find no room; said once.
     without_room: AtomicBool,
+    unsynced: Mutex<UnsyncedFiles>,
 }
 
 impl ProtectedWriter {
@@ -81,6 +84,7 @@ impl ProtectedWriter {
             counters: Counters::default(),
             batch_ids: AtomicU32::new(0),
             without_room: AtomicBool::new(false),
+            unsynced: Mutex::default(),
         };
         shared.prepare(mode)?;
         Ok(ProtectedWriter { shared: Arc::new(shared) })
@@ -130,14 +134,26 @@ impl PageWriter for ProtectedWriter {
         let shared = self.shared.clone();
         Box::pin(async move {
             let unsynced = shared.write(&batch).await?;
-            batch.leave_unsynced(unsynced);
+            if !shared.keep_unsynced(unsynced).await? {
+                batch.leave_unsynced();
+            }
             Ok(batch)
         })
     }
 
-    fn sync(&self, files: Vec<Arc<dyn File>>) -> PageSyncFuture {
+    fn sync_written(&self) -> PageSyncFuture {
         let shared = self.shared.clone();
+        let files = shared.unsynced.lock().take();
         Box::pin(async move { shared.sync(files).await })
+    }
+
+    fn sync_file(&self, file: Arc<dyn File>) -> PageSyncFuture {
+        let shared = self.shared.clone();
+        Box::pin(async move { shared.sync(vec![file]).await })
+    }
+
+    fn forget(&self, file: &Arc<dyn File>) {
+        self.shared.unsynced.lock().forget(file);
     }
 
     fn contiguous_runs(&self, file: &Arc<dyn File>) -> ContiguousRuns {
@@ -186,6 +202,21 @@ impl Shared {
             }
         }
         result
+    }
+
+    /// Remembers what a batch left unsynced, unless that is too much: then it is synced. Whether all is
+    /// durable now.
+    async fn keep_unsynced(&self, files: Vec<Arc<dyn File>>) -> Result<bool> {
+        {
+            let mut unsynced = self.unsynced.lock();
+            if unsynced.len() < self.options.unsynced_files_max {
+                let durable = files.is_empty();
+                unsynced.add(files);
+                return Ok(durable);
+            }
+        }
+        self.sync(files).await?;
+        Ok(true)
     }
 
     /// The doublewrite syncs what it writes; for the comparison the atomic way does so too, now and then,

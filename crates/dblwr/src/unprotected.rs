@@ -3,8 +3,10 @@
 use crate::in_place;
 use crate::status::{Counters, Status};
 use crate::submit::submit_each;
+use crate::unsynced::UnsyncedFiles;
 use disk::{Environment, File, IoKind, submit_all};
 use page::{PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Writes pages in place, syncs them when it is asked to, and needs no files of its own: for benchmarks and
@@ -13,12 +15,13 @@ use std::sync::Arc;
 pub struct UnprotectedWriter {
     env: Arc<dyn Environment>,
     counters: Arc<Counters>,
+    unsynced: Arc<Mutex<UnsyncedFiles>>,
 }
 
 impl UnprotectedWriter {
     /// A writer of plain writes: a power loss may tear pages.
     pub fn new(env: Arc<dyn Environment>) -> UnprotectedWriter {
-        UnprotectedWriter { env, counters: Arc::default() }
+        UnprotectedWriter { env, counters: Arc::default(), unsynced: Arc::default() }
     }
 
     /// Counters.
@@ -29,7 +32,7 @@ impl UnprotectedWriter {
 
 impl PageWriter for UnprotectedWriter {
     fn write(&self, mut batch: WriteBatch) -> PageWriteFuture {
-        let (env, counters) = (self.env.clone(), self.counters.clone());
+        let (env, counters, unsynced) = (self.env.clone(), self.counters.clone(), self.unsynced.clone());
         Box::pin(async move {
             let all: Vec<usize> = (0..batch.len()).collect();
             let mut files = Vec::new();
@@ -37,16 +40,26 @@ impl PageWriter for UnprotectedWriter {
             for outcome in submit_each(&env, in_place::requests(&batch, &all, in_place::Cut::Merged)).await {
                 outcome?;
             }
-            batch.leave_unsynced(files);
+            unsynced.lock().add(files);
+            batch.leave_unsynced();
             Counters::add(&counters.pages, batch.len());
             Counters::add(&counters.batches, 1);
             Ok(batch)
         })
     }
 
-    fn sync(&self, files: Vec<Arc<dyn File>>) -> PageSyncFuture {
+    fn sync_written(&self) -> PageSyncFuture {
         let env = self.env.clone();
-        let syncs = files.into_iter().map(|file| (file, IoKind::Sync)).collect();
+        let syncs = self.unsynced.lock().take().into_iter().map(|file| (file, IoKind::Sync)).collect();
         Box::pin(async move { submit_all(&**env.storage(), syncs).await })
+    }
+
+    fn sync_file(&self, file: Arc<dyn File>) -> PageSyncFuture {
+        let env = self.env.clone();
+        Box::pin(async move { disk::sync_async(&**env.storage(), &file).await })
+    }
+
+    fn forget(&self, file: &Arc<dyn File>) {
+        self.unsynced.lock().forget(file);
     }
 }

@@ -52,7 +52,7 @@ pub struct WriteBatch {
     pub purpose: FlushPurpose,
     /// How much time the writer may take.
     pub spread: Spread,
-    unsynced: Vec<Arc<dyn File>>,
+    durable: bool,
 }
 
 impl WriteBatch {
@@ -64,7 +64,7 @@ impl WriteBatch {
             pages: Vec::with_capacity(capacity),
             purpose,
             spread: Spread::default(),
-            unsynced: Vec::new(),
+            durable: true,
         }
     }
 
@@ -94,18 +94,18 @@ impl WriteBatch {
     pub fn clear(&mut self) {
         self.pages.clear();
         self.spread = Spread::default();
-        self.unsynced.clear();
+        self.durable = true;
     }
 
-    /// The writer says which files it has written to and not synced.
-    pub fn leave_unsynced(&mut self, files: Vec<Arc<dyn File>>) {
-        self.unsynced = files;
+    /// The writer says that it has not synced all that it wrote.
+    pub fn leave_unsynced(&mut self) {
+        self.durable = false;
     }
 
-    /// The files that the caller has to have synced ([`PageWriter::sync`](crate::PageWriter::sync)) before it
-    /// may count on this batch.
-    pub fn take_unsynced(&mut self) -> Vec<Arc<dyn File>> {
-        std::mem::take(&mut self.unsynced)
+    /// Whether the pages, once written, are durable; else only when the next
+    /// [`PageWriter::sync_written`](crate::PageWriter::sync_written) is over.
+    pub fn is_durable(&self) -> bool {
+        self.durable
     }
 
     /// Number of pages.
@@ -142,19 +142,6 @@ impl WriteBatch {
     pub fn image(&self, index: usize) -> &[u8] {
         assert!(index < self.pages.len());
         &self.images[self.range(index)]
-    }
-
-    /// The image of page `index`, for sealing it.
-    ///
-    /// # Panics
-    /// When the batch is still used by a writer.
-    pub fn image_mut(&mut self, index: usize) -> &mut [u8] {
-        assert!(index < self.pages.len());
-        let range = self.range(index);
-        match Arc::get_mut(&mut self.images) {
-            Some(images) => &mut images[range],
-            None => unreachable!("a write batch is changed by its only owner"),
-        }
     }
 
     /// The allocation that holds all images, for writers.

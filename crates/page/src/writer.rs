@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Future of [`PageWriter::write`].
 pub type PageWriteFuture = Pin<Box<dyn Future<Output = Result<WriteBatch>> + Send>>;
 
-/// Future of [`PageWriter::sync`].
+/// Future of [`PageWriter::sync_written`].
 pub type PageSyncFuture = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 /// Which pages that lie next to each other in a file go with one request.
@@ -26,18 +26,26 @@ pub enum ContiguousRuns {
 /// recoverable. In a database this is `dblwr::ProtectedWriter`.
 pub trait PageWriter: Send + Sync {
     /// Writes the batch. Completes when a read would return each page as written, and a crash leaves it old
-    /// or new, or recoverable from the log; gives the batch back (still filled), with the files that it
-    /// [left unsynced](WriteBatch::take_unsynced): before these are synced, a crash may undo any of the
-    /// writes, so the log has to be kept. An error means that nothing may be assumed about any page of the
-    /// batch.
+    /// or new, or recoverable from the log; gives the batch back (still filled). If it is not
+    /// [durable](WriteBatch::is_durable) then, a crash may undo any of the writes until the files are synced,
+    /// which the writer remembers, so the log has to be kept. An error means that nothing may be assumed
+    /// about any page of the batch.
     fn write(&self, batch: WriteBatch) -> PageWriteFuture;
 
-    /// Makes durable what batches before this call wrote to these files and left unsynced. Their caller says
-    /// when: one sync serves many batches. Completes when all have been tried; an error means that nothing
-    /// may be assumed about what was unsynced, and that asking again would not help.
-    fn sync(&self, files: Vec<Arc<dyn File>>) -> PageSyncFuture;
+    /// Makes durable what batches that were over before this call left unsynced. The caller says when: one
+    /// sync serves many batches. Completes when all files have been tried; an error means that nothing may be
+    /// assumed about what was unsynced, and that asking again would not help.
+    fn sync_written(&self) -> PageSyncFuture;
 
-    /// How the next batch for this file is going to be cut into requests, as far as that is known.
+    /// Makes durable what was written to this file.
+    fn sync_file(&self, file: Arc<dyn File>) -> PageSyncFuture;
+
+    /// The file is going to be removed, or was synced and is going to be closed: what was left unsynced of it
+    /// does not matter.
+    fn forget(&self, file: &Arc<dyn File>);
+
+    /// How the next batch for this file is likely to be cut into requests. A hint: it may be cut otherwise,
+    /// and nothing may depend on it.
     fn contiguous_runs(&self, _file: &Arc<dyn File>) -> ContiguousRuns {
         ContiguousRuns::Merged
     }

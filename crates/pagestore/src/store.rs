@@ -62,9 +62,6 @@ pub struct Options {
     pub recovery_threads: usize,
     /// Whether recovery leaves out damaged pages instead of failing (`innodb_force_recovery` above 0).
     pub skip_corrupt: bool,
-    /// Files that may have a descriptor at a time (`innodb_open_files`). The storage keeps to it; here it
-    /// bounds how many files are left unsynced until the next checkpoint, because these stay open.
-    pub open_files: usize,
     /// Whether page cleaner and checkpointer run in the background. Without them nothing is written but by
     /// [`PageStore::flush_all`] and its like.
     pub background: bool,
@@ -82,7 +79,6 @@ impl Default for Options {
             recovery_target: None,
             recovery_threads: recovery_threads(),
             skip_corrupt: false,
-            open_files: 4000,
             background: true,
         }
     }
@@ -158,7 +154,8 @@ pub(crate) struct Broken {
 impl PageStore {
     /// Allocates the pool and starts the background tasks. No tablespace is open yet.
     ///
-    /// # Errors When the options do not fit or the memory is not available.
+    /// # Errors
+    /// When the options do not fit or the memory is not available.
     pub fn open(
         env: Arc<dyn Environment>,
         redo: Arc<RedoLog>,
@@ -438,7 +435,7 @@ impl PageStore {
         self.forget_pages(space, true).await?;
         self.forget_clean_copies(space);
         if let Some(file) = entry.file_if_open() {
-            self.flush_list.lock().forget_file(file);
+            self.writer.forget(file);
         }
         let (path, was_used) = (entry.path(), entry.file_if_open().is_some());
         drop(entry);
@@ -469,7 +466,7 @@ impl PageStore {
         self.forget_pages(space, false).await?;
         self.forget_clean_copies(space);
         if let Some(file) = entry.file_if_open() {
-            self.flush_list.lock().forget_file(file);
+            self.writer.forget(file);
         }
         self.spaces.remove(space);
         Ok(())

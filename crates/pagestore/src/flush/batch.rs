@@ -4,8 +4,9 @@
 //! waiting for a frame that this very write makes free), image copied and sealed, moved from the flush list
 //! into the batch. The batch then becomes a background task of its own: make the log durable up to the newest
 //! LSN in it (the WAL rule), hand it to the [`PageWriter`](page::PageWriter), and when that says that every
-//! page is in its file, count the pages as clean. What it left unsynced is synced before the next checkpoint
-//! ([`crate::flush::syncing`]); until then the log holds every change of these pages. Meanwhile the pages may
+//! page is in its file, end the batch. A page is clean from its copying on, but until the batch ends the
+//! checkpoint still reckons with it. What the writer left unsynced is synced before the next checkpoint
+//! ([`crate::flush::syncing`]); until then the log holds every change of these pages. Meanwhile they may
 //! change again; they stay pinned, so that nobody evicts a page whose newest bytes are not in its file yet,
 //! and marked, so that nobody writes it twice at the same time.
 //!
@@ -364,27 +365,17 @@ impl Batch {
         }
         let Some(write) = self.write.take() else { return Ok(()) };
         let pages = write.len() as u64;
-        let mut write = self.store.writer.write(write).await?;
-        self.sync_if_many(&mut write).await?;
+        let write = self.store.writer.write(write).await?;
         self.store.counters.add(Counter::PagesWritten, pages);
         self.store.counters.add(Counter::PagesFlushed, pages);
         self.write = Some(write);
         Ok(())
     }
 
-    /// Leaves the sync to the checkpoint, unless that has many files to sync already: these cannot be closed
-    /// before.
-    async fn sync_if_many(&self, write: &mut WriteBatch) -> Result<(), Error> {
-        if self.store.flush_list.lock().unsynced_files() < self.store.options.open_files / 2 {
-            return Ok(());
-        }
-        Ok(self.store.writer.sync(write.take_unsynced()).await?)
-    }
-
     /// No page could be added. Nobody is told that a batch is over: no frame comes of it, and the cleaner,
     /// which may be the one who tried, would look again at once and for ever.
     fn come_to_nothing(&mut self) {
-        self.store.flush_list.lock().end_batch(self.id, Vec::new());
+        self.store.flush_list.lock().end_batch(self.id, true);
         self.keep_memory();
         self.store.batches.lock().retain(|batch| !batch.over.same(&self.over));
         self.over.set();
@@ -405,8 +396,8 @@ impl Batch {
         }
         frames.iter().for_each(|frame| frame.pins.unpin());
         self.store.victims_in_flight.fetch_sub(self.victims, Ordering::Relaxed);
-        let unsynced = self.write.as_mut().map(WriteBatch::take_unsynced).unwrap_or_default();
-        self.store.flush_list.lock().end_batch(self.id, unsynced);
+        let durable = self.write.as_ref().is_none_or(WriteBatch::is_durable);
+        self.store.flush_list.lock().end_batch(self.id, durable);
         self.store.evict_written(&frames, self.purpose);
         self.keep_memory();
         self.announce_end();

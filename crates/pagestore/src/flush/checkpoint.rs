@@ -1,10 +1,10 @@
 //! Moving the checkpoint.
 //!
-//! The checkpoint is fuzzy: it moves to the start of the oldest change that is in no file yet. Before it
-//! moves, the data files that batches left unsynced are synced, once for all of these batches. The LSN is the
-//! flush list's ([`FlushList::checkpoint`](crate::flush::flush_list::FlushList::checkpoint)); when to move is
-//! decided here, at each look of the cleaner. `checkpoint()` is the sharp one, for the shutdown: it writes
-//! all dirty pages first.
+//! The checkpoint is fuzzy: it moves to the start of the oldest change that is not yet durable in its file.
+//! Before it moves, the data files that batches left unsynced are synced, once for all of these batches. The
+//! LSN is the flush list's ([`FlushList::checkpoint`](crate::flush::flush_list::FlushList::checkpoint)); when
+//! to move is decided here, at each look of the cleaner. `checkpoint()` is the sharp one, for the shutdown:
+//! it writes all dirty pages first.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -3,9 +3,9 @@
 //!
 //! Mini-transactions enter pages under the redo log's mutex, so the list is sorted by start LSN: newest at
 //! the head, oldest at the tail. When a page is copied for writing it leaves the list, and the smallest start
-//! LSN of each batch under way is remembered until the batch is written. Writes left unsynced, of all
-//! finished batches together, are kept as one LSN and a list of files until these are synced. Hence the
-//! checkpoint rule: no change that began before
+//! LSN of each batch under way is remembered until the batch is written. Of batches that are written and not
+//! durable one LSN is kept, the smallest of all, until they are synced. Hence the checkpoint rule: no change
+//! that began before
 //!
 //! > min(oldest in the list, oldest of each batch under way, oldest of what is not synced), or, when there is
 //! > none of these, the end of the last mini-transaction this list has seen,
@@ -14,11 +14,8 @@
 //! list again with the start LSN of that change; it is not collected a second time before the first write is
 //! done (`Frame::in_flight`).
 
-use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use disk::File;
 use redo::Lsn;
 
 use crate::flush::age_histogram::AgeHistogram;
@@ -37,11 +34,6 @@ struct Node {
 
 const UNLISTED: Node = Node { newer: NONE, older: NONE, start: 0 };
 
-/// Tells open files apart as long as they are held.
-fn address(file: &Arc<dyn File>) -> usize {
-    Arc::as_ptr(file).cast::<()>() as usize
-}
-
 /// Identifies a batch under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BatchId(u64);
@@ -54,11 +46,8 @@ pub(crate) struct FlushList {
     len: usize,
     ages: AgeHistogram,
     under_way: Vec<(BatchId, Option<u64>)>,
-    /// Written, but not synced: the oldest start LSN, and the files.
+    /// Written, but not synced: the oldest start LSN.
     unsynced: Option<u64>,
-    unsynced_files: Vec<Arc<dyn File>>,
-    /// Their addresses: a database may have thousands of them.
-    unsynced_known: HashSet<usize>,
     /// Syncs of all that was unsynced: begun, and well over. At most one is under way.
     syncs_begun: u64,
     syncs_over: u64,
@@ -78,8 +67,6 @@ impl FlushList {
             ages: AgeHistogram::new(capacity),
             under_way: Vec::new(),
             unsynced: None,
-            unsynced_files: Vec::new(),
-            unsynced_known: HashSet::new(),
             syncs_begun: 0,
             syncs_over: 0,
             next_batch: 0,
@@ -176,19 +163,12 @@ impl FlushList {
         Some(Lsn(start))
     }
 
-    /// The batch's pages are in their files, and durable as soon as these, which its writer left unsynced,
-    /// are synced.
-    pub(crate) fn end_batch(&mut self, batch: BatchId, unsynced: Vec<Arc<dyn File>>) {
+    /// The batch's pages are in their files, durable or to be synced.
+    pub(crate) fn end_batch(&mut self, batch: BatchId, durable: bool) {
         let Some(index) = self.under_way.iter().position(|(id, _)| *id == batch) else { return };
         let (_, oldest) = self.under_way.swap_remove(index);
-        if unsynced.is_empty() {
-            return;
-        }
-        self.unsynced = self.unsynced.into_iter().chain(oldest).min();
-        for file in unsynced {
-            if self.unsynced_known.insert(address(&file)) {
-                self.unsynced_files.push(file);
-            }
+        if !durable {
+            self.unsynced = self.unsynced.into_iter().chain(oldest).min();
         }
     }
 
@@ -202,34 +182,21 @@ impl FlushList {
         self.syncs_over
     }
 
-    /// What has to be synced by now: the files, and a batch that stands for all that was written to them, for
+    /// Before what is written by now is synced: a batch that stands for all of it, for
     /// [`FlushList::end_sync`]. `None` when there is nothing, or another sync is under way.
-    pub(crate) fn begin_sync(&mut self) -> Option<(BatchId, Vec<Arc<dyn File>>)> {
+    pub(crate) fn begin_sync(&mut self) -> Option<BatchId> {
         if self.syncs_begun > self.syncs_over {
             return None;
         }
         let oldest = self.unsynced.take()?;
         self.syncs_begun += 1;
-        self.unsynced_known.clear();
-        Some((self.begin(Some(oldest)), std::mem::take(&mut self.unsynced_files)))
+        Some(self.begin(Some(oldest)))
     }
 
-    /// The files that [`FlushList::begin_sync`] gave out are synced.
+    /// The sync that began with [`FlushList::begin_sync`] is over.
     pub(crate) fn end_sync(&mut self, batch: BatchId) {
         self.syncs_over += 1;
-        self.end_batch(batch, Vec::new());
-    }
-
-    /// The file is going to be removed, or was synced and is going to be closed.
-    pub(crate) fn forget_file(&mut self, file: &Arc<dyn File>) {
-        if self.unsynced_known.remove(&address(file)) {
-            self.unsynced_files.retain(|known| !Arc::ptr_eq(known, file));
-        }
-    }
-
-    /// How many files are written and not synced.
-    pub(crate) fn unsynced_files(&self) -> usize {
-        self.unsynced_files.len()
+        self.end_batch(batch, true);
     }
 
     /// The oldest start LSN of a change that a crash can make miss in its file.
@@ -300,9 +267,7 @@ impl FlushList {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use disk::Storage;
     use page::PageSize;
-    use std::path::Path;
 
     #[test]
     fn checkpoint_waits_for_batches_under_way() {
@@ -322,7 +287,7 @@ mod tests {
         // Changed again while its image is under way.
         list.enter(frames.get(3), Lsn(170));
         list.enter(frames.get(3), Lsn(180));
-        list.end_batch(batch, Vec::new());
+        list.end_batch(batch, true);
         assert_eq!(list.checkpoint(), Lsn(110));
         let order: Vec<_> = list.oldest_first().collect();
         assert_eq!(order, [(1, Lsn(110)), (2, Lsn(150)), (3, Lsn(170))]);
@@ -333,29 +298,25 @@ mod tests {
 
     #[test]
     fn checkpoint_waits_for_the_sync_of_what_is_written() {
-        let env = disk::SimulatedEnvironment::new(1);
-        let open = |name: &str| env.disk().open(Path::new(name), disk::OpenHow::CREATE).unwrap();
-        let (one, other) = (open("/one"), open("/other"));
         let frames = Frames::allocate(8, PageSize::new(4096).unwrap()).unwrap();
         let mut list = FlushList::new(8, Lsn(100), 1 << 20);
         assert!(list.begin_sync().is_none(), "nothing was written");
-        for (index, start, file) in [(0, 100, &one), (1, 110, &one), (2, 120, &other)] {
+        for (index, start) in [(0, 100), (1, 110), (2, 120)] {
             list.enter(frames.get(index), Lsn(start));
             list.saw(Lsn(start + 10));
             let batch = list.begin_batch();
             list.move_to_batch(batch, frames.get(index));
-            list.end_batch(batch, vec![file.clone()]);
+            list.end_batch(batch, false);
         }
         assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(100), Lsn(130)));
-        let (sync, files) = list.begin_sync().unwrap();
-        assert_eq!(files.len(), 2, "each file once");
+        let sync = list.begin_sync().unwrap();
         assert!(list.begin_sync().is_none(), "it is under way");
         // Written while the others are being synced: not among them.
         list.enter(frames.get(3), Lsn(140));
         list.saw(Lsn(150));
         let batch = list.begin_batch();
         list.move_to_batch(batch, frames.get(3));
-        list.end_batch(batch, vec![one.clone()]);
+        list.end_batch(batch, false);
         assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(100), Lsn(100)));
         assert!(list.begin_sync().is_none(), "one at a time");
         assert_eq!(
@@ -365,11 +326,7 @@ mod tests {
         );
         list.end_sync(sync);
         assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(140), Lsn(150)));
-        // A file that is removed needs no sync; what was written to it no longer matters when the others are
-        // synced.
-        list.forget_file(&one);
-        let (sync, files) = list.begin_sync().unwrap();
-        assert!(files.is_empty());
+        let sync = list.begin_sync().unwrap();
         list.end_sync(sync);
         assert_eq!(list.checkpoint(), Lsn(150));
     }

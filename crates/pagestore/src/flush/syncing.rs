@@ -1,8 +1,10 @@
-//! When to sync what page writes left unsynced; the [`PageWriter`](page::PageWriter) does it.
+//! Syncing what page writes left unsynced: before a checkpoint (`checkpoint.rs` says when), or when somebody
+//! wants to be sure. Which files these are is the [`PageWriter`](page::PageWriter)'s knowledge; what their
+//! sync frees is the flush list's.
 //!
-//! Most batches end when they are written; the files they leave are synced for all of them together, before a
-//! checkpoint or when somebody wants to be sure. At most one such sync is under way; a caller that comes
-//! while one runs may have had pages written after it began, and waits for the next.
+//! Most batches end when they are written; the files they leave are synced for all of them together. At most
+//! one such sync is under way; a caller that comes while one runs may have had pages written after it began,
+//! and waits for the next.
 //!
 //! After a sync that failed nobody knows what reached the disk, and asking again would be answered with
 //! success. So each one's outcome must be seen: a sync of pages is a task of the store and poisons it when it
@@ -10,7 +12,8 @@
 
 use std::sync::Arc;
 
-use disk::{Event, File};
+use disk::Event;
+use page::PageSyncFuture;
 
 use crate::error::Error;
 use crate::flush::batch::Which;
@@ -36,7 +39,7 @@ impl PageStore {
         self.flush_until_clean(Which::Space(space)).await?;
         // By itself, because somebody else's sync may be under way.
         let file = self.open_space_of(space)?.file().clone();
-        let over = self.start_syncing(vec![file], None);
+        let over = self.start_syncing(self.writer.sync_file(file), None);
         over.wait().await;
         self.refuse_when_poisoned()
     }
@@ -64,22 +67,20 @@ impl PageStore {
                 }
                 list.begin_sync()
             };
-            if let Some((batch, mut files)) = begun {
-                if self.skips_checkpoint_sync() {
-                    files.clear();
-                }
-                self.start_syncing(files, Some(batch));
+            if let Some(batch) = begun {
+                let skipped = || -> PageSyncFuture { Box::pin(std::future::ready(Ok(()))) };
+                let sync = if self.skips_checkpoint_sync() { skipped() } else { self.writer.sync_written() };
+                self.start_syncing(sync, Some(batch));
             }
             over.wait().await;
         }
     }
 
-    /// Starts to sync the files; with them ends `batch`. The event is set when they are synced or the store
-    /// is poisoned.
-    fn start_syncing(&self, files: Vec<Arc<dyn File>>, batch: Option<BatchId>) -> Event {
+    /// Starts the sync; with it ends `batch`. The event is set when it is over or the store is poisoned.
+    fn start_syncing(&self, sync: PageSyncFuture, batch: Option<BatchId>) -> Event {
         let event = Event::new();
         let syncing = Syncing { store: self.this(), batch, event: event.clone(), synced: false };
-        self.env.spawn("page sync", Box::pin(syncing.run(files)));
+        self.env.spawn("page sync", Box::pin(syncing.run(sync)));
         event
     }
 }
@@ -93,9 +94,8 @@ struct Syncing {
 }
 
 impl Syncing {
-    async fn run(mut self, files: Vec<Arc<dyn File>>) {
-        let synced = self.store.writer.sync(files);
-        match synced.await {
+    async fn run(mut self, sync: PageSyncFuture) {
+        match sync.await {
             Ok(()) => self.synced = true,
             // Dropping it poisons; this reason comes first.
             Err(error) => self.store.poison(&format!("syncing pages failed: {error}")),

@@ -22,7 +22,7 @@ pub(crate) struct SpaceHeader {
     pub flags: u32,
 }
 
-/// Checks page 0 (format notes §2.2, §2.4, §11.5). `None` when it is all zero.
+/// Checks page 0 (`docs/internals/tablespace-files.md`). `None` when it is all zero.
 pub(crate) fn check_first_page(bytes: &[u8], page_size: PageSize) -> Result<Option<SpaceHeader>, String> {
     if page::is_all_zero(bytes) {
         return Ok(None);

@@ -90,7 +90,7 @@ impl Growing {
         if let Err(error) = disk::submit_all(&*storage, self.zeros()).await {
             return self.end(Err(no_space(&self.space.path(), error)));
         }
-        if let Err(error) = disk::sync_async(&*storage, self.space.file()).await {
+        if let Err(error) = self.store.writer.sync_file(self.space.file().clone()).await {
             self.store.poison(&format!("syncing pages failed: {error}"));
             return self.end(Err(error.into()));
         }

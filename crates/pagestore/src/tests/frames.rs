@@ -33,8 +33,16 @@ impl PageWriter for GatedWriter {
         })
     }
 
-    fn sync(&self, files: Vec<Arc<dyn File>>) -> PageSyncFuture {
-        self.writer.sync(files)
+    fn sync_written(&self) -> PageSyncFuture {
+        self.writer.sync_written()
+    }
+
+    fn sync_file(&self, file: Arc<dyn File>) -> PageSyncFuture {
+        self.writer.sync_file(file)
+    }
+
+    fn forget(&self, file: &Arc<dyn File>) {
+        self.writer.forget(file);
     }
 }
 

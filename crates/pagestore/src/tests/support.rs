@@ -34,9 +34,16 @@ impl PageWriter for PlainWriter {
     }
 
     /// Nothing was left unsynced.
-    fn sync(&self, _: Vec<Arc<dyn File>>) -> PageSyncFuture {
+    fn sync_written(&self) -> PageSyncFuture {
         Box::pin(std::future::ready(Ok(())))
     }
+
+    fn sync_file(&self, file: Arc<dyn File>) -> PageSyncFuture {
+        let storage = self.0.storage().clone();
+        Box::pin(async move { disk::sync_async(&*storage, &file).await })
+    }
+
+    fn forget(&self, _: &Arc<dyn File>) {}
 }
 
 /// A directory that is removed at the end.

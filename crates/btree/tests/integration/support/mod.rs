@@ -32,9 +32,15 @@ impl PageWriter for PlainWriter {
     }
 
     /// Nothing was left unsynced.
-    fn sync(&self, _: Vec<Arc<dyn File>>) -> PageSyncFuture {
+    fn sync_written(&self) -> PageSyncFuture {
         Box::pin(std::future::ready(Ok(())))
     }
+
+    fn sync_file(&self, file: Arc<dyn File>) -> PageSyncFuture {
+        Box::pin(async move { file.sync_data() })
+    }
+
+    fn forget(&self, _: &Arc<dyn File>) {}
 }
 
 pub struct Fixture {
