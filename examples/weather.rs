@@ -106,7 +106,7 @@ fn calibrate(db: &Database, readings: &Arc<Table>) -> Result<()> {
             let (attempts, both_hold_one) = (&attempts, &both_hold_one);
             threads.spawn(move || {
                 let mut meets = true;
-                // It may run more than once: what it counts outside of the database is counted each time.
+                // It may run more than once: what it counts outside the database is counted each time.
                 db.transact(|t| {
                     attempts.fetch_add(1, Ordering::Relaxed);
                     add_a_tenth(t, readings, first)?;

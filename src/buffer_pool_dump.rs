@@ -10,9 +10,9 @@
 //! A close writes it last, because nothing else may fail for the room it takes, and not when a load was still
 //! under way as the close began: the list of before is the better one.
 
-use crate::catalog::file::write_atomically;
 use crate::database::Database;
 use crate::error::Result;
+use crate::small_file::write_atomically;
 use disk::{Event, Storage};
 use pagestore::{PageId, WarmUp};
 use parking_lot::Mutex;

@@ -103,6 +103,7 @@ mod retry;
 pub mod row_locks;
 mod rows;
 pub mod schema;
+mod small_file;
 #[doc(hidden)]
 pub mod sort;
 mod table;

@@ -8,7 +8,7 @@ use crate::extension::ExtensionOptions;
 pub use dblwr::Mode as Doublewrite;
 
 /// Settings of a database. [`Options::new`] chooses defaults for the machine it runs on. The most common ones
-/// have a method; set the others directly, as in `options.lock_wait_timeout = Duration::from_secs(5)`.
+/// have a method; set the others directly, as in `options.purge_threads = 2`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -156,6 +156,12 @@ impl Options {
     /// Sets the protection from torn pages.
     pub fn doublewrite(mut self, mode: Doublewrite) -> Options {
         self.doublewrite = mode;
+        self
+    }
+
+    /// Sets how long a transaction waits for a row lock.
+    pub fn lock_wait_timeout(mut self, timeout: Duration) -> Options {
+        self.lock_wait_timeout = timeout;
         self
     }
 

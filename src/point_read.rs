@@ -1,5 +1,5 @@
-//! Reads of the key-value face that wait for nothing: of one row here, of a batch of pairs in
-//! `key_value/read_rows.rs`. (SQL's point read is in `crates/sql/src/exec/cursor.rs`.)
+//! Point reads that wait for nothing, for rows and for key-value tables; batches of pairs are in
+//! `key_value/read_rows.rs`. (SQL chooses its point read in `crates/sql/src/exec/select.rs`.)
 //!
 //! Mostly all that such a read needs is there: the transaction uses the table already, no lock is wanted, the
 //! pages are in memory, and no column is off-page. Then it is done here, without a future: the key is encoded

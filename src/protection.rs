@@ -15,7 +15,8 @@ impl Database {
     /// even if it is already set, makes the engine ask every file's storage again. Lasts until the database
     /// is closed.
     ///
-    /// # Errors If the doublewrite files cannot be created; the mode does not change. If pages cannot be made
+    /// # Errors
+    /// If the doublewrite files cannot be created; the mode does not change. If pages cannot be made
     /// durable; the engine then refuses changes.
     pub fn set_doublewrite(&self, mode: Doublewrite) -> Result<()> {
         let restores = |mode| matches!(mode, Doublewrite::Auto | Doublewrite::On);

@@ -741,7 +741,8 @@ pub struct Rows<'t> {
 impl Rows<'_> {
     /// The next row.
     ///
-    /// # Errors Lock waits, storage errors. The scan is over then. Dropping the future changes nothing: the
+    /// # Errors
+    /// Lock waits, storage errors. The scan is over then. Dropping the future changes nothing: the
     /// next call returns the row it would have returned.
     pub async fn next(&mut self) -> Result<Option<OwnedRow>> {
         loop {

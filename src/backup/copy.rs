@@ -24,13 +24,14 @@ use super::{
     BackupOptions, BackupProgress, BackupReport, begin_directory, failed, finish_directory,
     is_there_and_empty,
 };
-use crate::catalog::{CATALOG_FILE, read_whole};
+use crate::catalog::CATALOG_FILE;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::export::Still;
 use crate::file_names::file_name;
 use crate::metadata_lock_wait::wait_until;
 use crate::retry::retry;
+use crate::small_file::read_whole;
 
 /// Bytes of a tablespace read at once.
 const STRETCH: u64 = 1 << 20;
@@ -221,7 +222,7 @@ impl<'b> Copying<'b> {
             let file = store.file_of(id)?;
             let info = store.space(id).ok_or(pagestore::Error::NoSuchSpace(id))?;
             let path = info.path.strip_prefix(&self.database.0.directory);
-            let path = path.map_err(|_| failed(&info.path, "it lies outside of the data directory"))?;
+            let path = path.map_err(|_| failed(&info.path, "it lies outside the data directory"))?;
             self.progress.bytes_expected += file.len()?;
             spaces.push(Tablespace { id, file, path: path.to_owned() });
         }

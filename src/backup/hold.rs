@@ -112,7 +112,7 @@ impl Holds {
             let broken = held.broken.clone();
             std::mem::replace(&mut *held, Held { over: Some(over), broken, ..Held::default() })
         };
-        // Outside of the lock: it wakes others.
+        // Outside the lock: it wakes others.
         if let Some(log) = held.log {
             log.let_go();
         }

@@ -6,8 +6,8 @@ use disk::Storage;
 use serde::{Deserialize, Serialize};
 
 use super::{MANIFEST, failed};
-use crate::catalog::{read_whole, write_atomically};
 use crate::error::{Error, Result};
+use crate::small_file::{read_whole, write_atomically};
 
 /// Format of the manifest that this version writes, and the newest that it knows.
 const FORMAT: u32 = 1;
@@ -100,7 +100,7 @@ impl Manifest {
         };
         let paths = manifest.files.iter().map(|file| &file.path).chain(&manifest.directories);
         match paths.into_iter().find(|path| !stays_inside(path)) {
-            Some(path) => Err(format!("it names {}, which lies outside of it", path.display())),
+            Some(path) => Err(format!("it names {}, which lies outside it", path.display())),
             None => Ok(manifest),
         }
     }

@@ -183,7 +183,7 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         block_on(self.0.remove(transaction.inner_mut(), key))
     }
 
-    /// Removes all pairs, as TRUNCATE does: outside of any transaction, and at once however many there are.
+    /// Removes all pairs, as TRUNCATE does: outside any transaction, and at once however many there are.
     ///
     /// # Errors
     /// Those of [`Database::truncate_table`].

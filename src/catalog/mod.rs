@@ -27,8 +27,7 @@
 mod block;
 mod data;
 mod ddl_log;
-pub(crate) mod file;
-mod journal;
+mod file;
 #[cfg(test)]
 mod tests;
 
@@ -41,9 +40,9 @@ use parking_lot::{Mutex, RwLock};
 
 pub use self::data::{CatalogData, Change, DatabaseDef};
 pub use self::ddl_log::{DdlLog, DdlLogEntry};
-pub use self::file::{read_whole, write_atomically};
-use self::journal::{Failure, Journal};
+use self::file::{CatalogFile, Failure};
 use crate::error::Error;
+use crate::small_file::read_whole;
 
 /// Name of the catalog file in the data directory.
 pub const CATALOG_FILE: &str = "untorn.catalog";
@@ -61,7 +60,7 @@ type Stop = Box<dyn Fn(&str) + Send + Sync>;
 pub struct Catalog {
     path: PathBuf,
     current: RwLock<Arc<CatalogData>>,
-    journal: Mutex<Journal>,
+    file: Mutex<CatalogFile>,
     /// Level of forced recovery at which nothing may be changed, or 0.
     frozen: AtomicU8,
     /// Nobody can say which catalog a crash would leave.
@@ -75,11 +74,11 @@ impl Catalog {
     /// # Errors
     /// A file that cannot be read, is damaged, or is of a newer format.
     pub fn open(storage: Arc<dyn Storage>, directory: &Path, page_size: u32) -> Result<Catalog, Error> {
-        let contents = journal::read(&*storage, directory)?;
-        let mut journal = Journal::new(storage, directory);
+        let contents = file::read(&*storage, directory)?;
+        let mut file = CatalogFile::new(storage, directory);
         let data = match contents {
             Some(contents) => {
-                journal.go_on(&contents)?;
+                file.go_on(&contents)?;
                 contents.data
             }
             None => CatalogData::empty(page_size),
@@ -87,7 +86,7 @@ impl Catalog {
         Ok(Catalog {
             path: directory.join(CATALOG_FILE),
             current: RwLock::new(Arc::new(data)),
-            journal: Mutex::new(journal),
+            file: Mutex::new(file),
             frozen: AtomicU8::new(0),
             uncertain: AtomicBool::new(false),
             stop: OnceLock::new(),
@@ -100,12 +99,12 @@ impl Catalog {
     /// When it cannot be written.
     pub fn settle(&self) -> Result<(), Error> {
         self.refuse_when_frozen()?;
-        let mut journal = self.journal.lock();
-        if journal.has_file() {
+        let mut file = self.file.lock();
+        if file.has_file() {
             return Ok(());
         }
         let data = self.snapshot();
-        let written = journal.rewrite(&data);
+        let written = file.rewrite(&data);
         written.map_err(|failure| self.failed(failure))
     }
 
@@ -136,7 +135,7 @@ impl Catalog {
     /// # Errors
     /// When it cannot be read.
     pub fn file_bytes(&self) -> Result<Vec<u8>, Error> {
-        self.journal.lock().bytes()
+        self.file.lock().bytes()
     }
 
     /// Changes the catalog. The closure works on a copy; when it succeeds its edits are written and the copy
@@ -147,7 +146,7 @@ impl Catalog {
     /// [`Catalog::is_uncertain`].
     pub fn change<T>(&self, edit: impl FnOnce(&mut Change) -> Result<T, Error>) -> Result<T, Error> {
         self.refuse_when_frozen()?;
-        let mut journal = self.journal.lock();
+        let mut file = self.file.lock();
         if self.is_uncertain() {
             return Err(self.is_stopped());
         }
@@ -158,7 +157,7 @@ impl Catalog {
         if edits.is_empty() {
             return Ok(result);
         }
-        journal.append(&edits, &before, &after).map_err(|failure| self.failed(failure))?;
+        file.append(&edits, &before, &after).map_err(|failure| self.failed(failure))?;
         *self.current.write() = Arc::new(after);
         Ok(result)
     }
@@ -170,11 +169,11 @@ impl Catalog {
     /// What the closure returns.
     pub fn change_later(&self, edit: impl FnOnce(&mut Change) -> Result<(), Error>) -> Result<(), Error> {
         self.refuse_when_frozen()?;
-        let mut journal = self.journal.lock();
+        let mut file = self.file.lock();
         let mut change = Change::of(&self.snapshot());
         edit(&mut change)?;
         let (after, edits) = change.into_parts();
-        journal.unwritten.extend(edits);
+        file.unwritten.extend(edits);
         *self.current.write() = Arc::new(after);
         Ok(())
     }
@@ -225,7 +224,7 @@ pub fn inspect(storage: &dyn Storage, directory: &Path) -> Result<Inspection, Er
     let path = directory.join(CATALOG_FILE);
     let bytes = read_whole(storage, &path)?;
     let mut data = CatalogData::empty(0);
-    let damage = journal::parse(&path, &bytes, &mut data).err();
+    let damage = file::parse(&path, &bytes, &mut data).err();
     let json = serde_json::to_string_pretty(&data::Document::from(&data))
         .map_err(|error| Error::Internal(format!("the catalog cannot be shown as JSON: {error}")))?;
     Ok(Inspection { json, damage: damage.map(|error| error.to_string()) })

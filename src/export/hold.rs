@@ -76,7 +76,11 @@ impl Definitions<'_> {
         let page_size = engine.0.catalog.snapshot().page_size;
         let description = super::describe(&table.def, database, name, "untorn", next, page_size);
         let cfg = engine.0.directory.join(table.file()).with_extension("cfg");
-        crate::catalog::write_atomically(&**engine.0.environment.storage(), &cfg, &description.to_bytes())?;
+        crate::small_file::write_atomically(
+            &**engine.0.environment.storage(),
+            &cfg,
+            &description.to_bytes(),
+        )?;
         Ok(ExportHold { database: engine.clone(), table, cfg, _still: still, _purge: purge, _lock: lock })
     }
 }

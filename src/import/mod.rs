@@ -32,7 +32,7 @@ use disk::OpenHow;
 use self::plan::Plan;
 use self::rewrite::{Found, Rewriter};
 use self::source::Source;
-use crate::catalog::{DdlLogEntry, read_whole};
+use crate::catalog::DdlLogEntry;
 use crate::database::Database;
 use crate::ddl::{is_somebody_elses, take_ids};
 use crate::definitions::Definitions;
@@ -43,6 +43,7 @@ use crate::intermediate_file::IntermediateFile;
 use crate::metadata_lock::MetadataExclusive;
 use crate::retry::retry;
 use crate::schema::{ForeignKeyRefusal, TableDef};
+use crate::small_file::read_whole;
 use crate::table::Table;
 use crate::truncate::temporary_file;
 

@@ -21,7 +21,7 @@ pub(super) const DYNAMIC: u32 = 0x21;
 const FULL_CRC32: u32 = 1 << 4;
 /// Bit of MySQL's flags: the file holds a copy of the dictionary (SDI).
 const SDI: u32 = 1 << 14;
-/// Bit of MySQL's flags: the file was made outside of the data directory.
+/// Bit of MySQL's flags: the file was made outside the data directory.
 const DATA_DIR: u32 = 1 << 10;
 /// Extents and descriptors of a new tablespace: no file is shorter.
 const PAGES_MIN: u64 = 4;

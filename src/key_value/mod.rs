@@ -1,9 +1,9 @@
 //! A typed key-value table, for programs that come from redb or LMDB: the futures. [`crate::KeyValue`] has
 //! the same operations, which block.
 //!
-//! A [`KeyValue`] is an ordinary table of two columns, `k` (primary key) and `v`, with everything tables
-//! have: the file can be exported and opened by MySQL, and SQL can look into it. Keys are ordered as their
-//! Rust values are.
+//! A [`KeyValue`] is an ordinary table: the columns of the key (`k`, or `k1`, `k2`, … for a tuple) are its
+//! primary key, those of the value (`v`, …) follow. It has everything tables have: the file can be exported
+//! and opened by MySQL, and SQL can look into it. Keys are ordered as their Rust values are.
 
 mod columns;
 mod key_value_type;
@@ -256,7 +256,7 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         removed.map_err(|error| about_keys(&self.table, error))
     }
 
-    /// Removes all pairs, as TRUNCATE does: outside of any transaction, and at once however many there are.
+    /// Removes all pairs, as TRUNCATE does: outside any transaction, and at once however many there are.
     ///
     /// # Errors
     /// Those of [`Database::truncate_table`].

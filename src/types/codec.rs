@@ -1,4 +1,5 @@
-//! Between values and the bytes that stand in records.
+//! Between values and the bytes that stand in records: integers, floats and strings here, the others in
+//! `temporal.rs` and `decimal.rs`.
 
 use std::borrow::Cow;
 

@@ -12,6 +12,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     ("so often", &["that"], "this often"),
     ("anew", &[], "again; re- with the verb"),
     ("of ours", &[], "our, Untorn's"),
+    ("outside of", &[], "outside"),
     ("of late", &[], "recently"),
     ("whoever", &[], "the one who; name the actor"),
     ("half-way", &[], "midway, halfway"),

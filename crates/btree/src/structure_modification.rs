@@ -1,5 +1,6 @@
 //! Structure changes: who may make them, and gathering everything they touch. The change itself is made by
-//! `split.rs` and `merge.rs`.
+//! `split.rs` and `merge.rs`. Who comes here when a leaf alone does not do: `row/clustered.rs` and
+//! `row/secondary.rs` of the transaction layer.
 //!
 //! A split or merge changes more than its leaf: siblings' links, node pointers, perhaps all levels up to the
 //! root. Those who do that take the tree's structure lock first. While it is held no node pointer and no

@@ -9,7 +9,7 @@
 //! |
 //! | `flush` | dirty pages: the list, batches, the page cleaner and how much it writes, syncing |
 //! | `space` | tablespace files: which are open, how they grow and shrink, whose they are |
-//! | `fsp` | what is inside of a tablespace: extents, segments, free pages |
+//! | `fsp` | what is inside a tablespace: extents, segments, free pages |
 //! | `mtr` | mini-transactions |
 //! | `recovery` | crash recovery: applies the redo log to pages |
 

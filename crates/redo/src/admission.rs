@@ -1,12 +1,12 @@
 //! The promise that there is room: in the circular file and in the log buffer.
 //!
 //! A mini-transaction is admitted ([`RedoLog::admit`]) before it changes its first page byte, and from then
-//! on it waits for nothing. One that is larger than the log or its buffer can take is refused for good. The
-//! books are the [`Ledger`], which knows no log. They are one sum, the end of the log plus all promises still
-//! open, and two limits that only grow (how far the file may be filled, and how much may lie unwritten in
-//! memory). Because end and promises are one number, a promise is one compare-and-swap: whatever happened in
-//! between, an unchanged sum means unchanged room. An append adds to the sum before its promise is given
-//! back, so the sum is never too low.
+//! on it waits for nothing. One that is larger than the log or its buffer can take is refused for good.
+//! [`Ledger`] keeps the accounts and knows nothing of the log. They are one sum, the end of the log plus all
+//! promises still open, and two limits that only grow (how far the file may be filled, and how much may lie
+//! unwritten in memory). Because end and promises are one number, a promise is one compare-and-swap: whatever
+//! happened in between, an unchanged sum means unchanged room. An append adds to the sum before its promise
+//! is given back, so the sum is never too low.
 //!
 //! **Waking.** A refused mini-transaction waits in a queue. When room appears, those at its front are woken
 //! whose promises fit it, and at least one: each mini-transaction gives back some room, and if all of a

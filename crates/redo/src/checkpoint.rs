@@ -1,9 +1,9 @@
 //! Moving the checkpoint, and closing the log.
 //!
-//! The cleaner says: everything that ended before this LSN is in the data files. The log then writes the
-//! other of its two checkpoint blocks, and only when that is durable frees the log before it. Recovery starts
-//! reading at a group boundary, so what is freed ends at the start of the group (or, since not every start is
-//! remembered, of an earlier one) that holds the checkpoint.
+//! The caller vouches that every change that ended before this LSN is durable in the data files. The log then
+//! writes the other of its two checkpoint blocks, and only when that is durable frees the log before it.
+//! Recovery starts reading at a group boundary, so what is freed ends at the start of the group (or, since
+//! not every start is remembered, of an earlier one) that holds the checkpoint.
 //!
 //! The write of the block belongs to the log, not to the future that asked: a caller who stops waiting leaves
 //! no half-done state, and two blocks are never written at once.

@@ -14,7 +14,7 @@
 //! At most one group write is under way. That keeps the rule that a group's `flushed` field proves what was
 //! durable before it, and costs nothing: a device does not sync two groups faster than one.
 //!
-//! An error of a write or a sync stops the log: after a failed sync nobody knows what reached the disk, so it
+//! A failed write or sync stops the log: after a failed sync nobody knows what reached the disk, so it
 //! is never tried again, and every waiter gets the error.
 
 use crate::group;

@@ -104,6 +104,7 @@ fn run<E: Engine>(options: &ServerOptions, variables: GlobalVariables) -> Result
     // Signals are caught from here on, so that a stop during recovery waits for the end of it.
     let signals = signal_watcher().map_err(|error| format!("cannot watch for signals: {error}"))?;
     listener::check_addresses(&options.listen).map_err(|error| error.to_string())?;
+    refuse_open_doors_early(options)?;
     // Before the engine makes anything: afterwards every directory has a catalog.
     prepare_accounts(options, &variables)?;
     let engine = E::open(options)?;
@@ -253,6 +254,18 @@ fn file_of_others(directory: &Path) -> Option<String> {
     });
     names.sort();
     names.into_iter().next()
+}
+
+/// [`refuse_open_doors`] before anything is made or recovered, as far as it can be told without the
+/// directory's lock: [`serve_open`] asks again under it.
+fn refuse_open_doors_early(options: &ServerOptions) -> Result<(), String> {
+    match Accounts::open(&options.datadir) {
+        Ok(accounts) => refuse_open_doors(options, &accounts),
+        // A new directory gets the accounts that those in memory begin with.
+        Err(_) if !has_catalog(&options.datadir) => refuse_open_doors(options, &Accounts::in_memory()),
+        // What is wrong with the file is said where it is needed.
+        Err(_) => Ok(()),
+    }
 }
 
 /// An account without a password and an address others can reach do not go together.

@@ -1,4 +1,5 @@
-//! SHOW STATUS counters: one set per runtime thread, summed on demand.
+//! SHOW STATUS counters of the server: one set per runtime thread, summed on demand. Those of the engine come
+//! from `src/metrics/`.
 //!
 //! A counter is written by one thread only, so counting is a plain load and store without a bus lock; readers
 //! see values that are a moment old.

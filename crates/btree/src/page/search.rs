@@ -53,7 +53,7 @@ impl<'p> Around<'p> {
     #[inline]
     fn new(page: &'p [u8], origin: usize) -> Result<Around<'p>, Malformed> {
         let bytes = page.get(origin.wrapping_sub(BEFORE)..).and_then(<[u8]>::first_chunk);
-        bytes.map(Around).ok_or(Malformed("a record lies outside of its page"))
+        bytes.map(Around).ok_or(Malformed("a record lies outside its page"))
     }
 
     #[inline]
@@ -312,7 +312,7 @@ mod tests {
             let wanted = fields(&wanted);
             let key = SearchKey::new(&def, &wanted);
             for bound in [Bound::Less, Bound::LessOrEqual] {
-                // Whatever it finds: no panic, and nothing outside of the page.
+                // Whatever it finds: no panic, and nothing outside the page.
                 prop_assert!(search(&page, &def, &key, bound).is_ok_and(|found| found.offset < 16384)
                     || search(&page, &def, &key, bound).is_err());
             }

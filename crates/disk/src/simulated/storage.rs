@@ -126,7 +126,7 @@ impl SimulatedStorage {
     /// disk that is not run to the end of its requests is never freed. For after the last
     /// [`SimulatedStorage::moment`].
     pub fn abandon_requests(&self) {
-        // Outside of the lock, and repeated: those who waited may add others.
+        // Outside the lock, and repeated: those who waited may add others.
         loop {
             let under_way = std::mem::take(&mut self.state.lock().in_flight);
             if under_way.is_empty() {

@@ -10,10 +10,10 @@
 //! when it is wanted again some time after its first access (`innodb_old_blocks_time`); a young page moves to
 //! the young end again only when it has drifted out of the first quarter of the young part, measured by the
 //! number of evictions since its last move. So pages that are hot take no lock when they are accessed. (Rules
-//! and constants: InnoDB's, format notes §10.)
+//! and constants are InnoDB's.)
 //!
 //! The list is two arrays of links by frame index, all under one mutex; only `Frame::is_old` and
-//! `Frame::young_clock` are read outside of it.
+//! `Frame::young_clock` are read outside it.
 
 use std::sync::atomic::Ordering;
 

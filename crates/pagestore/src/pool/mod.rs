@@ -36,6 +36,8 @@ pub(crate) mod page_table;
 #[allow(unsafe_code)]
 pub(crate) mod pins;
 #[cfg(not(loom))]
+mod publish;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod read;
 #[cfg(not(loom))]

@@ -150,6 +150,8 @@ pub(super) enum Missing {
     Present(Pin),
     /// A read is under way.
     Joined(ReadHold),
+    /// A read is under way, and the request, which reads ahead, takes no share in it.
+    UnderWay,
     /// A read has just failed for somebody who still waits.
     Failed(Error),
     /// The caller has to start the read.
@@ -166,13 +168,51 @@ pub(super) struct ReadStart {
 }
 
 impl PageStore {
-    pub(super) fn submit_one(&self, start: ReadStart) -> Option<ReadHold> {
-        self.counters.count(Counter::Reads);
-        self.env.storage().submit(vec![(start.file, start.io)]);
-        start.hold
+    /// The slow half of [`PageStore::pin`]. May be called with latches held only if the caller then lets them
+    /// go.
+    #[cold]
+    pub(crate) fn pin_missing(&self, page: PageId) -> Result<Pin, Interrupt> {
+        match self.find_or_start(page, Need::Usual)? {
+            Missing::Present(pin) => Ok(pin),
+            Missing::Failed(error) => Err(error.into()),
+            Missing::Joined(hold) => Err(waiting(hold)),
+            Missing::Start(start) => Err(waiting(self.submit_one(start))),
+            Missing::UnderWay => unreachable!("who wants the page takes a share in its read"),
+        }
     }
 
-    pub(super) fn find_or_start(&self, page: PageId, need: Need) -> Result<Missing, Interrupt> {
+    /// As [`PageStore::pin_missing`] for callers that may not give up what they hold: blocks the thread, and
+    /// is counted.
+    #[cold]
+    pub(crate) fn pin_blocking(&self, page: PageId) -> Result<Pin, Error> {
+        self.counters.count(Counter::BlockingReads);
+        loop {
+            let hold = match self.find_or_start(page, Need::Urgent) {
+                Ok(Missing::Present(pin)) => return Ok(pin),
+                Ok(Missing::Failed(error)) | Err(Interrupt::Error(error)) => return Err(error),
+                Ok(Missing::Joined(hold)) => hold,
+                Ok(Missing::Start(start)) => self.submit_one(start),
+                Ok(Missing::UnderWay) => unreachable!("who wants the page takes a share in its read"),
+                Err(Interrupt::Wait(wait)) => {
+                    self.env.block_until(wait.event());
+                    continue;
+                }
+            };
+            self.env.block_until(&hold.read.event);
+            return hold.outcome();
+        }
+    }
+
+    fn submit_one(&self, start: ReadStart) -> ReadHold {
+        self.counters.count(Counter::Reads);
+        self.env.storage().submit(vec![(start.file, start.io)]);
+        match start.hold {
+            Some(hold) => hold,
+            None => unreachable!("who wants the page takes a share in its read"),
+        }
+    }
+
+    fn find_or_start(&self, page: PageId, need: Need) -> Result<Missing, Interrupt> {
         if let Some(missing) = self.join(page, &mut self.pending.shard(page).lock()) {
             return Ok(missing);
         }
@@ -232,7 +272,7 @@ impl PageStore {
         }
         if !wait && shard.contains_key(&page) {
             drop(shard);
-            return give_back(Ok(Missing::Failed(Error::NoSuchSpace(page.space))));
+            return give_back(Ok(Missing::UnderWay));
         }
         if let Some(joined) = self.join(page, &mut shard) {
             drop(shard);

@@ -147,7 +147,8 @@ impl PageStore {
     /// under way goes on to this size instead. The event is set when it is over; [`PageStore::resize_status`]
     /// says how.
     ///
-    /// # Errors When that is too small or too large, when the memory is not available, and when nothing is
+    /// # Errors
+    /// When that is too small or too large, when the memory is not available, and when nothing is
     /// written any more.
     pub fn resize(&self, bytes: usize) -> Result<Event, Error> {
         self.refuse_when_poisoned()?;

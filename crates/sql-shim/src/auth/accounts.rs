@@ -461,7 +461,7 @@ impl Accounts {
         self.stored.read().accounts.iter().any(|account| account.is(user, host))
     }
 
-    /// What is to be stored for each: hashed outside of the lock that logins read under.
+    /// What is to be stored for each: hashed outside the lock that logins read under.
     fn resolve(&self, list: &[AccountChange]) -> Result<Vec<Option<(String, String)>>, SqlError> {
         let plugin_now = |change: &AccountChange| {
             let stored = self.stored.read();

@@ -3,7 +3,8 @@
 //! Stored: `$A$005$` + 20 bytes of salt + 43 characters of SHA-256-crypt with 5,000 rounds (the scheme of U.
 //! Drepper's "Unix crypt using SHA-256", here with a 20-byte salt). Fast path: the client sends
 //! SHA256(password) XOR SHA256(SHA256(SHA256(password)) ‖ salt), which the server checks against
-//! SHA256(SHA256(password)) remembered in memory from an earlier full authentication.
+//! SHA256(SHA256(password)) remembered in memory from an earlier full authentication. Which of the two is
+//! asked for is decided in `exchange.rs`.
 
 use std::sync::OnceLock;
 

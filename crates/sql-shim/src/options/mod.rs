@@ -313,7 +313,7 @@ fn settle_file_directory(variables: &GlobalVariables, datadir: &Path) -> Result<
     }
     let data = settled(datadir).map_err(|error| shown(&error))?;
     if directory.parent().is_none() || directory.starts_with(&data) || data.starts_with(&directory) {
-        return Err(shown(&"it must be neither / nor the data directory, nor above or inside of that"));
+        return Err(shown(&"it must be neither / nor the data directory, nor above or inside that"));
     }
     put(variables, name, &format!("{}/", directory.display()))
 }

@@ -1,7 +1,8 @@
 //! One connection from greeting to end.
 //!
-//! The loop reads a command, lets the session answer it into the output buffer, and writes that in one go.
-//! Client errors never end a connection; only a broken stream, a kill, a time-out or COM_QUIT does.
+//! The loop reads a command, lets the session answer it into the output buffer, and writes that in one go. An
+//! SQL error never ends a connection. A broken or malformed stream, an oversized packet, a kill, a timeout, a
+//! panic or COM_QUIT does.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -206,7 +207,7 @@ pub async fn serve<F: SessionFactory>(
         Ok(Ok(request)) => {
             let session = factory.open(&link.connection);
             let mut task = ConnectionTask::<F>::new(link, session, &server, peer, request.capabilities);
-            // In boxes, because the compiler follows futures inside of futures only so deep.
+            // In boxes, because the compiler follows futures inside futures only so deep.
             let connection = task.link.connection.clone();
             let end = {
                 let run = pin!(caught(Box::pin(task.run(request))));

@@ -2,7 +2,7 @@
 //!
 //! All of them lie in the directory of `secure_file_priv`, which is named and opened at start; without it
 //! there are none. What is reached is that directory, whatever its name leads to later. The kernel keeps the
-//! way to files inside of it (`openat2`): no `..` and no symbolic link leads out, even if somebody changes
+//! way to files inside it (`openat2`): no `..` and no symbolic link leads out, even if somebody changes
 //! the directory meanwhile.
 //!
 //! A new file has no name until it is whole (`O_TMPFILE`), so that one that fails leaves nothing and removes
@@ -58,7 +58,7 @@ impl FileDirectory {
         Ok(FileDirectory { path: path.to_owned(), opened: File::open(path)?.into() })
     }
 
-    /// The name inside of the directory; a relative name is relative to it.
+    /// The name inside the directory; a relative name is relative to it.
     fn inside<'n>(&self, name: &'n [u8]) -> Result<&'n Path, SqlError> {
         let name = Path::new(OsStr::from_bytes(name));
         if name.is_absolute() { name.strip_prefix(&self.path).map_err(|_| refused()) } else { Ok(name) }

@@ -19,7 +19,7 @@ use std::task::Poll;
 #[derive(Debug)]
 pub struct Panicked(pub String);
 
-/// Awaits the work; a panic inside of it is the `Err`. Nothing is asked of the work after that but to be
+/// Awaits the work; a panic inside it is the `Err`. Nothing is asked of the work after that but to be
 /// dropped.
 pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
     let mut work = pin!(work);

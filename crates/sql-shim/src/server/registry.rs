@@ -7,7 +7,7 @@
 //! An entry is made by [`Registry::enter`] and removed when its [`Enrolled`] is dropped, after a panic too.
 //!
 //! Rows of SHOW PROCESSLIST are made from the entries in `session/state.rs`; who may see which is decided in
-//! `crates/sql/src/catalog_views/server_tables.rs`.
+//! `crates/sql/src/catalog_views/server_tables.rs`. Who may kill whom: `shared.rs` (`kill_by`).
 
 use std::collections::BTreeMap;
 use std::future::Future;

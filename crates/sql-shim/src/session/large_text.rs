@@ -21,8 +21,9 @@ use sql::result::SqlError;
 use tokio::sync::Semaphore;
 use untorn::engine::TimeSlice;
 
+use super::Session;
 use super::watch::Ended;
-use super::{Session, Watch};
+use super::watch::Watch;
 
 /// Texts from this length on are parsed apart.
 pub(super) const BYTES_APART: usize = 256 << 10;

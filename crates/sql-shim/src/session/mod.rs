@@ -1,8 +1,9 @@
 //! One client's session: statements in, answers to the sink.
 //!
-//! A statement's life: it is looked up in the plan cache (text) or comes planned (prepared), its tables are
-//! put in use, it runs inside the open transaction or one of its own (`statement_rollback.rs`), and its end
-//! is decided *before* the client hears of success: an autocommitted change is durable first. A failed
+//! A statement's life: it is found in the plan cache, or parsed and planned (`text.rs`), or comes planned
+//! (`prepared.rs`). It runs (`run.rs`) inside the open transaction or one of its own
+//! (`statement_rollback.rs`), its tables in use (`metadata_locks.rs`), by the executor (`execute.rs`). Its
+//! end is decided *before* the client hears of success: an autocommitted change is durable first. A failed
 //! statement undoes its own changes; a deadlock has undone the whole transaction. COM_QUERY enters in
 //! `serve.rs`, COM_STMT_EXECUTE in `prepared.rs`.
 
@@ -13,6 +14,7 @@ mod com_counters;
 mod commands;
 mod definition;
 mod engine_settings;
+mod execute;
 mod foreign_keys;
 mod into;
 mod large_text;
@@ -23,6 +25,7 @@ pub mod plan_cache;
 mod prepared;
 mod privileges;
 mod resumable;
+mod run;
 mod serve;
 mod set;
 mod show;
@@ -40,7 +43,6 @@ mod views;
 mod watch;
 pub mod yielding;
 
-use std::borrow::Cow;
 use std::io;
 use std::pin::pin;
 use std::rc::Rc;
@@ -48,18 +50,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sql::ast::Statement;
-use sql::errors;
 use sql::exec::insert::Changed;
-use sql::exec::{Executor, Target};
 use sql::failure::Failure;
 use sql::lexer::LexicalModes;
 use sql::plan::Plan;
-use sql::result::{Completion, ResultColumns, ResultSink, SqlError};
+use sql::result::{ResultColumns, ResultSink, SqlError};
 use sql::sql_mode;
-use sql::value::Value;
 use untorn::asynchronous::{Database, Transaction};
 
-use crate::server::files::FileDirectory;
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::Connection;
 use crate::server::runtime::{self, ListenOptions, Running};
@@ -72,7 +70,6 @@ use state::SessionState;
 use statement_stats::CurrentStatement;
 use table_locks::LockedTable;
 use temporary_tables::PrivateDatabases;
-use watch::{Ended, Watch};
 use yielding::{YieldState, run_yielding};
 
 pub use prepared::PlannedStatement;
@@ -200,115 +197,6 @@ impl Session {
         state
     }
 
-    /// Completion with this session's flags.
-    fn completion<'c>(&self, changed: &'c Changed, more: bool) -> Completion<'c> {
-        Completion {
-            affected: changed.affected,
-            last_insert_id: changed.insert_id,
-            warnings: self.state.warnings_u16(),
-            status: self.flags(),
-            info: Cow::Borrowed(&changed.info),
-            more_results: more,
-        }
-    }
-
-    /// Executes a planned statement and answers it.
-    async fn run<S: ResultSink>(
-        &mut self,
-        plan: &Plan,
-        parameters: &[Value<'_>],
-        out: &mut S,
-        more: bool,
-    ) -> Result<(), Failure> {
-        self.count(com_counters::of_plan(plan));
-        self.current.stats.reads = plan.unindexed_reads();
-        self.transaction.engine_mut().clear_kill();
-        let held = self.state.held();
-        let outcome = match plan {
-            Plan::Command(statement) => {
-                let watch = Watch::new(&self.state, &self.transaction, None);
-                watch.over(pin!(self.command(statement, out, more))).await.0
-            }
-            plan => self.run_data(plan, parameters, out).await,
-        };
-        self.state.release_to(held);
-        match outcome? {
-            Outcome::Rows => {
-                self.current.stats.sent = self.state.found_rows.get();
-                out.rows_end(&self.completion(&Changed::default(), more));
-            }
-            Outcome::Done(changed) => {
-                self.current.stats.affected = changed.affected;
-                self.state.row_count.set(changed.affected as i64);
-                out.ok(&self.completion(&changed, more));
-            }
-            Outcome::Answered => {}
-        }
-        Ok(())
-    }
-
-    /// SELECT, INSERT, UPDATE, DELETE: inside of the transaction.
-    async fn run_data<S: ResultSink>(
-        &mut self,
-        plan: &Plan,
-        parameters: &[Value<'_>],
-        out: &mut S,
-    ) -> Result<Outcome, Failure> {
-        let writes = !matches!(plan, Plan::Select(_));
-        self.check_table_locks(plan)?;
-        self.ensure_transaction();
-        if writes && self.read_only && self.in_transaction() {
-            return Err(errors::error(errors::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[]).into());
-        }
-        if !writes {
-            return self.run_in_transaction(plan, parameters, out, false).await;
-        }
-        self.begin_change().await?;
-        let result = self.run_in_transaction(plan, parameters, out, true).await;
-        self.end_change();
-        if matches!(&result, Err(failure) if !matches!(failure, Failure::Gone(_))) {
-            // The client of a LOAD hears of an error when it has sent everything, and not before. It may take
-            // its time: by now it keeps nobody waiting.
-            out.skip_file().await?;
-        }
-        result
-    }
-
-    /// Runs a plan while looking for a kill of this connection and at the time a SELECT may take.
-    async fn watched<S: ResultSink>(
-        &mut self,
-        plan: &Plan,
-        parameters: &[Value<'_>],
-        out: &mut S,
-    ) -> Result<Outcome, Failure> {
-        let limit = if matches!(plan, Plan::Select(_)) { self.time_limit() } else { None };
-        let watch = Watch::new(&self.state, &self.transaction, limit);
-        self.state
-            .evaluation
-            .set_deadline(limit.map(|limit| self.state.database.environment().now() + limit));
-        let (state, transaction) = (&self.state, &mut self.transaction);
-        let mut executor = Executor::new(state, transaction, parameters);
-        let timed_out = &self.state.timed_out;
-        let files = self.state.server.files.get();
-        let work = pin!(execute(&mut executor, plan, files, out));
-        let (result, ended) = watch.over_until(work, || timed_out.set(true)).await;
-        self.state.evaluation.set_deadline(None);
-        match result {
-            Err(Failure::Sql(error))
-                if error.code == errors::QUERY_INTERRUPTED && ended == Ended::TimedOut =>
-            {
-                Err(errors::error(errors::QUERY_TIMEOUT, &[]).into())
-            }
-            result => result,
-        }
-    }
-
-    /// How long a SELECT may take: `max_execution_time`.
-    fn time_limit(&self) -> Option<Duration> {
-        let limit_ms = self.state.settings().max_execution_time_ms;
-        (limit_ms > 0).then(|| Duration::from_millis(limit_ms))
-    }
-
     /// Answers a failure. A client that is gone is the caller's business.
     fn answer_failure<S: ResultSink>(&mut self, failure: Failure, out: &mut S) -> io::Result<()> {
         let error = match failure {
@@ -327,32 +215,6 @@ fn keeps_warnings(plan: &Plan) -> bool {
         show.kind,
         sql::ast::ShowKind::Warnings { .. } | sql::ast::ShowKind::Errors { .. }
     ))
-}
-
-/// Runs a plan of data.
-async fn execute<S: ResultSink>(
-    executor: &mut Executor<'_>,
-    plan: &Plan,
-    files: Option<&FileDirectory>,
-    out: &mut S,
-) -> Result<Outcome, Failure> {
-    match plan {
-        Plan::Select(select) if !select.into.is_client() => {
-            into::run(executor, select, files).await.map(Outcome::Done)
-        }
-        Plan::Select(select) => {
-            out.columns(&select.columns);
-            let sent = executor.select(select, &mut Target::Sink(out)).await?;
-            executor.state.found_rows.set(sent);
-            Ok(Outcome::Rows)
-        }
-        Plan::Insert(insert) => executor.insert(insert).await.map(Outcome::Done),
-        Plan::Load(plan) => load_data_source::run(executor, plan, files, out).await.map(Outcome::Done),
-        Plan::Update(update) => executor.update(update).await.map(Outcome::Done),
-        Plan::Delete(delete) => executor.delete(delete).await.map(Outcome::Done),
-        Plan::MultiTableChange(change) => executor.multi_table_change(change).await.map(Outcome::Done),
-        Plan::Command(_) => Ok(Outcome::Answered),
-    }
 }
 
 impl SessionService for Session {

@@ -1,5 +1,6 @@
-//! The plan cache: text statements that differ only in their literals share a plan. (When a plan is stale is
-//! found in `prepared.rs`.)
+//! The plan cache: text statements that differ only in their literals share a plan. A plan is
+//! stale once `plan_version` (`prepared.rs`) has moved on, or when its tables turn out to have changed
+//! (`Failure::Stale`).
 //!
 //! The lexer runs over the text once, copies everything but literals into a key and collects the literals as
 //! parameters. The key carries the kind of each literal, because types depend on it. Statements where a
@@ -132,7 +133,7 @@ impl Fingerprint {
                     if is("ORDER") && lifting {
                         (lifting, ordered_at) = (false, depth);
                     }
-                    // The LIMIT of a subquery inside of ORDER BY is none of its end.
+                    // The LIMIT of a subquery inside ORDER BY is none of its end.
                     lifting |= is("LIMIT") && depth <= ordered_at;
                     value_place =
                         ["LIKE", "AND", "OR", "NOT", "BETWEEN", "THEN", "ELSE", "WHEN", "WHERE", "ON", "XOR"]

@@ -26,7 +26,8 @@ use sql::value::{Value, collation, like};
 use untorn::types::Collation;
 
 use super::state::SessionState;
-use super::{Outcome, Session, Watch};
+use super::watch::Watch;
+use super::{Outcome, Session};
 use catalog_views::table_tables::{
     columns_of_table, columns_of_view, default_text, statistics_of, table_row,
 };

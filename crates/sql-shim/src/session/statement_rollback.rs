@@ -1,8 +1,8 @@
-//! Each statement runs inside of a transaction, the open one or one of its own: whole, or undone. Its
-//! tables are put in use (`metadata_locks.rs`), then `mod.rs` runs the plan (`watched`).
+//! Each statement runs inside a transaction, the open one or one of its own, and takes effect as a whole or
+//! not at all. Its tables are put in use (`metadata_locks.rs`), then the plan is executed (`execute.rs`).
 //!
-//! A failed statement undoes its own changes, back to the mark that was set before it; outside of a
-//! transaction everything is rolled back. A deadlock has undone the whole transaction already. What cannot be
+//! A failed statement undoes its own changes, back to the mark that was set before it; outside a transaction
+//! everything is rolled back. A deadlock has undone the whole transaction already. What cannot be
 //! undone is left to the engine with its transaction: going on would commit half of a statement.
 
 use sql::errors;
@@ -24,7 +24,7 @@ impl Session {
         let stays_open = self.in_transaction();
         let mark = (stays_open && writes).then(|| self.transaction.statement_mark());
         let result = match self.use_tables(plan).await {
-            Ok(()) => self.watched(plan, parameters, out).await,
+            Ok(()) => self.execute_plan(plan, parameters, out).await,
             Err(failure) => Err(failure),
         };
         match result {

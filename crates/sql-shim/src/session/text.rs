@@ -19,7 +19,8 @@ use super::com_counters;
 use super::large_text::{BYTES_APART, BYTES_LONG, made_of_text, parse_apart, unless_killed};
 use super::plan_cache::{self, Fingerprint};
 use super::resumable::resumable;
-use super::{Changed, REPLANS_MAX, Session, Watch, keeps_warnings};
+use super::watch::Watch;
+use super::{Changed, REPLANS_MAX, Session, keeps_warnings};
 
 /// What a syntax error quotes may reach into the next statement.
 const NEAR_BYTES: usize = 128;

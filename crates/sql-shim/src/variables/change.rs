@@ -2,7 +2,8 @@
 //!
 //! A [`Change`] has passed them: it names a variable that may be set in that scope and a value that fits it.
 //! So the changes of one SET are all checked before the first is done, by
-//! [`SessionVariables::apply`](super::SessionVariables::apply).
+//! [`SessionVariables::apply`](super::SessionVariables::apply). What a change does to the open engine is
+//! `session/engine_settings.rs`.
 
 use sql::errors::OPTION_IGNORED;
 use sql::result::SqlError;

@@ -1,4 +1,4 @@
-//! Statements that once took hours, gigabytes or the process, and statements that once ran outside of all
+//! Statements that once took hours, gigabytes or the process, and statements that once ran outside all
 //! rules.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -21,6 +21,7 @@ mod page_protection;
 mod panics;
 mod privileges;
 mod protocol;
+mod refused_starts;
 mod slow_clients;
 mod statement_depth;
 mod statements;

@@ -72,7 +72,7 @@ fn a_full_disk_costs_the_statement_only() {
     // The statement left nothing, what was there is there, and the engine works on.
     assert_eq!(rows(&mut client, "d.t"), next);
     all(&mut client, &["UPDATE d.t SET c = 'changed' WHERE id = 5", "DELETE FROM d.t WHERE id = 7"]);
-    // Inside of a transaction only the statement is lost.
+    // Inside a transaction only the statement is lost.
     all(&mut client, &["BEGIN", "UPDATE d.t SET c = 'twice' WHERE id = 5"]);
     let (code, _) = loop {
         match client.run(&insert("d.t", next, 100)) {

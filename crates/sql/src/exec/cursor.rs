@@ -2,8 +2,8 @@
 //!
 //! Rows are shown to a callback while their page is latched. A row with needed columns off-page is copied,
 //! the long columns are fetched with nothing latched, and then it is shown like any other. The cursor comes
-//! back to its caller when the callback asks for a pause; giving way to others and looking for a kill is the
-//! scan's business.
+//! back to its caller when the callback asks for a pause. The scan gives way to others and looks for a kill;
+//! the cursor itself gives way only between ranges and after a copied row.
 
 use std::sync::Arc;
 
@@ -249,7 +249,7 @@ pub async fn point<R>(
     transaction: &mut engine::Transaction,
     table: &Table,
     key: &[Option<&[u8]>],
-    mut f: impl FnMut(&Row<'_>) -> R,
+    f: impl FnMut(&Row<'_>) -> R,
 ) -> Result<Option<R>, Failure> {
-    Ok(engine::retry(|| engine::get(transaction, &table.rows, key, &mut f)).await?)
+    Ok(engine::find(transaction, &table.rows, key, f).await?)
 }

@@ -1,31 +1,19 @@
 //! The end of a query: duplicates removed, rows sorted, LIMIT counted, what is left handed on.
 //!
-//! Rows of a SELECT come here, and those of all parts of a UNION together. A row is taken with everything
-//! latched that its scan latches, so taking it never waits; it asks for a pause ([`Flow::Pause`]) where
-//! something is full, and [`OrderLimit::make_room`] then spills.
+//! Rows of a SELECT ([`super::result_row`]) come here, and those of all parts of a UNION together. A row is
+//! taken with everything latched that its scan latches, so taking it never waits; it asks for a pause
+//! ([`Flow::Pause`]) where something is full, and [`OrderLimit::make_room`] then spills.
 
 use super::cursor::Flow;
 use super::distinct::{Distinct, Seen};
+use super::result_row::{Row, hand_on};
 use super::sort::RowSorter;
 use super::spilled_values::{put_bytes, take_bytes};
-use super::{Executor, Target, output};
+use super::{Executor, Target};
 use crate::context::SqlContext;
 use crate::failure::Failure;
 use crate::plan::SelectPlan;
-use crate::result::{ResultSink, SqlError};
-use crate::value::{Value, compare};
-
-/// A row about to be taken: what it appends where it is wanted.
-pub trait Row {
-    /// Appends its sort key.
-    fn sort_key(&self, out: &mut Vec<u8>) -> Result<(), SqlError>;
-    /// Appends what makes it the same as another.
-    fn group_key(&self, out: &mut Vec<u8>) -> Result<(), SqlError>;
-    /// Appends itself, to be read by [`hand_on`].
-    fn pack(&self, out: &mut Vec<u8>) -> Result<(), SqlError>;
-    /// Gives itself to the target.
-    fn emit<S: ResultSink>(&self, target: &mut Target<'_, S>) -> Result<(), Failure>;
-}
+use crate::result::ResultSink;
 
 /// See the module's text.
 pub struct OrderLimit<'p> {
@@ -223,136 +211,5 @@ impl<'p> OrderLimit<'p> {
             hand_on(row, self.plan, self.state, target)?;
         }
         Ok(!self.is_done() && !target.is_done())
-    }
-}
-
-/// First byte of a packed row of plain columns in storage encoding.
-const PLAIN: u8 = 0;
-/// First byte of a packed row of computed values.
-const COMPUTED: u8 = 1;
-/// Length that stands for NULL.
-const NULL: u32 = u32::MAX;
-
-/// Appends a row of plain columns.
-pub fn pack_plain<'f>(fields: impl Iterator<Item = Option<&'f [u8]>>, out: &mut Vec<u8>) {
-    out.push(PLAIN);
-    for field in fields {
-        match field {
-            Some(bytes) => put_bytes(bytes, out),
-            None => out.extend_from_slice(&NULL.to_ne_bytes()),
-        }
-    }
-}
-
-/// Begins a row of computed values, which are put behind.
-pub fn pack_computed(out: &mut Vec<u8>) {
-    out.push(COMPUTED);
-}
-
-/// Gives a packed row to the target.
-fn hand_on<S: ResultSink>(
-    row: &[u8],
-    plan: &SelectPlan,
-    state: &SqlContext,
-    target: &mut Target<'_, S>,
-) -> Result<(), Failure> {
-    match row.split_first() {
-        Some((&PLAIN, fields)) => hand_on_plain(fields, plan, state.time_zone_offset(), target),
-        Some((_, values)) => hand_on_values(super::spilled_values::take_all(values), plan, target),
-        None => Ok(()),
-    }
-}
-
-fn hand_on_plain<S: ResultSink>(
-    mut rest: &[u8],
-    plan: &SelectPlan,
-    time_zone: i32,
-    target: &mut Target<'_, S>,
-) -> Result<(), Failure> {
-    let columns = plan.plain_columns.as_deref().unwrap_or_default();
-    let Some(table) = plan.sources.first().and_then(|source| source.engine_table()) else { return Ok(()) };
-    let mut fields: smallvec::SmallVec<[Option<&[u8]>; 8]> = smallvec::SmallVec::new();
-    for _ in columns {
-        match rest.split_first_chunk() {
-            Some((length, tail)) if u32::from_ne_bytes(*length) == NULL => {
-                fields.push(None);
-                rest = tail;
-            }
-            _ => fields.push(take_bytes(&mut rest)),
-        }
-    }
-    let kinds = columns.iter().map(|column| &table.def.columns[usize::from(*column)].kind);
-    if let Target::Sink(sink) = target {
-        sink.row_begin();
-        for (field, kind) in fields.iter().zip(kinds) {
-            output::stored(*sink, *field, kind, time_zone);
-        }
-        sink.row_end();
-        return Ok(());
-    }
-    let decode = |bytes: &[u8], kind| crate::stored_values::decode(bytes, kind, time_zone).into_owned();
-    let values = fields.iter().zip(kinds).map(|(field, kind)| field.map_or(Value::Null, |b| decode(b, kind)));
-    target.put(values.collect())
-}
-
-/// Gives computed values to the target.
-fn hand_on_values<S: ResultSink>(
-    values: Vec<Value<'static>>,
-    plan: &SelectPlan,
-    target: &mut Target<'_, S>,
-) -> Result<(), Failure> {
-    let Target::Sink(sink) = target else { return target.put(values) };
-    send_values(&values, plan, *sink);
-    Ok(())
-}
-
-fn send_values<S: ResultSink>(values: &[Value<'static>], plan: &SelectPlan, sink: &mut S) {
-    sink.row_begin();
-    for (value, ty) in values.iter().zip(&plan.types) {
-        output::announced(sink, value, ty);
-    }
-    sink.row_end();
-}
-
-/// A row of values with its sort key.
-pub struct ValueRow<'r> {
-    /// The plan it belongs to.
-    pub plan: &'r SelectPlan,
-    /// What its statement runs in.
-    pub state: &'r SqlContext,
-    /// Its values.
-    pub values: &'r [Value<'static>],
-    /// Its sort key.
-    pub key: &'r [u8],
-}
-
-impl Row for ValueRow<'_> {
-    fn sort_key(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
-        out.extend_from_slice(self.key);
-        Ok(())
-    }
-
-    fn group_key(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
-        self.values.iter().for_each(|value| compare::group_key(value, out));
-        Ok(())
-    }
-
-    fn pack(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
-        pack_computed(out);
-        self.values.iter().for_each(|value| super::spilled_values::put(value, out));
-        Ok(())
-    }
-
-    fn emit<S: ResultSink>(&self, target: &mut Target<'_, S>) -> Result<(), Failure> {
-        let held = self.state.held();
-        for value in self.values {
-            self.state.gather(value)?;
-        }
-        match target {
-            Target::Sink(sink) => send_values(self.values, self.plan, *sink),
-            Target::Taker(_) => target.put(self.values.to_vec())?,
-        }
-        self.state.release_to(held);
-        Ok(())
     }
 }

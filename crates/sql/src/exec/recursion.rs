@@ -121,6 +121,6 @@ impl<'e> Executor<'e> {
             }
             next = working.before;
         }
-        Err(errors::error(errors::INTERNAL_ERROR, &[&"a recursive table is read outside of itself"]).into())
+        Err(errors::error(errors::INTERNAL_ERROR, &[&"a recursive table is read outside itself"]).into())
     }
 }

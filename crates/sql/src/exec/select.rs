@@ -8,10 +8,10 @@ use std::sync::Arc;
 use super::apply::Applied;
 use super::cursor::{self, Cursor, Flow};
 use super::group::Groups;
-use super::order_limit::{OrderLimit, Row, ValueRow, pack_computed, pack_plain};
+use super::order_limit::OrderLimit;
+use super::result_row::{SourceRow, ValueRow};
 use super::sort::push_key;
-use super::spilled_values;
-use super::{Executor, Target, keys, output};
+use super::{Executor, Target, keys};
 use crate::ast::SetOperation;
 use crate::context::SqlContext;
 use crate::expr::functions::as_count;
@@ -19,7 +19,7 @@ use crate::expr::{Context, Expr, RowView, ValueSet};
 use crate::failure::Failure;
 use crate::plan::{Condition, SelectPlan, Step};
 use crate::result::{ResultSink, SqlError};
-use crate::value::{Value, compare};
+use crate::value::Value;
 
 /// A SELECT without tables gives way between items if it has this many.
 const ITEMS_IN_TURNS: usize = 8;
@@ -40,105 +40,6 @@ fn same_column(left: &Expr, right: &Expr) -> bool {
     match (left, right) {
         (Expr::Column { source: a, column: b }, Expr::Column { source: c, column: d }) => a == c && b == d,
         _ => false,
-    }
-}
-
-/// A row as the scan or join shows it.
-struct SourceRow<'r, 'v> {
-    plan: &'r SelectPlan,
-    cx: Context<'r>,
-    rows: &'r [RowView<'v>],
-    time_zone: i32,
-}
-
-impl Row for SourceRow<'_, '_> {
-    fn sort_key(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
-        for (expr, descending) in &self.plan.order {
-            let value = expr.eval(&self.cx)?;
-            self.cx.state.hold(value.key_bytes_max())?;
-            push_key(&value, *descending, out);
-        }
-        Ok(())
-    }
-
-    fn group_key(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
-        for item in &self.plan.items {
-            let value = item.eval(&self.cx)?;
-            self.cx.state.hold(value.key_bytes_max())?;
-            compare::group_key(&value, out);
-        }
-        Ok(())
-    }
-
-    fn pack(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
-        if let (Some(columns), [view @ (RowView::Stored(..) | RowView::Fields(..))]) =
-            (&self.plan.plain_columns, self.rows)
-        {
-            let field = |column: &u16| match view {
-                RowView::Stored(row, _) => row.column(*column).inline(),
-                RowView::Fields(fields, _) => fields[usize::from(*column)].as_deref(),
-                _ => None,
-            };
-            pack_plain(columns.iter().map(field), out);
-            return Ok(());
-        }
-        pack_computed(out);
-        for item in &self.plan.items {
-            spilled_values::put(&item.eval(&self.cx)?, out);
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn emit<S: ResultSink>(&self, target: &mut Target<'_, S>) -> Result<(), Failure> {
-        let plan = self.plan;
-        let sink = match target {
-            Target::Sink(sink) => sink,
-            Target::Taker(_) => {
-                let mut values = Vec::with_capacity(plan.items.len());
-                for item in &plan.items {
-                    let value = item.eval(&self.cx)?;
-                    self.cx.state.gather(&value)?;
-                    values.push(value.into_owned());
-                }
-                return target.put(values);
-            }
-        };
-        sink.row_begin();
-        match (&plan.plain_columns, self.rows) {
-            (Some(columns), [view]) => plain(columns, view, self.time_zone, *sink),
-            _ => {
-                for (item, ty) in plan.items.iter().zip(&plan.types) {
-                    let value = item.eval(&self.cx)?;
-                    self.cx.state.gather(&value)?;
-                    output::announced(*sink, &value, ty);
-                }
-            }
-        }
-        sink.row_end();
-        Ok(())
-    }
-}
-
-#[inline]
-fn plain<S: ResultSink>(columns: &[u16], view: &RowView<'_>, time_zone: i32, sink: &mut S) {
-    match view {
-        RowView::Stored(row, defs) => {
-            for column in columns {
-                let kind = &defs[usize::from(*column)].kind;
-                match row.column(*column) {
-                    FieldRef::Inline(bytes) => output::stored(sink, Some(bytes), kind, time_zone),
-                    _ => sink.null(),
-                }
-            }
-        }
-        RowView::Fields(fields, defs) => {
-            for column in columns {
-                let kind = &defs[usize::from(*column)].kind;
-                output::stored(sink, fields[usize::from(*column)].as_deref(), kind, time_zone);
-            }
-        }
-        _ => columns.iter().for_each(|column| output::value(sink, &view.column(*column, time_zone))),
     }
 }
 

@@ -5,7 +5,7 @@
 //! long the line is and however small the pieces are. What it leaves is less than a separator: separators may
 //! be several bytes long, and the end of what is there decides nothing unless it is the end of the file.
 //!
-//! What is one line depends on how many fields are wanted: a line terminator inside of an enclosed field is
+//! What is one line depends on how many fields are wanted: a line terminator inside an enclosed field is
 //! text, and what follows the last field that is wanted is skipped up to a terminator, enclosed or not. An
 //! escaped terminator does not end the line, in fields or in skipped text.
 

@@ -3,7 +3,8 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use super::order_limit::{OrderLimit, ValueRow};
+use super::order_limit::OrderLimit;
+use super::result_row::ValueRow;
 use super::{Executor, RowTaker, Target};
 use crate::context::SqlContext;
 use crate::exec::sort::push_key;

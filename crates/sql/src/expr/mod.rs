@@ -542,7 +542,7 @@ impl Expr {
         !self.visit(&mut |expr| !matches!(expr, Expr::Column { source: s, .. } if *s == source))
     }
 
-    /// Calls `see` with this expression and all inside of it, until it says `false`. Whether it never did.
+    /// Calls `see` with this expression and all inside it, until it says `false`. Whether it never did.
     pub fn visit(&self, see: &mut dyn FnMut(&Expr) -> bool) -> bool {
         if !see(self) {
             return false;

@@ -1,7 +1,7 @@
 //! GROUP BY … WITH ROLLUP: which parts of an expression are NULL in the super-aggregate rows.
 //!
 //! A super-aggregate row has values for the leading GROUP BY expressions only. Wherever a GROUP BY expression
-//! stands in the output, alone or inside of another expression, it becomes an [`Expr::RolledUp`]; the largest
+//! stands in the output, alone or inside another expression, it becomes an [`Expr::RolledUp`]; the largest
 //! matching subexpression is replaced. What stands in the argument of an aggregate is of the rows and stays
 //! as it is.
 

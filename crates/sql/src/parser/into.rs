@@ -1,7 +1,7 @@
 //! INTO: where the rows of a statement go.
 //!
 //! It can stand in several places of a SELECT and belongs to the statement, not to the SELECT: it is said
-//! once, in no query inside of another, and in no part of a UNION but the last. Ignoring an INTO anywhere
+//! once, in no query inside another, and in no part of a UNION but the last. Ignoring an INTO anywhere
 //! else would send the client rows that were meant for a file.
 
 use super::super::ast::{Destination, IntoFile, Query, Statement};
@@ -26,7 +26,7 @@ impl Parser<'_> {
         Ok(Statement::Select(Box::new(query)))
     }
 
-    /// A query inside of a statement.
+    /// A query inside a statement.
     pub(crate) fn query(&mut self) -> Parsed<Query> {
         let allowed = std::mem::take(&mut self.into.allowed);
         let query = self.query_expression()?;

@@ -43,7 +43,7 @@ impl Planner<'_> {
     /// A column that the expression or the arguments of its window functions read of a single row.
     fn bare_column(&self, expr: &Expr, windows: &[WindowCall]) -> Result<Option<(u16, u16)>, SqlError> {
         let (mut bare, mut calls) = (None, Vec::new());
-        // Nodes that are inside of ANY_VALUE and still to be seen.
+        // Nodes that are inside ANY_VALUE and still to be seen.
         let mut inside = 0usize;
         expr.visit(&mut |inner| {
             if inside > 0 {

@@ -72,7 +72,7 @@ impl Planner<'_> {
         Ok(plan)
     }
 
-    /// Plans a query expression inside of another.
+    /// Plans a query expression inside another.
     pub fn subquery(
         &self,
         query: &ast::Query,

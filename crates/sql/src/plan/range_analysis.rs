@@ -247,7 +247,7 @@ impl PathChooser<'_> {
         Some(all)
     }
 
-    /// Inside of an OR: `k >= 1 AND k < 5`. What does not speak of the column is checked on each row.
+    /// Inside an OR: `k >= 1 AND k < 5`. What does not speak of the column is checked on each row.
     fn range_of_all(&self, list: &[Expr], column: u16) -> Option<ImpliedRange> {
         let mut merged: Option<ImpliedRange> = None;
         let mut whole = true;

@@ -79,7 +79,7 @@ pub fn day_number(date: Date) -> i64 {
     midnight.to_unix().div_euclid(86_400) + 719_528 + before_march
 }
 
-/// Inverse of [`day_number`]; `None` outside of years 0 to 9999.
+/// Inverse of [`day_number`]; `None` outside years 0 to 9999.
 pub fn from_day_number(days: i64) -> Option<Date> {
     if !(1..=3_652_424).contains(&days) {
         return None;
@@ -467,7 +467,7 @@ pub fn datetime_micros(value: DateTime) -> i64 {
     value.to_unix() * 1_000_000 + i64::from(value.micros)
 }
 
-/// Inverse of [`datetime_micros`]; `None` outside of years 0 to 9999.
+/// Inverse of [`datetime_micros`]; `None` outside years 0 to 9999.
 pub fn datetime_from_micros(micros: i64) -> Option<DateTime> {
     let seconds = micros.div_euclid(1_000_000);
     if !(-62_167_219_200..=253_402_300_799).contains(&seconds) {

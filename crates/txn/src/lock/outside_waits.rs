@@ -1,4 +1,4 @@
-//! Waits outside of the lock table that may close a cycle with waits for row locks.
+//! Waits outside the lock table that may close a cycle with waits for row locks.
 //!
 //! A transaction that waits for a row may wait, in the end, for one that waits for a lock of another kind (on
 //! a name), and that one for the first. The keeper of such locks asks here who waits for a row and for whom,

@@ -1,4 +1,5 @@
-//! A batch: some of the oldest logs, or a part of one that is very long.
+//! A batch: some of the oldest logs, or a part of one that is very long. How far purge may go is decided in
+//! `mod.rs` (`advance`).
 //!
 //! First the undo records are read, of several logs side by side. Then each that leaves something to remove
 //! goes into a **lane**, by the row it is about, and the lanes are worked off by the workers: each lane in

@@ -1,4 +1,4 @@
-//! Row operations: point reads, scans, insert, update, delete.
+//! Row operations: point reads, scans, insert, update, put, delete.
 //!
 //! Each is built of synchronous steps that either complete or say what they wait for, with all latches
 //! released. One change of a row is one mini-transaction on the clustered index together with its undo
@@ -7,7 +7,8 @@
 //! ```text
 //!   get       point read by clustered key            view       what a callback sees of a row
 //!   scan      cursor over any index; consistent_scan and locking_scan do the work
-//!   insert, update, delete     on top of  clustered (the row) and secondary (the entries)
+//!   insert, update, put, delete     on top of  clustered (the row) and secondary (the entries); unique looks
+//!             for rivals of an entry, write is what they share
 //!   external  long values off-page                   remove     what rollback and purge share
 //!   implicit_lock   the lock that a change is, made explicit
 //! ```

@@ -1,6 +1,6 @@
 //! Plays a script: variables, conditions, loops, connections and included files.
 //!
-//! What a statement does is the [`Stage`]'s business. Queries inside of commands (`let $a = `SELECT …``) are
+//! What a statement does is the [`Stage`]'s business. Queries inside commands (`let $a = `SELECT …``) are
 //! answered by one server for all, so that every server plays the same statements. Commands that only shape
 //! mysqltest's own output are passed over; where a script needs what no stage has (a restart, another
 //! account, statements that wait for each other) its play ends there, with the reason.
@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 pub trait Stage {
     /// Plays a statement; `sorted` says that the order of its rows means nothing.
     fn statement(&mut self, file: &str, line: usize, sql: &str, sorted: bool) -> Result<()>;
-    /// The rows of a query inside of a command, with the names of their columns.
+    /// The rows of a query inside a command, with the names of their columns.
     fn query(&mut self, sql: &str) -> Result<(Vec<String>, Vec<Vec<String>>)>;
     /// Goes on with this connection, which is made when it is not there.
     fn connection(&mut self, name: &str) -> Result<()>;

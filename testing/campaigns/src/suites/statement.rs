@@ -1,6 +1,6 @@
 //! What the runner must know of a statement: what it writes, how its answer compares, whether it is played.
 //!
-//! Nothing is parsed: words are looked at. A statement is not played at all when it reaches outside of the
+//! Nothing is parsed: words are looked at. A statement is not played at all when it reaches outside the
 //! run's own database (the peers may have other guests) or concerns a feature that is excluded; the list is
 //! in the chapter on testing.
 

@@ -2,7 +2,7 @@
 //! `kill -9`. The soak is a campaign.
 //!
 //! The data disk is an XFS file system on a loop device, capped to a number of requests and bytes per second
-//! ([`crate::capped_disk`]); the extension is a file outside of it. Off and on are measured in turn on the
+//! ([`crate::capped_disk`]); the extension is a file outside it. Off and on are measured in turn on the
 //! same running server, which is switched with `SET GLOBAL untorn_bpe`, so that a drift of the machine hits
 //! both.
 

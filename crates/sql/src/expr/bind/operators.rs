@@ -141,7 +141,7 @@ impl Binder<'_, '_> {
         (expr, ty)
     }
 
-    /// The operands of a chain of AND or OR, those of the same chains inside of it among them.
+    /// The operands of a chain of AND or OR, those of the same chains inside it among them.
     pub(super) fn flat(
         &mut self,
         list: &[ast::Expr],

@@ -35,7 +35,7 @@ use crate::parser;
 use crate::privilege::{Privileges, Rights};
 use crate::result::SqlError;
 
-/// Views inside of views may be as high together as half of what a statement may be
+/// Views inside views may be as high together as half of what a statement may be
 /// ([`parser::HEIGHT_MAX`]): that much of the stack is kept for them.
 const HEIGHT_MAX: u32 = parser::HEIGHT_MAX / 2;
 

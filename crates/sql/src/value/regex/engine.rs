@@ -199,7 +199,7 @@ impl Automaton {
             let Some(end) = run(self.dfas.forward(), forward, &input, work)? else { return Ok(None) };
             let back = Input::new(text).range(from..end).anchored(Anchored::Yes);
             let start = run_back(self.dfas.reverse(), reverse, &back, work)?.unwrap_or(end);
-            // A match of nothing inside of a character is none.
+            // A match of nothing inside a character is none.
             if text.is_char_boundary(start) {
                 return Ok(Some(start..end));
             }

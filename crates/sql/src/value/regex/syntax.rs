@@ -427,7 +427,7 @@ impl Translator<'_> {
         }
     }
 
-    /// Behind `\`, outside of sets.
+    /// Behind `\`, outside sets.
     fn escape(&mut self) -> Result<(), SqlError> {
         let Some(c) = self.rest.chars().next() else { return Err(bad_escape()) };
         match c {
@@ -498,7 +498,7 @@ impl Translator<'_> {
         self.repeatable = true;
     }
 
-    /// Behind `\`: what stands for a character or a set of them, also inside of sets.
+    /// Behind `\`: what stands for a character or a set of them, also inside sets.
     fn escaped(&mut self) -> Result<(), SqlError> {
         let c = self.next().ok_or_else(bad_escape)?;
         match c {
@@ -589,7 +589,7 @@ impl Translator<'_> {
         }
     }
 
-    /// Behind `[`, with all the sets inside of it.
+    /// Behind `[`, with all the sets inside it.
     fn set(&mut self) -> Result<(), SqlError> {
         let mut depth = 1;
         // A character that a `-` may make the first of a range.

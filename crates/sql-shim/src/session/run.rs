@@ -1,0 +1,91 @@
+//! Runs a planned statement and answers it: a command goes to `commands.rs`, data into a transaction
+//! (`statement_rollback.rs`, then `execute.rs`).
+
+use std::borrow::Cow;
+use std::pin::pin;
+
+use sql::errors;
+use sql::exec::insert::Changed;
+use sql::failure::Failure;
+use sql::plan::Plan;
+use sql::result::{Completion, ResultSink};
+use sql::value::Value;
+
+use super::watch::Watch;
+use super::{Outcome, Session, com_counters};
+
+impl Session {
+    /// Completion with this session's flags.
+    pub(super) fn completion<'c>(&self, changed: &'c Changed, more: bool) -> Completion<'c> {
+        Completion {
+            affected: changed.affected,
+            last_insert_id: changed.insert_id,
+            warnings: self.state.warnings_u16(),
+            status: self.flags(),
+            info: Cow::Borrowed(&changed.info),
+            more_results: more,
+        }
+    }
+
+    /// Executes a planned statement and answers it.
+    pub(super) async fn run<S: ResultSink>(
+        &mut self,
+        plan: &Plan,
+        parameters: &[Value<'_>],
+        out: &mut S,
+        more: bool,
+    ) -> Result<(), Failure> {
+        self.count(com_counters::of_plan(plan));
+        self.current.stats.reads = plan.unindexed_reads();
+        self.transaction.engine_mut().clear_kill();
+        let held = self.state.held();
+        let outcome = match plan {
+            Plan::Command(statement) => {
+                let watch = Watch::new(&self.state, &self.transaction, None);
+                watch.over(pin!(self.command(statement, out, more))).await.0
+            }
+            plan => self.run_data(plan, parameters, out).await,
+        };
+        self.state.release_to(held);
+        match outcome? {
+            Outcome::Rows => {
+                self.current.stats.sent = self.state.found_rows.get();
+                out.rows_end(&self.completion(&Changed::default(), more));
+            }
+            Outcome::Done(changed) => {
+                self.current.stats.affected = changed.affected;
+                self.state.row_count.set(changed.affected as i64);
+                out.ok(&self.completion(&changed, more));
+            }
+            Outcome::Answered => {}
+        }
+        Ok(())
+    }
+
+    /// SELECT, INSERT, UPDATE, DELETE: inside the transaction.
+    pub(super) async fn run_data<S: ResultSink>(
+        &mut self,
+        plan: &Plan,
+        parameters: &[Value<'_>],
+        out: &mut S,
+    ) -> Result<Outcome, Failure> {
+        let writes = !matches!(plan, Plan::Select(_));
+        self.check_table_locks(plan)?;
+        self.ensure_transaction();
+        if writes && self.read_only && self.in_transaction() {
+            return Err(errors::error(errors::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[]).into());
+        }
+        if !writes {
+            return self.run_in_transaction(plan, parameters, out, false).await;
+        }
+        self.begin_change().await?;
+        let result = self.run_in_transaction(plan, parameters, out, true).await;
+        self.end_change();
+        if matches!(&result, Err(failure) if !matches!(failure, Failure::Gone(_))) {
+            // The client of a LOAD hears of an error when it has sent everything, and not before. It may take
+            // its time: by now it keeps nobody waiting.
+            out.skip_file().await?;
+        }
+        result
+    }
+}
