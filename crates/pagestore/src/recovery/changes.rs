@@ -203,6 +203,7 @@ impl<'b> Reader<'b> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
