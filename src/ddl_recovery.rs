@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use disk::Storage;
-use pagestore::{FileIdentity, PageSize};
+use pagestore::{FileIdentity, PageSize, Replaced};
 
 use crate::catalog::{Catalog, CatalogData, DdlLogEntry};
 use crate::error::Result;
@@ -37,8 +37,10 @@ pub(crate) fn finish(
     for entry in data.pending.iter() {
         let finished = match entry {
             DdlLogEntry::BuildIndex { .. } | DdlLogEntry::DropDirectory { .. } => continue,
-            DdlLogEntry::Replace { space, from, to, replaced } => {
-                work.settle_name(*space, (from, to), Some(*replaced), look_only, &mut elsewhere)
+            DdlLogEntry::Replace { space, from, to, replaced, imported } => {
+                let replaced =
+                    if *imported { Replaced::Imported(*replaced) } else { Replaced::Own(*replaced) };
+                work.settle_name(*space, (from, to), Some(replaced), look_only, &mut elsewhere)
             }
             DdlLogEntry::Rename { space, from, to } => {
                 work.settle_name(*space, (from, to), None, look_only, &mut elsewhere)
@@ -185,12 +187,12 @@ impl<'a> FileWork<'a> {
     }
 
     /// Gives a table's file the name of its table, whichever of the two names it has. `replaced` is the
-    /// tablespace whose file may have that name still.
+    /// file that may have that name still.
     fn settle_name(
         &self,
         space: u32,
         (from, to): (&Path, &Path),
-        replaced: Option<u32>,
+        replaced: Option<Replaced>,
         look_only: bool,
         elsewhere: &mut Elsewhere,
     ) -> Result<bool> {
@@ -209,12 +211,12 @@ impl<'a> FileWork<'a> {
             }
             FileIdentity::Blank => true,
             FileIdentity::Space(found) => found == space,
-            FileIdentity::Missing | FileIdentity::Foreign(_) => false,
+            FileIdentity::Missing | FileIdentity::Foreign { .. } => false,
         };
         if moves {
             let there = self.identity(&belongs);
             // What a rename for the time being made way for is not replaced: nothing may be there.
-            let taken = !there.gives_way_to(space, replaced.filter(|space| *space != 0));
+            let taken = !there.gives_way_to(space, replaced.filter(|replaced| *replaced != Replaced::Own(0)));
             if matches!(there, FileIdentity::Space(found) if found == space) {
                 // The other one is somebody's.
             } else if taken || look_only {

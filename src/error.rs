@@ -202,6 +202,14 @@ pub enum Error {
         /// The page, where it is one, and what is wrong with it.
         why: String,
     },
+    /// The table's file does not have its table's name, because another one has it: a copy would take that.
+    #[error("cannot export table '{table}': its file is {file}, because another file has its name; move that away and restart", file = file.display())]
+    ExportRefused {
+        /// `database.table`.
+        table: String,
+        /// Where its file is, relative to the data directory.
+        file: PathBuf,
+    },
     /// No index of this name.
     #[error("can't find index '{0}'; check that the name is right")]
     NoSuchIndex(String),

@@ -345,7 +345,7 @@ impl Database {
                 let space = step.space();
                 if step.path != step.final_path() {
                     let (from, to) = (step.path.clone(), step.final_path());
-                    change.begin(DdlLogEntry::Replace { space, from, to, replaced: 0 })?;
+                    change.begin(DdlLogEntry::Replace { space, from, to, replaced: 0, imported: false })?;
                 }
                 change.put_table(&step.to.0, &step.to.1, Arc::new(step.def.clone()))?;
             }

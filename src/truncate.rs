@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pagestore::FileIdentity;
+use pagestore::{FileIdentity, Replaced};
 
 use crate::catalog::DdlLogEntry;
 use crate::database::Database;
@@ -78,7 +78,7 @@ impl Database {
             change.finish(|work| work.space() == Some(space) || work.space() == Some(old_space))?;
             change.begin(DdlLogEntry::Drop { space: old_space, path: old_path.clone() })?;
             let (from, to) = (fresh_path.to_owned(), final_path.clone());
-            change.begin(DdlLogEntry::Replace { space, from, to, replaced: old_space })?;
+            change.begin(DdlLogEntry::Replace { space, from, to, replaced: old_space, imported: false })?;
             related.put(change)?;
             change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
         })?;
@@ -93,16 +93,17 @@ impl Database {
         if let Err(error) = &removed {
             tracing::error!("the old file of a table could not be removed: {error}");
         }
-        let replaced = self.take_name(space, &final_path, Some(old_space)) && old_path == final_path;
+        let replaced =
+            self.take_name(space, &final_path, Some(Replaced::Own(old_space))) && old_path == final_path;
         if removed.is_ok() || replaced {
             self.finish_removals(|work| work.space() == Some(old_space));
         }
         Ok(())
     }
 
-    /// Gives a file that has a name for the time being the one its table has. `replaced` is the tablespace
-    /// whose file may have that name still. Whether it has it; otherwise it is settled at the next start.
-    pub(crate) fn take_name(&self, space: u32, path: &Path, replaced: Option<u32>) -> bool {
+    /// Gives a file that has a name for the time being the one its table has. `replaced` is the file
+    /// that may have that name still. Whether it has it; otherwise it is settled at the next start.
+    pub(crate) fn take_name(&self, space: u32, path: &Path, replaced: Option<Replaced>) -> bool {
         let file = self.0.directory.join(path);
         let storage = &**self.0.environment.storage();
         let there = FileIdentity::of(storage, &file, self.0.store.page_size());

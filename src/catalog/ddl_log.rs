@@ -38,6 +38,9 @@ pub enum DdlLogEntry {
         to: PathBuf,
         /// Tablespace id of the file it replaces, or 0.
         replaced: u32,
+        /// That file was imported, and may be of another server's format.
+        #[serde(default)]
+        imported: bool,
     },
     /// A file on its way from one name to another: it belongs where the catalog lists its table.
     Rename {

@@ -7,7 +7,7 @@ use pagestore::{PageStore, fsp};
 
 use crate::database::Database;
 use crate::definitions::Definitions;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::metadata_lock::MetadataExclusive;
 use crate::retry::retry;
 use crate::table::Table;
@@ -48,10 +48,15 @@ impl Definitions<'_> {
     /// Nobody can use the table until the hold is dropped. Copy both files before that.
     ///
     /// # Errors
-    /// No such table, a timeout, a deadlock, I/O errors.
+    /// No such table, a timeout, a deadlock, I/O errors; [`Error::ExportRefused`] where another file has the
+    /// name of the table's.
     pub async fn export_table(self, database: &str, name: &str) -> Result<ExportHold> {
         let engine = self.database;
         let (table, lock) = self.lock_current(database, name).await?;
+        let file = engine.present_file(&table);
+        if file != table.file() {
+            return Err(Error::ExportRefused { table: format!("{database}.{name}"), file });
+        }
         // While another table is held nothing is purged: then delete-marked records stay in the file, as in
         // one of InnoDB's. Importing it removes them.
         engine.0.system.purge_all().await?;

@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use btree::{FieldDef, IndexDef, Tree};
 use disk::OpenHow;
+use pagestore::Replaced;
 
 use self::plan::Plan;
 use self::rewrite::{Found, Rewriter};
@@ -192,7 +193,7 @@ impl Database {
             engine.publish_table(&fresh);
             engine.definitions_changed();
             // The table is there whatever becomes of the name: a start finishes what fails here.
-            let _ = engine.take_name(fresh.def.space, &table.file(), Some(replaced));
+            let _ = engine.take_name(fresh.def.space, &table.file(), Some(Replaced::Imported(replaced)));
             copy.finished();
             Ok(report)
         })
@@ -205,7 +206,7 @@ impl Database {
         self.0.catalog.change(|change| {
             change.finish(|work| work.space() == Some(space))?;
             let (from, to) = (fresh_path.to_owned(), table.file());
-            change.begin(DdlLogEntry::Replace { space, from, to, replaced })?;
+            change.begin(DdlLogEntry::Replace { space, from, to, replaced, imported: true })?;
             change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))
         })
     }

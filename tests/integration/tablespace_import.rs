@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::definitions::names_in;
 use disk::{Environment, OpenHow, SimulatedEnvironment};
 use sha2::{Digest, Sha256};
 use untorn::asynchronous::Database;
@@ -141,6 +142,11 @@ fn sample_is_imported(ibd: &[u8], cfg: Option<&[u8]>) {
         }
         let report = import(&db).await.unwrap();
         assert_eq!((report.rows as usize, report.missing_cfg.is_none()), (expected.len(), cfg.is_some()));
+        // The copy has the name of the file that was imported, whatever that one's format.
+        let put_there = if cfg.is_some() { &["t.cfg", "t.ibd"][..] } else { &["t.ibd"] };
+        assert_eq!(names_in(&environment, "test"), put_there);
+        let content = environment.disk().content(std::path::Path::new("/data/test/t.ibd")).unwrap();
+        assert_ne!(content, unpacked(ibd));
         let checked = check(&db).await;
         assert_eq!(checked.lost_pages, 0, "pages that belong to nobody");
         let found = rows(&db, "t").await;

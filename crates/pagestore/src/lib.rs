@@ -52,7 +52,7 @@ pub use pool::guard::{PageRead, Pin};
 #[cfg(not(loom))]
 pub use pool::warm_up::{WarmUp, warm_up};
 #[cfg(not(loom))]
-pub use space::file_identity::{FileIdentity, remove_space_file, unlink_space_file};
+pub use space::file_identity::{FileIdentity, Replaced, remove_space_file, unlink_space_file};
 // What a page is, for those above.
 #[cfg(not(loom))]
 pub use ::page::{self, Lsn, PageId, PageSize};

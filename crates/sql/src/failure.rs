@@ -127,7 +127,7 @@ pub fn engine(cause: &untorn::Error) -> SqlError {
             storage::explained(errors::TABLESPACE_MISSING, &[table], cause)
         }
         Error::SchemaMismatch { .. } => error(errors::TABLE_SCHEMA_MISMATCH, &[cause]),
-        Error::ImportRefused { .. } => error(errors::INTERNAL_ERROR, &[cause]),
+        Error::ImportRefused { .. } | Error::ExportRefused { .. } => error(errors::INTERNAL_ERROR, &[cause]),
         Error::Schema(cause) => schema(cause),
         Error::NullValue(column) => error(errors::BAD_NULL, &[column]),
         Error::UncommittedChanges => error(errors::LOCK_OR_ACTIVE_TRANSACTION, &[]),

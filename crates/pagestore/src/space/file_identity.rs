@@ -22,8 +22,13 @@ pub enum FileIdentity {
     Blank,
     /// The file of this tablespace. Page 0 may be damaged or torn otherwise.
     Space(u32),
-    /// Something else, or of a kind this engine does not write, for this reason.
-    Foreign(String),
+    /// Something else, or of a kind this engine does not write.
+    Foreign {
+        /// The tablespace it says it is the file of, if it is a tablespace's.
+        space: Option<u32>,
+        /// What is wrong with it.
+        why: String,
+    },
     /// It cannot be read.
     Unreadable(disk::Error),
 }
@@ -47,10 +52,8 @@ impl FileIdentity {
             Err(error) => return FileIdentity::Unreadable(error),
         };
         if len < page_size.bytes() && !page::is_all_zero(&first) {
-            return FileIdentity::Foreign(format!(
-                "it is shorter than one page of {} bytes",
-                page_size.bytes()
-            ));
+            let why = format!("it is shorter than one page of {} bytes", page_size.bytes());
+            return FileIdentity::Foreign { space: None, why };
         }
         // Behind the first sector a new page 0 has nothing but its trailer.
         let (body, _trailer) = first.split_at(page_size.bytes() - page::TRAILER_LEN);
@@ -58,30 +61,39 @@ impl FileIdentity {
             return FileIdentity::Blank;
         }
         let (space, flags) = (page::space_id(&first), page::u32_at(&first, FSP_FLAGS));
+        let is_named =
+            page::page_type(&first) == page::kind::FSP_HDR && page::u32_at(&first, FSP_SPACE_ID) == space;
         match check_first_page(&first, page_size) {
             Ok(_) => FileIdentity::Space(space),
             // Damaged or torn: its first sector says whose it is all the same.
-            Err(_)
-                if page::page_type(&first) == page::kind::FSP_HDR
-                    && page::u32_at(&first, FSP_SPACE_ID) == space
-                    && check_flags(flags, page_size).is_ok() =>
-            {
-                FileIdentity::Space(space)
-            }
-            Err(why) => FileIdentity::Foreign(why),
+            Err(_) if is_named && check_flags(flags, page_size).is_ok() => FileIdentity::Space(space),
+            Err(why) => FileIdentity::Foreign { space: is_named.then_some(space), why },
         }
     }
 
-    /// Whether the file of tablespace `space` may take this one's name. `replaced` is the tablespace, if any,
-    /// whose file may have it still and is to go.
-    pub fn gives_way_to(&self, space: u32, replaced: Option<u32>) -> bool {
-        match self {
-            FileIdentity::Missing => true,
-            FileIdentity::Blank => replaced.is_some(),
-            FileIdentity::Space(found) => *found == space || replaced == Some(*found),
-            FileIdentity::Foreign(_) | FileIdentity::Unreadable(_) => false,
+    /// Whether the file of tablespace `space` may take this one's name. `replaced` is the file, if any, that
+    /// may have it still and is to go.
+    pub fn gives_way_to(&self, space: u32, replaced: Option<Replaced>) -> bool {
+        match (self, replaced) {
+            (FileIdentity::Missing, _) => true,
+            (FileIdentity::Blank, replaced) => replaced.is_some(),
+            (FileIdentity::Space(found), _) if *found == space => true,
+            (FileIdentity::Space(found), Some(Replaced::Own(old) | Replaced::Imported(old))) => *found == old,
+            (FileIdentity::Foreign { space: Some(found), .. }, Some(Replaced::Imported(old))) => {
+                *found == old
+            }
+            (FileIdentity::Space(_) | FileIdentity::Foreign { .. } | FileIdentity::Unreadable(_), _) => false,
         }
     }
+}
+
+/// A file whose name another one takes, by its tablespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replaced {
+    /// One that this engine wrote.
+    Own(u32),
+    /// One that was imported, in the format of the server that wrote it.
+    Imported(u32),
 }
 
 /// Removes the file of a tablespace that is to go, and makes that durable, if the file at `path` is that one.
@@ -120,7 +132,7 @@ pub fn unlink_space_file(
             storage.remove(path)?;
             None
         }
-        FileIdentity::Foreign(why) => Some(why),
+        FileIdentity::Foreign { why, .. } => Some(why),
         FileIdentity::Unreadable(error) => return Err(error.into()),
     };
     if let Some(why) = stays {
