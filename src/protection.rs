@@ -19,10 +19,10 @@ impl Database {
     /// If the doublewrite files cannot be created; the mode does not change. If pages cannot be made
     /// durable; the engine then refuses changes.
     pub fn set_doublewrite(&self, mode: Doublewrite) -> Result<()> {
-        let restores = |mode| matches!(mode, Doublewrite::Auto | Doublewrite::On);
-        let was_protected = restores(self.doublewrite());
         self.0.writer.set_mode(mode)?;
-        if restores(mode) && !was_protected {
+        // Also where it was protected before: another thread may just have changed that, or wait for the
+        // same.
+        if matches!(mode, Doublewrite::Auto | Doublewrite::On) {
             self.settle_writes()?;
         }
         tracing::info!("innodb_doublewrite is {mode} now");

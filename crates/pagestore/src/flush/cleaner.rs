@@ -303,8 +303,10 @@ fn find_victims(store: &PageStore, missing: usize) -> Victims {
     let mut victims = Victims::default();
     let waiting = store.free.waiting();
     // How far from the tail to look: not into what is in use, unless it has to be.
-    let mut depth = DEPTH_WANTED;
-    let depth_far = DEPTH_WANTED.saturating_sub(4 * missing + 256);
+    // Recovery pins many pages at a time, and there is nobody else in whose way a longer look would be.
+    let deepest = if store.recovering.load(Ordering::Acquire) { store.frame_count() } else { DEPTH_WANTED };
+    let mut depth = deepest;
+    let depth_far = deepest.saturating_sub(4 * missing + 256);
     let writing = store.in_flight.load(Ordering::Relaxed) > 0;
     let coming = store.victims_in_flight.load(Ordering::Relaxed);
     let wanted = missing.saturating_sub(coming);
@@ -312,7 +314,7 @@ fn find_victims(store: &PageStore, missing: usize) -> Victims {
     let too_few = coming > 0 && wanted < store.batch_pages() / 2;
     let dirty_max = if too_few { 0 } else { wanted.min(2 * store.batch_pages()).min(store.flight_room()) };
     let mut lru = store.lru.lock();
-    let depth_clean = if writing { DEPTH_WANTED.saturating_sub(lru.old_len() / CLEAN_PART) } else { 0 };
+    let depth_clean = if writing { deepest.saturating_sub(lru.old_len() / CLEAN_PART) } else { 0 };
     let mut next = lru.tail();
     while let Some(index) = next
         && depth > 0

@@ -438,7 +438,10 @@ impl ReadCompletion {
             ReadState::Reading { waiters, .. } => *waiters,
             _ => unreachable!("a read completes once"),
         };
-        store.publish(self.read.id, self.frame, waiters, false);
+        // Recovery pins what it changes until its batch is over. In the old part these pages would lie
+        // between the tail and the dirty pages of the batch before, which nobody would come to.
+        let young = store.recovering.load(Ordering::Acquire);
+        store.publish(self.read.id, self.frame, waiters, young);
         *state = ReadState::Done(self.frame);
         shard.remove(&self.read.id);
     }

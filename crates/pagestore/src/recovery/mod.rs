@@ -39,6 +39,8 @@ use crate::recovery::changes::{Batch, Changes, Entry};
 use crate::recovery::page_map::{PageMap, SpaceSet};
 use crate::store::PageStore;
 
+/// Frames of a pool that changed pages of a batch leave to other pages, where it is not small.
+const FRAMES_LEFT: usize = 32;
 /// Pages read ahead together by one thread.
 const READ_TOGETHER: usize = 32;
 /// Bytes a batch of changes may always have.
@@ -221,8 +223,7 @@ impl PageStore {
         let mut known = Known::default();
         let budget =
             (self.frame_count() * self.page_size.bytes() / 3).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX);
-        // Changed pages stay pinned until their batch is over; the rest of the pool is for reading them.
-        let pages_max = (self.frame_count() / 3 * 2).max(8);
+        let pages_max = batch_pages_max(self.frame_count());
         let mut summary = RecoverySummary::default();
         let mut batch = Batch::default();
         // From here on changes did not fit into the batch.
@@ -441,6 +442,12 @@ fn invalidate_changed(tier: &dyn BufferPoolExtension, bytes: &[u8]) {
             last = Some(page);
         }
     }
+}
+
+/// Pages of a batch in a pool of this size. Changed ones stay pinned until their batch is over; the rest of
+/// the pool is for reading them, and for the mini-transaction that goes beyond.
+fn batch_pages_max(frames: usize) -> usize {
+    (frames / 3 * 2).min(frames.saturating_sub(FRAMES_LEFT)).max(frames / 3)
 }
 
 /// Not an error of reading: the checksum of its group is right.

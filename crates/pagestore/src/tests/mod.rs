@@ -6,6 +6,7 @@ mod failed_sync;
 mod frames;
 mod golden;
 mod hurry;
+mod large_recovery;
 mod log_room;
 mod pool;
 mod reference_tier;
