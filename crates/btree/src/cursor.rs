@@ -237,8 +237,8 @@ impl LeafCursor<'_> {
         Ok(true)
     }
 
-    /// Shows the record under the cursor and all behind it on its page to `f`, under the one latch. The cursor
-    /// goes along: it is on the last of them then, or on the one that `f` failed for.
+    /// Shows the record under the cursor and all behind it on its page to `f`, under the one latch. The
+    /// cursor goes along: it is on the last of them then, or on the one that `f` failed for.
     ///
     /// # Errors
     /// Those of `f`; a damaged page.

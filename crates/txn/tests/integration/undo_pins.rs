@@ -28,7 +28,7 @@ fn world(seed: u64) -> World {
     world
 }
 
-/// What waits for a frame in vain is asked again and again.
+/// Fails, instead of waiting for ever, where there is no frame.
 async fn in_time<F: Future>(work: F) -> F::Output {
     for_polls(work, 2000).await.expect("frames are left for others")
 }
