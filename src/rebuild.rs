@@ -312,10 +312,10 @@ struct OldRow {
 impl OldRow {
     fn of(row: &Row<'_>, columns: usize) -> OldRow {
         let mut old = OldRow { fields: SmallVec::from_elem(None, columns), off_page: Vec::new(), bytes: 0 };
-        for (column, field) in row.columns() {
+        row.for_each_column(|column, field| {
             let at = usize::from(column);
             let value = match field {
-                FieldRef::Null => continue,
+                FieldRef::Null => return,
                 FieldRef::Inline(value) => value,
                 FieldRef::External { prefix, reference } => {
                     old.off_page.push((at, *reference));
@@ -324,7 +324,7 @@ impl OldRow {
             };
             old.bytes += value.len();
             old.fields[at] = Some(value.to_vec());
-        }
+        });
         old
     }
 }

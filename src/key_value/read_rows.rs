@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use btree::{FieldRef, OwnedKey};
-use txn::{Control, Direction, KeyRange, Row, Scan, ScanIndex, ScanState, WaitPolicy};
+use txn::{Control, Direction, KeyRange, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy};
 
 use crate::error::{Error, Result};
 use crate::rows::{BATCH_BYTES, Lock, Statement, decode};
@@ -104,7 +104,7 @@ impl ReadRows {
     fn take(&mut self, row: &Row<'_>) -> Control {
         let first = self.fields.len();
         self.fields.resize_with(first + self.columns, || Stored::Null);
-        row.columns().for_each(|(column, field)| {
+        row.for_each_column(|column, field| {
             let at = first + usize::from(column);
             match field {
                 FieldRef::Null => {}
@@ -238,16 +238,12 @@ impl Transaction {
     pub(super) async fn count_rows(&mut self, table: &Arc<Table>) -> Result<u64> {
         let (statement, table) = self.statement(table).await?;
         let mode = statement.0.read_lock(Lock::None)?.mode(WaitPolicy::Wait);
-        let (keys, index) = (KeyRange::all(), ScanIndex::Clustered);
-        let mut scan = Scan::new(table.rows.clone(), index, keys, Direction::Forward, mode, true);
-        let mut rows = 0;
-        let mut count = |_: &Row<'_>| {
-            rows += 1;
-            Control::Continue
+        let engine = statement.0.engine_mut();
+        let counted = match mode {
+            ReadMode::Locking { .. } => count_locked(engine, &table, mode).await,
+            _ => txn::count(engine, &table.rows).await,
         };
-        let counted = scan.run(statement.0.engine_mut(), &mut count).await;
-        counted.map_err(|error| statement.0.failed(error.into()))?;
-        Ok(rows)
+        counted.map_err(|error| statement.0.failed(error.into()))
     }
 
     async fn read_rows(
@@ -272,4 +268,21 @@ impl Transaction {
             }
         }
     }
+}
+
+/// How many rows a table has, each of them locked.
+async fn count_locked(
+    engine: &mut txn::Transaction,
+    table: &Table,
+    mode: ReadMode,
+) -> std::result::Result<u64, txn::Error> {
+    let (keys, index) = (KeyRange::all(), ScanIndex::Clustered);
+    let mut scan = Scan::new(table.rows.clone(), index, keys, Direction::Forward, mode, true);
+    let mut rows = 0;
+    let mut count = |_: &Row<'_>| {
+        rows += 1;
+        Control::Continue
+    };
+    scan.run(engine, &mut count).await?;
+    Ok(rows)
 }

@@ -162,7 +162,7 @@ impl<'k> SearchKey<'k> {
     }
 
     /// As [`Self::compare_record`] for [`Shape::Bytes`].
-    #[inline]
+    #[inline(never)]
     pub(crate) fn compare_varying(
         &self,
         page: &[u8],

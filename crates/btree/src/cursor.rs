@@ -18,6 +18,7 @@ use crate::key::OwnedKey;
 use crate::page::search::{Bound, search};
 use crate::page::{self, header};
 use crate::record::RecordRef;
+use crate::record::header::HEADER_SIZE;
 use crate::tree::Tree;
 
 /// Where to start reading. Keys may be prefixes of the unique key; a record equals a prefix if its first
@@ -234,6 +235,33 @@ impl LeafCursor<'_> {
         self.offset = next;
         self.in_gap = false;
         Ok(true)
+    }
+
+    /// Shows the record under the cursor and all behind it on its page to `f`, under the one latch. The
+    /// cursor goes along: it is on the last of them then, or on the one that `f` failed for.
+    ///
+    /// # Errors
+    /// Those of `f`; a damaged page.
+    pub fn rest_of_page<E: From<Interrupt>>(
+        &mut self,
+        mut f: impl FnMut(RecordRef<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut offset = self.offset;
+        let page = self.page();
+        let mut show = || {
+            // As many records as a page can have: a damaged one may go round in a circle.
+            for _ in 0..page.len() / HEADER_SIZE {
+                f(RecordRef::new(page, offset, &self.tree.def))?;
+                match page::next_record(page, offset).map_err(|what| self.damaged(what))? {
+                    header::SUPREMUM => return Ok(()),
+                    next => offset = next,
+                }
+            }
+            Err(self.damaged(page::Malformed("the record chain has a loop")).into())
+        };
+        let shown = show();
+        self.offset = offset;
+        shown
     }
 
     fn next_page(&mut self) -> Result<bool, Interrupt> {

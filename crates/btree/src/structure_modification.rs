@@ -200,10 +200,13 @@ impl Tree {
     fn check_chain(&self, mtr: &Mtr<'_>, handle: PageHandle) -> Result<(), Interrupt> {
         let page = mtr.page(handle);
         let check = || {
-            let list = page::record_list(page)?;
-            let size: usize = list.iter().map(|origin| RecordRef::new(page, *origin, &self.def).size()).sum();
-            let inside = list.iter().all(|origin| RecordRef::new(page, *origin, &self.def).raw().is_some());
-            if list.len() != header::n_recs(page) || size != header::data_size(page) || !inside {
+            let (mut count, mut bytes) = (0, 0);
+            for origin in page::records(page) {
+                let record = RecordRef::new(page, origin?, &self.def);
+                let (record, _) = record.raw().ok_or(Malformed("a record leaves the page"))?;
+                (count, bytes) = (count + 1, bytes + record.len());
+            }
+            if count != header::n_recs(page) || bytes != header::data_size(page) {
                 return Err(Malformed("number or size of the records is not what the page header says"));
             }
             Ok(())

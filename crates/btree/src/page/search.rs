@@ -86,54 +86,59 @@ impl<'p> Around<'p> {
 
 /// Finds the last record of the page within `bound` of `key`.
 pub fn search(page: &[u8], def: &IndexDef, key: &SearchKey<'_>, bound: Bound) -> Result<Found, Malformed> {
+    let unique = key.complete;
     match key.shape {
         Shape::Word { value, len } => {
             let shift = 64 - 8 * u32::from(len);
-            search_by(page, bound, key.complete, |record, _| {
+            search_by(page, bound, unique, move |record, _| {
                 if record.is_min_rec() { Ordering::Less } else { (record.head() >> shift).cmp(&value) }
             })
         }
-        Shape::Fixed { head: Some(head) } => search_by(page, bound, key.complete, |record, origin| {
-            let order = record.head().cmp(&head);
-            if order.is_ne() && !record.is_min_rec() { order } else { key.compare_fixed(page, origin) }
+        Shape::Fixed { head: Some(head) } => search_by(page, bound, unique, move |record, origin| {
+            let stored = record.head();
+            if stored != head && !record.is_min_rec() {
+                return if stored < head { Ordering::Less } else { Ordering::Greater };
+            }
+            key.compare_fixed(page, origin)
         }),
         Shape::Fixed { head: None } => {
-            search_by(page, bound, key.complete, |_, origin| key.compare_fixed(page, origin))
+            search_by(page, bound, unique, |_, origin| key.compare_fixed(page, origin))
         }
         Shape::Bytes { lengths, head: Some(head) } => {
-            search_by(page, bound, key.complete, |record, origin| {
+            search_by(page, bound, unique, move |record, origin| {
                 let length = match lengths {
                     BEFORE => record.first_length(),
                     _ => page.get(origin.wrapping_sub(lengths)).copied().unwrap_or(0),
                 };
-                let order = record.head().cmp(&head);
+                let stored = record.head();
                 // Where a length takes two bytes the first of them has its highest bit, and the value is
                 // longer.
-                if length >= 8 && order.is_ne() && !record.is_min_rec() {
-                    return order;
+                if stored != head && length >= 8 && !record.is_min_rec() {
+                    return if stored < head { Ordering::Less } else { Ordering::Greater };
                 }
                 key.compare_varying(page, origin, def, lengths)
             })
         }
         Shape::Bytes { lengths, head: None } => {
-            search_by(page, bound, key.complete, |_, origin| key.compare_varying(page, origin, def, lengths))
+            search_by(page, bound, unique, |_, origin| key.compare_varying(page, origin, def, lengths))
         }
-        Shape::General => search_by(page, bound, key.complete, |_, origin| {
-            key.compare_record(RecordRef::new(page, origin, def))
-        }),
+        Shape::General => {
+            search_by(page, bound, unique, |_, origin| key.compare_record(RecordRef::new(page, origin, def)))
+        }
     }
 }
 
-#[inline]
+/// A function for each kind of comparison: all of them in one would be short of registers.
+#[inline(never)]
 fn search_by(
     page: &[u8],
     bound: Bound,
     unique: bool,
     compare: impl Fn(&Around<'_>, usize) -> Ordering,
 ) -> Result<Found, Malformed> {
-    let within = |order: Ordering| match bound {
-        Bound::Less => order == Ordering::Less,
-        Bound::LessOrEqual => order != Ordering::Greater,
+    let greatest = match bound {
+        Bound::Less => Ordering::Less,
+        Bound::LessOrEqual => Ordering::Equal,
     };
     // From the last slot, which is that of supremum, to the first, that of infimum.
     let slots = directory::slots(page)?;
@@ -142,10 +147,10 @@ fn search_by(
     let mut below = slots.len() - 1;
     let mut found = Found { offset: INFIMUM, exact: false };
     while below - beyond > 1 {
-        let middle = beyond + (below - beyond) / 2;
+        let middle = (beyond + below) / 2;
         let origin = origin_of(middle);
         let order = compare(&Around::new(page, origin)?, origin);
-        if within(order) {
+        if order <= greatest {
             found = Found { offset: origin, exact: order == Ordering::Equal };
             if found.exact && unique {
                 return Ok(found);
@@ -157,13 +162,13 @@ fn search_by(
     }
     let end = origin_of(beyond);
     let mut next = Around::new(page, found.offset)?.next(page, found.offset)?;
-    for _ in 0..=directory::OWNED_MAX {
+    for _ in 0..directory::OWNED_MAX + 1 {
         if next == end {
             return Ok(found);
         }
         let record = Around::new(page, next)?;
         let order = compare(&record, next);
-        if !within(order) {
+        if order > greatest {
             return Ok(found);
         }
         found = Found { offset: next, exact: order == Ordering::Equal };

@@ -95,7 +95,7 @@ impl<'a> RecordRef<'a> {
         }
         let nothing = Extent { start: self.origin, len: 0, null: true, external: false };
         let mut walk = FieldWalk::new(self.bytes, self.origin, self.def);
-        let found = if known { walk.after_fixed(field, layout.offset) } else { walk.nth(field) };
+        let found = if known { walk.after_fixed(field, layout.offset) } else { walk.at(field) };
         found.unwrap_or(nothing)
     }
 
@@ -126,8 +126,25 @@ impl<'a> RecordRef<'a> {
     }
 
     /// Id of the transaction that wrote this version; 0 in a secondary index.
+    #[inline]
     pub fn trx_id(&self) -> u64 {
-        self.def.trx_id_field().map_or(0, |field| self.big_endian(self.field_offset(field), TRX_ID_SIZE))
+        if !self.def.clustered {
+            return 0;
+        }
+        // DB_ROLL_PTR follows.
+        let bytes = self.bytes.get(self.key_end()..).and_then(<[u8]>::first_chunk::<8>);
+        bytes.map_or(0, |bytes| u64::from_be_bytes(*bytes) >> (64 - 8 * TRX_ID_SIZE))
+    }
+
+    /// Offset in the page of what is behind the key: the system fields of a row, the child of a node pointer.
+    #[inline]
+    fn key_end(&self) -> usize {
+        if let Some(size) = self.def.memcmp_key_size {
+            return self.origin + usize::from(size);
+        }
+        let mut walk = FieldWalk::of_key(self.bytes, self.origin, self.def);
+        walk.pass_all();
+        walk.bounds().1
     }
 
     /// Pointer to the undo record that leads to the previous version; 0 in a secondary index.
@@ -145,11 +162,8 @@ impl<'a> RecordRef<'a> {
     /// Page number of the child of a node pointer.
     #[inline]
     pub fn child(&self) -> u32 {
-        let at = match self.def.memcmp_key_size {
-            Some(size) => self.origin + usize::from(size),
-            None => self.data_end_of_fields(),
-        };
-        self.big_endian(at, 4) as u32
+        let bytes = self.bytes.get(self.key_end()..).and_then(<[u8]>::first_chunk::<4>);
+        bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
     }
 
     /// Offset in the page of a node pointer's child page number.
@@ -168,7 +182,7 @@ impl<'a> RecordRef<'a> {
             return (self.origin.wrapping_sub(extra), self.origin + usize::from(size));
         }
         let mut walk = FieldWalk::new(self.bytes, self.origin, self.def);
-        walk.by_ref().for_each(drop);
+        walk.pass_all();
         walk.bounds()
     }
 

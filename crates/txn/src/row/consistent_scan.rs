@@ -56,6 +56,34 @@ pub(super) async fn run<F: FnMut(&Row<'_>) -> Control>(
     transaction: &mut Transaction,
     f: &mut F,
 ) -> Result<ScanState, Error> {
+    run_turns(scan, transaction, |scan, reader, slice| turn(scan, reader, slice, f)).await
+}
+
+/// How many rows of a table the transaction's read view sees, or, under READ UNCOMMITTED, there are. Nothing
+/// of a row is looked at but who wrote it, and each leaf is latched once.
+///
+/// # Errors
+/// [`Error::Killed`]; storage errors and damaged pages.
+pub async fn count(transaction: &mut Transaction, table: &Arc<Table>) -> Result<u64, Error> {
+    transaction.begin_operation().await?;
+    let (index, mode) = (ScanIndex::Clustered, ReadMode::Consistent);
+    let mut scan = Scan::new(table.clone(), index, KeyRange::all(), Direction::Forward, mode, true);
+    let mut rows = 0;
+    let count = |scan: &mut Scan, reader: &mut Reader<'_>, slice: &TimeSlice| {
+        let turn = count_turn(scan, reader, slice);
+        rows += reader.rows;
+        turn
+    };
+    run_turns(&mut scan, transaction, count).await?;
+    Ok(rows)
+}
+
+/// Repeats turns, waiting and giving way in between.
+async fn run_turns(
+    scan: &mut Scan,
+    transaction: &mut Transaction,
+    mut turn: impl FnMut(&mut Scan, &mut Reader<'_>, &TimeSlice) -> Result<Turn, Interrupt>,
+) -> Result<ScanState, Error> {
     if scan.progress == Progress::Finished {
         return Ok(ScanState::Finished);
     }
@@ -83,7 +111,7 @@ pub(super) async fn run<F: FnMut(&Row<'_>) -> Control>(
             rows: 0,
             versions: 0,
         };
-        let turn = turn(scan, &mut reader, &slice, f);
+        let turn = turn(scan, &mut reader, &slice);
         let (rows, versions) = (reader.rows, reader.versions);
         transaction.counts.rows_read += rows;
         transaction.counts.versions_built += versions;
@@ -149,6 +177,40 @@ fn turn(
             cursor.save(&mut scan.position);
             scan.progress = Progress::After;
             return Err(interrupt);
+        }
+    }
+    scan.progress = Progress::Finished;
+    Ok(Turn::State(ScanState::Finished))
+}
+
+/// As [`turn`] for a count of all rows, page by page.
+fn count_turn(scan: &mut Scan, reader: &mut Reader<'_>, slice: &TimeSlice) -> Result<Turn, Interrupt> {
+    let table: Arc<Table> = scan.table.clone();
+    let mut cursor = scan.open_cursor(&table.clustered)?;
+    while cursor.is_valid() {
+        let mut looked_at = 0;
+        let counted = cursor.rest_of_page(|record| -> Result<(), Interrupt> {
+            reader.rows += u64::from(reader.visible(record)? != Visible::Nothing);
+            looked_at += 1;
+            Ok(())
+        });
+        if let Err(interrupt) = counted {
+            cursor.save(&mut scan.position);
+            scan.progress = Progress::At;
+            return match interrupt {
+                Interrupt::Wait(wait) => Ok(Turn::Wait(wait)),
+                error => Err(error),
+            };
+        }
+        if slice.spend(looked_at) {
+            cursor.save(&mut scan.position);
+            scan.progress = Progress::After;
+            return Ok(Turn::Yield);
+        }
+        if let Err(interrupt) = cursor.next() {
+            cursor.save(&mut scan.position);
+            scan.progress = Progress::After;
+            return Err(interrupt.into());
         }
     }
     scan.progress = Progress::Finished;

@@ -31,7 +31,7 @@ mod view;
 pub(crate) mod write;
 
 pub use crate::lock::WaitPolicy;
-pub use consistent_scan::scan_at_once;
+pub use consistent_scan::{count, scan_at_once};
 pub use delete::delete;
 pub use external::fetch_external;
 pub use get::{find, find_at_once, get};

@@ -41,26 +41,26 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// All columns the row has, in storage order with their numbers: one pass over the record, cheaper than
-    /// [`Row::column`] for many columns.
-    pub fn columns(&self) -> impl Iterator<Item = (u16, FieldRef<'a>)> + 'a {
-        let table = self.table;
-        let (version, entry) = match self.source {
-            Source::Clustered(version) | Source::Peeked(version) => (Some(version), None),
-            Source::Entry(number, record) => (None, Some((number, record))),
-        };
-        let clustered = version.into_iter().flat_map(move |version| {
-            version.fields().zip(&table.clustered_columns).filter_map(|(field, kind)| match kind {
-                ClusteredField::Column(column) => Some((*column, field)),
-                _ => None,
-            })
-        });
-        let entries = entry.into_iter().flat_map(move |(number, record)| {
-            record.fields().zip(&table.secondaries[number].columns).filter_map(|(field, part)| {
-                (part.prefix_bytes.is_none() && part.column != ROW_ID_COLUMN).then_some((part.column, field))
-            })
-        });
-        clustered.chain(entries)
+    /// Shows all columns that the row has, in storage order with their numbers: one pass over the record,
+    /// cheaper than [`Row::column`] for many columns.
+    #[inline]
+    pub fn for_each_column(&self, mut f: impl FnMut(u16, FieldRef<'a>)) {
+        match self.source {
+            Source::Clustered(version) | Source::Peeked(version) => {
+                for (field, kind) in version.fields().zip(&self.table.clustered_columns) {
+                    if let ClusteredField::Column(column) = kind {
+                        f(*column, field);
+                    }
+                }
+            }
+            Source::Entry(number, record) => {
+                for (field, part) in record.fields().zip(&self.table.secondaries[number].columns) {
+                    if part.prefix_bytes.is_none() && part.column != ROW_ID_COLUMN {
+                        f(part.column, field);
+                    }
+                }
+            }
+        }
     }
 
     /// Copies the clustered key, for `update`, `delete` and `get`.

@@ -4,6 +4,7 @@
 
 mod cancel;
 mod common;
+mod counts;
 mod crash_and_purge;
 mod in_place;
 mod isolation;
@@ -12,7 +13,9 @@ mod locking_reads;
 mod off_page;
 mod read_then_change;
 mod rows;
+mod scan_at_once;
 mod threads;
 mod undo;
+mod undo_pins;
 mod undo_truncation;
 mod upserts;

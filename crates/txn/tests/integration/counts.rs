@@ -1,0 +1,80 @@
+//! Counting the rows of a table: what a scan shows, leaf by leaf.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::common::*;
+use pagestore::PageSize;
+use untorn_txn::*;
+
+/// How many rows the session sees, which is what its scan shows.
+async fn counted(session: &mut Session) -> u64 {
+    let table = session.table.clone();
+    let read = session.trx.rows_read();
+    let rows = count(&mut session.trx, &table).await.unwrap();
+    assert_eq!(session.trx.rows_read() - read, rows);
+    session.trx.end_statement();
+    assert_eq!(rows, session.all().await.len() as u64);
+    rows
+}
+
+/// Rows that were deleted, changed and inserted, by transactions that are seen and by others; in a pool that
+/// has neither the leaves nor the undo log.
+#[test]
+fn a_count_is_of_what_the_read_view_sees() {
+    let world = World::with(800, 40 * 4096, PageSize::new(4096).unwrap(), false);
+    let mut empty = world.session();
+    assert_eq!(world.run(counted(&mut empty)), 0);
+    world.fill(&(0..3000).map(|id| (id * 2, id)).collect::<Vec<_>>());
+    let levels = [Isolation::ReadUncommitted, Isolation::ReadCommitted, Isolation::RepeatableRead];
+    let mut before = levels.map(|level| world.session_at(level));
+    let (mut writer, mut active) = (world.session(), world.session());
+    world.run(async {
+        for session in &mut before {
+            session.begin();
+            assert_eq!(counted(session).await, 3000);
+        }
+        writer.begin();
+        for id in 0..1000 {
+            writer.delete(id * 4).await.unwrap();
+        }
+        for id in 0..700 {
+            writer.insert(id * 8 + 1, 7).await.unwrap();
+        }
+        writer.commit().await;
+        active.begin();
+        for id in 0..300 {
+            active.delete(id * 4 + 2).await.unwrap();
+        }
+        for id in 6000..6200 {
+            active.insert(id, 7).await.unwrap();
+        }
+        assert_eq!(counted(&mut active).await, 2600);
+        let mut seen = Vec::new();
+        for session in &mut before {
+            seen.push(counted(session).await);
+        }
+        assert_eq!(seen, [2600, 2700, 3000]);
+        active.rollback().await;
+        assert_eq!(counted(&mut active).await, 2700);
+        for session in &mut before {
+            session.commit().await;
+        }
+    });
+}
+
+#[test]
+fn a_count_gives_way_and_can_be_killed() {
+    let world = World::new(801);
+    world.fill(&(0..3000).map(|id| (id, id)).collect::<Vec<_>>());
+    let mut session = world.session();
+    let table = session.table.clone();
+    session.trx.slice().measure_in_units(100);
+    for polls in [1, 5] {
+        assert!(
+            world.run(for_polls(count(&mut session.trx, &table), polls)).is_none(),
+            "after {polls} polls"
+        );
+    }
+    assert_eq!(world.run(count(&mut session.trx, &table)).unwrap(), 3000);
+    session.trx.kill_handle().kill();
+    assert!(matches!(world.run(count(&mut session.trx, &table)), Err(Error::Killed)));
+}
