@@ -12,6 +12,7 @@ pub mod created_columns;
 mod from;
 mod full_group;
 mod index_order;
+pub(crate) mod outer_join;
 pub mod load;
 pub mod multi_table_change;
 pub mod no_index_used;
@@ -43,6 +44,7 @@ use access_path::Path;
 use aggregate::Aggregate;
 use apply::Apply;
 use multi_table_change::MultiTableChange;
+use outer_join::InnerSide;
 use push::Pending;
 use source::Source;
 use view::{UsedView, Views};
@@ -63,10 +65,11 @@ pub struct Step {
     pub filter: Vec<Condition>,
     /// All conditions, for when a key could not be made exactly.
     pub all_conditions: Vec<Condition>,
-    /// LEFT JOIN: a row without match is joined with NULLs.
-    pub outer: bool,
-    /// LEFT JOIN: conditions of WHERE, checked after that.
-    pub after: Vec<Condition>,
+    /// The first of the inner side of an outer join: the step of its last. Where nothing there matches, their
+    /// rows are NULLs.
+    pub inner_last: Option<usize>,
+    /// The inner sides of outer joins that end here, from the innermost to the outermost.
+    pub inner_ends: Vec<InnerSide>,
 }
 
 /// Grouping.
