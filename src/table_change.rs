@@ -232,7 +232,7 @@ impl TableDef {
         let same_columns = self.columns.len() == other.columns.len()
             && columns
                 .clone()
-                .all(|(old, new)| old.nullable == new.nullable && old.kind.stores_alike(&new.kind));
+                .all(|(old, new)| old.nullable == new.nullable && old.stores_alike(new));
         let keys = self.keys.iter().zip(&other.keys);
         let same_keys = self.keys.len() == other.keys.len()
             && keys.clone().all(|(old, new)| {

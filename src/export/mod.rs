@@ -40,7 +40,7 @@ pub fn describe(
     let mut columns: Vec<Column> = table
         .columns
         .iter()
-        .map(|column| column_code::column(&column.name, &column.kind, column.nullable))
+        .map(|column| column_code::column(column))
         .collect();
     columns.extend(column_code::system_columns());
     for (at, column) in columns.iter_mut().enumerate() {

@@ -178,7 +178,10 @@ impl SelectPlan {
 
     /// Whether it is a subquery whose result depends on the row of the query around it.
     pub fn follows_rows(&self) -> bool {
-        self.captures.iter().any(|capture| matches!(capture, Expr::Column { .. } | Expr::RolledUp { .. }))
+        let of_rows = |capture: &Expr| {
+            matches!(capture, Expr::Column { .. } | Expr::RolledUp { .. } | Expr::Aggregate(_))
+        };
+        self.captures.iter().any(of_rows)
     }
 
     /// All tables it reads, for metadata locks.
