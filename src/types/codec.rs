@@ -123,9 +123,7 @@ fn string(bytes: &[u8], kind: &ColumnType, out: &mut Vec<u8>) -> Result<(), Enco
 
 /// The member that a text names: itself, or else the first one that is equal to it.
 fn member_of(members: &[String], name: &[u8], collation: Collation) -> Option<usize> {
-    let equal = |member: &String| {
-        compare_values(collation.comparison(), member.as_bytes(), name).is_eq()
-    };
+    let equal = |member: &String| compare_values(collation.comparison(), member.as_bytes(), name).is_eq();
     let same = members.iter().position(|member| member.as_bytes() == name);
     same.or_else(|| members.iter().position(equal))
 }

@@ -6,8 +6,8 @@
 
 use super::Condition;
 
-/// The inner side of an outer join: sources, from the first to the last, and ON. Conditions of the inner joins
-/// among them belong to ON.
+/// The inner side of an outer join: sources, from the first to the last, and ON. Conditions of the inner
+/// joins among them belong to ON.
 #[derive(Debug)]
 pub(crate) struct OuterJoin {
     pub(super) first: usize,
@@ -51,7 +51,8 @@ impl Conditions {
     /// The conditions to be tested when `source` is read and the sources of `known` are at hand: on its rows,
     /// and behind each outer join that ends with it, from the innermost to the outermost.
     pub(super) fn take(&mut self, source: usize, known: u64) -> (Vec<Condition>, Vec<InnerSide>) {
-        let inside = |(first, last, _): &&mut (usize, usize, Vec<Waiting>)| (*first..=*last).contains(&source);
+        let inside =
+            |(first, last, _): &&mut (usize, usize, Vec<Waiting>)| (*first..=*last).contains(&source);
         let mut around: Vec<_> = self.of_joins.iter_mut().filter(inside).collect();
         around.sort_by_key(|(first, ..)| *first);
         let mut ends = Vec::new();

@@ -641,7 +641,8 @@ impl Planner<'_> {
             let path = self.choose(plan, source, &all_conditions, &bound, hints)?;
             let filter = without(&all_conditions, &path.consumed);
             let joins = &mut conditions.of_joins.iter();
-            let inner_last = joins.find(|(first, ..)| *first == usize::from(source)).map(|(_, last, _)| *last);
+            let inner_last =
+                joins.find(|(first, ..)| *first == usize::from(source)).map(|(_, last, _)| *last);
             let source = source.into();
             plan.steps.push(Step { source, path, filter, all_conditions, inner_last, inner_ends });
             bound.push(source as u16);

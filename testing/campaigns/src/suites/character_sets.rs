@@ -12,7 +12,7 @@ const OTHERS: [&str; 30] = [
 const OTHER_ORDERS: [&str; 4] = ["latin1_german", "latin1_danish", "latin1_spanish", "utf32"];
 
 /// Orders of UTF-8 that ours has, without the character set.
-const ORDERS: [&str; 10] = [
+const ORDERS: [&str; 8] = [
     "general_ci",
     "bin",
     "unicode_ci",
@@ -21,8 +21,6 @@ const ORDERS: [&str; 10] = [
     "0900_as_ci",
     "0900_as_cs",
     "0900_bin",
-    "mb3",
-    "mb4",
 ];
 
 /// Whether a statement names a character set or collation that ours does not have, also in quotes.
@@ -38,7 +36,9 @@ fn is_another(word: &str) -> bool {
         return true;
     }
     let orders = ["utf8mb4_", "utf8mb3_", "utf8_"].iter().find_map(|set| name.strip_prefix(set));
-    orders.is_some_and(|order| ["_ci", "_cs"].iter().any(|end| order.ends_with(end)) && !ORDERS.contains(&order))
+    orders.is_some_and(|order| {
+        ["_ci", "_cs"].iter().any(|end| order.ends_with(end)) && !ORDERS.contains(&order)
+    })
 }
 
 /// What a statement makes of the session's character set: another one, or one that ours has.
@@ -46,9 +46,16 @@ pub fn chooses(sql: &str) -> Option<bool> {
     let text = sql.to_ascii_lowercase();
     let words: Vec<&str> = text.split_whitespace().collect();
     let sets = matches!(words[..], ["set", ..])
-        && ["names", "character set", "charset", "collation_connection", "character_set_", "collation_database"]
-            .iter()
-            .any(|what| text.contains(what));
+        && [
+            "names",
+            "character set",
+            "charset",
+            "collation_connection",
+            "character_set_",
+            "collation_database",
+        ]
+        .iter()
+        .any(|what| text.contains(what));
     sets.then(|| names_another(sql))
 }
 
@@ -58,10 +65,13 @@ mod tests {
 
     #[test]
     fn other_character_sets_are_known_by_name() {
-        for sql in ["select _koi8r'a'", "set names 'big5'", "create table t(a char(1) collate utf8_czech_ci)"] {
+        for sql in ["select _koi8r'a'", "set names 'big5'", "create table t(a char(1) collate utf8_czech_ci)"]
+        {
             assert!(names_another(sql), "{sql}");
         }
-        for sql in ["select _utf8'a' collate utf8mb4_unicode_ci", "set names latin1", "select utf8_col from t"] {
+        for sql in
+            ["select _utf8'a' collate utf8mb4_unicode_ci", "set names latin1", "select utf8_col from t"]
+        {
             assert!(!names_another(sql), "{sql}");
         }
         assert_eq!(chooses("SET NAMES cp1251"), Some(true));

@@ -377,17 +377,8 @@ impl<'p, 'a> Binder<'p, 'a> {
         let whole = matches!(function.name, "CEIL" | "CEILING" | "FLOOR") && ty.kind == kind::NEWDECIMAL;
         let from = types.iter().copied().find(|of| chooses && conversion(*of, ty).is_some());
         let ty = collation::as_meant(ty, &types);
-        if matches!(function.name, "CHARSET" | "COLLATION") && types[0].is_text() {
-            // NULL is of its type, too.
-            let empty = Expr::Literal(Value::Text(Default::default(), types[0].collation));
-            bound.push(empty);
-            bound = vec![Expr::Coalesce(std::mem::take(&mut bound))];
-        }
-        let six_digits = functions::temporal::shows_six_digits(function.name, &bound, &types);
-        let call = Expr::Call(function, bound);
-        if let (true, Some(cast)) = (six_digits, cast_to_moment(ty)) {
-            return Ok((Expr::Cast(Box::new(call), cast), ty));
-        }
+        null_by_type(function.name, &mut bound, &types);
+        let call = with_six_digits(Expr::Call(function, bound), &types, ty);
         Ok(match from {
             Some(from) => (converted((call, from), ty), ty),
             None if whole => {
@@ -622,13 +613,24 @@ impl<'p, 'a> Binder<'p, 'a> {
     }
 }
 
-/// The cast that gives a TIME or DATETIME all six digits of a second.
-fn cast_to_moment(ty: Type) -> Option<ast::CastType> {
-    match ty.kind {
-        kind::TIME => Some(ast::CastType::Time { fraction: 6 }),
-        kind::DATETIME => Some(ast::CastType::DateTime { fraction: 6 }),
-        _ => None,
+/// CHARSET and COLLATION of a NULL are those of its type.
+fn null_by_type(name: &str, arguments: &mut Vec<Expr>, types: &[Type]) {
+    if matches!(name, "CHARSET" | "COLLATION") && types[0].is_text() {
+        arguments.push(Expr::Literal(Value::Text(Default::default(), types[0].collation)));
+        *arguments = vec![Expr::Coalesce(std::mem::take(arguments))];
     }
+}
+
+/// A TIME or DATETIME of text whose digits are not known before it is read has all six of a second.
+fn with_six_digits(call: Expr, types: &[Type], ty: Type) -> Expr {
+    let Expr::Call(function, arguments) = &call else { return call };
+    let cast = match ty.kind {
+        kind::TIME => ast::CastType::Time { fraction: 6 },
+        kind::DATETIME => ast::CastType::DateTime { fraction: 6 },
+        _ => return call,
+    };
+    let shows = functions::temporal::shows_six_digits(function.name, arguments, types);
+    if shows { Expr::Cast(Box::new(call), cast) } else { call }
 }
 
 /// Aggregates and subqueries of one query are numbered with 16 bits.

@@ -63,8 +63,9 @@ impl<'s> Scope<'s> {
         self.aggregates_before.is_some()
     }
 
-    /// An aggregate of the subquery that reads nothing but columns of the query around it belongs to that one,
-    /// if there may be one where the subquery stands: then its value there. `None`: it is the subquery's.
+    /// An aggregate of the subquery that reads nothing but columns of the query around it belongs to that
+    /// one, if there may be one where the subquery stands: then its value there. `None`: it is the
+    /// subquery's.
     pub fn takes_aggregate(&self, aggregate: &Aggregate) -> Result<Option<Bound>, SqlError> {
         let Some(before) = self.aggregates_before else { return Ok(None) };
         let mut aggregate = aggregate.clone();

@@ -89,8 +89,8 @@ impl Kind {
                     kind.time = true;
                 }
                 Some(
-                    b'M' | b'b' | b'c' | b'j' | b'm' | b'U' | b'u' | b'V' | b'v' | b'W' | b'w' | b'a' | b'X' | b'x'
-                    | b'Y' | b'y',
+                    b'M' | b'b' | b'c' | b'j' | b'm' | b'U' | b'u' | b'V' | b'v' | b'W' | b'w' | b'a' | b'X'
+                    | b'x' | b'Y' | b'y',
                 ) => kind.day = true,
                 // A day of the month alone is a number of days, behind which a time is a span.
                 _ => {}
