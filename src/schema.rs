@@ -86,6 +86,9 @@ pub struct ColumnDef {
     /// ZEROFILL.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub zerofill: bool,
+    /// UNSIGNED of a FLOAT, DOUBLE or DECIMAL, which SQL enforces; integers have it in their type.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsigned: bool,
 }
 
 impl ColumnDef {
@@ -103,7 +106,13 @@ impl ColumnDef {
             width: None,
             decimals: None,
             zerofill: false,
+            unsigned: false,
         }
+    }
+
+    /// Whether every value of this column is one of `other` as it lies on pages.
+    pub fn stores_alike(&self, other: &ColumnDef) -> bool {
+        self.unsigned == other.unsigned && self.kind.stores_alike(&other.kind)
     }
 
     /// Makes the column nullable.

@@ -230,9 +230,7 @@ impl TableDef {
         let identity = |def: &TableDef| (def.id, def.space, def.hidden_clustered, def.discarded, def.born);
         let columns = self.columns.iter().zip(&other.columns);
         let same_columns = self.columns.len() == other.columns.len()
-            && columns
-                .clone()
-                .all(|(old, new)| old.nullable == new.nullable && old.kind.stores_alike(&new.kind));
+            && columns.clone().all(|(old, new)| old.nullable == new.nullable && old.stores_alike(new));
         let keys = self.keys.iter().zip(&other.keys);
         let same_keys = self.keys.len() == other.keys.len()
             && keys.clone().all(|(old, new)| {

@@ -5,6 +5,7 @@
 //! servers compute them alike; they compare every one of them on import.
 
 use super::cfg::Column;
+use crate::schema::ColumnDef;
 use crate::types::{Collation, ColumnType};
 
 // Main types.
@@ -105,12 +106,13 @@ fn code(kind: &ColumnType) -> Code {
 }
 
 /// A column of the user. Its position and its part in indexes are for the caller to fill in.
-pub(super) fn column(name: &str, kind: &ColumnType, nullable: bool) -> Column {
-    let Code { mtype, prtype, len, collation, mbminmaxlen } = code(kind);
-    let null = if nullable { 0 } else { NOT_NULL };
+pub(super) fn column(def: &ColumnDef) -> Column {
+    let Code { mtype, prtype, len, collation, mbminmaxlen } = code(&def.kind);
+    let null = if def.nullable { 0 } else { NOT_NULL };
+    let unsigned = if def.unsigned { UNSIGNED } else { 0 };
     let collation = u32::from(collation.unwrap_or(0)) << COLLATION_SHIFT;
-    let prtype = prtype | null | collation;
-    Column { prtype, mtype, len, mbminmaxlen, ind: 0, ord_part: 0, max_prefix: 0, name: name.to_owned() }
+    let prtype = prtype | null | unsigned | collation;
+    Column { prtype, mtype, len, mbminmaxlen, ind: 0, ord_part: 0, max_prefix: 0, name: def.name.clone() }
 }
 
 /// The three columns every table has.
@@ -133,6 +135,10 @@ pub(super) fn system_columns() -> impl Iterator<Item = Column> {
 mod tests {
     use super::*;
     use crate::types::SizeClass;
+
+    fn column(name: &str, kind: &ColumnType, nullable: bool) -> Column {
+        super::column(&ColumnDef { nullable, ..ColumnDef::new(name, kind.clone()) })
+    }
 
     #[test]
     fn documented_precise_types() {

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use btree::compare::compare_values;
+
 use super::collation::Collation;
 use super::column_type::ColumnType;
 use super::decimal::{self, DecimalError};
@@ -120,22 +122,24 @@ fn string(bytes: &[u8], kind: &ColumnType, out: &mut Vec<u8>) -> Result<(), Enco
     Ok(())
 }
 
+/// The member that a text names: itself, or else the first one that is equal to it.
+fn member_of(members: &[String], name: &[u8], collation: Collation) -> Option<usize> {
+    let equal = |member: &String| compare_values(collation.comparison(), member.as_bytes(), name).is_eq();
+    let same = members.iter().position(|member| member.as_bytes() == name);
+    same.or_else(|| members.iter().position(equal))
+}
+
 fn members(value: &Value<'_>, kind: &ColumnType, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let width = usize::from(kind.fixed_len().unwrap_or(1));
     let number = match (kind, value) {
-        (ColumnType::Enum { members, .. }, Value::Bytes(name)) => {
-            let wanted = trimmed(name);
-            members
-                .iter()
-                .position(|member| member.as_bytes().eq_ignore_ascii_case(wanted))
-                .map(|at| at as u64 + 1)
-                .ok_or(EncodeError::Invalid)?
+        (ColumnType::Enum { members, collation }, Value::Bytes(name)) => {
+            let at = member_of(members, trimmed(name), *collation);
+            at.map(|at| at as u64 + 1).ok_or(EncodeError::Invalid)?
         }
-        (ColumnType::Set { members, .. }, Value::Bytes(names)) => {
+        (ColumnType::Set { members, collation }, Value::Bytes(names)) => {
             let mut bits = 0;
             for name in names.split(|b| *b == b',').filter(|name| !name.is_empty()) {
-                let at = members.iter().position(|member| member.as_bytes().eq_ignore_ascii_case(name));
-                bits |= 1u64 << at.ok_or(EncodeError::Invalid)?;
+                bits |= 1u64 << member_of(members, name, *collation).ok_or(EncodeError::Invalid)?;
             }
             bits
         }

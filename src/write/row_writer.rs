@@ -71,10 +71,14 @@ pub enum Written {
 /// drops its writer instead.
 pub struct RowWriter {
     table: Arc<Table>,
-    /// Rows that the statement is still to insert, as far as it knows: AUTO_INCREMENT values taken at a time.
+    /// Rows that the statement is to insert, if it knows: AUTO_INCREMENT values taken at first.
     rows_to_come: u64,
+    /// How often values were taken: without knowing how many are needed, twice as many each time.
+    takes: u32,
     /// AUTO_INCREMENT values that were taken and not given out.
     generated: Range<u64>,
+    /// They were not taken: the statement was told with which value to begin.
+    told: bool,
     /// Increment and offset of the values that are generated.
     numbering: (u64, u64),
     /// Columns with ON UPDATE that the statement does not assign, with the statement's time.
@@ -83,6 +87,9 @@ pub struct RowWriter {
     /// For a table with foreign keys, or with some to it: what the statement knows of them.
     foreign_keys: Option<Box<ForeignKeys>>,
 }
+
+/// Values are taken in twos, fours and so on, up to this power of two.
+const TAKES_DOUBLED: u32 = 16;
 
 /// The first of `offset`, `offset + increment`, … that is not below `start`.
 fn next_number(start: u64, increment: u64, offset: u64) -> u64 {
@@ -113,7 +120,9 @@ impl RowWriter {
     pub fn of_evaluated(table: Arc<Table>) -> RowWriter {
         RowWriter {
             table,
-            rows_to_come: 1,
+            rows_to_come: 0,
+            takes: 0,
+            told: false,
             generated: 0..0,
             numbering: (1, 1),
             stamps: SmallVec::new(),
@@ -155,7 +164,8 @@ impl RowWriter {
         &self.stamps
     }
 
-    /// The statement is still to insert `count` rows. Their AUTO_INCREMENT values will be consecutive.
+    /// The statement is to insert `count` rows: so many AUTO_INCREMENT values are taken for it at first, also
+    /// for rows that bring their own, as InnoDB does.
     pub fn expect_rows(&mut self, count: u64) {
         self.rows_to_come = count;
     }
@@ -166,6 +176,12 @@ impl RowWriter {
     /// [`Error::AutoIncrementExhausted`], also when the table has no such column. Storage errors.
     pub async fn generate(&mut self) -> Result<u64> {
         let (increment, offset) = self.numbering;
+        if self.told {
+            let value = self.generated.start;
+            self.generated.start = next_number(value.saturating_add(1), increment, offset);
+            self.use_value(value).await?;
+            return Ok(value);
+        }
         loop {
             let value = next_number(self.generated.start, increment, offset);
             if value < self.generated.end {
@@ -173,7 +189,12 @@ impl RowWriter {
                 return Ok(value);
             }
             let counter = self.table.auto_increment.as_ref().ok_or(Error::AutoIncrementExhausted)?;
-            let count = self.rows_to_come.max(1).saturating_mul(increment);
+            let count = match self.takes {
+                0 if self.rows_to_come > 0 => self.rows_to_come,
+                takes => 1 << takes.min(TAKES_DOUBLED),
+            };
+            self.takes += 1;
+            let count = count.saturating_mul(increment);
             self.generated = counter.take(self.table.rows.clustered.store(), count).await?;
         }
     }
@@ -184,6 +205,11 @@ impl RowWriter {
     pub fn number_by(&mut self, increment: u64, offset: u64) {
         let increment = increment.max(1);
         self.numbering = (increment, if offset > increment { 0 } else { offset });
+    }
+
+    /// The values that are generated begin with this one, whatever the table's counter says.
+    pub fn begin_with(&mut self, value: u64) {
+        (self.generated, self.told) = (value..u64::MAX, true);
     }
 
     /// The row that got this value from [`RowWriter::generate`] is not inserted after all: the next one gets
@@ -203,8 +229,11 @@ impl RowWriter {
         if !self.generated.is_empty() && value >= self.generated.start {
             self.generated.start = value.saturating_add(1).min(self.generated.end);
         }
+        // The counter stands on a number that this increment gives, as in InnoDB.
+        let (increment, offset) = self.numbering;
+        let next = next_number(value.saturating_add(1), increment, offset);
         match &self.table.auto_increment {
-            Some(counter) => counter.used(self.table.rows.clustered.store(), value).await,
+            Some(counter) => counter.used(self.table.rows.clustered.store(), next - 1).await,
             None => Ok(()),
         }
     }

@@ -137,6 +137,12 @@ pub struct SqlContext {
     pub last_insert_id: Cell<u64>,
     /// What `LAST_INSERT_ID(expr)` said in this statement.
     pub said_insert_id: Cell<Option<u64>>,
+    /// The first AUTO_INCREMENT value that the statement generated, else 0: LAST_INSERT_ID() of the next one.
+    pub generated_insert_id: Cell<u64>,
+    /// Warnings and errors of the statement before, for `@@warning_count` and `@@error_count`.
+    counts_before: Cell<(u64, u64)>,
+    /// `SET insert_id`: the first AUTO_INCREMENT value of the next INSERT; 0: the table's own.
+    pub insert_id: Cell<u64>,
     /// The statement changes tables in strict mode: a division by zero is its error.
     pub changes_strictly: Cell<bool>,
     /// What was to be a warning while it did.
@@ -220,6 +226,9 @@ impl SqlContext {
             fixed_time: Cell::new(None),
             last_insert_id: Cell::new(0),
             said_insert_id: Cell::new(None),
+            generated_insert_id: Cell::new(0),
+            counts_before: Cell::new((0, 0)),
+            insert_id: Cell::new(0),
             changes_strictly: Cell::new(false),
             refused: RefCell::default(),
             random_sequences: RandomSequences::default(),
@@ -266,6 +275,9 @@ impl SqlContext {
         self.timed_out.set(false);
         self.memory.set_limit(self.settings().statement_memory_limit);
         self.said_insert_id.set(None);
+        if let id @ 1.. = self.generated_insert_id.take() {
+            self.last_insert_id.set(id);
+        }
         self.changes_strictly.set(false);
         self.refused.replace(None);
         self.random_sequences.reset();
@@ -280,6 +292,8 @@ impl SqlContext {
 
     /// Forgets the last statement's warnings.
     pub fn clear_warnings(&self) {
+        let errors = self.warnings.borrow().iter().filter(|(level, _)| *level == Level::Error).count();
+        self.counts_before.set((self.warning_count.get(), errors as u64));
         if self.warning_count.get() != 0 {
             self.warnings.borrow_mut().clear();
             self.warning_count.set(0);
@@ -295,6 +309,8 @@ impl SqlContext {
         self.named_locks.give_back_all(self.connection_id);
         self.clear_warnings();
         self.last_insert_id.set(0);
+        self.insert_id.set(0);
+        self.generated_insert_id.set(0);
     }
 
     /// The statement's time in UTC: read once, so that NOW() is the same for all rows.
@@ -405,12 +421,9 @@ impl SqlContext {
     pub fn system_variable<'a>(&self, name: &str, scope: Option<ast::Scope>) -> Result<Value<'a>, SqlError> {
         match name {
             "last_insert_id" | "identity" => return Ok(Value::UInt(self.last_insert_id.get())),
-            "warning_count" => return Ok(Value::UInt(self.warning_count.get())),
-            "error_count" => {
-                let errors =
-                    self.warnings.borrow().iter().filter(|(level, _)| *level == Level::Error).count();
-                return Ok(Value::UInt(errors as u64));
-            }
+            "insert_id" => return Ok(Value::UInt(self.insert_id.get())),
+            "warning_count" => return Ok(Value::UInt(self.counts_before.get().0)),
+            "error_count" => return Ok(Value::UInt(self.counts_before.get().1)),
             "timestamp" => {
                 let now = self.now_utc();
                 return Ok(Value::Double(now.to_unix() as f64 + f64::from(now.micros) / 1e6));

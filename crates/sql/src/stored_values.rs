@@ -261,6 +261,10 @@ impl Storing<'_> {
                 number = most.copysign(number);
             }
         }
+        if column.unsigned && number < 0.0 {
+            self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
+            number = 0.0;
+        }
         self.put(&types::Value::Double(number), column, out)
     }
 
@@ -281,7 +285,10 @@ impl Storing<'_> {
             note.sqlstate = *b"00000";
             self.state.note(note);
         }
-        let fitted = super::expr::types::clamp_decimal(rounded.clone(), precision, scale);
+        let mut fitted = super::expr::types::clamp_decimal(rounded.clone(), precision, scale);
+        if column.unsigned && decimal::is_negative(&fitted) {
+            fitted = decimal::round(&Default::default(), i64::from(scale));
+        }
         if fitted != rounded {
             self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
         }
@@ -414,15 +421,18 @@ impl Storing<'_> {
     }
 
     fn members(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let mut too_long = false;
         let stored = match (&column.kind, value) {
             (ColumnType::Bit { .. }, Value::Text(bytes, _)) => {
-                types::Value::UInt(unsigned(&bytes[bytes.len().saturating_sub(8)..]))
+                let (high, low) = bytes.split_at(bytes.len().saturating_sub(8));
+                too_long = high.iter().any(|byte| *byte != 0);
+                types::Value::UInt(unsigned(low))
             }
             (_, Value::Text(text, _)) => types::Value::Bytes(Cow::Borrowed(text.as_ref())),
             (_, other) => types::Value::UInt(other.to_bits()),
         };
         let start = out.len();
-        if types::encode(&stored, &column.kind, out).is_ok() {
+        if !too_long && types::encode(&stored, &column.kind, out).is_ok() {
             return Ok(());
         }
         out.truncate(start);
@@ -438,10 +448,12 @@ impl Storing<'_> {
             }
             out.truncate(start);
         }
-        match column.kind {
-            ColumnType::Bit { .. } => self.complain(errors::DATA_TOO_LONG, column)?,
-            _ => self.complain(errors::WARN_DATA_TRUNCATED, column)?,
+        if let ColumnType::Bit { bits } = column.kind {
+            let code = if self.lenient { errors::WARN_DATA_OUT_OF_RANGE } else { errors::DATA_TOO_LONG };
+            self.complain(code, column)?;
+            return self.put(&types::Value::UInt(u64::MAX >> (64 - bits)), column, out);
         }
+        self.complain(errors::WARN_DATA_TRUNCATED, column)?;
         let width = usize::from(column.kind.fixed_len().unwrap_or(1));
         out.resize(start + width, 0);
         Ok(())

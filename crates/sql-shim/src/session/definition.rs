@@ -173,6 +173,7 @@ pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<Co
 fn set_display(name: &str, said: &DataType, def: &mut schema::ColumnDef) -> Result<(), SqlError> {
     const WIDTH_MAX: u32 = 255;
     let float = matches!(def.kind, ColumnType::Float | ColumnType::Double);
+    def.unsigned = said.unsigned && (float || matches!(def.kind, ColumnType::Decimal { .. }));
     let integer = def.kind.integer().is_some() && def.kind != ColumnType::Year;
     if !float && !integer {
         return Ok(());

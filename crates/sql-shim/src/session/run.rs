@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::pin::pin;
+use std::sync::Arc;
 
 use sql::errors;
 use sql::exec::insert::Changed;
@@ -10,6 +11,7 @@ use sql::failure::Failure;
 use sql::plan::Plan;
 use sql::result::{Completion, ResultSink};
 use sql::value::Value;
+use untorn::Table;
 
 use super::watch::Watch;
 use super::{Outcome, Session, com_counters};
@@ -50,6 +52,7 @@ impl Session {
         match outcome? {
             Outcome::Rows => {
                 self.current.stats.sent = self.state.found_rows.get();
+                self.state.row_count.set(-1);
                 out.rows_end(&self.completion(&Changed::default(), more));
             }
             Outcome::Done(changed) => {
@@ -71,9 +74,20 @@ impl Session {
     ) -> Result<Outcome, Failure> {
         let writes = !matches!(plan, Plan::Select(_));
         self.check_table_locks(plan)?;
-        self.ensure_transaction();
-        if writes && self.read_only && self.in_transaction() {
+        let read_only = writes && self.is_read_only();
+        // Temporary tables may be changed, as nobody else sees them; by an UPDATE that has no other tables.
+        let all = matches!(plan, Plan::MultiTableChange(change) if change.updates());
+        let shared = |table: &Arc<Table>| {
+            (all || plan.changes(table)) && !untorn::private::is_private(&table.database)
+        };
+        if read_only && plan.tables().iter().any(shared) {
             return Err(errors::error(errors::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[]).into());
+        }
+        self.ensure_transaction();
+        let said_of_next = self.next_isolation.is_some() || self.next_read_only.is_some();
+        if said_of_next && !self.in_transaction() && !plan.tables().is_empty() {
+            // This statement is the next transaction.
+            (self.next_isolation, self.next_read_only) = (None, None);
         }
         if !writes {
             return self.run_in_transaction(plan, parameters, out, false).await;

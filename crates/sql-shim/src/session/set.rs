@@ -20,6 +20,7 @@ use crate::variables::{self, Change};
 enum Setting<'s> {
     User(&'s str, Value<'static>),
     LastInsertId(u64),
+    InsertId(u64),
     /// Seconds; `None` is the clock.
     Timestamp(Option<f64>),
     System {
@@ -143,6 +144,7 @@ impl Session {
             (variables::Scope::Session, "last_insert_id" | "identity", Some(value)) => {
                 Setting::LastInsertId(value.to_bits())
             }
+            (variables::Scope::Session, "insert_id", Some(value)) => Setting::InsertId(value.to_bits()),
             (variables::Scope::Session, "timestamp", value) => {
                 Setting::Timestamp(value.map(Value::to_double))
             }
@@ -158,6 +160,7 @@ impl Session {
         match setting {
             Setting::User(name, value) => self.state.set_user_variable(name, value)?,
             Setting::LastInsertId(id) => self.state.last_insert_id.set(id),
+            Setting::InsertId(id) => self.state.insert_id.set(id),
             Setting::Timestamp(seconds) => self.state.set_timestamp(seconds),
             Setting::Texts(changes) => {
                 for change in changes {

@@ -177,6 +177,14 @@ impl Session {
         Ok(done())
     }
 
+    /// Whether the transaction that is open, or else the next one, is READ ONLY.
+    pub(super) fn is_read_only(&self) -> bool {
+        match self.explicit || self.transaction.is_active() {
+            true => self.read_only,
+            false => self.next_read_only.unwrap_or(self.state.settings().read_only),
+        }
+    }
+
     /// Commits what is open: COMMIT, and DDL and the like.
     pub(super) async fn implicit_commit(&mut self) -> Result<(), Failure> {
         if !self.transaction.is_active() {

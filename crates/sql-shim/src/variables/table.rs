@@ -255,7 +255,7 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("innodb_data_home_dir", TEXT, "").constant(),
     global("innodb_deadlock_detect", Kind::Bool, "ON"),
     fixed("innodb_dedicated_server", Kind::Bool, "OFF").constant(),
-    global("innodb_default_row_format", Kind::Enum(&["REDUNDANT", "COMPACT", "DYNAMIC"]), "DYNAMIC")
+    global("innodb_default_row_format", Kind::Enum(&["redundant", "compact", "dynamic"]), "dynamic")
         .constant(),
     global("innodb_disable_sort_file_cache", Kind::Bool, "OFF").constant(),
     global(
@@ -333,7 +333,7 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("innodb_use_native_aio", Kind::Bool, "ON"),
     fixed("innodb_version", TEXT, "8.0.36").constant(),
     fixed("innodb_write_io_threads", Kind::UInt(1, 64), "4").without_effect(),
-    session("insert_id", true, ANY, "0").without_effect(),
+    session("insert_id", true, ANY, "0"),
     both("interactive_timeout", SECONDS, "28800"),
     both("join_buffer_size", Kind::UInt(128, MAX), "262144").without_effect(),
     global("key_buffer_size", ANY, "0").constant(),

@@ -127,7 +127,6 @@ impl<'e> Executor<'e> {
                 let mut spool = Spool::new(state);
                 self.select_into(query, &mut spool).await?;
                 let count = spool.0.count();
-                inserting.writer.expect_rows(count);
                 let mut rows = spool.0.finish().await?;
                 let mut number = 0;
                 while let Some((_, packed)) = rows.next().await? {
@@ -139,9 +138,9 @@ impl<'e> Executor<'e> {
                 Some(usize::try_from(count).unwrap_or(usize::MAX))
             }
             None => {
+                inserting.writer.expect_rows(plan.rows.len() as u64);
                 for (number, row) in plan.rows.iter().enumerate() {
                     self.tick(CHANGE_UNITS).await?;
-                    inserting.writer.expect_rows((plan.rows.len() - number) as u64);
                     self.insert_row(&mut inserting, number as u64 + 1, Given::Expressions(row)).await?;
                 }
                 (plan.rows.len() > 1).then_some(plan.rows.len())
@@ -231,7 +230,7 @@ impl<'e> Executor<'e> {
                 inserting.result.affected += 1 + replaced;
                 if let (Some(value), 0) = (generated, inserting.result.insert_id) {
                     inserting.result.insert_id = value;
-                    self.state.last_insert_id.set(value);
+                    self.state.generated_insert_id.set(value);
                 }
                 return Ok(());
             };
@@ -268,6 +267,11 @@ impl<'e> Executor<'e> {
         let mut writer = RowWriter::of_evaluated(table.clone());
         let settings = self.state.settings();
         writer.number_by(settings.auto_increment_increment, settings.auto_increment_offset);
+        if table.def.auto_increment_column().is_some()
+            && let value @ 1.. = self.state.insert_id.take()
+        {
+            writer.begin_with(value);
+        }
         if !plan.on_duplicate.is_empty() {
             let assigned = |column| plan.on_duplicate.iter().any(|(assigned, _)| *assigned == column);
             writer.assigns(assigned, || self.state.statement_time())?;

@@ -19,6 +19,7 @@ use crate::errors;
 use crate::expr::{Context, RowView};
 use crate::failure::Failure;
 use crate::memory::{self, Charge};
+use crate::plan::outer_join::InnerSide;
 use crate::plan::source::SourceKind;
 use crate::plan::{Condition, SelectPlan, Step};
 use crate::result::{ResultSink, SqlError};
@@ -100,48 +101,85 @@ struct Level<'p, 'e> {
     range_charge: Charge<'e>,
     /// The row that the steps behind see; `None` for the missing side of an outer join.
     current: Option<Row>,
-    /// A row has matched.
+    /// Of the first step of an outer join's inner side: rows of that side have matched.
     matched: bool,
     /// The input has no more rows.
     ended: bool,
 }
 
-/// What a step makes of a row.
+/// What a step has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    /// Its conditions do not hold.
-    Refused,
-    /// It is the partner in an outer join, and the conditions after the join do not hold.
-    Partner,
-    /// It belongs to the result.
-    Shown,
+enum Next {
+    Row,
+    /// The inner side of an outer join that begins here has no match: its rows are NULLs.
+    Missing,
+    Nothing,
 }
 
-/// Which conditions of its step a row meets, outer joins included.
+/// Whether a row meets the conditions of its step, outer joins included. `reached` becomes the number of the
+/// inner sides ending here that have a match, if more do by this row.
 fn test(
     step: &Step,
     conditions: &[Condition],
     base: &[RowView<'_>],
     view: RowView<'_>,
     cx: &Context<'_>,
-) -> Result<Verdict, Failure> {
+    reached: &mut usize,
+) -> Result<bool, Failure> {
     let mut rows: Views<'_> = base.iter().copied().collect();
     rows[step.source] = view;
     let cx = Context { rows: &rows, ..*cx };
-    if !all_true(conditions, &cx)? {
-        return Ok(Verdict::Refused);
-    }
-    Ok(if !step.outer || all_true(&step.after, &cx)? { Verdict::Shown } else { Verdict::Partner })
+    Ok(all_true(conditions, &cx)? && ended_sides(&step.inner_ends, &cx, reached)?)
 }
 
-/// Whether the row of NULLs of an outer join is to be shown.
+/// Whether what follows the inner sides of outer joins holds, from one to the next; how many are `reached`.
+fn ended_sides(ends: &[InnerSide], cx: &Context<'_>, reached: &mut usize) -> Result<bool, SqlError> {
+    for (at, end) in ends.iter().enumerate() {
+        *reached = (*reached).max(at + 1);
+        if !all_true(&end.after, cx)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Notes that inner sides ending at step `last` have a match: so many behind the first `skipped`.
+fn note_matches(levels: &mut [Level<'_, '_>], last: usize, skipped: usize, reached: usize) {
+    for end in levels[last].step.inner_ends.iter().skip(skipped).take(reached) {
+        levels[end.first].matched = true;
+    }
+}
+
+/// Whether the NULLs of the inner side that begins at step `depth` are to be shown.
 fn missing_side(
-    step: &Step,
-    matched: bool,
-    base: &[RowView<'_>],
+    levels: &mut [Level<'_, '_>],
+    depth: usize,
+    sources: usize,
     cx: &Context<'_>,
 ) -> Result<bool, SqlError> {
-    Ok(step.outer && !matched && all_true(&step.after, &Context { rows: base, ..*cx })?)
+    let level = &levels[depth];
+    let Some(last) = level.step.inner_last.filter(|_| !level.matched) else { return Ok(false) };
+    let ends: &[InnerSide] = &levels[last].step.inner_ends;
+    let at = ends.iter().position(|end| end.first == depth).unwrap_or(0);
+    let mut reached = 0;
+    let base = views(levels, depth, sources);
+    let shown = ended_sides(&ends[at..], &Context { rows: &base, ..*cx }, &mut reached)?;
+    drop(base);
+    note_matches(levels, last, at, reached);
+    Ok(shown)
+}
+
+/// Leaves out the steps of an inner side without a match, which begins at `first`: their rows are NULLs, and
+/// they have no others. Returns the last of them.
+fn skip_inner_side(levels: &mut [Level<'_, '_>], first: usize) -> usize {
+    let last = levels[first].step.inner_last.unwrap_or(first);
+    for level in &mut levels[first + 1..=last] {
+        level.current = None;
+        level.batch.clear();
+        level.ended = true;
+        level.matched = true;
+    }
+    last
 }
 
 /// The rows that the steps before `depth` are at.
@@ -197,7 +235,12 @@ impl<'e> Executor<'e> {
                 if self.last_step(plan, &mut levels, consumer, cx, target).await? == Flow::Stop {
                     return Ok(());
                 }
-            } else if self.next_row(plan, &mut levels, depth, cx).await? {
+            } else if let next @ (Next::Row | Next::Missing) =
+                self.next_row(plan, &mut levels, depth, cx).await?
+            {
+                if next == Next::Missing {
+                    depth = skip_inner_side(&mut levels, depth);
+                }
                 examined += 1;
                 if examined > examined_max {
                     return Err(errors::error(errors::TOO_BIG_SELECT, &[]).into());
@@ -339,28 +382,25 @@ impl<'e> Executor<'e> {
         Ok(())
     }
 
-    /// Goes to the next row of a step before the last; false when there is none.
+    /// Goes to the next row of a step before the last.
     async fn next_row(
         &mut self,
         plan: &SelectPlan,
         levels: &mut [Level<'_, 'e>],
         depth: usize,
         cx: &Context<'_>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Next, Failure> {
         loop {
             self.tick(1).await?;
             if let Some(row) = levels[depth].batch.pop() {
                 levels[depth].current = Some(row);
-                return Ok(true);
+                return Ok(Next::Row);
             }
             if levels[depth].ended {
-                let (before, rest) = levels.split_at_mut(depth);
-                let base = views(before, depth, plan.sources.len());
-                let level = &mut rest[0];
-                let (matched, shown) = (level.matched, missing_side(level.step, level.matched, &base, cx)?);
-                level.matched = true;
-                level.current = None;
-                return Ok(!matched && shown);
+                let shown = missing_side(levels, depth, plan.sources.len(), cx)?;
+                levels[depth].matched = true;
+                levels[depth].current = None;
+                return Ok(if shown { Next::Missing } else { Next::Nothing });
             }
             self.fill(plan, levels, depth, cx).await?;
         }
@@ -376,15 +416,14 @@ impl<'e> Executor<'e> {
     ) -> Result<(), Failure> {
         let (before, rest) = levels.split_at_mut(depth);
         let base = views(before, depth, plan.sources.len());
-        let Level { step, input, conditions, batch, batch_rows, charge, matched, ended, .. } = &mut rest[0];
+        let Level { step, input, conditions, batch, batch_rows, charge, ended, .. } = &mut rest[0];
+        let mut reached = 0;
         let (step, wanted) = (*step, *batch_rows);
         *batch_rows = (2 * wanted).min(BATCH_ROWS_MAX);
         let mut bytes = 0;
         let changed = plan.changed.contains(&(step.source as u16));
         let mut keep = |view: RowView<'_>, key: &dyn Fn(&mut OwnedKey)| -> Result<Flow, Failure> {
-            let verdict = test(step, conditions, &base, view, cx)?;
-            *matched |= verdict != Verdict::Refused;
-            if verdict != Verdict::Shown {
+            if !test(step, conditions, &base, view, cx, &mut reached)? {
                 return Ok(Flow::Skip);
             }
             let mut row = copy(plan, step.source, view, cx);
@@ -416,6 +455,8 @@ impl<'e> Executor<'e> {
             return Err(memory::refused().into());
         }
         batch.reverse();
+        drop(base);
+        note_matches(levels, depth, 0, reached);
         Ok(())
     }
 
@@ -431,15 +472,13 @@ impl<'e> Executor<'e> {
         let depth = levels.len() - 1;
         let (before, rest) = levels.split_at_mut(depth);
         let base = views(before, depth, plan.sources.len());
-        let Level { step, input, conditions, matched, ended, .. } = &mut rest[0];
+        let Level { step, input, conditions, ended, .. } = &mut rest[0];
         let step = *step;
-        let mut stopped = false;
+        let (mut stopped, mut reached) = (false, 0);
         while !*ended {
             self.tick(1).await?;
             let mut take = |view: RowView<'_>| -> Result<Flow, Failure> {
-                let verdict = test(step, conditions, &base, view, cx)?;
-                *matched |= verdict != Verdict::Refused;
-                if verdict != Verdict::Shown {
+                if !test(step, conditions, &base, view, cx, &mut reached)? {
                     return Ok(Flow::Skip);
                 }
                 let mut rows: Views<'_> = base.iter().copied().collect();
@@ -469,7 +508,10 @@ impl<'e> Executor<'e> {
             }
             consumer.make_room(self, target).await?;
         }
-        if missing_side(step, *matched, &base, cx)? {
+        drop(base);
+        note_matches(levels, depth, 0, reached);
+        if missing_side(levels, depth, plan.sources.len(), cx)? {
+            let base = views(levels, depth, plan.sources.len());
             let flow = consumer.row(&base, target)?;
             consumer.make_room(self, target).await?;
             return Ok(flow);

@@ -59,7 +59,9 @@ impl<'p> Consumer<'p> {
         let unions = !plan.unions.is_empty();
         let sorts = !plan.order.is_empty() && !unions;
         let covered = |item: &Expr| plan.order.iter().any(|(expr, _)| same_column(expr, item));
-        let distinct_by_sort = plan.distinct && sorts && plan.items.iter().all(covered);
+        let shown = |(expr, _): &(Expr, bool)| plan.items.iter().any(|item| same_column(expr, item));
+        let distinct_by_sort =
+            plan.distinct && sorts && plan.items.iter().all(covered) && plan.order.iter().all(shown);
         let distinct = plan.distinct && !distinct_by_sort;
         let window = if unions { (0, u64::MAX) } else { (skip, left) };
         Ok(Self {

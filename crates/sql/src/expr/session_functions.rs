@@ -8,6 +8,7 @@ use super::functions::{Function, function};
 use super::types::Type;
 use super::{Context, Evaluated};
 use crate::errors;
+use untorn::types::{Charset, Collation};
 
 fn now<'a>(values: &[Value<'a>], cx: &Context<'a>, utc: bool) -> Evaluated<'a> {
     let digits = values.first().map_or(0, Value::to_i64).clamp(0, 6) as u8;
@@ -139,16 +140,20 @@ pub static FUNCTIONS: &[Function] = &[
     volatile!("IS_USED_LOCK", 1..=1, |_| Type::UINT, |v, cx| {
         Ok(cx.state.lock_owner(&v[0])?.map_or(Value::Null, |owner| Value::UInt(u64::from(owner))))
     }),
-    volatile!("BENCHMARK", 2..=2, |_| Type::INT, |_, _| Ok(Value::Int(0))),
+    volatile!("BENCHMARK", 2..=2, |_| Type::INT, |v, _| {
+        Ok(if v[0].is_null() || v[0].to_integer() < 0 { Value::Null } else { Value::Int(0) })
+    }),
     function!("CHARSET", 1..=1, |_| Type::text(64), |v, _| {
         Ok(Value::text(match &v[0] {
             Value::Text(_, rule) => rule.charset().name(),
+            Value::Json(_) => Charset::Utf8mb4.name(),
             _ => "binary",
         }))
     }),
     function!("COLLATION", 1..=1, |_| Type::text(64), |v, _| {
         Ok(Value::text(match &v[0] {
             Value::Text(_, rule) => rule.name(),
+            Value::Json(_) => Collation::Utf8mb4Bin.name(),
             _ => "binary",
         }))
     }),

@@ -212,6 +212,7 @@ impl Parser<'_> {
         if kind == KeyKind::Primary {
             name = None;
         }
+        name.iter().try_for_each(|name| super::check_length(name))?;
         let parts = self.key_parts()?;
         Ok(Some(Constraint::Key(KeyDef { name, kind, parts })))
     }
@@ -220,6 +221,7 @@ impl Parser<'_> {
     pub(super) fn plain_key(&mut self) -> Parsed<KeyDef> {
         let named = !self.is_symbol(b"(") && !self.is_word("USING");
         let name = if named { Some(self.name()?) } else { None };
+        name.iter().try_for_each(|name| super::check_length(name))?;
         Ok(KeyDef { name, kind: KeyKind::Plain, parts: self.key_parts()? })
     }
 
@@ -336,6 +338,10 @@ impl Parser<'_> {
     }
 
     pub(crate) fn column_definition(&mut self, name: String) -> Parsed<ColumnDef> {
+        super::check_length(&name)?;
+        if name.is_empty() || name.ends_with(' ') {
+            return Err(errors::error(errors::WRONG_COLUMN_NAME, &[&name]));
+        }
         let data_type = self.data_type()?;
         let serial = data_type.serial;
         let mut column = ColumnDef {

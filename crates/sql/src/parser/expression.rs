@@ -218,7 +218,15 @@ impl Parser<'_> {
         let result = if self.starts_subquery() {
             Expr::InQuery { operand, query: Box::new(self.query()?), negated }
         } else {
-            match constants(self.list(Self::expr)?) {
+            let mut list = self.list(Self::expr)?;
+            // `IN ((SELECT …))`: more parentheses do not make it one value.
+            if let [Expr::Subquery(_)] = &list[..]
+                && let Some(Expr::Subquery(query)) = list.pop()
+            {
+                self.expect_symbol(b")")?;
+                return Ok(Expr::InQuery { operand, query, negated });
+            }
+            match constants(list) {
                 Ok(constants) => Expr::InConstants { operand, constants: Arc::new(constants), negated },
                 Err(list) => Expr::InList { operand, list, negated },
             }
@@ -617,12 +625,34 @@ impl Parser<'_> {
     /// `INTERVAL n UNIT`, or the function `INTERVAL(n, a, b, …)`.
     fn interval(&mut self) -> Parsed<Expr> {
         self.advance();
-        let amount = self.expr()?;
-        if let Expr::Row(items) = amount {
-            return Ok(function("INTERVAL", items));
+        if self.is_symbol(b"(") && self.has_list_in_parentheses() {
+            return Ok(function("INTERVAL", self.parenthesised(Self::expr)?));
         }
+        let amount = self.expr()?;
         let unit = self.interval_unit()?;
         Ok(Expr::Interval { amount: Box::new(amount), unit })
+    }
+
+    /// At a parenthesis: whether it holds several expressions.
+    fn has_list_in_parentheses(&self) -> bool {
+        let mut lexer = self.lexer.clone_at();
+        let first = lexer.next_token();
+        let query = ["SELECT", "WITH", "TABLE", "VALUES"];
+        if query.iter().any(|word| lexer.slice(first).eq_ignore_ascii_case(word.as_bytes())) {
+            return false;
+        }
+        let (mut token, mut depth) = (first, 1u32);
+        loop {
+            match (token.kind, lexer.slice(token)) {
+                (TokenKind::End, _) => return false,
+                (TokenKind::Symbol, b",") if depth == 1 => return true,
+                (TokenKind::Symbol, b"(") => depth += 1,
+                (TokenKind::Symbol, b")") if depth == 1 => return false,
+                (TokenKind::Symbol, b")") => depth -= 1,
+                _ => {}
+            }
+            token = lexer.next_token();
+        }
     }
 
     pub(crate) fn interval_unit(&mut self) -> Parsed<IntervalUnit> {

@@ -323,39 +323,54 @@ impl Parser<'_> {
 
     fn joined_table(&mut self) -> Parsed<TableRef> {
         let mut left = self.table_factor()?;
-        loop {
-            let natural = self.accept("NATURAL");
-            let kind = if self.accept("INNER") || self.accept("CROSS") {
-                self.expect("JOIN")?;
-                JoinKind::Inner
-            } else if self.accept("JOIN") {
-                JoinKind::Inner
-            } else if self.accept("STRAIGHT_JOIN") {
-                JoinKind::Straight
-            } else if (self.is_word("LEFT") || self.is_word("RIGHT")) && !self.peek_is_symbol(b"(") {
-                let kind = if self.is_word("LEFT") { JoinKind::Left } else { JoinKind::Right };
-                self.advance();
-                let _ = self.accept("OUTER");
-                self.expect("JOIN")?;
-                kind
-            } else if natural {
-                return Err(self.unexpected());
-            } else {
-                return Ok(left);
-            };
-            let right = self.table_factor()?;
-            let mut on = None;
-            let mut using = Vec::new();
-            if self.accept("ON") {
-                on = Some(self.expr()?);
-            } else if self.accept("USING") {
-                using = self.parenthesised(Self::name)?;
-            } else if matches!(kind, JoinKind::Left | JoinKind::Right) && !natural {
-                return Err(self.unexpected());
-            }
-            self.grow()?;
-            left = TableRef::Join { left: Box::new(left), right: Box::new(right), kind, on, using, natural };
+        while let Some((kind, natural)) = self.join_kind()? {
+            left = self.joined_with(left, kind, natural)?;
         }
+        Ok(left)
+    }
+
+    /// Which join follows, if one does, and whether it is NATURAL.
+    fn join_kind(&mut self) -> Parsed<Option<(JoinKind, bool)>> {
+        let natural = self.accept("NATURAL");
+        let kind = if self.accept("INNER") || self.accept("CROSS") {
+            self.expect("JOIN")?;
+            JoinKind::Inner
+        } else if self.accept("JOIN") {
+            JoinKind::Inner
+        } else if self.accept("STRAIGHT_JOIN") {
+            JoinKind::Straight
+        } else if (self.is_word("LEFT") || self.is_word("RIGHT")) && !self.peek_is_symbol(b"(") {
+            let kind = if self.is_word("LEFT") { JoinKind::Left } else { JoinKind::Right };
+            self.advance();
+            let _ = self.accept("OUTER");
+            self.expect("JOIN")?;
+            kind
+        } else if natural {
+            return Err(self.unexpected());
+        } else {
+            return Ok(None);
+        };
+        Ok(Some((kind, natural)))
+    }
+
+    /// Behind the kind of a join. `a LEFT JOIN b LEFT JOIN c ON … ON …`: what has no ON yet has the next join
+    /// on its inner side.
+    fn joined_with(&mut self, left: TableRef, kind: JoinKind, natural: bool) -> Parsed<TableRef> {
+        let mut right = self.table_factor()?;
+        let needs_on = matches!(kind, JoinKind::Left | JoinKind::Right) && !natural;
+        while needs_on && !self.is_any_word(&["ON", "USING"]) {
+            let Some((kind, natural)) = self.join_kind()? else { return Err(self.unexpected()) };
+            right = self.nested(|parser| parser.joined_with(right, kind, natural))?;
+        }
+        let mut on = None;
+        let mut using = Vec::new();
+        if self.accept("ON") {
+            on = Some(self.expr()?);
+        } else if self.accept("USING") {
+            using = self.parenthesised(Self::name)?;
+        }
+        self.grow()?;
+        Ok(TableRef::Join { left: Box::new(left), right: Box::new(right), kind, on, using, natural })
     }
 
     pub(crate) fn table_factor(&mut self) -> Parsed<TableRef> {
@@ -380,6 +395,13 @@ impl Parser<'_> {
             self.expect_symbol(b")")?;
             return Ok(inner);
         }
+        if self.accept_symbol(b"{") {
+            // ODBC's way to write an outer join, `{ OJ … }`.
+            self.name()?;
+            let inner = self.nested(Self::table_references)?;
+            self.expect_symbol(b"}")?;
+            return Ok(inner);
+        }
         self.count_table()?;
         let name = self.table_name()?;
         if name.database.is_none() && !self.common_tables.is_empty() {
@@ -397,7 +419,6 @@ impl Parser<'_> {
         let mut hints = Vec::new();
         while let Some(hint) = self.index_hint()? {
             hints.push(hint);
-            let _ = self.accept_symbol(b",");
         }
         Ok(TableRef::Table { name, alias, hints })
     }

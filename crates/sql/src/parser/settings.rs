@@ -357,7 +357,7 @@ impl Parser<'_> {
             self.any_name()?;
         }
         let _ = self.accept_any(&["EXTENDED", "PARTITIONS"]);
-        if self.is_any_word(&["SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "TABLE"])
+        if self.is_any_word(&["SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "REPLACE", "TABLE"])
             || self.is_symbol(b"(")
         {
             let statement = self.statement()?;

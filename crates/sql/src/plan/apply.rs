@@ -4,6 +4,7 @@
 //! taken out of the join and tested there, each behind the subqueries that it needs and no others. What the
 //! output of a grouped query needs is executed for each group.
 
+use super::outer_join::OuterJoin;
 use super::{Condition, SelectPlan};
 use crate::errors;
 use crate::expr::Expr;
@@ -52,12 +53,12 @@ pub fn split(conjuncts: Vec<Condition>, subqueries: &[SelectPlan]) -> (Option<Bo
 pub fn take_conditions(
     plan: &mut SelectPlan,
     conjuncts: Vec<Condition>,
-    outer_joins: &[(usize, Vec<Condition>)],
+    outer_joins: &[OuterJoin],
 ) -> Result<Vec<Condition>, SqlError> {
     let (apply, others) = split(conjuncts, &plan.subqueries);
     let Some(mut apply) = apply else { return Ok(others) };
     let numbers = |expr: &Expr| following(expr, &plan.subqueries);
-    if outer_joins.iter().flat_map(|(_, on)| on).any(|condition| !numbers(condition).is_empty()) {
+    if outer_joins.iter().flat_map(|join| &join.on).any(|condition| !numbers(condition).is_empty()) {
         return Err(errors::unsupported("a correlated subquery in ON of an outer join"));
     }
     let output = plan.items.iter().chain(plan.order.iter().map(|(expr, _)| expr));

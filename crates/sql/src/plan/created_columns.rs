@@ -43,7 +43,8 @@ pub(super) fn column(plan: &SelectPlan, at: usize) -> ColumnDef {
     let mut column = match plan.items.get(at) {
         Some(Expr::Column { source, column }) if plan.unions.is_empty() => {
             let (source, column) = (usize::from(*source), usize::from(*column));
-            let outer = plan.steps.iter().any(|step| step.outer && step.source == source);
+            let mut inner = plan.steps.iter().filter_map(|step| Some(step.source..=step.inner_last?));
+            let outer = inner.any(|sources| sources.contains(&source));
             let defined = match plan.sources.get(source).map(|source| &source.kind) {
                 Some(SourceKind::Table(table)) => table.0.def.columns.get(column).map(copied),
                 Some(SourceKind::Derived(inner))

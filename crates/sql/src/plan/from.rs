@@ -23,11 +23,11 @@ const EQUALITY_BYTES: usize = 4 * size_of::<Expr>();
 pub(super) struct From<'q> {
     pub(super) sources: Vec<Source>,
     pub(super) hints: Vec<Vec<(HintKind, Vec<String>)>>,
-    /// ON of inner joins, with how many sources it may see.
-    pub(super) conditions: Vec<(&'q ast::Expr, usize)>,
-    /// LEFT JOINs: source and ON.
-    pub(super) outer: Vec<(usize, Option<&'q ast::Expr>)>,
-    /// Equalities of USING and NATURAL.
+    /// ON of inner joins, with how many sources it may see, and the outer join that it is inside of.
+    pub(super) conditions: Vec<(&'q ast::Expr, usize, Option<usize>)>,
+    /// Outer joins: the first and last source of the inner side, and ON.
+    pub(super) outer: Vec<(usize, usize, Option<&'q ast::Expr>)>,
+    /// Equalities of USING and NATURAL, and the outer join that each belongs to, by its first source.
     pub(super) equalities: Vec<(Expr, Option<usize>)>,
     pub(super) straight: bool,
     /// Conditions of views, on a source each.
@@ -102,17 +102,20 @@ impl Planner<'_> {
                 let (left, right) = if swapped { (right, left) } else { (left, right) };
                 let mut outer_shown = self.from(left, from, around)?;
                 let middle = from.sources.len();
+                let (conditions, equalities) = (from.conditions.len(), from.equalities.len());
                 let mut inner_shown = self.from(right, from, around)?;
-                let single = from.sources.len() == middle + 1;
                 from.straight |= *kind == JoinKind::Straight;
                 let is_outer = matches!(kind, JoinKind::Left | JoinKind::Right);
-                if is_outer && !single {
-                    return Err(errors::unsupported("outer join with a join on its inner side"));
+                if is_outer {
+                    // What its inner side says of itself decides what matches, not what is shown.
+                    let joins = from.conditions[conditions..].iter_mut().map(|(.., of)| of);
+                    let of = joins.chain(from.equalities[equalities..].iter_mut().map(|(_, of)| of));
+                    of.for_each(|of| *of = of.or(Some(middle)));
                 }
                 let merged = self.join_columns(from, first..middle, using, *natural, is_outer)?;
                 match (is_outer, on) {
-                    (true, on) => from.outer.push((middle, on.as_ref())),
-                    (false, Some(on)) => from.conditions.push((on, from.sources.len())),
+                    (true, on) => from.outer.push((middle, from.sources.len() - 1, on.as_ref())),
+                    (false, Some(on)) => from.conditions.push((on, from.sources.len(), None)),
                     (false, None) => {}
                 }
                 // Merged columns come first, in the order of the table that gives their values; then the rest

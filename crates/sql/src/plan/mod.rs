@@ -15,6 +15,7 @@ mod index_order;
 pub mod load;
 pub mod multi_table_change;
 pub mod no_index_used;
+pub(crate) mod outer_join;
 mod push;
 mod query;
 mod range_analysis;
@@ -43,6 +44,7 @@ use access_path::Path;
 use aggregate::Aggregate;
 use apply::Apply;
 use multi_table_change::MultiTableChange;
+use outer_join::InnerSide;
 use push::Pending;
 use source::Source;
 use view::{UsedView, Views};
@@ -63,10 +65,11 @@ pub struct Step {
     pub filter: Vec<Condition>,
     /// All conditions, for when a key could not be made exactly.
     pub all_conditions: Vec<Condition>,
-    /// LEFT JOIN: a row without match is joined with NULLs.
-    pub outer: bool,
-    /// LEFT JOIN: conditions of WHERE, checked after that.
-    pub after: Vec<Condition>,
+    /// The first of the inner side of an outer join: the step of its last. Where nothing there matches, their
+    /// rows are NULLs.
+    pub inner_last: Option<usize>,
+    /// The inner sides of outer joins that end here, from the innermost to the outermost.
+    pub inner_ends: Vec<InnerSide>,
 }
 
 /// Grouping.
@@ -175,7 +178,10 @@ impl SelectPlan {
 
     /// Whether it is a subquery whose result depends on the row of the query around it.
     pub fn follows_rows(&self) -> bool {
-        self.captures.iter().any(|capture| matches!(capture, Expr::Column { .. } | Expr::RolledUp { .. }))
+        let of_rows = |capture: &Expr| {
+            matches!(capture, Expr::Column { .. } | Expr::RolledUp { .. } | Expr::Aggregate(_))
+        };
+        self.captures.iter().any(of_rows)
     }
 
     /// All tables it reads, for metadata locks.

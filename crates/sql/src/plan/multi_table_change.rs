@@ -117,8 +117,7 @@ impl Planner<'_> {
         self.from(&update.table, &mut from, Around::default())?;
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
         let mut binder = Binder::new(self, &sources);
-        let JoinedConditions { conjuncts, outer } =
-            self.joined_conditions(&mut binder, &mut from, update.filter.as_ref())?;
+        let conditions = self.joined_conditions(&mut binder, &mut from, update.filter.as_ref())?;
         let mut all: Vec<Assignments> = Vec::new();
         for assignment in &update.assignments {
             binder.clause = "field list";
@@ -142,7 +141,7 @@ impl Planner<'_> {
         check_keys(&sources, &targets)?;
         let query = self.joined_query(sources, subqueries, items, &targets)?;
         let change = MultiTableChange { query, targets, ignore: update.ignore };
-        self.planned_change(change, (conjuncts, outer), &from, Privileges::UPDATE)
+        self.planned_change(change, conditions, &from, Privileges::UPDATE)
     }
 
     /// Plans DELETE from a join.
@@ -159,8 +158,7 @@ impl Planner<'_> {
             changed.push(source);
         }
         let mut binder = Binder::new(self, &sources);
-        let JoinedConditions { conjuncts, outer } =
-            self.joined_conditions(&mut binder, &mut from, delete.filter.as_ref())?;
+        let conditions = self.joined_conditions(&mut binder, &mut from, delete.filter.as_ref())?;
         let subqueries = binder.subqueries;
         let sources = sources.into_inner();
         let order = children_first(&sources, changed);
@@ -175,7 +173,7 @@ impl Planner<'_> {
         let items = targets.iter().map(|_| Expr::Literal(crate::value::Value::Null)).collect();
         let query = self.joined_query(sources, subqueries, items, &targets)?;
         let change = MultiTableChange { query, targets, ignore: delete.ignore };
-        self.planned_change(change, (conjuncts, outer), &from, Privileges::DELETE)
+        self.planned_change(change, conditions, &from, Privileges::DELETE)
     }
 
     /// The source that DELETE names as one to delete from. Where several answer to the name, that of the
@@ -259,7 +257,7 @@ impl Planner<'_> {
     fn planned_change(
         &self,
         mut change: MultiTableChange,
-        (conjuncts, outer): (Vec<super::Condition>, Vec<(usize, Vec<super::Condition>)>),
+        JoinedConditions { conjuncts, outer }: JoinedConditions,
         from: &From<'_>,
         wanted: Privileges,
     ) -> Result<MultiTableChange, SqlError> {

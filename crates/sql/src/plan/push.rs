@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::outer_join::{OuterJoin, around};
 use super::source::SourceKind;
 use super::{Condition, Planner, SelectPlan};
 use crate::ast::HintKind;
@@ -18,8 +19,8 @@ use crate::result::SqlError;
 pub struct Pending {
     /// Conditions on the rows.
     pub(super) conjuncts: Vec<Condition>,
-    /// LEFT JOINs: source and ON.
-    pub(super) outer: Vec<(usize, Vec<Condition>)>,
+    /// Outer joins.
+    pub(super) outer: Vec<OuterJoin>,
     /// Index hints of each source.
     pub(super) hints: Vec<Vec<(HintKind, Vec<String>)>>,
     /// The sources are read in the order in which they are written.
@@ -43,13 +44,13 @@ impl Planner<'_> {
         &self,
         plan: &mut SelectPlan,
         conjuncts: &[Condition],
-        outer: &[(usize, Vec<Condition>)],
+        outer: &[OuterJoin],
     ) -> Result<(), SqlError> {
         for (at, source) in plan.sources.iter_mut().enumerate() {
             let SourceKind::Derived(inner) = &mut source.kind else { continue };
             let Some(mut pending) = inner.pending.take() else { continue };
             // WHERE is tested on the rows of NULLs of an outer join, too; ON is not.
-            let on = outer.iter().find(|(source, _)| *source == at).map(|(_, on)| on.as_slice());
+            let on = around(outer, at).map(|join| join.on.as_slice());
             if self.takes_conditions(inner, &pending.conjuncts)? {
                 for condition in on.unwrap_or(conjuncts) {
                     self.work(NODE_BYTES)?;

@@ -20,6 +20,7 @@ use super::access_path::{Path, PathChooser};
 use super::aggregate::Aggregate;
 use super::from::{From, Shown};
 use super::index_order::{use_index_end, use_index_order};
+use super::outer_join::{Conditions, OuterJoin, around_mut};
 use super::push::Pending;
 use super::source::Source;
 use super::with::{Around, With};
@@ -56,8 +57,8 @@ const ITEMS_MAX: usize = u16::MAX as usize;
 pub(super) struct JoinedConditions {
     /// They hold for every row of the result.
     pub(super) conjuncts: Vec<Condition>,
-    /// LEFT JOINs: source and ON.
-    pub(super) outer: Vec<(usize, Vec<Condition>)>,
+    /// Outer joins.
+    pub(super) outer: Vec<OuterJoin>,
 }
 
 impl Planner<'_> {
@@ -277,32 +278,29 @@ impl Planner<'_> {
     ) -> Result<JoinedConditions, SqlError> {
         let mut conjuncts = Vec::new();
         binder.clause = "on clause";
-        for (condition, visible) in &from.conditions {
+        let joins = from.outer.iter();
+        let mut outer: Vec<OuterJoin> =
+            joins.map(|(first, last, _)| OuterJoin { first: *first, last: *last, on: Vec::new() }).collect();
+        for (condition, visible, of) in &from.conditions {
             binder.visible = *visible;
-            push_conjuncts(binder.filter(condition)?, &mut conjuncts);
+            let join = of.and_then(|of| around_mut(&mut outer, of));
+            let list = join.map_or(&mut conjuncts, |join| &mut join.on);
+            push_conjuncts(binder.filter(condition)?, list);
         }
-        let mut outer: Vec<(usize, Vec<Condition>)> = Vec::new();
-        for (source, condition) in &from.outer {
-            binder.visible = *source + 1;
-            let mut on = Vec::new();
+        for (join, (_, last, condition)) in outer.iter_mut().zip(&from.outer) {
+            binder.visible = *last + 1;
             if let Some(condition) = condition {
-                push_conjuncts(binder.filter(condition)?, &mut on);
+                push_conjuncts(binder.filter(condition)?, &mut join.on);
             }
-            outer.push((*source, on));
         }
         binder.visible = binder.sources.len();
-        for (equality, of) in std::mem::take(&mut from.equalities) {
-            match of.and_then(|source| outer.iter_mut().find(|(s, _)| *s == source)) {
-                Some((_, on)) => on.push(Arc::new(equality)),
-                None => conjuncts.push(Arc::new(equality)),
-            }
-        }
+        let equalities = std::mem::take(&mut from.equalities);
+        let equalities = equalities.into_iter().map(|(equality, of)| (of, vec![Arc::new(equality)]));
         // Of the inner side of an outer join only the view's rows are joined; the others are not missing.
-        for (source, of_view) in std::mem::take(&mut from.of_views) {
-            match outer.iter_mut().find(|(s, _)| *s == source) {
-                Some((_, on)) => on.extend(of_view),
-                None => conjuncts.extend(of_view),
-            }
+        let of_views = std::mem::take(&mut from.of_views).into_iter().map(|(of, list)| (Some(of), list));
+        for (of, list) in equalities.chain(of_views) {
+            let join = of.and_then(|of| around_mut(&mut outer, of));
+            join.map_or(&mut conjuncts, |join| &mut join.on).extend(list);
         }
         binder.clause = "where clause";
         if let Some(filter) = filter {
@@ -610,20 +608,25 @@ impl Planner<'_> {
             let volatile = self.is_volatile(&condition);
             (if volatile { all } else { self.read_sources(&condition) }, condition)
         });
-        let (constant, mut conjuncts): (Vec<_>, Vec<_>) = read.partition(|(sources, _)| *sources == 0);
-        self.outcome()?;
+        let (constant, conjuncts): (Vec<_>, Vec<_>) = read.partition(|(sources, _)| *sources == 0);
         plan.constant_conditions = constant.into_iter().map(|(_, condition)| condition).collect();
-        let on = |source: u16| outer.iter().find(|(s, _)| *s == usize::from(source)).map(|(_, on)| on);
+        let waiting = |join: OuterJoin| {
+            let on = join.on.into_iter().map(|condition| (self.read_sources(&condition), condition));
+            (join.first, join.last, on.collect())
+        };
+        let fixed_order = straight || !outer.is_empty();
+        let mut conditions =
+            Conditions { of_where: conjuncts, of_joins: outer.into_iter().map(waiting).collect() };
+        self.outcome()?;
         // The conditions that say something of a source, to compare what reading it next would gain.
         let mut about: Vec<Vec<Condition>> = vec![Vec::new(); plan.sources.len()];
         if plan.sources.len() > 1 {
-            for (sources, condition) in &conjuncts {
+            for (sources, condition) in &conditions.of_where {
                 let of = about.iter_mut().enumerate().filter(|(s, _)| sources & only(*s as u16) != 0);
                 of.for_each(|(_, list)| list.push(condition.clone()));
                 self.work(NODE_BYTES)?;
             }
         }
-        let fixed_order = straight || !outer.is_empty();
         let mut bound: Vec<u16> = Vec::new();
         while bound.len() < plan.sources.len() {
             let left: Vec<u16> = (0..plan.sources.len() as u16).filter(|s| !bound.contains(s)).collect();
@@ -634,18 +637,15 @@ impl Planner<'_> {
             };
             let hints = &hints[usize::from(source)];
             let known = bound.iter().fold(only(source), |known, s| known | only(*s));
-            let (usable, rest): (Vec<_>, Vec<_>) =
-                conjuncts.into_iter().partition(|(sources, _)| sources & !known == 0);
-            let usable: Vec<Condition> = usable.into_iter().map(|(_, condition)| condition).collect();
-            let conditions = on(source).unwrap_or(&usable);
-            let path = self.choose(plan, source, conditions, &bound, hints)?;
-            let filter = without(conditions, &path.consumed);
-            let all_conditions = conditions.clone();
-            let outer = on(source).is_some();
-            let after = if outer { usable } else { Vec::new() };
-            plan.steps.push(Step { source: source.into(), path, filter, all_conditions, outer, after });
-            bound.push(source);
-            conjuncts = rest;
+            let (all_conditions, inner_ends) = conditions.take(source.into(), known);
+            let path = self.choose(plan, source, &all_conditions, &bound, hints)?;
+            let filter = without(&all_conditions, &path.consumed);
+            let joins = &mut conditions.of_joins.iter();
+            let inner_last =
+                joins.find(|(first, ..)| *first == usize::from(source)).map(|(_, last, _)| *last);
+            let source = source.into();
+            plan.steps.push(Step { source, path, filter, all_conditions, inner_last, inner_ends });
+            bound.push(source as u16);
         }
         use_index_order(plan);
         use_index_end(plan);
@@ -728,12 +728,12 @@ impl Planner<'_> {
         &self,
         plan: &SelectPlan,
         conjuncts: &[Condition],
-        outer: &[(usize, Vec<Condition>)],
+        outer: &[OuterJoin],
     ) -> Vec<Vec<u16>> {
         let mut needed = vec![Vec::new(); plan.sources.len()];
         let mut note = |expr: &Expr| self.note_columns(expr, &mut needed);
         conjuncts.iter().for_each(|expr| note(expr));
-        outer.iter().flat_map(|(_, on)| on).for_each(|expr| note(expr));
+        outer.iter().flat_map(|join| &join.on).for_each(|expr| note(expr));
         plan.subqueries.iter().flat_map(|subquery| &subquery.captures).for_each(&mut note);
         plan.items.iter().for_each(&mut note);
         plan.order.iter().for_each(|(expr, _)| note(expr));

@@ -157,6 +157,9 @@ impl Source {
             if column.zerofill {
                 flags |= column_flag::ZEROFILL;
             }
+            if column.unsigned {
+                flags |= column_flag::UNSIGNED;
+            }
             ty.decimals = column.decimals.unwrap_or(ty.decimals);
             let shown_length = column.width.map(u32::from);
             columns.push(SourceColumn { name: column.name.clone(), ty, flags, shown_length, merged: false });

@@ -283,7 +283,8 @@ impl Itself<'_> {
         if named != 1 || !part.sources.iter().any(is_self) {
             return Err(self.error(errors::CTE_RECURSIVE_SINGLE_REFERENCE));
         }
-        if part.steps.iter().any(|step| step.outer && is_self(&part.sources[step.source])) {
+        let missing = part.steps.iter().filter_map(|step| Some(step.source..=step.inner_last?)).flatten();
+        if missing.into_iter().any(|source| is_self(&part.sources[source])) {
             return Err(self.error(errors::CTE_RECURSIVE_NOT_FIRST_IN_JOIN));
         }
         Ok(())

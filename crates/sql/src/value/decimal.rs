@@ -2,9 +2,14 @@
 //! `div_precision_increment` digits to the dividend's; 30 digits behind the point at most. Rounding is half
 //! away from zero.
 
-use bigdecimal::num_bigint::BigInt;
+use bigdecimal::num_bigint::{BigInt, Sign};
 use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive, Zero};
 use std::str::FromStr;
+
+/// Whether it is less than zero.
+pub fn is_negative(value: &BigDecimal) -> bool {
+    value.sign() == Sign::Minus
+}
 
 /// Most digits behind the point.
 pub const SCALE_MAX: i64 = 30;
@@ -142,7 +147,9 @@ pub fn modulo(left: &BigDecimal, right: &BigDecimal) -> Option<BigDecimal> {
 /// Product, its scale capped.
 pub fn multiply(left: &BigDecimal, right: &BigDecimal) -> BigDecimal {
     let product = left * right;
-    if product.fractional_digit_count() > SCALE_MAX { round(&product, SCALE_MAX) } else { product }
+    // A factor of 1 leaves the other one as it is, with its digits.
+    let digits = (left.fractional_digit_count() + right.fractional_digit_count()).min(SCALE_MAX);
+    if product.fractional_digit_count() == digits { product } else { round(&product, digits) }
 }
 
 /// Nearest integer within 128 bits, half away from zero.

@@ -133,7 +133,7 @@ fn digits(text: &[u8]) -> (u64, usize) {
 
 /// The year that a text means: two digits are one of this time.
 pub fn full_year(year: u64, digits: usize) -> u64 {
-    match (digits <= 2, year) {
+    match (digits == 2, year) {
         (true, 0..=69) => 2000 + year,
         (true, _) => 1900 + year,
         _ => year,
@@ -348,7 +348,7 @@ pub fn parse_time(text: &[u8], today: Today) -> Option<(Time, u8, bool)> {
     if length == 0 {
         return None;
     }
-    if length >= 12 || matches!(text.get(length), Some(b'-' | b'/')) {
+    if length >= 12 || is_day_and_time(text) {
         let (value, shown, rest) = parse_datetime(text, today)?;
         return Some((time_of_day(value), shown, rest));
     }
@@ -391,6 +391,22 @@ pub fn parse_time(text: &[u8], today: Today) -> Option<(Time, u8, bool)> {
     let step = if negative { -1 } else { 1 };
     let time = if carries { time_from_micros(time_micros(time) + step) } else { time };
     Some((time, shown, at < text.len()))
+}
+
+/// Whether a text where a span may stand is a moment: twelve characters or more, three numbers and, behind a
+/// blank, another one. A day alone is none: `2001-01-01` is 20 minutes and a second.
+pub fn is_day_and_time(text: &[u8]) -> bool {
+    let mut rest = text;
+    for number in 0..3 {
+        let length = digits(rest).1;
+        rest = &rest[length..];
+        match rest.split_first() {
+            Some((b' ', _)) if length > 0 && number == 2 => {}
+            Some((byte, behind)) if length > 0 && number < 2 && byte.is_ascii_punctuation() => rest = behind,
+            _ => return false,
+        }
+    }
+    text.len() >= 12 && rest.trim_ascii_start().first().is_some_and(u8::is_ascii_digit)
 }
 
 /// A number such as 123045 as a span.

@@ -74,10 +74,15 @@ const SYNTAX: u16 = 1064;
 
 /// Judges our answer beside two others.
 pub fn judge(ours: &Answer, peers: [&Answer; 2], rows: Rows) -> Verdict {
-    if let Answer::Lost(_) = ours {
+    let lost = |answer: &Answer| matches!(answer, Answer::Lost(_));
+    // A wait for another session of the script, for instance, which it ends in its own way.
+    if peers.iter().all(|peer| lost(peer)) {
+        return Verdict::Excluded;
+    }
+    if lost(ours) {
         return Verdict::Lost;
     }
-    if peers.iter().any(|peer| matches!(peer, Answer::Lost(_))) {
+    if peers.iter().any(|peer| lost(peer)) {
         return Verdict::Excluded;
     }
     if peers.iter().any(|peer| alike(ours, peer, rows)) {
@@ -162,6 +167,7 @@ mod tests {
             (error(1235), error(1054), Verdict::OtherError),
             (Answer::Done(1), Answer::Done(2), Verdict::Affected),
             (Answer::Lost(String::new()), rows(&[1]), Verdict::Lost),
+            (Answer::Lost(String::new()), Answer::Lost(String::new()), Verdict::Excluded),
         ] {
             assert_eq!(judge(&ours, [&peer, &peer], Rows::Ordered), verdict, "{ours:?} {peer:?}");
         }

@@ -7,6 +7,7 @@
 //!
 //! Nothing here decides whether a campaign passes: it makes a table and a list to work from.
 
+mod character_sets;
 mod interpreter;
 mod judge;
 mod script;
@@ -22,6 +23,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Databases that may be left behind with files of a script in them.
+const NAMES: u32 = 40;
 
 /// What to play, and beside whom.
 #[derive(Args, Clone)]
@@ -143,11 +147,14 @@ fn play(
     places.extend(path.parent().and_then(Path::parent).map(Path::to_owned));
     let limit = Duration::from_secs(arguments.seconds);
     // A file that a script left behind may keep a server from dropping its database: then another name.
-    let mut names = ["", "_2", "_3", "_4"].map(|end| format!("{}{end}", arguments.database)).into_iter();
+    let mut names = (1..=NAMES).map(|number| match number {
+        1 => arguments.database.clone(),
+        number => format!("{}_{number}", arguments.database),
+    });
     let mut servers = loop {
         let database = names.next().context("every name is taken")?;
         match Servers::new(addresses, &database, places.clone(), limit) {
-            Err(_) if names.len() > 0 => {}
+            Err(_) if names.size_hint().0 > 0 => {}
             made => break made?,
         }
     };

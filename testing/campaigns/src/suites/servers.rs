@@ -7,6 +7,7 @@
 //! A name whose making ours refused, or whose contents are known to differ, is *spoiled* until it is made
 //! again: statements that name it say nothing new and are counted as cascades.
 
+use super::character_sets;
 use super::interpreter::Stage;
 use super::judge::{Answer, Rows, Verdict, alike, judge};
 use super::statement::{asks_after_the_last, excluded, makes, names, rows, sent, writes};
@@ -39,6 +40,9 @@ pub struct Difference {
 /// How long a statement may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long a server is waited for that takes no connections.
+const RESTART_SECONDS: u32 = 60;
+
 /// Tables with more rows are not compared.
 const MOST_ROWS: usize = 5000;
 
@@ -64,6 +68,10 @@ pub struct Servers<'a> {
     tables: BTreeSet<String>,
     databases: BTreeSet<String>,
     spoiled: BTreeSet<String>,
+    /// Connections that have been told to use a character set that ours does not have.
+    foreign: BTreeSet<String>,
+    /// Prepared statements that describe something.
+    describing: BTreeSet<String>,
     /// The last writing statement, and the tables it named.
     unchecked: Option<(String, usize, String, Vec<String>)>,
     pub counts: BTreeMap<Verdict, usize>,
@@ -97,6 +105,8 @@ impl<'a> Servers<'a> {
             tables: BTreeSet::new(),
             databases: BTreeSet::new(),
             spoiled: BTreeSet::new(),
+            foreign: BTreeSet::new(),
+            describing: BTreeSet::new(),
             unchecked: None,
             counts: BTreeMap::new(),
             differences: Vec::new(),
@@ -116,6 +126,21 @@ impl<'a> Servers<'a> {
             }
         }
         Ok(())
+    }
+
+    /// How the rows of a statement are compared. What describes something may have been prepared.
+    fn rows(&mut self, sql: &str, sorted: bool) -> Rows {
+        let words = names(sql);
+        if let [prepare, name, ..] = &words[..] {
+            let prepared = sql.split_once(['\'', '"']).map_or("", |(_, text)| text);
+            match prepare.as_str() {
+                "prepare" if rows(prepared, false) == Rows::Text => _ = self.describing.insert(name.clone()),
+                "prepare" => _ = self.describing.remove(name),
+                "execute" if self.describing.contains(name) => return Rows::Text,
+                _ => {}
+            }
+        }
+        rows(sql, sorted)
     }
 
     fn answers(&mut self, sql: &str) -> [Answer; 3] {
@@ -213,12 +238,18 @@ impl Stage for Servers<'_> {
         self.left = self.left.saturating_sub(1);
         let sql = sent(sql, &self.database);
         let nothing = [(); 3].map(|()| Answer::Done(0));
-        if excluded(&sql).is_some() || !self.may_touch_databases(&sql) {
+        match character_sets::chooses(&sql) {
+            Some(true) => _ = self.foreign.insert(self.current.clone()),
+            Some(false) => _ = self.foreign.remove(&self.current),
+            None => {}
+        }
+        let foreign = self.foreign.contains(&self.current) || character_sets::names_another(&sql);
+        if foreign || excluded(&sql).is_some() || !self.may_touch_databases(&sql) {
             self.note(file, line, &sql, Verdict::Excluded, &nothing);
             return Ok(());
         }
         let answers = self.answers(&sql);
-        let mut verdict = judge(&answers[0], [&answers[1], &answers[2]], rows(&sql, sorted));
+        let mut verdict = judge(&answers[0], [&answers[1], &answers[2]], self.rows(&sql, sorted));
         let spoiled = names(&sql).iter().any(|name| self.spoiled.contains(name));
         if spoiled && ![Verdict::Same, Verdict::Excluded, Verdict::Lost].contains(&verdict) {
             verdict = Verdict::Cascade;
@@ -296,8 +327,21 @@ fn connect(address: &Address, database: Option<&str>) -> Result<Conn> {
         .prefer_socket(false)
         .read_timeout(Some(PATIENCE))
         .tcp_connect_timeout(Some(Duration::from_secs(5)));
-    let mut connection = Conn::new(options)
-        .with_context(|| format!("cannot connect to {} as {}", address.name, address.user))?;
+    // A script can crash a stock server, too; somebody or something starts it again.
+    let mut tries = 0..RESTART_SECONDS;
+    let mut connection = loop {
+        match Conn::new(options.clone()) {
+            Err(mysql::Error::DriverError(mysql::DriverError::CouldNotConnect(_)))
+                if tries.next().is_some() =>
+            {
+                std::thread::sleep(Duration::from_secs(1));
+            }
+            made => {
+                let what = || format!("cannot connect to {} as {}", address.name, address.user);
+                break made.with_context(what)?;
+            }
+        }
+    };
     for setting in SETTINGS {
         connection.query_drop(setting).with_context(|| format!("{}: {setting}", address.name))?;
     }

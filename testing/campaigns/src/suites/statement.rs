@@ -151,7 +151,21 @@ pub fn rows(sql: &str, sorted: bool) -> Rows {
     if describes.contains(&&*first_word(sql)) || text.contains("information_schema") {
         return Rows::Text;
     }
-    if !sorted && text.contains(" order by ") { Rows::Ordered } else { Rows::Unordered }
+    if !sorted && orders_all(&text) { Rows::Ordered } else { Rows::Unordered }
+}
+
+/// Whether it has an ORDER BY outside of parentheses: in a part of a UNION or in a derived table it says
+/// nothing of the result.
+fn orders_all(text: &str) -> bool {
+    let mut depth = 0_i32;
+    text.char_indices().any(|(at, letter)| {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        depth == 0 && text[at..].starts_with(" order by ")
+    })
 }
 
 /// Whether it asks for what the statement before it left behind.
@@ -224,6 +238,8 @@ mod tests {
         assert_eq!(rows("select a from t order by a", false), Rows::Ordered);
         assert_eq!(rows("select a from t order by a", true), Rows::Unordered);
         assert_eq!(rows("select ' order by ' from t", false), Rows::Unordered);
+        assert_eq!(rows("(select a from t order by a) union select 1", false), Rows::Unordered);
+        assert_eq!(rows("(select a from t) order by 1", false), Rows::Ordered);
         assert_eq!(rows("show tables", false), Rows::Text);
     }
 

@@ -124,7 +124,7 @@ fn judged(old: &TableDef, mut target: Target) -> Target {
         .zip(&target.def.columns)
         .map(|(origin, new)| (origin.map(|at| &old.columns[usize::from(at)]), new))
         .collect();
-    let converts = pairs.iter().any(|(was, is)| was.is_some_and(|was| !was.kind.stores_alike(&is.kind)));
+    let converts = pairs.iter().any(|(was, is)| was.is_some_and(|was| !was.stores_alike(is)));
     let renumbers =
         pairs.iter().any(|(was, is)| was.is_some_and(|was| was.auto_increment != is.auto_increment));
     let regenerates = pairs.iter().any(|(was, is)| match was {

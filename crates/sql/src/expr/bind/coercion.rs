@@ -105,6 +105,8 @@ pub(super) fn argument(binder: &Binder<'_, '_>, function: &str, at: usize, argum
         name if counts_with(name, at) => binder.as_number(argument),
         "CRC32" => as_shown(argument),
         name if argument.1.kind == kind::YEAR && functions::is_of_days(name) => of_days(argument),
+        // Of a number, whatever ZEROFILL shows of it.
+        "HEX" => as_text(as_shown(argument)),
         name if super::functions::of_texts(name) => as_text(binder.filled(as_shown(argument))),
         _ => argument,
     }

@@ -377,7 +377,8 @@ impl<'p, 'a> Binder<'p, 'a> {
         let whole = matches!(function.name, "CEIL" | "CEILING" | "FLOOR") && ty.kind == kind::NEWDECIMAL;
         let from = types.iter().copied().find(|of| chooses && conversion(*of, ty).is_some());
         let ty = collation::as_meant(ty, &types);
-        let call = Expr::Call(function, bound);
+        null_by_type(function.name, &mut bound, &types);
+        let call = with_six_digits(Expr::Call(function, bound), &types, ty);
         Ok(match from {
             Some(from) => (converted((call, from), ty), ty),
             None if whole => {
@@ -424,20 +425,30 @@ impl<'p, 'a> Binder<'p, 'a> {
         order_by: &[ast::OrderItem],
         separator: Option<&[u8]>,
     ) -> Result<Bound, SqlError> {
-        if !self.aggregates_allowed {
+        let allowed = self.aggregates_allowed;
+        if !allowed && self.around.outer.is_none_or(|outer| !outer.may_take_aggregates()) {
             return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]));
         }
         self.aggregates_allowed = false;
         let windows_allowed = std::mem::take(&mut self.windows_allowed);
-        let aggregate = self.aggregate_of(kind, arguments, (distinct, star), order_by, separator)?;
-        self.aggregates_allowed = true;
+        let (aggregate, of_outer) =
+            self.aggregate_of(kind, arguments, (distinct, star), order_by, separator)?;
+        self.aggregates_allowed = allowed;
         self.windows_allowed = windows_allowed;
+        if let (true, Some(outer)) = (of_outer, self.around.outer)
+            && let Some(value) = outer.takes_aggregate(&aggregate)?
+        {
+            return Ok(value);
+        }
+        if !allowed {
+            return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]));
+        }
         let ty = aggregate.ty;
         self.aggregates.push(aggregate);
         Ok((Expr::Aggregate(number_of(self.aggregates.len() - 1)?), ty))
     }
 
-    /// An aggregate, also of a window.
+    /// An aggregate, also of a window, and whether it reads columns of the query around alone.
     fn aggregate_of(
         &mut self,
         kind: AggregateKind,
@@ -445,7 +456,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         (distinct, star): (bool, bool),
         order_by: &[ast::OrderItem],
         separator: Option<&[u8]>,
-    ) -> Result<Aggregate, SqlError> {
+    ) -> Result<(Aggregate, bool), SqlError> {
         // Aggregates are of the rows of the tables.
         let rule = std::mem::replace(&mut self.rule, NameRule::Tables);
         let mut bound = Vec::new();
@@ -494,21 +505,24 @@ impl<'p, 'a> Binder<'p, 'a> {
         let reads = |wanted: fn(&Expr) -> bool| {
             bound.iter().any(|argument| !argument.visit(&mut |inner| !wanted(inner)))
         };
-        if reads(|expr| matches!(expr, Expr::Outer(_))) && !reads(|expr| matches!(expr, Expr::Column { .. }))
-        {
-            return Err(errors::unsupported("an aggregate of the outer query in a subquery"));
+        let of_outer = reads(|expr| matches!(expr, Expr::Outer(_)))
+            && !reads(|expr| matches!(expr, Expr::Column { .. } | Expr::Subquery(_)));
+        if distinct && order.is_empty() && kind == AggregateKind::GroupConcat {
+            // MySQL's distinct values come sorted.
+            order = bound.iter_mut().map(|argument| (argument.share(), false)).collect();
         }
         self.rule = rule;
         let division_digits = self.planner.state.settings().div_precision_increment;
         let ty = kind.result_type(types.first().copied(), division_digits);
-        Ok(Aggregate {
+        let aggregate = Aggregate {
             kind,
             arguments: if star { Vec::new() } else { bound },
             distinct,
             order,
             separator: separator.unwrap_or(b",").to_vec(),
             ty,
-        })
+        };
+        Ok((aggregate, of_outer))
     }
 
     /// `GROUPING(…)`: what it names is found when GROUP BY is known ([`crate::expr::rollup`]).
@@ -571,9 +585,12 @@ impl<'p, 'a> Binder<'p, 'a> {
 
     fn subquery(&mut self, query: &ast::Query, columns: Option<usize>) -> Result<(u16, Type), SqlError> {
         let Around { outer, with } = self.around;
-        let scope = Scope::new(self.sources, self.visible, outer);
+        let aggregates_before = self.aggregates_allowed.then_some(self.aggregates.len());
+        let scope = Scope::new(self.sources, self.visible, outer, aggregates_before);
         let mut plan = self.planner.subquery(query, &scope, with)?;
-        plan.captures = scope.into_captures();
+        let (captures, aggregates) = scope.into_captures();
+        plan.captures = captures;
+        self.aggregates.extend(aggregates);
         plan.whole_rows = columns.is_some_and(|columns| columns > 1);
         if let Some(wanted) = columns
             && plan.items.len() != wanted
@@ -594,6 +611,26 @@ impl<'p, 'a> Binder<'p, 'a> {
         let cx = Context::constant(self.planner.state, &[]);
         bound.eval(&cx).map(Value::into_owned)
     }
+}
+
+/// CHARSET and COLLATION of a NULL are those of its type.
+fn null_by_type(name: &str, arguments: &mut Vec<Expr>, types: &[Type]) {
+    if matches!(name, "CHARSET" | "COLLATION") && types[0].is_text() {
+        arguments.push(Expr::Literal(Value::Text(Default::default(), types[0].collation)));
+        *arguments = vec![Expr::Coalesce(std::mem::take(arguments))];
+    }
+}
+
+/// A TIME or DATETIME of text whose digits are not known before it is read has all six of a second.
+fn with_six_digits(call: Expr, types: &[Type], ty: Type) -> Expr {
+    let Expr::Call(function, arguments) = &call else { return call };
+    let cast = match ty.kind {
+        kind::TIME => ast::CastType::Time { fraction: 6 },
+        kind::DATETIME => ast::CastType::DateTime { fraction: 6 },
+        _ => return call,
+    };
+    let shows = functions::temporal::shows_six_digits(function.name, arguments, types);
+    if shows { Expr::Cast(Box::new(call), cast) } else { call }
 }
 
 /// Aggregates and subqueries of one query are numbered with 16 bits.

@@ -8,10 +8,12 @@ use std::cell::RefCell;
 
 use super::Bound;
 use crate::errors;
+use crate::expr::rollup::for_each_child;
 use crate::expr::select_list::Meaning;
 use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
 use crate::plan::Planner;
+use crate::plan::aggregate::Aggregate;
 use crate::plan::source::Source;
 use crate::result::SqlError;
 
@@ -31,17 +33,57 @@ pub struct Scope<'s> {
     /// The query around that one.
     outer: Option<&'s Scope<'s>>,
     captures: RefCell<Vec<(Expr, Type)>>,
+    /// How many aggregates the query around has, where it may have some.
+    aggregates_before: Option<usize>,
+    /// Those that the subquery has added.
+    aggregates: RefCell<Vec<Aggregate>>,
 }
 
 impl<'s> Scope<'s> {
     /// The scope of a subquery of a query with these sources.
-    pub fn new(sources: &'s [Source], visible: usize, outer: Option<&'s Scope<'s>>) -> Scope<'s> {
-        Scope { sources, visible, outer, captures: RefCell::default() }
+    pub fn new(
+        sources: &'s [Source],
+        visible: usize,
+        outer: Option<&'s Scope<'s>>,
+        aggregates_before: Option<usize>,
+    ) -> Scope<'s> {
+        let aggregates = RefCell::default();
+        Scope { sources, visible, outer, captures: RefCell::default(), aggregates_before, aggregates }
     }
 
-    /// What the subquery reads of the query around it, by the numbers of [`Expr::Outer`].
-    pub fn into_captures(self) -> Vec<Expr> {
-        self.captures.into_inner().into_iter().map(|(expr, _)| expr).collect()
+    /// What the subquery reads of the query around it, by the numbers of [`Expr::Outer`], and the aggregates
+    /// that it has added to that one.
+    pub fn into_captures(self) -> (Vec<Expr>, Vec<Aggregate>) {
+        let captures = self.captures.into_inner().into_iter().map(|(expr, _)| expr).collect();
+        (captures, self.aggregates.into_inner())
+    }
+
+    /// Whether the query around may have aggregates where the subquery stands.
+    pub fn may_take_aggregates(&self) -> bool {
+        self.aggregates_before.is_some()
+    }
+
+    /// An aggregate of the subquery that reads nothing but columns of the query around it belongs to that
+    /// one, if there may be one where the subquery stands: then its value there. `None`: it is the
+    /// subquery's.
+    pub fn takes_aggregate(&self, aggregate: &Aggregate) -> Result<Option<Bound>, SqlError> {
+        let Some(before) = self.aggregates_before else { return Ok(None) };
+        let mut aggregate = aggregate.clone();
+        let mut whole = true;
+        let orders = aggregate.order.iter_mut().map(|(expr, _)| expr);
+        for expr in aggregate.arguments.iter_mut().chain(orders) {
+            whole &= to_columns(expr, &self.captures.borrow())?;
+        }
+        if !whole {
+            return Ok(None);
+        }
+        let ty = aggregate.ty;
+        let mut aggregates = self.aggregates.borrow_mut();
+        let value = Expr::Aggregate(super::number_of(before + aggregates.len())?);
+        aggregates.push(aggregate);
+        let mut captures = self.captures.borrow_mut();
+        captures.push((value, ty));
+        Ok(Some((Expr::Outer(super::number_of(captures.len() - 1)?), ty)))
     }
 
     /// The column of this name as the subquery sees it.
@@ -91,6 +133,24 @@ impl<'s> Scope<'s> {
             },
         }
     }
+}
+
+/// Puts the columns in that the query around has for what it is read of; false where it has others.
+fn to_columns(expr: &mut Expr, captures: &[(Expr, Type)]) -> Result<bool, SqlError> {
+    match expr {
+        Expr::Outer(number) => match captures.get(usize::from(*number)) {
+            Some((column @ Expr::Column { .. }, _)) => *expr = column.clone(),
+            _ => return Ok(false),
+        },
+        Expr::Shared(_) => return Ok(false),
+        _ => {}
+    }
+    let mut whole = true;
+    for_each_child(expr, &mut |child| {
+        whole &= to_columns(child, captures)?;
+        Ok(())
+    })?;
+    Ok(whole)
 }
 
 fn is_same(left: &Expr, right: &Expr) -> bool {

@@ -89,9 +89,10 @@ impl Kind {
                     kind.time = true;
                 }
                 Some(
-                    b'M' | b'b' | b'c' | b'D' | b'd' | b'e' | b'j' | b'm' | b'U' | b'u' | b'V' | b'v' | b'W'
-                    | b'w' | b'a' | b'X' | b'x' | b'Y' | b'y',
+                    b'M' | b'b' | b'c' | b'j' | b'm' | b'U' | b'u' | b'V' | b'v' | b'W' | b'w' | b'a' | b'X'
+                    | b'x' | b'Y' | b'y',
                 ) => kind.day = true,
+                // A day of the month alone is a number of days, behind which a time is a span.
                 _ => {}
             }
         }
@@ -133,7 +134,8 @@ fn str_to_date<'a>(values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
             (date.month == 0 || date.day == 0 || date.year == 0) && cx.state.refuses_zero_dates(date)
         };
         match kind {
-            Kind { time: true, day: false, .. } => {
+            Kind { time: true, day: false, .. } if moment.date.day == 0 || !zero(moment.date) => {
+                let hours = hours + 24 * u16::from(moment.date.day);
                 let span = Time { hours, ..temporal::time_of_day(moment) };
                 Some(Value::Time(span, digits))
             }

@@ -18,7 +18,7 @@ mod numeric;
 mod periods;
 mod regular_expressions;
 mod soundex;
-mod temporal;
+pub(crate) mod temporal;
 mod text;
 mod time_units;
 mod units;

@@ -8,7 +8,7 @@ use super::{Function, any_null, function, index, text_fits};
 use crate::ast::IntervalUnit;
 use crate::errors;
 use crate::expr::types::Type;
-use crate::expr::{Context, Evaluated};
+use crate::expr::{Context, Evaluated, Expr};
 use crate::result::{SqlError, kind};
 use crate::value::{Value, decimal, temporal};
 
@@ -92,6 +92,17 @@ pub fn is_of_days(name: &str) -> bool {
         "UNIX_TIMESTAMP",
     ];
     NAMES.contains(&name)
+}
+
+/// Whether all six digits of a second are shown: of text whose digits are not known before it is read.
+pub fn shows_six_digits(name: &str, arguments: &[Expr], types: &[Type]) -> bool {
+    let read = match name {
+        "TIME" | "TIMEDIFF" | "TIMESTAMP" => arguments.len(),
+        "CONVERT_TZ" => 1,
+        _ => return false,
+    };
+    let unknown = |(argument, ty): (&Expr, &Type)| ty.is_text() && !matches!(argument, Expr::Literal(_));
+    arguments.iter().zip(types).take(read).any(unknown)
 }
 
 /// A function of one whole date: days and months that are zero give NULL.

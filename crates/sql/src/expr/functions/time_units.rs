@@ -51,8 +51,9 @@ pub fn extract(unit: IntervalUnit, value: &Value<'_>, cx: &Context<'_>) -> Value
     };
     let read = match is_moment {
         true => value.to_datetime(today).map(|(m, _)| (i64::from(m.date.day), temporal::time_of_day(m))),
-        false => value.to_time(today).map(|(span, _)| (0, span)),
+        false => None,
     };
+    let read = read.or_else(|| value.to_time(today).map(|(span, _)| (0, span)));
     let Some((day, span)) = read else { return Value::Null };
     let clock = temporal::time_number(Time { negative: false, ..span });
     let part = match unit {

@@ -96,16 +96,15 @@ fn contains(document: &Json, candidate: &Json, work: Work<'_>) -> Result<bool, S
     }
 }
 
-/// Whether an array has an element that is the wanted one, or, of its kind, contains it.
+/// Whether an array has an element that is the wanted one or contains it.
 fn is_among(list: &[Json], sorted: &[&Json], wanted: &Json, work: Work<'_>) -> Result<bool, SqlError> {
     work(COMPARISON)?;
     if sorted.binary_search_by(|value| value.order(wanted)).is_ok() {
         return Ok(true);
     }
     for value in list {
-        let alike =
-            matches!((value, wanted), (Json::Array(_), Json::Array(_)) | (Json::Object(_), Json::Object(_)));
-        if alike && contains(value, wanted, work)? {
+        let may = matches!((value, wanted), (Json::Array(_), _) | (Json::Object(_), Json::Object(_)));
+        if may && contains(value, wanted, work)? {
             return Ok(true);
         }
     }
