@@ -617,12 +617,35 @@ impl Parser<'_> {
     /// `INTERVAL n UNIT`, or the function `INTERVAL(n, a, b, …)`.
     fn interval(&mut self) -> Parsed<Expr> {
         self.advance();
-        let amount = self.expr()?;
-        if let Expr::Row(items) = amount {
+        // The function ends at its parenthesis; an amount may go on behind one.
+        if self.is_list()
+            && let Expr::Row(items) = self.primary()?
+        {
             return Ok(function("INTERVAL", items));
         }
+        let amount = self.expr()?;
         let unit = self.interval_unit()?;
         Ok(Expr::Interval { amount: Box::new(amount), unit })
+    }
+
+    /// Whether a parenthesis begins here with a comma in it.
+    fn is_list(&self) -> bool {
+        if !self.is_symbol(b"(") {
+            return false;
+        }
+        let mut lexer = self.lexer.clone_at();
+        let mut open = 1;
+        loop {
+            let token = lexer.next_token();
+            match (token.kind, lexer.slice(token)) {
+                (TokenKind::End, _) => return false,
+                (TokenKind::Symbol, b"(") => open += 1,
+                (TokenKind::Symbol, b")") if open == 1 => return false,
+                (TokenKind::Symbol, b")") => open -= 1,
+                (TokenKind::Symbol, b",") if open == 1 => return true,
+                _ => {}
+            }
+        }
     }
 
     pub(crate) fn interval_unit(&mut self) -> Parsed<IntervalUnit> {

@@ -135,7 +135,7 @@ pub fn stored(random: &mut Random, kind: &Type) -> String {
         Type::Text(_) => fitting(random, 100),
         Type::VarBinary(length) => {
             let bytes = random.below(1 + (*length as usize).min(4));
-            let texts: String = (0..bytes).map(|_| pick(random, &["00", "61", "41", "20", "7A"])).collect();
+            let texts: String = (0..bytes).map(|_| pick(random, &["61", "41", "20", "7A"])).collect();
             format!("x'{texts}'")
         }
         Type::Date => quoted(pick(random, &DATES)),
@@ -172,7 +172,11 @@ pub fn compared(random: &mut Random, kind: &Type) -> String {
         return "NULL".to_owned();
     }
     if random.one_in(10) && *kind != Type::Year {
-        return odd(random);
+        // What number is a moment among bounds and texts is a matter of its own.
+        return match kind.class() {
+            Class::Date | Class::DateTime | Class::Time => quoted(pick(random, &DATES)),
+            _ => odd(random),
+        };
     }
     match kind {
         Type::Enum(_) | Type::Set(_) if random.one_in(4) => random.below(6).to_string(),

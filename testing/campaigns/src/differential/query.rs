@@ -7,7 +7,7 @@
 use super::expression::{Generator, Known};
 use super::schema::{Class, Table, Type, pick};
 use super::templates::{AGGREGATES, TEXT_AGGREGATES};
-use super::tree::{Kind, Sql};
+use super::tree::{Kind, Sql, Style};
 
 /// A statement with what must be known to judge its answers.
 #[derive(Clone, Debug)]
@@ -179,6 +179,13 @@ impl Generator<'_> {
         self.scopes.push(from.columns);
         let keys = self.items(1, 2);
         let keys = if outermost { keys } else { without_texts(keys) };
+        // A constant among the keys is a position, or a matter of its own with ROLLUP.
+        let keys: Vec<Item> =
+            keys.into_iter().filter(|item| item.sql.written(Style::Plain).contains(".c")).collect();
+        if keys.is_empty() {
+            self.scopes.pop();
+            return self.aggregated_query(outermost);
+        }
         let groups: Vec<Sql> = keys.iter().map(|item| item.sql.clone()).collect();
         let count = 1 + self.random.below(2);
         let aggregates: Vec<Item> = (0..count).map(|_| self.aggregate(outermost)).collect();

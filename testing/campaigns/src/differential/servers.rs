@@ -214,7 +214,8 @@ fn comparable(columns: &[Column], mut row: Vec<Value>, representative: bool) -> 
         let Ok(text) = std::str::from_utf8(bytes) else { continue };
         if matches!(kind, ColumnType::MYSQL_TYPE_DOUBLE | ColumnType::MYSQL_TYPE_FLOAT) {
             if let Ok(number) = text.parse::<f64>() {
-                *bytes = format!("{number:.10e}").into_bytes();
+                let shorter = format!("{number:.11e}").parse().unwrap_or(number);
+                *bytes = shorter.to_string().into_bytes();
             }
         } else if representative {
             *bytes = folded(text).into_bytes();

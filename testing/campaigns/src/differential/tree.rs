@@ -133,7 +133,7 @@ impl Sql {
                 let mut inner = Vec::new();
                 pieces.iter().for_each(|piece| piece.parts_of(*kind, &mut inner));
                 if *kind == Kind::Value && self.size() > 8 {
-                    inner.extend(["NULL", "1", "'a'"].map(Sql::text));
+                    inner.extend(["NULL", "1"].map(Sql::text));
                 }
                 inner
             }
