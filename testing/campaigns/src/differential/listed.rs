@@ -25,9 +25,10 @@ const LISTED: [(&str, Matches); 5] = [
     ("not every mix of two collations is refused (1267, 1270, 1271)", |case| {
         matches!(case.peer, Answer::Error(1267 | 1270 | 1271, _)) && !matches!(case.ours, Answer::Error(..))
     }),
-    ("a constant that is no moment is not refused beside one (1525, 6527): it is compared as a text or NULL", |case| {
-        matches!(case.peer, Answer::Error(1525 | 6527, _))
-    }),
+    (
+        "a constant that is no moment is not refused beside one (1525, 6527): it is compared as a text or NULL",
+        |case| matches!(case.peer, Answer::Error(1525 | 6527, _)),
+    ),
     ("1093 is not given: the subquery is computed before the table changes", |case| {
         matches!(case.peer, Answer::Error(1093, _))
     }),

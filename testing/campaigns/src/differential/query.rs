@@ -271,8 +271,7 @@ impl Generator<'_> {
                 let class = self.class();
                 self.value(class, 0)
             };
-            let function =
-                pick(self.random, &["RANK()", "DENSE_RANK()", "SUM({i})", "COUNT(*)", "MAX({n})"]);
+            let function = pick(self.random, &["RANK()", "DENSE_RANK()", "SUM({i})", "COUNT(*)", "MAX({n})"]);
             let mut pieces = vec![self.filled(function, 0), Sql::text(" OVER (ORDER BY "), key];
             pieces.push(Sql::text(")"));
             items.push(Item { sql: Sql::all(pieces), class: Class::Number });
@@ -443,7 +442,9 @@ impl Generator<'_> {
         let pairs: Vec<(&Known, &Known)> = one
             .iter()
             .flat_map(|left| other.iter().map(move |right| (left, right)))
-            .filter(|(left, right)| left.class == right.class && [left, right].iter().all(|one| one.kind != Some(Type::Year)))
+            .filter(|(left, right)| {
+                left.class == right.class && [left, right].iter().all(|one| one.kind != Some(Type::Year))
+            })
             .collect();
         self.scopes.push(all);
         self.depth += 1;

@@ -52,6 +52,8 @@ pub struct Round<'a> {
     tables: Vec<Table>,
     contents: Vec<Contents>,
     mode: &'static str,
+    /// Another server is gone: some statements end it.
+    ended: bool,
     counts: &'a mut Counts,
 }
 
@@ -77,6 +79,7 @@ impl<'a> Round<'a> {
             tables: Vec::new(),
             contents: Vec::new(),
             mode,
+            ended: false,
             counts,
         };
         round.prepare(&mut random)?;
@@ -84,7 +87,7 @@ impl<'a> Round<'a> {
             return Ok(());
         }
         for _ in 0..settings.round {
-            if round.counts.findings.len() >= settings.findings {
+            if round.ended || round.counts.findings.len() >= settings.findings {
                 break;
             }
             round.step(&mut random)?;
@@ -164,6 +167,15 @@ impl<'a> Round<'a> {
         }
         if outcome.verdict == Verdict::Lost {
             anyhow::bail!("a connection was lost at {}", statement.sql.written(Style::Plain));
+        }
+        if outcome.answers.iter().any(|(_, answer)| matches!(answer, Answer::Lost(_))) {
+            println!(
+                "-- round {} ends: another server is gone\n{};\n",
+                self.number,
+                statement.sql.written(Style::Plain)
+            );
+            self.ended = true;
+            return Ok(());
         }
         if statement.changes {
             self.contents = self.servers.contents(&self.tables)?;

@@ -94,9 +94,11 @@ impl Type {
         match random.below(22) {
             0..=5 => Type::Integer { bits: pick(random, &[8, 16, 24, 32, 32, 64]), unsigned },
             6 => Type::Decimal { digits: 10, scale: 2, unsigned: false },
-            7 => {
-                Type::Decimal { digits: 5 + random.below(20) as u32, scale: random.below(5) as u32, unsigned: false }
-            }
+            7 => Type::Decimal {
+                digits: 5 + random.below(20) as u32,
+                scale: random.below(5) as u32,
+                unsigned: false,
+            },
             8 => Type::Double,
             9 => Type::Char(pick(random, &[1, 4, 8]), collation),
             10..=12 => Type::VarChar(pick(random, &[1, 5, 20, 40]), collation),

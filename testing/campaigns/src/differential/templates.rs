@@ -71,7 +71,7 @@ pub const NUMBERS: [&str; 66] = [
     "({p})",
 ];
 
-pub const TEXTS: [&str; 44] = [
+pub const TEXTS: [&str; 43] = [
     "CONCAT({s}, {s})",
     "CONCAT({s}, {i})",
     "CONCAT_WS(',', {s}, {s}, {s})",
@@ -114,7 +114,6 @@ pub const TEXTS: [&str; 44] = [
     "BIN({i})",
     "CONV({i}, 10, 16)",
     "FORMAT({n}, 2)",
-    "MAKE_SET({i}, {s}, {s})",
     "IF({p}, {s}, {i})",
 ];
 
@@ -135,7 +134,7 @@ pub const DATES: [&str; 14] = [
     "MAKEDATE(2020, {k})",
 ];
 
-pub const DATE_TIMES: [&str; 11] = [
+pub const DATE_TIMES: [&str; 10] = [
     "DATE_ADD({t}, INTERVAL {k} HOUR)",
     "DATE_SUB({t}, INTERVAL {k} MINUTE)",
     "TIMESTAMP({d})",
@@ -146,13 +145,10 @@ pub const DATE_TIMES: [&str; 11] = [
     "CASE WHEN {p} THEN {t} ELSE {d} END",
     "CAST({d} AS DATETIME)",
     "GREATEST({t}, {t})",
-    "ADDTIME({t}, {m})",
 ];
 
-pub const TIMES: [&str; 9] = [
+pub const TIMES: [&str; 7] = [
     "TIME({t})",
-    "ADDTIME({m}, TIME'00:00:01')",
-    "SUBTIME({m}, TIME'00:10:00.5')",
     "SEC_TO_TIME({i})",
     "TIMEDIFF({t}, {t})",
     "COALESCE({m}, {m})",
@@ -232,7 +228,7 @@ pub const AGGREGATES: [(&str, char); 18] = [
 pub const TEXT_AGGREGATES: [&str; 5] = [
     "MIN({s})",
     "MAX({s})",
-    "GROUP_CONCAT({i} ORDER BY {i} + 0)",
+    "GROUP_CONCAT({i} ORDER BY 1)",
     "GROUP_CONCAT(DISTINCT {i} ORDER BY 1 DESC SEPARATOR '-')",
     "GROUP_CONCAT(HEX({s}) ORDER BY 1)",
 ];

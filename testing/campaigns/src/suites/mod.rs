@@ -8,7 +8,7 @@
 //! Nothing here decides whether a campaign passes: it makes a table and a list to work from.
 
 mod interpreter;
-pub mod judge;
+pub(crate) mod judge;
 mod script;
 mod servers;
 mod statement;

@@ -41,9 +41,7 @@ pub(super) fn may_be_number((expr, ty): &Bound) -> bool {
 pub(super) fn depends_on_the_other(operands: &[Bound]) -> bool {
     let text = |(_, ty): &Bound| ty.is_text() && ty.kind != kind::BIT;
     let mut others = operands.iter().skip(1);
-    operands.iter().any(may_be_number)
-        && others.clone().any(|(_, ty)| is_number(*ty))
-        && others.any(text)
+    operands.iter().any(may_be_number) && others.clone().any(|(_, ty)| is_number(*ty)) && others.any(text)
 }
 
 /// Functions of numbers that would take bytes or a member's name for text.

@@ -272,16 +272,11 @@ impl<'p, 'a> Binder<'p, 'a> {
         Ok(bound.into_inner())
     }
 
-    fn in_list(
-        &mut self,
-        operand: &ast::Expr,
-        list: &[ast::Expr],
-        negated: bool,
-    ) -> Result<Expr, SqlError> {
+    fn in_list(&mut self, operand: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr, SqlError> {
         let made = |operand, list| Expr::InList { operand: Box::new(operand), list, negated };
         if let (ast::Expr::Row(_), [only]) = (operand, list) {
             // One row is compared as by `=`, where numbers are beside their ENUM; of several only texts are.
-            let equal = self.binary(BinaryOperator::Equal, operand, only)?.0;
+            let equal = self.binary(ast::BinaryOperator::Equal, operand, only)?.0;
             return Ok(any_of(vec![equal], negated));
         }
         let first = self.bind(operand)?;
@@ -298,9 +293,9 @@ impl<'p, 'a> Binder<'p, 'a> {
             let mut equalities = Vec::with_capacity(list.len());
             let first = operands.remove(0);
             for (said, item) in list.iter().zip(operands) {
-                let pair = self.beside(BinaryOperator::Equal, (operand, said), first.clone(), item)?;
+                let pair = self.beside(ast::BinaryOperator::Equal, (operand, said), first.clone(), item)?;
                 let (left, right) = (Box::new(pair.0.0), Box::new(pair.1.0));
-                equalities.push(Expr::Compare(BinaryOperator::Equal, left, right));
+                equalities.push(Expr::Compare(ast::BinaryOperator::Equal, left, right));
             }
             return Ok(any_of(equalities, negated));
         }
