@@ -171,7 +171,7 @@ pub fn compared(random: &mut Random, kind: &Type) -> String {
     if random.one_in(12) {
         return "NULL".to_owned();
     }
-    if random.one_in(10) && *kind != Type::Year {
+    if random.one_in(10) && !matches!(kind, Type::Year | Type::Bit(_)) {
         // What number is a moment among bounds and texts is a matter of its own.
         return match kind.class() {
             Class::Date | Class::DateTime | Class::Time => quoted(pick(random, &DATES)),

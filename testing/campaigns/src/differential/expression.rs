@@ -156,7 +156,7 @@ impl<'a> Generator<'a> {
             let list = Sql::list(vec![first, second]);
             vec![Sql::text(format!("{left} IN (")), list, Sql::text("))")]
         } else {
-            let order = pick(self.random, &ORDERS);
+            let order = pick(self.random, &["=", "=", "<=>", "<>"]);
             vec![Sql::text(format!("{left} {order} ")), first, Sql::text(")")]
         };
         Sql::Part(Kind::Value, pieces)

@@ -6,7 +6,7 @@
 
 use super::expression::{Generator, Known};
 use super::schema::{Class, Table, Type, pick};
-use super::templates::{AGGREGATES, TEXT_AGGREGATES};
+use super::templates::{AGGREGATES, FRAMES, TEXT_AGGREGATES, WINDOW_FUNCTIONS};
 use super::tree::{Kind, Sql, Style};
 
 /// A statement with what must be known to judge its answers.
@@ -214,71 +214,45 @@ impl Generator<'_> {
         query
     }
 
-    /// Windows whose order only identical rows are equal in, or whose functions do not see it.
+    /// Windows whose order only identical rows are equal in, or whose functions do not see it. At most one of
+    /// the first kind: identical rows are numbered by chance, and two functions would show how.
     fn window_query(&mut self) -> Query {
         let from = self.from(2);
         let total = total_order(&from.columns);
         self.scopes.push(from.columns);
         let mut items = self.items(1, 2);
-        for _ in 0..1 + self.random.below(2) {
-            let partition = if self.random.one_in(2) {
-                let class = self.class();
-                vec![Sql::text("PARTITION BY "), self.value(class, 0), Sql::text(" ")]
-            } else {
-                Vec::new()
-            };
-            let partition = Sql::optional(partition);
-            let function = pick(
-                self.random,
-                &[
-                    "ROW_NUMBER()",
-                    "LAG({n})",
-                    "LEAD({n}, 2, 0)",
-                    "NTILE(3)",
-                    "FIRST_VALUE({n})",
-                    "LAST_VALUE({n})",
-                    "NTH_VALUE({n}, 2)",
-                    "SUM({i})",
-                    "COUNT({n})",
-                    "MIN({n})",
-                    "CUME_DIST()",
-                    "PERCENT_RANK()",
-                    "LAG({s}, 1)",
-                    "FIRST_VALUE({d})",
-                    "AVG({i})",
-                ],
-            );
-            let frame = pick(
-                self.random,
-                &[
-                    "",
-                    "",
-                    "",
-                    " ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
-                    " ROWS UNBOUNDED PRECEDING",
-                    " ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING",
-                    " ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING",
-                ],
-            );
-            let mut pieces = vec![self.filled(function, 0), Sql::text(" OVER ("), partition];
-            pieces.push(Sql::text(format!("ORDER BY {total}")));
-            pieces.push(Sql::optional(vec![Sql::text(frame)]));
-            pieces.push(Sql::text(")"));
-            items.push(Item { sql: Sql::all(pieces), class: Class::Text });
-        }
+        items.push(self.window_of_rows(&total));
         if self.random.one_in(2) {
-            let key = {
-                let class = self.class();
-                self.value(class, 0)
-            };
+            let class = self.class();
+            let key = self.value(class, 0);
             let function = pick(self.random, &["RANK()", "DENSE_RANK()", "SUM({i})", "COUNT(*)", "MAX({n})"]);
-            let mut pieces = vec![self.filled(function, 0), Sql::text(" OVER (ORDER BY "), key];
-            pieces.push(Sql::text(")"));
+            let pieces = vec![self.filled(function, 0), Sql::text(" OVER (ORDER BY "), key, Sql::text(")")];
             items.push(Item { sql: Sql::all(pieces), class: Class::Number });
         }
         let condition = self.optional_condition(" WHERE ");
         self.scopes.pop();
         query("SELECT ", items, vec![Sql::text(" FROM "), from.sql, condition])
+    }
+
+    /// A window function over rows in their total order.
+    fn window_of_rows(&mut self, total: &str) -> Item {
+        let partition = if self.random.one_in(2) {
+            let class = self.class();
+            vec![Sql::text("PARTITION BY "), self.value(class, 0), Sql::text(" ")]
+        } else {
+            Vec::new()
+        };
+        let function = pick(self.random, &WINDOW_FUNCTIONS);
+        let frame = pick(self.random, &FRAMES);
+        let pieces = vec![
+            self.filled(function, 0),
+            Sql::text(" OVER ("),
+            Sql::optional(partition),
+            Sql::text(format!("ORDER BY {total}")),
+            Sql::optional(vec![Sql::text(frame)]),
+            Sql::text(")"),
+        ];
+        Item { sql: Sql::all(pieces), class: Class::Text }
     }
 
     fn set_operation(&mut self) -> Query {

@@ -155,7 +155,9 @@ impl Table {
                 let kind = Type::some(random, collations);
                 let default =
                     (!matches!(kind, Type::Text(_)) && random.one_in(3)).then(|| data::stored(random, &kind));
-                Column { name: format!("c{number}"), kind, nullable: !random.one_in(3), default }
+                // IS NULL finds the zero dates of a day that may not be NULL: no condition like others.
+                let day = matches!(kind, Type::Date | Type::DateTime(_));
+                Column { name: format!("c{number}"), kind, nullable: day || !random.one_in(3), default }
             })
             .collect();
         let mut table = Table { name, columns, primary: None, indexes: Vec::new() };
@@ -183,7 +185,8 @@ impl Table {
         for _ in 0..1 + random.below(3) {
             let column = pick(random, &self.columns);
             let text = matches!(column.kind, Type::Text(_));
-            if parts.iter().all(|(name, _)| *name != column.name) && !(primary && text) {
+            let day = matches!(column.kind, Type::Date | Type::DateTime(_));
+            if parts.iter().all(|(name, _)| *name != column.name) && !(primary && (text || day)) {
                 let whole = primary || !text && !random.one_in(3);
                 let prefix = column.kind.prefix().filter(|_| !whole);
                 let prefix = prefix.map(|most| 1 + random.below(most as usize) as u32);
