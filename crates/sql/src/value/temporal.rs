@@ -348,7 +348,8 @@ pub fn parse_time(text: &[u8], today: Today) -> Option<(Time, u8, bool)> {
     if length == 0 {
         return None;
     }
-    if length >= 12 || matches!(text.get(length), Some(b'-' | b'/')) {
+    // A date that is too short for a time behind it is no moment: the number at its beginning counts.
+    if length >= 12 || text.len() >= 12 && matches!(text.get(length), Some(b'-' | b'/')) {
         let (value, shown, rest) = parse_datetime(text, today)?;
         return Some((time_of_day(value), shown, rest));
     }
