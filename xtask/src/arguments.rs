@@ -2,7 +2,7 @@
 
 use crate::steps::Steps;
 use anyhow::Result;
-use campaigns::{extension_soak, fuzz, list_append, shutdown_cycles, suites, torture, tpcc};
+use campaigns::{differential, extension_soak, fuzz, list_append, shutdown_cycles, suites, torture, tpcc};
 use clap::{Args, Parser, Subcommand};
 use lab::capped_disk::{self, volume};
 use lab::release_build::Profile;
@@ -37,6 +37,9 @@ pub enum Command {
     /// MariaDB's test suite, statement by statement, on this server, running, beside a running MariaDB and
     /// MySQL: a table and a list of differences.
     Suites(suites::Arguments),
+    /// Random schemas, data, queries and changes on this server, running: beside a running MySQL, and without
+    /// one against itself.
+    Differential(differential::Arguments),
     /// Makes the weight tables of the Unicode collations from their sources, or checks them.
     CollationWeights(lab::collation_weights::Arguments),
     /// The unit tests of what is `unsafe`, interpreted by Miri (needs a nightly compiler).

@@ -15,8 +15,8 @@ mod test_command;
 use anyhow::Result;
 use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, ExtensionArguments, Target};
 use campaigns::{
-    bad_input, clients, extension_soak, fuzz, import, isolation, kill_cycles, list_append, memory, miri,
-    redo_capacity, shutdown_cycles, suites, sysbench_scripts, torture, tpcc,
+    bad_input, clients, differential, extension_soak, fuzz, import, isolation, kill_cycles, list_append,
+    memory, miri, redo_capacity, shutdown_cycles, suites, sysbench_scripts, torture, tpcc,
 };
 use clap::Parser;
 use lab::command::cargo;
@@ -41,6 +41,7 @@ fn main() -> Result<()> {
         Command::Crash(arguments) => steps.step("crash states", || torture::run(&arguments)),
         Command::Fuzz(arguments) => steps.step("fuzz targets", || fuzz::run(&arguments)),
         Command::Suites(arguments) => steps.step("test suite", || suites::run(&arguments)),
+        Command::Differential(arguments) => steps.step("differential", || differential::run(&arguments)),
         Command::CollationWeights(arguments) => {
             steps.step("collation weights", || collation_weights::run(&arguments));
         }

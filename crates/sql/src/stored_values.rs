@@ -4,8 +4,10 @@
 
 use std::borrow::Cow;
 
+use bigdecimal::num_bigint::Sign;
+
 use untorn::schema::ColumnDef;
-use untorn::types::{self, Collation, ColumnType, DateTime, EncodeError};
+use untorn::types::{self, Collation, ColumnType, DateTime, EncodeError, Time};
 
 use super::expr::functions;
 use super::value::json::{Json, Room, Source, binary};
@@ -109,6 +111,9 @@ pub struct Storing<'a> {
 /// The last second of TIMESTAMP, in 2038.
 const TIMESTAMP_SECONDS_MAX: i64 = i32::MAX as i64;
 
+/// The largest span as a number.
+const TIME_NUMBER_MAX: u128 = 8_385_959;
+
 /// Name of a type in "Incorrect … value".
 fn kind_name(kind: &ColumnType) -> &'static str {
     match kind {
@@ -167,16 +172,7 @@ impl Storing<'_> {
             ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
                 self.datetime(value, column, out)
             }
-            ColumnType::Time { fraction } => {
-                let span = match value.to_time(self.state.today()) {
-                    Some((span, _)) => functions::round_time(span, *fraction),
-                    None => {
-                        self.incorrect(value, column)?;
-                        Default::default()
-                    }
-                };
-                self.put(&types::Value::Time(span), column, out)
-            }
+            ColumnType::Time { fraction } => self.time(value, column, *fraction, out),
             ColumnType::Year => self.year(value, column, out),
             ColumnType::Json => self.document(value, column, out),
             _ => self.members(value, column, out),
@@ -224,10 +220,7 @@ impl Storing<'_> {
     ) -> Result<(), SqlError> {
         let wide = match value {
             Value::Int(v) => i128::from(*v),
-            value => {
-                self.check_number(value, column)?;
-                value.to_integer()
-            }
+            value => value.to_integer(),
         };
         let bits = 8 * width as u32;
         let (least, most) = match unsigned {
@@ -236,6 +229,8 @@ impl Storing<'_> {
         };
         if wide < least || wide > most {
             self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
+        } else {
+            self.check_number(value, column)?;
         }
         types::encode_int(wide.clamp(least, most) as u64, width, unsigned, out);
         Ok(())
@@ -336,10 +331,45 @@ impl Storing<'_> {
         }
     }
 
+    fn time(
+        &self,
+        value: &Value<'_>,
+        column: &ColumnDef,
+        fraction: u8,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        let today = self.state.today();
+        let (read, whole) = match value {
+            Value::Text(text, _) => match temporal::parse_time(text, today) {
+                Some((span, _, left)) => (Some(span), !left),
+                None => (None, temporal::has_exponent(text)),
+            },
+            other => (other.to_time(today).map(|(span, _)| span), false),
+        };
+        let whole = whole || read.is_some() && !matches!(value, Value::Text(..));
+        let span = match read {
+            Some(span) => functions::round_time(span, fraction),
+            // A number beyond the largest span is the largest.
+            None if value.is_number() && value.to_integer().unsigned_abs() > TIME_NUMBER_MAX => {
+                Time { negative: value.to_integer() < 0, ..temporal::TIME_MAX }
+            }
+            None => Time::default(),
+        };
+        let largest = Time { negative: false, ..span } == temporal::TIME_MAX;
+        match whole {
+            true => {}
+            false if largest && self.lenient => self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?,
+            false => self.incorrect(value, column)?,
+        }
+        self.put(&types::Value::Time(span), column, out)
+    }
+
     fn year(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
         self.check_number(value, column)?;
         let mut year = value.to_i64();
-        let short_text = matches!(value, Value::Text(text, _) if text.len() <= 2);
+        // A text that is zero is the year 2000, unless it has four letters.
+        let short_text = matches!(value, Value::Text(text, _)
+            if text.len() != 4 && convert::parse_number(text).length > 0);
         year = match year {
             0 if short_text => 2000,
             1..=69 => 2000 + year,
@@ -421,42 +451,91 @@ impl Storing<'_> {
     }
 
     fn members(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
-        let mut too_long = false;
-        let stored = match (&column.kind, value) {
-            (ColumnType::Bit { .. }, Value::Text(bytes, _)) => {
-                let (high, low) = bytes.split_at(bytes.len().saturating_sub(8));
-                too_long = high.iter().any(|byte| *byte != 0);
-                types::Value::UInt(unsigned(low))
-            }
-            (_, Value::Text(text, _)) => types::Value::Bytes(Cow::Borrowed(text.as_ref())),
-            (_, other) => types::Value::UInt(other.to_bits()),
+        let (number, complaint) = match &column.kind {
+            ColumnType::Bit { bits } => bits_of(value, *bits),
+            ColumnType::Set { members, collation } => members_of(value, members, *collation),
+            ColumnType::Enum { members, collation } => member_of(value, members, *collation),
+            _ => (0, Some(errors::WARN_DATA_TRUNCATED)),
         };
-        let start = out.len();
-        if !too_long && types::encode(&stored, &column.kind, out).is_ok() {
-            return Ok(());
-        }
-        out.truncate(start);
-        // A text that is no member may be the number of one.
-        if let Value::Text(text, _) = value
-            && !matches!(column.kind, ColumnType::Bit { .. })
-        {
-            let number = convert::parse_number(text);
-            let stored = types::Value::UInt(value.to_bits());
-            if number.complete && value.to_integer() > 0 && types::encode(&stored, &column.kind, out).is_ok()
-            {
-                return Ok(());
+        match complaint {
+            Some(errors::DATA_TOO_LONG) if self.lenient => {
+                self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
             }
-            out.truncate(start);
+            Some(code) => self.complain(code, column)?,
+            None => {}
         }
-        if let ColumnType::Bit { bits } = column.kind {
-            let code = if self.lenient { errors::WARN_DATA_OUT_OF_RANGE } else { errors::DATA_TOO_LONG };
-            self.complain(code, column)?;
-            return self.put(&types::Value::UInt(u64::MAX >> (64 - bits)), column, out);
+        self.put(&types::Value::UInt(number), column, out)
+    }
+}
+
+/// The bits of a BIT column: all of them where the value has more.
+fn bits_of(value: &Value<'_>, bits: u8) -> (u64, Option<u16>) {
+    let most = ((1u128 << bits) - 1) as u64;
+    let number = match value {
+        Value::Text(bytes, _) => {
+            let (above, last) = bytes.split_at(bytes.len().saturating_sub(8));
+            if above.iter().all(|byte| *byte == 0) { unsigned(last) } else { u64::MAX }
         }
-        self.complain(errors::WARN_DATA_TRUNCATED, column)?;
-        let width = usize::from(column.kind.fixed_len().unwrap_or(1));
-        out.resize(start + width, 0);
-        Ok(())
+        Value::Decimal(exact) if exact.sign() == Sign::Minus => return (0, Some(errors::DATA_TOO_LONG)),
+        Value::Double(_) | Value::Float(_) => whole_part(value),
+        other => other.to_bits(),
+    };
+    if number > most { (most, Some(errors::DATA_TOO_LONG)) } else { (number, None) }
+}
+
+/// Where a name stands in a list, from 0, as the column's collation sees it.
+fn place_of(name: &[u8], members: &[String], rule: Collation) -> Option<u64> {
+    let same = |member: &String| collation::compare(member.as_bytes(), name, rule).is_eq();
+    members.iter().position(same).map(|at| at as u64)
+}
+
+/// The number that a text of digits is.
+fn whole_number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
+}
+
+/// A number without what is behind its point.
+fn whole_part(value: &Value<'_>) -> u64 {
+    match value {
+        Value::Decimal(_) | Value::Double(_) | Value::Float(_) => value.to_double().trunc() as i64 as u64,
+        other => other.to_bits(),
+    }
+}
+
+/// The number of an ENUM's member, 0 for what is none. A text that is no name may be a number.
+fn member_of(value: &Value<'_>, members: &[String], rule: Collation) -> (u64, Option<u16>) {
+    let number = match value {
+        Value::Text(text, _) => {
+            let name = trimmed(text);
+            place_of(name, members, rule).map(|at| at + 1).or_else(|| whole_number(name)).unwrap_or(0)
+        }
+        other => whole_part(other),
+    };
+    if (1..=members.len() as u64).contains(&number) {
+        (number, None)
+    } else {
+        (0, Some(errors::WARN_DATA_TRUNCATED))
+    }
+}
+
+/// The bits of a SET's members, those of the names that are known. A text that has none may be a number.
+fn members_of(value: &Value<'_>, members: &[String], rule: Collation) -> (u64, Option<u16>) {
+    let most = (1u128 << members.len()).wrapping_sub(1) as u64;
+    let truncated = Some(errors::WARN_DATA_TRUNCATED);
+    let Value::Text(text, _) = value else {
+        let number = whole_part(value);
+        return (number & most, truncated.filter(|_| number > most));
+    };
+    let (mut bits, mut unknown) = (0, None);
+    for name in trimmed(text).split(|byte| *byte == b',').filter(|name| !name.is_empty()) {
+        match place_of(name, members, rule) {
+            Some(at) => bits |= 1u64 << at,
+            None => unknown = truncated,
+        }
+    }
+    match whole_number(text).filter(|_| !text.is_empty()) {
+        Some(number) if bits == 0 && number <= most => (number, None),
+        _ => (bits, unknown),
     }
 }
 

@@ -3,10 +3,11 @@
 //! Each module is one campaign and opens by saying what would prove the server wrong. Most run against a
 //! stock MariaDB as well, which tests the campaign itself. Servers, disks and loads come from `testing/lab`.
 //! [`torture`], [`fuzz`] and [`miri`] need no server: they build their own programs and run them. [`suites`]
-//! only compares: ours, running, with two stock servers.
+//! and [`differential`] only compare: ours, running, with stock servers.
 
 pub mod bad_input;
 pub mod clients;
+pub mod differential;
 pub mod extension_soak;
 pub mod fuzz;
 pub mod import;
@@ -23,4 +24,5 @@ pub mod torture;
 pub mod tpcc;
 
 mod acknowledged;
+mod peers;
 mod seed;

@@ -13,7 +13,7 @@ use untorn::schema::ColumnDef;
 use untorn::write::{RowWriter, Written};
 
 use super::apply::Applied;
-use super::column_defaults::{implicit_default, no_default};
+use super::column_defaults::{no_default, push_for_null};
 use super::cursor::{Cursor, Flow};
 use super::insert::Changed;
 use super::select::all_true;
@@ -98,7 +98,7 @@ pub(super) fn encode_value(
             return Err(error);
         }
         cx.state.warn(error);
-        storing.encode(&implicit_default(&column.kind), column, &mut bytes)?;
+        push_for_null(column, storing, &mut bytes)?;
         return Ok(Some(bytes));
     }
     storing.encode(value, column, &mut bytes)?;

@@ -1,8 +1,8 @@
 //! What a column gets that a statement gives no value: its default, or what stands in for one.
 //!
 //! Without a default the row is refused (error 1364). Where the mode is lenient, or the statement has IGNORE,
-//! it gets the implicit default of its type instead: 0, the empty text, the first member of an ENUM. That is
-//! also what NULL becomes there in a NOT NULL column.
+//! it gets the implicit default of its type instead: 0, the empty text, the first member of an ENUM. NULL
+//! becomes the same in a NOT NULL column there, but for an ENUM, which becomes the empty text.
 
 use untorn::schema::ColumnDef;
 use untorn::types::{self, ColumnType};
@@ -29,6 +29,20 @@ pub fn implicit_default(kind: &ColumnType) -> Value<'static> {
         kind if kind.is_string() => Value::Text((&b""[..]).into(), kind.collation()),
         _ => Value::Int(0),
     }
+}
+
+/// Appends what NULL becomes in a NOT NULL column when the mode is lenient: the implicit default, but of an
+/// ENUM the empty text.
+pub(super) fn push_for_null(
+    column: &ColumnDef,
+    storing: &Storing<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    if let (ColumnType::Enum { .. }, Some(width)) = (&column.kind, column.kind.fixed_len()) {
+        out.resize(out.len() + usize::from(width), 0);
+        return Ok(());
+    }
+    storing.encode(&implicit_default(&column.kind), column, out)
 }
 
 /// Error 1364.

@@ -9,7 +9,7 @@ use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::write::{EncodedRow, RowWriter, Written};
 
 use super::change::{CHANGE_UNITS, Changes, same, stored_bytes};
-use super::column_defaults::{implicit_default, push_default};
+use super::column_defaults::{implicit_default, push_default, push_for_null};
 use super::cursor::{Cursor, Flow};
 use super::keys::RangeList;
 use super::row_rules;
@@ -389,7 +389,7 @@ impl<'e> Executor<'e> {
                 Some(Value::Null) if column.nullable => row.push_null(),
                 Some(Value::Null) => {
                     inserting.takes_null(column, number, state)?;
-                    row.push(|out| storing.encode(&implicit_default(&column.kind), column, out))?;
+                    row.push(|out| push_for_null(column, &storing, out))?;
                 }
                 Some(value) => {
                     row.push(|out| storing.encode(&value, column, out))?;

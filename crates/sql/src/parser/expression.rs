@@ -625,30 +625,36 @@ impl Parser<'_> {
     /// `INTERVAL n UNIT`, or the function `INTERVAL(n, a, b, …)`.
     fn interval(&mut self) -> Parsed<Expr> {
         self.advance();
-        if self.is_symbol(b"(") && self.has_list_in_parentheses() {
-            return Ok(function("INTERVAL", self.parenthesised(Self::expr)?));
+        // The function ends at its parenthesis; an amount may go on behind one.
+        if self.is_list()
+            && let Expr::Row(items) = self.primary()?
+        {
+            return Ok(function("INTERVAL", items));
         }
         let amount = self.expr()?;
         let unit = self.interval_unit()?;
         Ok(Expr::Interval { amount: Box::new(amount), unit })
     }
 
-    /// At a parenthesis: whether it holds several expressions.
-    fn has_list_in_parentheses(&self) -> bool {
-        let mut lexer = self.lexer.clone_at();
-        let first = lexer.next_token();
-        let query = ["SELECT", "WITH", "TABLE", "VALUES"];
-        if query.iter().any(|word| lexer.slice(first).eq_ignore_ascii_case(word.as_bytes())) {
+    /// Whether a parenthesis begins here with a comma in it.
+    fn is_list(&self) -> bool {
+        if !self.is_symbol(b"(") {
             return false;
         }
-        let (mut token, mut depth) = (first, 1u32);
+        let mut lexer = self.lexer.clone_at();
+        let mut token = lexer.next_token();
+        let query = ["SELECT", "WITH", "TABLE", "VALUES"];
+        if query.iter().any(|word| lexer.slice(token).eq_ignore_ascii_case(word.as_bytes())) {
+            return false;
+        }
+        let mut open = 1;
         loop {
             match (token.kind, lexer.slice(token)) {
                 (TokenKind::End, _) => return false,
-                (TokenKind::Symbol, b",") if depth == 1 => return true,
-                (TokenKind::Symbol, b"(") => depth += 1,
-                (TokenKind::Symbol, b")") if depth == 1 => return false,
-                (TokenKind::Symbol, b")") => depth -= 1,
+                (TokenKind::Symbol, b"(") => open += 1,
+                (TokenKind::Symbol, b")") if open == 1 => return false,
+                (TokenKind::Symbol, b")") => open -= 1,
+                (TokenKind::Symbol, b",") if open == 1 => return true,
                 _ => {}
             }
             token = lexer.next_token();

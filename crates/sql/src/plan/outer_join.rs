@@ -2,7 +2,7 @@
 //!
 //! A RIGHT JOIN is a LEFT JOIN by now, and the sources of a query with outer joins are read in the order in
 //! which they stand in FROM. So the inner side of an outer join is a run of sources, which may have outer
-//! joins inside of it; no two of them begin at the same source, as there is an outer side before each.
+//! joins inside it; no two of them begin at the same source, as there is an outer side before each.
 
 use super::Condition;
 

@@ -348,7 +348,9 @@ pub fn parse_time(text: &[u8], today: Today) -> Option<(Time, u8, bool)> {
     if length == 0 {
         return None;
     }
-    if length >= 12 || is_day_and_time(text) {
+    // A date that is too short for a time behind it is no moment: the number at its beginning counts.
+    let dated = text.len() >= 12 && matches!(text.get(length), Some(b'-' | b'/'));
+    if length >= 12 || dated || is_day_and_time(text) {
         let (value, shown, rest) = parse_datetime(text, today)?;
         return Some((time_of_day(value), shown, rest));
     }
@@ -379,7 +381,7 @@ pub fn parse_time(text: &[u8], today: Today) -> Option<(Time, u8, bool)> {
     }
     let Fraction { micros, shown, length, carries } = fraction(&text[at..]);
     at += length;
-    if parts[1] > 59 || parts[2] > 59 {
+    if parts[1] > 59 || parts[2] > 59 || is_exponent(&text[at..]) {
         return None;
     }
     let hours = days.saturating_mul(24).saturating_add(parts[0]);
@@ -409,11 +411,28 @@ pub fn is_day_and_time(text: &[u8]) -> bool {
     text.len() >= 12 && rest.trim_ascii_start().first().is_some_and(u8::is_ascii_digit)
 }
 
+/// Whether a text begins with a number that has an exponent: no span, but not an error where it is stored.
+pub fn has_exponent(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let number = text.iter().take_while(|byte| byte.is_ascii_digit() || b".: ".contains(byte)).count();
+    number > 0 && is_exponent(&text[number..])
+}
+
+/// Whether `e` and digits stand here.
+fn is_exponent(text: &[u8]) -> bool {
+    match text {
+        [b'e' | b'E', b'+' | b'-', digit, ..] | [b'e' | b'E', digit, ..] => digit.is_ascii_digit(),
+        _ => false,
+    }
+}
+
 /// A number such as 123045 as a span.
 pub fn time_from_number(number: i64) -> Option<Time> {
     let magnitude = number.unsigned_abs();
     if magnitude > 8_385_959 {
-        return datetime_from_number(number, false).map(time_of_day);
+        // A moment has a time of day, which a day alone does not have.
+        return datetime_from_number(number, false).filter(|_| number >= 10_000_000_000).map(time_of_day);
     }
     let (hours, minutes, seconds) = (magnitude / 10_000, magnitude / 100 % 100, magnitude % 100);
     (minutes < 60 && seconds < 60).then_some(Time {

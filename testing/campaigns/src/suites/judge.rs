@@ -4,18 +4,8 @@
 //! wrong only where it is unlike both: either the two agree, or all three differ, which is counted apart,
 //! as it is mostly a matter of the time, of chance or of a version.
 
+use crate::peers::Answer;
 use mysql::Value;
-
-/// What a server answered to a statement.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    Rows(Vec<Vec<Value>>),
-    /// Rows affected.
-    Done(u64),
-    Error(u16, String),
-    /// The connection ended, or the server did not answer in time.
-    Lost(String),
-}
 
 /// What is held of our answer, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,16 +9,17 @@
 
 mod character_sets;
 mod interpreter;
-mod judge;
+pub(crate) mod judge;
 mod script;
 mod servers;
 mod statement;
 
+use crate::peers::Address;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use interpreter::Interpreter;
 use judge::{VERDICTS, Verdict};
-use servers::{Address, Difference, Servers};
+use servers::{Difference, Servers};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -154,7 +154,7 @@ pub fn rows(sql: &str, sorted: bool) -> Rows {
     if !sorted && orders_all(&text) { Rows::Ordered } else { Rows::Unordered }
 }
 
-/// Whether it has an ORDER BY outside of parentheses: in a part of a UNION or in a derived table it says
+/// Whether it has an ORDER BY outside parentheses: in a part of a UNION or in a derived table it says
 /// nothing of the result.
 fn orders_all(text: &str) -> bool {
     let mut depth = 0_i32;

@@ -36,6 +36,14 @@ pub(super) fn may_be_number((expr, ty): &Bound) -> bool {
     literal || matches!(ty.kind, kind::ENUM | kind::SET | kind::BIT)
 }
 
+/// Whether what one of them is depends on which of the others it is compared with: the first of them is
+/// compared with each, and is a number beside numbers and a text beside texts.
+pub(super) fn depends_on_the_other(operands: &[Bound]) -> bool {
+    let text = |(_, ty): &Bound| ty.is_text() && ty.kind != kind::BIT;
+    let mut others = operands.iter().skip(1);
+    operands.iter().any(may_be_number) && others.clone().any(|(_, ty)| is_number(*ty)) && others.any(text)
+}
+
 /// Functions of numbers that would take bytes or a member's name for text.
 fn takes_numbers(name: &str) -> bool {
     const NAMES: &[&str] = &[

@@ -174,8 +174,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                 (Expr::Between { operand, low, high, negated: *negated }, Type::BOOL)
             }
             ast::Expr::InList { operand, list, negated } => {
-                let (operand, list) = self.in_list(operand, list)?;
-                (Expr::InList { operand: Box::new(operand), list, negated: *negated }, Type::BOOL)
+                (self.in_list(operand, list, *negated)?, Type::BOOL)
             }
             ast::Expr::InConstants { operand, constants, negated } => {
                 let mut operand = self.bind(operand)?;
@@ -273,20 +272,36 @@ impl<'p, 'a> Binder<'p, 'a> {
         Ok(bound.into_inner())
     }
 
-    fn in_list(&mut self, operand: &ast::Expr, list: &[ast::Expr]) -> Result<(Expr, Vec<Expr>), SqlError> {
+    fn in_list(&mut self, operand: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr, SqlError> {
+        let made = |operand, list| Expr::InList { operand: Box::new(operand), list, negated };
+        if let (ast::Expr::Row(_), [only]) = (operand, list) {
+            // One row is compared as by `=`, where numbers are beside their ENUM; of several only texts are.
+            let equal = self.binary(ast::BinaryOperator::Equal, operand, only)?.0;
+            return Ok(any_of(vec![equal], negated));
+        }
         let first = self.bind(operand)?;
         let of_numbers = is_number(first.1) || coercion::may_be_number(&first);
         if !first.1.is_text() && !of_numbers && !list.iter().any(|item| matches!(item, ast::Expr::Binary(_)))
         {
-            return Ok((first.0, self.list(list)?));
+            return Ok(made(first.0, self.list(list)?));
         }
         let mut operands = vec![first];
         for item in list {
             operands.push(self.bind(item)?);
         }
+        if coercion::depends_on_the_other(&operands) {
+            let mut equalities = Vec::with_capacity(list.len());
+            let first = operands.remove(0);
+            for (said, item) in list.iter().zip(operands) {
+                let pair = self.beside(ast::BinaryOperator::Equal, (operand, said), first.clone(), item)?;
+                let (left, right) = (Box::new(pair.0.0), Box::new(pair.1.0));
+                equalities.push(Expr::Compare(ast::BinaryOperator::Equal, left, right));
+            }
+            return Ok(any_of(equalities, negated));
+        }
         let mut operands = self.comparable("in", operands)?.into_iter().map(|(expr, _)| expr);
         let operand = operands.next().unwrap_or(Expr::Literal(Value::Null));
-        Ok((operand, operands.collect()))
+        Ok(made(operand, operands.collect()))
     }
 
     fn function(&mut self, call: &ast::Expr) -> Result<Bound, SqlError> {
@@ -660,4 +675,16 @@ fn rounded_type(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> 
     };
     let whole = precision - scale.min(precision) + 1;
     Some(Type { nullable: operand.nullable, ..Type::decimal((whole + wanted).min(65), wanted) })
+}
+
+/// Whether one of them holds, or none.
+fn any_of(mut conditions: Vec<Expr>, negated: bool) -> Expr {
+    let any = match conditions.pop() {
+        Some(only) if conditions.is_empty() => only,
+        last => {
+            conditions.extend(last);
+            Expr::Or(conditions)
+        }
+    };
+    if negated { Expr::Not(Box::new(any)) } else { any }
 }

@@ -81,19 +81,66 @@ impl Binder<'_, '_> {
             let (left, right) = (self.condition(left)?, self.condition(right)?);
             return Ok((Expr::Xor(Box::new(left), Box::new(right)), Type::BOOL));
         }
-        let said = (left, right);
-        let (mut left, mut right) = match (left, right) {
-            (ast::Expr::Row(row), ast::Expr::Subquery(query)) => {
-                (self.bind(left)?, self.only_row(query, row.len())?)
+        let (left, right) = match (left, right) {
+            (ast::Expr::Row(one), ast::Expr::Row(other))
+                if one.len() == other.len() && !operator.is_arithmetic() =>
+            {
+                self.rows_beside(operator, one, other)?
             }
-            (ast::Expr::Subquery(query), ast::Expr::Row(row)) => {
-                (self.only_row(query, row.len())?, self.bind(right)?)
+            _ => {
+                let said = (left, right);
+                let (left, right) = match (left, right) {
+                    (ast::Expr::Row(row), ast::Expr::Subquery(query)) => {
+                        (self.bind(left)?, self.only_row(query, row.len())?)
+                    }
+                    (ast::Expr::Subquery(query), ast::Expr::Row(row)) => {
+                        (self.only_row(query, row.len())?, self.bind(right)?)
+                    }
+                    _ => (self.bind(left)?, self.bind(right)?),
+                };
+                if operator.is_arithmetic() {
+                    return Ok(self.arithmetic(operator, left, right));
+                }
+                self.beside(operator, said, left, right)?
             }
-            _ => (self.bind(left)?, self.bind(right)?),
         };
-        if operator.is_arithmetic() {
-            return Ok(self.arithmetic(operator, left, right));
+        let ty = if operator == NullSafeEqual { Type::BOOL.not_null() } else { Type::BOOL };
+        Ok((Expr::Compare(operator, Box::new(left.0), Box::new(right.0)), ty))
+    }
+
+    /// Two rows of the same length, each element as it is compared with the one at its place.
+    fn rows_beside(
+        &mut self,
+        operator: BinaryOperator,
+        one: &[ast::Expr],
+        other: &[ast::Expr],
+    ) -> Result<(Bound, Bound), SqlError> {
+        let (mut left, mut right) = (Vec::with_capacity(one.len()), Vec::with_capacity(other.len()));
+        for pair in one.iter().zip(other) {
+            let (one, other) = match pair {
+                (ast::Expr::Row(one), ast::Expr::Row(other)) if one.len() == other.len() => {
+                    self.rows_beside(operator, one, other)?
+                }
+                (one, other) => {
+                    let bound = (self.bind(one)?, self.bind(other)?);
+                    self.beside(operator, (one, other), bound.0, bound.1)?
+                }
+            };
+            left.push(one.0);
+            right.push(other.0);
         }
+        Ok(((Expr::Row(left), Type::NULL), (Expr::Row(right), Type::NULL)))
+    }
+
+    /// Two operands as they are compared with each other: as documents, numbers, moments, or texts of one
+    /// collation.
+    pub(super) fn beside(
+        &mut self,
+        operator: BinaryOperator,
+        said: (&ast::Expr, &ast::Expr),
+        mut left: Bound,
+        mut right: Bound,
+    ) -> Result<(Bound, Bound), SqlError> {
         if left.1.kind == kind::JSON || right.1.kind == kind::JSON {
             (left, right) = (as_part(said.0, left), as_part(said.1, right));
         } else if is_number(left.1) || is_number(right.1) {
@@ -109,8 +156,7 @@ impl Binder<'_, '_> {
                 .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"two operands are not two"]))?;
             (left, right) = (one, other);
         }
-        let ty = if operator == NullSafeEqual { Type::BOOL.not_null() } else { Type::BOOL };
-        Ok((Expr::Compare(operator, Box::new(left.0), Box::new(right.0)), ty))
+        Ok((left, right))
     }
 
     /// `left operator right`, as one more link where `left` is arithmetic already.

@@ -271,7 +271,10 @@ fn extreme<'a>(values: &[Value<'a>], wanted: std::cmp::Ordering) -> Evaluated<'a
     for value in values {
         match compare::compare(value, &best) {
             None => return Ok(Value::Null),
-            Some(ordering) if ordering == wanted => best = value.clone(),
+            // Of texts that are equal GREATEST gives the last and LEAST the first.
+            Some(ordering) if ordering == wanted || wanted.is_gt() && ordering.is_eq() => {
+                best = value.clone();
+            }
             Some(_) => {}
         }
     }

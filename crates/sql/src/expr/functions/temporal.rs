@@ -42,9 +42,13 @@ pub(super) fn is_refused_zero(value: &Value<'_>, date: Date, cx: &Context<'_>) -
 /// A moment that the SQL mode takes: in a text or number it may refuse zeros.
 fn taken_moment(value: &Value<'_>, cx: &Context<'_>) -> Option<(DateTime, u8)> {
     let (moment, digits) = value.to_datetime(crate::expr::today(cx))?;
-    let zero = moment.date.month == 0 || moment.date.day == 0;
-    let refused = zero && !value.is_temporal() && cx.state.refuses_zero_dates(moment.date);
+    let refused = !value.is_temporal() && is_refused(moment.date, cx);
     (!refused).then_some((moment, digits))
+}
+
+/// Whether a date has parts that are zero and that the mode refuses.
+fn is_refused(date: Date, cx: &Context<'_>) -> bool {
+    (date.month == 0 || date.day == 0) && cx.state.refuses_zero_dates(date)
 }
 
 /// A text beside a moment: one that names its offset is a moment of the session's zone. Not of SQL's.
@@ -182,6 +186,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
     })),
     function!("DATE", 1..=1, |_| Type::DATE, |v, cx| Ok(match taken_moment(&v[0], cx) {
+        Some((moment, _)) if is_refused(moment.date, cx) => Value::Null,
         Some((moment, _)) => Value::Date(moment.date),
         None => Value::Null,
     })),

@@ -430,7 +430,8 @@ fn locate<'a>(values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
     if any_null(values) {
         return Ok(Value::Null);
     }
-    let rule = collation::common(values[0].collation(), values[1].collation());
+    // As in MySQL that of the text that is searched, whatever else decides between the two elsewhere.
+    let rule = values[1].collation();
     if matches!(rule.comparison(), Comparison::Unicode(_)) {
         return locate_by_weights(values, rule, cx);
     }

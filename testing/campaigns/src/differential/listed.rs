@@ -1,0 +1,42 @@
+//! Differences that are known, each with its reason.
+
+use super::query::Statement;
+use super::servers::Outcome;
+use crate::peers::Answer;
+
+/// What two servers said: ours and MySQL.
+struct Case<'a> {
+    statement: &'a Statement,
+    ours: &'a Answer,
+    peer: &'a Answer,
+}
+
+type Matches = fn(&Case) -> bool;
+
+const LISTED: [(&str, Matches); 5] = [
+    ("which rows an expression is computed for, and so which errors are met, is the plan's choice", |case| {
+        // Out of range, no number or moment, a subquery of more than one row.
+        let met = |answer: &Answer| matches!(answer, Answer::Error(1690 | 1292 | 1411 | 1441 | 3020, _));
+        case.statement.planned && met(case.ours) != met(case.peer)
+    }),
+    ("a feature that is not there is refused by its name (1235)", |case| {
+        matches!(case.ours, Answer::Error(1235, _))
+    }),
+    ("not every mix of two collations is refused (1267, 1270, 1271)", |case| {
+        matches!(case.peer, Answer::Error(1267 | 1270 | 1271, _)) && !matches!(case.ours, Answer::Error(..))
+    }),
+    (
+        "a constant that is no moment is not refused beside one (1525, 6527): it is compared as a text or NULL",
+        |case| matches!(case.peer, Answer::Error(1525 | 6527, _)),
+    ),
+    ("1093 is not given: the subquery is computed before the table changes", |case| {
+        matches!(case.peer, Answer::Error(1093, _))
+    }),
+];
+
+/// The reason for which a difference is known.
+pub fn reason(statement: &Statement, outcome: &Outcome) -> Option<&'static str> {
+    let [(_, ours), (_, peer), ..] = &outcome.answers[..] else { return None };
+    let case = Case { statement, ours, peer };
+    LISTED.iter().find(|(_, matches)| matches(&case)).map(|(reason, _)| *reason)
+}
