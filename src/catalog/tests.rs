@@ -26,7 +26,7 @@ fn a_directory_of_format_2_is_read_and_written_anew() {
     let mut header = vec![0; 512];
     file.read_at(&mut header, 0).unwrap();
     let text = String::from_utf8(header[..508].to_vec()).unwrap();
-    let older = text.replace("\"format\":6", "\"format\":2");
+    let older = text.replace(&format!("\"format\":{FORMAT}"), "\"format\":2");
     assert_ne!(older, text);
     let sum = crc32c::crc32c(older.as_bytes()).to_le_bytes();
     disk.corrupt(Path::new(FILE), 0, &[older.as_bytes(), &sum].concat());

@@ -37,7 +37,7 @@ pub fn describe(
     page_size: u32,
 ) -> Description {
     let indexes = indexes(table);
-    let mut columns: Vec<Column> = table.columns.iter().map(|column| column_code::column(column)).collect();
+    let mut columns: Vec<Column> = table.columns.iter().map(column_code::column).collect();
     columns.extend(column_code::system_columns());
     for (at, column) in columns.iter_mut().enumerate() {
         column.ind = at as u32;

@@ -164,8 +164,8 @@ impl RowWriter {
         &self.stamps
     }
 
-    /// The statement is to insert `count` rows: so many AUTO_INCREMENT values are taken for it at first, also
-    /// for rows that bring their own, as InnoDB does.
+    /// The statement is to insert `count` rows: that many AUTO_INCREMENT values are taken for it at first,
+    /// also for rows that bring their own, as InnoDB does.
     pub fn expect_rows(&mut self, count: u64) {
         self.rows_to_come = count;
     }

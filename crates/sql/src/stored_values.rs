@@ -474,7 +474,10 @@ fn bits_of(value: &Value<'_>, bits: u8) -> (u64, Option<u16>) {
     let number = match value {
         Value::Text(bytes, _) => {
             let (above, last) = bytes.split_at(bytes.len().saturating_sub(8));
-            if above.iter().all(|byte| *byte == 0) { unsigned(last) } else { u64::MAX }
+            if above.iter().any(|byte| *byte != 0) {
+                return (most, Some(errors::DATA_TOO_LONG));
+            }
+            unsigned(last)
         }
         Value::Decimal(exact) if exact.sign() == Sign::Minus => return (0, Some(errors::DATA_TOO_LONG)),
         Value::Double(_) | Value::Float(_) => whole_part(value),

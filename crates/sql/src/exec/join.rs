@@ -143,7 +143,7 @@ fn ended_sides(ends: &[InnerSide], cx: &Context<'_>, reached: &mut usize) -> Res
     Ok(true)
 }
 
-/// Notes that inner sides ending at step `last` have a match: so many behind the first `skipped`.
+/// Notes that inner sides ending at step `last` have a match, that number of them behind the first `skipped`.
 fn note_matches(levels: &mut [Level<'_, '_>], last: usize, skipped: usize, reached: usize) {
     for end in levels[last].step.inner_ends.iter().skip(skipped).take(reached) {
         levels[end.first].matched = true;

@@ -64,7 +64,7 @@ impl AggregateKind {
                 let scale = (scale + division_digits).min(30);
                 Type::decimal(precision.saturating_add(division_digits).clamp(scale, 65), scale)
             }
-            // FLOAT(M,D) and DOUBLE(M,D) show so many digits, their average some more.
+            // FLOAT(M,D) and DOUBLE(M,D) show that many digits, their average some more.
             Self::Sum if argument.decimals <= 30 => Type { decimals: argument.decimals, ..Type::DOUBLE },
             Self::Average if argument.decimals <= 30 && argument.is_double() => {
                 Type { decimals: (argument.decimals + division_digits).min(30), ..Type::DOUBLE }

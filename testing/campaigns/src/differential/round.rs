@@ -197,7 +197,7 @@ impl<'a> Round<'a> {
         };
         let mut servers = Servers::new(self.addresses, &format!("{}_small", self.database))?;
         let (case, small) = Shrinker::new(&mut servers, case, outcome).shrunk();
-        let shows = if small.is_some() { "" } else { "\n-- Not shown by tables made anew." };
+        let shows = if small.is_some() { "" } else { "\n-- Not shown by tables made again." };
         let small = small.as_ref().unwrap_or(outcome);
         if reason(&case.statement, small).is_none() && self.counts.findings.insert(case.form()) {
             println!("-- round {}{shows}\n{}", self.number, case.script(small));

@@ -19,7 +19,7 @@ const RESTART: Duration = Duration::from_secs(30);
 /// Rows of a table.
 pub type Contents = Vec<Vec<Value>>;
 
-/// By what an answer of ours is judged.
+/// By what our answer is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oracle {
     /// The other servers.

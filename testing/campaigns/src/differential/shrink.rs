@@ -35,7 +35,7 @@ impl<'a> Shrinker<'a> {
         Shrinker { servers, case, signature: outcome.signature(), tries: TRIES, definitions: DEFINITIONS }
     }
 
-    /// The smallest case that was found, and whether the difference shows on tables made anew.
+    /// The smallest case that was found, and whether the difference shows on tables made again.
     pub fn shrunk(mut self) -> (Case, Option<Outcome>) {
         let case = self.case.clone();
         self.define(&case);
@@ -54,7 +54,7 @@ impl<'a> Shrinker<'a> {
         (self.case, Some(outcome))
     }
 
-    /// Makes the tables anew.
+    /// Makes the tables again.
     fn define(&mut self, case: &Case) {
         for number in 1..=9 {
             self.servers.all(&format!("DROP TABLE IF EXISTS t{number}"));

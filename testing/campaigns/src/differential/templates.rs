@@ -1,10 +1,10 @@
-//! Forms of expressions, by what they give. `{x}` stands for an expression of the class whose letter it is: `n`
-//! number, `i` integer, `s` text, `d` date, `t` date with time, `m` time, `p` condition, `a` any; or for a `k`
-//! small integer constant, an `o` order operator, a `l` pattern for LIKE.
+//! Forms of expressions, by what they give. `{x}` stands for an expression of the class whose letter it is:
+//! `n` number, `i` integer, `s` text, `d` date, `t` date with time, `m` time, `p` condition, `a` any; or for
+//! a `k` small integer constant, an `o` order operator, a `l` pattern for LIKE.
 //!
 //! Left out is what MySQL itself answers by its plan: QUOTE, MAKE_SET, INTERVAL and rows in `<` of columns
 //! that an outer join left NULL (it takes them for conditions that NULL fails), bits beyond a BIGINT in IN;
-//! and what 9.7 has anew (spans of ADDTIME and SUBTIME out of range, no MD5).
+//! and what is new in 9.7 (spans of ADDTIME and SUBTIME out of range, no MD5).
 
 pub const NUMBERS: [&str; 64] = [
     "({n} + {n})",
