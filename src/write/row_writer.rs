@@ -215,7 +215,7 @@ impl RowWriter {
     /// The row that got this value from [`RowWriter::generate`] is not inserted after all: the next one gets
     /// it.
     pub fn give_back(&mut self, value: u64) {
-        if self.generated.start == value + 1 {
+        if value.checked_add(1) == Some(self.generated.start) {
             self.generated.start = value;
         }
     }

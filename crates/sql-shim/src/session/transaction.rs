@@ -76,20 +76,24 @@ impl Session {
 
     /// COMMIT.
     pub(super) async fn end_by_commit(&mut self, chain: bool, release: bool) -> Result<Outcome, Failure> {
+        let chained = chain.then_some(self.read_only);
         self.implicit_commit().await?;
         self.drop_unused_private().await;
-        self.ended(chain, release)
+        self.ended(chained, release)
     }
 
     /// ROLLBACK.
     pub(super) async fn end_by_rollback(&mut self, chain: bool, release: bool) -> Result<Outcome, Failure> {
+        let chained = chain.then_some(self.read_only);
         self.roll_back().await?;
         self.drop_unused_private().await;
-        self.ended(chain, release)
+        self.ended(chained, release)
     }
 
-    fn ended(&mut self, chain: bool, release: bool) -> Result<Outcome, Failure> {
-        if chain {
+    /// `chained`: another transaction begins, READ ONLY as this one was or not.
+    fn ended(&mut self, chained: Option<bool>, release: bool) -> Result<Outcome, Failure> {
+        if let Some(read_only) = chained {
+            self.next_read_only = Some(read_only);
             self.explicit = true;
             self.ensure_transaction();
         }

@@ -89,7 +89,7 @@ impl<'s> RowConversion<'s> {
             origin.filter(|old| {
                 self.numbered != Some(at)
                     && self.new.columns[at].generated.is_none()
-                    && self.old.columns[usize::from(*old)].kind.stores_alike(&self.new.columns[at].kind)
+                    && self.old.columns[usize::from(*old)].stores_alike(&self.new.columns[at])
             })
         };
         self.origins.iter().enumerate().map(keeps).collect()
@@ -136,7 +136,7 @@ impl<'s> RowConversion<'s> {
     fn kept(&mut self, at: usize, origin: usize, row: &[Field<'_>]) -> Result<Option<Vec<u8>>, SqlError> {
         let (old, new) = (&self.old.columns[origin], &self.new.columns[at]);
         let value = match row.get(origin).copied().flatten() {
-            Some(bytes) if old.kind.stores_alike(&new.kind) && self.numbered != Some(at) => {
+            Some(bytes) if old.stores_alike(new) && self.numbered != Some(at) => {
                 return Ok(Some(bytes.to_vec()));
             }
             // A number of members, not their names.
@@ -161,7 +161,7 @@ impl<'s> RowConversion<'s> {
     fn instead_of_null(&self, old: &ColumnDef, new: &ColumnDef) -> Result<Vec<u8>, SqlError> {
         let error = errors::error(errors::WARN_DATA_TRUNCATED, &[&new.name, &self.count]);
         if !self.lenient {
-            let same = old.kind.stores_alike(&new.kind);
+            let same = old.stores_alike(new);
             return Err(if same { errors::error(errors::INVALID_USE_OF_NULL, &[]) } else { error });
         }
         self.state.warn(error);

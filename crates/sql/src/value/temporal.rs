@@ -348,9 +348,7 @@ pub fn parse_time(text: &[u8], today: Today) -> Option<(Time, u8, bool)> {
     if length == 0 {
         return None;
     }
-    // A date that is too short for a time behind it is no moment: the number at its beginning counts.
-    let dated = text.len() >= 12 && matches!(text.get(length), Some(b'-' | b'/'));
-    if length >= 12 || dated || is_day_and_time(text) {
+    if length >= 12 || is_day_and_time(text) {
         let (value, shown, rest) = parse_datetime(text, today)?;
         return Some((time_of_day(value), shown, rest));
     }
@@ -403,7 +401,7 @@ fn is_day_and_time(text: &[u8]) -> bool {
         let length = digits(rest).1;
         rest = &rest[length..];
         match rest.split_first() {
-            Some((b' ', _)) if length > 0 && number == 2 => {}
+            Some((byte, _)) if length > 0 && number == 2 && byte.is_ascii_whitespace() => {}
             Some((byte, behind)) if length > 0 && number < 2 && byte.is_ascii_punctuation() => rest = behind,
             _ => return false,
         }

@@ -291,9 +291,11 @@ impl<'p, 'a> Binder<'p, 'a> {
         }
         if coercion::depends_on_the_other(&operands) {
             let mut equalities = Vec::with_capacity(list.len());
-            let first = operands.remove(0);
+            let mut first = operands.remove(0);
             for (said, item) in list.iter().zip(operands) {
-                let pair = self.beside(ast::BinaryOperator::Equal, (operand, said), first.clone(), item)?;
+                // It may be long, and so may be the list.
+                let operand_again = (first.0.share(), first.1);
+                let pair = self.beside(ast::BinaryOperator::Equal, (operand, said), operand_again, item)?;
                 let (left, right) = (Box::new(pair.0.0), Box::new(pair.1.0));
                 equalities.push(Expr::Compare(ast::BinaryOperator::Equal, left, right));
             }
@@ -518,10 +520,14 @@ impl<'p, 'a> Binder<'p, 'a> {
             order.push((expr, item.descending));
         }
         let reads = |wanted: fn(&Expr) -> bool| {
-            bound.iter().any(|argument| !argument.visit(&mut |inner| !wanted(inner)))
+            let mut parts = bound.iter().chain(order.iter().map(|(expr, _)| expr));
+            parts.any(|part| !part.visit(&mut |inner| !wanted(inner)))
         };
         let of_outer = reads(|expr| matches!(expr, Expr::Outer(_)))
-            && !reads(|expr| matches!(expr, Expr::Column { .. } | Expr::Subquery(_)));
+            && !reads(|expr| matches!(expr, Expr::Column { .. }));
+        if of_outer && reads(is_subquery) {
+            return Err(errors::unsupported("a subquery in an aggregate of an outer query"));
+        }
         if distinct && order.is_empty() && kind == AggregateKind::GroupConcat {
             // MySQL's distinct values come sorted.
             order = bound.iter_mut().map(|argument| (argument.share(), false)).collect();
@@ -675,6 +681,10 @@ fn rounded_type(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> 
     };
     let whole = precision - scale.min(precision) + 1;
     Some(Type { nullable: operand.nullable, ..Type::decimal((whole + wanted).min(65), wanted) })
+}
+
+fn is_subquery(expr: &Expr) -> bool {
+    matches!(expr, Expr::Subquery(_) | Expr::Exists(_) | Expr::InSubquery { .. } | Expr::Quantified { .. })
 }
 
 /// Whether one of them holds, or none.

@@ -67,7 +67,6 @@ impl<'s> Scope<'s> {
     /// one, if there may be one where the subquery stands: then its value there. `None`: it is the
     /// subquery's.
     pub fn takes_aggregate(&self, aggregate: &Aggregate) -> Result<Option<Bound>, SqlError> {
-        let Some(before) = self.aggregates_before else { return Ok(None) };
         let mut aggregate = aggregate.clone();
         let mut whole = true;
         let orders = aggregate.order.iter_mut().map(|(expr, _)| expr);
@@ -75,8 +74,10 @@ impl<'s> Scope<'s> {
             whole &= to_columns(expr, &self.captures.borrow())?;
         }
         if !whole {
-            return Ok(None);
+            // It may be one of a query further out, and is nowhere right as the subquery's own.
+            return Err(errors::unsupported("an aggregate of a query that is not the one right around it"));
         }
+        let Some(before) = self.aggregates_before else { return Ok(None) };
         let ty = aggregate.ty;
         let mut aggregates = self.aggregates.borrow_mut();
         let value = Expr::Aggregate(super::number_of(before + aggregates.len())?);
