@@ -4,8 +4,8 @@ use crate::steps::{Beside, Steps};
 use anyhow::Result;
 use campaigns::shutdown_cycles::Mode;
 use campaigns::{
-    bad_input, clients, differential, extension_soak, fuzz, import, isolation, kill_cycles, list_append,
-    memory, redo_capacity, shutdown_cycles, sysbench_scripts, torture, tpcc,
+    bad_input, clients, extension_soak, fuzz, import, isolation, kill_cycles, list_append, memory,
+    redo_capacity, shutdown_cycles, sysbench_scripts, torture, tpcc,
 };
 use lab::command::{cargo, target_directory};
 use lab::release_build::Profile;
@@ -84,7 +84,6 @@ pub fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("sysbench", || sysbench_scripts::all(program, None));
     steps.step("memory", || memory::run(program, memory::SHORT));
     steps.step("redo capacity", || redo_capacity::run(program, Duration::from_secs(20), 16));
-    steps.step("differential", || differential::alone(program, &differential::SHORT));
     steps.step("isolation", || isolation::run(program));
     steps.step("list-append histories", || list_append::run(program, &list_append::SHORT));
     steps.step("kill cycles", || kill_cycles::run(program, 10, None));

@@ -23,8 +23,6 @@ use crate::peers::Address;
 use crate::seed::seed_or_time;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use lab::scratch::Scratch;
-use lab::server_process::{Program, ServerProcess};
 use round::{Counts, Round};
 
 /// What to play, and beside whom.
@@ -78,17 +76,6 @@ pub struct Settings {
     pub seed: Option<u64>,
 }
 
-/// The run of the test command, without other servers.
-pub const SHORT: Settings = Settings {
-    statements: 6_000,
-    round: 400,
-    first: 0,
-    findings: 3,
-    rows: false,
-    warnings: false,
-    seed: None,
-};
-
 /// Plays on servers that run.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let (user, password) = (&arguments.user, &arguments.password);
@@ -108,21 +95,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         });
     }
     play(&addresses, &arguments.database, &arguments.settings)
-}
-
-/// Plays on a server of its own.
-pub fn alone(program: &Program, settings: &Settings) -> Result<()> {
-    Scratch::with("differential", |place| {
-        let server = ServerProcess::start(program, place, &[])?;
-        let address = Address {
-            name: "ours".to_owned(),
-            port: server.port,
-            user: "root".to_owned(),
-            password: String::new(),
-        };
-        play(&[address], "untorn_differential", settings)?;
-        server.stop().map(drop)
-    })
 }
 
 fn play(addresses: &[Address], database: &str, settings: &Settings) -> Result<()> {
