@@ -1,7 +1,7 @@
 //! The project's own commands: `cargo xtask <command>`.
 //!
 //! `cargo xtask test` is what CI runs and what to run before pushing: style, lints, unit and crate tests,
-//! documentation, and then the release server end to end: real clients, `kill -9` under load, tables carried
+//! documentation, and then the server, optimized, end to end: real clients, `kill -9` under load, tables carried
 //! to a stock MariaDB. The end-to-end parts can be run alone, and against a stock MariaDB (`--server
 //! mariadb`), which tests the harness itself.
 //!

@@ -14,6 +14,38 @@ pub struct Address {
     pub password: String,
 }
 
+/// The accounts of a campaign that asks several servers the same.
+#[derive(clap::Args, Clone)]
+pub struct Accounts {
+    #[arg(long, default_value = "root")]
+    user: String,
+    #[arg(long, default_value = "")]
+    password: String,
+    /// The account at the peers, if it is another.
+    #[arg(long)]
+    peer_user: Option<String>,
+    #[arg(long)]
+    peer_password: Option<String>,
+}
+
+impl Accounts {
+    /// Ours, and the peers given as NAME:PORT, behind it.
+    pub fn addresses(&self, port: u16, peers: &[String]) -> Result<Vec<Address>> {
+        let (user, password) = (self.user.clone(), self.password.clone());
+        let mut addresses = vec![Address { name: "ours".to_owned(), port, user, password }];
+        for peer in peers {
+            let (name, port) = peer.split_once(':').with_context(|| format!("{peer:?} is not NAME:PORT"))?;
+            addresses.push(Address {
+                name: name.to_owned(),
+                port: port.parse().with_context(|| format!("{port:?} is not a port"))?,
+                user: self.peer_user.as_ref().unwrap_or(&self.user).clone(),
+                password: self.peer_password.as_ref().unwrap_or(&self.password).clone(),
+            });
+        }
+        Ok(addresses)
+    }
+}
+
 /// What a server answered to a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {

@@ -19,7 +19,7 @@ mod shrink;
 mod templates;
 mod tree;
 
-use crate::peers::Address;
+use crate::peers::{Accounts, Address};
 use crate::seed::seed_or_time;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -34,15 +34,8 @@ pub struct Arguments {
     /// Stock servers, running: NAME:PORT, MySQL first. Without one, ours is compared with itself.
     #[arg(long = "peer", num_args = 1)]
     pub peers: Vec<String>,
-    #[arg(long, default_value = "root")]
-    user: String,
-    #[arg(long, default_value = "")]
-    password: String,
-    /// The account at the peers, if it is another.
-    #[arg(long)]
-    peer_user: Option<String>,
-    #[arg(long)]
-    peer_password: Option<String>,
+    #[command(flatten)]
+    accounts: Accounts,
     /// Remade at each server for each round; one more has `_small` behind its name.
     #[arg(long, default_value = "untorn_differential")]
     database: String,
@@ -78,22 +71,7 @@ pub struct Settings {
 
 /// Plays on servers that run.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let (user, password) = (&arguments.user, &arguments.password);
-    let mut addresses = vec![Address {
-        name: "ours".to_owned(),
-        port: arguments.port,
-        user: user.clone(),
-        password: password.clone(),
-    }];
-    for peer in &arguments.peers {
-        let (name, port) = peer.split_once(':').with_context(|| format!("{peer:?} is not NAME:PORT"))?;
-        addresses.push(Address {
-            name: name.to_owned(),
-            port: port.parse().with_context(|| format!("{port:?} is not a port"))?,
-            user: arguments.peer_user.as_ref().unwrap_or(user).clone(),
-            password: arguments.peer_password.as_ref().unwrap_or(password).clone(),
-        });
-    }
+    let addresses = arguments.accounts.addresses(arguments.port, &arguments.peers)?;
     play(&addresses, &arguments.database, &arguments.settings)
 }
 

@@ -11,10 +11,6 @@ use anyhow::{Context, Result};
 use mysql::consts::ColumnType;
 use mysql::prelude::Queryable;
 use mysql::{Column, Conn, Value};
-use std::time::{Duration, Instant};
-
-/// How long a server that a statement has ended may take to come back.
-const RESTART: Duration = Duration::from_secs(30);
 
 /// Rows of a table.
 pub type Contents = Vec<Vec<Value>>;
@@ -57,7 +53,7 @@ impl Servers {
     pub fn new(addresses: &[Address], database: &str) -> Result<Servers> {
         let mut connections = Vec::new();
         for address in addresses {
-            let mut connection = patiently(address)?;
+            let mut connection = connect(address, None)?;
             connection.query_drop(format!("DROP DATABASE IF EXISTS {database}"))?;
             connection.query_drop(format!(
                 "CREATE DATABASE {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
@@ -174,17 +170,6 @@ impl Servers {
 
     pub fn others(&self) -> usize {
         self.connections.len().saturating_sub(1)
-    }
-}
-
-/// A connection to a server that may just be starting again.
-fn patiently(address: &Address) -> Result<Conn> {
-    let begin = Instant::now();
-    loop {
-        match connect(address, None) {
-            Err(_) if begin.elapsed() < RESTART => std::thread::sleep(Duration::from_millis(200)),
-            made => return made,
-        }
     }
 }
 

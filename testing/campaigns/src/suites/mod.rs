@@ -14,7 +14,7 @@ mod script;
 mod servers;
 mod statement;
 
-use crate::peers::Address;
+use crate::peers::{Accounts, Address};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use interpreter::Interpreter;
@@ -37,15 +37,8 @@ pub struct Arguments {
     /// A stock MariaDB and a stock MySQL, running: NAME:PORT, twice. MariaDB first.
     #[arg(long = "peer", required = true, num_args = 1)]
     pub peers: Vec<String>,
-    #[arg(long, default_value = "root")]
-    user: String,
-    #[arg(long, default_value = "")]
-    password: String,
-    /// The account at the peers, if it is another.
-    #[arg(long)]
-    peer_user: Option<String>,
-    #[arg(long)]
-    peer_password: Option<String>,
+    #[command(flatten)]
+    accounts: Accounts,
     /// Remade at each server for each file.
     #[arg(long, default_value = "untorn_suites")]
     database: String,
@@ -92,23 +85,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn addresses(arguments: &Arguments) -> Result<[Address; 3]> {
-    let (user, password) = (&arguments.user, &arguments.password);
-    let ours = Address {
-        name: "ours".to_owned(),
-        port: arguments.port,
-        user: user.clone(),
-        password: password.clone(),
-    };
-    let mut all = vec![ours];
-    for peer in &arguments.peers {
-        let (name, port) = peer.split_once(':').with_context(|| format!("{peer:?} is not NAME:PORT"))?;
-        all.push(Address {
-            name: name.to_owned(),
-            port: port.parse().with_context(|| format!("{port:?} is not a port"))?,
-            user: arguments.peer_user.as_ref().unwrap_or(user).clone(),
-            password: arguments.peer_password.as_ref().unwrap_or(password).clone(),
-        });
-    }
+    let all = arguments.accounts.addresses(arguments.port, &arguments.peers)?;
     all.try_into().map_err(|_| anyhow::anyhow!("two peers are needed, no more"))
 }
 
