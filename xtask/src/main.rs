@@ -1,8 +1,8 @@
 //! The project's own commands: `cargo xtask <command>`.
 //!
 //! `cargo xtask test` is what CI runs and what to run before pushing: style, lints, unit and crate tests,
-//! documentation, and then the server, optimized, end to end: real clients, `kill -9` under load, tables carried
-//! to a stock MariaDB. The end-to-end parts can be run alone, and against a stock MariaDB (`--server
+//! documentation, and then the server, optimized, end to end: real clients, `kill -9` under load, tables
+//! carried to a stock MariaDB. The end-to-end parts can be run alone, and against a stock MariaDB (`--server
 //! mariadb`), which tests the harness itself.
 //!
 //! Only the command line and the steps of the test command (`test_command.rs`) are here. What a command does
