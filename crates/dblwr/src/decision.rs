@@ -1,19 +1,19 @@
 //! Chooses each file's write path: the probe's verdict, atomic writes that were refused, and the
 //! throughput that `path_measurement.rs` found for each (the trial).
 //!
-//! The verdict is asked for when a file is written for the first time, never stored, because the same name
+//! The verdict is asked for when a file is first looked at, and kept in memory only, because the same name
 //! may lie elsewhere after a restore or a move of the volume. A file whose storage refuses an atomic write it
 //! had offered goes through the doublewrite from then on, until it is opened again or the mode is set to AUTO
 //! again.
 
 use crate::mode::{Mode, WritePath};
 use crate::path_measurement::PathMeasurement;
+use crate::requests::AtomicPage;
 use disk::File;
 use disk::probe::{Atomic, Verdict};
 use page::{ContiguousRuns, WriteBatch};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -53,25 +53,39 @@ impl FileState {
         is_news
     }
 
+    /// Who decides how the file is written where the mode leaves it open.
+    fn choice(&self) -> Choice {
+        match self.verdict.atomic {
+            _ if self.refused.lock().is_some() => Choice::Path(WritePath::Doublewrite),
+            Atomic::None => Choice::Path(WritePath::Doublewrite),
+            Atomic::Hardware => Choice::Path(WritePath::Atomic),
+            Atomic::FileSystem => Choice::Measured,
+        }
+    }
+
     fn protection(&self, mode: Mode) -> FileProtection {
-        let refused = self.refused.lock().clone();
         let facts = &self.verdict.reason;
-        let (way, reason) = match (mode, refused, self.verdict.atomic) {
-            (Mode::On, ..) => (WritePath::Doublewrite, facts.clone()),
-            (Mode::DetectOnly, ..) => (WritePath::Detect, facts.clone()),
-            (Mode::Off, ..) => (WritePath::Plain, facts.clone()),
-            (Mode::Auto, Some(why), _) => {
-                (WritePath::Doublewrite, format!("{facts}, but it refused one: {why}"))
-            }
-            (Mode::Auto, None, Atomic::Hardware) => (WritePath::Atomic, facts.clone()),
-            (Mode::Auto, None, Atomic::None) => (WritePath::Doublewrite, facts.clone()),
-            (Mode::Auto, None, Atomic::FileSystem) => {
+        let (path, reason) = match (mode.path(), self.choice()) {
+            (Some(path), _) => (path, facts.clone()),
+            (None, Choice::Measured) => {
                 let trial = self.trial.lock();
                 (trial.chosen(), format!("{facts}; {}", trial.outcome()))
             }
+            (None, Choice::Path(path)) => match &*self.refused.lock() {
+                Some(why) => (path, format!("{facts}, but it refused one: {why}")),
+                None => (path, facts.clone()),
+            },
         };
-        FileProtection { file: self.path.clone(), verdict: self.verdict.atomic, reason, mode: way }
+        FileProtection { file: self.path.clone(), verdict: self.verdict.atomic, reason, mode: path }
     }
+}
+
+/// How the path of a file is chosen in the mode AUTO.
+enum Choice {
+    /// It is this one.
+    Path(WritePath),
+    /// The faster of two, as measured.
+    Measured,
 }
 
 /// The files known.
@@ -85,10 +99,8 @@ pub(crate) struct Decisions {
 /// How the pages of a batch are written: indices in the batch, ascending.
 #[derive(Default)]
 pub(crate) struct Plan {
-    /// In place at once, each stretch atomically.
-    pub(crate) atomic: Vec<Range<usize>>,
-    /// Bytes, for each stretch until it is cut.
-    longest: Vec<u64>,
+    /// In place at once, atomically.
+    pub(crate) atomic: Vec<AtomicPage>,
     /// In place at once, each by a write of its own, which the device never tears.
     pub(crate) single: Vec<usize>,
     /// In place at once.
@@ -101,50 +113,6 @@ pub(crate) struct Plan {
     pub(crate) recreatable: usize,
     /// The measurements the batch takes part in, with the way it goes and the pages it has there.
     pub(crate) turns: Vec<Measured>,
-}
-
-impl Plan {
-    /// Adds a page to be written atomically, together with the one before where that lies before it in the
-    /// file. Stretches are cut later, see [`Plan::cut_atomic`].
-    fn add_atomic(&mut self, batch: &WriteBatch, index: usize, longest: u64) {
-        let pages = batch.pages();
-        let size = batch.page_size() as u64;
-        if longest > size
-            && let Some(last) = self.atomic.last_mut()
-            && last.end == index
-            && Arc::ptr_eq(&pages[index - 1].file, &pages[index].file)
-            && pages[index - 1].offset + size == pages[index].offset
-        {
-            last.end += 1;
-            return;
-        }
-        self.longest.push(longest.max(size));
-        self.atomic.push(index..index + 1);
-    }
-
-    /// Cuts stretches of pages into what the kernel takes as one atomic write: a power of two, beginning at a
-    /// multiple of its own length, and not longer than the file's longest.
-    fn cut_atomic(&mut self, batch: &WriteBatch) {
-        let size = batch.page_size() as u64;
-        let mut cut = Vec::with_capacity(self.atomic.len());
-        for (stretch, longest) in self.atomic.drain(..).zip(self.longest.drain(..)) {
-            let mut from = stretch.start;
-            while from < stretch.end {
-                let number = batch.pages()[from].offset / size;
-                let aligned = 1 << number.trailing_zeros().min(16);
-                let room = 1 << ((stretch.end - from) as u64).ilog2();
-                let pages = (longest / size).min(aligned).min(room).max(1) as usize;
-                cut.push(from..from + pages);
-                from += pages;
-            }
-        }
-        self.atomic = cut;
-    }
-
-    /// The pages written atomically.
-    pub(crate) fn atomic_pages(&self) -> impl Iterator<Item = usize> + '_ {
-        self.atomic.iter().cloned().flatten()
-    }
 }
 
 /// A batch's part in a measurement.
@@ -200,21 +168,18 @@ impl Decisions {
 
     /// How pages of a file that lie side by side are going to be cut into requests.
     pub(crate) fn contiguous_runs(&self, file: &Arc<dyn File>, mode: Mode) -> ContiguousRuns {
-        if mode != Mode::Auto {
+        if mode.path().is_some() {
             return ContiguousRuns::Merged;
         }
         let state = self.of(file);
-        let verdict = &state.verdict;
-        let atomic = match verdict.atomic {
-            Atomic::None => false,
-            Atomic::Hardware => true,
-            Atomic::FileSystem => state.trial.lock().next() == WritePath::Atomic,
+        let path = match state.choice() {
+            Choice::Path(path) => path,
+            Choice::Measured => state.trial.lock().next(),
         };
-        let in_pairs = verdict.flagged && verdict.longest >= 2 * self.page_size as u64;
-        if atomic && in_pairs && state.refused.lock().is_none() {
-            ContiguousRuns::Aligned
-        } else {
-            ContiguousRuns::Merged
+        let in_pairs = state.verdict.flagged && state.verdict.longest >= 2 * self.page_size as u64;
+        match path {
+            WritePath::Atomic if in_pairs => ContiguousRuns::Aligned,
+            _ => ContiguousRuns::Merged,
         }
     }
 
@@ -233,7 +198,7 @@ impl Decisions {
             }
             match ruling.way {
                 WritePath::Atomic if ruling.unflagged => plan.single.push(index),
-                WritePath::Atomic => plan.add_atomic(batch, index, ruling.longest),
+                WritePath::Atomic => plan.atomic.push(AtomicPage { index, longest: ruling.longest }),
                 WritePath::Plain => plan.plain.push(index),
                 WritePath::Doublewrite | WritePath::Detect if page.recreatable => {
                     plan.plain.push(index);
@@ -243,27 +208,17 @@ impl Decisions {
                 WritePath::Detect => plan.numbered.push(index),
             }
         }
-        plan.cut_atomic(batch);
         plan
     }
 
     fn rule(&self, file: &Arc<dyn File>, mode: Mode, now: Duration, turns: &mut Vec<Measured>) -> Ruling {
-        let plainly = |way| Ruling { way, unflagged: false, longest: 0, turn: None };
-        match mode {
-            Mode::On => return plainly(WritePath::Doublewrite),
-            Mode::DetectOnly => return plainly(WritePath::Detect),
-            Mode::Off => return plainly(WritePath::Plain),
-            Mode::Auto => {}
+        if let Some(way) = mode.path() {
+            return Ruling { way, unflagged: false, longest: 0, turn: None };
         }
         let state = self.of(file);
-        if state.refused.lock().is_some() {
-            return plainly(WritePath::Doublewrite);
-        }
-        let (unflagged, longest) = (!state.verdict.flagged, state.verdict.longest);
-        match state.verdict.atomic {
-            Atomic::None => plainly(WritePath::Doublewrite),
-            Atomic::Hardware => Ruling { way: WritePath::Atomic, unflagged, longest, turn: None },
-            Atomic::FileSystem => {
+        let (way, turn) = match state.choice() {
+            Choice::Path(path) => (path, None),
+            Choice::Measured => {
                 if !state.told.swap(true, Ordering::Relaxed) {
                     file.expect_copy_on_write();
                 }
@@ -273,9 +228,10 @@ impl Decisions {
                     turns.push(Measured { trial: state.trial.clone(), way, pages: 0 });
                     turns.len() - 1
                 });
-                Ruling { way: turns[turn].way, unflagged, longest, turn: Some(turn) }
+                (turns[turn].way, Some(turn))
             }
-        }
+        };
+        Ruling { way, unflagged: !state.verdict.flagged, longest: state.verdict.longest, turn }
     }
 }
 

@@ -1,5 +1,5 @@
 //! The doublewrite files and where in them the segments lie. That copies are written and synced before the
-//! pages themselves is `page_writer.rs`.
+//! pages themselves is `protected.rs`.
 //!
 //! There are two kinds of files. `#ib_<page size>_<n>.dblwr` holds copies of pages, slots of one page each;
 //! `#ib_<page size>_<n>.bdblwr` holds records of [page numbers](crate::detect_only) only. Even numbers serve

@@ -34,6 +34,16 @@ impl Mode {
         }
     }
 
+    /// The path of every file, where the mode leaves no choice.
+    pub(crate) fn path(self) -> Option<WritePath> {
+        match self {
+            Mode::Auto => None,
+            Mode::On => Some(WritePath::Doublewrite),
+            Mode::DetectOnly => Some(WritePath::Detect),
+            Mode::Off => Some(WritePath::Plain),
+        }
+    }
+
     pub(crate) fn from_number(number: u8) -> Mode {
         [Mode::Auto, Mode::On, Mode::DetectOnly, Mode::Off]
             .get(usize::from(number))
@@ -96,7 +106,8 @@ impl FromStr for Mode {
 /// How the pages of one file are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum WritePath {
-    /// One atomic write per page (`RWF_ATOMIC`).
+    /// Atomic writes (`RWF_ATOMIC`), of several pages where they lie side by side and the storage takes them;
+    /// or a plain write for each page, where the storage keeps it whole without knowing the flag.
     Atomic,
     /// A copy in a doublewrite file first.
     Doublewrite,

@@ -1,5 +1,5 @@
 //! How fast the requests of a batch go to the storage. The page cleaner says over what time a batch is to be
-//! spread (`WriteBatch::spread`); each request goes on to `submit.rs`.
+//! spread (`WriteBatch::spread`).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,14 +7,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use disk::{Environment, File, IoKind, Result};
+use disk::{Environment, IoKind, Result, submit_each};
 use page::Spread;
 
-use crate::in_place::Cut;
-use crate::submit::submit_each;
+use crate::requests::{Cut, PageRequest, Part};
 
 /// Bytes that are submitted together when requests are spread: what a device of 50 MB/s does in 5 ms.
-pub(crate) const SLICE_BYTES: usize = 256 << 10;
+const SLICE_BYTES: usize = 256 << 10;
 
 /// How fast the requests of one batch go to the storage.
 ///
@@ -36,7 +35,7 @@ impl<'e> Pace<'e> {
     }
 
     /// Whether requests are spread at all.
-    pub(crate) fn is_slow(&self) -> bool {
+    fn is_slow(&self) -> bool {
         !self.spread.time.is_zero()
     }
 
@@ -52,9 +51,9 @@ impl<'e> Pace<'e> {
 
     /// Submits the requests, waits for all, and gives the outcome of each, in their order: how long it
     /// took.
-    pub(crate) async fn submit(&mut self, requests: Vec<(Arc<dyn File>, IoKind)>) -> Vec<Result<Duration>> {
+    pub(crate) async fn submit(&mut self, requests: Vec<PageRequest>) -> Vec<(Part, Result<Duration>)> {
         if !self.is_slow() {
-            return submit_each(self.env, requests).await;
+            return self.submit_together(requests).await;
         }
         let (mut outcomes, mut slice, mut in_slice) = (Vec::new(), Vec::new(), 0);
         for request in requests {
@@ -62,21 +61,23 @@ impl<'e> Pace<'e> {
                 outcomes.extend(self.submit_slice(std::mem::take(&mut slice), in_slice).await);
                 in_slice = 0;
             }
-            in_slice += bytes(&request.1);
+            in_slice += bytes(&request.request.1);
             slice.push(request);
         }
         outcomes.extend(self.submit_slice(slice, in_slice).await);
         outcomes
     }
 
-    async fn submit_slice(
-        &mut self,
-        slice: Vec<(Arc<dyn File>, IoKind)>,
-        bytes: usize,
-    ) -> Vec<Result<Duration>> {
+    async fn submit_slice(&mut self, slice: Vec<PageRequest>, bytes: usize) -> Vec<(Part, Result<Duration>)> {
         self.wait_for_turn().await;
         self.done += bytes;
-        submit_each(self.env, slice).await
+        self.submit_together(slice).await
+    }
+
+    async fn submit_together(&self, requests: Vec<PageRequest>) -> Vec<(Part, Result<Duration>)> {
+        let (parts, requests): (Vec<_>, Vec<_>) =
+            requests.into_iter().map(|PageRequest { part, request }| (part, request)).unzip();
+        parts.into_iter().zip(submit_each(self.env, requests).await).collect()
     }
 
     /// Until the next slice is due, or somebody waits for the batch.

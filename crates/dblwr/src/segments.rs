@@ -1,4 +1,4 @@
-//! Which segments of a doublewrite file are free.
+//! Which doublewrite segments of one purpose are free.
 //!
 //! A segment is taken before its batch is written and given back only when every page of the batch is durable
 //! in its place. If a batch fails, or its future is dropped midway, its copies may be the only whole ones:
@@ -11,7 +11,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The segments of one file.
+/// The segments, over all files of the purpose.
 pub(crate) struct Segments {
     state: Mutex<State>,
 }
@@ -26,7 +26,7 @@ struct State {
 /// A segment in use.
 pub(crate) struct Taken {
     segments: Arc<Segments>,
-    /// Number of the segment in its file.
+    /// Its number.
     pub(crate) number: usize,
     durable: bool,
 }

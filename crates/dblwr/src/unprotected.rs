@@ -1,11 +1,10 @@
 //! Writes pages in place, without protection against torn pages; for benchmarks and tests.
 
-use crate::in_place;
+use crate::requests::{self, Cut};
 use crate::status::{Counters, Status};
-use crate::submit::submit_each;
 use crate::unsynced::UnsyncedFiles;
 use disk::{Environment, File, IoKind, submit_all};
-use page::{PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
+use page::{PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch, WrittenBatch};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -31,20 +30,19 @@ impl UnprotectedWriter {
 }
 
 impl PageWriter for UnprotectedWriter {
-    fn write(&self, mut batch: WriteBatch) -> PageWriteFuture {
+    fn write(&self, batch: WriteBatch) -> PageWriteFuture {
         let (env, counters, unsynced) = (self.env.clone(), self.counters.clone(), self.unsynced.clone());
         Box::pin(async move {
             let all: Vec<usize> = (0..batch.len()).collect();
             let mut files = Vec::new();
-            in_place::add_files(&batch, 0..batch.len(), &mut files);
-            for outcome in submit_each(&env, in_place::requests(&batch, &all, in_place::Cut::Merged)).await {
-                outcome?;
-            }
+            requests::add_files(&batch, 0..batch.len(), &mut files);
+            let writes = requests::in_place(&batch, &all, Cut::Merged);
+            let writes = writes.into_iter().map(|write| write.request).collect();
+            submit_all(&**env.storage(), writes).await?;
             unsynced.lock().add(files);
-            batch.leave_unsynced();
             Counters::add(&counters.pages, batch.len());
             Counters::add(&counters.batches, 1);
-            Ok(batch)
+            Ok(WrittenBatch { batch, durable: false })
         })
     }
 

@@ -301,7 +301,7 @@ fn the_mode_changes_under_load_and_no_page_is_left_torn() {
             }
             for (end, part) in under_way {
                 env.run_until_complete(end.0.wait());
-                if end.1.lock().unwrap().take().unwrap().unwrap().is_durable() {
+                if end.1.lock().unwrap().take().unwrap().unwrap().durable {
                     part.iter().for_each(|id| *newest.get_mut(id).unwrap() = (lsn, Vec::new()));
                 } else {
                     left_unsynced += 1;

@@ -247,8 +247,8 @@ fn more_batches_than_segments_and_more_pages_than_slots_are_all_written() {
     for end in ends {
         env.run_until_complete(end.0.wait());
         let batch = end.1.lock().unwrap().take().unwrap().unwrap();
-        assert_eq!(Arc::strong_count(batch.images()), 1, "the memory is the caller's again");
-        assert_eq!(lsn_of(batch.image(0)), 9);
+        assert_eq!(Arc::strong_count(batch.batch.images()), 1, "the memory is the caller's again");
+        assert_eq!(lsn_of(batch.batch.image(0)), 9);
     }
     for id in &ids {
         assert_eq!(read_page(&disk, *id), page(*id, 9)[..]);

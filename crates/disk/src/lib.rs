@@ -33,6 +33,7 @@ mod retry;
 mod sharded;
 mod simulated;
 mod storage;
+mod submit_and_wait;
 pub mod sync;
 mod timer;
 mod wait_kind;
@@ -51,8 +52,8 @@ pub use simulated::{
     Crash, CrashOutcome, FalseRead, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment,
     SimulatedStorage, interleave,
 };
-pub use storage::{
-    Entry, File, Io, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Storage, read_async, submit_all,
-    submit_one, sync_async, write_async,
+pub use storage::{Entry, File, Io, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Storage};
+pub use submit_and_wait::{
+    FileRequest, read_async, submit_all, submit_each, submit_one, sync_async, write_async,
 };
 pub use wait_kind::WaitKind;

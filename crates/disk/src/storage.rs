@@ -1,17 +1,16 @@
 //! Files as the engine sees them.
 //!
 //! Blocking calls transfer everything or fail. [`Storage::submit`] is the asynchronous door: a batch of
-//! requests goes to the kernel together, and each request's `done` runs once, on a completion thread, with
-//! the buffers back. Within a batch there is no order: only a `Write` with `sync` is ordered (write, then
-//! sync of that file).
+//! requests goes to the kernel together, and each request's `done` runs once, with the buffers back. Waiting
+//! for a batch is `submit_and_wait.rs`. Within a batch there is no order: only a `Write` with `sync` is
+//! ordered (write, then sync of that file).
 //!
 //! A name is durable only after [`Storage::sync_dir`]; the code that creates, renames or removes a file calls
 //! it.
 
 use crate::error::ATOMIC_WRITE;
 use crate::probe::Verdict;
-use crate::{AlignedBuf, Error, Event, IoBuf, Result};
-use parking_lot::Mutex;
+use crate::{Error, IoBuf, Result};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -220,7 +219,7 @@ pub trait File: Send + Sync {
     /// Offsets and lengths of transfers must be multiples of this many bytes (1 when not direct).
     fn io_alignment(&self) -> usize;
     /// By whom pages of `page_bytes` bytes are written whole into this file as it is now, and why. Asks the
-    /// kernel each time: for the open of a file and when a write was refused, not for every write.
+    /// kernel each time: for a file's first write, not for every one.
     fn protection(&self, _page_bytes: usize) -> Verdict {
         Verdict::none("this storage has no atomic writes")
     }
@@ -241,8 +240,8 @@ pub trait File: Send + Sync {
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
-/// The completion of a request: `Ok` gives the request's kind and buffers back. Runs on a completion thread:
-/// it must be short and must never block.
+/// The completion of a request: `Ok` gives the request's kind and buffers back. Runs on a completion thread
+/// or in [`Storage::submit`] itself: it must be short and must never block.
 pub type IoDone = Box<dyn FnOnce(Result<IoKind>) + Send>;
 
 /// One asynchronous request.
@@ -316,111 +315,4 @@ impl IoKind {
             }
         }
     }
-}
-
-/// Submits one request and waits for it.
-pub async fn submit_one(storage: &dyn Storage, file: &Arc<dyn File>, kind: IoKind) -> Result<IoKind> {
-    let event = Event::new();
-    let slot = Arc::new(Mutex::new(None));
-    let path = file.path().to_path_buf();
-    let io = {
-        let (event, slot) = (SetOnDrop(event.clone()), slot.clone());
-        Io::new(kind, move |result| {
-            *slot.lock() = Some(result);
-            drop(event);
-        })
-    };
-    storage.submit(vec![(file.clone(), io)]);
-    event.wait().await;
-    let result = slot.lock().take();
-    result.unwrap_or_else(|| Err(abandoned(path)))
-}
-
-/// Wakes the waiter even when a storage that is shut down drops the request instead of completing it.
-struct SetOnDrop(Event);
-
-impl Drop for SetOnDrop {
-    fn drop(&mut self) {
-        self.0.set();
-    }
-}
-
-/// Reads `len` bytes at `offset` without blocking.
-pub async fn read_async(
-    storage: &dyn Storage,
-    file: &Arc<dyn File>,
-    offset: u64,
-    len: usize,
-) -> Result<AlignedBuf> {
-    let buf = IoBuf::owned(AlignedBuf::zeroed(len));
-    match submit_one(storage, file, IoKind::Read { buf, offset }).await? {
-        IoKind::Read { buf: IoBuf::Owned(buf, _), .. } => Ok(buf),
-        _ => unreachable!("a storage gives back the request it was given"),
-    }
-}
-
-/// Writes `buf` at `offset` without blocking, durably when `sync` is set.
-pub async fn write_async(
-    storage: &dyn Storage,
-    file: &Arc<dyn File>,
-    buf: IoBuf,
-    offset: u64,
-    sync: bool,
-) -> Result<()> {
-    submit_one(storage, file, IoKind::Write { buf, offset, atomic: false, sync }).await.map(drop)
-}
-
-/// Makes what was written to `file` durable without blocking.
-pub async fn sync_async(storage: &dyn Storage, file: &Arc<dyn File>) -> Result<()> {
-    submit_one(storage, file, IoKind::Sync).await.map(drop)
-}
-
-/// Submits a batch of writes and syncs and waits for all of it. The first error is the result; the others are
-/// gone with their requests. The buffers are given up by the time it completes, so that a shared one is its
-/// owner's again.
-pub async fn submit_all(storage: &dyn Storage, batch: Vec<(Arc<dyn File>, IoKind)>) -> Result<()> {
-    let Some((first, _)) = batch.first() else { return Ok(()) };
-    let path = first.path().to_path_buf();
-    let expected = batch.len();
-    let event = Event::new();
-    let outcome = Arc::new(Mutex::new(Outcome::default()));
-    // Every completion holds one reference; the last to go, called or not, wakes the waiter.
-    let last = Arc::new(SetOnDrop(event.clone()));
-    let with_completion = |(file, kind): (Arc<dyn File>, IoKind)| {
-        let (last, outcome) = (last.clone(), outcome.clone());
-        let io = Io::new(kind, move |result| {
-            // The buffer that comes back is dropped here, before `last` goes.
-            let error = result.err();
-            {
-                let mut outcome = outcome.lock();
-                outcome.completed += 1;
-                if outcome.error.is_none() {
-                    outcome.error = error;
-                }
-            }
-            drop(last);
-        });
-        (file, io)
-    };
-    let batch = batch.into_iter().map(with_completion).collect();
-    drop(last);
-    storage.submit(batch);
-    event.wait().await;
-    let mut outcome = outcome.lock();
-    match outcome.error.take() {
-        Some(error) => Err(error),
-        None if outcome.completed < expected => Err(abandoned(path)),
-        None => Ok(()),
-    }
-}
-
-#[derive(Default)]
-struct Outcome {
-    completed: usize,
-    error: Option<Error>,
-}
-
-/// The error of a request that was dropped without being done.
-fn abandoned(path: std::path::PathBuf) -> Error {
-    Error::new("complete a request on", path, std::io::Error::other("the storage was shut down"))
 }

@@ -52,7 +52,6 @@ pub struct WriteBatch {
     pub purpose: FlushPurpose,
     /// How much time the writer may take.
     pub spread: Spread,
-    durable: bool,
 }
 
 impl WriteBatch {
@@ -64,7 +63,6 @@ impl WriteBatch {
             pages: Vec::with_capacity(capacity),
             purpose,
             spread: Spread::default(),
-            durable: true,
         }
     }
 
@@ -94,18 +92,6 @@ impl WriteBatch {
     pub fn clear(&mut self) {
         self.pages.clear();
         self.spread = Spread::default();
-        self.durable = true;
-    }
-
-    /// The writer says that it has not synced all that it wrote.
-    pub fn leave_unsynced(&mut self) {
-        self.durable = false;
-    }
-
-    /// Whether the pages, once written, are durable; else only when the next
-    /// [`PageWriter::sync_written`](crate::PageWriter::sync_written) is over.
-    pub fn is_durable(&self) -> bool {
-        self.durable
     }
 
     /// Number of pages.
@@ -116,11 +102,6 @@ impl WriteBatch {
     /// Whether it has no page.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
-    }
-
-    /// Whether no page can be added.
-    pub fn is_full(&self) -> bool {
-        self.pages.len() == self.capacity()
     }
 
     /// Number of pages it has room for.
@@ -153,4 +134,13 @@ impl WriteBatch {
     pub fn range(&self, index: usize) -> Range<usize> {
         index * self.page_size..(index + 1) * self.page_size
     }
+}
+
+/// A batch whose pages are in their files.
+pub struct WrittenBatch {
+    /// The batch, still filled.
+    pub batch: WriteBatch,
+    /// Whether a crash cannot undo any of the writes; else only when the next
+    /// [`PageWriter::sync_written`](crate::PageWriter::sync_written) is over.
+    pub durable: bool,
 }

@@ -21,7 +21,7 @@ mod seal;
 mod size;
 mod writer;
 
-pub use batch::{FlushPurpose, PageWrite, Spread, WriteBatch};
+pub use batch::{FlushPurpose, PageWrite, Spread, WriteBatch, WrittenBatch};
 pub use extension::BufferPoolExtension;
 pub use header::{
     CHECKSUM, FLUSH_LSN, HEADER_LEN, LSN, NEXT, NULL_PAGE, PAGE_NUMBER, PREVIOUS, SPACE_ID, TRAILER_LEN,

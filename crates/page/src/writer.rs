@@ -1,14 +1,14 @@
 //! The seam between the page cleaner, which decides which pages to write, and the writer that gets them to
 //! their files untorn (doublewrite, atomic writes, or plainly).
 
-use crate::WriteBatch;
+use crate::{WriteBatch, WrittenBatch};
 use disk::{File, Result};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
 /// Future of [`PageWriter::write`].
-pub type PageWriteFuture = Pin<Box<dyn Future<Output = Result<WriteBatch>> + Send>>;
+pub type PageWriteFuture = Pin<Box<dyn Future<Output = Result<WrittenBatch>> + Send>>;
 
 /// Future of [`PageWriter::sync_written`].
 pub type PageSyncFuture = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
@@ -26,10 +26,9 @@ pub enum ContiguousRuns {
 /// recoverable. In a database this is `dblwr::ProtectedWriter`.
 pub trait PageWriter: Send + Sync {
     /// Writes the batch. Completes when a read would return each page as written, and a crash leaves it old
-    /// or new, or recoverable from the log; gives the batch back (still filled). If it is not
-    /// [durable](WriteBatch::is_durable) then, a crash may undo any of the writes until the files are synced,
-    /// which the writer remembers, so the log has to be kept. An error means that nothing may be assumed
-    /// about any page of the batch.
+    /// or new, or recoverable from the log. If it is not [durable](WrittenBatch::durable) then, a crash may undo any
+    /// of the writes until the files are synced, which the writer remembers, so the log has to be kept. An
+    /// error means that nothing may be assumed about any page of the batch.
     fn write(&self, batch: WriteBatch) -> PageWriteFuture;
 
     /// Makes durable what batches that were over before this call left unsynced. The caller says when: one

@@ -17,7 +17,6 @@ pub(crate) enum Counter {
     NotMadeYoung,
     PagesCreated,
     PagesRead,
-    PagesWritten,
     PagesEvicted,
     PagesRelocated,
     BlockingReads,

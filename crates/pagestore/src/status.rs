@@ -25,7 +25,7 @@ pub struct PoolStatus {
     pub read_ahead: u64,
     /// `Innodb_buffer_pool_read_ahead_evicted`: pages read ahead and evicted untouched.
     pub read_ahead_evicted: u64,
-    /// `Innodb_buffer_pool_pages_flushed`: pages written by the cleaner.
+    /// `Innodb_buffer_pool_pages_flushed`: dirty pages written.
     pub pages_flushed: u64,
     /// `Innodb_buffer_pool_pages_made_young`.
     pub pages_made_young: u64,

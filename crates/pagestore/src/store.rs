@@ -564,7 +564,7 @@ impl PageStore {
             pages_made_not_young: sum(Counter::NotMadeYoung),
             pages_created: sum(Counter::PagesCreated),
             pages_read: sum(Counter::PagesRead),
-            pages_written: sum(Counter::PagesWritten),
+            pages_written: sum(Counter::PagesFlushed),
             pages_evicted: sum(Counter::PagesEvicted),
             pages_relocated: sum(Counter::PagesRelocated),
             pages_old,

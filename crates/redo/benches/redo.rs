@@ -39,7 +39,7 @@ fn append(log: &RedoLog, records: &[u8]) -> Lsn {
             Ok(_admission) => return log.append(records, |start, end| _ = black_box((start, end))),
             Err(Interrupt::Wait(wait)) => {
                 if log.space_wanted().is_set() {
-                    block_on(log.set_checkpoint(log.current())).unwrap();
+                    block_on(log.move_checkpoint(log.current())).unwrap();
                 } else {
                     block_on(wait);
                 }
@@ -68,7 +68,7 @@ fn appending(criterion: &mut Criterion) {
                     }
                     took += begin.elapsed();
                     left -= batch;
-                    block_on(log.set_checkpoint(log.current())).unwrap();
+                    block_on(log.move_checkpoint(log.current())).unwrap();
                 }
                 took
             });

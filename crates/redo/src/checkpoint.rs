@@ -9,7 +9,6 @@
 //! no half-done state, and two blocks are never written at once.
 
 use crate::checkpoint_block::CheckpointBlock;
-use crate::group_commit::flush_async;
 use crate::layout::{CHECKPOINT_BLOCK, Layout};
 use crate::log::{Phase, RedoLog, State};
 use crate::{Flush, Lsn, Result};
@@ -21,11 +20,11 @@ impl RedoLog {
     /// frees the log before it. Flushes the log up to `lsn` first. A checkpoint never goes backwards: an
     /// older `lsn` does nothing. Nor does any `lsn` while [`RedoLog::needs_scan`]: what is after the
     /// checkpoint found is not recovered yet.
-    pub async fn set_checkpoint(&self, lsn: Lsn) -> Result<()> {
+    pub async fn move_checkpoint(&self, lsn: Lsn) -> Result<()> {
         if self.needs_scan() {
             return Ok(());
         }
-        flush_async(self, lsn, Flush::Sync).await?;
+        self.flush_async(lsn, Flush::Sync).await?;
         loop {
             let wait = {
                 let mut state = self.state.lock();
@@ -60,7 +59,7 @@ impl RedoLog {
             return Ok(());
         }
         self.growth_over().await;
-        flush_async(self, self.current(), Flush::Sync).await?;
+        self.flush_async(self.current(), Flush::Sync).await?;
         let wait = loop {
             let wait = {
                 let mut state = self.state.lock();

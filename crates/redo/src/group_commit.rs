@@ -21,7 +21,7 @@ use crate::group;
 use crate::groups::Sealed;
 use crate::layout::Layout;
 use crate::log::{InFlight, RedoLog, State};
-use crate::{Error, Interrupt, Lsn, Result};
+use crate::{Interrupt, Lsn, Result};
 use disk::{AlignedBuf, Io, IoBuf, IoKind, Wait, WaitKind};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -71,6 +71,14 @@ impl RedoLog {
                 Err(Interrupt::Wait(wait.of(WaitKind::LogSync)))
             }
         }
+    }
+
+    /// The same as a future.
+    ///
+    /// # Errors
+    /// Those that stopped the log.
+    pub async fn flush_async(&self, upto: Lsn, how: Flush) -> Result<()> {
+        disk::retry(|| self.flush(upto, how)).await
     }
 
     /// The same for a thread that may block: it leads the group write itself when the log is idle. Not for
@@ -378,16 +386,5 @@ fn owned(kind: IoKind) -> Option<AlignedBuf> {
     match kind {
         IoKind::Write { buf: IoBuf::Owned(buf, _), .. } => Some(buf),
         _ => None,
-    }
-}
-
-/// Awaits until `log` is flushed.
-pub(crate) async fn flush_async(log: &RedoLog, upto: Lsn, how: Flush) -> Result<()> {
-    loop {
-        match log.flush(upto, how) {
-            Ok(()) => return Ok(()),
-            Err(Interrupt::Wait(wait)) => wait.await,
-            Err(Interrupt::Error(error)) => return Err::<(), Error>(error),
-        }
     }
 }

@@ -324,7 +324,7 @@ impl RedoLog {
             (state.block.checkpoint >= state.last_end).then_some(end)
         };
         match all_done {
-            Some(end) => self.set_checkpoint(end).await.ok(),
+            Some(end) => self.move_checkpoint(end).await.ok(),
             None => {
                 // However large the log may become, in this circle the checkpoint has to move.
                 self.want_space(self.capacity());

@@ -9,7 +9,7 @@
 //! promised before the first page byte changes), appended (a copy under a short mutex), and made durable by
 //! [`RedoLog::flush`], which never blocks: either the log is there already or the caller gets a
 //! [`disk::Wait`] to await before it calls again. The cleaner moves the checkpoint with
-//! [`RedoLog::set_checkpoint`], which frees the oldest part of the circular file. After a crash
+//! [`RedoLog::move_checkpoint`], which frees the oldest part of the circular file. After a crash
 //! [`RedoLog::scan`] gives back every mini-transaction since the checkpoint.
 //!
 //! It is: one circular file, one log buffer, group commit without a log-writer thread. It is not: a

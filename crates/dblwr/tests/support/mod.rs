@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use disk::*;
-use page::{FlushPurpose, PageId, PageWriteFuture, WriteBatch};
+use page::{FlushPurpose, PageId, PageWriteFuture, WriteBatch, WrittenBatch};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ pub fn all_pages() -> impl Iterator<Item = PageId> {
     SPACES.into_iter().flat_map(|space| (0..PAGES).map(move |number| PageId::new(space, number)))
 }
 
-pub type Outcome = (Event, Arc<std::sync::Mutex<Option<Result<WriteBatch>>>>);
+pub type Outcome = (Event, Arc<std::sync::Mutex<Option<Result<WrittenBatch>>>>);
 
 pub fn spawn(env: &Arc<SimulatedEnvironment>, write: PageWriteFuture) -> Outcome {
     let outcome: Outcome = Default::default();

@@ -31,7 +31,7 @@
 //! waits for room puts the controller into the sync state too. When the log has not grown for a second, the
 //! pool is drained gently, so that an idle server becomes clean.
 //!
-//! Pure: figures in, a number out. The cleaner feeds it every few milliseconds.
+//! Pure: figures in, a decision out. The cleaner feeds it every few milliseconds.
 
 use std::time::Duration;
 

@@ -1,14 +1,15 @@
-//! Writing dirty pages: from the flush list into a batch, from the batch into the files.
+//! Batches of dirty pages on their way to the files.
 //!
-//! A page is collected in one short step: S latch (tried, never waited for: the holder of the X latch may be
-//! waiting for a frame that this very write makes free), image copied and sealed, moved from the flush list
-//! into the batch. The batch then becomes a background task of its own: make the log durable up to the newest
-//! LSN in it (the WAL rule), hand it to the [`PageWriter`](page::PageWriter), and when that says that every
-//! page is in its file, end the batch. A page is clean from its copying on, but until the batch ends the
-//! checkpoint still reckons with it. What the writer left unsynced is synced before the next checkpoint
-//! ([`crate::flush::syncing`]); until then the log holds every change of these pages. Meanwhile they may
-//! change again; they stay pinned, so that nobody evicts a page whose newest bytes are not in its file yet,
-//! and marked, so that nobody writes it twice at the same time.
+//! The pages were [reserved](crate::flush::collect) before. One joins a batch in one short step: S latch
+//! (tried, never waited for: the holder of the X latch may be waiting for a frame that this very write makes
+//! free), moved from the flush list into the batch, image copied and sealed. The batch then becomes a
+//! background task of its own: make the log durable up to the newest LSN in it (the WAL rule), hand it to the
+//! [`PageWriter`](page::PageWriter), and when that says that every page is in its file, end the batch. A page
+//! is clean from its copying on, but until the batch ends the checkpoint still reckons with it. What the
+//! writer left unsynced is synced before the next checkpoint ([`crate::flush::syncing`]); until then the log
+//! holds every change of these pages. Meanwhile they may change again; they stay pinned, so that nobody
+//! evicts a page whose newest bytes are not in its file yet, and marked, so that nobody writes it twice at
+//! the same time.
 //!
 //! No more than half of the pool is in flight at a time, and in a small pool batches are small too, so that
 //! frames come back in steady portions. When somebody waits for a frame, the pages of a finished batch are
@@ -28,6 +29,7 @@ use redo::{Flush, Lsn};
 
 use crate::counters::Counter;
 use crate::error::Error;
+use crate::flush::collect::Collected;
 use crate::flush::feeder;
 use crate::flush::flush_list::BatchId;
 use crate::pool::frame::FrameRef;
@@ -36,7 +38,7 @@ use crate::space::registry::Space;
 use crate::store::PageStore;
 
 /// Pages of one batch, at most.
-const BATCH_PAGES: usize = 128;
+pub(super) const BATCH_PAGES: usize = 128;
 /// Emptied batches kept for the next use, per purpose.
 const SPARE_BATCHES: usize = 4;
 
@@ -45,13 +47,15 @@ struct Batch {
     store: Arc<PageStore>,
     id: BatchId,
     /// Taken by the writer.
-    write: Option<WriteBatch>,
+    images: Option<WriteBatch>,
     /// One for each image, pinned and marked as in flight.
     frames: Vec<FrameRef>,
     /// How many of them are written to be evicted.
     victims: usize,
     newest: Lsn,
     purpose: FlushPurpose,
+    /// Written, and nothing of it is left to be synced.
+    durable: bool,
     /// Set when the batch is over, well or badly.
     over: Event,
 }
@@ -73,124 +77,10 @@ impl UnderWay {
     }
 }
 
-/// What to collect.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Which {
-    /// Pages first changed before this LSN, oldest first.
-    OlderThan(Lsn),
-    /// Pages of one tablespace.
-    Space(u32),
-}
-
-/// What a round of collecting did.
-#[derive(Debug, Default)]
-pub(crate) struct Collected {
-    /// Pages on their way.
-    pub(crate) pages: usize,
-    /// Dirty pages that were latched or in flight and must be looked at again.
-    pub(crate) skipped: usize,
-}
-
 impl PageStore {
-    /// Collects up to `pages_max` pages and starts writing them in the background.
-    pub(crate) fn start_flush(&self, which: Which, pages_max: usize, purpose: FlushPurpose) -> Collected {
-        self.start_paced_flush(which, pages_max, purpose, Duration::ZERO)
-    }
-
-    /// The same; the writes may take as long as `spread`.
-    pub(crate) fn start_paced_flush(
-        &self,
-        which: Which,
-        pages_max: usize,
-        purpose: FlushPurpose,
-        spread: Duration,
-    ) -> Collected {
-        let mut collected = Collected::default();
-        let candidates = match which {
-            Which::OlderThan(lsn) => self.candidates_by_age(lsn, pages_max, &mut collected),
-            Which::Space(space) => self.candidates_of_space(space, pages_max, &mut collected),
-        };
-        self.start_batches(candidates, purpose, spread, &mut collected);
-        collected
-    }
-
-    /// Marks a dirty page for writing: pinned and in flight, unless it is already. A page that a writer has
-    /// latched is left alone: it could not be copied now, and taking its turn it would keep others from being
-    /// written, for ever when that writer waits for the frame of one of them.
-    pub(crate) fn reserve_for_flush(&self, frame: FrameRef) -> bool {
-        if !frame.is_dirty() || frame.latch.has_writer() || frame.in_flight.swap(true, Ordering::AcqRel) {
-            return false;
-        }
-        if frame.pins.try_pin() {
-            self.in_flight.fetch_add(1, Ordering::Relaxed);
-            return true;
-        }
-        frame.in_flight.store(false, Ordering::Release);
-        false
-    }
-
-    /// Gives back a page reserved for flushing.
-    pub(crate) fn release(&self, frame: FrameRef) {
-        frame.victim.store(false, Ordering::Relaxed);
-        self.not_in_flight(frame);
-        frame.pins.unpin();
-    }
-
-    /// The pin stays.
-    fn not_in_flight(&self, frame: FrameRef) {
-        self.in_flight.fetch_sub(1, Ordering::Relaxed);
-        frame.in_flight.store(false, Ordering::Release);
-    }
-
     /// Pages of one batch in this pool.
     pub(crate) fn batch_pages(&self) -> usize {
         BATCH_PAGES.min(self.frame_count() / 4)
-    }
-
-    /// How many more pages may be in flight.
-    pub(crate) fn flight_room(&self) -> usize {
-        (self.frame_count() / 2).saturating_sub(self.in_flight.load(Ordering::Relaxed))
-    }
-
-    fn candidates_by_age(&self, before: Lsn, pages_max: usize, collected: &mut Collected) -> Vec<FrameRef> {
-        let pages_max = pages_max.min(self.flight_room());
-        let list = self.flush_list.lock();
-        let mut candidates = Vec::with_capacity(pages_max.min(list.len()));
-        // Pages changed again while in flight sit near the head; the bound keeps the mutex short all the
-        // same.
-        let steps_max = pages_max.saturating_mul(2).saturating_add(1024);
-        for (index, _) in list.oldest_first().take(steps_max).take_while(|(_, start)| *start < before) {
-            if candidates.len() == pages_max {
-                break;
-            }
-            let frame = self.frames.get(index);
-            if self.reserve_for_flush(frame) {
-                candidates.push(frame);
-            } else {
-                collected.skipped += 1;
-            }
-        }
-        candidates
-    }
-
-    fn candidates_of_space(&self, space: u32, pages_max: usize, collected: &mut Collected) -> Vec<FrameRef> {
-        let pages_max = pages_max.min(self.flight_room());
-        let mut candidates = Vec::new();
-        for frame in self.frames_of(space) {
-            if !frame.is_dirty() || frame.page_id().space != space {
-                continue;
-            }
-            if candidates.len() < pages_max && self.reserve_for_flush(frame) {
-                if frame.page_id().space == space {
-                    candidates.push(frame);
-                } else {
-                    self.release(frame);
-                }
-            } else {
-                collected.skipped += 1;
-            }
-        }
-        candidates
     }
 
     /// Copies the reserved pages into batches and starts those.
@@ -199,8 +89,8 @@ impl PageStore {
         mut candidates: Vec<FrameRef>,
         purpose: FlushPurpose,
         spread: Duration,
-        collected: &mut Collected,
-    ) {
+    ) -> Collected {
+        let mut collected = Collected::default();
         // Files are written in order where the order does not matter otherwise.
         candidates.sort_unstable_by_key(|frame| frame.page_id());
         let mut spaces = HashMap::new();
@@ -219,6 +109,7 @@ impl PageStore {
             }
             batch.start(&self.env.clone());
         }
+        collected
     }
 
     fn new_batch(&self, purpose: FlushPurpose, pages: usize) -> Batch {
@@ -226,16 +117,16 @@ impl PageStore {
         // Those of a pool that had another size go.
         spare.retain(|batch| batch.purpose != purpose || batch.capacity() == pages);
         let kept = spare.iter().position(|batch| batch.purpose == purpose);
-        let write = kept.map_or_else(
+        let images = kept.map_or_else(
             || WriteBatch::new(self.page_size.bytes(), pages, purpose),
             |index| spare.swap_remove(index),
         );
         drop(spare);
         let (id, over) = (self.flush_list.lock().begin_batch(), Event::new());
-        let hurry = write.spread.hurry.clone();
+        let hurry = images.spread.hurry.clone();
         self.batches.lock().push(UnderWay { over: over.clone(), hurry });
         let (store, frames, newest) = (self.this(), Vec::new(), Lsn(0));
-        Batch { store, id, write: Some(write), frames, victims: 0, newest, purpose, over }
+        Batch { store, id, images: Some(images), frames, victims: 0, newest, purpose, durable: false, over }
     }
 
     /// Evicts written pages for those who wait for a frame, and those whose frames are to leave the pool.
@@ -277,35 +168,12 @@ impl PageStore {
     pub(crate) fn hurry_batches(&self) {
         self.batches.lock().iter().for_each(|batch| batch.hurry.set());
     }
-
-    /// Writes what `which` says until nothing of it is dirty or in flight; it may still have to be synced.
-    pub(crate) async fn flush_until_clean(&self, which: Which) -> Result<(), Error> {
-        loop {
-            self.refuse_when_poisoned()?;
-            let collected = self.start_flush(which, 4 * BATCH_PAGES, FlushPurpose::Checkpoint);
-            self.batches_over().await;
-            self.refuse_when_poisoned()?;
-            let done = match which {
-                Which::OlderThan(lsn) => {
-                    self.flush_list.lock().oldest_unwritten().is_none_or(|oldest| oldest >= lsn)
-                }
-                Which::Space(_) => collected.pages == 0 && collected.skipped == 0,
-            };
-            if done {
-                return Ok(());
-            }
-            if collected.pages == 0 {
-                // Someone holds latches on the rest; that takes microseconds.
-                self.env.sleep(Duration::from_micros(200)).await;
-            }
-        }
-    }
 }
 
 impl Batch {
     /// Copies a reserved page into the batch. False when it is latched by a writer or clean by now.
     fn add(&mut self, frame: FrameRef, spaces: &mut HashMap<u32, Option<Arc<Space>>>) -> bool {
-        let Some(write) = &mut self.write else { return false };
+        let Some(images) = &mut self.images else { return false };
         let Some(latched) = Pin::another(frame).try_into_read() else { return false };
         let id = latched.page_id();
         let space = spaces.entry(id.space).or_insert_with(|| self.store.spaces.get(id.space).ok());
@@ -316,7 +184,7 @@ impl Batch {
             self.store.first_writes.lock().push(space.id);
         }
         let offset = self.store.page_size.offset_of(id.page);
-        let image = write.push(id, space.file().clone(), offset);
+        let image = images.push(id, space.file().clone(), offset);
         image.copy_from_slice(&latched);
         debug_assert_eq!(page::lsn(image), frame.newest.load(Ordering::Relaxed), "page {id}");
         debug_assert!(page::identity(image) == id, "page {id} does not say so: it was never initialised");
@@ -326,7 +194,7 @@ impl Batch {
         // The checkpoint stays at or before `start` until this write is durable, so recovery finds the
         // initialisation in the log and never reads the page (docs/internals/page-writes.md).
         if frame.created.load(Ordering::Relaxed) >= start.0 {
-            write.mark_recreatable();
+            images.mark_recreatable();
         }
         self.frames.push(frame);
         true
@@ -334,8 +202,8 @@ impl Batch {
 
     /// All of its writes may take this long.
     fn spread(&mut self, spread: Duration) {
-        if let Some(write) = &mut self.write {
-            write.spread.time = spread;
+        if let Some(images) = &mut self.images {
+            images.spread.time = spread;
         }
     }
 
@@ -361,14 +229,13 @@ impl Batch {
 
     async fn write(&mut self) -> Result<(), Error> {
         if !self.store.skips_wal() {
-            self.store.log_durable(self.newest).await?;
+            self.store.redo.flush_async(self.newest, Flush::Sync).await?;
         }
-        let Some(write) = self.write.take() else { return Ok(()) };
-        let pages = write.len() as u64;
-        let write = self.store.writer.write(write).await?;
-        self.store.counters.add(Counter::PagesWritten, pages);
-        self.store.counters.add(Counter::PagesFlushed, pages);
-        self.write = Some(write);
+        let Some(images) = self.images.take() else { return Ok(()) };
+        let written = self.store.writer.write(images).await?;
+        self.store.counters.add(Counter::PagesFlushed, written.batch.len() as u64);
+        self.durable = written.durable;
+        self.images = Some(written.batch);
         Ok(())
     }
 
@@ -377,8 +244,7 @@ impl Batch {
     fn come_to_nothing(&mut self) {
         self.store.flush_list.lock().end_batch(self.id, true);
         self.keep_memory();
-        self.store.batches.lock().retain(|batch| !batch.over.same(&self.over));
-        self.over.set();
+        self.end();
     }
 
     /// The pages are in their files.
@@ -396,8 +262,7 @@ impl Batch {
         }
         frames.iter().for_each(|frame| frame.pins.unpin());
         self.store.victims_in_flight.fetch_sub(self.victims, Ordering::Relaxed);
-        let durable = self.write.as_ref().is_none_or(WriteBatch::is_durable);
-        self.store.flush_list.lock().end_batch(self.id, durable);
+        self.store.flush_list.lock().end_batch(self.id, self.durable);
         self.store.evict_written(&frames, self.purpose);
         self.keep_memory();
         self.announce_end();
@@ -405,18 +270,22 @@ impl Batch {
 
     /// Keeps the memory for the next batch.
     fn keep_memory(&mut self) {
-        if let Some(mut write) = self.write.take() {
+        if let Some(mut images) = self.images.take() {
             let mut spare = self.store.spare_batches.lock();
-            write.clear();
-            if spare.iter().filter(|batch| batch.purpose == write.purpose).count() < SPARE_BATCHES {
-                spare.push(write);
+            images.clear();
+            if spare.iter().filter(|batch| batch.purpose == images.purpose).count() < SPARE_BATCHES {
+                spare.push(images);
             }
         }
     }
 
-    fn announce_end(&self) {
+    fn end(&self) {
         self.store.batches.lock().retain(|batch| !batch.over.same(&self.over));
         self.over.set();
+    }
+
+    fn announce_end(&self) {
+        self.end();
         self.store.batch_over.notify();
     }
 }
@@ -431,18 +300,5 @@ impl Drop for Batch {
         self.store.poison("a page write did not come to its end");
         self.store.unwritten.lock().append(&mut self.frames);
         self.announce_end();
-    }
-}
-
-impl PageStore {
-    /// Waits until the log is durable up to `lsn`.
-    pub(crate) async fn log_durable(&self, lsn: Lsn) -> Result<(), Error> {
-        loop {
-            match self.redo.flush(lsn, Flush::Sync) {
-                Ok(()) => return Ok(()),
-                Err(redo::Interrupt::Wait(mut wait)) => wait.done().await,
-                Err(redo::Interrupt::Error(error)) => return Err(error.into()),
-            }
-        }
     }
 }

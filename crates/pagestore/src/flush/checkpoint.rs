@@ -14,7 +14,7 @@ use redo::Lsn;
 
 use crate::error::Error;
 use crate::flush::adaptive_flushing::Load;
-use crate::flush::batch::Which;
+use crate::flush::collect::Which;
 use crate::store::PageStore;
 
 /// The checkpoint moves at least this often if it can.
@@ -64,7 +64,7 @@ impl PageStore {
         if let Some(tier) = self.tier.get() {
             tier.before_checkpoint(target).await;
         }
-        if let Err(error) = self.redo.set_checkpoint(target).await {
+        if let Err(error) = self.redo.move_checkpoint(target).await {
             self.poison(&format!("moving the checkpoint failed: {error}"));
         }
     }

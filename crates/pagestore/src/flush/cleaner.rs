@@ -1,4 +1,5 @@
-//! The page cleaner: the one task that decides when dirty pages are written and when the checkpoint moves.
+//! The page cleaner: the task that decides when dirty pages are written and when the checkpoint moves. (A
+//! sharp checkpoint and FOR EXPORT write [until nothing is left](crate::flush::until_clean).)
 //!
 //! It looks every 20 ms (50 when all is clean, 5 while someone waits, at once when frames or log space run
 //! short). Each look feeds the extension, keeps a reserve of free frames for page misses (from the LRU tail
@@ -20,7 +21,7 @@ use page::FlushPurpose;
 use redo::Lsn;
 
 use crate::flush::adaptive_flushing::{Controller, Decision, Load, Urgency, async_age};
-use crate::flush::batch::{Collected, Which};
+use crate::flush::collect::Which;
 use crate::flush::feeder;
 use crate::pool::frame::FrameRef;
 use crate::pool::resize::Resizer;
@@ -237,7 +238,7 @@ impl Cleaner {
         let pages = decision.pages.min(room);
         if pages > 0 {
             let which = Which::OlderThan(Lsn(u64::MAX));
-            let collected = store.start_paced_flush(which, pages, FlushPurpose::Checkpoint, decision.spread);
+            let collected = store.start_flush(which, pages, FlushPurpose::Checkpoint, decision.spread);
             if decision.urgency == Urgency::Ahead && collected.pages > 0 {
                 self.ahead.started = Some((now, collected.pages));
             }
@@ -258,10 +259,8 @@ impl Cleaner {
                 store.free.put(frame);
             }
             if !victims.dirty.is_empty() {
-                let mut collected = Collected::default();
                 store.add_neighbours(&mut victims.dirty);
-                store.start_batches(victims.dirty, FlushPurpose::Lru, Duration::ZERO, &mut collected);
-                done += collected.pages;
+                done += store.start_batches(victims.dirty, FlushPurpose::Lru, Duration::ZERO).pages;
             }
         }
         // Some of those who were woken may have gone away since.

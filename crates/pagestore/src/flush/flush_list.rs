@@ -45,9 +45,12 @@ pub(crate) struct FlushList {
     tail: u32,
     len: usize,
     ages: AgeHistogram,
-    under_way: Vec<(BatchId, Option<u64>)>,
+    /// Batches under way, and the oldest start LSN of each.
+    batches: Vec<(BatchId, Option<u64>)>,
     /// Written, but not synced: the oldest start LSN.
     unsynced: Option<u64>,
+    /// The same of what is being synced.
+    syncing: Option<u64>,
     /// Syncs of all that was unsynced: begun, and well over. At most one is under way.
     syncs_begun: u64,
     syncs_over: u64,
@@ -65,8 +68,9 @@ impl FlushList {
             tail: NONE,
             len: 0,
             ages: AgeHistogram::new(capacity),
-            under_way: Vec::new(),
+            batches: Vec::new(),
             unsynced: None,
+            syncing: None,
             syncs_begun: 0,
             syncs_over: 0,
             next_batch: 0,
@@ -139,23 +143,19 @@ impl FlushList {
         }
     }
 
-    /// Starts a batch: from now on it counts for the checkpoint.
+    /// Starts a batch: what joins it still counts for the checkpoint.
     pub(crate) fn begin_batch(&mut self) -> BatchId {
-        self.begin(None)
-    }
-
-    fn begin(&mut self, oldest: Option<u64>) -> BatchId {
         let id = BatchId(self.next_batch);
         self.next_batch += 1;
-        self.under_way.push((id, oldest));
+        self.batches.push((id, None));
         id
     }
 
-    /// Moves a page (S-latched, its image just copied) from the list into the batch. Its start LSN; `None`
-    /// when it is clean.
+    /// Moves a page (S-latched, its image about to be copied) from the list into the batch. Its start LSN;
+    /// `None` when it is clean.
     pub(crate) fn move_to_batch(&mut self, batch: BatchId, frame: FrameRef) -> Option<Lsn> {
         let start = self.take(frame)?;
-        let entry = self.under_way.iter_mut().find(|(id, _)| *id == batch);
+        let entry = self.batches.iter_mut().find(|(id, _)| *id == batch);
         assert!(entry.is_some(), "a page joins a batch that has ended");
         if let Some((_, oldest)) = entry {
             *oldest = Some(oldest.map_or(start, |oldest| oldest.min(start)));
@@ -165,8 +165,8 @@ impl FlushList {
 
     /// The batch's pages are in their files, durable or to be synced.
     pub(crate) fn end_batch(&mut self, batch: BatchId, durable: bool) {
-        let Some(index) = self.under_way.iter().position(|(id, _)| *id == batch) else { return };
-        let (_, oldest) = self.under_way.swap_remove(index);
+        let Some(index) = self.batches.iter().position(|(id, _)| *id == batch) else { return };
+        let (_, oldest) = self.batches.swap_remove(index);
         if !durable {
             self.unsynced = self.unsynced.into_iter().chain(oldest).min();
         }
@@ -182,21 +182,21 @@ impl FlushList {
         self.syncs_over
     }
 
-    /// Before what is written by now is synced: a batch that stands for all of it, for
-    /// [`FlushList::end_sync`]. `None` when there is nothing, or another sync is under way.
-    pub(crate) fn begin_sync(&mut self) -> Option<BatchId> {
-        if self.syncs_begun > self.syncs_over {
-            return None;
+    /// Before what is written by now is synced. False when there is nothing, or another sync is under way.
+    pub(crate) fn begin_sync(&mut self) -> bool {
+        if self.syncs_begun > self.syncs_over || self.unsynced.is_none() {
+            return false;
         }
-        let oldest = self.unsynced.take()?;
+        self.syncing = self.unsynced.take();
         self.syncs_begun += 1;
-        Some(self.begin(Some(oldest)))
+        true
     }
 
     /// The sync that began with [`FlushList::begin_sync`] is over.
-    pub(crate) fn end_sync(&mut self, batch: BatchId) {
+    pub(crate) fn end_sync(&mut self) {
+        assert!(self.syncs_begun > self.syncs_over, "a sync ends that did not begin");
+        self.syncing = None;
         self.syncs_over += 1;
-        self.end_batch(batch, true);
     }
 
     /// The oldest start LSN of a change that a crash can make miss in its file.
@@ -207,7 +207,8 @@ impl FlushList {
     /// The same without what only has to be synced, unless that is under way.
     pub(crate) fn oldest_unwritten(&self) -> Option<Lsn> {
         let listed = self.oldest_listed().map(|Lsn(start)| start);
-        self.under_way.iter().filter_map(|(_, oldest)| *oldest).chain(listed).min().map(Lsn)
+        let under_way = self.batches.iter().filter_map(|(_, oldest)| *oldest);
+        under_way.chain(self.syncing).chain(listed).min().map(Lsn)
     }
 
     /// The same without batches under way.
@@ -300,7 +301,7 @@ mod tests {
     fn checkpoint_waits_for_the_sync_of_what_is_written() {
         let frames = Frames::allocate(8, PageSize::new(4096).unwrap()).unwrap();
         let mut list = FlushList::new(8, Lsn(100), 1 << 20);
-        assert!(list.begin_sync().is_none(), "nothing was written");
+        assert!(!list.begin_sync(), "nothing was written");
         for (index, start) in [(0, 100), (1, 110), (2, 120)] {
             list.enter(frames.get(index), Lsn(start));
             list.saw(Lsn(start + 10));
@@ -309,8 +310,8 @@ mod tests {
             list.end_batch(batch, false);
         }
         assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(100), Lsn(130)));
-        let sync = list.begin_sync().unwrap();
-        assert!(list.begin_sync().is_none(), "it is under way");
+        assert!(list.begin_sync());
+        assert!(!list.begin_sync(), "it is under way");
         // Written while the others are being synced: not among them.
         list.enter(frames.get(3), Lsn(140));
         list.saw(Lsn(150));
@@ -318,16 +319,16 @@ mod tests {
         list.move_to_batch(batch, frames.get(3));
         list.end_batch(batch, false);
         assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(100), Lsn(100)));
-        assert!(list.begin_sync().is_none(), "one at a time");
+        assert!(!list.begin_sync(), "one at a time");
         assert_eq!(
             (list.syncs_over(), list.sync_wanted()),
             (0, 2),
             "what was written since takes another sync"
         );
-        list.end_sync(sync);
+        list.end_sync();
         assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(140), Lsn(150)));
-        let sync = list.begin_sync().unwrap();
-        list.end_sync(sync);
+        assert!(list.begin_sync());
+        list.end_sync();
         assert_eq!(list.checkpoint(), Lsn(150));
     }
 }

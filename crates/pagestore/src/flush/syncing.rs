@@ -16,44 +16,9 @@ use disk::Event;
 use page::PageSyncFuture;
 
 use crate::error::Error;
-use crate::flush::batch::Which;
-use crate::flush::flush_list::BatchId;
 use crate::store::PageStore;
 
 impl PageStore {
-    /// Writes every page that is dirty now, durably.
-    ///
-    /// # Errors
-    /// When writing fails; the store is then poisoned.
-    pub async fn flush_all(&self) -> Result<(), Error> {
-        let now = self.redo.current();
-        self.flush_until_clean(Which::OlderThan(now)).await?;
-        self.sync_written().await
-    }
-
-    /// Writes every dirty page of one tablespace, durably (FOR EXPORT: nobody may be changing it).
-    ///
-    /// # Errors
-    /// When writing fails; the store is then poisoned.
-    pub async fn flush_space(&self, space: u32) -> Result<(), Error> {
-        self.flush_until_clean(Which::Space(space)).await?;
-        // By itself, because somebody else's sync may be under way.
-        let file = self.open_space_of(space)?.file().clone();
-        let over = self.start_syncing(self.writer.sync_file(file), None);
-        over.wait().await;
-        self.refuse_when_poisoned()
-    }
-
-    /// Waits until the page writes under way now are over, and makes durable what they and those before them
-    /// have written.
-    ///
-    /// # Errors
-    /// When that fails; the store is then poisoned.
-    pub async fn settle_writes(&self) -> Result<(), Error> {
-        self.batches_over().await;
-        self.sync_written().await
-    }
-
     /// Syncs the files of all batches that are written by now.
     pub(crate) async fn sync_written(&self) -> Result<(), Error> {
         let wanted = self.flush_list.lock().sync_wanted();
@@ -67,28 +32,37 @@ impl PageStore {
                 }
                 list.begin_sync()
             };
-            if let Some(batch) = begun {
+            if begun {
                 let skipped = || -> PageSyncFuture { Box::pin(std::future::ready(Ok(()))) };
                 let sync = if self.skips_checkpoint_sync() { skipped() } else { self.writer.sync_written() };
-                self.start_syncing(sync, Some(batch));
+                self.start_syncing(sync, Syncs::AllWritten);
             }
             over.wait().await;
         }
     }
 
-    /// Starts the sync; with it ends `batch`. The event is set when it is over or the store is poisoned.
-    fn start_syncing(&self, sync: PageSyncFuture, batch: Option<BatchId>) -> Event {
+    /// Starts the sync. The event is set when it is over or the store is poisoned.
+    pub(super) fn start_syncing(&self, sync: PageSyncFuture, what: Syncs) -> Event {
         let event = Event::new();
-        let syncing = Syncing { store: self.this(), batch, event: event.clone(), synced: false };
+        let syncing = Syncing { store: self.this(), what, event: event.clone(), synced: false };
         self.env.spawn("page sync", Box::pin(syncing.run(sync)));
         event
     }
 }
 
+/// What a sync makes durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Syncs {
+    /// All that was written when the flush list's sync began.
+    AllWritten,
+    /// One file.
+    File,
+}
+
 /// A sync under way.
 struct Syncing {
     store: Arc<PageStore>,
-    batch: Option<BatchId>,
+    what: Syncs,
     event: Event,
     synced: bool,
 }
@@ -107,8 +81,8 @@ impl Drop for Syncing {
     fn drop(&mut self) {
         if !self.synced {
             self.store.poison("a sync of pages did not come to its end");
-        } else if let Some(batch) = self.batch {
-            self.store.flush_list.lock().end_sync(batch);
+        } else if self.what == Syncs::AllWritten {
+            self.store.flush_list.lock().end_sync();
         }
         self.event.set();
         self.store.sync_over.notify();

@@ -34,7 +34,6 @@ use page::{FlushPurpose, PageSize};
 use parking_lot::Mutex;
 
 use crate::error::Error;
-use crate::flush::batch::Collected;
 use crate::flush::feeder;
 use crate::pool::frame::FrameRef;
 use crate::pool::lru::Lru;
@@ -288,8 +287,7 @@ impl Resizer {
             }
         }
         if !dirty.is_empty() {
-            let mut collected = Collected::default();
-            store.start_batches(dirty, FlushPurpose::Checkpoint, Duration::ZERO, &mut collected);
+            store.start_batches(dirty, FlushPurpose::Checkpoint, Duration::ZERO);
         }
     }
 

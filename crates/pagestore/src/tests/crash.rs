@@ -144,7 +144,9 @@ pub(super) fn work(machine: &Machine, model: &mut Model, random: &mut Random, ne
         }));
         model.0[page as usize].push((changed.unwrap(), value));
         match random.below(60) {
-            0 => drop(env.run_until_complete(store.log_durable(store.redo().current()))),
+            0 => drop(
+                env.run_until_complete(store.redo().flush_async(store.redo().current(), redo::Flush::Sync)),
+            ),
             1 => drop(store.redo().flush(store.redo().current(), Flush::Write)),
             2 => env.advance(std::time::Duration::from_millis(random.below(60) as u64)),
             3 if random.below(20) == 0 => drop(env.run_until_complete(store.checkpoint())),

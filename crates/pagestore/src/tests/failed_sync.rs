@@ -21,7 +21,7 @@ use super::crash::{
 };
 use super::support::{TempDir, create_page, new_store, options, real_environment, retry, update_page};
 use crate::error::{Error, Interrupt};
-use crate::flush::batch::Which;
+use crate::flush::collect::Which;
 
 /// A model, and who changes pages by it.
 struct Writer {
@@ -49,7 +49,7 @@ impl Writer {
             let end = retry(change).await?;
             history.push((end, value));
         }
-        store.log_durable(store.redo().current()).await
+        Ok(store.redo().flush_async(store.redo().current(), redo::Flush::Sync).await?)
     }
 
     /// What a power cut leaves has all that was acknowledged.

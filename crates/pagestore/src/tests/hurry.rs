@@ -7,7 +7,7 @@ use redo::Lsn;
 
 use super::crash::{PAGE_SIZE, PAGES, SPACE, create_with};
 use super::support::{create_page, options, retry};
-use crate::flush::batch::Which;
+use crate::flush::collect::Which;
 use crate::store::PageStore;
 
 const SPREAD: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ fn waits(work: impl AsyncFnOnce(&PageStore)) -> Duration {
             retry(|| create_page(&store, PageId::new(SPACE, page), 1)).await.unwrap();
         }
         let all = Which::OlderThan(Lsn(u64::MAX));
-        let started = store.start_paced_flush(all, PAGES as usize, FlushPurpose::Checkpoint, SPREAD);
+        let started = store.start_flush(all, PAGES as usize, FlushPurpose::Checkpoint, SPREAD);
         assert_eq!(started.pages, PAGES as usize);
         let began = disk::Environment::now(&*env);
         work(&store).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use disk::{Environment, File, IoBuf, RealEnvironment, RealOptions};
-use page::{PageId, PageSize, PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
+use page::{PageId, PageSize, PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch, WrittenBatch};
 use redo::RedoLog;
 
 use crate::error::{Error, Interrupt};
@@ -29,7 +29,7 @@ impl PageWriter for PlainWriter {
                     disk::sync_async(&*storage, &page.file).await?;
                 }
             }
-            Ok(batch)
+            Ok(WrittenBatch { batch, durable: true })
         })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use disk::{Environment, File, RealEnvironment, RealOptions};
-use page::{PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
+use page::{PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch, WrittenBatch};
 use untorn_pagestore::fsp::{self, Report};
 use untorn_pagestore::{Interrupt, Mtr, Options, PageSize, PageStore};
 
@@ -25,7 +25,7 @@ impl PageWriter for PlainWriter {
             if let Some(page) = batch.pages().first() {
                 page.file.sync_data()?;
             }
-            Ok(batch)
+            Ok(WrittenBatch { batch, durable: true })
         })
     }
 

@@ -55,7 +55,7 @@ fn the_log_waits_for_its_copy_which_has_everything() {
         for _ in 0..40 {
             append(&log, &truth, 2000, &mut random).await.unwrap();
         }
-        log.set_checkpoint(log.current()).await.unwrap();
+        log.move_checkpoint(log.current()).await.unwrap();
         for _ in 0..20 {
             append(&log, &truth, 2000, &mut random).await.unwrap();
         }
@@ -66,7 +66,7 @@ fn the_log_waits_for_its_copy_which_has_everything() {
         for _ in 0..6 {
             fill(&log, &truth, &mut random).await;
             // The checkpoint alone gives no room.
-            log.set_checkpoint(log.current()).await.unwrap();
+            log.move_checkpoint(log.current()).await.unwrap();
             assert!(log.admit(3000).is_err(), "what was not copied must not be overwritten");
             copied += follow(&mut archive, &file).await;
             assert!(log.admit(3000).is_ok());
@@ -142,7 +142,7 @@ fn a_copy_that_is_given_up_holds_nothing_back() {
         let log = RedoLog::create(&env, &dir(), small()).unwrap();
         let archive = log.archive().unwrap();
         fill(&log, &truth, &mut random).await;
-        log.set_checkpoint(log.current()).await.unwrap();
+        log.move_checkpoint(log.current()).await.unwrap();
         let Err(Interrupt::Wait(wait)) = log.admit(3000) else { panic!("there is no room") };
         drop(archive);
         wait.await;
@@ -169,11 +169,11 @@ fn an_archive_that_was_let_go_gives_room_and_reads_no_more() {
         let hold = archive.hold();
         fill(&log, &truth, &mut random).await;
         assert!(!hold.keeps_waiting(), "it is the checkpoint that keeps them waiting");
-        log.set_checkpoint(log.current()).await.unwrap();
+        log.move_checkpoint(log.current()).await.unwrap();
         let Err(Interrupt::Wait(wait)) = log.admit(3000) else { panic!("there is no room") };
         assert!(hold.keeps_waiting());
         // A checkpoint that has nothing to move takes back that room is wanted, and they wait all the same.
-        log.set_checkpoint(log.current()).await.unwrap();
+        log.move_checkpoint(log.current()).await.unwrap();
         assert!(hold.keeps_waiting());
         hold.let_go();
         wait.await;
@@ -211,7 +211,7 @@ fn an_archive_that_was_let_go_before_the_circle_grew_reads_no_more() {
             let end = append(&log, &truth, 2000, &mut random).await.unwrap();
             flush(&log, end, Flush::Sync).await.unwrap();
             if round < 400 || log.space_short() == log.capacity() {
-                log.set_checkpoint(log.current()).await.unwrap();
+                log.move_checkpoint(log.current()).await.unwrap();
             }
         }
         assert!(

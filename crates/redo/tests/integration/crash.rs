@@ -66,7 +66,7 @@ fn live(disk: Arc<SimulatedStorage>, truth: &mut Truth, life: &Life) -> Result<L
         simulated.run_until_complete(run(env.clone(), log.clone(), shared.clone(), life.load, life.seed));
         if life.close {
             simulated.run_until_complete(async {
-                if log.set_checkpoint(log.current()).await.is_ok() {
+                if log.move_checkpoint(log.current()).await.is_ok() {
                     shared.lock().checkpoint = log.checkpoint_lsn();
                     let _ = log.close().await;
                 }
@@ -231,7 +231,7 @@ fn after_an_error_every_caller_gets_it_and_the_disk_is_left_alone() {
     assert!(log.admit(100).is_err());
     assert!(simulated.run_until_complete(flush(&log, end, Flush::Write)).is_err());
     assert!(log.flush_blocking(end, Flush::Sync).is_err());
-    assert!(simulated.run_until_complete(log.set_checkpoint(end)).is_err());
+    assert!(simulated.run_until_complete(log.move_checkpoint(end)).is_err());
     assert!(simulated.run_until_complete(log.close()).is_err());
     simulated.advance(std::time::Duration::from_secs(5));
     assert_eq!(simulated.disk().calls(), calls, "a stopped log does not touch the disk");
@@ -307,7 +307,7 @@ fn a_dropped_group_does_not_come_back_behind_one_of_the_same_length() {
         truth.acknowledged = end;
         if checkpoint_between {
             // Recovery will start exactly where the dropped group lies.
-            simulated.run_until_complete(log.set_checkpoint(log.current())).unwrap();
+            simulated.run_until_complete(log.move_checkpoint(log.current())).unwrap();
         }
         simulated.shutdown();
         let (simulated, env) = environment(3, Some(simulated.disk().crash(1)));
@@ -351,7 +351,7 @@ fn a_checkpoint_asked_for_before_the_scan_does_not_move() {
     let before = recover(&env, &dir(), small(), &mut truth).unwrap().checkpoint_lsn();
     let log = RedoLog::open(&env, &dir(), small()).unwrap();
     assert!(log.needs_scan() && log.current() > log.checkpoint_lsn());
-    simulated.run_until_complete(log.set_checkpoint(log.current())).unwrap();
+    simulated.run_until_complete(log.move_checkpoint(log.current())).unwrap();
     drop(log);
     simulated.shutdown();
     let (simulated, env) = environment(2, Some(simulated.disk().crash(1)));

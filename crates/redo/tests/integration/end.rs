@@ -99,7 +99,7 @@ fn damage_anywhere_in_the_log_is_refused() {
         let (mut machine, log) = Machine::new(seed, 32 * MIB);
         let start = log.current();
         machine.load(&log, start.plus(MIB as u64), Flush::Sync);
-        machine.simulated.run_until_complete(log.set_checkpoint(log.current())).unwrap();
+        machine.simulated.run_until_complete(log.move_checkpoint(log.current())).unwrap();
         let first = log.current();
         let mut ends = machine.load(&log, first.plus((14 * MIB) as u64), Flush::Sync);
         // Up to where the newest block is as old as it gets.
@@ -152,7 +152,7 @@ fn the_rest_of_the_circle_is_not_read() {
     // Once around, so that the rest is full of old groups.
     for lap in 1..12 {
         machine.load(&log, first.plus((lap * 12 * MIB) as u64), Flush::Sync);
-        machine.simulated.run_until_complete(log.set_checkpoint(log.current())).unwrap();
+        machine.simulated.run_until_complete(log.move_checkpoint(log.current())).unwrap();
     }
     assert!(log.current().0 > first.0 + (128 * MIB) as u64);
     machine.load(&log, log.current().plus(100_000), Flush::Sync);

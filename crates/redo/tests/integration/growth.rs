@@ -62,7 +62,7 @@ impl Machine {
     }
 
     fn checkpoint(&self) {
-        self.simulated.run_until_complete(self.log.set_checkpoint(self.log.current())).unwrap();
+        self.simulated.run_until_complete(self.log.move_checkpoint(self.log.current())).unwrap();
         self.simulated.run_until_idle();
     }
 
@@ -182,7 +182,7 @@ fn closing_ends_a_growth_and_the_file_stays_as_it_was_cut() {
         machine.flush();
     }
     machine.simulated.run_until_complete(async {
-        machine.log.set_checkpoint(machine.log.current()).await.unwrap();
+        machine.log.move_checkpoint(machine.log.current()).await.unwrap();
         machine.log.close().await.unwrap();
     });
     machine.simulated.run_until_idle();
@@ -214,7 +214,7 @@ fn a_log_that_has_gone_round_asks_for_a_checkpoint_at_once_and_once() {
     // It has followed a part of the way.
     let before = machine.log.current();
     machine.load(FIRST + 6000, false);
-    machine.simulated.run_until_complete(machine.log.set_checkpoint(Lsn(FIRST - 2000))).unwrap();
+    machine.simulated.run_until_complete(machine.log.move_checkpoint(Lsn(FIRST - 2000))).unwrap();
     assert!(machine.log.current() > before && !machine.log.space_wanted().is_set());
     machine.load(FIRST + 9000, false);
     assert!(!machine.log.space_wanted().is_set(), "there is no hurry");

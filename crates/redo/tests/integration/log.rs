@@ -48,7 +48,7 @@ fn laps_with_checkpoints_and_orderly_and_abrupt_restarts() {
             // Everything appended is written, so a process that ends now loses nothing.
             block_on(flush(&log, log.current(), Flush::Write)).unwrap();
         } else {
-            block_on(log.set_checkpoint(log.current())).unwrap();
+            block_on(log.move_checkpoint(log.current())).unwrap();
             block_on(log.close()).unwrap();
         }
         drop(log);
@@ -132,7 +132,7 @@ fn a_larger_capacity_is_used_at_once_and_a_smaller_one_after_an_orderly_shutdown
     let log = recover(&env, &place.0, small(), &mut truth.lock()).unwrap();
     assert!(log.capacity() > 2 * before, "it was not closed cleanly");
     block_on(run(env.clone(), log.clone(), truth.clone(), LOAD, 2));
-    block_on(log.set_checkpoint(log.current())).unwrap();
+    block_on(log.move_checkpoint(log.current())).unwrap();
     block_on(log.close()).unwrap();
     let end = log.current();
     drop(log);
@@ -152,7 +152,7 @@ async fn with_a_lazy_cleaner(log: &RedoLog, truth: &Mutex<Truth>, bytes: u64) {
     let (mut random, start) = (Random::new(21), log.current());
     while log.current().since(start) < bytes {
         if log.space_short() == log.capacity() {
-            log.set_checkpoint(log.current()).await.unwrap();
+            log.move_checkpoint(log.current()).await.unwrap();
         }
         let end = append(log, truth, 3000, &mut random).await.unwrap();
         flush(log, end, Flush::Sync).await.unwrap();
@@ -173,7 +173,7 @@ fn the_file_is_as_large_as_the_age_of_the_checkpoint_asks_for() {
     // The checkpoint keeps up: many laps of the circle there is.
     for _ in 0..100 {
         block_on(with_a_lazy_cleaner(&log, &truth, 20 << 10));
-        block_on(log.set_checkpoint(log.current())).unwrap();
+        block_on(log.move_checkpoint(log.current())).unwrap();
     }
     assert_eq!(length(), first);
     // It stays where it is: four times as large, and what is in it is found.
@@ -186,7 +186,7 @@ fn the_file_is_as_large_as_the_age_of_the_checkpoint_asks_for() {
     // Up to the capacity, and no further.
     block_on(with_a_lazy_cleaner(&log, &truth, 5 << 20));
     assert_eq!(length(), 8 << 20);
-    block_on(log.set_checkpoint(log.current())).unwrap();
+    block_on(log.move_checkpoint(log.current())).unwrap();
     block_on(log.close()).unwrap();
     // At rest a sixteenth is kept.
     assert_eq!(length(), (512 << 10) + 8192);
@@ -232,7 +232,7 @@ fn a_checkpoint_at_the_last_mini_transaction_closes_the_log() {
         assert_eq!(log.capacity(), wanted, "round {round}");
         for _ in 0..3 {
             let end = block_on(append(&log, &truth, 300, &mut random)).unwrap();
-            block_on(log.set_checkpoint(end)).unwrap();
+            block_on(log.move_checkpoint(end)).unwrap();
         }
         block_on(log.close()).unwrap();
     }
@@ -245,7 +245,7 @@ fn after_closing_nothing_is_admitted_and_what_was_admitted_before_is_kept() {
     let truth = Mutex::new(Truth::default());
     let mut random = Random::new(6);
     let end = block_on(append(&log, &truth, 300, &mut random)).unwrap();
-    block_on(log.set_checkpoint(end)).unwrap();
+    block_on(log.move_checkpoint(end)).unwrap();
     let admission = log.admit(100).unwrap();
     let bytes = records(77, 20, &mut random);
     std::thread::scope(|scope| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use disk::{Environment, File, RealEnvironment, RealOptions};
-use page::{PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
+use page::{PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch, WrittenBatch};
 use pagestore::{Error, Interrupt, Mtr, Options, PageSize, PageStore, fsp};
 use untorn_btree::{
     CheckReport, Checker, Field, IndexDef, LeafCursor, Outcome, RecordBuffer, RecordRef, Seek,
@@ -27,7 +27,7 @@ impl PageWriter for PlainWriter {
             for page in batch.pages() {
                 page.file.sync_data()?;
             }
-            Ok(batch)
+            Ok(WrittenBatch { batch, durable: true })
         })
     }
 

@@ -142,7 +142,7 @@ async fn cleaner(log: Arc<RedoLog>, truth: Arc<Mutex<Truth>>, stop: Event, mut r
                 length => behind[length / 2 + random.below(length - length / 2)],
             }
         };
-        if log.set_checkpoint(target).await.is_ok() {
+        if log.move_checkpoint(target).await.is_ok() {
             let mut truth = truth.lock();
             truth.checkpoint = truth.checkpoint.max(target);
         }

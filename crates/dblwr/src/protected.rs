@@ -2,8 +2,9 @@
 //!
 //! A batch goes in up to three steps. Pages that need no copy (written atomically, unprotected, or
 //! recreatable) go to their places together with the copies of the others going into a segment; then the
-//! segment is synced and the copied pages follow to theirs, and every data file touched is synced once. Only
-//! then may the segment be used again.
+//! segment is synced and the copied pages follow to theirs, and every data file touched is synced. Only then
+//! may the segment be used again. Copies that one segment does not hold take the last two steps again, and so
+//! do pages of which only the numbers are written first (DETECT_ONLY).
 //!
 //! **Syncs that can wait.** A page written without a copy needs no sync to be whole after a crash, only to be
 //! new. The log is kept until it is: so a batch without copies ends when it is written. Its files stay
@@ -28,14 +29,14 @@
 use crate::decision::{Decisions, FileProtection, Plan};
 use crate::detect_only;
 use crate::doublewrite_files::{Contents, DoublewriteFiles, Segment};
-use crate::in_place::{self, Cut};
 use crate::mode::{Mode, WritePath};
 use crate::options::Options;
-use crate::pace::{Pace, SLICE_BYTES};
+use crate::pace::Pace;
+use crate::requests::{self, Cut, Part};
 use crate::status::{Counters, Status, WriteTimes};
 use crate::unsynced::UnsyncedFiles;
 use disk::{Environment, Error, File, IoBuf, IoKind, Result, Times, submit_all, write_async};
-use page::{ContiguousRuns, PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch};
+use page::{ContiguousRuns, PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch, WrittenBatch};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -130,14 +131,12 @@ impl ProtectedWriter {
 }
 
 impl PageWriter for ProtectedWriter {
-    fn write(&self, mut batch: WriteBatch) -> PageWriteFuture {
+    fn write(&self, batch: WriteBatch) -> PageWriteFuture {
         let shared = self.shared.clone();
         Box::pin(async move {
             let unsynced = shared.write(&batch).await?;
-            if !shared.keep_unsynced(unsynced).await? {
-                batch.leave_unsynced();
-            }
-            Ok(batch)
+            let durable = shared.keep_unsynced(unsynced).await?;
+            Ok(WrittenBatch { batch, durable })
         })
     }
 
@@ -241,22 +240,22 @@ impl Shared {
         let mut copied = &plan.copied[..];
         if let Some(segment) = first {
             let (pages, others) = copied.split_at(segment.pages.min(copied.len()));
-            self.write_copied(batch, pages, segment, &mut unsynced, pace).await?;
+            self.write_to_places(batch, pages, segment, &mut unsynced, pace).await?;
             self.doublewrite_took(begun, pace);
             copied = others;
         }
         for mut rest in [copied, &refused] {
             while !rest.is_empty() {
                 let begun = (self.env.now(), pace.slept());
-                let (pages, segment) = self.write_copies_of(batch, rest, pace).await?;
-                self.write_copied(batch, pages, segment, &mut unsynced, pace).await?;
+                let (pages, segment) = self.copy_to_segment(batch, rest, pace).await?;
+                self.write_to_places(batch, pages, segment, &mut unsynced, pace).await?;
                 self.doublewrite_took(begun, pace);
                 rest = &rest[pages.len()..];
             }
         }
         for pages in plan.numbered.chunks(self.options.pages.min(detect_only::ENTRIES_MAX)) {
-            let segment = self.write_numbers_of(batch, pages).await?;
-            self.write_copied(batch, pages, segment, &mut unsynced, pace).await?;
+            let segment = self.note_numbers(batch, pages).await?;
+            self.write_to_places(batch, pages, segment, &mut unsynced, pace).await?;
         }
         self.count(batch, plan);
         Ok(unsynced)
@@ -275,22 +274,23 @@ impl Shared {
             0 => None,
             pages => Some(self.take(Contents::Copies, batch, pages).await?),
         };
-        let copied = segment.as_ref().map(|segment| &plan.copied[..segment.pages.min(plan.copied.len())]);
-        let mut requests = in_place::atomic_requests(batch, &plan.atomic);
-        requests.extend(in_place::requests(batch, &plan.single, Cut::Single));
-        requests.extend(in_place::requests(batch, &plan.plain, pace.cut(batch.page_size())));
-        let without_copy = requests.len();
-        if let (Some(pages), Some(segment)) = (copied, &segment) {
-            requests.extend(self.copies(batch, pages, segment, pace));
+        let cut = pace.cut(batch.page_size());
+        let mut requests = requests::atomic(batch, &plan.atomic);
+        requests.extend(requests::in_place(batch, &plan.single, Cut::Single));
+        requests.extend(requests::in_place(batch, &plan.plain, cut));
+        let copied =
+            segment.as_ref().map(|segment| (segment, &plan.copied[..segment.pages.min(plan.copied.len())]));
+        if let Some((segment, pages)) = copied {
+            requests.extend(requests::copies(batch, pages, (&segment.file, segment.offset), cut));
         }
-        in_place::add_files(batch, plan.atomic_pages(), unsynced);
-        in_place::add_files(batch, plan.single.iter().copied(), unsynced);
-        in_place::add_files(batch, plan.plain.iter().copied(), unsynced);
+        let atomic = plan.atomic.iter().map(|page| page.index);
+        let in_place = atomic.chain(plan.single.iter().chain(&plan.plain).copied());
+        requests::add_files(batch, in_place, unsynced);
         let mut refused = Vec::new();
         let failed_before = self.without_room.load(Ordering::Relaxed);
-        for (index, outcome) in pace.submit(requests).await.into_iter().enumerate() {
-            match (outcome, plan.atomic.get(index)) {
-                (Ok(took), Some(stretch)) => {
+        for outcome in pace.submit(requests).await {
+            match outcome {
+                (Part::Atomic(stretch), Ok(took)) => {
                     self.counters.write_times.atomic.record(took);
                     Counters::add(&self.counters.atomic_writes, 1);
                     Counters::add(&self.counters.atomic_pages, stretch.len());
@@ -298,21 +298,21 @@ impl Shared {
                         self.without_room.store(false, Ordering::Relaxed);
                     }
                 }
-                (Ok(took), None) if index < without_copy => self.counters.write_times.plain.record(took),
-                (Ok(_), None) => {}
-                (Err(error), Some(stretch)) if error.is_atomic_refusal() => {
+                (Part::InPlace, Ok(took)) => self.counters.write_times.plain.record(took),
+                (Part::Copies, Ok(_)) => {}
+                (Part::Atomic(stretch), Err(error)) if error.is_atomic_refusal() => {
                     self.refused(&batch.pages()[stretch.start].file, &error);
-                    refused.extend(stretch.clone());
+                    refused.extend(stretch);
                 }
-                (Err(error), Some(stretch)) if error.is_atomic_without_room() => {
+                (Part::Atomic(stretch), Err(error)) if error.is_atomic_without_room() => {
                     self.without_room(&error);
-                    refused.extend(stretch.clone());
+                    refused.extend(stretch);
                 }
-                (Err(error), _) => return Err(error),
+                (_, Err(error)) => return Err(error),
             }
         }
-        if let (Some(pages), Some(segment)) = (copied, &segment) {
-            self.sync_copies(pages, batch, segment, pace).await?;
+        if let Some((segment, pages)) = copied {
+            self.sync_copies(batch, pages, segment, cut).await?;
         }
         Ok((refused, segment))
     }
@@ -357,47 +357,23 @@ impl Shared {
         self.area(sort)?.take(&*self.env, batch.purpose, pages).await
     }
 
-    /// Requests that copy the pages into the segment, one for each stretch of the batch, or for each slice of
-    /// it that goes at a time.
-    fn copies(
-        &self,
-        batch: &WriteBatch,
-        pages: &[usize],
-        segment: &Segment,
-        pace: &Pace<'_>,
-    ) -> Vec<(Arc<dyn File>, IoKind)> {
-        let sync = in_one_go(pages, pace);
-        let slice = if pace.is_slow() { (SLICE_BYTES / batch.page_size()).max(1) } else { usize::MAX };
-        let mut offset = segment.offset;
-        in_place::runs(pages, |page, next| page + 1 == next)
-            .flat_map(|run| run.chunks(slice))
-            .map(|run| {
-                let bytes = batch.range(run[0]).start..batch.range(run[run.len() - 1]).end;
-                let at = offset;
-                offset += bytes.len() as u64;
-                let buf = IoBuf::Shared(batch.images().clone(), bytes);
-                (segment.file.clone(), IoKind::Write { buf, offset: at, atomic: false, sync })
-            })
-            .collect()
-    }
-
     /// Makes the copies durable, unless that was part of their only request.
     async fn sync_copies(
         &self,
-        pages: &[usize],
         batch: &WriteBatch,
+        pages: &[usize],
         segment: &Segment,
-        pace: &Pace<'_>,
+        cut: Cut,
     ) -> Result<()> {
-        if !in_one_go(pages, pace) {
+        if !requests::are_synced(pages, cut) {
             disk::sync_async(&**self.env.storage(), &segment.file).await?;
         }
         self.count_segment(pages.len(), pages.len() * batch.page_size());
         Ok(())
     }
 
-    /// Copies as many of the pages as a segment takes.
-    async fn write_copies_of<'p>(
+    /// Copies as many of the pages as a segment takes, durably.
+    async fn copy_to_segment<'p>(
         &self,
         batch: &WriteBatch,
         pages: &'p [usize],
@@ -405,14 +381,16 @@ impl Shared {
     ) -> Result<(&'p [usize], Segment)> {
         let segment = self.take(Contents::Copies, batch, pages.len()).await?;
         let pages = &pages[..segment.pages.min(pages.len())];
-        for outcome in pace.submit(self.copies(batch, pages, &segment, pace)).await {
+        let cut = pace.cut(batch.page_size());
+        let copies = requests::copies(batch, pages, (&segment.file, segment.offset), cut);
+        for (_, outcome) in pace.submit(copies).await {
             outcome?;
         }
-        self.sync_copies(pages, batch, &segment, pace).await?;
+        self.sync_copies(batch, pages, &segment, cut).await?;
         Ok((pages, segment))
     }
 
-    async fn write_numbers_of(&self, batch: &WriteBatch, pages: &[usize]) -> Result<Segment> {
+    async fn note_numbers(&self, batch: &WriteBatch, pages: &[usize]) -> Result<Segment> {
         let segment = self.take(Contents::Numbers, batch, pages.len()).await?;
         let record = detect_only::encode(batch, pages, self.batch_ids.fetch_add(1, Ordering::Relaxed));
         let buf = IoBuf::owned(record);
@@ -429,7 +407,7 @@ impl Shared {
     }
 
     /// The pages, whose copies or numbers are durable, to their places, durably.
-    async fn write_copied(
+    async fn write_to_places(
         &self,
         batch: &WriteBatch,
         pages: &[usize],
@@ -437,9 +415,9 @@ impl Shared {
         unsynced: &mut Vec<Arc<dyn File>>,
         pace: &mut Pace<'_>,
     ) -> Result<()> {
-        let requests = in_place::requests(batch, pages, pace.cut(batch.page_size()));
-        in_place::add_files(batch, pages.iter().copied(), unsynced);
-        for outcome in pace.submit(requests).await {
+        let requests = requests::in_place(batch, pages, pace.cut(batch.page_size()));
+        requests::add_files(batch, pages.iter().copied(), unsynced);
+        for (_, outcome) in pace.submit(requests).await {
             outcome?;
         }
         self.sync(std::mem::take(unsynced)).await?;
@@ -464,9 +442,4 @@ impl Shared {
         Counters::add(&counters.bytes_data, (batch.len() - undo) * batch.page_size());
         Counters::add(&counters.recreatable_pages, plan.recreatable);
     }
-}
-
-/// Whether the copies are one request, which syncs as well.
-fn in_one_go(pages: &[usize], pace: &Pace<'_>) -> bool {
-    !pace.is_slow() && pages.windows(2).all(|pair| pair[0] + 1 == pair[1])
 }

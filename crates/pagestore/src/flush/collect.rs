@@ -1,0 +1,127 @@
+//! Choosing dirty pages to be written, and reserving them.
+//!
+//! The oldest changes come off the flush list, the pages of one tablespace out of the page table, and victims
+//! from the LRU list (`cleaner.rs`, with their [neighbours](crate::flush::neighbours)). A reserved page is
+//! pinned and in flight until its [batch](crate::flush::batch) is over. No more than half of the pool is in
+//! flight at a time.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use page::FlushPurpose;
+use redo::Lsn;
+
+use crate::pool::frame::FrameRef;
+use crate::store::PageStore;
+
+/// What to collect.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Which {
+    /// Pages first changed before this LSN, oldest first.
+    OlderThan(Lsn),
+    /// Pages of one tablespace.
+    Space(u32),
+}
+
+/// What a round of collecting did.
+#[derive(Debug, Default)]
+pub(crate) struct Collected {
+    /// Pages on their way.
+    pub(crate) pages: usize,
+    /// Dirty pages that were latched or in flight and must be looked at again.
+    pub(crate) skipped: usize,
+}
+
+impl PageStore {
+    /// Collects up to `pages_max` pages and starts writing them in the background; the writes may take as
+    /// long as `spread`.
+    pub(crate) fn start_flush(
+        &self,
+        which: Which,
+        pages_max: usize,
+        purpose: FlushPurpose,
+        spread: Duration,
+    ) -> Collected {
+        let (candidates, skipped) = match which {
+            Which::OlderThan(lsn) => self.candidates_by_age(lsn, pages_max),
+            Which::Space(space) => self.candidates_of_space(space, pages_max),
+        };
+        let mut collected = self.start_batches(candidates, purpose, spread);
+        collected.skipped += skipped;
+        collected
+    }
+
+    /// Marks a dirty page for writing: pinned and in flight, unless it is already. A page that a writer has
+    /// latched is left alone: it could not be copied now, and taking its turn it would keep others from being
+    /// written, for ever when that writer waits for the frame of one of them.
+    pub(crate) fn reserve_for_flush(&self, frame: FrameRef) -> bool {
+        if !frame.is_dirty() || frame.latch.has_writer() || frame.in_flight.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        if frame.pins.try_pin() {
+            self.in_flight.fetch_add(1, Ordering::Relaxed);
+            return true;
+        }
+        frame.in_flight.store(false, Ordering::Release);
+        false
+    }
+
+    /// Gives back a page reserved for flushing.
+    pub(crate) fn release(&self, frame: FrameRef) {
+        frame.victim.store(false, Ordering::Relaxed);
+        self.not_in_flight(frame);
+        frame.pins.unpin();
+    }
+
+    /// The pin stays.
+    pub(super) fn not_in_flight(&self, frame: FrameRef) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        frame.in_flight.store(false, Ordering::Release);
+    }
+
+    /// How many more pages may be in flight.
+    pub(crate) fn flight_room(&self) -> usize {
+        (self.frame_count() / 2).saturating_sub(self.in_flight.load(Ordering::Relaxed))
+    }
+
+    fn candidates_by_age(&self, before: Lsn, pages_max: usize) -> (Vec<FrameRef>, usize) {
+        let pages_max = pages_max.min(self.flight_room());
+        let list = self.flush_list.lock();
+        let (mut candidates, mut skipped) = (Vec::with_capacity(pages_max.min(list.len())), 0);
+        // Pages changed again while in flight sit near the head; the bound keeps the mutex short all the
+        // same.
+        let steps_max = pages_max.saturating_mul(2).saturating_add(1024);
+        for (index, _) in list.oldest_first().take(steps_max).take_while(|(_, start)| *start < before) {
+            if candidates.len() == pages_max {
+                break;
+            }
+            let frame = self.frames.get(index);
+            if self.reserve_for_flush(frame) {
+                candidates.push(frame);
+            } else {
+                skipped += 1;
+            }
+        }
+        (candidates, skipped)
+    }
+
+    fn candidates_of_space(&self, space: u32, pages_max: usize) -> (Vec<FrameRef>, usize) {
+        let pages_max = pages_max.min(self.flight_room());
+        let (mut candidates, mut skipped) = (Vec::new(), 0);
+        for frame in self.frames_of(space) {
+            if !frame.is_dirty() || frame.page_id().space != space {
+                continue;
+            }
+            if candidates.len() < pages_max && self.reserve_for_flush(frame) {
+                if frame.page_id().space == space {
+                    candidates.push(frame);
+                } else {
+                    self.release(frame);
+                }
+            } else {
+                skipped += 1;
+            }
+        }
+        (candidates, skipped)
+    }
+}
