@@ -65,16 +65,15 @@ impl FileState {
 
     fn protection(&self, mode: Mode) -> FileProtection {
         let facts = &self.verdict.reason;
-        let (path, reason) = match (mode.path(), self.choice()) {
-            (Some(path), _) => (path, facts.clone()),
-            (None, Choice::Measured) => {
+        let refused = self.refused.lock().clone();
+        let (path, reason) = match (mode.path(), refused, self.choice()) {
+            (Some(path), ..) => (path, facts.clone()),
+            (None, Some(why), _) => (WritePath::Doublewrite, format!("{facts}, but it refused one: {why}")),
+            (None, None, Choice::Path(path)) => (path, facts.clone()),
+            (None, None, Choice::Measured) => {
                 let trial = self.trial.lock();
                 (trial.chosen(), format!("{facts}; {}", trial.outcome()))
             }
-            (None, Choice::Path(path)) => match &*self.refused.lock() {
-                Some(why) => (path, format!("{facts}, but it refused one: {why}")),
-                None => (path, facts.clone()),
-            },
         };
         FileProtection { file: self.path.clone(), verdict: self.verdict.atomic, reason, mode: path }
     }

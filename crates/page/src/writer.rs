@@ -26,9 +26,9 @@ pub enum ContiguousRuns {
 /// recoverable. In a database this is `dblwr::ProtectedWriter`.
 pub trait PageWriter: Send + Sync {
     /// Writes the batch. Completes when a read would return each page as written, and a crash leaves it old
-    /// or new, or recoverable from the log. If it is not [durable](WrittenBatch::durable) then, a crash may undo any
-    /// of the writes until the files are synced, which the writer remembers, so the log has to be kept. An
-    /// error means that nothing may be assumed about any page of the batch.
+    /// or new, or recoverable from the log. If it is not [durable](WrittenBatch::durable) then, a crash may
+    /// undo any of the writes until the files are synced, which the writer remembers, so the log has to be
+    /// kept. An error means that nothing may be assumed about any page of the batch.
     fn write(&self, batch: WriteBatch) -> PageWriteFuture;
 
     /// Makes durable what batches that were over before this call left unsynced. The caller says when: one

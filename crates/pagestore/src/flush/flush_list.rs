@@ -331,4 +331,23 @@ mod tests {
         list.end_sync();
         assert_eq!(list.checkpoint(), Lsn(150));
     }
+
+    #[test]
+    fn a_sync_that_never_ends_holds_the_checkpoint() {
+        let frames = Frames::allocate(8, PageSize::new(4096).unwrap()).unwrap();
+        let mut list = FlushList::new(8, Lsn(100), 1 << 20);
+        let write = |list: &mut FlushList, index, start| {
+            list.enter(frames.get(index), Lsn(start));
+            list.saw(Lsn(start + 10));
+            let batch = list.begin_batch();
+            list.move_to_batch(batch, frames.get(index));
+            list.end_batch(batch, false);
+        };
+        write(&mut list, 0, 100);
+        assert!(list.begin_sync());
+        // It fails: nobody says that it is over.
+        write(&mut list, 1, 140);
+        assert!(!list.begin_sync());
+        assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(100), Lsn(100)));
+    }
 }
