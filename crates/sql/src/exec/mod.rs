@@ -9,8 +9,8 @@
 //! A statement that fails is rolled back by the session (`statement_rollback.rs` of the server).
 //!
 //! A SELECT begins in `select.rs`. A single table is streamed there itself: one row by its whole primary key
-//! through `cursor::point` (`get.rs` of the transaction layer), anything else through a `Cursor` (`scan.rs`
-//! there). The rows of any other SELECT come from `join.rs` (nested loops over `cursor.rs`; `keys.rs` makes
+//! through `point.rs` (`get.rs` of the transaction layer), anything else through a `Cursor` (`scan.rs`
+//! there); of either, a row that is not whole in its page is copied (`copied_row.rs`). The rows of any other SELECT come from `join.rs` (nested loops over `cursor.rs`; `keys.rs` makes
 //! the ranges of an index, `prefix_keys.rs` those of a prefix), from a derived or common table, which
 //! `join.rs` fills into memory ([`KeptRows`]) and `hash_lookup.rs` finds rows in (`recursion.rs`: a recursive
 //! one), or from `union.rs` and `set_operation.rs`. They pass `apply.rs` (subqueries that depend on the row),
@@ -26,6 +26,7 @@ pub(crate) mod aggregate;
 mod apply;
 pub(crate) mod change;
 mod column_defaults;
+mod copied_row;
 pub(crate) mod cursor;
 mod distinct;
 mod group;
@@ -37,6 +38,7 @@ pub mod load;
 mod multi_table_change;
 mod order_limit;
 pub mod output;
+mod point;
 mod prefix_keys;
 mod read_mode;
 mod recursion;
