@@ -270,7 +270,7 @@ pub fn plan(fingerprint: &Fingerprint, modes: LexicalModes, state: &SessionState
     let types = fingerprint.types(state.settings().sql.connection_collation);
     let mut planner = Planner::brief(state);
     planner.parameter_types = &types;
-    let plan = planner.plan(parsed.statement).ok()?;
+    let plan = planner.data(&parsed.statement).ok()??;
     let charged = planner.charged();
     (charged <= CHARGED_MAX / 8).then_some(SmallPlan { plan, charged })
 }

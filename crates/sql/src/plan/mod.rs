@@ -472,11 +472,6 @@ impl Planner<'_> {
         Ok(Plan::Insert(self.charged_plan(self.insert_rows(source, insert)?)?))
     }
 
-    /// Plans a statement.
-    pub fn plan(&self, statement: ast::Statement) -> Result<Plan, SqlError> {
-        Ok(self.data(&statement)?.unwrap_or(Plan::Command(statement)))
-    }
-
     /// What a parameter counts as before it is known.
     pub fn parameter_type(&self, index: u16) -> Type {
         self.parameter_types.get(usize::from(index)).copied().unwrap_or(Type::text(65_535 / 4))

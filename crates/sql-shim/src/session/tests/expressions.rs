@@ -305,7 +305,7 @@ fn a_long_chain_is_not_bound_to_its_end_when_its_time_is_over() {
     let fixture = Fixture::new("bound");
     let chain = format!("SELECT {}", ["@a = 1"; 50_000].join(" OR "));
     let statement = parser::parse(chain.as_bytes(), LexicalModes::default()).unwrap().statement;
-    let plan = || fixture.session.planner().plan(statement.clone()).err().map(|error| error.code);
+    let plan = || fixture.session.planner().data(&statement).err().map(|error| error.code);
     assert_eq!(plan(), None);
     fixture.session.state.evaluation.set_deadline(Some(std::time::Duration::ZERO));
     assert_eq!(plan(), Some(3024));
