@@ -41,7 +41,7 @@ impl Transaction {
         let (encoded, rows) = statement.0.reading();
         encode_row_key(table, key, encoded).ok()?;
         let key: KeyFields<'_> = encoded.iter().collect();
-        txn::find_at_once(rows, &table.rows, &key, |row| copy(table, row, columns))
+        txn::get_at_once(rows, &table.rows, &key, |row| copy(table, row, columns))
     }
 }
 

@@ -481,7 +481,7 @@ impl Transaction {
         };
         let lock = self.read_lock(lock)?;
         let copied = if lock == Lock::None {
-            txn::find(self.engine_mut(), &table.rows, &key, copy).await?
+            txn::get(self.engine_mut(), &table.rows, &key, copy).await?
         } else {
             let range = KeyRange::equal(OwnedKey::from_fields(&key));
             let (index, direction) = (ScanIndex::Clustered, Direction::Forward);

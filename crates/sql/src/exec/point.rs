@@ -34,7 +34,7 @@ pub async fn show_row(
     mut each: impl FnMut(RowView<'_>) -> Result<Flow, Failure>,
 ) -> Result<(), Failure> {
     let columns = &table.def.columns;
-    let found = engine::find(transaction, &table.rows, &key.fields(), |row| {
+    let found = engine::get(transaction, &table.rows, &key.fields(), |row| {
         if has_off_page(row, needed) {
             return Err(CopiedRow::new(row, columns.len(), needed));
         }

@@ -34,7 +34,7 @@ pub use crate::lock::WaitPolicy;
 pub use consistent_scan::{count, scan_at_once};
 pub use delete::delete;
 pub use external::fetch_external;
-pub use get::{find, find_at_once, get};
+pub use get::{get, get_at_once, get_step};
 pub use insert::{OnDuplicate, insert, insert_with};
 pub use put::{Put, put};
 pub use scan::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState};
