@@ -1,11 +1,11 @@
 //! The point read.
 
 use btree::Field;
-use disk::retry;
 
 use super::scan::ScanIndex;
 use super::view::{Row, Source};
 use crate::error::{Error, Interrupt};
+use crate::retry::retry;
 use crate::table::Table;
 use crate::transaction::{Isolation, Transaction};
 use crate::version::{Version, Visible, find_visible};
