@@ -1,7 +1,7 @@
 //! Looking pages up.
 //!
 //! The hit path is [`PageStore::pin`]: page table (`look_up` there), pin, compare; no lock, no allocation. A
-//! miss starts a read into a free frame ([`super::read`]) and returns at once with a [`Wait`] for it, so that
+//! miss starts a read into a free frame ([`super::missing_page`]) and returns at once with a [`Wait`] for it, so that
 //! the retry finds the page. A page that is made gets its frame here. Pages made and pages read enter the
 //! pool in `publish.rs`.
 

@@ -2,8 +2,8 @@
 //!
 //! A **frame** is memory for a page with a descriptor. The **page table** leads from a page to its frame,
 //! without a lock. A **pin** keeps the frame with its page, the **latch** orders those who read and change
-//! it, a **guard** is both. [`lookup`] finds a page, [`read`] reads it, from the buffer pool extension where
-//! that has it, [`read_ahead`] before it is asked for. The **LRU list** orders pages for eviction, the **free
+//! it, a **guard** is both. [`lookup`] finds a page, [`missing_page`] reads it, from the buffer pool extension
+//! where that has it, [`read_ahead`] before it is asked for. The **LRU list** orders pages for eviction, the **free
 //! list** holds empty frames, which the page cleaner replenishes ahead of demand. [`resize`] and
 //! [`relocation`] change the pool's size while it is used. [`evict_space`] drops the pages of a dropped
 //! tablespace.
@@ -29,6 +29,9 @@ pub(crate) mod lookup;
 pub(crate) mod lru;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub(crate) mod missing_page;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub(crate) mod page_memory;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
@@ -37,9 +40,6 @@ pub(crate) mod page_table;
 pub(crate) mod pins;
 #[cfg(not(loom))]
 mod publish;
-#[cfg(not(loom))]
-#[allow(unsafe_code)]
-pub(crate) mod read;
 #[cfg(not(loom))]
 mod read_ahead;
 #[cfg(not(loom))]
