@@ -297,12 +297,6 @@ impl PageStore {
         let (file, io) = completion.request();
         Ok(Missing::Start(ReadStart { hold, over, file, io }))
     }
-
-    /// The buffer pool extension, unless pages are not to be taken from it or given to it now: while recovery
-    /// applies the log, the pages are on their way to what the tier has.
-    pub(crate) fn tier_to_use(&self) -> Option<Arc<dyn BufferPoolExtension>> {
-        self.tier.get().filter(|tier| tier.is_on() && !self.recovering.load(Ordering::Acquire))
-    }
 }
 
 /// Whether these bytes, from the buffer pool extension, are the page; one that was never written is not in
