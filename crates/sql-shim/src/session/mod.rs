@@ -1,10 +1,10 @@
 //! One client's session: statements in, answers to the sink.
 //!
-//! A statement's life: it is found in the plan cache, or parsed and planned (`text.rs`), or comes planned
-//! (`prepared.rs`). It runs (`run.rs`) inside the open transaction or one of its own
-//! (`statement_rollback.rs`), its tables in use (`metadata_locks.rs`), by the executor (`execute.rs`). Its
-//! end is decided *before* the client hears of success: an autocommitted change is durable first. A failed
-//! statement undoes its own changes; a deadlock has undone the whole transaction. COM_QUERY enters in
+//! A statement's life: it is found in the plan cache (`text.rs`, `plan_cache.rs`), or parsed and planned
+//! (`planning.rs`), or comes planned (`prepared.rs`). It runs (`run.rs`) inside the open transaction or one
+//! of its own (`statement_rollback.rs`), its tables in use (`metadata_locks.rs`), by the executor (`execute.rs`).
+//! Its end is decided *before* the client hears of success: an autocommitted change is durable first. A
+//! failed statement undoes its own changes; a deadlock has undone the whole transaction. COM_QUERY enters in
 //! `serve.rs`, COM_STMT_EXECUTE in `prepared.rs`.
 
 mod accounts;
@@ -22,6 +22,7 @@ mod load_data_source;
 mod maintenance;
 mod metadata_locks;
 pub mod plan_cache;
+mod planning;
 mod prepared;
 mod privileges;
 mod resumable;
@@ -49,11 +50,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sql::ast::Statement;
 use sql::exec::insert::Changed;
 use sql::failure::Failure;
 use sql::lexer::LexicalModes;
-use sql::plan::Plan;
 use sql::result::{ResultColumns, ResultSink, SqlError};
 use sql::sql_mode;
 use untorn::asynchronous::{Database, Transaction};
@@ -208,13 +207,6 @@ impl Session {
         out.error(&error);
         Ok(())
     }
-}
-
-fn keeps_warnings(plan: &Plan) -> bool {
-    matches!(plan, Plan::Command(Statement::Show(show)) if matches!(
-        show.kind,
-        sql::ast::ShowKind::Warnings { .. } | sql::ast::ShowKind::Errors { .. }
-    ))
 }
 
 impl SessionService for Session {

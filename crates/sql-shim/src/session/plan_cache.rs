@@ -1,5 +1,5 @@
 //! The plan cache: text statements that differ only in their literals share a plan. A plan is
-//! stale once `plan_version` (`prepared.rs`) has moved on, or when its tables turn out to have changed
+//! stale once [`Session::plan_version`] has moved on, or when its tables turn out to have changed
 //! (`Failure::Stale`).
 //!
 //! The lexer runs over the text once, copies everything but literals into a key and collects the literals as
@@ -17,7 +17,8 @@ use sql::parser;
 use sql::plan::{Plan, Planner};
 use sql::value::{Collation, Value, decimal};
 
-use crate::session::state::SessionState;
+use super::Session;
+use super::state::SessionState;
 use crate::statement_stats::digests::DigestRow;
 
 /// Longer statements (bulk inserts) are not worth a key.
@@ -273,6 +274,16 @@ pub fn plan(fingerprint: &Fingerprint, modes: LexicalModes, state: &SessionState
     let plan = planner.data(&parsed.statement).ok()??;
     let charged = planner.charged();
     (charged <= CHARGED_MAX / 8).then_some(SmallPlan { plan, charged })
+}
+
+impl Session {
+    /// What a plan is made for: a state of the catalog, of the grants and of the temporary tables. Each of
+    /// the three numbers only grows, so their sum stays the same only while all do.
+    pub(super) fn plan_version(&self) -> u64 {
+        let catalog = self.state.database.catalog_version();
+        let accounts = self.state.server.accounts.generation();
+        catalog.wrapping_add(accounts).wrapping_add(self.state.temporary.version())
+    }
 }
 
 /// A plan that may be kept.

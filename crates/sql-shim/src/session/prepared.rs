@@ -2,8 +2,8 @@
 //!
 //! One of the protocol keeps its plan. Before each run the plan's version is compared with the session's
 //! ([`Session::plan_version`]): when a definition, a grant or a temporary table has changed since, the text
-//! is planned again, and once more if its tables change before it runs. One of PREPARE keeps its text
-//! only and is planned at each EXECUTE. How many there may be is counted in
+//! is planned again (`planning.rs`), and as often as its tables change before it runs, up to `REPLANS_MAX`
+//! times. One of PREPARE keeps its text only and is planned at each EXECUTE. How many there may be is counted in
 //! [`crate::server::prepared_statements`].
 
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ use sql::value::{Collation, Value, decimal};
 use untorn::types;
 
 use super::commands::done;
-use super::{Outcome, REPLANS_MAX, Session, keeps_warnings};
+use super::{Outcome, REPLANS_MAX, Session};
 use crate::server::prepared_statements::CountedStatement;
 use crate::service::{Param, Prepared};
 use crate::statement_stats::digests::DigestRow;
@@ -91,9 +91,6 @@ impl Session {
             }
             self.keep_digest(planned.digest.clone());
             let plan = planned.plan.clone();
-            if !keeps_warnings(&plan) {
-                self.state.clear_warnings();
-            }
             match self.run(&plan, &values, out, false).await {
                 Err(Failure::Stale) => statement.plan.version = u64::MAX,
                 result => return result,
@@ -194,7 +191,7 @@ impl Session {
         }
         let values: Vec<Value<'static>> = using.iter().map(|name| self.state.user_variable(name)).collect();
         let plan = prepared.plan.plan.clone();
-        Box::pin(self.run(&plan, &values, out, more)).await?;
+        Box::pin(self.run_inside(&plan, &values, out, more)).await?;
         Ok(Outcome::Answered)
     }
 
@@ -205,14 +202,6 @@ impl Session {
         };
         self.state.memory.keep(name.len() + old.text.len(), 0)?;
         Ok(done())
-    }
-
-    /// What a plan is made for: a state of the catalog, of the grants and of the temporary tables. Each of
-    /// the three numbers only grows, so their sum stays the same only while all do.
-    pub(super) fn plan_version(&self) -> u64 {
-        let catalog = self.state.database.catalog_version();
-        let accounts = self.state.server.accounts.generation();
-        catalog.wrapping_add(accounts).wrapping_add(self.state.temporary.version())
     }
 }
 
