@@ -2,7 +2,7 @@
 //!
 //! A statement's life: it is found in the plan cache (`text.rs`, `plan_cache.rs`), or parsed and planned
 //! (`planning.rs`), or comes planned (`prepared.rs`). It runs (`run.rs`) inside the open transaction or one
-//! of its own (`statement_rollback.rs`), its tables in use (`metadata_locks.rs`), by the executor (`execute.rs`).
+//! of its own (`in_transaction.rs`), its tables in use (`metadata_locks.rs`), by the executor (`execute.rs`).
 //! Its end is decided *before* the client hears of success: an autocommitted change is durable first. A
 //! failed statement undoes its own changes; a deadlock has undone the whole transaction. COM_QUERY enters in
 //! `serve.rs`, COM_STMT_EXECUTE in `prepared.rs`.
@@ -16,6 +16,7 @@ mod definition;
 mod engine_settings;
 mod execute;
 mod foreign_keys;
+mod in_transaction;
 mod into;
 mod large_text;
 mod load_data_source;
@@ -31,7 +32,6 @@ mod serve;
 mod set;
 mod show;
 pub mod state;
-mod statement_rollback;
 mod statement_stats;
 mod stored_expressions;
 mod table_locks;

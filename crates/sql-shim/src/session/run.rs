@@ -1,5 +1,5 @@
 //! Runs a planned statement and answers it: a command goes to `commands.rs`, data into a transaction
-//! (`statement_rollback.rs`, then `execute.rs`).
+//! (`in_transaction.rs`, then `execute.rs`).
 
 use std::borrow::Cow;
 use std::future::Future;

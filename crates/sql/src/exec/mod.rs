@@ -6,7 +6,7 @@
 //! of memory is used up. Rows are streamed with backpressure: execution pauses while the client's buffer is
 //! full.
 //!
-//! A statement that fails is rolled back by the session (`statement_rollback.rs` of the server).
+//! A statement that fails is rolled back by the session (`in_transaction.rs` of the server).
 //!
 //! A SELECT begins in `select.rs`. A single table is streamed there itself: one row by its whole primary key
 //! through `point.rs` (`get.rs` of the transaction layer), anything else through a `Cursor` (`scan.rs`
