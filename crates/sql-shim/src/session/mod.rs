@@ -218,7 +218,6 @@ impl SessionService for Session {
     }
 
     async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
-        self.state.connection.clear_query_kill();
         self.state.begin_statement();
         self.state.clear_warnings();
         let yield_state = self.yield_state.clone();

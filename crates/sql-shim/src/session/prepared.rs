@@ -60,9 +60,9 @@ impl Session {
         out: &mut impl ResultSink,
     ) -> io::Result<()> {
         let begun = Instant::now();
-        self.statement_begins();
+        self.begin_stats();
         let result = self.run_planned(statement, params, out).await;
-        self.statement_ends(begun, &statement.sql, result.is_err());
+        self.end_stats(begun, &statement.sql, result.is_err());
         match result {
             Ok(()) => Ok(()),
             Err(failure) => self.answer_failure(failure, out),
@@ -75,7 +75,6 @@ impl Session {
         params: &[Param<'_>],
         out: &mut impl ResultSink,
     ) -> Result<(), Failure> {
-        self.state.connection.clear_query_kill();
         self.state.begin_statement();
         let values: smallvec::SmallVec<[Value<'_>; 8]> = params.iter().map(value_of).collect();
         for _ in 0..REPLANS_MAX {

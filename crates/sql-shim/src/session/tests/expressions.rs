@@ -38,6 +38,7 @@ fn an_expression_ends_at_a_kill_and_when_it_had_its_time() {
     for item in ["REPEAT('a', 200000)", "REPEAT('a', 200000) LIKE '%b%'", "REVERSE(REPEAT('a', 200000))"] {
         let mut sink = Sink { kills: Some(fixture.connection.clone()), ..Sink::default() };
         let sql = format!("SELECT 'the kill comes with this', {item}");
+        fixture.connection.clear_query_kill();
         untorn::engine::block_on(fixture.session.query(sql.as_bytes(), &mut sink)).unwrap();
         assert_eq!(sink.error, Some(1317), "{item}");
     }
