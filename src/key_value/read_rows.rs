@@ -9,7 +9,9 @@ use btree::{FieldRef, OwnedKey};
 use txn::{Control, Direction, KeyRange, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy};
 
 use crate::error::{Error, Result};
-use crate::rows::{BATCH_BYTES, Lock, Statement, decode};
+use crate::row_values::decode;
+use crate::rows::{BATCH_BYTES, Lock};
+use crate::statement::Statement;
 use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::types::Value;
