@@ -82,7 +82,7 @@ impl Session {
         Ok(())
     }
 
-    /// SELECT, INSERT, UPDATE, DELETE: inside the transaction.
+    /// SELECT, INSERT, UPDATE, DELETE, LOAD DATA: inside the transaction.
     pub(super) async fn run_data<S: ResultSink>(
         &mut self,
         plan: &Plan,

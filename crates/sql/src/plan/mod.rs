@@ -1,8 +1,9 @@
 //! Plans: what is made of a statement once, and executed many times.
 //!
-//! A plan belongs to one version of the catalog and owns handles to its tables. It holds no values:
-//! parameters, the clock and variables are looked at when it is executed. A single-table query streams from
-//! the scan through the plan's filter and output; joins are nested loops over index look-ups.
+//! A plan belongs to one version of the catalog, of the grants and of the session's temporary tables, and owns
+//! handles to its tables. It holds no values: parameters, the clock and variables are looked at when it is
+//! executed. A single-table query streams from the scan through the plan's filter and output; joins are nested
+//! loops over index look-ups, or over look-ups in a derived table held in memory (`exec/hash_lookup.rs`).
 
 pub mod access_path;
 pub(crate) mod aggregate;
@@ -449,7 +450,8 @@ impl Planner<'_> {
         Elsewhere::new(what, matches!(self.pace, Pace::BySteps(_)))
     }
 
-    /// Plans SELECT, INSERT, UPDATE and DELETE; `None` for a statement that is executed from its tree.
+    /// Plans SELECT, INSERT, REPLACE, UPDATE, DELETE and LOAD DATA; `None` for a statement that is executed
+    /// from its tree.
     pub fn data(&self, statement: &ast::Statement) -> Result<Option<Plan>, SqlError> {
         Ok(Some(match statement {
             ast::Statement::Select(query) => Plan::Select(self.charged_plan(self.select(query)?)?),
