@@ -5,7 +5,7 @@
 //! pages are in memory, and no column is off-page. Then it is done here, without a future: the key is encoded
 //! into a buffer of the transaction, and the columns that are wanted are copied once, out of the page. Where
 //! anything else is met, an error too, nothing has happened, and the future (`rows.rs`) does it all from the
-//! beginning. Each face tries this by itself, so that the blocking ones make no future in vain.
+//! beginning. Each face tries this by itself, so that the blocking ones make no future for nothing.
 
 use std::ops::Range;
 use std::sync::Arc;

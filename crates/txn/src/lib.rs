@@ -19,8 +19,8 @@
 //! Nothing here blocks a thread on anything but short latches: synchronous steps return what they wait for,
 //! asynchronous functions await it and repeat the step.
 //!
-//! An operation that fails has taken itself back, and the transaction goes on; after [`Error::Deadlock`] all of
-//! it has been rolled back already.
+//! An operation that fails has taken itself back, and the transaction goes on; after [`Error::Deadlock`] all
+//! of it has been rolled back already.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -4,8 +4,8 @@ use std::future::Future;
 
 use crate::error::{Error, Interrupt};
 
-/// [`disk::retry`] for steps of this crate. It names their error, so that `?` may stand in a step for an error
-/// of a layer below.
+/// [`disk::retry`] for steps of this crate. It names their error, so that `?` may stand in a step for an
+/// error of a layer below.
 pub(crate) fn retry<T>(step: impl FnMut() -> Result<T, Interrupt>) -> impl Future<Output = Result<T, Error>> {
     disk::retry(step)
 }

@@ -1,12 +1,12 @@
 //! The plan cache: text statements that differ only in their literals share a plan. A plan is
-//! stale once [`Session::plan_version`] has moved on, or when its tables turn out to have changed
+//! stale once `Session::plan_version` has moved on, or when its tables turn out to have changed
 //! (`Failure::Stale`).
 //!
 //! The lexer runs over the text once, copies everything but literals into a key and collects the literals as
-//! parameters. The key carries the kind of each literal, because types depend on it. A literal may be
-//! more than a value. In ORDER BY (`ORDER BY 2`) it stays in the key as it is. A statement with one that is an
-//! alias or stands in a CAST gets no key. Where only the parsed statement shows it (the name of a result column
-//! is made from the expression), the key is remembered as not cacheable.
+//! parameters. The key carries the kind of each literal, because types depend on it. A literal may be more
+//! than a value. In ORDER BY (`ORDER BY 2`) it stays in the key as it is. A statement with one that is an
+//! alias or stands in a CAST gets no key. Where only the parsed statement shows it (the name of a result
+//! column is made from the expression), the key is remembered as not cacheable.
 
 use std::collections::HashMap;
 use std::sync::Arc;

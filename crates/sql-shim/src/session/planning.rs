@@ -1,5 +1,5 @@
-//! Parsing a text, and planning a statement: at once where that takes little time, by steps that let others run
-//! where it takes more.
+//! Parsing a text, and planning a statement: at once where that takes little time, by steps that let others
+//! run where it takes more.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 //! One of the protocol keeps its plan. Before each run the plan's version is compared with the session's
 //! ([`Session::plan_version`]): when a definition, a grant or a temporary table has changed since, the text
 //! is planned again (`planning.rs`), and as often as its tables change before it runs, up to `REPLANS_MAX`
-//! times. One of PREPARE keeps its text only and is planned at each EXECUTE. How many there may be is counted in
-//! [`crate::server::prepared_statements`].
+//! times. One of PREPARE keeps its text only and is planned at each EXECUTE. How many there may be is counted
+//! in [`crate::server::prepared_statements`].
 
 use std::borrow::Cow;
 use std::io;

@@ -1,9 +1,10 @@
 //! Plans: what is made of a statement once, and executed many times.
 //!
-//! A plan belongs to one version of the catalog, of the grants and of the session's temporary tables, and owns
-//! handles to its tables. It holds no values: parameters, the clock and variables are looked at when it is
-//! executed. A single-table query streams from the scan through the plan's filter and output; joins are nested
-//! loops over index look-ups, or over look-ups in a derived table held in memory (`exec/hash_lookup.rs`).
+//! A plan belongs to one version of the catalog, of the grants and of the session's temporary tables, and
+//! owns handles to its tables. It holds no values: parameters, the clock and variables are looked at when it
+//! is executed. A single-table query streams from the scan through the plan's filter and output; joins are
+//! nested loops over index look-ups, or over look-ups in a derived table held in memory
+//! (`exec/hash_lookup.rs`).
 
 pub mod access_path;
 pub(crate) mod aggregate;

@@ -13,8 +13,8 @@ use crate::version::{Version, Visible, find_visible};
 /// One try of [`get`].
 ///
 /// # Errors
-/// [`Interrupt::Wait`] for a page that is not in memory, or a frame for one, or a turn among others after many
-/// versions of the row: await, call again. Storage errors and damaged pages.
+/// [`Interrupt::Wait`] for a page that is not in memory, or a frame for one, or a turn among others after
+/// many versions of the row: await, call again. Storage errors and damaged pages.
 pub fn get_step<R>(
     transaction: &mut Transaction,
     table: &Table,
@@ -51,9 +51,9 @@ pub fn get_step<R>(
     Ok(row)
 }
 
-/// Reads one row by its clustered key as the transaction's read view shows it, or at READ UNCOMMITTED as it is:
-/// without allocation when the newest version is visible. `f` borrows the latched page. An operation that was
-/// dropped unfinished is undone first.
+/// Reads one row by its clustered key as the transaction's read view shows it, or at READ UNCOMMITTED as it
+/// is: without allocation when the newest version is visible. `f` borrows the latched page. An operation that
+/// was dropped unfinished is undone first.
 ///
 /// # Errors
 /// [`Error::Killed`]; storage errors and damaged pages.
