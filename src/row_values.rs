@@ -84,13 +84,6 @@ pub(crate) fn encode_bound_of(
     })
 }
 
-/// A column that is stored off-page, to be fetched after the row was copied.
-pub(crate) struct OffPage {
-    pub(crate) column: usize,
-    pub(crate) prefix: Vec<u8>,
-    pub(crate) reference: [u8; 20],
-}
-
 /// Copies the values of some columns. What a column has off-page goes to `off_page`, and NULL stands in its
 /// place. `false`: it wanted no more.
 pub(crate) fn copy_columns(

@@ -18,14 +18,12 @@ use std::sync::Arc;
 
 use btree::{Field, OwnedKey};
 use txn::{
-    Control, Direction, Isolation, KeyRange, OnDuplicate, Put, ReadMode, Row, Scan, ScanIndex, ScanState,
-    WaitPolicy,
+    Control, Direction, Isolation, KeyRange, OffPage, OnDuplicate, Put, ReadMode, Row, Scan, ScanIndex,
+    ScanState, WaitPolicy,
 };
 
 use crate::error::{Error, Result};
-use crate::row_values::{
-    OffPage, clustered_parts, copy_columns, decode, encode_bound_of, encode_row_key, push,
-};
+use crate::row_values::{clustered_parts, copy_columns, decode, encode_bound_of, encode_row_key, push};
 use crate::statement::Statement;
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -136,17 +134,20 @@ impl<'a> Range<'a> {
 }
 
 /// Copies a row's values; long columns are noted for later.
-fn copy_row(table: &Table, row: &Row<'_>, off_page: &mut Vec<OffPage>) -> Result<OwnedRow> {
+fn copy_row(table: &Table, row: &Row<'_>, off_page: &mut OffPageColumns) -> Result<OwnedRow> {
     let columns = 0..table.def.columns.len();
     let mut values = Vec::with_capacity(columns.len());
     copy_columns(table, row, columns, &mut values, noted(off_page))?;
     Ok(values)
 }
 
+/// Columns that are off-page, to be fetched after the row was copied.
+type OffPageColumns = Vec<(usize, OffPage)>;
+
 /// Notes what is off-page.
-fn noted(off_page: &mut Vec<OffPage>) -> impl FnMut(usize, &[u8], &[u8; 20]) -> bool {
+fn noted(off_page: &mut OffPageColumns) -> impl FnMut(usize, &[u8], &[u8; 20]) -> bool {
     |column, prefix, reference| {
-        off_page.push(OffPage { column, prefix: prefix.to_vec(), reference: *reference });
+        off_page.push((column, OffPage::new(prefix, reference)));
         true
     }
 }
@@ -154,7 +155,7 @@ fn noted(off_page: &mut Vec<OffPage>) -> impl FnMut(usize, &[u8], &[u8; 20]) -> 
 /// Rows copied under a page latch, to be shown when it is gone.
 #[derive(Default)]
 struct Batch {
-    rows: VecDeque<(OwnedRow, Vec<OffPage>)>,
+    rows: VecDeque<(OwnedRow, OffPageColumns)>,
     rows_max: usize,
     bytes: usize,
     failure: Option<Error>,
@@ -392,12 +393,11 @@ impl Transaction {
         table: &Arc<Table>,
         values: &mut [Value<'static>],
         first: usize,
-        off_page: &[OffPage],
+        off_page: &[(usize, OffPage)],
     ) -> Result<()> {
-        for field in off_page {
-            let bytes =
-                txn::fetch_external(self.engine_mut(), &table.rows, &field.prefix, &field.reference).await?;
-            values[field.column - first] = decode(table, field.column, &bytes)?;
+        for (column, value) in off_page {
+            let bytes = value.fetch(self.engine_mut(), &table.rows).await?;
+            values[*column - first] = decode(table, *column, &bytes)?;
         }
         Ok(())
     }

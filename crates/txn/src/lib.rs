@@ -86,9 +86,8 @@ pub use lock::{
 pub use purge::PurgePause;
 #[cfg(not(loom))]
 pub use row::{
-    Control, Direction, KeyRange, OnDuplicate, Put, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy,
-    count, delete, fetch_external, get, get_at_once, get_step, insert, insert_with, put, scan_at_once,
-    update,
+    Control, Direction, KeyRange, OffPage, OnDuplicate, Put, ReadMode, Row, Scan, ScanIndex, ScanState,
+    WaitPolicy, count, delete, get, get_at_once, get_step, insert, insert_with, put, scan_at_once, update,
 };
 #[cfg(not(loom))]
 pub use snapshot::Snapshot;

@@ -33,7 +33,7 @@ pub(crate) mod write;
 pub use crate::lock::WaitPolicy;
 pub use consistent_scan::{count, scan_at_once};
 pub use delete::delete;
-pub use external::fetch_external;
+pub use external::OffPage;
 pub use get::{get, get_at_once, get_step};
 pub use insert::{OnDuplicate, insert, insert_with};
 pub use put::{Put, put};

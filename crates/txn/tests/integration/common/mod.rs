@@ -518,7 +518,7 @@ impl Session {
             Found::Null => None,
             Found::Inline(value) => Some(value),
             Found::External(reference) => {
-                Some(fetch_external(&self.trx, &self.table, &[], &reference).await.unwrap())
+                Some(OffPage::new(&[], &reference).fetch(&self.trx, &self.table).await.unwrap())
             }
         };
         self.trx.end_statement();
