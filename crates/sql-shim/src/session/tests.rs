@@ -327,6 +327,7 @@ fn planning_a_long_text_gives_way() {
         // A client that is gone: the session is closed with its statement half planned.
         {
             let mut sink = Sink::default();
+            fixture.connection.clear_query_kill();
             let mut work = pin!(fixture.session.query(sql.as_bytes(), &mut sink));
             untorn::engine::block_on(poll_fn(|context| {
                 for _ in 0..3 {
