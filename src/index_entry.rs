@@ -20,8 +20,8 @@ pub(crate) enum Entry<'a> {
 /// An entry with a field whose column is stored off-page: copied, to be completed outside the scan.
 pub(crate) struct OffPage {
     fields: Vec<Option<Vec<u8>>>,
-    /// Fields to fetch: number, bytes in the record, reference.
-    fetch: Vec<(usize, Vec<u8>, [u8; 20])>,
+    /// Fields to fetch, by their numbers.
+    fetch: Vec<(usize, txn::OffPage)>,
 }
 
 impl OffPage {
@@ -32,8 +32,8 @@ impl OffPage {
         table: &txn::Table,
         sources: &[SecondaryField],
     ) -> Result<Vec<Option<Vec<u8>>>> {
-        for (at, prefix, reference) in &self.fetch {
-            let value = txn::fetch_external(rows, table, prefix, reference).await?;
+        for (at, value) in &self.fetch {
+            let value = value.fetch(rows, table).await?;
             self.fields[*at] = Some(cut(&value, &sources[*at]).to_vec());
         }
         Ok(self.fields)
@@ -65,7 +65,7 @@ pub(crate) fn entry_of<'a>(row: &Row<'a>, sources: &[SecondaryField], key: &'a O
             FieldRef::Null => whole.push(None),
             FieldRef::Inline(value) => whole.push(Some(cut(value, source))),
             FieldRef::External { prefix, reference } => {
-                fetch.push((at, prefix.to_vec(), *reference));
+                fetch.push((at, txn::OffPage::new(prefix, reference)));
                 whole.push(None);
             }
         }

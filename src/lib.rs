@@ -101,11 +101,13 @@ mod report;
 mod retry;
 #[doc(hidden)]
 pub mod row_locks;
+mod row_values;
 mod rows;
 pub mod schema;
 mod small_file;
 #[doc(hidden)]
 pub mod sort;
+mod statement;
 mod table;
 mod table_change;
 mod transact;

@@ -4,15 +4,17 @@
 //! Mostly all that such a read needs is there: the transaction uses the table already, no lock is wanted, the
 //! pages are in memory, and no column is off-page. Then it is done here, without a future: the key is encoded
 //! into a buffer of the transaction, and the columns that are wanted are copied once, out of the page. Where
-//! anything else is met, an error too, nothing has happened, and the future does it all from the beginning.
+//! anything else is met, an error too, nothing has happened, and the future (`rows.rs`) does it all from the
+//! beginning. Each face tries this by itself, so that the blocking ones make no future for nothing.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use btree::{FieldRef, KeyFields};
-use txn::{Isolation, Row};
+use btree::KeyFields;
+use txn::Isolation;
 
-use crate::rows::{Statement, decode, encode_row_key};
+use crate::row_values::{copy_columns, encode_row_key};
+use crate::statement::Statement;
 use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::types::Value;
@@ -41,26 +43,13 @@ impl Transaction {
         let (encoded, rows) = statement.0.reading();
         encode_row_key(table, key, encoded).ok()?;
         let key: KeyFields<'_> = encoded.iter().collect();
-        txn::find_at_once(rows, &table.rows, &key, |row| copy(table, row, columns))
+        txn::get_at_once(rows, &table.rows, &key, |row| {
+            let mut values = V::default();
+            // An error too is left to the future.
+            let whole = copy_columns(table, row, columns, &mut values, |_, _, _| false);
+            matches!(whole, Ok(true)).then_some(values)
+        })
     }
-}
-
-/// Copies columns; `None` where one of them is not in the row itself, or no value.
-fn copy<V: Default + Extend<Value<'static>>>(
-    table: &Table,
-    row: &Row<'_>,
-    columns: Range<usize>,
-) -> Option<V> {
-    let mut values = V::default();
-    for column in columns {
-        let value = match row.column(column as u16) {
-            FieldRef::Null => Value::Null,
-            FieldRef::Inline(bytes) => decode(table, column, bytes).ok()?,
-            FieldRef::External { .. } => return None,
-        };
-        values.extend([value]);
-    }
-    Some(values)
 }
 
 #[cfg(test)]

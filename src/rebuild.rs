@@ -24,7 +24,8 @@ use btree::external::{ExternalWriter, plan_external};
 use btree::{BulkLoader, Field, FieldRef, RecordBuffer, Tree};
 use smallvec::SmallVec;
 use txn::{
-    ClusteredField, Control, Direction, KeyRange, ReadMode, Row, Scan, ScanIndex, ScanState, TimeSlice,
+    ClusteredField, Control, Direction, KeyRange, OffPage, ReadMode, Row, Scan, ScanIndex, ScanState,
+    TimeSlice,
 };
 
 use crate::catalog::DdlLogEntry;
@@ -224,10 +225,8 @@ impl Database {
                 .await?;
             for mut row in batch.drain(..) {
                 slice.work(1).await?;
-                for (at, reference) in std::mem::take(&mut row.off_page) {
-                    let prefix = row.fields[at].take().unwrap_or_default();
-                    let value = txn::fetch_external(rows, &old.rows, &prefix, &reference).await?;
-                    row.fields[at] = Some(value);
+                for (at, value) in std::mem::take(&mut row.off_page) {
+                    row.fields[at] = Some(value.fetch(rows, &old.rows).await?);
                 }
                 let given: SmallVec<[Field<'_>; 16]> = row.fields.iter().map(Option::as_deref).collect();
                 new.clear();
@@ -304,8 +303,8 @@ impl Database {
 /// A row of the old table, copied from its page.
 struct OldRow {
     fields: SmallVec<[Option<Vec<u8>>; 16]>,
-    /// Columns of which only the beginning is there, with the references to the whole.
-    off_page: Vec<(usize, [u8; 20])>,
+    /// Columns that are yet to be fetched.
+    off_page: Vec<(usize, OffPage)>,
     bytes: usize,
 }
 
@@ -314,16 +313,17 @@ impl OldRow {
         let mut old = OldRow { fields: SmallVec::from_elem(None, columns), off_page: Vec::new(), bytes: 0 };
         row.for_each_column(|column, field| {
             let at = usize::from(column);
-            let value = match field {
-                FieldRef::Null => return,
-                FieldRef::Inline(value) => value,
-                FieldRef::External { prefix, reference } => {
-                    old.off_page.push((at, *reference));
-                    prefix
+            match field {
+                FieldRef::Null => {}
+                FieldRef::Inline(value) => {
+                    old.bytes += value.len();
+                    old.fields[at] = Some(value.to_vec());
                 }
-            };
-            old.bytes += value.len();
-            old.fields[at] = Some(value.to_vec());
+                FieldRef::External { prefix, reference } => {
+                    old.bytes += prefix.len();
+                    old.off_page.push((at, OffPage::new(prefix, reference)));
+                }
+            }
         });
         old
     }

@@ -16,18 +16,18 @@ use std::collections::VecDeque;
 use std::ops::{self, Bound};
 use std::sync::Arc;
 
-use btree::{Field, FieldRef, OwnedKey};
+use btree::{Field, OwnedKey};
 use txn::{
-    Control, Direction, Isolation, KeyRange, OnDuplicate, Put, ReadMode, Row, Scan, ScanIndex, ScanState,
-    WaitPolicy,
+    Control, Direction, Isolation, KeyRange, OffPage, OnDuplicate, Put, ReadMode, Row, Scan, ScanIndex,
+    ScanState, WaitPolicy,
 };
 
 use crate::error::{Error, Result};
-use crate::metadata_lock_wait::wait_until;
-use crate::schema::KeyDef;
+use crate::row_values::{clustered_parts, copy_columns, decode, encode_bound_of, encode_row_key, push};
+use crate::statement::Statement;
 use crate::table::Table;
-use crate::transaction::{NotUsable, Transaction};
-use crate::types::{self, Value};
+use crate::transaction::Transaction;
+use crate::types::Value;
 use crate::write::{EncodedRow, RowWriter, StatementSavepoint, StatementTime, Written};
 
 /// A row: a value per column, in the order of the definition.
@@ -133,145 +133,29 @@ impl<'a> Range<'a> {
     }
 }
 
-/// Appends a value of a column to a row or key.
-fn push(row: &mut EncodedRow, table: &Table, column: u16, value: &Value<'_>) -> Result<()> {
-    let def = &table.def.columns[usize::from(column)];
-    if value.is_null() {
-        row.push_null();
-        return Ok(());
-    }
-    row.push(|out| types::encode(value, &def.kind, out))
-        .map_err(|why| Error::Value { column: def.name.clone(), why })
-}
-
-fn clustered_parts(table: &Table) -> Result<&KeyDef> {
-    table.def.clustered_key().ok_or_else(|| Error::NoPrimaryKey(table.database.clone(), table.name.clone()))
-}
-
-/// The whole key of one row, in place of what is in `encoded`.
-pub(crate) fn encode_row_key(table: &Table, values: &[Value<'_>], encoded: &mut EncodedRow) -> Result<()> {
-    let key = clustered_parts(table)?;
-    if values.len() != key.parts.len() {
-        return Err(Error::WrongKeyLength { given: values.len(), columns: key.parts.len() });
-    }
-    encode_key(table, key, values, encoded)
-}
-
-/// The leading columns of a key, in place of what is in `encoded`.
-fn encode_key(table: &Table, key: &KeyDef, values: &[Value<'_>], encoded: &mut EncodedRow) -> Result<()> {
-    if values.len() > key.parts.len() {
-        return Err(Error::WrongKeyLength { given: values.len(), columns: key.parts.len() });
-    }
-    encoded.clear();
-    for (part, value) in key.parts.iter().zip(values) {
-        if part.prefix_chars.is_some() {
-            return Err(Error::PrefixIndex(key.name.clone()));
-        }
-        let def = &table.def.columns[usize::from(part.column)];
-        if value.is_null() && !def.nullable {
-            return Err(Error::NullValue(def.name.clone()));
-        }
-        push(encoded, table, part.column, value)?;
-    }
-    Ok(())
-}
-
-/// An end of a range of primary keys, by way of what is in `encoded`.
-pub(crate) fn encode_bound(
-    table: &Table,
-    bound: Bound<&[Value<'_>]>,
-    encoded: &mut EncodedRow,
-) -> Result<Bound<OwnedKey>> {
-    encode_bound_of(table, None, bound, encoded)
-}
-
-/// An end of a range of `key`, by default of the primary key.
-fn encode_bound_of(
-    table: &Table,
-    key: Option<&KeyDef>,
-    bound: Bound<&[Value<'_>]>,
-    encoded: &mut EncodedRow,
-) -> Result<Bound<OwnedKey>> {
-    let mut encode = |values: &[Value<'_>]| -> Result<OwnedKey> {
-        let key = key.map_or_else(|| clustered_parts(table), Ok)?;
-        encode_key(table, key, values, encoded)?;
-        let mut owned = OwnedKey::new();
-        encoded.iter().for_each(|field| owned.push(field));
-        Ok(owned)
-    };
-    Ok(match bound {
-        Bound::Unbounded => Bound::Unbounded,
-        Bound::Included(values) => Bound::Included(encode(values)?),
-        Bound::Excluded(values) => Bound::Excluded(encode(values)?),
-    })
-}
-
-/// A column that is stored off-page, to be fetched after the row was copied.
-struct OffPage {
-    column: usize,
-    prefix: Vec<u8>,
-    reference: [u8; 20],
-}
-
 /// Copies a row's values; long columns are noted for later.
-fn copy_row(table: &Table, row: &Row<'_>, off_page: &mut Vec<OffPage>) -> Result<OwnedRow> {
+fn copy_row(table: &Table, row: &Row<'_>, off_page: &mut OffPageColumns) -> Result<OwnedRow> {
     let columns = 0..table.def.columns.len();
     let mut values = Vec::with_capacity(columns.len());
-    copy_columns(table, row, columns, &mut values, off_page)?;
+    copy_columns(table, row, columns, &mut values, noted(off_page))?;
     Ok(values)
 }
 
-/// Copies the values of some columns.
-fn copy_columns(
-    table: &Table,
-    row: &Row<'_>,
-    columns: ops::Range<usize>,
-    values: &mut impl Extend<Value<'static>>,
-    off_page: &mut Vec<OffPage>,
-) -> Result<()> {
-    for column in columns {
-        let value = match row.column(column as u16) {
-            FieldRef::Null => Value::Null,
-            FieldRef::Inline(bytes) => decode(table, column, bytes)?,
-            FieldRef::External { prefix, reference } => {
-                off_page.push(OffPage { column, prefix: prefix.to_vec(), reference: *reference });
-                let kind = &table.def.columns[column].kind;
-                debug_assert!(kind.is_blob() || kind.bytes_max() > 255);
-                Value::Null
-            }
-        };
-        values.extend([value]);
-    }
-    Ok(())
-}
+/// Columns that are off-page, to be fetched after the row was copied.
+type OffPageColumns = Vec<(usize, OffPage)>;
 
-pub(crate) fn decode(table: &Table, column: usize, bytes: &[u8]) -> Result<Value<'static>> {
-    let def = &table.def.columns[column];
-    types::decode(bytes, &def.kind).map(Value::into_owned).ok_or_else(|| {
-        Error::Internal(format!(
-            "column '{}' of table '{}' holds bytes that are not a valid value",
-            def.name, table.name
-        ))
-    })
-}
-
-/// A statement under way: ended, also when its future is dropped, it gives up its read view where the level
-/// says so, and after a deadlock the uses of tables.
-pub(crate) struct Statement<'t>(pub(crate) &'t mut Transaction);
-
-impl Drop for Statement<'_> {
-    fn drop(&mut self) {
-        self.0.engine_mut().end_statement();
-        if self.0.engine().is_rolled_back() {
-            self.0.release_ended();
-        }
+/// Notes what is off-page.
+fn noted(off_page: &mut OffPageColumns) -> impl FnMut(usize, &[u8], &[u8; 20]) -> bool {
+    |column, prefix, reference| {
+        off_page.push((column, OffPage::new(prefix, reference)));
+        true
     }
 }
 
 /// Rows copied under a page latch, to be shown when it is gone.
 #[derive(Default)]
 struct Batch {
-    rows: VecDeque<(OwnedRow, Vec<OffPage>)>,
+    rows: VecDeque<(OwnedRow, OffPageColumns)>,
     rows_max: usize,
     bytes: usize,
     failure: Option<Error>,
@@ -307,38 +191,6 @@ fn value_bytes(value: &Value<'_>) -> usize {
 }
 
 impl Transaction {
-    /// Begins a statement on a table: waits for DDL that is at work on it, and finds what it has become.
-    pub(crate) async fn statement(&mut self, table: &Arc<Table>) -> Result<(Statement<'_>, Arc<Table>)> {
-        self.database().refuse_after_close()?;
-        if !self.database().owns(table) {
-            return Err(Error::ForeignTable(table.database.clone(), table.name.clone()));
-        }
-        self.forget_conflict();
-        let statement = Statement(self);
-        let mut table = table.clone();
-        let mut deadline = None;
-        loop {
-            match statement.0.use_table(&table) {
-                Ok(()) => return Ok((statement, table)),
-                Err(NotUsable::Discarded) => return Err(table.discarded_error()),
-                Err(NotUsable::Deadlock) => {
-                    // As after a deadlock of row locks: nothing of the transaction is left.
-                    statement.0.engine_mut().roll_back_as_victim().await?;
-                    return Err(statement.0.failed(Error::Transaction(txn::Error::Deadlock)));
-                }
-                Err(NotUsable::Stale) => table = statement.0.database().successor(&table)?,
-                Err(NotUsable::Wait(wait)) => {
-                    let environment = statement.0.database().environment().clone();
-                    let patience = statement.0.engine().lock_wait_timeout();
-                    let until = *deadline.get_or_insert_with(|| environment.now() + patience);
-                    let slice = statement.0.engine().slice().clone();
-                    let waited = wait_until(&*environment, wait, until, Some(&slice)).await;
-                    waited.map_err(|error| statement.0.failed(error))?;
-                }
-            }
-        }
-    }
-
     /// How a read locks: at SERIALIZABLE no read inside a transaction goes without.
     pub(crate) fn read_lock(&self, wanted: Lock) -> Result<Lock> {
         let serializable = self.engine().isolation() == Isolation::Serializable && self.is_active();
@@ -454,11 +306,11 @@ impl Transaction {
         V: Default + Extend<Value<'static>> + AsMut<[Value<'static>]>,
     {
         let (statement, table) = self.statement(table).await?;
-        let row = statement.0.find(&table, key, lock, wait, columns).await;
+        let row = statement.0.get_waiting(&table, key, lock, wait, columns).await;
         row.map_err(|error| statement.0.failed(error))
     }
 
-    async fn find<V>(
+    async fn get_waiting<V>(
         &mut self,
         table: &Arc<Table>,
         key: &[Value<'_>],
@@ -477,11 +329,11 @@ impl Transaction {
         let mut copy = |row: &Row<'_>| {
             let mut values = V::default();
             off_page.clear();
-            copy_columns(table, row, columns.clone(), &mut values, &mut off_page).map(|()| values)
+            copy_columns(table, row, columns.clone(), &mut values, noted(&mut off_page)).map(|_| values)
         };
         let lock = self.read_lock(lock)?;
         let copied = if lock == Lock::None {
-            txn::find(self.engine_mut(), &table.rows, &key, copy).await?
+            txn::get(self.engine_mut(), &table.rows, &key, copy).await?
         } else {
             let range = KeyRange::equal(OwnedKey::from_fields(&key));
             let (index, direction) = (ScanIndex::Clustered, Direction::Forward);
@@ -541,12 +393,11 @@ impl Transaction {
         table: &Arc<Table>,
         values: &mut [Value<'static>],
         first: usize,
-        off_page: &[OffPage],
+        off_page: &[(usize, OffPage)],
     ) -> Result<()> {
-        for field in off_page {
-            let bytes =
-                txn::fetch_external(self.engine_mut(), &table.rows, &field.prefix, &field.reference).await?;
-            values[field.column - first] = decode(table, field.column, &bytes)?;
+        for (column, value) in off_page {
+            let bytes = value.fetch(self.engine_mut(), &table.rows).await?;
+            values[*column - first] = decode(table, *column, &bytes)?;
         }
         Ok(())
     }

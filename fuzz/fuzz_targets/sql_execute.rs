@@ -78,16 +78,19 @@ fn worker() -> Worker {
             activity.account_host = Arc::from("localhost");
         });
         let mut session = Sessions::new(server, database).open(&connection);
-        give.send(connection).expect("somebody waits for it");
+        give.send(connection.clone()).expect("somebody waits for it");
         let setup = SETUP.iter().map(|sql| sql.as_bytes().to_vec()).collect::<Vec<_>>();
         for sql in setup.into_iter().chain(todo) {
             let (mut output, mut scratch, mut taken) = (PacketOutput::new(), ReplyScratch::default(), Taken);
             let mut reply = Reply::new(&mut output, &mut scratch, &mut taken, 0, Encoding::Text, 0);
+            connection.clear_query_kill();
             let _ = block_on(session.query(&sql, &mut reply));
+            connection.clear_query_kill();
             if let Ok(mut prepared) = block_on(session.prepare(&sql))
                 && prepared.params.is_empty()
             {
                 let mut reply = Reply::new(&mut output, &mut scratch, &mut taken, 0, Encoding::Binary, 0);
+                connection.clear_query_kill();
                 let _ = block_on(session.execute(&mut prepared, &[], &mut reply));
             }
             block_on(session.reset());

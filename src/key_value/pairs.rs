@@ -17,7 +17,7 @@ use super::columns::Columns;
 use super::read_rows::ReadRows;
 use super::{about_keys, pair};
 use crate::error::{Error, Result};
-use crate::rows::encode_bound;
+use crate::row_values::encode_bound;
 use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::types::Value;

@@ -6,10 +6,12 @@
 use std::sync::Arc;
 
 use btree::{FieldRef, OwnedKey};
-use txn::{Control, Direction, KeyRange, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy};
+use txn::{Control, Direction, KeyRange, OffPage, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy};
 
 use crate::error::{Error, Result};
-use crate::rows::{BATCH_BYTES, Lock, Statement, decode};
+use crate::row_values::decode;
+use crate::rows::{BATCH_BYTES, Lock};
+use crate::statement::Statement;
 use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::types::Value;
@@ -26,13 +28,6 @@ enum Stored {
     Fetched(Vec<u8>),
 }
 
-/// A field that is off-page.
-struct OffPage {
-    field: usize,
-    prefix: Vec<u8>,
-    reference: [u8; 20],
-}
-
 /// Rows of a table in the order in which they were read.
 #[derive(Default)]
 pub(super) struct ReadRows {
@@ -46,7 +41,7 @@ pub(super) struct ReadRows {
     columns: usize,
     rows: usize,
     /// Those of the last row.
-    off_page: Vec<OffPage>,
+    off_page: Vec<(usize, OffPage)>,
     /// Rows that were shown at either end.
     shown: (usize, usize),
     most: usize,
@@ -114,8 +109,7 @@ impl ReadRows {
                     self.fields[at] = Stored::Inline { start, len: bytes.len() };
                 }
                 FieldRef::External { prefix, reference } => {
-                    let prefix = prefix.to_vec();
-                    self.off_page.push(OffPage { field: at, prefix, reference: *reference });
+                    self.off_page.push((at, OffPage::new(prefix, reference)));
                 }
             }
         });
@@ -134,14 +128,14 @@ impl ReadRows {
     }
 
     /// A field of the last row to be fetched, to be given back by [`ReadRows::fetched`].
-    fn next_off_page(&mut self) -> Option<OffPage> {
+    fn next_off_page(&mut self) -> Option<(usize, OffPage)> {
         self.off_page.pop()
     }
 
     /// The value of a field that was off-page.
-    fn fetched(&mut self, field: &OffPage, value: Vec<u8>) {
+    fn fetched(&mut self, field: usize, value: Vec<u8>) {
         self.fetched_bytes += value.len();
-        self.fields[field.field] = Stored::Fetched(value);
+        self.fields[field] = Stored::Fetched(value);
     }
 
     /// The values of the row that was read first or last of those not shown yet.
@@ -258,10 +252,9 @@ impl Transaction {
         let mut scan = Scan::new(table.rows.clone(), ScanIndex::Clustered, keys, direction, mode, false);
         loop {
             let state = scan.run(self.engine_mut(), &mut |row| rows.take(row)).await?;
-            while let Some(field) = rows.next_off_page() {
-                let (prefix, reference) = (&field.prefix, &field.reference);
-                let value = txn::fetch_external(self.engine_mut(), &table.rows, prefix, reference).await?;
-                rows.fetched(&field, value);
+            while let Some((field, value)) = rows.next_off_page() {
+                let value = value.fetch(self.engine_mut(), &table.rows).await?;
+                rows.fetched(field, value);
             }
             if state == ScanState::Finished || rows.is_full() {
                 return Ok(state != ScanState::Finished);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use btree::FieldRef;
-use txn::Row;
+use txn::{OffPage, Row};
 
 use crate::error::Result;
 use crate::transaction::Transaction;
@@ -11,7 +11,7 @@ use crate::transaction::Transaction;
 enum Column {
     Null,
     Whole(Vec<u8>),
-    OffPage(Vec<u8>, [u8; 20]),
+    OffPage(OffPage),
 }
 
 /// Columns of a row; long ones are yet to be fetched.
@@ -23,7 +23,7 @@ impl Copied {
         let copy = |column: &u16| match row.column(*column) {
             FieldRef::Null => Column::Null,
             FieldRef::Inline(bytes) => Column::Whole(bytes.to_vec()),
-            FieldRef::External { prefix, reference } => Column::OffPage(prefix.to_vec(), *reference),
+            FieldRef::External { prefix, reference } => Column::OffPage(OffPage::new(prefix, reference)),
         };
         Copied(columns.iter().map(copy).collect())
     }
@@ -42,9 +42,7 @@ impl Copied {
             fields.push(match column {
                 Column::Null => None,
                 Column::Whole(bytes) => Some(bytes),
-                Column::OffPage(prefix, reference) => {
-                    Some(txn::fetch_external(transaction.engine_mut(), table, &prefix, &reference).await?)
-                }
+                Column::OffPage(value) => Some(value.fetch(transaction.engine_mut(), table).await?),
             });
         }
         Ok(fields)

@@ -1,10 +1,10 @@
 //! The order of keys.
 //!
-//! A search compares one key with some fifteen records. [`SearchKey`] looks at the key once: a key of fixed
-//! NOT NULL fields that compare byte by byte is matched against the bytes at the record's origin, and a
-//! single integer is matched as one machine word. If some of these fields vary in length, mostly the first
-//! eight bytes decide; where they do not, lengths are read from the record. Only other keys decode the
-//! record's fields.
+//! A search compares one key with some twenty records from the root to a row. [`SearchKey`] looks at the key
+//! once: a key of fixed NOT NULL fields that compare byte by byte is matched against the bytes at the
+//! record's origin, and a single integer is matched as one machine word. If some of these fields vary in
+//! length, mostly the first eight bytes decide; where they do not, lengths are read from the record. Only
+//! other keys decode the record's fields.
 //!
 //! NULL is below every value. The first node pointer of a level (MIN_REC) is below every key.
 

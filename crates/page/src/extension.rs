@@ -100,8 +100,9 @@ pub trait BufferPoolExtension: Send + Sync {
     /// Where the page may be read from. A look-up in memory; never waits. No I/O may be submitted from here.
     fn find(&self, page: PageId) -> Option<Found>;
 
-    /// Whether `image`, just read, is the page as it was stored: space, page number, LSN and checksum agree
-    /// with the entry. If not, the tier drops the entry and counts it, and the pool reads the data file.
+    /// Whether `image`, just read, is a whole page and as it was stored: space, page number, LSN and checksum
+    /// agree with the entry. The pool does not compute the checksum again. If not, the tier drops the entry
+    /// and counts it, and the pool reads the data file.
     fn verify(&self, ticket: &Ticket, image: &[u8]) -> bool;
 
     /// The read itself failed. The tier decides whether to switch itself off; the pool reads the data file.

@@ -5,8 +5,7 @@
 //!
 //! | room | what lives there |
 //! |---|---|
-//! | `pool` | frames, their latches and pins; looking pages up, reading them, evicting them; the pool's size
-//! |
+//! | `pool` | frames, their latches and pins; looking up, reading and evicting pages; the pool's size |
 //! | `flush` | dirty pages: the list, batches, the page cleaner and how much it writes, syncing |
 //! | `space` | tablespace files: which are open, how they grow and shrink, whose they are |
 //! | `fsp` | what is inside a tablespace: extents, segments, free pages |

@@ -23,7 +23,7 @@ use crate::pool::extension::TierPlace;
 use crate::pool::frame::{FrameRef, Frames};
 use crate::pool::free_list::FreeFrames;
 use crate::pool::lru::Lru;
-use crate::pool::read::{PendingReads, ReadTimes};
+use crate::pool::missing_page::{PendingReads, ReadTimes};
 use crate::pool::resize::{Resizing, frames_of};
 use crate::signal::Signal;
 use crate::space::registry::{Space, SpaceInfo, SpaceRegistry};

@@ -1,8 +1,8 @@
 //! What the wire needs of a SQL session.
 //!
-//! The connection loop is generic over [`SessionFactory`]: the real one holds the open database and the plan
-//! cache, the measuring one answers with canned rows, tests bring their own. A session belongs to one
-//! connection and one thread, so nothing here has to be `Send`.
+//! The connection loop is generic over [`SessionFactory`]: the real one holds the open database (the plan
+//! cache is each session's), tests bring their own. A session belongs to one connection and one thread, so
+//! nothing here has to be `Send`.
 
 use std::future::Future;
 use std::io;

@@ -33,7 +33,7 @@ fn transactions(criterion: &mut Criterion) {
     criterion.bench_function("point read with the kept read view", |bencher| {
         bencher.iter(|| {
             let key = int(next());
-            let row = get(&mut session.trx, &session.table, &[Some(&key)], |row| copy_row(row).k);
+            let row = get_step(&mut session.trx, &session.table, &[Some(&key)], |row| copy_row(row).k);
             session.trx.end_statement();
             row.unwrap().unwrap()
         });

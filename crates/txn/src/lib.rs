@@ -1,7 +1,7 @@
 //! Transactions: ids, read views, undo logs, row locks, deadlocks, rollback and purge.
 //!
 //! ```text
-//!   transaction  a session's transaction             row        get, scan, insert, update, delete
+//!   transaction  a session's transaction             row        get, scan, insert, update, put, delete
 //!   system       what all transactions share         table      a table as transactions see it
 //!   transaction_ids   who is active, commit order    lock       row locks, waits, deadlocks
 //!   read_view    what a consistent read sees         version    rebuilding older versions
@@ -19,9 +19,8 @@
 //! Nothing here blocks a thread on anything but short latches: synchronous steps return what they wait for,
 //! asynchronous functions await it and repeat the step.
 //!
-//! [`fetch_external`] takes the table; [`Transaction::end_statement`] gives up the read view of a READ
-//! COMMITTED or autocommit statement; every operation takes itself back when it fails; [`Error::Deadlock`]
-//! means that the transaction has been rolled back already.
+//! An operation that fails has taken itself back, and the transaction goes on; after [`Error::Deadlock`] all
+//! of it has been rolled back already.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -87,8 +86,8 @@ pub use lock::{
 pub use purge::PurgePause;
 #[cfg(not(loom))]
 pub use row::{
-    Control, Direction, KeyRange, OnDuplicate, Put, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy,
-    count, delete, fetch_external, find, find_at_once, get, insert, insert_with, put, scan_at_once, update,
+    Control, Direction, KeyRange, OffPage, OnDuplicate, Put, ReadMode, Row, Scan, ScanIndex, ScanState,
+    WaitPolicy, count, delete, get, get_at_once, get_step, insert, insert_with, put, scan_at_once, update,
 };
 #[cfg(not(loom))]
 pub use snapshot::Snapshot;

@@ -1,10 +1,13 @@
-//! A thin wrapper of `disk::retry`, which drives this crate's steps.
+//! `disk::retry` for steps of this crate, and giving way once.
+
+use std::future::Future;
 
 use crate::error::{Error, Interrupt};
 
-/// [`disk::retry`] for steps of this crate.
-pub(crate) async fn retry<T>(step: impl FnMut() -> Result<T, Interrupt>) -> Result<T, Error> {
-    disk::retry(step).await
+/// [`disk::retry`] for steps of this crate. It names their error, so that `?` may stand in a step for an
+/// error of a layer below.
+pub(crate) fn retry<T>(step: impl FnMut() -> Result<T, Interrupt>) -> impl Future<Output = Result<T, Error>> {
+    disk::retry(step)
 }
 
 /// Lets other tasks of the runtime run.

@@ -76,8 +76,7 @@ fn must_be_noticed_with_tier(promise: Promise, tier: TierPlan) {
 
 #[test]
 fn a_extension_that_believes_its_disk_is_noticed() {
-    // An older version of the very page has to come back: damage and other pages the buffer pool refuses by
-    // itself.
+    // An older version of the very page has to come back: other pages the buffer pool refuses by itself.
     for lie in [Misbehaviour::StaleRead, Misbehaviour::MisdirectedRead] {
         must_be_noticed_with_tier(Promise::Compare, TierPlan::Lying(lie, 2));
     }

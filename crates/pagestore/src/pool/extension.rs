@@ -50,4 +50,10 @@ impl PageStore {
     pub fn extension(&self) -> Option<Arc<dyn BufferPoolExtension>> {
         self.tier.get()
     }
+
+    /// The buffer pool extension, unless pages are not to be taken from it or given to it now: while recovery
+    /// applies the log, the pages are on their way to what the tier has.
+    pub(crate) fn tier_to_use(&self) -> Option<Arc<dyn BufferPoolExtension>> {
+        self.tier.get().filter(|tier| tier.is_on() && !self.recovering.load(Ordering::Acquire))
+    }
 }

@@ -1,18 +1,16 @@
 //! Looking pages up.
 //!
-//! The hit path is [`PageStore::pin`]: page table (`look_up` there), pin, compare; no lock, no allocation. A
-//! miss starts a read into a free frame ([`super::read`]) and returns at once with a [`Wait`] for it, so that
-//! the retry finds the page. A page that is made gets its frame here. Pages made and pages read enter the
-//! pool in `publish.rs`.
+//! The hit path is [`PageStore::pin`] and `look_up`: page table, pin, compare; no lock, no allocation. A miss
+//! starts a read into a free frame ([`super::missing_page`]) and returns at once with a [`Wait`](disk::Wait)
+//! for it, so that the retry finds the page. Pages made and pages read enter the pool in `publish.rs`.
 
-use disk::Wait;
 use page::PageId;
 
 use crate::counters::Counter;
-use crate::error::{Error, Interrupt};
-use crate::pool::free_list::Need;
+use crate::error::Interrupt;
 use crate::pool::guard::{PageRead, Pin};
 use crate::store::PageStore;
+use crate::sync::spin;
 
 impl PageStore {
     /// Pins and S-latches a page.
@@ -52,51 +50,23 @@ impl PageStore {
         Some(pin)
     }
 
-    /// A frame for a page whose contents do not matter, pinned. Its bytes are whatever they were.
-    pub(crate) fn pin_for_creation(&self, page: PageId, may_wait: bool) -> Result<Pin, Interrupt> {
+    /// The hit itself: pins a page if it is in memory, and counts nothing.
+    #[inline]
+    pub(crate) fn look_up(&self, page: PageId) -> Option<Pin> {
+        let mut spins = 0;
         loop {
-            if let Some(pin) = self.look_up(page) {
-                return Ok(pin);
-            }
-            let space = self.open_space_of(page.space)?;
-            space.check_bounds(page.page)?;
-            let frame = match self.take_frame_or_wait(if may_wait { Need::Usual } else { Need::Urgent }) {
-                Ok(frame) => frame,
-                Err(Interrupt::Wait(wait)) if !may_wait => {
-                    self.counters.count(Counter::BlockingReads);
-                    self.env.block_until(wait.event());
-                    continue;
+            // Each time: when the tablespace is dropped meanwhile, its table may become another's.
+            let table = self.spaces.directory.get(page.space)?;
+            let frame = self.frames.get(table.get(page.page)?);
+            if frame.pins.try_pin() {
+                if frame.holds(page) {
+                    return Some(Pin::adopt(frame));
                 }
-                Err(interrupt) => return Err(interrupt),
-            };
-            let mut shard = self.pending.shard(page).lock();
-            if space.is_dropped() {
-                drop(shard);
-                self.free.put(frame);
-                return Err(Error::NoSuchSpace(page.space).into());
+                frame.pins.unpin();
             }
-            // A read that failed is no obstacle: what the file holds does not matter.
-            let pending = shard.get(&page).filter(|read| !read.event.is_set()).cloned();
-            if pending.is_none() && self.look_up(page).is_none() {
-                // The frame may hold bytes of an older version of this very page. Without an LSN nobody takes
-                // them for a page before the creator has made one. SAFETY: the frame is owned.
-                let bytes = unsafe { frame.bytes_mut() };
-                bytes[page::LSN..page::LSN + 8].fill(0);
-                shard.remove(&page);
-                self.publish(page, frame, 1, true);
-                drop(shard);
-                self.counters.count(Counter::PagesCreated);
-                return Ok(Pin::adopt(frame));
-            }
-            drop(shard);
-            self.free.put(frame);
-            if let Some(read) = pending {
-                // Somebody reads the page ahead: let that be over first.
-                if may_wait {
-                    return Err(Wait::new(read.event.clone()).into());
-                }
-                self.env.block_until(&read.event);
-            }
+            // Somebody is evicting the page and about to remove the entry.
+            spins += 1;
+            if spins < 100 { spin() } else { std::thread::yield_now() }
         }
     }
 }

@@ -7,17 +7,12 @@
 //!
 //! A look-up may race with the removal of its tablespace: page tables are therefore never freed while the
 //! store lives but emptied and used again for another tablespace. Whatever a stale look-up finds is checked
-//! against the page id in the frame (see [`crate::pool::frame`]): `look_up`, the last function here.
+//! against the page id in the frame (see [`crate::pool::frame`]): `look_up` in `lookup.rs`.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use page::PageId;
 use parking_lot::Mutex;
-
-use crate::pool::guard::Pin;
-use crate::store::PageStore;
-use crate::sync::spin;
 
 const FIRST_BUCKET: usize = 64;
 const BUCKETS: usize = 27;
@@ -252,28 +247,6 @@ impl Drop for SpaceDirectory {
         for table in self.tables.get_mut().all.drain(..) {
             // SAFETY: made by `insert` from a box; `all` holds each once.
             drop(unsafe { Box::from_raw(table) });
-        }
-    }
-}
-
-impl PageStore {
-    /// Pins a page if it is in memory.
-    #[inline]
-    pub(crate) fn look_up(&self, page: PageId) -> Option<Pin> {
-        let mut spins = 0;
-        loop {
-            // Each time: when the tablespace is dropped meanwhile, its table may become another's.
-            let table = self.spaces.directory.get(page.space)?;
-            let frame = self.frames.get(table.get(page.page)?);
-            if frame.pins.try_pin() {
-                if frame.holds(page) {
-                    return Some(Pin::adopt(frame));
-                }
-                frame.pins.unpin();
-            }
-            // Somebody is evicting the page and about to remove the entry.
-            spins += 1;
-            if spins < 100 { spin() } else { std::thread::yield_now() }
         }
     }
 }

@@ -1,10 +1,16 @@
-//! A page enters the pool, read or made: LRU list, page table, the pins of those who wait for it.
+//! A page enters the pool, read or made: LRU list, page table, the pins of those who wait for it. One that is
+//! made gets its frame here.
 
 use std::sync::atomic::Ordering;
 
+use disk::Wait;
 use page::PageId;
 
+use crate::counters::Counter;
+use crate::error::{Error, Interrupt};
 use crate::pool::frame::{FrameRef, history};
+use crate::pool::free_list::Need;
+use crate::pool::guard::Pin;
 use crate::store::PageStore;
 
 impl PageStore {
@@ -32,5 +38,53 @@ impl PageStore {
             table.set(page.page, frame.index());
         }
         frame.pins.disown();
+    }
+
+    /// A frame for a page whose contents do not matter, pinned. Its bytes are whatever they were.
+    pub(crate) fn pin_for_creation(&self, page: PageId, may_wait: bool) -> Result<Pin, Interrupt> {
+        loop {
+            if let Some(pin) = self.look_up(page) {
+                return Ok(pin);
+            }
+            let space = self.open_space_of(page.space)?;
+            space.check_bounds(page.page)?;
+            let frame = match self.take_frame_or_wait(if may_wait { Need::Usual } else { Need::Urgent }) {
+                Ok(frame) => frame,
+                Err(Interrupt::Wait(wait)) if !may_wait => {
+                    self.counters.count(Counter::BlockingReads);
+                    self.env.block_until(wait.event());
+                    continue;
+                }
+                Err(interrupt) => return Err(interrupt),
+            };
+            let mut shard = self.pending.shard(page).lock();
+            if space.is_dropped() {
+                drop(shard);
+                self.free.put(frame);
+                return Err(Error::NoSuchSpace(page.space).into());
+            }
+            // A read that failed is no obstacle: what the file holds does not matter.
+            let pending = shard.get(&page).filter(|read| !read.event.is_set()).cloned();
+            if pending.is_none() && self.look_up(page).is_none() {
+                // The frame may hold bytes of an older version of this very page. Without an LSN nobody takes
+                // them for a page before the creator has made one. SAFETY: the frame is owned.
+                let bytes = unsafe { frame.bytes_mut() };
+                bytes[page::LSN..page::LSN + 8].fill(0);
+                shard.remove(&page);
+                self.publish(page, frame, 1, true);
+                drop(shard);
+                self.counters.count(Counter::PagesCreated);
+                return Ok(Pin::adopt(frame));
+            }
+            drop(shard);
+            self.free.put(frame);
+            if let Some(read) = pending {
+                // Somebody reads the page ahead: let that be over first.
+                if may_wait {
+                    return Err(Wait::new(read.event.clone()).into());
+                }
+                self.env.block_until(&read.event);
+            }
+        }
     }
 }

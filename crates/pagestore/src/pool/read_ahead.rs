@@ -12,7 +12,7 @@ use page::PageId;
 use crate::counters::Counter;
 use crate::pool::frame::{FrameRef, history};
 use crate::pool::free_list::Need;
-use crate::pool::read::Missing;
+use crate::pool::missing_page::Missing;
 use crate::store::PageStore;
 
 /// Pages of one area of linear read-ahead, aligned: an extent of the default page size.

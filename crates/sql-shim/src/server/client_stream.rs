@@ -14,9 +14,9 @@ use crate::wire::input::PacketInput;
 use crate::wire::output::PacketOutput;
 use crate::wire::reply::Flush;
 
-/// The only way to the socket but `Link::exchange`: given up when the client does not take the bytes within
-/// `net_write_timeout`, or the connection is killed. A session that waits for its client holds locks and a
-/// read view.
+/// The way to the socket while a command is answered; between commands it is `Link`, in `connection.rs`.
+/// Given up when the client does not take the bytes within `net_write_timeout`, or the connection is killed.
+/// A session that waits for its client holds locks and a read view.
 pub(super) struct ClientStream<'a> {
     pub(super) socket: &'a mut Socket,
     pub(super) connection: &'a Connection,

@@ -380,13 +380,19 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         match command {
             Command::Query(sql) => {
                 counters.add(Counter::Questions, 1);
-                if *capabilities & capability::LOCAL_FILES != 0 && server.variables.local_infile() {
-                    let sql = sql.to_vec();
-                    return self.run_sql("Query", &sql).await;
-                }
+                let copied;
+                let (sql, files) =
+                    if *capabilities & capability::LOCAL_FILES != 0 && server.variables.local_infile() {
+                        // What the client may send during the statement comes to where its text stood.
+                        copied = sql.to_vec();
+                        input.release();
+                        (&copied[..], Some(&mut *input))
+                    } else {
+                        (sql, None)
+                    };
                 connection.begin_command(&server.clock, "Query", sql);
                 let status = session.status_flags();
-                let mut stream = ClientStream { socket, connection, server, files: None };
+                let mut stream = ClientStream { socket, connection, server, files };
                 let mut reply =
                     Reply::new(output, scratch, &mut stream, *capabilities, Encoding::Text, status);
                 let outcome = session.query(sql, &mut reply).await;
@@ -586,14 +592,12 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         }
     }
 
+    /// Runs the statement that a command stands for.
     async fn run_sql(&mut self, name: &'static str, sql: &[u8]) -> Outcome {
         self.link.connection.begin_command(&self.server.clock, name, sql);
         let status = self.session.status_flags();
-        // The text is a copy: what the client may send during the statement comes to where it stood.
-        self.link.input.release();
-        let Link { socket, input, output, connection, server } = &mut self.link;
-        let may_send = self.capabilities & capability::LOCAL_FILES != 0 && server.variables.local_infile();
-        let mut stream = ClientStream { socket, connection, server, files: may_send.then_some(input) };
+        let Link { socket, output, connection, server, .. } = &mut self.link;
+        let mut stream = ClientStream { socket, connection, server, files: None };
         let mut reply =
             Reply::new(output, &mut self.scratch, &mut stream, self.capabilities, Encoding::Text, status);
         let outcome = self.session.query(sql, &mut reply).await;

@@ -211,7 +211,8 @@ impl Connection {
         self.kill_switch.level()
     }
 
-    /// A KILL QUERY applies to the statement it met: forget it when a statement begins.
+    /// A KILL QUERY applies to the command it met: the connection's task forgets it when the next command has
+    /// come, and nobody later, so that none is lost.
     #[inline]
     pub fn clear_query_kill(&self) {
         self.kill_switch.clear_query();

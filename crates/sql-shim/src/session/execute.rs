@@ -13,7 +13,6 @@ use sql::value::Value;
 
 use super::watch::{Ended, Watch};
 use super::{Outcome, Session, into, load_data_source};
-use crate::server::files::FileDirectory;
 
 impl Session {
     /// Runs a plan while looking for a kill of this connection and at the time a SELECT may take.
@@ -32,7 +31,29 @@ impl Session {
         let mut executor = Executor::new(state, transaction, parameters);
         let timed_out = &self.state.timed_out;
         let files = self.state.server.files.get();
-        let work = pin!(execute(&mut executor, plan, files, out));
+        let work = pin!(async {
+            match plan {
+                Plan::Select(select) if !select.into.is_client() => {
+                    into::run(&mut executor, select, files).await.map(Outcome::Done)
+                }
+                Plan::Select(select) => {
+                    out.columns(&select.columns);
+                    let sent = executor.select(select, &mut Target::Sink(out)).await?;
+                    executor.state.found_rows.set(sent);
+                    Ok(Outcome::Rows)
+                }
+                Plan::Insert(insert) => executor.insert(insert).await.map(Outcome::Done),
+                Plan::Load(plan) => {
+                    load_data_source::run(&mut executor, plan, files, out).await.map(Outcome::Done)
+                }
+                Plan::Update(update) => executor.update(update).await.map(Outcome::Done),
+                Plan::Delete(delete) => executor.delete(delete).await.map(Outcome::Done),
+                Plan::MultiTableChange(change) => {
+                    executor.multi_table_change(change).await.map(Outcome::Done)
+                }
+                Plan::Command(_) => Ok(Outcome::Answered),
+            }
+        });
         let (result, ended) = watch.over_until(work, || timed_out.set(true)).await;
         self.state.evaluation.set_deadline(None);
         match result {
@@ -49,31 +70,5 @@ impl Session {
     pub(super) fn time_limit(&self) -> Option<Duration> {
         let limit_ms = self.state.settings().max_execution_time_ms;
         (limit_ms > 0).then(|| Duration::from_millis(limit_ms))
-    }
-}
-
-/// Runs a plan of data.
-async fn execute<S: ResultSink>(
-    executor: &mut Executor<'_>,
-    plan: &Plan,
-    files: Option<&FileDirectory>,
-    out: &mut S,
-) -> Result<Outcome, Failure> {
-    match plan {
-        Plan::Select(select) if !select.into.is_client() => {
-            into::run(executor, select, files).await.map(Outcome::Done)
-        }
-        Plan::Select(select) => {
-            out.columns(&select.columns);
-            let sent = executor.select(select, &mut Target::Sink(out)).await?;
-            executor.state.found_rows.set(sent);
-            Ok(Outcome::Rows)
-        }
-        Plan::Insert(insert) => executor.insert(insert).await.map(Outcome::Done),
-        Plan::Load(plan) => load_data_source::run(executor, plan, files, out).await.map(Outcome::Done),
-        Plan::Update(update) => executor.update(update).await.map(Outcome::Done),
-        Plan::Delete(delete) => executor.delete(delete).await.map(Outcome::Done),
-        Plan::MultiTableChange(change) => executor.multi_table_change(change).await.map(Outcome::Done),
-        Plan::Command(_) => Ok(Outcome::Answered),
     }
 }

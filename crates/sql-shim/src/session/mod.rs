@@ -1,10 +1,10 @@
 //! One client's session: statements in, answers to the sink.
 //!
-//! A statement's life: it is found in the plan cache, or parsed and planned (`text.rs`), or comes planned
-//! (`prepared.rs`). It runs (`run.rs`) inside the open transaction or one of its own
-//! (`statement_rollback.rs`), its tables in use (`metadata_locks.rs`), by the executor (`execute.rs`). Its
-//! end is decided *before* the client hears of success: an autocommitted change is durable first. A failed
-//! statement undoes its own changes; a deadlock has undone the whole transaction. COM_QUERY enters in
+//! A statement's life: it is found in the plan cache (`text.rs`, `plan_cache.rs`), or parsed and planned
+//! (`planning.rs`), or comes planned (`prepared.rs`). It runs (`run.rs`) inside the open transaction or one
+//! of its own (`in_transaction.rs`), its tables in use (`metadata_locks.rs`), by the executor (`execute.rs`).
+//! Its end is decided *before* the client hears of success: an autocommitted change is durable first. A
+//! failed statement undoes its own changes; a deadlock has undone the whole transaction. COM_QUERY enters in
 //! `serve.rs`, COM_STMT_EXECUTE in `prepared.rs`.
 
 mod accounts;
@@ -16,12 +16,14 @@ mod definition;
 mod engine_settings;
 mod execute;
 mod foreign_keys;
+mod in_transaction;
 mod into;
 mod large_text;
 mod load_data_source;
 mod maintenance;
 mod metadata_locks;
 pub mod plan_cache;
+mod planning;
 mod prepared;
 mod privileges;
 mod resumable;
@@ -30,7 +32,6 @@ mod serve;
 mod set;
 mod show;
 pub mod state;
-mod statement_rollback;
 mod statement_stats;
 mod stored_expressions;
 mod table_locks;
@@ -49,11 +50,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sql::ast::Statement;
 use sql::exec::insert::Changed;
 use sql::failure::Failure;
 use sql::lexer::LexicalModes;
-use sql::plan::Plan;
 use sql::result::{ResultColumns, ResultSink, SqlError};
 use sql::sql_mode;
 use untorn::asynchronous::{Database, Transaction};
@@ -210,13 +209,6 @@ impl Session {
     }
 }
 
-fn keeps_warnings(plan: &Plan) -> bool {
-    matches!(plan, Plan::Command(Statement::Show(show)) if matches!(
-        show.kind,
-        sql::ast::ShowKind::Warnings { .. } | sql::ast::ShowKind::Errors { .. }
-    ))
-}
-
 impl SessionService for Session {
     type Plan = PlannedStatement;
 
@@ -226,7 +218,6 @@ impl SessionService for Session {
     }
 
     async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
-        self.state.connection.clear_query_kill();
         self.state.begin_statement();
         self.state.clear_warnings();
         let yield_state = self.yield_state.clone();

@@ -1,11 +1,12 @@
 //! The plan cache: text statements that differ only in their literals share a plan. A plan is
-//! stale once `plan_version` (`prepared.rs`) has moved on, or when its tables turn out to have changed
+//! stale once `Session::plan_version` has moved on, or when its tables turn out to have changed
 //! (`Failure::Stale`).
 //!
 //! The lexer runs over the text once, copies everything but literals into a key and collects the literals as
-//! parameters. The key carries the kind of each literal, because types depend on it. Statements where a
-//! literal is more than a value (an alias, `ORDER BY 2`, a type's length, a column name made from the
-//! expression) are left out: the key is remembered as not cacheable.
+//! parameters. The key carries the kind of each literal, because types depend on it. A literal may be more
+//! than a value. In ORDER BY (`ORDER BY 2`) it stays in the key as it is. A statement with one that is an
+//! alias or stands in a CAST gets no key. Where only the parsed statement shows it (the name of a result
+//! column is made from the expression), the key is remembered as not cacheable.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use sql::parser;
 use sql::plan::{Plan, Planner};
 use sql::value::{Collation, Value, decimal};
 
-use crate::session::state::SessionState;
+use super::Session;
+use super::state::SessionState;
 use crate::statement_stats::digests::DigestRow;
 
 /// Longer statements (bulk inserts) are not worth a key.
@@ -270,9 +272,19 @@ pub fn plan(fingerprint: &Fingerprint, modes: LexicalModes, state: &SessionState
     let types = fingerprint.types(state.settings().sql.connection_collation);
     let mut planner = Planner::brief(state);
     planner.parameter_types = &types;
-    let plan = planner.plan(parsed.statement).ok()?;
+    let plan = planner.data(&parsed.statement).ok()??;
     let charged = planner.charged();
     (charged <= CHARGED_MAX / 8).then_some(SmallPlan { plan, charged })
+}
+
+impl Session {
+    /// What a plan is made for: a state of the catalog, of the grants and of the temporary tables. Each of
+    /// the three numbers only grows, so their sum stays the same only while all do.
+    pub(super) fn plan_version(&self) -> u64 {
+        let catalog = self.state.database.catalog_version();
+        let accounts = self.state.server.accounts.generation();
+        catalog.wrapping_add(accounts).wrapping_add(self.state.temporary.version())
+    }
 }
 
 /// A plan that may be kept.

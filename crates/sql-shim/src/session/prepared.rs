@@ -2,9 +2,9 @@
 //!
 //! One of the protocol keeps its plan. Before each run the plan's version is compared with the session's
 //! ([`Session::plan_version`]): when a definition, a grant or a temporary table has changed since, the text
-//! is planned again, and once more if its tables change before it runs. One of PREPARE keeps its text
-//! only and is planned at each EXECUTE. How many there may be is counted in
-//! [`crate::server::prepared_statements`].
+//! is planned again (`planning.rs`), and as often as its tables change before it runs, up to `REPLANS_MAX`
+//! times. One of PREPARE keeps its text only and is planned at each EXECUTE. How many there may be is counted
+//! in [`crate::server::prepared_statements`].
 
 use std::borrow::Cow;
 use std::io;
@@ -25,7 +25,7 @@ use sql::value::{Collation, Value, decimal};
 use untorn::types;
 
 use super::commands::done;
-use super::{Outcome, REPLANS_MAX, Session, keeps_warnings};
+use super::{Outcome, REPLANS_MAX, Session};
 use crate::server::prepared_statements::CountedStatement;
 use crate::service::{Param, Prepared};
 use crate::statement_stats::digests::DigestRow;
@@ -60,9 +60,9 @@ impl Session {
         out: &mut impl ResultSink,
     ) -> io::Result<()> {
         let begun = Instant::now();
-        self.statement_begins();
+        self.begin_stats();
         let result = self.run_planned(statement, params, out).await;
-        self.statement_ends(begun, &statement.sql, result.is_err());
+        self.end_stats(begun, &statement.sql, result.is_err());
         match result {
             Ok(()) => Ok(()),
             Err(failure) => self.answer_failure(failure, out),
@@ -75,7 +75,6 @@ impl Session {
         params: &[Param<'_>],
         out: &mut impl ResultSink,
     ) -> Result<(), Failure> {
-        self.state.connection.clear_query_kill();
         self.state.begin_statement();
         let values: smallvec::SmallVec<[Value<'_>; 8]> = params.iter().map(value_of).collect();
         for _ in 0..REPLANS_MAX {
@@ -91,9 +90,6 @@ impl Session {
             }
             self.keep_digest(planned.digest.clone());
             let plan = planned.plan.clone();
-            if !keeps_warnings(&plan) {
-                self.state.clear_warnings();
-            }
             match self.run(&plan, &values, out, false).await {
                 Err(Failure::Stale) => statement.plan.version = u64::MAX,
                 result => return result,
@@ -194,7 +190,7 @@ impl Session {
         }
         let values: Vec<Value<'static>> = using.iter().map(|name| self.state.user_variable(name)).collect();
         let plan = prepared.plan.plan.clone();
-        Box::pin(self.run(&plan, &values, out, more)).await?;
+        Box::pin(self.run_inside(&plan, &values, out, more)).await?;
         Ok(Outcome::Answered)
     }
 
@@ -205,14 +201,6 @@ impl Session {
         };
         self.state.memory.keep(name.len() + old.text.len(), 0)?;
         Ok(done())
-    }
-
-    /// What a plan is made for: a state of the catalog, of the grants and of the temporary tables. Each of
-    /// the three numbers only grows, so their sum stays the same only while all do.
-    pub(super) fn plan_version(&self) -> u64 {
-        let catalog = self.state.database.catalog_version();
-        let accounts = self.state.server.accounts.generation();
-        catalog.wrapping_add(accounts).wrapping_add(self.state.temporary.version())
     }
 }
 

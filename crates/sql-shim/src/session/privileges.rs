@@ -2,8 +2,9 @@
 //!
 //! Tables of queries and changes are checked while the statement is planned (1142 comes from
 //! `privilege_checks.rs` of `crates/sql`), before they are looked up, so that nobody learns from an error
-//! what exists. A plan therefore belongs to a version of the grants as it belongs to one of the catalog
-//! ([`Session::plan_version`]): as long as neither changes, executing it again checks nothing. Statements
+//! what exists. A plan therefore belongs to a version of the grants as it belongs to one of the catalog and
+//! of the session's temporary tables ([`Session::plan_version`]): as long as none changes, executing it again
+//! checks nothing. Statements
 //! that are executed from their syntax tree are checked here, before they begin.
 //!
 //! The rights are the account's as they are now: unlike in MySQL, where some grants wait for the next USE or

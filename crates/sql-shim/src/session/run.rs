@@ -1,10 +1,12 @@
 //! Runs a planned statement and answers it: a command goes to `commands.rs`, data into a transaction
-//! (`statement_rollback.rs`, then `execute.rs`).
+//! (`in_transaction.rs`, then `execute.rs`).
 
 use std::borrow::Cow;
+use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
+use sql::ast::{ShowKind, Statement};
 use sql::errors;
 use sql::exec::insert::Changed;
 use sql::failure::Failure;
@@ -29,8 +31,23 @@ impl Session {
         }
     }
 
-    /// Executes a planned statement and answers it.
-    pub(super) async fn run<S: ResultSink>(
+    /// Executes a planned statement and answers it. The warnings of the one before are forgotten.
+    #[inline]
+    pub(super) fn run<S: ResultSink>(
+        &mut self,
+        plan: &Plan,
+        parameters: &[Value<'_>],
+        out: &mut S,
+        more: bool,
+    ) -> impl Future<Output = Result<(), Failure>> {
+        if !keeps_warnings(plan) {
+            self.state.clear_warnings();
+        }
+        self.run_inside(plan, parameters, out, more)
+    }
+
+    /// The same inside another statement, EXECUTE, which has forgotten them.
+    pub(super) async fn run_inside<S: ResultSink>(
         &mut self,
         plan: &Plan,
         parameters: &[Value<'_>],
@@ -65,7 +82,7 @@ impl Session {
         Ok(())
     }
 
-    /// SELECT, INSERT, UPDATE, DELETE: inside the transaction.
+    /// SELECT, INSERT, UPDATE, DELETE, LOAD DATA: inside the transaction.
     pub(super) async fn run_data<S: ResultSink>(
         &mut self,
         plan: &Plan,
@@ -102,4 +119,12 @@ impl Session {
         }
         result
     }
+}
+
+/// Whether the statement shows the warnings of the one before.
+fn keeps_warnings(plan: &Plan) -> bool {
+    matches!(plan, Plan::Command(Statement::Show(show)) if matches!(
+        show.kind,
+        ShowKind::Warnings { .. } | ShowKind::Errors { .. }
+    ))
 }

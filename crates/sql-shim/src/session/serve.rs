@@ -14,12 +14,11 @@ use crate::status::Counter;
 impl Session {
     pub(super) async fn run_query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
         let mut begun = Instant::now();
-        self.statement_begins();
-        self.state.connection.clear_query_kill();
+        self.begin_stats();
         self.state.begin_statement();
         let sql = parser::trimmed(sql);
         if let Some(result) = self.run_cached(sql, out).await {
-            self.statement_ends(begun, sql, result.is_err());
+            self.end_stats(begun, sql, result.is_err());
             return match result {
                 Ok(()) => Ok(()),
                 Err(failure) => self.answer_failure(failure, out),
@@ -30,8 +29,8 @@ impl Session {
         loop {
             let result = self.run_text(rest, many, out).await;
             let consumed = result.as_ref().ok().and_then(|consumed| rest.get(..*consumed));
-            begun = self.statement_ends(begun, consumed.unwrap_or(rest), result.is_err());
-            self.statement_begins();
+            begun = self.end_stats(begun, consumed.unwrap_or(rest), result.is_err());
+            self.begin_stats();
             match result {
                 Ok(consumed) => {
                     rest = rest.get(consumed..).unwrap_or_default();

@@ -40,8 +40,8 @@ pub(super) struct CurrentStatement {
 }
 
 impl Session {
-    /// A statement begins.
-    pub(super) fn statement_begins(&mut self) {
+    /// A statement begins: what it costs is counted from here on.
+    pub(super) fn begin_stats(&mut self) {
         let session = self.transaction.engine();
         self.current = CurrentStatement {
             rows_read: session.rows_read(),
@@ -98,7 +98,7 @@ impl Session {
     }
 
     /// The statement that began then has been answered; returns when it was.
-    pub(super) fn statement_ends(&mut self, began: Instant, sql: &[u8], failed: bool) -> Instant {
+    pub(super) fn end_stats(&mut self, began: Instant, sql: &[u8], failed: bool) -> Instant {
         let now = Instant::now();
         let session = self.transaction.engine();
         let current = &mut self.current;

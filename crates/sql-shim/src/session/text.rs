@@ -1,26 +1,18 @@
-//! Statements that come as text: through the plan cache, or parsed and planned for this once.
+//! Statements that come as text: through the plan cache, or parsed and planned (`planning.rs`) for this once.
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use sql::ast::Statement;
 use sql::digest::Shape;
-use sql::discard::Elsewhere;
 use sql::errors;
 use sql::failure::Failure;
-use sql::lexer::LexicalModes;
 use sql::memory::StatementCharge;
-use sql::parser::{self, ParsedStatement};
-use sql::plan::{Plan, Planner};
-use sql::result::{ResultSink, SqlError};
+use sql::parser;
+use sql::result::ResultSink;
 
 use super::com_counters;
-use super::large_text::{BYTES_APART, BYTES_LONG, made_of_text, parse_apart, unless_killed};
 use super::plan_cache::{self, Fingerprint};
-use super::resumable::resumable;
-use super::watch::Watch;
-use super::{Changed, REPLANS_MAX, Session, keeps_warnings};
+use super::{Changed, REPLANS_MAX, Session};
 
 /// What a syntax error quotes may reach into the next statement.
 const NEAR_BYTES: usize = 128;
@@ -68,22 +60,22 @@ impl Session {
             out.ok(&self.completion(&Changed::default(), more));
             return Ok(consumed);
         }
-        let mut statement = parsed.statement;
         self.statement_is_parsed();
-        self.count(com_counters::of_statement(&statement));
-        for attempt in 0..=REPLANS_MAX {
+        self.count(com_counters::of_statement(&parsed.statement));
+        let mut statement = Some(parsed.statement);
+        for _ in 0..REPLANS_MAX {
+            // Planning takes the tree apart.
+            let statement = match statement.take() {
+                Some(statement) => statement,
+                None => self.parse_text(text, modes, charge).await?.statement,
+            };
             let plan = self.plan_text(statement, end).await?;
-            if !keeps_warnings(&plan) {
-                self.state.clear_warnings();
-            }
             match self.run(&plan, &[], out, more).await {
-                Err(Failure::Stale) if attempt < REPLANS_MAX => {}
-                Err(failure) => return Err(failure),
-                Ok(()) => break,
+                Err(Failure::Stale) => {}
+                result => return result.map(|()| consumed),
             }
-            statement = self.parse_text(text, modes, charge).await?.statement;
         }
-        Ok(consumed)
+        Err(Failure::Stale)
     }
 
     /// Runs a text statement through the cache. `None`: it does not belong there.
@@ -121,7 +113,6 @@ impl Session {
                 digest = self.digest_of(fingerprint.text(), Shape::Whole, database.clone());
                 self.cache.set_digest(&fingerprint.key, digest.clone());
             }
-            self.state.clear_warnings();
             self.keep_digest(digest);
             let parameters = fingerprint.parameters(self.state.settings().sql.connection_collation);
             match self.run(&plan.plan, &parameters, out, false).await {
@@ -130,80 +121,5 @@ impl Session {
             }
         }
         Some(Err(Failure::Stale))
-    }
-
-    /// Parses the first statement of a text.
-    pub(super) async fn parse_text(
-        &mut self,
-        sql: &[u8],
-        modes: LexicalModes,
-        charge: Option<&Arc<StatementCharge>>,
-    ) -> Result<ParsedStatement, Failure> {
-        let Some(charge) = charge.filter(|_| sql.len() >= BYTES_APART) else {
-            return Ok(parser::parse(sql, modes)?);
-        };
-        self.transaction.engine_mut().clear_kill();
-        let watch = Watch::new(&self.state, &self.transaction, None);
-        let slice = self.transaction.engine().slice();
-        let parsed = parse_apart(sql, modes, slice, charge.clone(), parser::STACK_BYTES);
-        unless_killed(watch.over(pin!(parsed)).await)
-    }
-
-    /// Plans a statement that came as text of this length.
-    pub(super) async fn plan_text(
-        &mut self,
-        statement: Statement,
-        bytes: usize,
-    ) -> Result<Elsewhere<Plan>, Failure> {
-        let limit = match &statement {
-            Statement::Select(_) => self.time_limit(),
-            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::LoadData(_) => {
-                None
-            }
-            _ => return Ok(made_of_text(Plan::Command(statement), bytes)),
-        };
-        let (tree, long) = (made_of_text(statement, bytes), bytes >= BYTES_LONG);
-        let planned = self.planned_in(limit, long, move |planner| planner.data(&tree)).await?;
-        match planned.take() {
-            (Some(plan), large) => Ok(Elsewhere::new(plan, large)),
-            (None, _) => Err(errors::error(errors::INTERNAL_ERROR, &[&"no plan"]).into()),
-        }
-    }
-
-    /// What `plan` makes with a planner: at once where that takes little time, by steps where it takes more.
-    pub(super) async fn planned<T: Send + 'static>(
-        &mut self,
-        plan: impl Fn(&Planner<'_>) -> Result<T, SqlError> + 'static,
-    ) -> Result<Elsewhere<T>, Failure> {
-        self.planned_in(None, false, plan).await
-    }
-
-    /// [`Session::planned`] within the time that the statement may take; by steps at once where it will be
-    /// `long`.
-    async fn planned_in<T: Send + 'static>(
-        &mut self,
-        limit: Option<Duration>,
-        long: bool,
-        plan: impl Fn(&Planner<'_>) -> Result<T, SqlError> + 'static,
-    ) -> Result<Elsewhere<T>, Failure> {
-        if !long {
-            let brief = Planner::brief(&self.state);
-            match plan(&brief) {
-                Err(_) if brief.is_too_long() => {}
-                planned => return Ok(Elsewhere::new(planned?, false)),
-            }
-        }
-        self.transaction.engine_mut().clear_kill();
-        let watch = Watch::new(&self.state, &self.transaction, None);
-        let state = self.state.clone();
-        let deadline = limit.map(|limit| state.database.environment().now() + limit);
-        self.state.evaluation.set_deadline(deadline);
-        let planned = resumable(self.transaction.engine().slice(), parser::STACK_BYTES, move |give_way| {
-            plan(&Planner::by_steps(&state, give_way))
-        });
-        let planned = watch.over(pin!(planned)).await;
-        self.state.evaluation.set_deadline(None);
-        // What is made by steps is large, however short its text.
-        Ok(Elsewhere::new(unless_killed(planned)??, true))
     }
 }

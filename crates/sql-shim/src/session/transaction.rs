@@ -5,7 +5,7 @@
 //!
 //! Definitions and other commands commit what is open first (`implicit_commit`, called from `commands.rs`).
 //! What the client hears of it are the status flags of each answer. Undoing one failed statement is
-//! `statement_rollback.rs`.
+//! `in_transaction.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;

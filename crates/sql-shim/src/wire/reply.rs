@@ -6,7 +6,8 @@
 //!
 //! The packets around the rows (OK, its status flags and counts, errors, column definitions) are in
 //! [`super::response_packets`]. What the flags are comes from the session (`session/transaction.rs`);
-//! affected rows under CLIENT_FOUND_ROWS are counted in `exec/change.rs` of `crates/sql`.
+//! affected rows under CLIENT_FOUND_ROWS are counted by `exec/change.rs`, `exec/multi_table_change.rs` and
+//! `exec/insert.rs` of `crates/sql`.
 
 use std::future::Future;
 use std::io;

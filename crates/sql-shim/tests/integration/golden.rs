@@ -109,6 +109,7 @@ fn run(script: &str, padding: &str, sessions: &Sessions, server: &Arc<Server>) -
         let statement = block.trim_start_matches('\n').split("\n----").next().unwrap();
         let mut sink = TextSink::default();
         let text = format!("{padding}{statement}");
+        connection.clear_query_kill();
         untorn::engine::block_on(session.query(text.as_bytes(), &mut sink)).unwrap();
         result.push_str(&format!("{}\n----\n{}\n\n", statement.trim_end(), sink.lines.join("\n")));
     }

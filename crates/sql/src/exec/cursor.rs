@@ -1,16 +1,17 @@
-//! Reading a table by an access path, range after range, or one row by its key (`point`).
+//! Reading a table by an access path, range after range; one row by its key is read in `point.rs`.
 //!
-//! Rows are shown to a callback while their page is latched. A row with needed columns off-page is copied,
-//! the long columns are fetched with nothing latched, and then it is shown like any other. The cursor comes
-//! back to its caller when the callback asks for a pause. The scan gives way to others and looks for a kill;
+//! Rows are shown to a callback while their page is latched. A row with needed columns off-page is copied
+//! (`copied_row.rs`), and then it is shown like any other. The cursor comes back to its caller when the
+//! callback asks for a pause. The scan gives way to others and looks for a kill;
 //! the cursor itself gives way only between ranges and after a copied row.
 
 use std::sync::Arc;
 
 use untorn::Table;
-use untorn::engine::{self, Control, Direction, FieldRef, OwnedKey, ReadMode, Row, Scan, ScanState};
+use untorn::engine::{self, Control, Direction, OwnedKey, ReadMode, Row, Scan, ScanState};
 use untorn::schema::ColumnDef;
 
+use super::copied_row::{CopiedRow, has_off_page};
 use super::keys::RangeList;
 use crate::expr::RowView;
 use crate::failure::Failure;
@@ -27,12 +28,6 @@ pub enum Flow {
     Pause,
     /// No more rows.
     Stop,
-}
-
-/// A row copied from its page.
-pub struct CopiedRow {
-    fields: Vec<Option<Vec<u8>>>,
-    external: Vec<(u16, Vec<u8>, [u8; 20])>,
 }
 
 /// Reads a table.
@@ -159,14 +154,12 @@ impl Cursor {
             let mut copied = None;
             let state = scan
                 .run(transaction, &mut |row| {
-                    if !long_columns.is_empty()
-                        && long_columns.iter().any(|c| matches!(row.column(*c), FieldRef::External { .. }))
-                    {
+                    if has_off_page(row, long_columns) {
                         if row.is_peeked() {
                             // It cannot be judged here.
                             return Control::Continue;
                         }
-                        copied = Some(copy(row, columns.len(), needed));
+                        copied = Some(CopiedRow::new(row, columns.len(), needed));
                         row.clustered_key(last);
                         return Control::Pause;
                     }
@@ -207,49 +200,4 @@ impl Cursor {
             }
         }
     }
-}
-
-/// Copies what is needed of a row.
-pub fn copy(row: &Row<'_>, columns: usize, needed: &[u16]) -> CopiedRow {
-    let mut copied = CopiedRow { fields: vec![None; columns], external: Vec::new() };
-    for column in needed {
-        let Some(place) = copied.fields.get_mut(usize::from(*column)) else { continue };
-        match row.column(*column) {
-            FieldRef::Null => {}
-            FieldRef::Inline(bytes) => *place = Some(bytes.to_vec()),
-            FieldRef::External { prefix, reference } => {
-                copied.external.push((*column, prefix.to_vec(), *reference));
-            }
-        }
-    }
-    copied
-}
-
-impl CopiedRow {
-    /// Fetches the long columns.
-    pub async fn complete(
-        self,
-        transaction: &engine::Transaction,
-        table: &Table,
-    ) -> Result<Vec<Option<Vec<u8>>>, Failure> {
-        let CopiedRow { mut fields, external } = self;
-        for (column, prefix, reference) in external {
-            let bytes = engine::fetch_external(transaction, &table.rows, &prefix, &reference).await?;
-            if let Some(place) = fields.get_mut(usize::from(column)) {
-                *place = Some(bytes);
-            }
-        }
-        Ok(fields)
-    }
-}
-
-/// Reads one row by its whole clustered key; synchronous unless a page has to be read. `f` runs with the page
-/// latched.
-pub async fn point<R>(
-    transaction: &mut engine::Transaction,
-    table: &Table,
-    key: &[Option<&[u8]>],
-    f: impl FnMut(&Row<'_>) -> R,
-) -> Result<Option<R>, Failure> {
-    Ok(engine::find(transaction, &table.rows, key, f).await?)
 }

@@ -6,17 +6,18 @@
 //! of memory is used up. Rows are streamed with backpressure: execution pauses while the client's buffer is
 //! full.
 //!
-//! A statement that fails is rolled back by the session (`statement_rollback.rs` of the server).
+//! A statement that fails is rolled back by the session (`in_transaction.rs` of the server).
 //!
 //! A SELECT begins in `select.rs`. A single table is streamed there itself: one row by its whole primary key
-//! through `cursor::point` (`get.rs` of the transaction layer), anything else through a `Cursor` (`scan.rs`
-//! there). The rows of any other SELECT come from `join.rs` (nested loops over `cursor.rs`; `keys.rs` makes
-//! the ranges of an index, `prefix_keys.rs` those of a prefix), from a derived or common table, which
-//! `join.rs` fills into memory ([`KeptRows`]) and `hash_lookup.rs` finds rows in (`recursion.rs`: a recursive
-//! one), or from `union.rs` and `set_operation.rs`. They pass `apply.rs` (subqueries that depend on the row),
-//! `group.rs` and `rollup.rs` over `aggregate.rs`, `window/`, `distinct.rs`, `sort.rs` and `order_limit.rs`
-//! (LIMIT), as rows that give themselves to the target (`result_row.rs`), and `output.rs` writes them for the
-//! client. `insert.rs`, `change.rs`, `multi_table_change.rs` and `load.rs` change rows; `column_defaults.rs`,
+//! through `point.rs` (`get.rs` of the transaction layer), anything else through a `Cursor` (`scan.rs`
+//! there); of either, a row that is not whole in its page is copied (`copied_row.rs`). The rows of any other
+//! SELECT come from `join.rs` (nested loops over `cursor.rs`; `keys.rs` makes the ranges of an index,
+//! `prefix_keys.rs` those of a prefix), from a derived or common table, which `join.rs` fills into memory
+//! ([`KeptRows`]) and `hash_lookup.rs` finds rows in (`recursion.rs`: a recursive one), or from `union.rs`
+//! and `set_operation.rs`. They pass `apply.rs` (subqueries that depend on the row), `group.rs` and
+//! `rollup.rs` over `aggregate.rs`, `window/`, `distinct.rs`, `sort.rs` and `order_limit.rs` (LIMIT), as rows
+//! that give themselves to the target (`result_row.rs`), and `output.rs` writes them for the client.
+//! `insert.rs`, `change.rs`, `multi_table_change.rs` and `load.rs` change rows; `column_defaults.rs`,
 //! `row_rules.rs` (generated columns, CHECK) and `row_conversion.rs` make rows of values, which
 //! `crate::stored_values` puts into storage form. How a scan locks is `read_mode.rs`. Rows that wait between
 //! two halves of a statement are bytes (`spilled_values.rs`), in a spool for INSERT … SELECT, elsewhere in a
@@ -26,6 +27,7 @@ pub(crate) mod aggregate;
 mod apply;
 pub(crate) mod change;
 mod column_defaults;
+mod copied_row;
 pub(crate) mod cursor;
 mod distinct;
 mod group;
@@ -37,6 +39,7 @@ pub mod load;
 mod multi_table_change;
 mod order_limit;
 pub mod output;
+mod point;
 mod prefix_keys;
 mod read_mode;
 mod recursion;

@@ -6,7 +6,7 @@
 
 use super::cursor::Flow;
 use super::distinct::{Distinct, Seen};
-use super::result_row::{Row, hand_on};
+use super::result_row::{OutputRow, hand_on};
 use super::sort::RowSorter;
 use super::spilled_values::{put_bytes, take_bytes};
 use super::{Executor, Target};
@@ -79,7 +79,7 @@ impl<'p> OrderLimit<'p> {
     /// Takes a row.
     pub fn take<S: ResultSink>(
         &mut self,
-        row: &impl Row,
+        row: &impl OutputRow,
         target: &mut Target<'_, S>,
     ) -> Result<Flow, Failure> {
         if let Some(distinct) = &mut self.distinct {

@@ -14,7 +14,7 @@ use crate::result::{ResultSink, SqlError};
 use crate::value::{Value, compare};
 
 /// A row about to be taken: what it appends where it is wanted.
-pub trait Row {
+pub trait OutputRow {
     /// Appends its sort key.
     fn sort_key(&self, out: &mut Vec<u8>) -> Result<(), SqlError>;
     /// Appends what makes it the same as another.
@@ -37,7 +37,7 @@ pub struct SourceRow<'r, 'v> {
     pub time_zone: i32,
 }
 
-impl Row for SourceRow<'_, '_> {
+impl OutputRow for SourceRow<'_, '_> {
     fn sort_key(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
         for (expr, descending) in &self.plan.order {
             let value = expr.eval(&self.cx)?;
@@ -140,7 +140,7 @@ pub struct ValueRow<'r> {
     pub key: &'r [u8],
 }
 
-impl Row for ValueRow<'_> {
+impl OutputRow for ValueRow<'_> {
     fn sort_key(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
         out.extend_from_slice(self.key);
         Ok(())

@@ -1,17 +1,16 @@
 //! SELECT: a scan or join passes on the rows that meet all conditions. The consumer groups them where asked,
 //! and hands them to the query's `OrderLimit`, which removes duplicates, sorts and counts.
 
-use untorn::engine::FieldRef;
-
 use std::sync::Arc;
 
 use super::apply::Applied;
-use super::cursor::{self, Cursor, Flow};
+use super::cursor::{Cursor, Flow};
 use super::group::Groups;
 use super::order_limit::OrderLimit;
+use super::point::{point_key, show_row};
 use super::result_row::{SourceRow, ValueRow};
 use super::sort::push_key;
-use super::{Executor, Target, keys};
+use super::{Executor, Target};
 use crate::ast::SetOperation;
 use crate::context::SqlContext;
 use crate::expr::functions::as_count;
@@ -101,6 +100,21 @@ impl<'p> Consumer<'p> {
         target: &mut Target<'_, S>,
     ) -> Result<Flow, Failure> {
         self.row_with(rows, self.subqueries, target)
+    }
+
+    /// Takes a row of one source, if that meets the conditions.
+    #[inline]
+    fn row_if<S: ResultSink>(
+        &mut self,
+        conditions: &[Condition],
+        view: RowView<'_>,
+        target: &mut Target<'_, S>,
+    ) -> Result<Flow, Failure> {
+        let views = [view];
+        if !conditions.is_empty() && !all_true(conditions, &self.context(&views))? {
+            return Ok(Flow::Skip);
+        }
+        self.row(&views, target)
     }
 
     /// Takes a row, with the results of subqueries for it.
@@ -349,65 +363,19 @@ impl Executor<'_> {
         };
         let conditions = if ranges.exact { &step.filter } else { &step.all_conditions };
         let mode = self.read_mode(plan.locking);
+        let needed = &plan.needed[step.source];
         if let Some(key) = point_key(step, &ranges, mode) {
-            let mut each = |view: RowView<'_>, target: &mut Target<'_, S>| -> Result<Flow, Failure> {
-                let views = [view];
-                if !conditions.is_empty() && !all_true(conditions, &consumer.context(&views))? {
-                    return Ok(Flow::Skip);
-                }
-                consumer.row(&views, target)
-            };
-            let fields = key.fields();
-            let found = cursor::point(self.transaction.engine_mut(), table, &fields, |row| {
-                if is_long(row, &plan.needed[step.source]) {
-                    return Err(cursor::copy(row, table.def.columns.len(), &plan.needed[step.source]));
-                }
-                Ok(each(RowView::Stored(row, &table.def.columns), target))
-            })
-            .await?;
-            return match found {
-                None => Ok(()),
-                Some(Ok(shown)) => shown.map(|_| ()),
-                Some(Err(copied)) => {
-                    let fields = copied.complete(self.transaction.engine(), table).await?;
-                    each(RowView::Fields(&fields, &table.def.columns), target).map(|_| ())
-                }
-            };
+            let each = |view: RowView<'_>| consumer.row_if(conditions, view, target);
+            return show_row(self.transaction.engine_mut(), table, key, needed, each).await;
         }
-        let mut scan = Cursor::new(table, &step.path, ranges.ranges, mode, &plan.needed[step.source]);
+        let mut scan = Cursor::new(table, &step.path, ranges.ranges, mode, needed);
         loop {
-            let mut each = |view: RowView<'_>| -> Result<Flow, Failure> {
-                let views = [view];
-                if !conditions.is_empty() && !all_true(conditions, &consumer.context(&views))? {
-                    return Ok(Flow::Skip);
-                }
-                consumer.row(&views, target)
-            };
+            let mut each = |view: RowView<'_>| consumer.row_if(conditions, view, target);
             if !scan.run(self.transaction.engine_mut(), &mut |view, _| each(view)).await? {
                 return Ok(());
             }
             self.state.check_killed()?;
             consumer.make_room(self, target).await?;
         }
-    }
-}
-
-fn is_long(row: &untorn::engine::Row<'_>, needed: &[u16]) -> bool {
-    needed.iter().any(|column| matches!(row.column(*column), FieldRef::External { .. }))
-}
-
-/// The key, when the path is one row of the clustered index read consistently.
-fn point_key<'r>(
-    step: &Step,
-    ranges: &'r keys::Ranges,
-    mode: untorn::engine::ReadMode,
-) -> Option<&'r untorn::engine::OwnedKey> {
-    let clustered = step.path.index == untorn::engine::ScanIndex::Clustered;
-    if !(clustered && step.path.unique && ranges.exact && mode == untorn::engine::ReadMode::Consistent) {
-        return None;
-    }
-    match &ranges.ranges.only()?.lower {
-        std::ops::Bound::Included(key) => Some(key),
-        _ => None,
     }
 }

@@ -10,8 +10,9 @@ use untorn::schema::{ColumnDef, Default};
 
 use super::access_path::{Path, PathChooser};
 use super::apply::{self, Apply};
+use super::finish::without;
 use super::index_order::order_of;
-use super::query::{push_conjuncts, without};
+use super::query::push_conjuncts;
 use super::row_rules::{self, RowRules};
 use super::source::Source;
 use super::{Condition, Planner, SelectPlan, Tables};

@@ -1,14 +1,17 @@
 //! Plans: what is made of a statement once, and executed many times.
 //!
-//! A plan belongs to one version of the catalog and owns handles to its tables. It holds no values:
-//! parameters, the clock and variables are looked at when it is executed. A single-table query streams from
-//! the scan through the plan's filter and output; joins are nested loops over index look-ups.
+//! A plan belongs to one version of the catalog, of the grants and of the session's temporary tables, and
+//! owns handles to its tables. It holds no values: parameters, the clock and variables are looked at when it
+//! is executed. A single-table query streams from the scan through the plan's filter and output; joins are
+//! nested loops over index look-ups, or over look-ups in a derived table held in memory
+//! (`exec/hash_lookup.rs`).
 
 pub mod access_path;
 pub(crate) mod aggregate;
 pub(crate) mod apply;
 pub(crate) mod change;
 pub mod created_columns;
+mod finish;
 mod from;
 mod full_group;
 mod index_order;
@@ -43,9 +46,9 @@ use crate::result::{ResultColumns, SqlError};
 use access_path::Path;
 use aggregate::Aggregate;
 use apply::Apply;
+use finish::Pending;
 use multi_table_change::MultiTableChange;
 use outer_join::InnerSide;
-use push::Pending;
 use source::Source;
 use view::{UsedView, Views};
 use window::Windowed;
@@ -448,7 +451,8 @@ impl Planner<'_> {
         Elsewhere::new(what, matches!(self.pace, Pace::BySteps(_)))
     }
 
-    /// Plans SELECT, INSERT, UPDATE and DELETE; `None` for a statement that is executed from its tree.
+    /// Plans SELECT, INSERT, REPLACE, UPDATE, DELETE and LOAD DATA; `None` for a statement that is executed
+    /// from its tree.
     pub fn data(&self, statement: &ast::Statement) -> Result<Option<Plan>, SqlError> {
         Ok(Some(match statement {
             ast::Statement::Select(query) => Plan::Select(self.charged_plan(self.select(query)?)?),
@@ -469,11 +473,6 @@ impl Planner<'_> {
     /// Plans INSERT into a table that is known already.
     pub fn insert_into(&self, source: Source, insert: &ast::Insert) -> Result<Plan, SqlError> {
         Ok(Plan::Insert(self.charged_plan(self.insert_rows(source, insert)?)?))
-    }
-
-    /// Plans a statement.
-    pub fn plan(&self, statement: ast::Statement) -> Result<Plan, SqlError> {
-        Ok(self.data(&statement)?.unwrap_or(Plan::Command(statement)))
     }
 
     /// What a parameter counts as before it is known.

@@ -11,8 +11,8 @@ use untorn::Table;
 
 use super::apply;
 use super::change::{Assigned, ColumnDefault, assigned, defaulted, refuse_generated};
+use super::finish::Pending;
 use super::from::From;
-use super::push::Pending;
 use super::query::JoinedConditions;
 use super::row_rules::{self, RowRules};
 use super::source::Source;

@@ -10,35 +10,13 @@ use std::sync::Arc;
 use super::outer_join::{OuterJoin, around};
 use super::source::SourceKind;
 use super::{Condition, Planner, SelectPlan};
-use crate::ast::HintKind;
 use crate::expr::{Expr, NODE_BYTES};
 use crate::result::SqlError;
-
-/// What a bound query lacks to be finished.
-#[derive(Debug)]
-pub struct Pending {
-    /// Conditions on the rows.
-    pub(super) conjuncts: Vec<Condition>,
-    /// Outer joins.
-    pub(super) outer: Vec<OuterJoin>,
-    /// Index hints of each source.
-    pub(super) hints: Vec<Vec<(HintKind, Vec<String>)>>,
-    /// The sources are read in the order in which they are written.
-    pub(super) straight: bool,
-}
 
 /// A longer condition is not copied into the derived table.
 const NODES_MAX: usize = 256;
 
 impl Planner<'_> {
-    /// Finishes a query, if that has not been done.
-    pub(super) fn finish_pending(&self, plan: &mut SelectPlan) -> Result<(), SqlError> {
-        match plan.pending.take() {
-            Some(pending) => self.finish(plan, *pending),
-            None => Ok(()),
-        }
-    }
-
     /// Finishes the derived tables of a query, with those of its conditions that they can test.
     pub(super) fn finish_derived(
         &self,

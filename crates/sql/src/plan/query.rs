@@ -1,4 +1,4 @@
-//! Planning SELECT: names are bound, then the join's order and the paths are chosen.
+//! Planning SELECT: names are bound here; then the join's order and the paths are chosen (`finish.rs`).
 //!
 //! A query expression is one SELECT or a set operation of several. The parts of one have their columns of the
 //! common types ([`crate::expr::bind::common_type`]) and take ORDER BY and LIMIT together, by positions and
@@ -6,9 +6,7 @@
 //!
 //! One SELECT is bound in the order in which its names are visible: FROM (`from.rs`), conditions, output,
 //! GROUP BY, HAVING, ORDER BY. It is finished later, when the query around it is bound too and may have given
-//! it conditions (`push.rs`): constant conditions are set aside, then the source whose path gains most
-//! (`access_path.rs`) is read next, until all are, each with the conditions that can be tested there. At last
-//! the sort goes if an index gives the order (`index_order.rs`).
+//! it conditions (`push.rs`).
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -16,16 +14,14 @@ use std::sync::Arc;
 
 use untorn::types::ColumnType;
 
-use super::access_path::{Path, PathChooser};
 use super::aggregate::Aggregate;
+use super::finish::Pending;
 use super::from::{From, Shown};
-use super::index_order::{use_index_end, use_index_order};
-use super::outer_join::{Conditions, OuterJoin, around_mut};
-use super::push::Pending;
+use super::outer_join::{OuterJoin, around_mut};
 use super::source::Source;
 use super::with::{Around, With};
-use super::{Condition, Grouping, Plan, Planner, SelectPlan, Step, ValuePlan, apply};
-use crate::ast::{self, HintKind, SelectItem};
+use super::{Condition, Grouping, Plan, Planner, SelectPlan, ValuePlan, apply};
+use crate::ast::{self, SelectItem};
 use crate::discard::Elsewhere;
 use crate::errors;
 use crate::expr::bind::common_type::converted;
@@ -46,9 +42,6 @@ const ITEM_BYTES: usize = 2 * (size_of::<Expr>() + size_of::<Type>());
 
 /// What a SELECT takes that has nothing in it. There may be one for every eight bytes of a UNION.
 const SELECT_BYTES: usize = size_of::<SelectPlan>() + 512;
-
-/// Up to this many sources, the first is chosen by how many others an index leads to from it.
-const LOOKED_AHEAD_MAX: usize = 8;
 
 /// Columns of one SELECT are numbered with 16 bits.
 const ITEMS_MAX: usize = u16::MAX as usize;
@@ -557,221 +550,4 @@ impl SelectPlan {
             }
         }
     }
-}
-
-/// Sources of one FROM, a bit for each: there are 61 at most.
-type Sources = u64;
-
-fn only(source: u16) -> Sources {
-    1 << source
-}
-
-impl Planner<'_> {
-    /// Sources that an expression reads, a bit for each.
-    fn read_sources(&self, expr: &Expr) -> Sources {
-        let mut found = 0;
-        expr.visit(&mut |inner| {
-            if let Expr::Column { source, .. } = inner {
-                found |= only(*source);
-            }
-            self.walk()
-        });
-        found
-    }
-
-    /// Whether it has another value for each row, whatever columns it reads.
-    fn is_volatile(&self, expr: &Expr) -> bool {
-        !expr.visit(&mut |inner| !inner.is_volatile() && self.walk())
-    }
-
-    /// Adds the columns that an expression reads to those needed of each source.
-    pub(super) fn note_columns(&self, expr: &Expr, needed: &mut [Vec<u16>]) {
-        expr.visit(&mut |inner| {
-            if let Expr::Column { source, column } = inner
-                && let Some(columns) = needed.get_mut(usize::from(*source))
-                && !columns.contains(column)
-            {
-                columns.push(*column);
-            }
-            self.walk()
-        });
-    }
-
-    /// Chooses the order of the join and the paths.
-    pub(super) fn finish(&self, plan: &mut SelectPlan, pending: Pending) -> Result<(), SqlError> {
-        let Pending { conjuncts, outer, hints, straight } = pending;
-        self.finish_derived(plan, &conjuncts, &outer)?;
-        plan.needed = self.needed_columns(plan, &conjuncts, &outer);
-        let conjuncts = apply::take_conditions(plan, conjuncts, &outer)?;
-        let all = plan.sources.iter().enumerate().fold(0, |all, (source, _)| all | only(source as u16));
-        let read = conjuncts.into_iter().map(|condition| {
-            let volatile = self.is_volatile(&condition);
-            (if volatile { all } else { self.read_sources(&condition) }, condition)
-        });
-        let (constant, conjuncts): (Vec<_>, Vec<_>) = read.partition(|(sources, _)| *sources == 0);
-        plan.constant_conditions = constant.into_iter().map(|(_, condition)| condition).collect();
-        let waiting = |join: OuterJoin| {
-            let on = join.on.into_iter().map(|condition| (self.read_sources(&condition), condition));
-            (join.first, join.last, on.collect())
-        };
-        let fixed_order = straight || !outer.is_empty();
-        let mut conditions =
-            Conditions { of_where: conjuncts, of_joins: outer.into_iter().map(waiting).collect() };
-        self.outcome()?;
-        // The conditions that say something of a source, to compare what reading it next would gain.
-        let mut about: Vec<Vec<Condition>> = vec![Vec::new(); plan.sources.len()];
-        if plan.sources.len() > 1 {
-            for (sources, condition) in &conditions.of_where {
-                let of = about.iter_mut().enumerate().filter(|(s, _)| sources & only(*s as u16) != 0);
-                of.for_each(|(_, list)| list.push(condition.clone()));
-                self.work(NODE_BYTES)?;
-            }
-        }
-        let mut bound: Vec<u16> = Vec::new();
-        while bound.len() < plan.sources.len() {
-            let left: Vec<u16> = (0..plan.sources.len() as u16).filter(|s| !bound.contains(s)).collect();
-            let source = match &left[..] {
-                [only] => *only,
-                _ if fixed_order => left[0],
-                _ => self.next_source(plan, &left, &about, &bound, &hints)?,
-            };
-            let hints = &hints[usize::from(source)];
-            let known = bound.iter().fold(only(source), |known, s| known | only(*s));
-            let (all_conditions, inner_ends) = conditions.take(source.into(), known);
-            let path = self.choose(plan, source, &all_conditions, &bound, hints)?;
-            let filter = without(&all_conditions, &path.consumed);
-            let joins = &mut conditions.of_joins.iter();
-            let inner_last =
-                joins.find(|(first, ..)| *first == usize::from(source)).map(|(_, last, _)| *last);
-            let source = source.into();
-            plan.steps.push(Step { source, path, filter, all_conditions, inner_last, inner_ends });
-            bound.push(source as u16);
-        }
-        use_index_order(plan);
-        use_index_end(plan);
-        plan.order.iter_mut().for_each(|(expr, _)| order_by_members(expr, &plan.sources));
-        if let Some(grouping) = plan.grouping.as_mut().filter(|grouping| grouping.rollup) {
-            // Its groups come in the order of their keys.
-            grouping.keys.iter_mut().for_each(|key| order_by_members(key, &plan.sources));
-        }
-        plain_output(plan);
-        Ok(())
-    }
-
-    /// The source to read next: the one whose path gains most; among those without one that of which the most
-    /// others can be looked up, and then the smallest.
-    fn next_source(
-        &self,
-        plan: &SelectPlan,
-        left: &[u16],
-        about: &[Vec<Condition>],
-        bound: &[u16],
-        hints: &[Vec<(HintKind, Vec<String>)>],
-    ) -> Result<u16, SqlError> {
-        let rank = |source: u16, bound: &[u16]| -> Result<u32, SqlError> {
-            let at = usize::from(source);
-            Ok(self.choose(plan, source, &about[at], bound, &hints[at])?.rank())
-        };
-        let mut ranks = Vec::with_capacity(left.len());
-        for source in left {
-            ranks.push(rank(*source, bound)?);
-        }
-        let best = ranks.iter().max().copied().unwrap_or(0);
-        let tied = left.iter().zip(&ranks).filter(|(_, rank)| **rank == best).map(|(source, _)| *source);
-        let tied: smallvec::SmallVec<[u16; 8]> = tied.collect();
-        if best > 0 || left.len() > LOOKED_AHEAD_MAX {
-            return Ok(tied[0]);
-        }
-        let mut chosen = (tied[0], 0, u64::MAX);
-        for source in tied {
-            let then: smallvec::SmallVec<[u16; 16]> = bound.iter().copied().chain([source]).collect();
-            let mut reached = 0;
-            for other in left.iter().filter(|other| **other != source) {
-                reached += u32::from(rank(*other, &then)? > 0);
-            }
-            let table = plan.sources[usize::from(source)].engine_table();
-            let rows = table.map_or(u64::MAX, |table| table.row_count_estimate());
-            if reached > chosen.1 || (reached == chosen.1 && rows < chosen.2) {
-                chosen = (source, reached, rows);
-            }
-        }
-        Ok(chosen.0)
-    }
-
-    fn choose(
-        &self,
-        plan: &SelectPlan,
-        source: u16,
-        conjuncts: &[Condition],
-        bound: &[u16],
-        hints: &[(HintKind, Vec<String>)],
-    ) -> Result<Path, SqlError> {
-        let at = usize::from(source);
-        let path = match plan.sources[at].engine_table() {
-            Some(table) => PathChooser {
-                planner: self,
-                table,
-                source,
-                conjuncts,
-                bound,
-                needed: &plan.needed[at],
-                hints,
-            }
-            .best(),
-            None => Path::everything(),
-        };
-        self.outcome()?;
-        Ok(path)
-    }
-
-    fn needed_columns(
-        &self,
-        plan: &SelectPlan,
-        conjuncts: &[Condition],
-        outer: &[OuterJoin],
-    ) -> Vec<Vec<u16>> {
-        let mut needed = vec![Vec::new(); plan.sources.len()];
-        let mut note = |expr: &Expr| self.note_columns(expr, &mut needed);
-        conjuncts.iter().for_each(|expr| note(expr));
-        outer.iter().flat_map(|join| &join.on).for_each(|expr| note(expr));
-        plan.subqueries.iter().flat_map(|subquery| &subquery.captures).for_each(&mut note);
-        plan.items.iter().for_each(&mut note);
-        plan.order.iter().for_each(|(expr, _)| note(expr));
-        if let Some(grouping) = &plan.grouping {
-            grouping.keys.iter().for_each(&mut note);
-            grouping.having.iter().for_each(&mut note);
-            for aggregate in &grouping.aggregates {
-                aggregate.arguments.iter().for_each(&mut note);
-                aggregate.order.iter().for_each(|(expr, _)| note(expr));
-            }
-        }
-        needed
-    }
-}
-
-/// Those that the path does not express.
-pub(super) fn without(list: &[Condition], consumed: &[usize]) -> Vec<Condition> {
-    list.iter().enumerate().filter(|(at, _)| !consumed.contains(at)).map(|(_, expr)| expr.clone()).collect()
-}
-
-/// Notes when the output is nothing but columns of one stored table.
-fn plain_output(plan: &mut SelectPlan) {
-    let stored = plan.sources.len() == 1 && plan.sources[0].engine_table().is_some();
-    if !stored
-        || plan.grouping.is_some()
-        || !plan.unions.is_empty()
-        || !plan.into.is_client()
-        || plan.apply.is_some()
-    {
-        return;
-    }
-    let columns: Option<Vec<u16>> = plan
-        .items
-        .iter()
-        .map(|item| match item {
-            Expr::Column { column, .. } => Some(*column),
-            _ => None,
-        })
-        .collect();
-    plan.plain_columns = columns;
 }

@@ -22,23 +22,30 @@ use crate::undo::page::Place;
 use crate::undo::record::UndoBuilder;
 use crate::undo::tablespace::undo_id;
 
-/// Reads a column stored off-page: give it what [`super::Row::column`] showed, copied. Call it while the
-/// transaction's read view (or lock) still protects the version it came from, that is before the statement
-/// ends.
-///
-/// # Errors
-/// Storage errors; a chain that is damaged, or (READ UNCOMMITTED only) gone.
-pub async fn fetch_external(
-    transaction: &Transaction,
-    table: &Table,
-    prefix: &[u8],
-    reference: &[u8; 20],
-) -> Result<Vec<u8>, Error> {
-    let _ = transaction;
-    let mut value = prefix.to_vec();
-    let mut reader = ExternalReader::new(Reference::read(reference));
-    retry(|| Ok(reader.read(&table.clustered, &mut value)?)).await?;
-    Ok(value)
+/// A value stored off-page, as [`super::Row::column`] showed it: copied, to be fetched with nothing latched.
+pub struct OffPage {
+    prefix: Vec<u8>,
+    reference: [u8; REFERENCE_SIZE],
+}
+
+impl OffPage {
+    /// Copies what the row has of it.
+    pub fn new(prefix: &[u8], reference: &[u8; REFERENCE_SIZE]) -> OffPage {
+        OffPage { prefix: prefix.to_vec(), reference: *reference }
+    }
+
+    /// The whole value. Call it while the transaction's read view (or lock) still protects the version it
+    /// came from, that is before the statement ends.
+    ///
+    /// # Errors
+    /// Storage errors; a chain that is damaged, or (READ UNCOMMITTED only) gone.
+    pub async fn fetch(&self, transaction: &Transaction, table: &Table) -> Result<Vec<u8>, Error> {
+        let _ = transaction;
+        let mut value = self.prefix.clone();
+        let mut reader = ExternalReader::new(Reference::read(&self.reference));
+        retry(|| Ok(reader.read(&table.clustered, &mut value)?)).await?;
+        Ok(value)
+    }
 }
 
 /// Writes one value off-page. From its first page on the undo log knows of it: whatever happens before a row
@@ -216,7 +223,7 @@ mod tests {
                 Ok(found.unwrap())
             });
             let reference = reference.await.unwrap();
-            let value = crate::fetch_external(&transaction, &table, &[], &reference).await.unwrap();
+            let value = OffPage::new(&[], &reference).fetch(&transaction, &table).await.unwrap();
             assert_eq!(value, long(2));
         });
     }

@@ -1,21 +1,21 @@
 //! The point read.
 
 use btree::Field;
-use disk::retry;
 
 use super::scan::ScanIndex;
 use super::view::{Row, Source};
 use crate::error::{Error, Interrupt};
+use crate::retry::retry;
 use crate::table::Table;
 use crate::transaction::{Isolation, Transaction};
 use crate::version::{Version, Visible, find_visible};
 
-/// Reads one row by its clustered key as the transaction's read view shows it: synchronous, and without
-/// allocation when the newest version is visible. `f` borrows the latched page.
+/// One try of [`get`].
 ///
 /// # Errors
-/// [`Interrupt::Wait`] for a page that is not in memory: await, call again. Storage errors and damaged pages.
-pub fn get<R>(
+/// [`Interrupt::Wait`] for a page that is not in memory, or a frame for one, or a turn among others after
+/// many versions of the row: await, call again. Storage errors and damaged pages.
+pub fn get_step<R>(
     transaction: &mut Transaction,
     table: &Table,
     key: &[Field<'_>],
@@ -51,11 +51,13 @@ pub fn get<R>(
     Ok(row)
 }
 
-/// [`get`] that waits for what it needs.
+/// Reads one row by its clustered key as the transaction's read view shows it, or at READ UNCOMMITTED as it
+/// is: without allocation when the newest version is visible. `f` borrows the latched page. An operation that
+/// was dropped unfinished is undone first.
 ///
 /// # Errors
-/// [`Error::Killed`]; those of [`get`].
-pub async fn find<R>(
+/// [`Error::Killed`]; storage errors and damaged pages.
+pub async fn get<R>(
     transaction: &mut Transaction,
     table: &Table,
     key: &[Field<'_>],
@@ -63,19 +65,19 @@ pub async fn find<R>(
 ) -> Result<Option<R>, Error> {
     transaction.begin_operation().await?;
     transaction.check_killed()?;
-    retry(|| get(transaction, table, key, &mut f)).await
+    retry(|| get_step(transaction, table, key, &mut f)).await
 }
 
-/// [`find`] where it waits for nothing, for an `f` that may not want the row after all. `None`: `f` did not,
-/// or there is something to wait for or an error: it is left to [`find`].
-pub fn find_at_once<R>(
+/// [`get`] where it waits for nothing, for an `f` that may not want the row after all. `None`: `f` did not,
+/// or there is something to wait for or an error: it is left to [`get`].
+pub fn get_at_once<R>(
     transaction: &mut Transaction,
     table: &Table,
     key: &[Field<'_>],
     f: impl FnOnce(&Row<'_>) -> Option<R>,
 ) -> Option<Option<R>> {
     transaction.check_killed().ok()?;
-    match get(transaction, table, key, f).ok()? {
+    match get_step(transaction, table, key, f).ok()? {
         Some(None) => {
             // It will be read again, and counted then.
             transaction.counts.rows_read -= 1;

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use super::clustered::NewField;
 use super::delete::delete_row;
-use super::external::{fetch_external, store_external};
+use super::external::{OffPage, store_external};
 use super::implicit_lock::lock_clustered;
 use super::insert::{OnDuplicate, insert_row};
 use super::secondary::change_entries;
@@ -133,7 +133,7 @@ async fn move_row(
 enum Column {
     Null,
     Whole(Vec<u8>),
-    External(Vec<u8>, [u8; 20]),
+    OffPage(OffPage),
 }
 
 /// Locks a row and copies all its columns, long ones too.
@@ -163,7 +163,9 @@ async fn read_locked(
                 columns[usize::from(*column)] = match field {
                     FieldRef::Null => Column::Null,
                     FieldRef::Inline(value) => Column::Whole(value.to_vec()),
-                    FieldRef::External { prefix, reference } => Column::External(prefix.to_vec(), *reference),
+                    FieldRef::External { prefix, reference } => {
+                        Column::OffPage(OffPage::new(prefix, reference))
+                    }
                 };
             }
             Step::Done
@@ -179,9 +181,7 @@ async fn read_locked(
         row.push(match column {
             Column::Null => None,
             Column::Whole(value) => Some(value),
-            Column::External(prefix, reference) => {
-                Some(fetch_external(transaction, table, &prefix, &reference).await?)
-            }
+            Column::OffPage(value) => Some(value.fetch(transaction, table).await?),
         });
     }
     Ok(row)

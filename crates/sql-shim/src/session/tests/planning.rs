@@ -22,8 +22,8 @@ impl Fixture {
 
     fn select_plan(&self, sql: &str) -> Charged<SelectPlan> {
         let statement = parser::parse(sql.as_bytes(), LexicalModes::default()).unwrap().statement;
-        match Planner::new(&self.session.state).plan(statement).unwrap() {
-            Plan::Select(plan) => plan,
+        match Planner::new(&self.session.state).data(&statement).unwrap() {
+            Some(Plan::Select(plan)) => plan,
             other => panic!("{other:?}"),
         }
     }

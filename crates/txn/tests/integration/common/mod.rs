@@ -481,7 +481,7 @@ impl Session {
     pub async fn read_row(&mut self, id: i32) -> Option<RowCopy> {
         let mut held = disk::HeldWaits::new();
         loop {
-            match get(&mut self.trx, &self.table, &[Some(&int(id))], copy_row) {
+            match get_step(&mut self.trx, &self.table, &[Some(&int(id))], copy_row) {
                 Ok(row) => {
                     self.trx.end_statement();
                     return row;
@@ -505,7 +505,7 @@ impl Session {
         };
         let mut held = Vec::new();
         let found = loop {
-            match get(&mut self.trx, &self.table, &[Some(&int(id))], show) {
+            match get_step(&mut self.trx, &self.table, &[Some(&int(id))], show) {
                 Ok(row) => break row,
                 Err(Interrupt::Wait(mut wait)) => {
                     wait.done().await;
@@ -518,7 +518,7 @@ impl Session {
             Found::Null => None,
             Found::Inline(value) => Some(value),
             Found::External(reference) => {
-                Some(fetch_external(&self.trx, &self.table, &[], &reference).await.unwrap())
+                Some(OffPage::new(&[], &reference).fetch(&self.trx, &self.table).await.unwrap())
             }
         };
         self.trx.end_statement();

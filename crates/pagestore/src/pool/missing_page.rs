@@ -297,18 +297,6 @@ impl PageStore {
         let (file, io) = completion.request();
         Ok(Missing::Start(ReadStart { hold, over, file, io }))
     }
-
-    /// The buffer pool extension, unless pages are not to be taken from it or given to it now: while recovery
-    /// applies the log, the pages are on their way to what the tier has.
-    pub(crate) fn tier_to_use(&self) -> Option<Arc<dyn BufferPoolExtension>> {
-        self.tier.get().filter(|tier| tier.is_on() && !self.recovering.load(Ordering::Acquire))
-    }
-}
-
-/// Whether these bytes, from the buffer pool extension, are the page; one that was never written is not in
-/// the tier.
-fn is_page(bytes: &[u8], id: PageId) -> bool {
-    page::identity(bytes) == id && page::verify(bytes).is_ok()
 }
 
 pub(super) fn waiting(hold: ReadHold) -> Interrupt {
@@ -368,9 +356,9 @@ impl ReadCompletion {
             Ok(()) => {
                 // SAFETY: the frame is owned by this read, and the transfer is over.
                 let bytes: &[u8] = unsafe { self.frame.bytes() };
-                // The tier compares with what it knows. That the bytes are a page at all, and this one, is
-                // looked at here as for any page that comes in.
-                if tier.verify(&ticket, bytes) && is_page(bytes, self.read.id) {
+                // The tier compares with what it stored, whole. Only which page it is, is looked at here once
+                // more: that costs nothing, and a page under another's number is the worst there can be.
+                if tier.verify(&ticket, bytes) && page::identity(bytes) == self.read.id {
                     tier.read_took(Source::Tier, self.took(Source::Tier));
                     let lsn = page::lsn(bytes);
                     return self.end_well(lsn);

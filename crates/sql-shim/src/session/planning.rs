@@ -1,0 +1,98 @@
+//! Parsing a text, and planning a statement: at once where that takes little time, by steps that let others
+//! run where it takes more.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sql::ast::Statement;
+use sql::discard::Elsewhere;
+use sql::errors;
+use sql::failure::Failure;
+use sql::lexer::LexicalModes;
+use sql::memory::StatementCharge;
+use sql::parser::{self, ParsedStatement};
+use sql::plan::{Plan, Planner};
+use sql::result::SqlError;
+
+use super::Session;
+use super::large_text::{BYTES_APART, BYTES_LONG, made_of_text, parse_apart, unless_killed};
+use super::resumable::resumable;
+use super::watch::Watch;
+
+impl Session {
+    /// Parses the first statement of a text.
+    pub(super) async fn parse_text(
+        &mut self,
+        sql: &[u8],
+        modes: LexicalModes,
+        charge: Option<&Arc<StatementCharge>>,
+    ) -> Result<ParsedStatement, Failure> {
+        let Some(charge) = charge.filter(|_| sql.len() >= BYTES_APART) else {
+            return Ok(parser::parse(sql, modes)?);
+        };
+        self.transaction.engine_mut().clear_kill();
+        let watch = Watch::new(&self.state, &self.transaction, None);
+        let slice = self.transaction.engine().slice();
+        let parsed = parse_apart(sql, modes, slice, charge.clone(), parser::STACK_BYTES);
+        unless_killed(watch.over(pin!(parsed)).await)
+    }
+
+    /// Plans a statement that came as text of this length.
+    pub(super) async fn plan_text(
+        &mut self,
+        statement: Statement,
+        bytes: usize,
+    ) -> Result<Elsewhere<Plan>, Failure> {
+        let limit = match &statement {
+            Statement::Select(_) => self.time_limit(),
+            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::LoadData(_) => {
+                None
+            }
+            _ => return Ok(made_of_text(Plan::Command(statement), bytes)),
+        };
+        let (tree, long) = (made_of_text(statement, bytes), bytes >= BYTES_LONG);
+        let planned = self.planned_in(limit, long, move |planner| planner.data(&tree)).await?;
+        match planned.take() {
+            (Some(plan), large) => Ok(Elsewhere::new(plan, large)),
+            (None, _) => Err(errors::error(errors::INTERNAL_ERROR, &[&"no plan"]).into()),
+        }
+    }
+
+    /// What `plan` makes with a planner: at once where that takes little time, by steps where it takes more.
+    pub(super) async fn planned<T: Send + 'static>(
+        &mut self,
+        plan: impl Fn(&Planner<'_>) -> Result<T, SqlError> + 'static,
+    ) -> Result<Elsewhere<T>, Failure> {
+        self.planned_in(None, false, plan).await
+    }
+
+    /// [`Session::planned`] within the time that the statement may take; by steps at once where it will be
+    /// `long`.
+    async fn planned_in<T: Send + 'static>(
+        &mut self,
+        limit: Option<Duration>,
+        long: bool,
+        plan: impl Fn(&Planner<'_>) -> Result<T, SqlError> + 'static,
+    ) -> Result<Elsewhere<T>, Failure> {
+        if !long {
+            let brief = Planner::brief(&self.state);
+            match plan(&brief) {
+                Err(_) if brief.is_too_long() => {}
+                planned => return Ok(Elsewhere::new(planned?, false)),
+            }
+        }
+        self.transaction.engine_mut().clear_kill();
+        let watch = Watch::new(&self.state, &self.transaction, None);
+        let state = self.state.clone();
+        let deadline = limit.map(|limit| state.database.environment().now() + limit);
+        self.state.evaluation.set_deadline(deadline);
+        let planned = resumable(self.transaction.engine().slice(), parser::STACK_BYTES, move |give_way| {
+            plan(&Planner::by_steps(&state, give_way))
+        });
+        let planned = watch.over(pin!(planned)).await;
+        self.state.evaluation.set_deadline(None);
+        // What is made by steps is large, however short its text.
+        Ok(Elsewhere::new(unless_killed(planned)??, true))
+    }
+}

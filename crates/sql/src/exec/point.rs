@@ -1,0 +1,52 @@
+//! One row of a stored table by its whole clustered key, without a cursor.
+
+use std::ops::Bound;
+
+use untorn::Table;
+use untorn::engine::{self, OwnedKey, ReadMode, ScanIndex};
+
+use super::copied_row::{CopiedRow, has_off_page};
+use super::cursor::Flow;
+use super::keys::Ranges;
+use crate::expr::RowView;
+use crate::failure::Failure;
+use crate::plan::Step;
+
+/// The key, when the path is one row of the clustered index read consistently.
+pub fn point_key<'r>(step: &Step, ranges: &'r Ranges, mode: ReadMode) -> Option<&'r OwnedKey> {
+    let clustered = step.path.index == ScanIndex::Clustered;
+    if !(clustered && step.path.unique && ranges.exact && mode == ReadMode::Consistent) {
+        return None;
+    }
+    match &ranges.ranges.only()?.lower {
+        Bound::Included(key) => Some(key),
+        _ => None,
+    }
+}
+
+/// Shows the row with this key, if there is one, to `each`: with its page latched, or as a copy where needed
+/// columns are off-page.
+pub async fn show_row(
+    transaction: &mut engine::Transaction,
+    table: &Table,
+    key: &OwnedKey,
+    needed: &[u16],
+    mut each: impl FnMut(RowView<'_>) -> Result<Flow, Failure>,
+) -> Result<(), Failure> {
+    let columns = &table.def.columns;
+    let found = engine::get(transaction, &table.rows, &key.fields(), |row| {
+        if has_off_page(row, needed) {
+            return Err(CopiedRow::new(row, columns.len(), needed));
+        }
+        Ok(each(RowView::Stored(row, columns)))
+    })
+    .await?;
+    match found {
+        None => Ok(()),
+        Some(Ok(shown)) => shown.map(|_| ()),
+        Some(Err(copied)) => {
+            let fields = copied.complete(transaction, table).await?;
+            each(RowView::Fields(&fields, columns)).map(|_| ())
+        }
+    }
+}
