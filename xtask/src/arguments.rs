@@ -138,6 +138,14 @@ pub enum Campaign {
         #[arg(long, default_value_t = 32)]
         threads: u32,
     },
+    /// The dashboard in a browser without a window, under load and with a blocked session.
+    Dashboard {
+        #[command(flatten)]
+        target: Target,
+        /// Where the pictures go; without it they are only checked.
+        #[arg(long)]
+        pictures: Option<PathBuf>,
+    },
     /// Clients, a sysbench script and kill cycles without io_uring.
     Epoll(Target),
     /// Golden scripts of interleaved sessions: anomalies per isolation level, row and gap locks, deadlocks.

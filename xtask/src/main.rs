@@ -15,8 +15,8 @@ mod test_command;
 use anyhow::Result;
 use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, ExtensionArguments, Target};
 use campaigns::{
-    bad_input, clients, differential, extension_soak, fuzz, import, isolation, kill_cycles, list_append,
-    memory, miri, redo_capacity, shutdown_cycles, suites, sysbench_scripts, torture, tpcc,
+    bad_input, clients, dashboard, differential, extension_soak, fuzz, import, isolation, kill_cycles,
+    list_append, memory, miri, redo_capacity, shutdown_cycles, suites, sysbench_scripts, torture, tpcc,
 };
 use clap::Parser;
 use lab::command::cargo;
@@ -89,6 +89,10 @@ fn run_campaign(steps: &mut Steps, campaign: Campaign) -> Result<()> {
             let program = target.program(steps)?;
             let time = Duration::from_secs_f64(minutes * 60.0);
             steps.step("redo capacity", || redo_capacity::run(&program, time, threads));
+        }
+        Campaign::Dashboard { target, pictures } => {
+            let program = target.program(steps)?;
+            steps.step("dashboard", || dashboard::run(&program, pictures.as_deref()));
         }
         Campaign::Epoll(target) => {
             let program = target.program(steps)?;

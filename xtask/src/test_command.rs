@@ -4,7 +4,7 @@ use crate::steps::{Beside, Steps};
 use anyhow::Result;
 use campaigns::shutdown_cycles::Mode;
 use campaigns::{
-    bad_input, clients, extension_soak, fuzz, import, isolation, kill_cycles, list_append, memory,
+    bad_input, clients, dashboard, extension_soak, fuzz, import, isolation, kill_cycles, list_append, memory,
     redo_capacity, shutdown_cycles, sysbench_scripts, torture, tpcc,
 };
 use lab::command::{cargo, target_directory};
@@ -93,6 +93,7 @@ pub fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("soak of the extension", || extension_soak::run(program, &extension_soak::SHORT));
     steps.step("import into MariaDB and back", || import::check(program));
     if program.kind == Kind::Untorn {
+        steps.step("dashboard", || dashboard::run(program, None));
         without_io_uring(steps, &program.without_io_uring());
     }
 }

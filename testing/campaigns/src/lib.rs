@@ -7,6 +7,7 @@
 
 pub mod bad_input;
 pub mod clients;
+pub mod dashboard;
 pub mod differential;
 pub mod extension_soak;
 pub mod fuzz;

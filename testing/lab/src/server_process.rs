@@ -398,7 +398,8 @@ fn install_mariadb(data: &Path, place: &Path, settings: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn free_port() -> Result<u16> {
+/// A TCP port of 127.0.0.1 that nobody listened on a moment ago.
+pub fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 

@@ -247,7 +247,8 @@ function table(id, heads, rows, empty) {
   const body = element("tbody", null, made);
   for (const row of rows) {
     const line = element("tr", null, body);
-    row.forEach((cell) => element("td", String(cell), line));
+    // Paths and statements may break anywhere, a time or a word may not.
+    for (const cell of row.map(String)) element("td", cell, line, cell.length <= 12 ? "word" : null);
   }
   place.scrollTop = scrolled;
 }
