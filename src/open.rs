@@ -18,6 +18,7 @@ use crate::database::{Closing, Database, Inner, Tables};
 use crate::ddl_recovery::{self, Elsewhere};
 use crate::error::{Error, Result};
 use crate::extension::Extension;
+use crate::extension_size::Room;
 use crate::file_names::table_file;
 use crate::forced_recovery::{self, Explainer, Level};
 use crate::options::Options;
@@ -33,7 +34,11 @@ const UNDO_FILE: &str = "undo_001";
 
 const DEFAULT_PAGE_BYTES: u32 = 16 << 10;
 
-pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) -> Result<Database> {
+pub(crate) async fn open(
+    environment: Arc<dyn Environment>,
+    options: Options,
+    room: Room,
+) -> Result<Database> {
     let started = environment.now();
     check_options(&options)?;
     let (storage, directory) = (environment.storage().clone(), options.directory.clone());
@@ -56,7 +61,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         provenance::check_undo(&*storage, &undo_file, page_size, &catalog.snapshot(), &identity)?;
     }
     let writer = open_writer(&environment, page_bytes as usize, &options)?;
-    let extension = Extension::open(&environment, &identity.text, page_size, &options);
+    let extension = Extension::open(&environment, &identity.text, page_size, &options, room);
     let tier_bytes = extension.memory_bytes();
     let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
     extension.attach(&store);

@@ -140,7 +140,8 @@ impl Options {
         self
     }
 
-    /// Puts a buffer pool extension into this file, with this size in bytes (0: eight times the buffer pool).
+    /// Puts a buffer pool extension into this file, with this size in bytes (0: eight times the buffer
+    /// pool, at most half of the room there is).
     pub fn extension(mut self, file: impl Into<PathBuf>, bytes: u64) -> Options {
         self.extension.file = Some(file.into());
         self.extension.size_bytes = bytes;
