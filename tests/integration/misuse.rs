@@ -346,6 +346,35 @@ fn a_key_with_a_column_twice() {
     assert!(created.is_err(), "MySQL: 1060 Duplicate column name 'n'");
 }
 
+fn numbered(kind: ColumnType) -> TableDef {
+    TableDef::new(vec![ColumnDef::new("id", kind), ColumnDef::new("v", ColumnType::int())])
+        .primary_key(&["id"])
+}
+
+/// What another version of the program made is no table of this one.
+#[test]
+fn a_table_of_another_definition_is_not_handed_out() {
+    let place = directory("definition");
+    let options = || Options::new(&place).buffer_pool_bytes(16 << 20);
+    let db = Database::open(options()).unwrap();
+    db.create_table_if_missing("test", "t", numbered(ColumnType::int())).unwrap();
+    let answer = db.create_table_if_missing("test", "t", numbered(ColumnType::bigint()));
+    let Err(Error::OtherDefinition { table, difference }) = answer else { panic!("{answer:?}") };
+    assert_eq!(table, "test.t");
+    assert_eq!(difference, "its column 'id' is Int { unsigned: false }, not BigInt { unsigned: false }");
+    // Ids and pages are numbered by the engine, and an index that was added is no difference.
+    db.create_index("test", "t", unique_v()).unwrap();
+    db.create_table_if_missing("test", "t", numbered(ColumnType::int())).unwrap();
+    db.close().unwrap();
+    let db = Database::open(options()).unwrap();
+    db.create_table_if_missing("test", "t", numbered(ColumnType::int())).unwrap();
+    let indexed = numbered(ColumnType::int()).key("w", KeyKind::Secondary, &["v"]);
+    let answer = db.create_table_if_missing("test", "t", indexed);
+    assert!(matches!(answer, Err(Error::OtherDefinition { .. })), "{answer:?}");
+    db.close().unwrap();
+    std::fs::remove_dir_all(&place).unwrap();
+}
+
 /// A handle that outlives its database keeps the pool alive, and the pool writes: nobody else may open the
 /// directory.
 #[test]
