@@ -146,9 +146,10 @@ struct Taken {
 fn take_directory(environment: &Arc<dyn Environment>, options: &Options) -> Result<Taken> {
     let storage = environment.storage();
     let directory = &*options.directory;
-    crate::backup::refuse_backup(&**storage, directory)?;
-    if !storage.exists(&directory.join(CATALOG_FILE))? {
-        refuse_foreign_directory(&**storage, directory)?;
+    let exists = |path: &Path| Ok(storage.exists(path)?);
+    crate::backup::refuse_backup(&exists, directory)?;
+    if !exists(&directory.join(CATALOG_FILE))? {
+        refuse_foreign_directory(&exists, directory)?;
         match storage.exists(directory)? {
             true => sync_name(&**storage, directory)?,
             false => create_directory(&**storage, directory)?,
@@ -292,6 +293,15 @@ impl Drop for UnlockOnError {
     }
 }
 
+/// What can be refused before anything is made.
+pub(crate) fn check(options: &Options) -> Result<()> {
+    check_options(options)?;
+    let exists = |path: &Path| Ok(path.exists());
+    let directory = &*options.directory;
+    crate::backup::refuse_backup(&exists, directory)?;
+    if directory.join(CATALOG_FILE).exists() { Ok(()) } else { refuse_foreign_directory(&exists, directory) }
+}
+
 fn check_options(options: &Options) -> Result<()> {
     const MIB: u64 = 1 << 20;
     Level(options.force_recovery).check()?;
@@ -339,9 +349,9 @@ fn parent_of(directory: &Path) -> &Path {
 }
 
 /// A directory with another server's files must not be mixed with ours.
-fn refuse_foreign_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+fn refuse_foreign_directory(exists: &dyn Fn(&Path) -> Result<bool>, directory: &Path) -> Result<()> {
     for name in ["ibdata1", "mysql.ibd", "aria_log_control"] {
-        if storage.exists(&directory.join(name))? {
+        if exists(&directory.join(name))? {
             return Err(Error::Setting {
                 setting: "datadir",
                 why: format!(

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::error::Result;
 use crate::extension::ExtensionOptions;
 
 pub use dblwr::Mode as Doublewrite;
@@ -126,6 +127,15 @@ impl Options {
             io_uring: true,
             unchecked_sizes: false,
         }
+    }
+
+    /// Checks what can be checked before anything is made, as [`Database::open`](crate::Database::open) does:
+    /// settings, and that the directory is neither a backup nor that of another server.
+    ///
+    /// # Errors
+    /// Those of opening it.
+    pub fn check(&self) -> Result<()> {
+        crate::open::check(self)
     }
 
     /// Sets the size of the buffer pool in bytes.

@@ -257,3 +257,36 @@ fn what_acts_is_named_in_the_sources_and_nothing_else_is() {
         assert_eq!(named, definition.effect.is_followed(), "{} is named: {named}", definition.name);
     }
 }
+
+/// The engine's call behind a variable takes its time; who sets it meanwhile must not be overtaken.
+#[test]
+fn what_is_shown_is_what_is_in_force_when_two_set_it_at_once() {
+    let globals = Arc::new(GlobalVariables::default());
+    let in_force = Arc::new(parking_lot::Mutex::new(Value::Null));
+    let (tell, told) = std::sync::mpsc::channel();
+    let (engine, tell) = (in_force.clone(), parking_lot::Mutex::new(tell));
+    globals.on_change(
+        "innodb_doublewrite",
+        Box::new(move |value| {
+            if value.as_str() == Some("ON") {
+                let _ = tell.lock().send(());
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            *engine.lock() = value.clone();
+            Ok(())
+        }),
+    );
+    let set = |value: &'static str| {
+        let globals = globals.clone();
+        move || {
+            let mut session = globals.session();
+            session.set(&globals, "innodb_doublewrite", Scope::Global, Some(Value::text(value))).unwrap();
+        }
+    };
+    let slow = std::thread::spawn(set("ON"));
+    told.recv().unwrap();
+    set("OFF")();
+    slow.join().unwrap();
+    assert_eq!(globals.text("innodb_doublewrite"), "OFF");
+    assert_eq!(*in_force.lock(), Value::text("OFF"));
+}
