@@ -57,7 +57,7 @@ pub struct ServerOptions {
     pub database: untorn::Options,
     /// Decisions and reasons, one line each, for the start-up log.
     pub decisions: Vec<(&'static str, String)>,
-    /// What was asked for in vain, one line each, for the log.
+    /// What was asked for and has no effect, one line each, for the log.
     pub warnings: Vec<String>,
     /// Whether clients are offered TLS.
     pub tls: bool,

@@ -108,7 +108,7 @@ fn messages_say_what_to_do() {
     );
     assert!(message(&["--skip-networking", "4398"]).contains("unexpected argument `4398`"));
     assert!(message(&["frobnicate"]).contains("serve, probe, restore and inspect"));
-    assert!(message(&["--qwery-cache-size=0"]).contains("did you mean --query-cache-size?"));
+    assert!(message(&["--lc-mesages-dir=/usr"]).contains("did you mean --lc-messages-dir?"));
     assert!(message(&["--initialize"]).contains("unknown option --initialize"));
     assert!(message(&["--innodb-page-size=5000"]).contains("4K, 8K, 16K"));
     assert!(message(&["--bind-address=here"]).contains("IP address"));
