@@ -147,8 +147,8 @@ pub enum Error {
     /// [`Database::create_table_if_missing`](crate::Database::create_table_if_missing) and
     /// [`Database::key_value`](crate::Database::key_value).
     #[error(
-        "table '{table}' exists with another definition: {difference}. Ask for the table as it is, change it, or \
-         take another name"
+        "table '{table}' exists with another definition (ask for it as it is, change it, or take another \
+         name): {difference}"
     )]
     OtherDefinition {
         /// `database.table`.

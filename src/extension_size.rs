@@ -21,7 +21,11 @@ pub(crate) struct Planned {
 
 /// The size for a file with this much room. `asked` is 0 where nobody has set one.
 pub(crate) fn plan(asked: u64, pool_bytes: u64, room: Option<u64>) -> Planned {
-    let room = room.unwrap_or(u64::MAX);
+    let wanted = pool_bytes.saturating_mul(POOLS);
+    let default = || Planned { bytes: wanted, why: format!("{POOLS} times the buffer pool") };
+    let Some(room) = room else {
+        return if asked == 0 { default() } else { Planned { bytes: asked, why: "as set".to_owned() } };
+    };
     let free = room / MIB;
     if asked != 0 {
         let why = if asked <= room {
@@ -31,9 +35,8 @@ pub(crate) fn plan(asked: u64, pool_bytes: u64, room: Option<u64>) -> Planned {
         };
         return Planned { bytes: asked, why };
     }
-    let wanted = pool_bytes.saturating_mul(POOLS);
     if wanted <= room / ROOM_SHARE {
-        return Planned { bytes: wanted, why: format!("{POOLS} times the buffer pool") };
+        return default();
     }
     let why =
         format!("half of the {free} MiB free there; {POOLS} times the buffer pool is {} MiB", wanted / MIB);

@@ -193,8 +193,7 @@ fn check_page_size(page_bytes: u32, options: &Options) -> Result<PageSize> {
             "the data directory has pages of {page_bytes} bytes, which cannot be changed; remove the setting or open another directory"
         )));
     }
-    PageSize::new(page_bytes as usize)
-        .ok_or_else(|| refuse(format!("{page_bytes} is not one of 4096, 8192, 16384, 32768, 65536")))
+    PageSize::new(page_bytes as usize).ok_or_else(|| refuse(no_page_size(page_bytes)))
 }
 
 /// Nothing may be written once it is not known which catalog a restart would find.
@@ -305,17 +304,35 @@ pub(crate) fn check(options: &Options) -> Result<()> {
 fn check_options(options: &Options) -> Result<()> {
     const MIB: u64 = 1 << 20;
     Level(options.force_recovery).check()?;
+    let refuse = |setting: &'static str, why: String| Err(Error::Setting { setting, why });
+    if let Some(bytes) = options.page_size.filter(|bytes| PageSize::new(*bytes as usize).is_none()) {
+        return refuse("innodb_page_size", no_page_size(bytes));
+    }
+    if let Some(bytes) = options.redo_block_bytes.filter(|bytes| !matches!(bytes, 512 | 4096)) {
+        return refuse("innodb_log_write_ahead_size", format!("{bytes} is neither 512 nor 4096"));
+    }
+    let counts = [
+        ("innodb_doublewrite_files", options.doublewrite_files, 256),
+        ("innodb_doublewrite_pages", options.doublewrite_pages, 512),
+    ];
+    for (setting, count, most) in counts {
+        if !(1..=most).contains(&count) {
+            return refuse(setting, format!("{count} is not in 1..{most}"));
+        }
+    }
     if options.unchecked_sizes {
         return Ok(());
     }
     buffer_pool_resize::check_size(options.buffer_pool_bytes)?;
     if options.redo_capacity_bytes < 8 * MIB {
-        return Err(Error::Setting {
-            setting: "innodb_redo_log_capacity",
-            why: format!("{} bytes is too small; the minimum is 8 MiB", options.redo_capacity_bytes),
-        });
+        let why = format!("{} bytes is too small; the minimum is 8 MiB", options.redo_capacity_bytes);
+        return refuse("innodb_redo_log_capacity", why);
     }
     Ok(())
+}
+
+fn no_page_size(bytes: u32) -> String {
+    format!("{bytes} is not one of 4096, 8192, 16384, 32768, 65536")
 }
 
 /// Makes a directory, durably, and those above it that are missing.

@@ -346,6 +346,31 @@ fn a_key_with_a_column_twice() {
     assert!(created.is_err(), "MySQL: 1060 Duplicate column name 'n'");
 }
 
+#[test]
+fn a_bad_setting_is_found_before_anything_is_made() {
+    let place = directory("settings");
+    let bad: [(&str, fn(&mut Options)); 8] = [
+        ("innodb_page_size", |options| options.page_size = Some(5000)),
+        ("innodb_log_write_ahead_size", |options| options.redo_block_bytes = Some(1000)),
+        ("innodb_doublewrite_files", |options| options.doublewrite_files = 0),
+        ("innodb_doublewrite_files", |options| options.doublewrite_files = 257),
+        ("innodb_doublewrite_pages", |options| options.doublewrite_pages = 513),
+        ("innodb_buffer_pool_size", |options| options.buffer_pool_bytes = 1 << 20),
+        ("innodb_redo_log_capacity", |options| options.redo_capacity_bytes = 1 << 20),
+        ("innodb_force_recovery", |options| options.force_recovery = 7),
+    ];
+    for (name, spoil) in bad {
+        let mut options = Options::new(&place).buffer_pool_bytes(16 << 20);
+        spoil(&mut options);
+        assert!(options.check().is_err(), "{name}");
+        match Database::open(options) {
+            Err(Error::Setting { setting, .. }) => assert_eq!(setting, name),
+            other => panic!("{name}: {:?}", other.map(drop)),
+        }
+        assert!(!place.exists(), "{name}: the directory was made");
+    }
+}
+
 fn numbered(kind: ColumnType) -> TableDef {
     TableDef::new(vec![ColumnDef::new("id", kind), ColumnDef::new("v", ColumnType::int())])
         .primary_key(&["id"])
