@@ -44,7 +44,6 @@ const NAMES_AT_START: &[(&str, &str)] = &[
     ("log_slow_query", "slow_query_log"),
     ("log_slow_query_file", "slow_query_log_file"),
     ("log_slow_query_time", "long_query_time"),
-    ("table_cache", "table_open_cache"),
 ];
 
 /// Everything decided before the database is opened.

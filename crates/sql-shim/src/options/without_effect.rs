@@ -185,7 +185,7 @@ const OTHERS: &str = "\
     select_into_buffer_size select_into_disk_sync select_into_disk_sync_delay server_memory \
     set_operations_buffer_size sql_generate_invisible_primary_key sql_if_exists ssl_fips_mode \
     ssl_session_cache_mode ssl_session_cache_timeout stack_trace standard_compliant_cte super_large_pages \
-    sysdate_is_now system_versioning_* table_definition_cache table_open_cache table_open_cache_instances \
+    sysdate_is_now system_versioning_* table_cache table_definition_cache table_open_cache table_open_cache_instances \
     table_open_cache_triggers tablespace_definition_cache tc_heuristic_recover tcp_keepalive_* tcp_nodelay \
     temp_pool time_format timed_mutexes tls_certificates_enforced_validation tls_ciphersuites updatable_views_* \
     use_stat_tables windowing_use_high_precision xa_detach_on_prepare";
