@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn the_first_difference_is_named() {
-        let cases: [(&str, fn(&mut TableDef)); 16] = [
+        type Change = fn(&mut TableDef);
+        let cases: [(&str, Change); 16] = [
             ("it has no column 'maker'", |def| drop(def.columns.pop())),
             ("it has a column 'size' more", |def| {
                 def.columns.push(ColumnDef::new("size", ColumnType::int()));

@@ -349,7 +349,8 @@ fn a_key_with_a_column_twice() {
 #[test]
 fn a_bad_setting_is_found_before_anything_is_made() {
     let place = directory("settings");
-    let bad: [(&str, fn(&mut Options)); 8] = [
+    type Spoil = fn(&mut Options);
+    let bad: [(&str, Spoil); 8] = [
         ("innodb_page_size", |options| options.page_size = Some(5000)),
         ("innodb_log_write_ahead_size", |options| options.redo_block_bytes = Some(1000)),
         ("innodb_doublewrite_files", |options| options.doublewrite_files = 0),

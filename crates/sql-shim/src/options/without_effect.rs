@@ -210,7 +210,7 @@ pub fn warning(setting: &Setting, name: &str, stays: Option<&str>) -> String {
     let why = why(name).filter(|why| !why.is_empty());
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     let stays = match stays {
-        Some(value) if value.is_empty() => "; it stays empty".to_owned(),
+        Some("") => "; it stays empty".to_owned(),
         Some(value) => format!("; it stays {value}"),
         None => String::new(),
     };
