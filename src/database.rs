@@ -140,7 +140,7 @@ impl Database {
         disk::raise_file_limit();
         let environment = RealEnvironment::new(real_options(&options))?;
         let environment = Arc::new(environment);
-        let database = Database::open_in(environment.clone(), options).await?;
+        let database = crate::open::open(environment.clone(), options, bpe::room_at).await?;
         if let Some(system) = disk::network_file_system(database.directory()) {
             tracing::warn!(
                 "{} lies on {system}: locks and syncs of a network file system are only as good as its server and its mount options say, \
@@ -156,7 +156,7 @@ impl Database {
     /// As [`Database::open`] in an environment of the caller's, which may be a simulated one.
     #[doc(hidden)]
     pub async fn open_in(environment: Arc<dyn Environment>, options: Options) -> Result<Database> {
-        crate::open::open(environment, options).await
+        crate::open::open(environment, options, |_| None).await
     }
 
     /// What was decided and found at open.

@@ -150,12 +150,35 @@ impl Definitions<'_> {
             .await
     }
 
-    /// Opens a table, or creates it, and its database too. The definition of a table that is there is not
-    /// compared with `def`.
+    /// Opens a table, or creates it, and its database too.
+    ///
+    /// A table that is there must have the columns of `def` and no others, its primary key, and the indexes,
+    /// foreign keys and CHECK constraints that `def` has; it may have more of these. Comments, and the names
+    /// of foreign keys and constraints, are not compared. A table whose columns are not known beforehand is
+    /// opened with [`Database::table`].
     ///
     /// # Errors
-    /// As [`Definitions::create_table`].
+    /// [`Error::OtherDefinition`] with the first difference; [`Error::TableExists`] for the name of a view or
+    /// of a table that could not be opened; else as [`Definitions::create_table`].
     pub async fn create_table_if_missing(
+        self,
+        database: &str,
+        name: &str,
+        def: TableDef,
+    ) -> Result<Arc<Table>> {
+        let mut asked = def.clone();
+        asked.complete_foreign_keys(database, name);
+        let table = self.open_or_create_table(database, name, def).await?;
+        match asked.difference_in(&table.def) {
+            None => Ok(table),
+            Some(difference) => {
+                Err(Error::OtherDefinition { table: format!("{database}.{name}"), difference })
+            }
+        }
+    }
+
+    /// Opens a table, whatever its definition, or creates it, and its database too.
+    pub(crate) async fn open_or_create_table(
         self,
         database: &str,
         name: &str,
@@ -166,6 +189,9 @@ impl Definitions<'_> {
         loop {
             match self.database.table(database, name) {
                 Err(NoSuchTable(..)) => match self.create_table(database, name, def.clone()).await {
+                    Err(TableExists(..)) if self.is_no_open_table(database, name).await? => {
+                        return Err(TableExists(database.to_owned(), name.to_owned()));
+                    }
                     Err(TableExists(..) | NoSuchTable(..) | NoSuchDatabase(..)) => {}
                     created => return created,
                 },
@@ -176,6 +202,17 @@ impl Definitions<'_> {
                 found => return found,
             }
         }
+    }
+}
+
+impl Definitions<'_> {
+    /// Whether the name is that of a view, or of a table that could not be opened. Under the name's lock: who
+    /// is just creating a table of this name comes to the end of it first.
+    async fn is_no_open_table(self, database: &str, name: &str) -> Result<bool> {
+        let _locks = self.lock_names(vec![WantedName::table(database, name)]).await?;
+        let engine = self.database;
+        let is_known = engine.view(database, name).is_some() || engine.known_table(database, name).is_ok();
+        Ok(is_known && engine.table(database, name).is_err())
     }
 }
 

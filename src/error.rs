@@ -143,6 +143,19 @@ pub enum Error {
     /// There is one of this name already.
     #[error("table '{0}.{1}' already exists")]
     TableExists(String, String),
+    /// The table that was to be opened or created is there, with another definition:
+    /// [`Database::create_table_if_missing`](crate::Database::create_table_if_missing) and
+    /// [`Database::key_value`](crate::Database::key_value).
+    #[error(
+        "table '{table}' exists with another definition (ask for it as it is, change it, or take another \
+         name): {difference}"
+    )]
+    OtherDefinition {
+        /// `database.table`.
+        table: String,
+        /// The first thing that is otherwise.
+        difference: String,
+    },
     /// Another table of the database has a CHECK constraint of this name.
     #[error("duplicate check constraint name '{0}'")]
     CheckExists(String),

@@ -15,8 +15,10 @@ use std::sync::Arc;
 use disk::Environment;
 use page::BufferPoolExtension;
 use pagestore::{PageSize, PageStore, RecoverySummary};
+use parking_lot::Mutex;
 
 use crate::database::Database;
+use crate::extension_size::{Planned, Room, plan};
 use crate::forced_recovery::Level;
 use crate::options::Options;
 
@@ -25,8 +27,6 @@ pub use bpe::{
     Status as ExtensionStatus,
 };
 
-/// The size of a tier without a set size, as a multiple of the buffer pool.
-const POOLS: u64 = 8;
 /// The tier's tables may take this share of the buffer pool's memory, at most.
 const MEMORY_SHARE: u64 = 4;
 
@@ -41,7 +41,8 @@ pub struct ExtensionOptions {
     /// The file (`untorn_bpe_file`), on a disk that is clearly faster than the data's; relative to the data
     /// directory. `None`: no extension.
     pub file: Option<PathBuf>,
-    /// Bytes of the file (`untorn_bpe_size`); 0 is eight times the buffer pool.
+    /// Bytes of the file (`untorn_bpe_size`); 0 is eight times the buffer pool, and at most half of the room
+    /// that the file's disk has for it then.
     pub size_bytes: u64,
     /// Whether it is in use (`untorn_bpe`).
     pub enabled: bool,
@@ -57,16 +58,20 @@ impl Default for ExtensionOptions {
     }
 }
 
-impl ExtensionOptions {
-    fn size(&self, pool_bytes: u64) -> u64 {
-        if self.size_bytes == 0 { pool_bytes.saturating_mul(POOLS) } else { self.size_bytes }
-    }
+/// What was asked for, at open or since.
+struct Asked {
+    file: Option<PathBuf>,
+    size_bytes: u64,
 }
 
 /// The tier of an open database, and how to find its way about.
 pub(crate) struct Extension {
     tier: Arc<bpe::Tier>,
     directory: PathBuf,
+    asked: Mutex<Asked>,
+    room: Room,
+    /// How the size at open was found.
+    planned: Planned,
 }
 
 impl Extension {
@@ -76,20 +81,43 @@ impl Extension {
         identity: &str,
         page_size: PageSize,
         options: &Options,
+        room: Room,
     ) -> Extension {
         let wanted = &options.extension;
         let mut settings = bpe::Options::new(page_size, identity_at(identity, &options.directory));
         settings.file = wanted.file.as_ref().map(|file| options.directory.join(file));
-        settings.size = wanted.size(options.buffer_pool_bytes);
+        let free = settings.file.as_deref().and_then(room);
+        let planned = plan(wanted.size_bytes, options.buffer_pool_bytes, free);
+        settings.size = planned.bytes;
         // A forced recovery may leave changes out that the tier's pages have.
         settings.enabled = wanted.enabled && !Level(options.force_recovery).skips_damaged();
         settings.restart = wanted.restart;
         settings.write_budget = wanted.write_budget;
         settings.memory_max = Some(memory_max(options.buffer_pool_bytes));
+        let asked = Asked { file: settings.file.clone(), size_bytes: wanted.size_bytes };
         Extension {
             tier: bpe::Tier::open(environment.clone(), settings),
             directory: options.directory.clone(),
+            asked: Mutex::new(asked),
+            room,
+            planned,
         }
+    }
+
+    /// Notes what is asked for now, and finds the size for it.
+    fn plan(&self, pool_bytes: u64, change: impl FnOnce(&mut Asked)) -> (Option<PathBuf>, u64) {
+        let mut asked = self.asked.lock();
+        change(&mut asked);
+        let planned = plan(asked.size_bytes, pool_bytes, asked.file.as_deref().and_then(self.room));
+        if let Some(file) = &asked.file {
+            tracing::info!(
+                "the buffer pool extension {}: {} MiB ({})",
+                file.display(),
+                planned.bytes >> 20,
+                planned.why
+            );
+        }
+        (asked.file.clone(), planned.bytes)
     }
 
     /// Bytes of memory it takes out of the buffer pool's.
@@ -127,14 +155,23 @@ impl Extension {
             bpe::State::Off => None,
             bpe::State::Failed(why) => Some(format!("OFF: {why}")),
             _ => Some(format!(
-                "{}, {} MiB ({} pages), {} kept, {:.1} MiB of the buffer pool's memory",
+                "{}, {} MiB ({}{}; {} pages), {} kept, {:.1} MiB of the buffer pool's memory",
                 status.file.unwrap_or_default().display(),
                 status.size_bytes / MIB,
+                self.planned.why,
+                self.cut_for_memory(status.size_bytes),
                 status.pages_max,
                 status.restored,
                 status.memory_bytes as f64 / MIB as f64
             )),
         }
+    }
+
+    /// That the tier is clearly smaller than planned, and why. A kept tier is of whole regions, and so is a
+    /// new one.
+    fn cut_for_memory(&self, bytes: u64) -> &'static str {
+        let is_cut = bytes < self.planned.bytes / 10 * 9;
+        if is_cut { ", as far as a quarter of the buffer pool's memory describes it" } else { "" }
     }
 
     /// The last checkpoint is at the end of the log.
@@ -165,7 +202,13 @@ impl Database {
     /// Switches the buffer pool extension on (empty) or off, in the background.
     pub fn switch_extension(&self, on: bool) -> ExtensionChange {
         self.use_extension();
-        self.0.extension.tier.switch(on)
+        let tier = &self.0.extension;
+        if on && tier.tier.status().file.is_none() {
+            // The room may be another one than when it was last on.
+            let (_, size) = tier.plan(self.buffer_pool_bytes(), |_| {});
+            tier.tier.resize(size);
+        }
+        tier.tier.switch(on)
     }
 
     /// Moves the buffer pool extension to another file (relative to the data directory), in the background.
@@ -173,17 +216,19 @@ impl Database {
     pub fn set_extension_file(&self, file: Option<&Path>) -> ExtensionChange {
         self.use_extension();
         let tier = &self.0.extension;
-        tier.tier.set_file(file.map(|file| tier.directory.join(file)))
+        let file = file.map(|file| tier.directory.join(file));
+        let (file, size) = tier.plan(self.buffer_pool_bytes(), |asked| asked.file = file);
+        tier.tier.move_to(file, size)
     }
 
-    /// Resizes the buffer pool extension in the background (0: eight times the current buffer pool). Pages
-    /// that still fit stay. When it is done, the memory for its tables is taken from or returned to the
-    /// buffer pool.
+    /// Resizes the buffer pool extension in the background (0: eight times the current buffer pool, at most
+    /// half of the room there is). Pages that still fit stay. When it is done, the memory for its tables is
+    /// taken from or returned to the buffer pool.
     pub fn resize_extension(&self, bytes: u64) -> ExtensionChange {
         self.use_extension();
         let tier = &self.0.extension;
-        let wanted = ExtensionOptions { size_bytes: bytes, ..ExtensionOptions::default() };
-        tier.tier.resize(wanted.size(self.buffer_pool_bytes()))
+        let (_, size) = tier.plan(self.buffer_pool_bytes(), |asked| asked.size_bytes = bytes);
+        tier.tier.resize(size)
     }
 
     /// Sets how many bytes per second may be written to the buffer pool extension; 0 is no limit.

@@ -71,6 +71,7 @@ pub mod engine;
 mod error;
 pub mod export;
 mod extension;
+mod extension_size;
 mod file_names;
 mod forced_recovery;
 mod foreign_key;

@@ -18,6 +18,7 @@ use crate::database::{Closing, Database, Inner, Tables};
 use crate::ddl_recovery::{self, Elsewhere};
 use crate::error::{Error, Result};
 use crate::extension::Extension;
+use crate::extension_size::Room;
 use crate::file_names::table_file;
 use crate::forced_recovery::{self, Explainer, Level};
 use crate::options::Options;
@@ -33,7 +34,11 @@ const UNDO_FILE: &str = "undo_001";
 
 const DEFAULT_PAGE_BYTES: u32 = 16 << 10;
 
-pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) -> Result<Database> {
+pub(crate) async fn open(
+    environment: Arc<dyn Environment>,
+    options: Options,
+    room: Room,
+) -> Result<Database> {
     let started = environment.now();
     check_options(&options)?;
     let (storage, directory) = (environment.storage().clone(), options.directory.clone());
@@ -56,7 +61,7 @@ pub(crate) async fn open(environment: Arc<dyn Environment>, options: Options) ->
         provenance::check_undo(&*storage, &undo_file, page_size, &catalog.snapshot(), &identity)?;
     }
     let writer = open_writer(&environment, page_bytes as usize, &options)?;
-    let extension = Extension::open(&environment, &identity.text, page_size, &options);
+    let extension = Extension::open(&environment, &identity.text, page_size, &options, room);
     let tier_bytes = extension.memory_bytes();
     let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
     extension.attach(&store);
@@ -141,9 +146,10 @@ struct Taken {
 fn take_directory(environment: &Arc<dyn Environment>, options: &Options) -> Result<Taken> {
     let storage = environment.storage();
     let directory = &*options.directory;
-    crate::backup::refuse_backup(&**storage, directory)?;
-    if !storage.exists(&directory.join(CATALOG_FILE))? {
-        refuse_foreign_directory(&**storage, directory)?;
+    let exists = |path: &Path| Ok(storage.exists(path)?);
+    crate::backup::refuse_backup(&exists, directory)?;
+    if !exists(&directory.join(CATALOG_FILE))? {
+        refuse_foreign_directory(&exists, directory)?;
         match storage.exists(directory)? {
             true => sync_name(&**storage, directory)?,
             false => create_directory(&**storage, directory)?,
@@ -187,8 +193,7 @@ fn check_page_size(page_bytes: u32, options: &Options) -> Result<PageSize> {
             "the data directory has pages of {page_bytes} bytes, which cannot be changed; remove the setting or open another directory"
         )));
     }
-    PageSize::new(page_bytes as usize)
-        .ok_or_else(|| refuse(format!("{page_bytes} is not one of 4096, 8192, 16384, 32768, 65536")))
+    PageSize::new(page_bytes as usize).ok_or_else(|| refuse(no_page_size(page_bytes)))
 }
 
 /// Nothing may be written once it is not known which catalog a restart would find.
@@ -287,20 +292,47 @@ impl Drop for UnlockOnError {
     }
 }
 
+/// What can be refused before anything is made.
+pub(crate) fn check(options: &Options) -> Result<()> {
+    check_options(options)?;
+    let exists = |path: &Path| Ok(path.exists());
+    let directory = &*options.directory;
+    crate::backup::refuse_backup(&exists, directory)?;
+    if directory.join(CATALOG_FILE).exists() { Ok(()) } else { refuse_foreign_directory(&exists, directory) }
+}
+
 fn check_options(options: &Options) -> Result<()> {
     const MIB: u64 = 1 << 20;
     Level(options.force_recovery).check()?;
+    let refuse = |setting: &'static str, why: String| Err(Error::Setting { setting, why });
+    if let Some(bytes) = options.page_size.filter(|bytes| PageSize::new(*bytes as usize).is_none()) {
+        return refuse("innodb_page_size", no_page_size(bytes));
+    }
+    if let Some(bytes) = options.redo_block_bytes.filter(|bytes| !matches!(bytes, 512 | 4096)) {
+        return refuse("innodb_log_write_ahead_size", format!("{bytes} is neither 512 nor 4096"));
+    }
+    let counts = [
+        ("innodb_doublewrite_files", options.doublewrite_files, 256),
+        ("innodb_doublewrite_pages", options.doublewrite_pages, 512),
+    ];
+    for (setting, count, most) in counts {
+        if !(1..=most).contains(&count) {
+            return refuse(setting, format!("{count} is not in 1..{most}"));
+        }
+    }
     if options.unchecked_sizes {
         return Ok(());
     }
     buffer_pool_resize::check_size(options.buffer_pool_bytes)?;
     if options.redo_capacity_bytes < 8 * MIB {
-        return Err(Error::Setting {
-            setting: "innodb_redo_log_capacity",
-            why: format!("{} bytes is too small; the minimum is 8 MiB", options.redo_capacity_bytes),
-        });
+        let why = format!("{} bytes is too small; the minimum is 8 MiB", options.redo_capacity_bytes);
+        return refuse("innodb_redo_log_capacity", why);
     }
     Ok(())
+}
+
+fn no_page_size(bytes: u32) -> String {
+    format!("{bytes} is not one of 4096, 8192, 16384, 32768, 65536")
 }
 
 /// Makes a directory, durably, and those above it that are missing.
@@ -334,9 +366,9 @@ fn parent_of(directory: &Path) -> &Path {
 }
 
 /// A directory with another server's files must not be mixed with ours.
-fn refuse_foreign_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
+fn refuse_foreign_directory(exists: &dyn Fn(&Path) -> Result<bool>, directory: &Path) -> Result<()> {
     for name in ["ibdata1", "mysql.ibd", "aria_log_control"] {
-        if storage.exists(&directory.join(name))? {
+        if exists(&directory.join(name))? {
             return Err(Error::Setting {
                 setting: "datadir",
                 why: format!(

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::error::Result;
 use crate::extension::ExtensionOptions;
 
 pub use dblwr::Mode as Doublewrite;
@@ -128,6 +129,15 @@ impl Options {
         }
     }
 
+    /// Checks what can be checked before anything is made, as [`Database::open`](crate::Database::open) does:
+    /// settings, and that the directory is neither a backup nor that of another server.
+    ///
+    /// # Errors
+    /// Those of opening it.
+    pub fn check(&self) -> Result<()> {
+        crate::open::check(self)
+    }
+
     /// Sets the size of the buffer pool in bytes.
     pub fn buffer_pool_bytes(mut self, bytes: u64) -> Options {
         self.buffer_pool_bytes = bytes;
@@ -140,7 +150,8 @@ impl Options {
         self
     }
 
-    /// Puts a buffer pool extension into this file, with this size in bytes (0: eight times the buffer pool).
+    /// Puts a buffer pool extension into this file, with this size in bytes (0: eight times the buffer
+    /// pool, at most half of the room there is).
     pub fn extension(mut self, file: impl Into<PathBuf>, bytes: u64) -> Options {
         self.extension.file = Some(file.into());
         self.extension.size_bytes = bytes;

@@ -1,13 +1,15 @@
 //! Tables as people define them: columns and keys.
 //!
 //! A [`TableDef`] is what stands in the catalog: it is plain data and knows nothing of pages but the numbers
-//! of its tablespace and index roots. What a definition must be, and the limits, is `validation.rs`;
+//! of its tablespace and index roots. What a definition must be, and the limits, is `validation.rs`; whether
+//! a table is the one that a program asks for, `difference.rs`;
 //! [`crate::layout`] turns it into the index definitions of the B-trees.
 //!
 //! A definition may hold expressions: a default, the value of a generated column, a CHECK constraint. They
 //! are kept as the text of SQL. This crate does not evaluate them, SQL above it does; so only a writer that
 //! says it applies them writes rows of such a table ([`crate::write`]).
 
+mod difference;
 mod validation;
 
 use serde::{Deserialize, Serialize};

@@ -209,6 +209,7 @@ mod tests {
         assert!(is_taken(make("v", "select 2", false)));
         assert!(is_taken(make("t", "select 2", true)));
         assert!(is_taken(block_on(db.create_table("d", "v", table()))));
+        assert!(is_taken(block_on(db.create_table_if_missing("d", "v", table()))));
         assert!(is_taken(block_on(db.rename_table(("d", "t"), ("d", "v")))));
         assert!(is_taken(block_on(db.rename_table(("d", "v"), ("d", "t")))));
         let version = db.catalog_version();

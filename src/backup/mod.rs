@@ -206,14 +206,14 @@ impl Drop for CancelOnDrop {
 }
 
 /// A directory that holds a backup, or a part of one, is no data directory.
-pub(crate) fn refuse_backup(storage: &dyn Storage, directory: &Path) -> Result<()> {
-    if storage.exists(&directory.join(INCOMPLETE))? {
+pub(crate) fn refuse_backup(exists: &dyn Fn(&Path) -> Result<bool>, directory: &Path) -> Result<()> {
+    if exists(&directory.join(INCOMPLETE))? {
         return Err(failed(
             directory,
             "it is a backup or a restore that was not finished: remove the directory, and begin again",
         ));
     }
-    if storage.exists(&directory.join(MANIFEST))? {
+    if exists(&directory.join(MANIFEST))? {
         return Err(failed(
             directory,
             "it is a backup, which stays as it is: restore it into another directory (`untorn restore`)",

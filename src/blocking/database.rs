@@ -308,8 +308,8 @@ impl Database {
         self.inner.set_extension_file(file)
     }
 
-    /// Changes the size of the buffer pool extension, in bytes (0: eight times the buffer pool), in the
-    /// background.
+    /// Changes the size of the buffer pool extension, in bytes (0: eight times the buffer pool, at
+    /// most half of the room there is), in the background.
     pub fn resize_extension(&self, bytes: u64) -> ExtensionChange {
         self.inner.resize_extension(bytes)
     }

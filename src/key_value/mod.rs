@@ -70,23 +70,21 @@ impl Database {
     /// Opens a key-value table, or creates it.
     ///
     /// # Errors
-    /// A table of this name with other types.
+    /// [`Error::OtherDefinition`] for a table of this name with other types.
     pub async fn key_value<K: Key, V: Columns>(&self, name: &str) -> Result<KeyValue<K, V>> {
         let keys = K::key_columns("k");
         let names: Vec<&str> = keys.iter().map(|column| column.name.as_str()).collect();
         let columns = [keys.clone(), V::columns("v")].concat();
         let wanted = TableDef::new(columns.clone()).primary_key(&names);
-        let table = self.create_table_if_missing(DATABASE, name, wanted).await?;
+        let table = self.definitions().open_or_create_table(DATABASE, name, wanted).await?;
         let key = table.def.clustered_key().map_or(&[][..], |key| &key.parts);
         let is_key = key.len() == keys.len()
             && key.iter().enumerate().all(|(at, part)| usize::from(part.column) == at);
         if table.def.columns != columns || !is_key {
-            return Err(Error::Setting {
-                setting: "key_value",
-                why: format!(
-                    "table '{DATABASE}.{name}' exists with other types of key or value: {}",
-                    describe(&table)
-                ),
+            // In the types of Rust, which is what was asked for.
+            return Err(Error::OtherDefinition {
+                table: format!("{DATABASE}.{name}"),
+                difference: describe(&table),
             });
         }
         Ok(KeyValue { table, types: PhantomData })

@@ -458,7 +458,7 @@ fn keys_and_values_of_several_columns() {
     t.commit().unwrap();
     // The same columns, and another key.
     let other = db.key_value::<String, (u32, i64, Option<String>)>("scores").err().unwrap();
-    assert!(matches!(other, Error::Setting { .. }), "{other}");
+    assert!(matches!(other, Error::OtherDefinition { .. }), "{other}");
     db.rename_table(("untorn", "scores"), ("untorn", "results")).unwrap();
     scores.clear(&db).unwrap();
     assert_eq!(scores.first(&mut db.begin()).unwrap(), None);

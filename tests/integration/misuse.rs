@@ -346,6 +346,61 @@ fn a_key_with_a_column_twice() {
     assert!(created.is_err(), "MySQL: 1060 Duplicate column name 'n'");
 }
 
+#[test]
+fn a_bad_setting_is_found_before_anything_is_made() {
+    let place = directory("settings");
+    type Spoil = fn(&mut Options);
+    let bad: [(&str, Spoil); 8] = [
+        ("innodb_page_size", |options| options.page_size = Some(5000)),
+        ("innodb_log_write_ahead_size", |options| options.redo_block_bytes = Some(1000)),
+        ("innodb_doublewrite_files", |options| options.doublewrite_files = 0),
+        ("innodb_doublewrite_files", |options| options.doublewrite_files = 257),
+        ("innodb_doublewrite_pages", |options| options.doublewrite_pages = 513),
+        ("innodb_buffer_pool_size", |options| options.buffer_pool_bytes = 1 << 20),
+        ("innodb_redo_log_capacity", |options| options.redo_capacity_bytes = 1 << 20),
+        ("innodb_force_recovery", |options| options.force_recovery = 7),
+    ];
+    for (name, spoil) in bad {
+        let mut options = Options::new(&place).buffer_pool_bytes(16 << 20);
+        spoil(&mut options);
+        assert!(options.check().is_err(), "{name}");
+        match Database::open(options) {
+            Err(Error::Setting { setting, .. }) => assert_eq!(setting, name),
+            other => panic!("{name}: {:?}", other.map(drop)),
+        }
+        assert!(!place.exists(), "{name}: the directory was made");
+    }
+}
+
+fn numbered(kind: ColumnType) -> TableDef {
+    TableDef::new(vec![ColumnDef::new("id", kind), ColumnDef::new("v", ColumnType::int())])
+        .primary_key(&["id"])
+}
+
+/// What another version of the program made is no table of this one.
+#[test]
+fn a_table_of_another_definition_is_not_handed_out() {
+    let place = directory("definition");
+    let options = || Options::new(&place).buffer_pool_bytes(16 << 20);
+    let db = Database::open(options()).unwrap();
+    db.create_table_if_missing("test", "t", numbered(ColumnType::int())).unwrap();
+    let answer = db.create_table_if_missing("test", "t", numbered(ColumnType::bigint()));
+    let Err(Error::OtherDefinition { table, difference }) = answer else { panic!("{answer:?}") };
+    assert_eq!(table, "test.t");
+    assert_eq!(difference, "its column 'id' is Int { unsigned: false }, not BigInt { unsigned: false }");
+    // Ids and pages are numbered by the engine, and an index that was added is no difference.
+    db.create_index("test", "t", unique_v()).unwrap();
+    db.create_table_if_missing("test", "t", numbered(ColumnType::int())).unwrap();
+    db.close().unwrap();
+    let db = Database::open(options()).unwrap();
+    db.create_table_if_missing("test", "t", numbered(ColumnType::int())).unwrap();
+    let indexed = numbered(ColumnType::int()).key("w", KeyKind::Secondary, &["v"]);
+    let answer = db.create_table_if_missing("test", "t", indexed);
+    assert!(matches!(answer, Err(Error::OtherDefinition { .. })), "{answer:?}");
+    db.close().unwrap();
+    std::fs::remove_dir_all(&place).unwrap();
+}
+
 /// A handle that outlives its database keeps the pool alive, and the pool writes: nobody else may open the
 /// directory.
 #[test]

@@ -185,6 +185,11 @@ impl Tier {
         self.change(|settings| settings.file = file)
     }
 
+    /// [`set_file`](Self::set_file), with the size for the new one.
+    pub fn move_to(&self, file: Option<PathBuf>, size: u64) -> Change {
+        self.change(|settings| (settings.file, settings.size) = (file, size))
+    }
+
     /// On, empty, or off, in the background; the file of a tier that is switched off is removed.
     pub fn switch(&self, on: bool) -> Change {
         self.change(|settings| settings.enabled = on)

@@ -8,6 +8,8 @@
 //! position that is to survive the latch is the key of a record, with a pin on its page and the page's LSN as
 //! a modify clock: while the LSN is the same, so is the record's place.
 
+use std::ops::ControlFlow;
+
 use pagestore::page as fil;
 use pagestore::{Interrupt, PageRead, Pin};
 
@@ -237,23 +239,26 @@ impl LeafCursor<'_> {
         Ok(true)
     }
 
-    /// Shows the record under the cursor and all behind it on its page to `f`, under the one latch. The
-    /// cursor goes along: it is on the last of them then, or on the one that `f` failed for.
+    /// Shows the record under the cursor and those behind it on its page to `f`, under the one latch, until
+    /// `f` breaks off. The cursor goes along: it is on the last one shown then, or on the one that `f` failed
+    /// for.
     ///
     /// # Errors
     /// Those of `f`; a damaged page.
     pub fn rest_of_page<E: From<Interrupt>>(
         &mut self,
-        mut f: impl FnMut(RecordRef<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+        mut f: impl FnMut(RecordRef<'_>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<ControlFlow<()>, E> {
         let mut offset = self.offset;
         let page = self.page();
         let mut show = || {
             // As many records as a page can have: a damaged one may go round in a circle.
             for _ in 0..page.len() / HEADER_SIZE {
-                f(RecordRef::new(page, offset, &self.tree.def))?;
+                if f(RecordRef::new(page, offset, &self.tree.def))?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
                 match page::next_record(page, offset).map_err(|what| self.damaged(what))? {
-                    header::SUPREMUM => return Ok(()),
+                    header::SUPREMUM => return Ok(ControlFlow::Continue(())),
                     next => offset = next,
                 }
             }
@@ -280,7 +285,14 @@ impl LeafCursor<'_> {
                 }
             };
             self.tree.check_child(&page, right, 0)?;
-            if right == self.page().page_id().page.wrapping_add(1) {
+            // Else a damaged file could lead round in a circle. Both are latched: nothing is just changing.
+            let number = self.page().page_id().page;
+            if fil::previous(&page) != number {
+                return Err(self
+                    .tree
+                    .malformed(right, page::Malformed("its left neighbour is another page")));
+            }
+            if right == number.wrapping_add(1) {
                 self.tree.store.scan_reached(page.page_id());
             }
             self.page = Some(page);
@@ -331,17 +343,18 @@ impl LeafCursor<'_> {
         let number = self.page().page_id().page;
         self.sleep(first);
         let page = self.tree.store.read(self.tree.page_id(left))?;
-        if self.tree.check_child(&page, left, 0).is_ok()
-            && fil::next(&page) == number
-            && self.resume_unchanged()
-        {
-            self.offset = page::last_record(&page).map_err(|what| self.tree.malformed(left, what))?;
-            self.page = Some(page);
-            self.in_gap = self.offset == header::INFIMUM;
-            return Ok((!self.in_gap).then_some(true));
+        // Who changes the left neighbour's place changes the page that we came from.
+        if !self.resume_unchanged() {
+            return Ok(None);
         }
-        drop(page);
-        Ok(None)
+        self.tree.check_child(&page, left, 0)?;
+        if fil::next(&page) != number {
+            return Err(self.tree.malformed(left, page::Malformed("its right neighbour is another page")));
+        }
+        self.offset = page::last_record(&page).map_err(|what| self.tree.malformed(left, what))?;
+        self.page = Some(page);
+        self.in_gap = self.offset == header::INFIMUM;
+        Ok((!self.in_gap).then_some(true))
     }
 
     /// Whether the page we came from is as it was, now that its left sibling is latched.

@@ -11,6 +11,7 @@ pub mod metrics;
 #[cfg(feature = "opensrv")]
 pub mod opensrv;
 pub mod options;
+mod preflight;
 mod private_file;
 pub mod probe;
 pub mod program;

@@ -11,15 +11,14 @@ use std::sync::Arc;
 
 use crate::auth::accounts::{Accounts, WhenMissing};
 use crate::dashboard::{self, Dashboard};
-use crate::metrics::{Endpoint, Site};
+use crate::metrics::{self, Endpoint, Site};
 use crate::options::{self, OptionError, ServerOptions, arguments};
-use crate::server::listener;
 use crate::server::login::SERVER_VERSION;
 use crate::server::runtime::{self, RuntimeKind};
 use crate::server::shared::Server;
 use crate::service::SessionFactory;
 use crate::variables::GlobalVariables;
-use crate::{statement_stats, tls};
+use crate::{preflight, statement_stats, tls};
 
 /// The database behind the server.
 pub trait Engine: Sized {
@@ -103,7 +102,10 @@ fn run<E: Engine>(options: &ServerOptions, variables: GlobalVariables) -> Result
     }
     // Signals are caught from here on, so that a stop during recovery waits for the end of it.
     let signals = signal_watcher().map_err(|error| format!("cannot watch for signals: {error}"))?;
-    listener::check_addresses(&options.listen).map_err(|error| error.to_string())?;
+    for warning in &options.warnings {
+        tracing::warn!("{warning}");
+    }
+    preflight::check(options, &variables)?;
     refuse_open_doors_early(options)?;
     // Before the engine makes anything: afterwards every directory has a catalog.
     prepare_accounts(options, &variables)?;
@@ -134,8 +136,10 @@ fn serve_open<E: Engine>(
     let factory = Arc::new(engine.sessions(&server));
     let running = runtime::start(&options.listen, &server, &factory).map_err(|error| error.to_string())?;
     let _ = server.variables.set_at_start("port", &running.port().to_string());
-    std::fs::write(&pid_file, format!("{}\n", std::process::id()))
-        .map_err(|error| format!("{}: {error}", pid_file.display()))?;
+    if let Err(error) = std::fs::write(&pid_file, format!("{}\n", std::process::id())) {
+        // Nothing of the server needs it, and stock option files name a directory that a package makes.
+        tracing::warn!("pid-file={}: it is not written: {error}", pid_file.display());
+    }
     for address in &running.addresses {
         say(&format!("listening on     {address}"));
     }
@@ -176,7 +180,7 @@ fn start_metrics(server: &Arc<Server>) -> Result<Option<Endpoint>, String> {
         return Ok(None);
     }
     let shown = |error: &dyn std::fmt::Display| format!("metrics-address={text}: {error}");
-    let address = text.parse().map_err(|_| shown(&"give an IP address and a port, as in 127.0.0.1:9104"))?;
+    let address = metrics::parse_address(&text).map_err(|error| shown(&error))?;
     let endpoint = Endpoint::start(address, server, Site::Metrics).map_err(|error| shown(&error))?;
     say(&format!("metrics at       http://{}/metrics", endpoint.address()));
     Ok(Some(endpoint))

@@ -91,6 +91,8 @@ pub(crate) struct Overlay {
     pub deleted: bool,
     anchor: Option<(u64, u64)>,
     paused: Option<Box<Paused>>,
+    /// Undo records that walks went over, since somebody counted them as work.
+    walked: u32,
 }
 
 /// A walk that is to go on.
@@ -146,6 +148,11 @@ impl Overlay {
         if self.bytes.capacity() > TIDY {
             *self = Overlay::default();
         }
+    }
+
+    /// Undo records gone over since this was asked last.
+    pub fn take_walked(&mut self) -> u32 {
+        std::mem::take(&mut self.walked)
     }
 
     /// Goes back over one change.
@@ -401,7 +408,10 @@ pub(crate) fn walk_back(
             Err(interrupt) => Err(interrupt),
         };
         match step {
-            Ok(None) => versions += 1,
+            Ok(None) => {
+                versions += 1;
+                overlay.walked = overlay.walked.saturating_add(1);
+            }
             Ok(Some(found)) => {
                 if was_paused {
                     let shown = (overlay.fields.clone(), overlay.above.clone(), overlay.bytes.clone());

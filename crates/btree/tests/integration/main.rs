@@ -3,6 +3,7 @@
 
 mod building;
 mod concurrency;
+mod damaged_neighbours;
 mod golden;
 mod records_and_pages;
 mod server_file;

@@ -69,6 +69,12 @@ impl RealFile {
         }
     }
 
+    /// Whether it has no descriptor now: all of it was synced before that was closed, so there is nothing to
+    /// sync. Its name may be gone since, with DROP TABLE, and must not be looked for.
+    pub(crate) fn is_closed_and_synced(&self) -> bool {
+        self.closable().is_some_and(|closable| !closable.is_open())
+    }
+
     fn noting_write<T>(&self, result: T) -> T {
         if let Some(closable) = self.closable() {
             closable.wrote();
@@ -137,6 +143,9 @@ impl RealFile {
     /// fdatasync, exactly once: after a failure the kernel may have marked the lost pages clean, so that a
     /// second call would succeed without having written anything.
     pub(crate) fn sync_once(&self) -> io::Result<()> {
+        if self.is_closed_and_synced() {
+            return Ok(());
+        }
         let begun = self.closable().map(|closable| closable.sync_begins());
         let file = self.descriptor()?;
         // SAFETY: a system call on a descriptor that `file` keeps open.

@@ -10,8 +10,15 @@
 //! are handed out one after the other, so hardly more memory is touched for it.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use page::PageSize;
+
+/// Pieces from this size on ask for huge pages.
+const ASKS_FROM: usize = 8 << 20;
+/// The huge pages that are worth asking for. Where the system's pages have 16 or 64 KiB, huge ones have 32 or
+/// 512 MiB: one look at one page of the pool would have all of that zeroed, and memory taken in such steps.
+const HUGE_BYTES: usize = 2 << 20;
 
 /// One mapping of anonymous memory: mapped, not allocated, because giving pages back to the system is no
 /// business of an allocator's.
@@ -58,9 +65,9 @@ impl PageMemory {
 
     fn piece(pages: Range<usize>, page_size: usize) -> Option<Piece> {
         let bytes = pages.len().checked_mul(page_size)?;
-        // Aligned for huge pages where the piece is large enough to have any.
-        let has_huge = bytes >= 8 << 20;
-        let align = if has_huge { 2 << 20 } else { 1 << 16 };
+        // Aligned for huge pages where the piece is large enough to have any, else for any system's pages.
+        let has_huge = bytes >= ASKS_FROM && has_small_huge_pages();
+        let align = if has_huge { HUGE_BYTES } else { 1 << 16 };
         // A mapping is aligned for the system's pages only; the rest is made here.
         let mapped = bytes.checked_add(align)?;
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -91,21 +98,30 @@ impl PageMemory {
     /// Gives the memory of these pages, which nobody uses, back to the system; they are zero afterwards, or
     /// as before.
     pub(crate) fn discard(&self, pages: Range<usize>) {
+        self.give_back(pages, system_page_bytes());
+    }
+
+    fn give_back(&self, pages: Range<usize>, system_page: usize) {
         for piece in &self.pieces {
             let part = pages.start.max(piece.pages.start)..pages.end.min(piece.pages.end);
             if part.is_empty() {
                 continue;
             }
             let (address, bytes) = (piece.address(part.start, self.page_size), part.len() * self.page_size);
+            // The system would go on to the end of its own last page, and into pages that are in use.
+            let whole = whole_pages(address.addr(), bytes, system_page);
+            let (address, bytes) = (address.with_addr(whole.start), whole.len());
+            if bytes == 0 {
+                continue;
+            }
             if cfg!(miri) {
                 // Miri knows no madvise. What it does, seen from here:
                 // SAFETY: as below.
                 unsafe { address.write_bytes(0, bytes) };
                 continue;
             }
-            // SAFETY: whole pages of our mapping that nobody has a reference into; as anonymous memory they
-            // are zero when touched again. Page sizes and their alignment are multiples of 4 KiB; where the
-            // system's pages are larger it refuses what is not aligned, and nothing happens.
+            // SAFETY: whole pages, of the system's too, of our mapping that nobody has a reference into; as
+            // anonymous memory they are zero when touched again.
             if unsafe { libc::madvise(address.cast(), bytes, libc::MADV_DONTNEED) } != 0 {
                 let error = std::io::Error::last_os_error();
                 tracing::debug!("memory of the buffer pool could not be given back: {error}");
@@ -117,6 +133,30 @@ impl PageMemory {
     pub(crate) fn leak(&mut self) {
         self.pieces.clear();
     }
+}
+
+/// Bytes of the system's pages.
+fn system_page_bytes() -> usize {
+    // SAFETY: asks for a number.
+    let told = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    // Where that is not known no page is whole.
+    usize::try_from(told).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(1 << (usize::BITS - 1))
+}
+
+/// Whether the system has huge pages, of the size that is worth asking for.
+fn has_small_huge_pages() -> bool {
+    static HAS: OnceLock<bool> = OnceLock::new();
+    *HAS.get_or_init(|| {
+        let told = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+        told.is_ok_and(|told| told.trim().parse() == Ok(HUGE_BYTES))
+    })
+}
+
+/// The part of some memory that is whole pages of `page` bytes.
+fn whole_pages(address: usize, bytes: usize, page: usize) -> Range<usize> {
+    let end = (address + bytes) / page * page;
+    let start = address.checked_next_multiple_of(page).unwrap_or(end);
+    start.min(end)..end
 }
 
 impl Piece {
@@ -163,13 +203,30 @@ mod tests {
 
     #[test]
     fn a_large_piece_asks_for_huge_pages() {
-        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage/enabled").exists() {
+        if !has_small_huge_pages() {
             return;
         }
         for (bytes, huge) in [(1 << 20, false), (32 << 20, true)] {
             let memory = PageMemory::allocate(bytes / 16384, PageSize::DEFAULT).unwrap();
             let flags = flags_of(memory.page(0).addr());
             assert_eq!(flags.split(' ').any(|flag| flag == "hg"), huge, "{bytes} bytes: {flags}");
+        }
+    }
+
+    #[test]
+    fn only_whole_pages_of_the_system_are_given_back() {
+        assert_eq!(whole_pages(0x1_0000, 0x2_0000, 0x1000), 0x1_0000..0x3_0000);
+        assert_eq!(whole_pages(0x1_4000, 0x2_0000, 0x1_0000), 0x2_0000..0x3_0000);
+        assert!(whole_pages(0x1_4000, 0x1_0000, 0x1_0000).is_empty());
+        assert!(whole_pages(0x1_4000, 0x4000, 0x1_0000).is_empty());
+        // Pages of 16 KiB on a system with pages of 64 KiB: of 1 to 9 only 4 to 7 are whole ones of its.
+        let memory = PageMemory::allocate(16, PageSize::DEFAULT).unwrap();
+        // SAFETY: a page of our own, which nobody else uses.
+        let first_byte = |index: usize| unsafe { &mut *memory.page(index) };
+        (0..16).for_each(|index| *first_byte(index) = 7);
+        memory.give_back(1..10, 64 << 10);
+        for index in 0..16 {
+            assert_eq!(*first_byte(index), if (4..8).contains(&index) { 0 } else { 7 }, "page {index}");
         }
     }
 }

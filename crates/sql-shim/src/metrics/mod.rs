@@ -5,12 +5,21 @@
 
 mod endpoint;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use untorn::asynchronous::Database;
 
 use crate::server::shared::Server;
 pub use endpoint::{Endpoint, Site};
+
+/// Where a scrape is answered.
+///
+/// # Errors
+/// What would be an address.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "give an IP address and a port, as in 127.0.0.1:9104".to_owned())
+}
 
 /// Adds the engine's figures and histograms to SHOW GLOBAL STATUS, and with it to what a scrape gets.
 pub fn connect(server: &Arc<Server>, database: &Database) {

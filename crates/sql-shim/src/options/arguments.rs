@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::OptionError;
+use super::{OptionError, without_effect};
 use crate::variables::table::{DEFINITIONS, Kind, find};
 
 /// One setting as given.
@@ -49,7 +49,10 @@ fn takes_separate_value(name: &str, next: Option<&String>) -> bool {
         }
         Some(_) => true,
         // Unknown names are reported with their value left alone.
-        None => matches!(name, "user" | "defaults_file"),
+        None => {
+            matches!(name, "user" | "defaults_file")
+                || without_effect::why(name).is_some() && !next.starts_with('-')
+        }
     }
 }
 

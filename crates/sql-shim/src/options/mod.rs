@@ -8,6 +8,7 @@
 pub mod arguments;
 pub mod file;
 pub mod machine;
+mod without_effect;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,7 +17,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use crate::server::runtime::{ListenOptions, RuntimeKind};
-use crate::variables::table::{self, Kind, find, nearest};
+use crate::variables::table::{self, Effect, Kind, find, nearest_of};
 use crate::variables::value::parse_size;
 use crate::variables::{GlobalVariables, Value, persisted};
 use arguments::{Arguments, Setting};
@@ -33,9 +34,17 @@ impl fmt::Display for OptionError {
 
 impl std::error::Error for OptionError {}
 
-/// mysqld options that mean nothing here and do no harm in a shared option file.
-const IGNORED: &[&str] =
-    &["user", "symbolic_links", "core_file", "console", "mysqlx", "verbose", "skip_symbolic_links"];
+/// mysqld options that ask for what is so here anyway, or are answered elsewhere.
+const IGNORED: &[&str] = &["user", "console", "verbose"];
+
+/// What variables are called at start in MySQL or MariaDB, and by no statement here.
+const NAMES_AT_START: &[(&str, &str)] = &[
+    ("default_time_zone", "time_zone"),
+    ("log_slow_min_examined_row_limit", "min_examined_row_limit"),
+    ("log_slow_query", "slow_query_log"),
+    ("log_slow_query_file", "slow_query_log_file"),
+    ("log_slow_query_time", "long_query_time"),
+];
 
 /// Everything decided before the database is opened.
 pub struct ServerOptions {
@@ -47,6 +56,8 @@ pub struct ServerOptions {
     pub database: untorn::Options,
     /// Decisions and reasons, one line each, for the start-up log.
     pub decisions: Vec<(&'static str, String)>,
+    /// What was asked for and has no effect, one line each, for the log.
+    pub warnings: Vec<String>,
     /// Whether clients are offered TLS.
     pub tls: bool,
     /// The file of slow statements that the command line or the option file names.
@@ -59,8 +70,8 @@ pub struct ServerOptions {
 #[derive(Default)]
 struct Given {
     names: BTreeSet<&'static str>,
-    /// Those of them that change nothing.
-    without_effect: BTreeSet<&'static str>,
+    /// What is to be warned of, by the name of the setting: once each, of the last that was given.
+    warnings: Vec<(String, String)>,
     /// What was asked for where the least value is more.
     raised: BTreeMap<&'static str, u64>,
     /// `--skip-ssl`, `--ssl=0`.
@@ -70,6 +81,11 @@ struct Given {
 impl Given {
     fn contains(&self, name: &str) -> bool {
         self.names.contains(name)
+    }
+
+    fn warn(&mut self, name: &str, warning: Option<String>) {
+        self.warnings.retain(|(known, _)| known != name);
+        self.warnings.extend(warning.map(|warning| (name.to_owned(), warning)));
     }
 }
 
@@ -109,9 +125,8 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
     let (name, loose) = name.strip_prefix("loose_").map_or((name, false), |name| (name, true));
     if IGNORED.contains(&name) {
         let user = setting.value.as_deref().filter(|_| name == "user");
-        if let Some(warning) = user.and_then(|user| user_warning(user, nix::unistd::geteuid().is_root())) {
-            tracing::warn!("{warning}");
-        }
+        let warning = user.and_then(|user| user_warning(user, nix::unistd::geteuid().is_root()));
+        given.warn(name, warning);
         return Ok(());
     }
     if let Some(negated) = ssl_switch(name) {
@@ -125,7 +140,14 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
     }
     let (index, negated) = variable(name);
     let Some(definition) = index.and_then(|index| table::DEFINITIONS.get(index)) else {
-        return if loose { Ok(()) } else { Err(unknown(setting)) };
+        return match without_effect::warning_of_other(setting, name) {
+            Some(warning) => {
+                given.warn(name, warning);
+                Ok(())
+            }
+            None if loose => Ok(()),
+            None => Err(unknown(setting)),
+        };
     };
     let switch = matches!(definition.kind, Kind::Bool)
         || matches!(definition.kind, Kind::Enum(words) if words.contains(&"ON"));
@@ -140,14 +162,20 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
             return Err(OptionError(format!("{}: option --{name} takes no value", setting.origin)));
         }
     };
-    let warning = variables.set_at_start(definition.name, text).map_err(|error| {
-        OptionError(format!("{}: {}{}", setting.origin, error.message, accepted(definition.kind)))
-    })?;
+    let in_vain = match variables.set_at_start(definition.name, text) {
+        Ok(warning) => warning.is_some(),
+        // Servers that do what it says know more values than this one has a use for.
+        Err(_) if !definition.effect.is_followed() => true,
+        Err(error) => {
+            let accepted = accepted(definition.kind);
+            return Err(OptionError(format!("{}: {}{accepted}", setting.origin, error.message)));
+        }
+    };
     check_limits(setting, definition, text, given)?;
     given.names.insert(definition.name);
-    if warning.is_some() {
-        given.without_effect.insert(definition.name);
-    }
+    let stays = (definition.effect == Effect::Constant).then(|| variables.value(definition.name).show());
+    let warning = || without_effect::warning(setting, definition.name, stays.as_deref());
+    given.warn(definition.name, in_vain.then(warning));
     Ok(())
 }
 
@@ -210,7 +238,8 @@ fn ssl_switch(name: &str) -> Option<bool> {
 
 /// The variable that an option sets, and whether the name negates it.
 fn variable(name: &str) -> (Option<usize>, bool) {
-    if let Some(index) = find(name) {
+    let known = NAMES_AT_START.iter().find(|(other, _)| *other == name);
+    if let Some(index) = find(known.map_or(name, |(_, name)| *name)) {
         return (Some(index), false);
     }
     match name.strip_prefix("skip_").or_else(|| name.strip_prefix("disable_")) {
@@ -225,10 +254,18 @@ fn is_unknown(name: &str) -> bool {
         && !IGNORED.contains(&name)
         && ssl_switch(name).is_none()
         && variable(name).0.is_none()
+        && !is_of_others(name)
+}
+
+/// Whether other servers have such an option, without effect here.
+fn is_of_others(name: &str) -> bool {
+    let setting = Setting { name: name.to_owned(), value: None, origin: String::new() };
+    without_effect::warning_of_other(&setting, name).is_some()
 }
 
 fn unknown(setting: &Setting) -> OptionError {
-    let hint = match nearest(&setting.name) {
+    let known = table::names().chain(NAMES_AT_START.iter().map(|(name, _)| *name));
+    let hint = match nearest_of(&setting.name, known.chain(without_effect::names())) {
         Some(known) => format!("; did you mean --{}?", known.replace('_', "-")),
         None => "; `untorn --help` lists the options".to_owned(),
     };
@@ -272,11 +309,9 @@ fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, O
     }
     database.extension = crate::extension::options(variables);
     describe_the_machine(variables);
-    if !given.without_effect.is_empty() {
-        let names: Vec<&str> = given.without_effect.iter().copied().collect();
-        decisions.push(("no effect", format!("{} (accepted for compatibility)", names.join(", "))));
-    }
-    Ok(ServerOptions { datadir, listen, database, decisions, tls: !given.without_tls, slow_log: None, asked })
+    let warnings = given.warnings.iter().map(|(_, warning)| warning.clone()).collect();
+    let tls = !given.without_tls;
+    Ok(ServerOptions { datadir, listen, database, decisions, warnings, tls, slow_log: None, asked })
 }
 
 fn set_doublewrite(database: &mut untorn::Options, variables: &GlobalVariables) -> Result<(), OptionError> {

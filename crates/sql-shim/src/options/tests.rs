@@ -97,7 +97,7 @@ fn messages_say_what_to_do() {
     assert!(message(&["--port"]).contains("needs a value"));
     assert!(message(&["--port=many"]).contains("can't be set to the value of 'many'; give a whole number"));
     assert!(message(&["--innodb-buffer-pool-size=2X"]).contains("also with K, M or G"));
-    assert!(message(&["--innodb-strict-mode=perhaps"]).contains("give ON or OFF"));
+    assert!(message(&["--foreign-key-checks=perhaps"]).contains("give ON or OFF"));
     assert_eq!(message(&["--port=99999"]), "command line: --port=99999: the greatest port is 65535");
     assert!(message(&["--innodb-page-size=3000"]).contains("must be 4K, 8K"));
     assert!(message(&["--innodb-page-size=1M"]).contains("must be 4K, 8K"));
@@ -108,7 +108,8 @@ fn messages_say_what_to_do() {
     );
     assert!(message(&["--skip-networking", "4398"]).contains("unexpected argument `4398`"));
     assert!(message(&["frobnicate"]).contains("serve, probe, restore and inspect"));
-    assert!(!message(&["--query-cache-size=0"]).contains("did you mean"));
+    assert!(message(&["--lc-mesages-dir=/usr"]).contains("did you mean --lc-messages-dir?"));
+    assert!(message(&["--initialize"]).contains("unknown option --initialize"));
     assert!(message(&["--innodb-page-size=5000"]).contains("4K, 8K, 16K"));
     assert!(message(&["--bind-address=here"]).contains("IP address"));
     assert!(message(&["serve me"]).contains("unexpected argument"));
@@ -156,6 +157,175 @@ fn option_file_then_command_line() {
             .contains("a.cnf:2: unknown option --max-connektions; did you mean --max-connections?")
     );
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// What the packages of MariaDB and MySQL install, and what tutorials add.
+const STOCK: &str = "
+[mysqld]
+user                    = mysql
+pid-file                = /run/mysqld/mysqld.pid
+basedir                 = /usr
+tmpdir                  = /tmp
+lc-messages-dir         = /usr/share/mysql
+lc-messages             = en_US
+skip-external-locking
+skip-name-resolve
+skip-host-cache
+symbolic-links          = 0
+bind-address            = 127.0.0.1
+mysqlx-bind-address     = 127.0.0.1
+key_buffer_size         = 128M
+myisam-recover-options  = BACKUP
+max_allowed_packet      = 16M
+thread_stack            = 192K
+thread_cache_size       = 8
+max_connections         = 100
+table_cache             = 64
+query_cache_limit       = 1M
+query_cache_size        = 16M
+query_cache_type        = 0
+general_log_file        = /var/log/mysql/mysql.log
+general_log             = 1
+log_error               = /var/log/mysql/error.log
+slow_query_log          = 1
+slow_query_log_file     = /tmp/slow.log
+log_slow_query_time     = 3
+log_slow_verbosity      = query_plan,explain
+log-queries-not-using-indexes
+server-id               = 1
+log_bin                 = /var/log/mysql/mysql-bin.log
+expire_logs_days        = 10.5
+binlog_expire_logs_seconds = 2592000
+max_binlog_size         = 100M
+binlog_format           = mixed
+binlog_do_db            = include_database_name
+sync_binlog             = 1
+gtid_mode               = ON
+enforce-gtid-consistency = ON
+character-set-server    = utf8
+collation-server        = utf8_unicode_ci
+init-connect            = 'SET NAMES utf8'
+default-time-zone       = '+03:00'
+default-storage-engine  = MyISAM
+default-authentication-plugin = mysql_native_password
+optimizer_switch        = 'mrr=on,extended_keys=on'
+innodb_buffer_pool_size = 64M
+innodb_log_file_size    = 64M
+innodb_file_per_table   = 1
+innodb_file_format      = Barracuda
+innodb_flush_method     = O_DIRECT
+innodb_flush_log_at_trx_commit = 2
+innodb_io_capacity      = 2000
+performance-schema-instrument = 'wait/lock/metadata/sql/mdl=ON'
+event_scheduler         = ON
+local-infile            = 0
+[mariadb]
+plugin_load_add         = auth_socket
+";
+
+#[test]
+fn a_stock_option_file_starts_the_server_and_each_setting_in_vain_is_said() {
+    let file = std::env::temp_dir().join(format!("untorn-stock-{}.cnf", std::process::id()));
+    std::fs::write(&file, STOCK).unwrap();
+    let (options, variables) = given(&[&format!("--defaults-file={}", file.display())]).unwrap();
+    // Who runs the tests may be root.
+    let warnings: Vec<_> =
+        options.warnings.iter().filter(|warning| !warning.contains("--user=mysql")).collect();
+    let of = |name: &str| {
+        let said: Vec<&str> = warnings
+            .iter()
+            .filter_map(|warning| warning.split_once(": "))
+            .map(|(_, warning)| warning)
+            .filter(|warning| warning.split(['=', ' ']).next() == Some(name))
+            .collect();
+        assert!(said.len() <= 1, "{name}: {said:?}");
+        said.first().copied().unwrap_or_default()
+    };
+    let log = "log_bin=/var/log/mysql/mysql-bin.log has no effect: there is no binary log; it stays OFF";
+    assert_eq!(of("log_bin"), log);
+    assert_eq!(of("query_cache_size"), "query_cache_size=16M has no effect: there is no query cache");
+    assert_eq!(
+        of("expire_logs_days"),
+        "expire_logs_days=10.5 has no effect: there is no binary log; it stays 0"
+    );
+    assert_eq!(of("sync_binlog"), "sync_binlog=1 has no effect: there is no binary log");
+    assert_eq!(of("myisam_recover_options").split(" has").next(), Some("myisam_recover_options=BACKUP"));
+    for in_vain in [
+        "basedir",
+        "lc_messages_dir",
+        "mysqlx_bind_address",
+        "key_buffer_size",
+        "thread_stack",
+        "thread_cache_size",
+        "table_cache",
+        "query_cache_limit",
+        "general_log",
+        "general_log_file",
+        "log_error",
+        "log_slow_verbosity",
+        "server_id",
+        "binlog_expire_logs_seconds",
+        "max_binlog_size",
+        "binlog_format",
+        "binlog_do_db",
+        "gtid_mode",
+        "enforce_gtid_consistency",
+        "character_set_server",
+        "collation_server",
+        "init_connect",
+        "default_storage_engine",
+        "default_authentication_plugin",
+        "optimizer_switch",
+        "innodb_file_format",
+        "innodb_io_capacity",
+        "performance_schema_instrument",
+        "event_scheduler",
+    ] {
+        assert!(of(in_vain).contains(" has no effect"), "{in_vain}: {warnings:?}");
+    }
+    assert_eq!(warnings.len(), 34, "{warnings:#?}");
+    // A feature that does not exist is never ON.
+    for (name, value) in [
+        ("log_bin", "OFF"),
+        ("general_log", "OFF"),
+        ("gtid_mode", "OFF"),
+        ("event_scheduler", "OFF"),
+        ("default_storage_engine", "InnoDB"),
+        ("character_set_server", "utf8mb4"),
+        ("slow_query_log", "ON"),
+        ("long_query_time", "3.000000"),
+        ("time_zone", "+03:00"),
+    ] {
+        assert_eq!(variables.value(name).show(), value, "{name}");
+    }
+    assert_eq!(options.database.buffer_pool_bytes, 64 * MIB);
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn a_setting_in_vain_is_warned_of_once_and_not_where_it_asks_for_what_is() {
+    let warnings = |words: &[&str]| given(words).unwrap().0.warnings;
+    for words in [
+        &["--skip-log-bin"][..],
+        &["--log-bin=OFF"],
+        &["--skip-host-cache"],
+        &["--mysqlx=0"],
+        &["--skip-mysqlx"],
+        &["--symbolic-links=0"],
+        &["--query-cache-size", "0"],
+        &["--character-set-server=utf8mb4"],
+        &["--log-bin", "--skip-log-bin"],
+        &["--loose-no-such-thing=1"],
+    ] {
+        assert!(warnings(words).is_empty(), "{words:?}: {:?}", warnings(words));
+    }
+    assert_eq!(warnings(&["--log-bin=a", "--log-bin=b"]).len(), 1);
+    assert_eq!(
+        warnings(&["--lc-messages-dir", "/usr/share/mysql"]),
+        [
+            "command line: lc_messages_dir=/usr/share/mysql has no effect: texts of errors are built in, in English"
+        ]
+    );
 }
 
 #[test]

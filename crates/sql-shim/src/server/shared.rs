@@ -128,9 +128,7 @@ impl Server {
     /// It is on already.
     pub fn serve_without_tls(&self) -> Result<(), String> {
         if self.variables.number(REQUIRE_SECURE_TRANSPORT) == 1 {
-            return Err(
-                "require-secure-transport: there is no TLS (--skip-ssl, or tls-version is empty)".to_owned()
-            );
+            return Err(crate::tls::NO_TLS.to_owned());
         }
         let hook = |value: &Value| match value.as_u64() {
             Some(1) => Err(error(errors::NO_SECURE_TRANSPORTS_CONFIGURED, &[])),

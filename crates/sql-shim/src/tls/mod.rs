@@ -20,10 +20,13 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::sign::SigningKey;
 use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version};
 
 use crate::variables::GlobalVariables;
+
+/// Why clients that must encrypt could not come.
+pub const NO_TLS: &str = "require-secure-transport: there is no TLS (--skip-ssl, or tls-version is empty)";
+const ONE_OF_TWO: &str = "ssl-cert and ssl-key: give both or none";
 
 /// What TLS is served with, and a line about it for the start-up log.
 pub struct Established {
@@ -47,16 +50,41 @@ pub fn establish(datadir: &Path, variables: &GlobalVariables) -> Result<Option<E
     let (certificate, key, made) = match (named("ssl_cert"), named("ssl_key")) {
         (Some(certificate), Some(key)) => (datadir.join(certificate), datadir.join(key), ""),
         (None, None) => own_certificate(datadir, variables)?,
-        _ => return Err("ssl-cert and ssl-key: give both or none".to_owned()),
+        _ => return Err(ONE_OF_TWO.to_owned()),
     };
     let authorities = named("ssl_ca").map(|path| datadir.join(path));
     let config = configure(&versions, &certificate, &key, authorities.as_deref())?;
+    warn_of_key(&key);
     let shown = variables.text("tls_version");
     let report = format!("{shown}, certificate {}{made}", certificate.display());
     for name in ["have_ssl", "have_openssl"] {
         set(variables, name, "YES")?;
     }
     Ok(Some(Established { config: Arc::new(config), report }))
+}
+
+/// What [`establish`] would refuse, before it is called and anything is made.
+///
+/// # Errors
+/// As there; and clients that must encrypt (`require_secure_transport`) where TLS is not `offered`.
+pub fn check(datadir: &Path, variables: &GlobalVariables, offered: bool) -> Result<(), String> {
+    let versions = if offered { versions(&variables.text("tls_version"))? } else { Vec::new() };
+    if versions.is_empty() {
+        return match variables.number("require_secure_transport") {
+            0 => Ok(()),
+            _ => Err(NO_TLS.to_owned()),
+        };
+    }
+    let named = |name: &str| Some(variables.text(name)).filter(|path| !path.is_empty());
+    let authorities = named("ssl_ca").map(|path| datadir.join(path));
+    match (named("ssl_cert"), named("ssl_key")) {
+        (Some(certificate), Some(key)) => {
+            let (certificate, key) = (datadir.join(certificate), datadir.join(key));
+            configure(&versions, &certificate, &key, authorities.as_deref()).map(drop)
+        }
+        (None, None) => authorities.map_or(Ok(()), |path| certificates(&path).map(drop)),
+        _ => Err(ONE_OF_TWO.to_owned()),
+    }
 }
 
 fn set(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), String> {
@@ -113,8 +141,7 @@ fn configure(
         }
     };
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| about(key, &error))?;
-    let signing = provider.key_provider.load_private_key(secret.clone_key());
-    warn_of_key(key, &*signing.map_err(|error| about(key, &error))?);
+    provider.key_provider.load_private_key(secret.clone_key()).map_err(|error| about(key, &error))?;
     let config = builder.with_single_cert(certificates(certificate)?, secret);
     let mut config = config.map_err(|error| {
         // The key has been loaded: it is the certificate, or that they are not of one pair.
@@ -128,7 +155,7 @@ fn configure(
 }
 
 /// What works, and had better be otherwise.
-fn warn_of_key(path: &Path, key: &dyn SigningKey) {
+fn warn_of_key(path: &Path) {
     let mode = std::fs::metadata(path).map_or(0, |found| found.permissions().mode());
     if mode & 0o077 != 0 {
         tracing::warn!(
@@ -137,7 +164,10 @@ fn warn_of_key(path: &Path, key: &dyn SigningKey) {
             mode & 0o777
         );
     }
-    let public = key.public_key();
+    // It was loaded a moment ago.
+    let secret = PrivateKeyDer::from_pem_file(path).ok();
+    let key = secret.and_then(|secret| provider().key_provider.load_private_key(secret).ok());
+    let public = key.as_ref().and_then(|key| key.public_key());
     let rsa = public.and_then(|der| RsaPublicKey::from_public_key_der(der.as_ref()).ok());
     let bits = rsa.map_or(0, |key| key.size() * 8);
     if bits > 2048 {

@@ -183,6 +183,9 @@ pub struct GlobalVariables {
     net_write_timeout_ms: AtomicU64,
     packet_bytes_max: AtomicUsize,
     local_infile: AtomicBool,
+    /// Held while a global value is stored and acted upon: of two who set a variable at the same time the
+    /// later one's value is shown and in force, and what a refusal takes back is the refused one's.
+    changing: parking_lot::Mutex<()>,
     /// Held while the file of persisted values is replaced.
     persisting: parking_lot::Mutex<()>,
 }
@@ -198,6 +201,7 @@ impl Default for GlobalVariables {
             net_write_timeout_ms: AtomicU64::new(60_000),
             packet_bytes_max: AtomicUsize::new(0),
             local_infile: AtomicBool::new(false),
+            changing: parking_lot::Mutex::new(()),
             persisting: parking_lot::Mutex::new(()),
         };
         variables.refresh(&variables.snapshot.read());
@@ -322,6 +326,7 @@ impl GlobalVariables {
     }
 
     fn set_global(&self, index: usize, definition: &Definition, value: Value) -> Result<(), SqlError> {
+        let _one_at_a_time = self.changing.lock();
         let before = self.snapshot.read().get(index);
         self.store(definition, value.clone());
         let outcome = self.hooks.read().get(&index).map_or(Ok(()), |hook| hook(&value));

@@ -527,11 +527,14 @@ pub fn find(name: &str) -> Option<usize> {
     DEFINITIONS.binary_search_by(|definition| definition.name.cmp(name)).ok()
 }
 
-/// The known name most like `name`, if any is like it at all.
-pub fn nearest(name: &str) -> Option<&'static str> {
+/// All names, aliases included.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    DEFINITIONS.iter().map(|definition| definition.name).chain(ALIASES.iter().map(|(alias, _)| *alias))
+}
+
+/// The one of these names most like `name`, if any is like it at all.
+pub fn nearest_of(name: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
-    let names =
-        DEFINITIONS.iter().map(|definition| definition.name).chain(ALIASES.iter().map(|(alias, _)| *alias));
     let (distance, best) = names.map(|known| (edit_distance(&lower, known), known)).min()?;
     (distance <= 2 + lower.len() / 10).then_some(best)
 }
@@ -569,12 +572,16 @@ mod tests {
         }
     }
 
+    fn nearest_of_all(name: &str) -> Option<&'static str> {
+        nearest_of(name, names())
+    }
+
     #[test]
     fn a_misspelt_name_is_recognised() {
-        assert_eq!(nearest("inodb_buffer_pool_size"), Some("innodb_buffer_pool_size"));
-        assert_eq!(nearest("max_conections"), Some("max_connections"));
-        assert_eq!(nearest("prot"), Some("port"));
-        assert_eq!(nearest("query_cache_size"), None);
-        assert_eq!(nearest("zzzzzzzzzzzzzzzzz"), None);
+        assert_eq!(nearest_of_all("inodb_buffer_pool_size"), Some("innodb_buffer_pool_size"));
+        assert_eq!(nearest_of_all("max_conections"), Some("max_connections"));
+        assert_eq!(nearest_of_all("prot"), Some("port"));
+        assert_eq!(nearest_of_all("query_cache_size"), None);
+        assert_eq!(nearest_of_all("zzzzzzzzzzzzzzzzz"), None);
     }
 }

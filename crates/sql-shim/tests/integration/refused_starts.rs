@@ -21,3 +21,77 @@ fn an_open_address_without_passwords_makes_nothing() {
     assert!(made.is_empty(), "{made:?}");
     std::fs::remove_dir_all(&directory).unwrap();
 }
+
+/// Each setting that cannot be, with what is said of it. None may leave a file behind.
+#[test]
+fn a_bad_setting_is_found_before_anything_is_made() {
+    let root = std::env::temp_dir().join(format!("untorn-bad-settings-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&root);
+    let (data, file) = (root.join("data"), root.join("file"));
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::write(&file, "no certificate").unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (file, missing) = (file.display(), root.join("missing").display().to_string());
+    let taken = taken.local_addr().unwrap();
+    let cases: Vec<(Vec<String>, &str)> = [
+        ("--innodb-page-size=5000".to_owned(), "must be 4K, 8K, 16K, 32K or 64K"),
+        ("--innodb-buffer-pool-size=100T".to_owned(), "more than the"),
+        ("--no-such-setting=1".to_owned(), "unknown option --no-such-setting"),
+        ("--max-conections=7".to_owned(), "did you mean --max-connections?"),
+        ("--sql-mode=NO_SUCH_MODE".to_owned(), "sql_mode"),
+        ("--bind-address=nowhere".to_owned(), "bind-address=nowhere"),
+        (format!("--port={}", taken.port()), "cannot listen on"),
+        (format!("--socket={missing}/s"), "socket="),
+        (format!("--socket={file}"), "there is a file that is no socket"),
+        ("--metrics-address=here".to_owned(), "metrics-address=here"),
+        (format!("--metrics-address={taken}"), "metrics-address="),
+        ("--dashboard-address=0.0.0.0:0".to_owned(), "dashboard-address=0.0.0.0:0"),
+        ("--tls-version=SSLv3".to_owned(), "tls-version=SSLv3"),
+        ("--tls-version= --require-secure-transport".to_owned(), "require-secure-transport: there is no TLS"),
+        (format!("--ssl-cert={file}"), "give both or none"),
+        (format!("--ssl-cert={file} --ssl-key={file}"), "file"),
+        (format!("--ssl-ca={missing}"), "missing"),
+        (format!("--secure-file-priv={missing}"), "secure-file-priv="),
+        (format!("--slow-query-log-file={missing}/slow.log"), "slow_query_log_file"),
+        ("--slow-query-log-file=slow.txt".to_owned(), "has to end in .log"),
+        (format!("--tmpdir={missing}"), "tmpdir="),
+        (format!("--innodb-doublewrite-dir={file}"), "innodb-doublewrite-dir="),
+        (format!("--untorn-backup-dir={file}"), "untorn-backup-dir="),
+        ("--untorn-bpe-file=/dev/null".to_owned(), "untorn_bpe_file=/dev/null"),
+    ]
+    .into_iter()
+    .map(|(words, said)| (words.split(' ').map(str::to_owned).collect(), said))
+    .collect();
+    for (words, expected) in cases {
+        let output = Command::new(env!("CARGO_BIN_EXE_untorn"))
+            .arg(format!("--datadir={}", data.display()))
+            .args(["--port=0", "--innodb-buffer-pool-size=16M"])
+            .args(&words)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{words:?}");
+        assert!(said.contains(expected), "{words:?}: {said}");
+        let made: Vec<_> = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(made.is_empty(), "{words:?}: {made:?}");
+    }
+    std::fs::remove_dir_all(&root).unwrap();
+}
+
+/// Accounts were put beside the tables of MySQL before the engine refused its directory.
+#[test]
+fn nothing_is_made_in_the_directory_of_another_server() {
+    let data = std::env::temp_dir().join(format!("untorn-foreign-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&data);
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::write(data.join("ibdata1"), "tables").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_untorn"))
+        .arg(format!("--datadir={}", data.display()))
+        .args(["--port=0", "--innodb-buffer-pool-size=16M"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("data directory of another server"), "{said}");
+    assert_eq!(std::fs::read_dir(&data).unwrap().count(), 1);
+    std::fs::remove_dir_all(&data).unwrap();
+}

@@ -8,6 +8,7 @@
 //! A few rows of a clustered index need no [`Scan`], which remembers where it is across waits and turns:
 //! [`scan_at_once`] goes through a range in one go, and leaves it to a scan if anything is to be waited for.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use btree::{FieldRef, KeyFields, OwnedKey, RecordRef};
@@ -155,13 +156,14 @@ fn turn(
         let control = match reader.show(record, page_max, f) {
             Ok(control) => control,
             Err(Interrupt::Wait(wait)) => {
+                reader.announce_walk(slice);
                 cursor.save(&mut scan.position);
                 scan.progress = Progress::At;
                 return Ok(Turn::Wait(wait));
             }
             Err(error) => return Err(error),
         };
-        let out_of_time = slice.spend(1);
+        let out_of_time = slice.spend(1 + reader.overlay.take_walked());
         match control {
             Control::Stop => break,
             Control::Continue | Control::SkipUnlock if !out_of_time => {}
@@ -183,29 +185,39 @@ fn turn(
     Ok(Turn::State(ScanState::Finished))
 }
 
+/// Rows and versions that are counted between two looks at whether the slice is over: some 5 microseconds of
+/// rows, more of versions.
+const UNITS_PER_SPEND: u32 = 64;
+
 /// As [`turn`] for a count of all rows, page by page.
 fn count_turn(scan: &mut Scan, reader: &mut Reader<'_>, slice: &TimeSlice) -> Result<Turn, Interrupt> {
     let table: Arc<Table> = scan.table.clone();
     let mut cursor = scan.open_cursor(&table.clustered)?;
     while cursor.is_valid() {
-        let mut looked_at = 0;
-        let counted = cursor.rest_of_page(|record| -> Result<(), Interrupt> {
+        let mut units = 0;
+        let counted = cursor.rest_of_page(|record| -> Result<ControlFlow<()>, Interrupt> {
             reader.rows += u64::from(reader.visible(record)? != Visible::Nothing);
-            looked_at += 1;
-            Ok(())
+            // A row with a long history is as much work as a page of others, and its leaf is latched.
+            units += 1 + reader.overlay.take_walked();
+            let over = units >= UNITS_PER_SPEND && slice.spend(std::mem::take(&mut units));
+            Ok(if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });
-        if let Err(interrupt) = counted {
-            cursor.save(&mut scan.position);
-            scan.progress = Progress::At;
-            return match interrupt {
-                Interrupt::Wait(wait) => Ok(Turn::Wait(wait)),
-                error => Err(error),
-            };
-        }
-        if slice.spend(looked_at) {
-            cursor.save(&mut scan.position);
-            scan.progress = Progress::After;
-            return Ok(Turn::Yield);
+        // What was looked at is work, whatever stopped it: a count that waits at each page is not at the
+        // beginning of its slice each time.
+        let over = slice.spend(units + reader.overlay.take_walked());
+        match counted {
+            Err(Interrupt::Wait(wait)) => {
+                cursor.save(&mut scan.position);
+                scan.progress = Progress::At;
+                return Ok(Turn::Wait(wait));
+            }
+            Err(error) => return Err(error),
+            Ok(ControlFlow::Continue(())) if !over => {}
+            Ok(_) => {
+                cursor.save(&mut scan.position);
+                scan.progress = Progress::After;
+                return Ok(Turn::Yield);
+            }
         }
         if let Err(interrupt) = cursor.next() {
             cursor.save(&mut scan.position);
@@ -258,7 +270,7 @@ pub fn scan_at_once(
     // Rows that the view does not see are work, too, and nobody knows how many there are.
     let mut left = rows_max.saturating_add(UNITS_PER_LOOK);
     while cursor.is_valid() && !end.is_beyond(cursor.record()) {
-        left = left.checked_sub(1)?;
+        left = left.checked_sub(1 + reader.overlay.take_walked())?;
         match reader.show_row(cursor.record(), &mut show).ok()? {
             Control::Continue | Control::SkipUnlock => advance(&mut cursor, direction).ok()?,
             Control::Stop => break,
@@ -283,6 +295,14 @@ impl Reader<'_> {
         match self.index {
             ScanIndex::Clustered => self.show_row(record, f),
             ScanIndex::Secondary(number) => self.show_entry(number, record, page_max, f),
+        }
+    }
+
+    /// Counts what a walk did that did not come to its end.
+    fn announce_walk(&mut self, slice: &TimeSlice) {
+        let walked = self.overlay.take_walked();
+        if walked > 0 {
+            slice.announce(walked);
         }
     }
 

@@ -78,3 +78,45 @@ fn a_count_gives_way_and_can_be_killed() {
     session.trx.kill_handle().kill();
     assert!(matches!(world.run(count(&mut session.trx, &table)), Err(Error::Killed)));
 }
+
+/// A few rows on one leaf, each of them with a history that the read view wants the beginning of.
+fn with_histories(world: &World, rows: i32, changes: i32) -> Session {
+    world.fill(&(0..rows).map(|id| (id, 0)).collect::<Vec<_>>());
+    let (mut old, mut writer) = (world.session(), world.session());
+    world.run(async {
+        old.begin();
+        assert_eq!(counted(&mut old).await, rows as u64);
+        for change in 0..changes {
+            writer.begin();
+            for id in 0..rows {
+                writer.set_n(id, Some(change)).await.unwrap();
+            }
+            writer.commit().await;
+        }
+    });
+    old
+}
+
+#[test]
+fn a_count_gives_way_amid_a_page_of_long_histories() {
+    let world = World::new(802);
+    let mut old = with_histories(&world, 40, 100);
+    let table = old.table.clone();
+    old.trx.slice().measure_in_units(500);
+    // 4,000 versions: eight slices. By rows it would be over with the first.
+    assert!(world.run(for_polls(count(&mut old.trx, &table), 6)).is_none(), "it kept the leaf");
+    assert_eq!(world.run(count(&mut old.trx, &table)).unwrap(), 40);
+}
+
+#[test]
+fn what_was_looked_at_before_a_wait_is_counted_as_work() {
+    let world = World::new(803);
+    let mut old = with_histories(&world, 1, 600);
+    let table = old.table.clone();
+    old.trx.slice().begin();
+    old.trx.slice().measure_in_units(500);
+    // The walk along 600 versions lets go of the leaf after 512.
+    assert!(world.run(for_polls(count(&mut old.trx, &table), 1)).is_none());
+    assert!(old.trx.slice().spend(16), "512 versions were no work");
+    assert_eq!(world.run(count(&mut old.trx, &table)).unwrap(), 1);
+}

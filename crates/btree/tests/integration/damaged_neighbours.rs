@@ -1,0 +1,76 @@
+//! Leaves that name other neighbours than they have, as in a damaged file: reading along them ends.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::support::{Fixture, SPACE};
+use pagestore::{Error, PageId};
+use untorn_btree::{Comparison, FieldDef, FieldRef, IndexDef, LeafCursor, RecordBuffer, Seek, Tree};
+
+const ROWS: u32 = 300;
+/// Of the FIL header.
+const PREVIOUS: usize = 8;
+const NEXT: usize = 12;
+
+fn filled(fixture: &Fixture) -> Tree {
+    let fields = vec![
+        FieldDef::fixed("id", 4),
+        FieldDef::fixed("DB_TRX_ID", 6),
+        FieldDef::fixed("DB_ROLL_PTR", 7),
+        FieldDef::variable("v", 2000, Comparison::Binary),
+    ];
+    let tree = fixture.tree(IndexDef::new(7, "PRIMARY", true, true, fields, 1, 1));
+    let mut record = RecordBuffer::new();
+    for id in 0..ROWS {
+        let key = id.to_be_bytes();
+        let fields = [&key[..], &[0; 6], &[0; 7], &[b'v'; 100]].map(FieldRef::Inline);
+        record.encode(tree.def(), &fields).unwrap();
+        fixture.put(&tree, &[Some(&key)], &mut record, 1);
+    }
+    tree
+}
+
+fn end(fixture: &Fixture, tree: &Tree, which: Seek) -> u32 {
+    fixture.seek(tree, &[], which).leaf().unwrap().page
+}
+
+fn link(fixture: &Fixture, page: u32, at: usize, to: u32) {
+    fixture.change(|mtr| {
+        let handle = mtr.x(PageId { space: SPACE, page })?;
+        mtr.write_u32(handle, at, to);
+        Ok(())
+    });
+}
+
+/// Goes on to the end, or to an error; more steps than there are rows are a circle.
+fn walk(
+    fixture: &Fixture,
+    mut cursor: LeafCursor<'_>,
+    step: impl Fn(&mut LeafCursor<'_>) -> Result<bool, pagestore::Interrupt>,
+) -> Result<u32, Error> {
+    let mut seen = 1;
+    while fixture.run(|| step(&mut cursor))? {
+        seen += 1;
+        assert!(seen <= ROWS, "it goes round");
+    }
+    Ok(seen)
+}
+
+#[test]
+fn a_circle_of_leaves_is_an_error() {
+    let fixture = Fixture::new(4096, 4 << 20);
+    let tree = filled(&fixture);
+    let forward = || walk(&fixture, fixture.seek(&tree, &[], Seek::First), |cursor| cursor.next());
+    let backward = || walk(&fixture, fixture.seek(&tree, &[], Seek::Last), |cursor| cursor.prev());
+    assert_eq!((forward().unwrap(), backward().unwrap()), (ROWS, ROWS));
+    let (first, last) = (end(&fixture, &tree, Seek::First), end(&fixture, &tree, Seek::Last));
+    assert_ne!(first, last);
+    link(&fixture, last, NEXT, first);
+    let error = forward().unwrap_err().to_string();
+    assert!(error.contains("its left neighbour is another page"), "{error}");
+    link(&fixture, last, NEXT, u32::MAX);
+    link(&fixture, first, PREVIOUS, last);
+    let error = backward().unwrap_err().to_string();
+    assert!(error.contains("its right neighbour is another page"), "{error}");
+    // The fixture's own end wants a sound tree.
+    link(&fixture, first, PREVIOUS, u32::MAX);
+    assert_eq!(backward().unwrap(), ROWS);
+}

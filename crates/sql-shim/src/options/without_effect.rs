@@ -1,0 +1,267 @@
+//! Settings of MySQL and MariaDB that this server takes and does nothing with, so that a stock option file
+//! starts it, and why they have no effect.
+//!
+//! Some are variables here too, which say what the server does or lacks; the others exist at start only, and
+//! no statement knows them. Each that asks for something is answered by one warning in the log; one that asks
+//! for what is (a feature that does not exist is OFF) is not worth one. What is no setting of any server is a
+//! spelling mistake and stops the start. Settings that make the server do one thing and end (`initialize`) or
+//! take its protection away (`skip-grant-tables`) are not taken: who gives them relies on it.
+
+use super::arguments::Setting;
+
+/// Why, and the settings that it is true of; a name that ends in `*` is a family, of which no variable of
+/// this server has an effect.
+type Group = (&'static str, &'static str);
+
+const GROUPS: &[Group] = &[
+    (
+        "there is no binary log",
+        "binlog_* log_bin log_bin_* max_binlog_* sync_binlog sql_log_bin expire_logs_days encrypt_binlog \
+         read_binlog_speed_limit log_statements_unsafe_for_binlog flashback sporadic_binlog_dump_fail \
+         log_tc log_tc_size innodb_api_enable_binlog innodb_locks_unsafe_for_binlog \
+         transaction_write_set_extraction debug_max_binlog_dump_events debug_sporadic_binlog_dump_fail",
+    ),
+    (
+        "there is no replication",
+        "gtid_* enforce_gtid_consistency server_id server_id_bits relay_log relay_log_* replicate_* replica_* \
+         replication_* slave_* source_* master_* rpl_* report_host report_port report_user report_password \
+         group_replication_* wsrep_* log_replica_updates log_slave_updates log_slow_replica_statements \
+         log_slow_slave_statements skip_replica_start skip_slave_start init_replica init_slave init_rpl_role \
+         show_replica_auth_info show_slave_auth_info sync_master_info sync_relay_log sync_relay_log_info \
+         sync_source_info max_relay_log_size sql_replica_skip_counter sql_slave_skip_counter rbr_exec_mode \
+         debug_abort_slave_event_count debug_disconnect_slave_event_count innodb_replication_delay \
+         terminology_use_previous",
+    ),
+    ("there is no query cache", "query_cache_* have_query_cache"),
+    (
+        "InnoDB is the only storage engine",
+        "myisam_* aria_* key_buffer_size key_cache_* concurrent_insert delay_key_write bulk_insert_buffer_size \
+         default_storage_engine default_tmp_storage_engine disabled_storage_engines enforce_storage_engine \
+         archive archive_* blackhole federated federated_* sequence bdb bdb_* ndb_* ndbcluster ndbinfo \
+         ndbinfo_* innodb tokudb_* rocksdb_* spider_* partition external_locking skip_external_locking \
+         delayed_insert_limit delayed_insert_timeout delayed_queue_size max_delayed_threads \
+         max_insert_delayed_threads keep_files_on_create preload_buffer_size ignore_builtin_innodb \
+         internal_tmp_mem_storage_engine internal_tmp_disk_storage_engine temptable_* sync_frm \
+         encrypt_tmp_disk_tables tmp_disk_table_size tmp_memory_table_size big_tables",
+    ),
+    (
+        "there are no full-text indexes",
+        "ft_* innodb_ft_* innodb_optimize_fulltext_only ngram ngram_token_size",
+    ),
+    ("there is no X Protocol", "mysqlx mysqlx_*"),
+    (
+        "there are no plugins",
+        "plugin_dir plugin_load plugin_load_add plugin_maturity early_plugin_load plugin_* validate_password* \
+         audit_log* server_audit* keyring_* clone_* feedback feedback_* unix_socket simple_password_check* \
+         cracklib_password_check* user_variables userstat allow_suspicious_udfs connection_control_* \
+         authentication_ldap_* mysql_native_password",
+    ),
+    (
+        "messages go to standard error, all of them",
+        "log_error log_error_* log_warnings log_raw log_timestamps log_isam log_short_format syslog* \
+         log_syslog* silent_startup",
+    ),
+    ("there is no general log", "general_log general_log_file"),
+    (
+        "the slow query log has its own form",
+        "log_slow_admin_statements log_slow_extra log_slow_filter log_slow_rate_limit log_slow_verbosity \
+         log_slow_disabled_statements log_slow_max_warnings log_output log_throttle_queries_not_using_indexes \
+         log_disabled_statements log_slow_queries",
+    ),
+    ("there are no events", "event_scheduler"),
+    (
+        "there are no stored programs",
+        "stored_program_cache log_bin_trust_function_creators sp_cache_size \
+         automatic_sp_privileges max_sp_recursion_depth stored_program_definition_cache",
+    ),
+    ("texts of errors are built in, in English", "lc_messages lc_messages_dir language"),
+    (
+        "the collation of what names none is utf8mb4_general_ci",
+        "character_set_server collation_server character_set_database collation_database \
+         default_collation_for_utf8mb4 character_set_filesystem character_sets_dir \
+         character_set_client_handshake init_connect old_mode character_set_collations",
+    ),
+    ("names of hosts are not looked up", "host_cache_size host_cache skip_name_resolve name_resolve"),
+    (
+        "nothing is encrypted at rest",
+        "default_table_encryption table_encryption_privilege_check innodb_encrypt_* innodb_encryption_* \
+         innodb_redo_log_encrypt innodb_undo_log_encrypt innodb_default_encryption_key_id encrypt_tmp_files \
+         innodb_tablespaces_encryption",
+    ),
+    (
+        "passwords have no such rules",
+        "password_history password_require_current password_reuse_interval default_password_lifetime \
+         disconnect_on_expired_password generated_random_password_length max_password_errors \
+         strict_password_validation old_passwords secure_auth authentication_policy mandatory_roles \
+         activate_all_roles_on_login activate_mandatory_roles partial_revokes check_proxy_users \
+         caching_sha2_password_* sha256_password_* default_authentication_plugin safe_user_create \
+         old_style_user_limits max_connect_errors",
+    ),
+    (
+        "there is no second port for administrators",
+        "admin_* create_admin_listener_thread extra_port extra_max_connections",
+    ),
+    (
+        "the redo log is one file in the data directory",
+        "innodb_log_files_in_group innodb_log_group_home_dir innodb_redo_log_archive_dirs innodb_log_archive* \
+         innodb_log_spin_* innodb_log_wait_for_flush_spin_hwm innodb_log_writer_threads \
+         innodb_log_compressed_pages innodb_log_file_buffering innodb_log_file_mmap innodb_mirrored_log_groups",
+    ),
+    (
+        "each table has a file in the data directory",
+        "innodb_file_per_table innodb_data_file_path innodb_data_home_dir innodb_undo_directory \
+         innodb_undo_tablespaces innodb_undo_logs innodb_temp_data_file_path innodb_temp_tablespaces_dir \
+         innodb_directories innodb_tmpdir innodb_rollback_segments innodb_autoextend_increment \
+         innodb_file_format innodb_file_format_check innodb_file_format_max innodb_large_prefix \
+         innodb_open_files_limit innodb_validate_tablespace_paths symbolic_links",
+    ),
+    (
+        "the page cleaner paces itself",
+        "innodb_io_capacity innodb_flush_neighbors innodb_flushing_avg_loops innodb_lru_scan_depth \
+         innodb_lru_flush_size innodb_max_dirty_pages_pct innodb_max_dirty_pages_pct_lwm innodb_flush_sync \
+         innodb_page_cleaners innodb_idle_flush_pct innodb_adaptive_flushing innodb_adaptive_flushing_lwm \
+         innodb_adaptive_flushing_method innodb_fsync_threshold innodb_use_fdatasync \
+         innodb_flush_log_at_timeout innodb_doublewrite_batch_size innodb_use_atomic_writes \
+         innodb_use_trim innodb_read_io_threads innodb_write_io_threads innodb_purge_batch_size \
+         innodb_max_purge_lag innodb_max_purge_lag_delay innodb_max_purge_lag_wait \
+         innodb_purge_rseg_truncate_frequency",
+    ),
+    (
+        "threads do not wait in queues of InnoDB",
+        "innodb_thread_concurrency innodb_thread_sleep_delay innodb_concurrency_tickets \
+         innodb_commit_concurrency innodb_adaptive_max_sleep_delay innodb_spin_wait_delay \
+         innodb_spin_wait_pause_multiplier innodb_sync_spin_loops innodb_sync_array_size",
+    ),
+    (
+        "connections share a thread for each core (untorn_threads)",
+        "thread_cache_size thread_concurrency thread_handling thread_stack thread_pool_*",
+    ),
+];
+
+/// Names without a group of their own, of MySQL 5.5 to 9.7 and MariaDB up to 11; what they set does not exist
+/// here.
+const OTHERS: &str = "\
+    alter_algorithm analyze_max_length analyze_sample_percentage auto_generate_certs back_log basedir chroot \
+    check_constraint_checks check_table_functions column_compression_* connection_memory_* container_aware \
+    core_file date_format datetime_format deadlock_search_depth_* deadlock_timeout_* default_regex_flags \
+    des_key_file enable_cascade_triggers enable_secondary_engine_statistics end_markers_in_json \
+    engine_condition_pushdown eq_range_index_dive_limit expensive_subquery_limit explain_format \
+    explain_json_format_version external_table_* flush flush_time getopt_prefix_matching \
+    global_connection_memory_* histogram_* idle_readonly_transaction_timeout idle_transaction_timeout \
+    idle_write_transaction_timeout ignore_db_dirs in_predicate_conversion_threshold \
+    innodb_adaptive_hash_index_parts innodb_adaptive_hash_index_partitions innodb_additional_mem_pool_size \
+    innodb_alter_copy_bulk innodb_api_* innodb_buf_dump_status_frequency innodb_buffer_page \
+    innodb_buffer_page_lru innodb_buffer_pool_instances innodb_numa_interleave innodb_buffer_pool_evict innodb_buffer_pool_in_core_dump \
+    innodb_buffer_pool_in_core_file innodb_buffer_pool_populate innodb_buffer_pool_restore_at_startup \
+    innodb_buffer_pool_size_auto_min innodb_buffer_pool_size_max innodb_buffer_pool_stats \
+    innodb_change_buffer_max_size innodb_checksums innodb_cmp innodb_cmp_* innodb_cmpmem \
+    innodb_cmpmem_reset innodb_compression_* innodb_ddl_buffer_size innodb_ddl_threads \
+    innodb_deadlock_report innodb_defragment innodb_defragment_* innodb_extend_and_initialize \
+    innodb_fatal_semaphore_wait_threshold innodb_file_io_threads innodb_force_load_corrupted \
+    innodb_force_primary_key innodb_immediate_scrub_data_uncompressed innodb_instant_alter_column_allowed \
+    innodb_linux_aio innodb_lock_schedule_algorithm innodb_lock_waits innodb_locks \
+    innodb_log_checkpoint_now innodb_log_optimize_ddl innodb_merge_threshold_set_all_debug innodb_metrics \
+    innodb_monitor_reset innodb_monitor_reset_all innodb_native_foreign_keys innodb_parallel_read_threads \
+    innodb_prefix_index_cluster_optimization innodb_print_ddl_logs innodb_random_read_ahead \
+    innodb_read_ahead innodb_read_ahead_threshold innodb_read_only_compressed innodb_recovery_stats \
+    innodb_scrub_* innodb_segment_reserve_factor innodb_snapshot_isolation innodb_stats_* innodb_status_file \
+    innodb_status_output innodb_support_xa innodb_sys_* innodb_trx join_buffer_space_limit join_cache_level \
+    large_page_size locked_in_memory log log_basename log_ddl_recovery low_priority_updates max_digest_length \
+    max_length_for_sort_data max_recursive_iterations max_rowid_filter_size max_session_mem_used \
+    max_statement_time max_tmp_tables memlock metadata_locks_cache_size metadata_locks_hash_instances \
+    mrr_buffer_size multi_range_count mysql56_temporal_format new note_verbosity offline_mode old \
+    old_alter_table optimizer_adjust_secondary_key_costs optimizer_extra_pruning_depth \
+    optimizer_join_limit_pref_ratio optimizer_max_sel_arg_weight optimizer_max_sel_args \
+    optimizer_max_subgraph_pairs optimizer_selectivity_sampling_limit optimizer_trace optimizer_trace_* \
+    optimizer_use_condition_selectivity parser_max_mem_size performance_schema_accounts_size \
+    performance_schema_consumer_* performance_schema_error_size performance_schema_events_* \
+    performance_schema_hosts_size performance_schema_instrument performance_schema_logger \
+    performance_schema_max_* performance_schema_meter performance_schema_session_connect_attrs_size \
+    performance_schema_setup_* performance_schema_show_processlist performance_schema_users_size \
+    persist_only_admin_x509_subject persist_sensitive_variables_in_plaintext persisted_globals_load \
+    port_open_timeout print_identified_with_as_hex progress_report_time protocol_compression_algorithms \
+    proxy_protocol_networks regexp_stack_limit regexp_time_limit restrict_fk_on_non_standard_key \
+    rowid_merge_buff_size schema_definition_cache secondary_engine_cost_threshold secure_timestamp \
+    select_into_buffer_size select_into_disk_sync select_into_disk_sync_delay server_memory \
+    set_operations_buffer_size sql_generate_invisible_primary_key sql_if_exists ssl_fips_mode \
+    ssl_session_cache_mode ssl_session_cache_timeout stack_trace standard_compliant_cte super_large_pages \
+    sysdate_is_now system_versioning_* table_cache table_definition_cache table_open_cache table_open_cache_instances \
+    table_open_cache_triggers tablespace_definition_cache tc_heuristic_recover tcp_keepalive_* tcp_nodelay \
+    temp_pool time_format timed_mutexes tls_certificates_enforced_validation tls_ciphersuites updatable_views_* \
+    use_stat_tables windowing_use_high_precision xa_detach_on_prepare";
+
+fn is_named(names: &str, name: &str) -> bool {
+    names.split_ascii_whitespace().any(|known| match known.strip_suffix('*') {
+        Some(family) => name.starts_with(family),
+        None => name == known,
+    })
+}
+
+/// Why a setting has no effect; empty where there is no more to say. `None`: no server has such a setting, or
+/// it has an effect here.
+pub fn why(name: &str) -> Option<&'static str> {
+    let group = GROUPS.iter().find(|(_, names)| is_named(names, name));
+    group.map(|(why, _)| *why).or_else(|| is_named(OTHERS, name).then_some(""))
+}
+
+/// The warning about a setting of one of the variables here, which keeps its value if it `stays` so.
+pub fn warning(setting: &Setting, name: &str, stays: Option<&str>) -> String {
+    let value = setting.value.as_ref().map_or_else(String::new, |value| format!("={value}"));
+    let why = why(name).filter(|why| !why.is_empty());
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    let stays = match stays {
+        Some("") => "; it stays empty".to_owned(),
+        Some(value) => format!("; it stays {value}"),
+        None => String::new(),
+    };
+    format!("{}: {}{value} has no effect{why}{stays}", setting.origin, setting.name)
+}
+
+/// The same of a setting that is no variable here. `None`: no server has it. `Some(None)`: it asks for
+/// nothing.
+pub fn warning_of_other(setting: &Setting, name: &str) -> Option<Option<String>> {
+    let off = setting.value.as_deref().is_some_and(is_off);
+    if why(name).is_some() {
+        return Some((!off).then(|| warning(setting, name, None)));
+    }
+    let (positive, negated) = match name.strip_prefix("skip_").or_else(|| name.strip_prefix("disable_")) {
+        Some(positive) => (positive, true),
+        None => (name.strip_prefix("enable_")?, false),
+    };
+    why(positive)?;
+    Some((off == negated).then(|| warning(setting, positive, None)))
+}
+
+/// Whether a value asks for nothing.
+fn is_off(value: &str) -> bool {
+    matches!(value.to_ascii_uppercase().as_str(), "" | "0" | "OFF" | "FALSE" | "NO" | "NONE" | "NULL")
+}
+
+/// All names that are no family, for guesses at what was meant.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let all = GROUPS.iter().map(|(_, names)| *names).chain([OTHERS]);
+    all.flat_map(str::split_ascii_whitespace).filter(|name| !name.ends_with('*'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::variables::table::{DEFINITIONS, Effect};
+
+    #[test]
+    fn nothing_is_said_to_have_no_effect_that_has_one() {
+        for definition in DEFINITIONS {
+            let acts = definition.effect.is_followed();
+            assert!(!acts || why(definition.name).is_none(), "{} has an effect", definition.name);
+        }
+        // Of the variables too: one reason for a setting, whether or not it is a variable.
+        let log_bin = DEFINITIONS.iter().find(|definition| definition.name == "log_bin");
+        assert!(log_bin.is_some_and(|definition| definition.effect == Effect::Constant));
+        assert_eq!(why("log_bin"), Some("there is no binary log"));
+        assert_eq!(why("temptable_max_ram"), Some("InnoDB is the only storage engine"));
+        assert_eq!(why("basedir"), Some(""));
+        assert_eq!(why("initialize"), None);
+        assert_eq!(why("skip_grant_tables"), None);
+        assert_eq!(why("innodb_buffer_pool_sise"), None);
+    }
+}
