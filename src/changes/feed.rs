@@ -1,4 +1,5 @@
-//! The queues of those who read changes.
+//! The queues of those who read changes. Their order is that of commits, made under the mutex of the active
+//! transactions (`crates/txn/src/transaction.rs`), where `recorder.rs` publishes them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

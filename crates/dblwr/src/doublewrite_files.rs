@@ -2,7 +2,7 @@
 //! pages themselves is `protected.rs`.
 //!
 //! There are two kinds of files. `#ib_<page size>_<n>.dblwr` holds copies of pages, slots of one page each;
-//! `#ib_<page size>_<n>.bdblwr` holds records of [page numbers](crate::detect_only) only. Even numbers serve
+//! `#ib_<page size>_<n>.bdblwr` holds records of [page numbers](crate::page_number_record) only. Even numbers serve
 //! checkpoint flushing, odd ones LRU flushing, so that neither waits for the other; a single file has the
 //! segments of one purpose behind those of the other. All blocks are allocated beforehand, so that a batch
 //! never waits for the file system's own log.
@@ -14,8 +14,8 @@
 //! it goes on in parts that fit: the files are cut back, since others need the room as well, and left as they
 //! are for a second. Only a sync that fails makes the batch fail.
 
-use crate::detect_only::RECORD;
 use crate::options::Options;
+use crate::page_number_record::RECORD;
 use crate::segments::{Segments, Taken};
 use disk::{AlignedBuf, Environment, File, IoBuf, OpenHow, Result, Storage, write_async};
 use page::FlushPurpose;

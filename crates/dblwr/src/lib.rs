@@ -15,12 +15,12 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod decision;
-mod detect_only;
 pub mod directories;
 mod doublewrite_files;
 mod mode;
 mod options;
 mod pace;
+mod page_number_record;
 mod path_measurement;
 mod protected;
 mod recovery;

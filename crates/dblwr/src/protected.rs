@@ -3,8 +3,8 @@
 //! A batch goes in up to three steps. Pages that need no copy (written atomically, unprotected, or
 //! recreatable) go to their places together with the copies of the others going into a segment; then the
 //! segment is synced and the copied pages follow to theirs, and every data file touched is synced. Only then
-//! may the segment be used again. Copies that one segment does not hold take the last two steps again, and so
-//! do pages of which only the numbers are written first (DETECT_ONLY).
+//! may the segment be used again. Copies that one segment does not hold go the same way after it, and so do
+//! pages of which only the numbers are written first (DETECT_ONLY).
 //!
 //! **Syncs that can wait.** A page written without a copy needs no sync to be whole after a crash, only to be
 //! new. The log is kept until it is: so a batch without copies ends when it is written. Its files stay
@@ -27,11 +27,11 @@
 //! damaged pages, and only from copies that redo can bring forward (see [`recover`](crate::recover)).
 
 use crate::decision::{Decisions, FileProtection, Plan};
-use crate::detect_only;
 use crate::doublewrite_files::{Contents, DoublewriteFiles, Segment};
 use crate::mode::{Mode, WritePath};
 use crate::options::Options;
 use crate::pace::Pace;
+use crate::page_number_record;
 use crate::requests::{self, Cut, Part};
 use crate::status::{Counters, Status, WriteTimes};
 use crate::unsynced::UnsyncedFiles;
@@ -253,7 +253,7 @@ impl Shared {
                 rest = &rest[pages.len()..];
             }
         }
-        for pages in plan.numbered.chunks(self.options.pages.min(detect_only::ENTRIES_MAX)) {
+        for pages in plan.numbered.chunks(self.options.pages.min(page_number_record::ENTRIES_MAX)) {
             let segment = self.note_numbers(batch, pages).await?;
             self.write_to_places(batch, pages, segment, &mut unsynced, pace).await?;
         }
@@ -392,10 +392,10 @@ impl Shared {
 
     async fn note_numbers(&self, batch: &WriteBatch, pages: &[usize]) -> Result<Segment> {
         let segment = self.take(Contents::Numbers, batch, pages.len()).await?;
-        let record = detect_only::encode(batch, pages, self.batch_ids.fetch_add(1, Ordering::Relaxed));
+        let record = page_number_record::encode(batch, pages, self.batch_ids.fetch_add(1, Ordering::Relaxed));
         let buf = IoBuf::owned(record);
         write_async(&**self.env.storage(), &segment.file, buf, segment.offset, true).await?;
-        self.count_segment(pages.len(), detect_only::RECORD);
+        self.count_segment(pages.len(), page_number_record::RECORD);
         Ok(segment)
     }
 

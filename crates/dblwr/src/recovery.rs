@@ -12,8 +12,8 @@
 //! from is reported as [`Unrestored`]: redo may still rebuild it; if it does not, the start has to stop, and
 //! the report says why.
 
-use crate::detect_only;
 use crate::doublewrite_files::{Contents, file_name};
+use crate::page_number_record;
 use disk::{AlignedBuf, File, OpenHow, Result, Storage};
 use page::PageId;
 use std::collections::BTreeMap;
@@ -85,7 +85,9 @@ pub fn recover_since(
             })?;
         }
         for file in files(storage, directory, page_size, Contents::Numbers)? {
-            visit_slots(&file, detect_only::RECORD, &mut |_, record| found.record(record, checkpoint_lsn))?;
+            visit_slots(&file, page_number_record::RECORD, &mut |_, record| {
+                found.record(record, checkpoint_lsn)
+            })?;
         }
     }
     restore(found, page_size, locate)
@@ -131,7 +133,7 @@ impl Found {
 
     fn record(&mut self, record: &[u8], checkpoint_lsn: u64) {
         // A torn record came before its pages were touched.
-        for (page, lsn) in detect_only::decode(record).unwrap_or_default() {
+        for (page, lsn) in page_number_record::decode(record).unwrap_or_default() {
             if lsn >= checkpoint_lsn {
                 self.without_copy.insert(page, ONLY_NUMBER);
             }

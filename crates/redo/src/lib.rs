@@ -15,8 +15,8 @@
 //! It is: one circular file, one log buffer, group commit without a log-writer thread. It is not: a
 //! replication stream, or InnoDB's redo format (that one differs between versions and forks anyway).
 //!
-//! Calls that may find the log poisoned by an I/O error return `Result<_, Interrupt>` ([`Interrupt::Wait`] or
-//! [`Interrupt::Error`]) instead of an `Option<Wait>`.
+//! Calls that may find the log poisoned by an I/O error return `Result<_, Interrupt>`: what to wait for
+//! ([`Interrupt::Wait`]), or the error ([`Interrupt::Error`]).
 
 #[cfg_attr(loom, allow(dead_code))]
 mod admission;

@@ -228,10 +228,10 @@ impl Batch {
     }
 
     async fn write(&mut self) -> Result<(), Error> {
+        let Some(images) = self.images.take() else { unreachable!("a batch is written once") };
         if !self.store.skips_wal() {
             self.store.redo.flush_async(self.newest, Flush::Sync).await?;
         }
-        let Some(images) = self.images.take() else { return Ok(()) };
         let written = self.store.writer.write(images).await?;
         self.store.counters.add(Counter::PagesFlushed, written.batch.len() as u64);
         self.durable = written.durable;

@@ -7,8 +7,8 @@
 //!   age / log rate + dirty pages / page rate
 //! ```
 //!
-//! Both rates are this machine's: learned at the last recovery, and the page rate also from batches of page
-//! writes that go as fast as the storage takes them. Before anything was measured, guesses stand in.
+//! Both rates are this machine's: learned at the last recovery. Before anything was measured, guesses stand
+//! in.
 //!
 //! A restart is to keep within a **target** (`untorn_recovery_target`). Without a setting it is ten seconds
 //! and the time in which the storage reads the whole buffer pool: a restart has to read what was in use
@@ -44,7 +44,7 @@ const PAGES_MIN: u64 = 1000;
 struct Rates {
     /// Bytes of log read and taken apart per second.
     log: f64,
-    /// Pages read or written per second.
+    /// Pages read per second.
     pages: f64,
 }
 

@@ -70,12 +70,12 @@ pub(crate) struct Frame {
     pub(crate) offered: AtomicBool,
     /// The pool's eviction count when the page last moved to the young end.
     pub(crate) young_clock: AtomicU32,
-    /// Whether an image of the page is on its way to its file. Set by the batch that collects it, cleared by
-    /// completion.
+    /// Whether an image of the page is on its way to its file. Set when it is reserved
+    /// (`flush/collect.rs`), cleared by completion.
     pub(crate) in_flight: AtomicBool,
     /// Whether it is being written to be evicted: not one that only rides along.
     pub(crate) victim: AtomicBool,
-    /// Start LSN of the mini-transaction that first changed the page since it was last collected for writing;
+    /// Start LSN of the mini-transaction that first changed the page since it last left the flush list;
     /// 0 when clean. Written under the flush list mutex.
     pub(crate) oldest: AtomicU64,
     /// End LSN of the newest change. Written under the X latch.

@@ -9,7 +9,7 @@ use ::opensrv_mysql::{Column, ColumnType, ToMysqlValue};
 
 use sql::result::{Date, DateTime, Time};
 
-use crate::wire::number::{put_f32, put_f64, put_fixed, put_i64, put_u64};
+use crate::wire::number_text::{put_f32, put_f64, put_fixed, put_i64, put_u64};
 use crate::wire::output::put_length_encoded;
 use crate::wire::temporal::{
     parse_datetime, parse_time, put_date_text, put_datetime_binary, put_datetime_text, put_time_binary,

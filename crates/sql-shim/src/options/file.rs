@@ -1,4 +1,5 @@
-//! Option files: the groups `[mysqld]`, `[server]` and `[untorn]` of a my.cnf.
+//! Option files: the groups `[mysqld]`, `[server]` and `[untorn]` of a my.cnf. What its names mean, and which
+//! are unknown, is the business of `options/mod.rs`.
 
 use std::path::{Path, PathBuf};
 

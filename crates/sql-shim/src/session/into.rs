@@ -19,7 +19,7 @@ use sql::result::{ColumnMeta, column_flag, kind};
 use sql::value::{Value, decimal};
 
 use crate::server::files::{self, FileDirectory};
-use crate::wire::number::put_fixed;
+use crate::wire::number_text::put_fixed;
 
 /// Bytes written at once: each write is on another thread.
 const PIECE_BYTES: usize = 256 * 1024;

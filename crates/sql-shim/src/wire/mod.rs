@@ -15,7 +15,7 @@ pub mod capability;
 pub mod command;
 pub mod handshake;
 pub mod input;
-pub mod number;
+pub mod number_text;
 pub mod output;
 pub mod params;
 pub mod payload_reader;

@@ -17,7 +17,7 @@ use sql::result::{
     ColumnMeta, Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time, column_flag, kind,
 };
 
-use super::number::{put_f32, put_f64, put_fixed, put_i64, put_u64};
+use super::number_text::{put_f32, put_f64, put_fixed, put_i64, put_u64};
 use super::output::PacketOutput;
 use super::response_packets::{
     self, DEFINITIONS_SEQUENCE, encode_definitions, put_error, put_ok, put_rows_end,

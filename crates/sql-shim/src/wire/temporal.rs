@@ -2,7 +2,7 @@
 
 use sql::result::{Date, DateTime, Time};
 
-use super::number::put_padded;
+use super::number_text::put_padded;
 use super::payload_reader::{Malformed, PayloadReader};
 
 /// `YYYY-MM-DD`.

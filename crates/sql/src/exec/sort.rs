@@ -1,4 +1,5 @@
 //! Sorting: keys are encoded so that their plain byte order is the wanted order; rows go with them as bytes.
+//! What does not fit in memory goes to a file in `untorn::engine`'s sorter (`src/sort/`).
 
 use std::cmp::Ordering;
 

@@ -40,7 +40,8 @@ pub const DEPTH_MAX: u32 = 200;
 pub const HEIGHT_MAX: u32 = 400;
 
 /// Stack of a thread that executes statements: what the deepest ones take in a program without optimisation
-/// (200 common tables, each of which names the one before: 34 MB), and half as much again (`tests/statement_depth.rs`).
+/// (200 common tables, each of which names the one before: 34 MB), and half as much again
+/// (`tests/statement_depth.rs`).
 pub const STACK_BYTES: usize = 64 << 20;
 
 /// Most tables of one FROM, as in MySQL.

@@ -1,4 +1,5 @@
 //! Records of page numbers, for `DETECT_ONLY`: which pages were about to be written, without what is in them.
+//! They are written by `protected.rs`; `recovery.rs` says what a start makes of them.
 //!
 //! As InnoDB 8.0.20 writes them, 8192 bytes each, big-endian: batch id (4), CRC-32C of the entries (4), their
 //! length in bytes (2), flush type (1), unused (9), then 16 bytes for each page: space (4), page (4), LSN
