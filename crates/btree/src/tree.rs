@@ -17,8 +17,8 @@ use crate::definition::IndexDef;
 use crate::page::builder::PageBuilder;
 use crate::page::{Malformed, MtrPage, header, image};
 
-/// One B+ tree in a tablespace. Its operations are in `cursor` (reading), `change` (one leaf), `structure`,
-/// `split`, `merge`, `external` and `check`.
+/// One B+ tree in a tablespace. Its operations are in `cursor` (reading), `optimistic` (one leaf),
+/// `structure_modification`, `split`, `merge`, `external` and `check`.
 pub struct Tree {
     pub(crate) store: Arc<PageStore>,
     pub(crate) space: u32,

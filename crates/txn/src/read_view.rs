@@ -52,7 +52,7 @@ impl Transaction {
         self.view_open = true;
         let creator = self.undo_log.as_ref().map_or(0, |log| log.trx_id);
         let active = &self.system.0.active;
-        // See `read_view`: published first, checked afterwards.
+        // Published first, checked afterwards: see the essay.
         if self.view.version != 0 {
             self.slot.0.store(self.view.version, Ordering::SeqCst);
             if active.version() == self.view.version {

@@ -544,7 +544,7 @@ impl Transaction {
     }
 
     /// Undoes what is left of an operation or a rollback whose future was dropped. All that waits does so by
-    /// itself first; [`crate::get`] cannot.
+    /// itself first; [`crate::get_step`] and [`crate::get_at_once`] cannot.
     ///
     /// # Errors
     /// Storage errors and damaged pages.

@@ -219,7 +219,7 @@ impl PageStore {
         let space = self.open_space_of(page.space)?;
         space.check_bounds(page.page)?;
         let frame = self.take_frame_or_wait(need)?;
-        Ok(self.enter_read(page, frame, true)?)
+        Ok(self.enter_read(page, space, frame, true)?)
     }
 
     /// What the read of the page that is entered in the shard, if any, means for one more request.
@@ -249,15 +249,18 @@ impl PageStore {
         Some(missing)
     }
 
-    /// Enters a read of the page into the owned `frame`, unless the page is there or being read.
-    pub(super) fn enter_read(&self, page: PageId, frame: FrameRef, wait: bool) -> Result<Missing, Error> {
+    /// Enters a read of the page of this open tablespace into the owned `frame`, unless the page is there or
+    /// being read.
+    pub(super) fn enter_read(
+        &self,
+        page: PageId,
+        space: Arc<Space>,
+        frame: FrameRef,
+        wait: bool,
+    ) -> Result<Missing, Error> {
         let give_back = |result| {
             self.free.put(frame);
             result
-        };
-        let space = match self.open_space_of(page.space) {
-            Ok(space) => space,
-            Err(error) => return give_back(Err(error)),
         };
         let mut shard = self.pending.shard(page).lock();
         // Under the lock: a drop of the tablespace marks it first, and a cut of its file makes it shorter

@@ -47,8 +47,9 @@ impl PageStore {
             if self.look_up(*page).is_some() {
                 continue;
             }
+            let Ok(space) = self.open_space_of(page.space) else { continue };
             let Some(frame) = self.take_frame(Need::Usual) else { break };
-            if let Ok(Missing::Start(start)) = self.enter_read(*page, frame, false) {
+            if let Ok(Missing::Start(start)) = self.enter_read(*page, space, frame, false) {
                 note(frame);
                 events.push(start.over);
                 batch.push((start.file, start.io));

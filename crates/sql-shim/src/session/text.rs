@@ -97,9 +97,9 @@ impl Session {
         fingerprint: &Fingerprint,
         out: &mut S,
     ) -> Option<Result<(), Failure>> {
-        let version = self.plan_version();
         let database = self.state.current_database();
         for _ in 0..REPLANS_MAX {
+            let version = self.plan_version();
             let plan = match self.cache.find(&fingerprint.key, version, database.as_deref()) {
                 Some(plan) => plan?,
                 None => {

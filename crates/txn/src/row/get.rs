@@ -46,8 +46,11 @@ pub fn get_step<R>(
         let source = Source::Clustered(Version { record, overlay });
         Ok(Some(f(&Row { table, source })))
     })?;
+    // A walk over old versions has taken its turns already; the next scan does not pay for it.
+    let older = overlay.take_walked() > 0;
     let row = found.unwrap_or(Ok(None))?;
     transaction.counts.rows_read += u64::from(row.is_some());
+    transaction.counts.versions_built += u64::from(older && row.is_some());
     Ok(row)
 }
 
