@@ -274,18 +274,19 @@ impl Storing<'_> {
         self.check_number(value, column)?;
         let exact = value.to_decimal();
         let rounded = decimal::round(&exact, i64::from(scale));
-        if rounded != exact {
+        let mut fitted = super::expr::types::clamp_decimal(rounded.clone(), precision, scale);
+        // Also what would be rounded to 0.
+        let negative = column.unsigned && decimal::is_negative(&exact);
+        if negative {
+            fitted = decimal::round(&Default::default(), i64::from(scale));
+        }
+        if negative || fitted != rounded {
+            self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
+        } else if rounded != exact {
             // Digits behind the point that are lost are noted, never an error.
             let mut note = errors::error(errors::WARN_DATA_TRUNCATED, &[&column.name, &self.row]);
             note.sqlstate = *b"00000";
             self.state.note(note);
-        }
-        let mut fitted = super::expr::types::clamp_decimal(rounded.clone(), precision, scale);
-        if column.unsigned && decimal::is_negative(&fitted) {
-            fitted = decimal::round(&Default::default(), i64::from(scale));
-        }
-        if fitted != rounded {
-            self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
         }
         let text = decimal::format(&fitted);
         self.put(&types::Value::Decimal(Cow::Owned(text)), column, out)

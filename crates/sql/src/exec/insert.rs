@@ -483,7 +483,8 @@ impl<'e> Executor<'e> {
         else {
             return Ok(Replaced::Gone);
         };
-        if checked_last(&table.def).is_some_and(|last| last.name == index) {
+        let last = checked_last(&table.def).is_some_and(|last| last.name == index);
+        if last {
             let new = values_of(row, &table, self.state.time_zone_offset());
             if old.iter().zip(&new).all(|(old, new)| same(old, new)) {
                 return Ok(Replaced::Same);
@@ -497,6 +498,10 @@ impl<'e> Executor<'e> {
             }
         }
         inserting.writer.delete(self.transaction, &key.fields()).await?;
+        if last {
+            // MySQL changes the row in place.
+            inserting.writer.goes_on_with_row();
+        }
         Ok(Replaced::Deleted)
     }
 
