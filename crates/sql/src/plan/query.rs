@@ -278,22 +278,22 @@ impl Planner<'_> {
     ) -> Result<JoinedConditions, SqlError> {
         let mut conjuncts = Vec::new();
         binder.clause = "on clause";
-        let joins = from.outer.iter();
+        let joins = from.outer.iter().map(|join| (join.inner, join.sources.end - 1));
         let mut outer: Vec<OuterJoin> =
-            joins.map(|(first, last, _)| OuterJoin { first: *first, last: *last, on: Vec::new() }).collect();
+            joins.map(|(first, last)| OuterJoin { first, last, on: Vec::new() }).collect();
         for (condition, visible, of) in &from.conditions {
-            binder.visible = *visible;
+            binder.visible = visible.clone();
             let join = of.and_then(|of| around_mut(&mut outer, of));
             let list = join.map_or(&mut conjuncts, |join| &mut join.on);
             push_conjuncts(binder.filter(condition)?, list);
         }
-        for (join, (_, last, condition)) in outer.iter_mut().zip(&from.outer) {
-            binder.visible = *last + 1;
-            if let Some(condition) = condition {
+        for (join, written) in outer.iter_mut().zip(&from.outer) {
+            binder.visible = written.sources.clone();
+            if let Some(condition) = written.on {
                 push_conjuncts(binder.filter(condition)?, &mut join.on);
             }
         }
-        binder.visible = binder.sources.len();
+        binder.visible = 0..binder.sources.len();
         let equalities = std::mem::take(&mut from.equalities);
         let equalities = equalities.into_iter().map(|(equality, of)| (of, vec![Arc::new(equality)]));
         // Of the inner side of an outer join only the view's rows are joined; the others are not missing.

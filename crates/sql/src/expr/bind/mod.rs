@@ -11,6 +11,7 @@ pub mod scope;
 pub mod window;
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use untorn::types::Collation;
 
@@ -61,8 +62,8 @@ pub struct Binder<'p, 'a> {
     pub planner: &'p Planner<'a>,
     /// Where columns may come from.
     pub sources: &'p [Source],
-    /// Only this many leading sources are visible (join conditions).
-    pub visible: usize,
+    /// Only these sources are visible (join conditions).
+    pub visible: Range<usize>,
     /// Aggregates found so far.
     pub aggregates: Vec<Aggregate>,
     /// Whether aggregates are allowed where we are.
@@ -101,7 +102,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         Self {
             planner,
             sources,
-            visible: sources.len(),
+            visible: 0..sources.len(),
             aggregates: Vec::new(),
             aggregates_allowed: false,
             windows_allowed: false,
@@ -607,7 +608,7 @@ impl<'p, 'a> Binder<'p, 'a> {
     fn subquery(&mut self, query: &ast::Query, columns: Option<usize>) -> Result<(u16, Type), SqlError> {
         let Around { outer, with } = self.around;
         let aggregates_before = self.aggregates_allowed.then_some(self.aggregates.len());
-        let scope = Scope::new(self.sources, self.visible, outer, aggregates_before);
+        let scope = Scope::new(self.sources, self.visible.clone(), outer, aggregates_before);
         let mut plan = self.planner.subquery(query, &scope, with)?;
         let (captures, aggregates) = scope.into_captures();
         plan.captures = captures;

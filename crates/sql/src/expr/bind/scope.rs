@@ -5,6 +5,7 @@
 //! it finds each of them. A name of two queries further out is captured by both.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use super::Bound;
 use crate::errors;
@@ -28,8 +29,8 @@ pub struct WrittenName<'n> {
 /// What a subquery sees of the query around it.
 pub struct Scope<'s> {
     sources: &'s [Source],
-    /// Only this many leading sources.
-    visible: usize,
+    /// Only these sources.
+    visible: Range<usize>,
     /// The query around that one.
     outer: Option<&'s Scope<'s>>,
     captures: RefCell<Vec<(Expr, Type)>>,
@@ -43,7 +44,7 @@ impl<'s> Scope<'s> {
     /// The scope of a subquery of a query with these sources.
     pub fn new(
         sources: &'s [Source],
-        visible: usize,
+        visible: Range<usize>,
         outer: Option<&'s Scope<'s>>,
         aggregates_before: Option<usize>,
     ) -> Scope<'s> {
@@ -113,9 +114,9 @@ impl<'s> Scope<'s> {
         WrittenName { database, table, name }: WrittenName<'_>,
         clause: &str,
     ) -> Result<Option<Bound>, SqlError> {
-        planner.work(self.visible * NODE_BYTES)?;
+        planner.work(self.visible.len() * NODE_BYTES)?;
         let mut meaning = Meaning::Nothing;
-        for (at, source) in self.sources.iter().take(self.visible).enumerate() {
+        for (at, source) in self.sources.iter().enumerate().take(self.visible.end).skip(self.visible.start) {
             if source.answers_to(database, table)
                 && let Some(column) = source.column_number(name)
                 && (meaning == Meaning::Nothing || !source.is_merged(column))
