@@ -37,7 +37,8 @@ pub use literals::value_type;
 use literals::{decimal_literal, integer_literal, temporal_literal};
 pub use names::InsertedAs;
 use operators::{open_and, open_or};
-use scope::Scope;
+use scope::aggregates::Moving;
+use scope::{RoomForAggregates, Scope};
 
 /// A bound expression with its type.
 pub type Bound = (Expr, Type);
@@ -68,6 +69,8 @@ pub struct Binder<'p, 'a> {
     pub aggregates: Vec<Aggregate>,
     /// Whether aggregates are allowed where we are.
     pub aggregates_allowed: bool,
+    /// In the argument of an aggregate.
+    pub in_aggregate: bool,
     /// Whether window functions are allowed where we are.
     pub windows_allowed: bool,
     /// WINDOW.
@@ -105,6 +108,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             visible: 0..sources.len(),
             aggregates: Vec::new(),
             aggregates_allowed: false,
+            in_aggregate: false,
             windows_allowed: false,
             named_windows: &[],
             windows: Vec::new(),
@@ -449,14 +453,15 @@ impl<'p, 'a> Binder<'p, 'a> {
         }
         self.aggregates_allowed = false;
         let windows_allowed = std::mem::take(&mut self.windows_allowed);
-        let (aggregate, of_outer) =
-            self.aggregate_of(kind, arguments, (distinct, star), order_by, separator)?;
+        let aggregate = self.aggregate_of(kind, arguments, (distinct, star), order_by, separator)?;
         self.aggregates_allowed = allowed;
         self.windows_allowed = windows_allowed;
-        if let (true, Some(outer)) = (of_outer, self.around.outer)
-            && let Some(value) = outer.takes_aggregate(&aggregate)?
+        let subqueries = self.subqueries.split_off(first);
+        let moving = Moving { planner: self.planner, aggregate, subqueries, first };
+        if let (Some(outer), Some(reads)) = (self.around.outer, moving.reads()?)
+            && let Some(level) = outer.level_of_aggregate(&reads, allowed)?
         {
-            return Ok(value);
+            return outer.take_aggregate(moving, level);
         }
         if !allowed {
             return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]));
@@ -466,15 +471,18 @@ impl<'p, 'a> Binder<'p, 'a> {
         Ok((Expr::Aggregate(number_of(self.aggregates.len() - 1)?), ty))
     }
 
-    /// An aggregate, also of a window, and whether it reads columns of the query around alone.
+    /// An aggregate, also of a window.
     fn aggregate_of(
         &mut self,
         kind: AggregateKind,
+        let first = self.subqueries.len();
         arguments: &[ast::Expr],
+        let in_aggregate = std::mem::replace(&mut self.in_aggregate, true);
         (distinct, star): (bool, bool),
         order_by: &[ast::OrderItem],
         separator: Option<&[u8]>,
-    ) -> Result<(Aggregate, bool), SqlError> {
+    ) -> Result<Aggregate, SqlError> {
+        self.in_aggregate = in_aggregate;
         // Aggregates are of the rows of the tables.
         let rule = std::mem::replace(&mut self.rule, NameRule::Tables);
         let mut bound = Vec::new();
@@ -484,6 +492,8 @@ impl<'p, 'a> Binder<'p, 'a> {
         if of_documents && (star || arguments.len() != wanted) {
             return Err(errors::error(
                 errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT,
+        let Moving { aggregate, subqueries, .. } = moving;
+        self.subqueries.extend(subqueries);
                 &[&if wanted == 2 { "JSON_OBJECTAGG" } else { "JSON_ARRAYAGG" }],
             ));
         }
@@ -520,15 +530,6 @@ impl<'p, 'a> Binder<'p, 'a> {
             };
             order.push((expr, item.descending));
         }
-        let reads = |wanted: fn(&Expr) -> bool| {
-            let mut parts = bound.iter().chain(order.iter().map(|(expr, _)| expr));
-            parts.any(|part| !part.visit(&mut |inner| !wanted(inner)))
-        };
-        let of_outer = reads(|expr| matches!(expr, Expr::Outer(_)))
-            && !reads(|expr| matches!(expr, Expr::Column { .. }));
-        if of_outer && reads(is_subquery) {
-            return Err(errors::unsupported("a subquery in an aggregate of an outer query"));
-        }
         if distinct && order.is_empty() && kind == AggregateKind::GroupConcat {
             // MySQL's distinct values come sorted.
             order = bound.iter_mut().map(|argument| (argument.share(), false)).collect();
@@ -536,15 +537,14 @@ impl<'p, 'a> Binder<'p, 'a> {
         self.rule = rule;
         let division_digits = self.planner.state.settings().div_precision_increment;
         let ty = kind.result_type(types.first().copied(), division_digits);
-        let aggregate = Aggregate {
+        Ok(Aggregate {
             kind,
             arguments: if star { Vec::new() } else { bound },
             distinct,
             order,
             separator: separator.unwrap_or(b",").to_vec(),
             ty,
-        };
-        Ok((aggregate, of_outer))
+        })
     }
 
     /// `GROUPING(…)`: what it names is found when GROUP BY is known ([`crate::expr::rollup`]).
@@ -607,10 +607,14 @@ impl<'p, 'a> Binder<'p, 'a> {
 
     fn subquery(&mut self, query: &ast::Query, columns: Option<usize>) -> Result<(u16, Type), SqlError> {
         let Around { outer, with } = self.around;
-        let aggregates_before = self.aggregates_allowed.then_some(self.aggregates.len());
-        let scope = Scope::new(self.sources, self.visible.clone(), outer, aggregates_before);
+        let room = match (self.in_aggregate, self.aggregates_allowed) {
+            (true, _) => RoomForAggregates::InAggregate,
+            (false, true) => RoomForAggregates::After(self.aggregates.len()),
+            (false, false) => RoomForAggregates::None,
+        };
+        let scope = Scope::new(self.sources, self.visible.clone(), outer, room, self.subqueries.len());
         let mut plan = self.planner.subquery(query, &scope, with)?;
-        let (captures, aggregates) = scope.into_captures();
+        let (captures, aggregates, subqueries) = scope.into_captures();
         plan.captures = captures;
         self.aggregates.extend(aggregates);
         plan.whole_rows = columns.is_some_and(|columns| columns > 1);
@@ -636,6 +640,7 @@ impl<'p, 'a> Binder<'p, 'a> {
 }
 
 /// CHARSET and COLLATION of a NULL are those of its type.
+        self.subqueries.extend(subqueries);
 fn null_by_type(name: &str, arguments: &mut Vec<Expr>, types: &[Type]) {
     if matches!(name, "CHARSET" | "COLLATION") && types[0].is_text() {
         arguments.push(Expr::Literal(Value::Text(Default::default(), types[0].collation)));
@@ -682,10 +687,6 @@ fn rounded_type(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> 
     };
     let whole = precision - scale.min(precision) + 1;
     Some(Type { nullable: operand.nullable, ..Type::decimal((whole + wanted).min(65), wanted) })
-}
-
-fn is_subquery(expr: &Expr) -> bool {
-    matches!(expr, Expr::Subquery(_) | Expr::Exists(_) | Expr::InSubquery { .. } | Expr::Quantified { .. })
 }
 
 /// Whether one of them holds, or none.
