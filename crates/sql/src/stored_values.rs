@@ -493,9 +493,12 @@ fn place_of(name: &[u8], members: &[String], rule: Collation) -> Option<u64> {
     members.iter().position(same).map(|at| at as u64)
 }
 
-/// The number that a text of digits is.
+/// The number that a text is: digits, perhaps behind blanks and a plus sign.
 fn whole_number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
+    let text = text.trim_ascii_start();
+    let digits = text.strip_prefix(b"+").unwrap_or(text);
+    let number = std::str::from_utf8(digits).ok()?;
+    number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok())?
 }
 
 /// A number without what is behind its point.
@@ -508,17 +511,17 @@ fn whole_part(value: &Value<'_>) -> u64 {
 
 /// The number of an ENUM's member, 0 for what is none. A text that is no name may be a number.
 fn member_of(value: &Value<'_>, members: &[String], rule: Collation) -> (u64, Option<u16>) {
-    let number = match value {
+    let (number, least) = match value {
+        // A text `0` stands for no member; a number 0 is a mistake.
         Value::Text(text, _) => {
             let name = trimmed(text);
-            place_of(name, members, rule).map(|at| at + 1).or_else(|| whole_number(name)).unwrap_or(0)
+            (place_of(name, members, rule).map(|at| at + 1).or_else(|| whole_number(name)), 0)
         }
-        other => whole_part(other),
+        other => (Some(whole_part(other)), 1),
     };
-    if (1..=members.len() as u64).contains(&number) {
-        (number, None)
-    } else {
-        (0, Some(errors::WARN_DATA_TRUNCATED))
+    match number.filter(|number| (least..=members.len() as u64).contains(number)) {
+        Some(number) => (number, None),
+        None => (0, Some(errors::WARN_DATA_TRUNCATED)),
     }
 }
 
@@ -537,7 +540,7 @@ fn members_of(value: &Value<'_>, members: &[String], rule: Collation) -> (u64, O
             None => unknown = truncated,
         }
     }
-    match whole_number(text).filter(|_| !text.is_empty()) {
+    match whole_number(text) {
         Some(number) if bits == 0 && number <= most => (number, None),
         _ => (bits, unknown),
     }

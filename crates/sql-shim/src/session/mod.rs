@@ -20,6 +20,7 @@ mod into;
 mod large_text;
 mod load_data_source;
 mod maintenance;
+mod members;
 mod metadata_locks;
 pub mod plan_cache;
 mod prepared;

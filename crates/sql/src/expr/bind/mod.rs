@@ -295,14 +295,37 @@ impl<'p, 'a> Binder<'p, 'a> {
             operands.push(self.bind(item)?);
         }
         if coercion::depends_on_the_other(&operands) {
-            let mut equalities = Vec::with_capacity(list.len());
+            let mut equalities: Vec<Expr> = Vec::with_capacity(list.len());
             let mut first = operands.remove(0);
+            // It is evaluated once for all that it is compared with in the same way.
+            let (mut volatile, mut nodes) = (false, 0);
+            first.0.visit(&mut |inner| {
+                nodes += NODE_BYTES;
+                volatile |= inner.is_volatile();
+                self.planner.walk()
+            });
+            self.planner.outcome()?;
             for (said, item) in list.iter().zip(operands) {
                 // It may be long, and so may be the list.
                 let operand_again = (first.0.share(), first.1);
                 let pair = self.beside(ast::BinaryOperator::Equal, (operand, said), operand_again, item)?;
-                let (left, right) = (Box::new(pair.0.0), Box::new(pair.1.0));
-                equalities.push(Expr::Compare(ast::BinaryOperator::Equal, left, right));
+                let (left, right) = (pair.0.0, pair.1.0);
+                self.planner.work(if volatile { nodes } else { 0 })?;
+                let alike = equalities.iter_mut().filter(|_| volatile).find_map(|equality| match equality {
+                    Expr::InList { operand, list, .. } if **operand == left => Some(list),
+                    _ => None,
+                });
+                match alike {
+                    Some(list) => list.push(right),
+                    None if volatile => {
+                        let (operand, list) = (Box::new(left), vec![right]);
+                        equalities.push(Expr::InList { operand, list, negated: false });
+                    }
+                    None => {
+                        let (left, right) = (Box::new(left), Box::new(right));
+                        equalities.push(Expr::Compare(ast::BinaryOperator::Equal, left, right));
+                    }
+                }
             }
             return Ok(any_of(equalities, negated));
         }
@@ -451,10 +474,13 @@ impl<'p, 'a> Binder<'p, 'a> {
         if !allowed && self.around.outer.is_none_or(|outer| !outer.may_take_aggregates()) {
             return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]));
         }
+        let first = self.subqueries.len();
         self.aggregates_allowed = false;
+        let in_aggregate = std::mem::replace(&mut self.in_aggregate, true);
         let windows_allowed = std::mem::take(&mut self.windows_allowed);
         let aggregate = self.aggregate_of(kind, arguments, (distinct, star), order_by, separator)?;
         self.aggregates_allowed = allowed;
+        self.in_aggregate = in_aggregate;
         self.windows_allowed = windows_allowed;
         let subqueries = self.subqueries.split_off(first);
         let moving = Moving { planner: self.planner, aggregate, subqueries, first };
@@ -466,6 +492,8 @@ impl<'p, 'a> Binder<'p, 'a> {
         if !allowed {
             return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]));
         }
+        let Moving { aggregate, subqueries, .. } = moving;
+        self.subqueries.extend(subqueries);
         let ty = aggregate.ty;
         self.aggregates.push(aggregate);
         Ok((Expr::Aggregate(number_of(self.aggregates.len() - 1)?), ty))
@@ -475,14 +503,11 @@ impl<'p, 'a> Binder<'p, 'a> {
     fn aggregate_of(
         &mut self,
         kind: AggregateKind,
-        let first = self.subqueries.len();
         arguments: &[ast::Expr],
-        let in_aggregate = std::mem::replace(&mut self.in_aggregate, true);
         (distinct, star): (bool, bool),
         order_by: &[ast::OrderItem],
         separator: Option<&[u8]>,
     ) -> Result<Aggregate, SqlError> {
-        self.in_aggregate = in_aggregate;
         // Aggregates are of the rows of the tables.
         let rule = std::mem::replace(&mut self.rule, NameRule::Tables);
         let mut bound = Vec::new();
@@ -492,8 +517,6 @@ impl<'p, 'a> Binder<'p, 'a> {
         if of_documents && (star || arguments.len() != wanted) {
             return Err(errors::error(
                 errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT,
-        let Moving { aggregate, subqueries, .. } = moving;
-        self.subqueries.extend(subqueries);
                 &[&if wanted == 2 { "JSON_OBJECTAGG" } else { "JSON_ARRAYAGG" }],
             ));
         }
@@ -617,6 +640,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         let (captures, aggregates, subqueries) = scope.into_captures();
         plan.captures = captures;
         self.aggregates.extend(aggregates);
+        self.subqueries.extend(subqueries);
         plan.whole_rows = columns.is_some_and(|columns| columns > 1);
         if let Some(wanted) = columns
             && plan.items.len() != wanted
@@ -640,7 +664,6 @@ impl<'p, 'a> Binder<'p, 'a> {
 }
 
 /// CHARSET and COLLATION of a NULL are those of its type.
-        self.subqueries.extend(subqueries);
 fn null_by_type(name: &str, arguments: &mut Vec<Expr>, types: &[Type]) {
     if matches!(name, "CHARSET" | "COLLATION") && types[0].is_text() {
         arguments.push(Expr::Literal(Value::Text(Default::default(), types[0].collation)));
