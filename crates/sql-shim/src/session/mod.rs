@@ -296,8 +296,7 @@ impl Session {
     async fn end(&mut self) {
         self.explicit = false;
         self.read_only = false;
-        self.next_isolation = None;
-        self.next_read_only = None;
+        self.forget_characteristics();
         // Before the locks that keep others from the tables.
         if let Err(error) = self.transaction.rollback().await {
             tracing::error!(%error, "cannot roll back at the end of a session; the transaction is abandoned");
