@@ -204,7 +204,7 @@ impl Storing<'_> {
         if number.complete {
             return Ok(());
         }
-        if number.length == 0 {
+        if number.length == 0 || matches!(column.kind, ColumnType::Decimal { .. }) {
             return self.incorrect(value, column);
         }
         self.complain(errors::WARN_DATA_TRUNCATED, column)

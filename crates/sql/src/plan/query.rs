@@ -546,6 +546,16 @@ fn push_equality(left: Expr, right: Expr, list: &mut Vec<Condition>) {
 }
 
 impl SelectPlan {
+    /// Answers numbers in this column, if it is an ENUM or SET column of one of its tables.
+    pub fn number_member(&mut self, column: usize) {
+        let item = self.items.get_mut(column).filter(|_| self.unions.is_empty());
+        let Some(item @ Expr::Column { .. }) = item else { return };
+        order_by_members(item, &self.sources);
+        if matches!(item, Expr::MemberNumber(..)) {
+            self.plain_columns = None;
+        }
+    }
+
     /// Makes the values what `types` say: all rows of a UNION have values of one kind.
     pub(super) fn convert_items(&mut self, own: &[Type]) {
         for ((item, from), to) in self.items.iter_mut().zip(own).zip(&self.types) {

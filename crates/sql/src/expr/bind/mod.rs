@@ -603,8 +603,12 @@ impl<'p, 'a> Binder<'p, 'a> {
         query: &ast::Query,
         all: bool,
     ) -> Result<Bound, SqlError> {
-        let operand = Box::new(self.bind(operand)?.0);
+        let mut operands = vec![self.bind(operand)?];
         let (subquery, _) = self.subquery(query, Some(1))?;
+        // MySQL has numbers of members where equality is asked for, and their texts in an order.
+        let equality = matches!(operator, ast::BinaryOperator::Equal | ast::BinaryOperator::NotEqual);
+        self.beside_query(&mut operands, subquery, equality);
+        let operand = Box::new(operands.remove(0).0);
         Ok((Expr::Quantified { operator, operand, subquery, all }, Type::BOOL))
     }
 
@@ -614,10 +618,36 @@ impl<'p, 'a> Binder<'p, 'a> {
         query: &ast::Query,
         negated: bool,
     ) -> Result<Bound, SqlError> {
-        let operand = Box::new(self.bind(operand)?.0);
-        let columns = if let Expr::Row(row) = &*operand { row.len() } else { 1 };
-        let (subquery, _) = self.subquery(query, Some(columns))?;
-        Ok((Expr::InSubquery { operand, subquery, negated }, Type::BOOL))
+        let mut operands = Vec::new();
+        if let ast::Expr::Row(row) = operand {
+            for item in row {
+                operands.push(self.bind(item)?);
+            }
+        } else {
+            operands.push(self.bind(operand)?);
+        }
+        let (subquery, _) = self.subquery(query, Some(operands.len()))?;
+        self.beside_query(&mut operands, subquery, true);
+        let operand = match operand {
+            ast::Expr::Row(_) => Expr::Row(operands.into_iter().map(|(expr, _)| expr).collect()),
+            _ => operands.remove(0).0,
+        };
+        Ok((Expr::InSubquery { operand: Box::new(operand), subquery, negated }, Type::BOOL))
+    }
+
+    /// ENUM and SET columns of a subquery beside numbers are numbers, and the operands too if they are to be.
+    fn beside_query(&mut self, operands: &mut [Bound], subquery: u16, both: bool) {
+        let at = usize::from(subquery);
+        for (column, operand) in operands.iter_mut().enumerate() {
+            let Some(plan) = self.subqueries.get_mut(at) else { return };
+            let Some(ty) = plan.types.get(column).copied() else { return };
+            if is_number(operand.1) {
+                plan.number_member(column);
+            } else if both && is_number(ty) {
+                let (expr, ty) = std::mem::replace(operand, (Expr::Literal(Value::Null), Type::NULL));
+                *operand = self.as_number((expr, ty));
+            }
+        }
     }
 
     /// A subquery that has one row of this many columns, or none.
