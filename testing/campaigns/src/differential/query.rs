@@ -459,8 +459,13 @@ impl Generator<'_> {
         } else {
             format!("{}({{{letter}}})", pick(self.random, &["MIN", "MAX"]))
         };
-        let value = vec![self.filled(&function, 0), Sql::text(own), Sql::text(around)];
-        let value = Sql::Part(Kind::Aggregate, value);
+        // It is the subquery's own: of a query that becomes one group by it, the other columns are any row's.
+        let made = (0..8).map(|_| {
+            let pieces = vec![self.filled(&function, 0), Sql::text(own.as_str()), Sql::text(around.as_str())];
+            Sql::Part(Kind::Aggregate, pieces)
+        });
+        let value = { made }.find(|value| !value.has_outer_aggregate());
+        let value = value.unwrap_or_else(|| Sql::text("MAX(NULL)"));
         let condition = self.optional_condition(" WHERE ");
         self.depth -= 1;
         self.scopes.pop();

@@ -136,7 +136,7 @@ impl<'a> Round<'a> {
         let alone = self.servers.others() == 0;
         if alone || random.one_in(4) {
             self.judge(&statement, Oracle::Indexes)?;
-            if statement.partition && !statement.sql.has_outer_aggregate() {
+            if statement.partition {
                 self.judge(&statement, Oracle::Partition)?;
             }
         }
