@@ -118,8 +118,8 @@ const TIME_NUMBER_MAX: u128 = 8_385_959;
 fn kind_name(kind: &ColumnType) -> &'static str {
     match kind {
         ColumnType::Decimal { .. } => "decimal",
-        ColumnType::Float => "float",
-        ColumnType::Double => "double",
+        ColumnType::Float => "FLOAT",
+        ColumnType::Double => "DOUBLE",
         ColumnType::Date => "date",
         ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => "datetime",
         ColumnType::Time { .. } => "time",
@@ -204,10 +204,23 @@ impl Storing<'_> {
         if number.complete {
             return Ok(());
         }
-        if number.length == 0 || matches!(column.kind, ColumnType::Decimal { .. }) {
-            return self.incorrect(value, column);
+        match column.kind {
+            _ if number.length == 0 => self.incorrect(value, column),
+            ColumnType::Decimal { .. } if self.lenient => {
+                self.note_lost_digits(column);
+                Ok(())
+            }
+            ColumnType::Decimal { .. } | ColumnType::Double | ColumnType::Float => {
+                self.incorrect(value, column)
+            }
+            _ => self.complain(errors::WARN_DATA_TRUNCATED, column),
         }
-        self.complain(errors::WARN_DATA_TRUNCATED, column)
+    }
+
+    fn note_lost_digits(&self, column: &ColumnDef) {
+        let mut note = errors::error(errors::WARN_DATA_TRUNCATED, &[&column.name, &self.row]);
+        note.sqlstate = *b"00000";
+        self.state.note(note);
     }
 
     fn integer(
@@ -284,9 +297,7 @@ impl Storing<'_> {
             self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
         } else if rounded != exact {
             // Digits behind the point that are lost are noted, never an error.
-            let mut note = errors::error(errors::WARN_DATA_TRUNCATED, &[&column.name, &self.row]);
-            note.sqlstate = *b"00000";
-            self.state.note(note);
+            self.note_lost_digits(column);
         }
         let text = decimal::format(&fitted);
         self.put(&types::Value::Decimal(Cow::Owned(text)), column, out)

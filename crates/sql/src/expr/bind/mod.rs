@@ -248,6 +248,13 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             _ => self.as_number(operand),
         };
+        // Days that the SQL mode refuses may be stored all the same.
+        if *target == ast::CastType::Date
+            && operand.1.is_moment()
+            && let Some(date) = functions::find("DATE")
+        {
+            return Ok((Expr::Call(date, vec![operand.0]), cast_type(target)));
+        }
         Ok((Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target)))
     }
 
