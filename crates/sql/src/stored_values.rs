@@ -545,7 +545,8 @@ fn members_of(value: &Value<'_>, members: &[String], rule: Collation) -> (u64, O
         return (number & most, truncated.filter(|_| number > most));
     };
     let (mut bits, mut unknown) = (0, None);
-    for name in trimmed(text).split(|byte| *byte == b',').filter(|name| !name.is_empty()) {
+    let names = Some(trimmed(text)).filter(|names| !names.is_empty());
+    for name in names.into_iter().flat_map(|names| names.split(|byte| *byte == b',')) {
         match place_of(name, members, rule) {
             Some(at) => bits |= 1u64 << at,
             None => unknown = truncated,
@@ -553,6 +554,8 @@ fn members_of(value: &Value<'_>, members: &[String], rule: Collation) -> (u64, O
     }
     match whole_number(text) {
         Some(number) if bits == 0 && number <= most => (number, None),
+        // Blanks alone are neither a name nor a number.
+        _ if bits == 0 && !text.is_empty() => (0, truncated),
         _ => (bits, unknown),
     }
 }
