@@ -75,6 +75,10 @@ pub struct RowWriter {
     rows_to_come: u64,
     /// How often values were taken: without knowing how many are needed, twice as many each time.
     takes: u32,
+    /// Of the rows that values were taken for, those that have not come, whether they bring their own or not.
+    reserved: u64,
+    /// The row that comes has come before.
+    again: bool,
     /// AUTO_INCREMENT values that were taken and not given out.
     generated: Range<u64>,
     /// They were not taken: the statement was told with which value to begin.
@@ -122,6 +126,8 @@ impl RowWriter {
             table,
             rows_to_come: 0,
             takes: 0,
+            reserved: 0,
+            again: false,
             told: false,
             generated: 0..0,
             numbering: (1, 1),
@@ -189,12 +195,14 @@ impl RowWriter {
                 return Ok(value);
             }
             let counter = self.table.auto_increment.as_ref().ok_or(Error::AutoIncrementExhausted)?;
-            let count = match self.takes {
-                0 if self.rows_to_come > 0 => self.rows_to_come,
-                takes => 1 << takes.min(TAKES_DOUBLED),
-            };
+            if self.reserved == 0 {
+                self.reserved = match self.takes {
+                    0 if self.rows_to_come > 0 => self.rows_to_come,
+                    takes => 1 << takes.min(TAKES_DOUBLED),
+                };
+            }
             self.takes += 1;
-            let count = count.saturating_mul(increment);
+            let count = self.reserved.saturating_mul(increment);
             self.generated = counter.take(self.table.rows.clustered.store(), count).await?;
         }
     }
@@ -218,6 +226,11 @@ impl RowWriter {
         if value.checked_add(1) == Some(self.generated.start) {
             self.generated.start = value;
         }
+    }
+
+    /// The row that is inserted next is the one that met a duplicate: it was counted.
+    pub fn goes_on_with_row(&mut self) {
+        self.again = true;
     }
 
     /// A row is given this AUTO_INCREMENT value by the statement: counting goes on behind it.
@@ -250,6 +263,9 @@ impl RowWriter {
         on_duplicate: OnDuplicate,
     ) -> Result<Written> {
         check_row(row, &self.table.def.columns)?;
+        if !std::mem::take(&mut self.again) {
+            self.reserved = self.reserved.saturating_sub(1);
+        }
         let written = match self.table.def.foreign_keys.is_empty() || !transaction.foreign_key_checks() {
             true => insert_row(transaction, &self.table, row, on_duplicate).await?,
             false => {

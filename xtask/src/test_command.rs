@@ -4,8 +4,8 @@ use crate::steps::{Beside, Steps};
 use anyhow::Result;
 use campaigns::shutdown_cycles::Mode;
 use campaigns::{
-    bad_input, clients, dashboard, extension_soak, fuzz, import, isolation, kill_cycles, list_append, memory,
-    redo_capacity, shutdown_cycles, sysbench_scripts, torture, tpcc,
+    bad_input, clients, dashboard, differential, extension_soak, fuzz, import, isolation, kill_cycles,
+    list_append, memory, redo_capacity, shutdown_cycles, sysbench_scripts, torture, tpcc,
 };
 use lab::command::{cargo, target_directory};
 use lab::release_build::Profile;
@@ -86,6 +86,7 @@ pub fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("redo capacity", || redo_capacity::run(program, Duration::from_secs(20), 16));
     steps.step("isolation", || isolation::run(program));
     steps.step("list-append histories", || list_append::run(program, &list_append::SHORT));
+    steps.step("random statements", || differential::check(program));
     steps.step("kill cycles", || kill_cycles::run(program, 10, None));
     steps.step("TPC-C", || tpcc::run(program, &tpcc::short()));
     steps.step("file system shutdowns", || shutdown_cycles::run(program, 20, Mode::Both, None));

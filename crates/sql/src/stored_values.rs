@@ -118,8 +118,8 @@ const TIME_NUMBER_MAX: u128 = 8_385_959;
 fn kind_name(kind: &ColumnType) -> &'static str {
     match kind {
         ColumnType::Decimal { .. } => "decimal",
-        ColumnType::Float => "float",
-        ColumnType::Double => "double",
+        ColumnType::Float => "FLOAT",
+        ColumnType::Double => "DOUBLE",
         ColumnType::Date => "date",
         ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => "datetime",
         ColumnType::Time { .. } => "time",
@@ -204,10 +204,23 @@ impl Storing<'_> {
         if number.complete {
             return Ok(());
         }
-        if number.length == 0 {
-            return self.incorrect(value, column);
+        match column.kind {
+            _ if number.length == 0 => self.incorrect(value, column),
+            ColumnType::Decimal { .. } if self.lenient => {
+                self.note_lost_digits(column);
+                Ok(())
+            }
+            ColumnType::Decimal { .. } | ColumnType::Double | ColumnType::Float => {
+                self.incorrect(value, column)
+            }
+            _ => self.complain(errors::WARN_DATA_TRUNCATED, column),
         }
-        self.complain(errors::WARN_DATA_TRUNCATED, column)
+    }
+
+    fn note_lost_digits(&self, column: &ColumnDef) {
+        let mut note = errors::error(errors::WARN_DATA_TRUNCATED, &[&column.name, &self.row]);
+        note.sqlstate = *b"00000";
+        self.state.note(note);
     }
 
     fn integer(
@@ -274,18 +287,17 @@ impl Storing<'_> {
         self.check_number(value, column)?;
         let exact = value.to_decimal();
         let rounded = decimal::round(&exact, i64::from(scale));
-        if rounded != exact {
-            // Digits behind the point that are lost are noted, never an error.
-            let mut note = errors::error(errors::WARN_DATA_TRUNCATED, &[&column.name, &self.row]);
-            note.sqlstate = *b"00000";
-            self.state.note(note);
-        }
         let mut fitted = super::expr::types::clamp_decimal(rounded.clone(), precision, scale);
-        if column.unsigned && decimal::is_negative(&fitted) {
+        // Also what would be rounded to 0.
+        let negative = column.unsigned && decimal::is_negative(&exact);
+        if negative {
             fitted = decimal::round(&Default::default(), i64::from(scale));
         }
-        if fitted != rounded {
+        if negative || fitted != rounded {
             self.complain(errors::WARN_DATA_OUT_OF_RANGE, column)?;
+        } else if rounded != exact {
+            // Digits behind the point that are lost are noted, never an error.
+            self.note_lost_digits(column);
         }
         let text = decimal::format(&fitted);
         self.put(&types::Value::Decimal(Cow::Owned(text)), column, out)
@@ -492,9 +504,12 @@ fn place_of(name: &[u8], members: &[String], rule: Collation) -> Option<u64> {
     members.iter().position(same).map(|at| at as u64)
 }
 
-/// The number that a text of digits is.
+/// The number that a text is: digits, perhaps behind blanks and a plus sign.
 fn whole_number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
+    let text = text.trim_ascii_start();
+    let digits = text.strip_prefix(b"+").unwrap_or(text);
+    let number = std::str::from_utf8(digits).ok()?;
+    number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok())?
 }
 
 /// A number without what is behind its point.
@@ -507,17 +522,17 @@ fn whole_part(value: &Value<'_>) -> u64 {
 
 /// The number of an ENUM's member, 0 for what is none. A text that is no name may be a number.
 fn member_of(value: &Value<'_>, members: &[String], rule: Collation) -> (u64, Option<u16>) {
-    let number = match value {
+    let (number, least) = match value {
+        // A text `0` stands for no member; a number 0 is a mistake.
         Value::Text(text, _) => {
             let name = trimmed(text);
-            place_of(name, members, rule).map(|at| at + 1).or_else(|| whole_number(name)).unwrap_or(0)
+            (place_of(name, members, rule).map(|at| at + 1).or_else(|| whole_number(name)), 0)
         }
-        other => whole_part(other),
+        other => (Some(whole_part(other)), 1),
     };
-    if (1..=members.len() as u64).contains(&number) {
-        (number, None)
-    } else {
-        (0, Some(errors::WARN_DATA_TRUNCATED))
+    match number.filter(|number| (least..=members.len() as u64).contains(number)) {
+        Some(number) => (number, None),
+        None => (0, Some(errors::WARN_DATA_TRUNCATED)),
     }
 }
 
@@ -530,14 +545,17 @@ fn members_of(value: &Value<'_>, members: &[String], rule: Collation) -> (u64, O
         return (number & most, truncated.filter(|_| number > most));
     };
     let (mut bits, mut unknown) = (0, None);
-    for name in trimmed(text).split(|byte| *byte == b',').filter(|name| !name.is_empty()) {
+    let names = Some(trimmed(text)).filter(|names| !names.is_empty());
+    for name in names.into_iter().flat_map(|names| names.split(|byte| *byte == b',')) {
         match place_of(name, members, rule) {
             Some(at) => bits |= 1u64 << at,
             None => unknown = truncated,
         }
     }
-    match whole_number(text).filter(|_| !text.is_empty()) {
+    match whole_number(text) {
         Some(number) if bits == 0 && number <= most => (number, None),
+        // Blanks alone are neither a name nor a number.
+        _ if bits == 0 && !text.is_empty() => (0, truncated),
         _ => (bits, unknown),
     }
 }

@@ -72,6 +72,7 @@ impl Session {
             | Statement::Revoke(_)
             | Statement::SetPassword { .. } => {
                 self.implicit_commit().await?;
+                self.check_writable()?;
                 self.begin_change().await?;
                 let result = self.accounts(statement);
                 self.end_change();
@@ -83,9 +84,7 @@ impl Session {
                 self.check_locked_for(other)?;
                 if !other.is_of_temporary_tables() {
                     self.implicit_commit().await?;
-                    if self.is_read_only() {
-                        return Err(errors::error(errors::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[]).into());
-                    }
+                    self.check_writable()?;
                 }
                 self.begin_change().await?;
                 let result = self.define(other).await;

@@ -55,6 +55,7 @@ impl Session {
         let result = match failure {
             _ if matches!(failure, Failure::RolledBack(_)) || self.transaction.engine().is_rolled_back() => {
                 self.explicit = false;
+                self.forget_characteristics();
                 // Of a row lock's deadlock nothing is left to undo; of a metadata lock's everything.
                 self.transaction.rollback().await
             }

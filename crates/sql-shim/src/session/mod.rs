@@ -21,6 +21,7 @@ mod into;
 mod large_text;
 mod load_data_source;
 mod maintenance;
+mod members;
 mod metadata_locks;
 pub mod plan_cache;
 mod planning;
@@ -286,8 +287,7 @@ impl Session {
     async fn end(&mut self) {
         self.explicit = false;
         self.read_only = false;
-        self.next_isolation = None;
-        self.next_read_only = None;
+        self.forget_characteristics();
         // Before the locks that keep others from the tables.
         if let Err(error) = self.transaction.rollback().await {
             tracing::error!(%error, "cannot roll back at the end of a session; the transaction is abandoned");

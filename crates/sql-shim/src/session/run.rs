@@ -104,7 +104,7 @@ impl Session {
         let said_of_next = self.next_isolation.is_some() || self.next_read_only.is_some();
         if said_of_next && !self.in_transaction() && !plan.tables().is_empty() {
             // This statement is the next transaction.
-            (self.next_isolation, self.next_read_only) = (None, None);
+            self.forget_characteristics();
         }
         if !writes {
             return self.run_in_transaction(plan, parameters, out, false).await;

@@ -180,7 +180,7 @@ impl Session {
                     server.variables.persist(name)?;
                 }
                 if !before && self.state.settings().autocommit {
-                    self.implicit_commit().await?;
+                    self.commit_open().await?;
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! The session's transaction: when one begins, with which isolation level, and what commits it.
 //!
 //! `explicit` is what lies between BEGIN and COMMIT; with `autocommit = 0` a transaction is open from its
-//! first statement on. What SET TRANSACTION says of the next transaction is used up when such a one begins.
+//! first statement on. What SET TRANSACTION says of the next transaction holds until that one ends, and for
+//! those that follow it by AND CHAIN or BEGIN.
 //!
 //! Definitions and other commands commit what is open first (`implicit_commit`, called from `commands.rs`).
 //! What the client hears of it are the status flags of each answer. Undoing one failed statement is
@@ -47,8 +48,9 @@ impl Session {
             rows.set_isolation(isolation(level));
             rows.set_lock_wait_timeout(wait);
             if in_transaction {
-                self.next_isolation = None;
-                self.read_only = self.next_read_only.take().unwrap_or(self.state.settings().read_only);
+                self.read_only = self.next_read_only.unwrap_or(self.state.settings().read_only);
+                // A transaction that follows this one by AND CHAIN or BEGIN is alike.
+                (self.next_isolation, self.next_read_only) = (Some(level), Some(self.read_only));
                 self.transaction.begin();
             }
         } else {
@@ -61,7 +63,7 @@ impl Session {
         snapshot: bool,
         read_only: Option<bool>,
     ) -> Result<Outcome, Failure> {
-        self.implicit_commit().await?;
+        self.commit_open().await?;
         self.release_table_locks();
         self.explicit = true;
         if read_only.is_some() {
@@ -76,26 +78,25 @@ impl Session {
 
     /// COMMIT.
     pub(super) async fn end_by_commit(&mut self, chain: bool, release: bool) -> Result<Outcome, Failure> {
-        let chained = chain.then_some(self.read_only);
-        self.implicit_commit().await?;
+        self.commit_open().await?;
         self.drop_unused_private().await;
-        self.ended(chained, release)
+        self.ended(chain, release)
     }
 
     /// ROLLBACK.
     pub(super) async fn end_by_rollback(&mut self, chain: bool, release: bool) -> Result<Outcome, Failure> {
-        let chained = chain.then_some(self.read_only);
         self.roll_back().await?;
         self.drop_unused_private().await;
-        self.ended(chained, release)
+        self.ended(chain, release)
     }
 
-    /// `chained`: another transaction begins, READ ONLY as this one was or not.
-    fn ended(&mut self, chained: Option<bool>, release: bool) -> Result<Outcome, Failure> {
-        if let Some(read_only) = chained {
-            self.next_read_only = Some(read_only);
+    /// `chain`: another transaction begins that is as this one was.
+    fn ended(&mut self, chain: bool, release: bool) -> Result<Outcome, Failure> {
+        if chain {
             self.explicit = true;
             self.ensure_transaction();
+        } else {
+            self.forget_characteristics();
         }
         if release {
             self.state.connection.kill(Kill::Connection);
@@ -110,7 +111,7 @@ impl Session {
         read_only: Option<bool>,
     ) -> Result<Outcome, Failure> {
         let Some(scope) = scope else {
-            if self.explicit {
+            if self.is_within_transaction() {
                 return Err(errors::error(errors::CANT_CHANGE_TX_CHARACTERISTICS, &[]).into());
             }
             if let Some(level) = level {
@@ -126,7 +127,7 @@ impl Session {
         };
         let scope = if scope == Scope::Global { variables::Scope::Global } else { variables::Scope::Session };
         if let Some(level) = level {
-            if scope == variables::Scope::Session {
+            if scope == variables::Scope::Session && !self.is_within_transaction() {
                 // It is newer than what was said of the next transaction alone.
                 self.next_isolation = None;
             }
@@ -140,6 +141,9 @@ impl Session {
             self.set_variable("transaction_isolation", scope, value)?;
         }
         if let Some(read_only) = read_only {
+            if scope == variables::Scope::Session && !self.is_within_transaction() {
+                self.next_read_only = None;
+            }
             let value = variables::Value::Bool(read_only);
             self.set_variable("transaction_read_only", scope, value)?;
         }
@@ -183,14 +187,38 @@ impl Session {
 
     /// Whether the transaction that is open, or else the next one, is READ ONLY.
     pub(super) fn is_read_only(&self) -> bool {
-        match self.explicit || self.transaction.is_active() {
+        match self.is_within_transaction() {
             true => self.read_only,
             false => self.next_read_only.unwrap_or(self.state.settings().read_only),
         }
     }
 
-    /// Commits what is open: COMMIT, and DDL and the like.
+    fn is_within_transaction(&self) -> bool {
+        self.explicit || self.transaction.is_active()
+    }
+
+    /// Refuses what a READ ONLY transaction may not do.
+    pub(super) fn check_writable(&self) -> Result<(), SqlError> {
+        match self.is_read_only() {
+            true => Err(errors::error(errors::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[])),
+            false => Ok(()),
+        }
+    }
+
+    /// What is said of one transaction ends with it.
+    pub(super) fn forget_characteristics(&mut self) {
+        (self.next_isolation, self.next_read_only) = (None, None);
+    }
+
+    /// Commits what is open: DDL and the like.
     pub(super) async fn implicit_commit(&mut self) -> Result<(), Failure> {
+        let result = self.commit_open().await;
+        self.forget_characteristics();
+        result
+    }
+
+    /// Commits what is open, and keeps what the next transaction is to be like.
+    pub(super) async fn commit_open(&mut self) -> Result<(), Failure> {
         if !self.transaction.is_active() {
             self.explicit = false;
             self.read_only = false;
@@ -229,6 +257,7 @@ impl Session {
     /// Leaves a transaction that could not be taken back to the engine, which tries in the background and
     /// keeps its locks until then. Going on with it would commit half of a statement.
     pub(super) fn abandon_transaction(&mut self) {
+        self.forget_characteristics();
         self.explicit = false;
         self.read_only = false;
         // Tables held by LOCK TABLES go with it: the rollback still changes them.

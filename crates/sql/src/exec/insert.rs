@@ -483,7 +483,8 @@ impl<'e> Executor<'e> {
         else {
             return Ok(Replaced::Gone);
         };
-        if checked_last(&table.def).is_some_and(|last| last.name == index) {
+        let last = checked_last(&table.def).is_some_and(|last| last.name == index);
+        if last {
             let new = values_of(row, &table, self.state.time_zone_offset());
             if old.iter().zip(&new).all(|(old, new)| same(old, new)) {
                 return Ok(Replaced::Same);
@@ -497,6 +498,10 @@ impl<'e> Executor<'e> {
             }
         }
         inserting.writer.delete(self.transaction, &key.fields()).await?;
+        if last {
+            // MySQL changes the row in place.
+            inserting.writer.goes_on_with_row();
+        }
         Ok(Replaced::Deleted)
     }
 
@@ -519,6 +524,7 @@ impl<'e> Executor<'e> {
         let (state, lenient) = (self.state, inserting.lenient);
         let storing = Storing { state, table: &table.name, row: number, lenient };
         let mut changes = Changes::new();
+        let mut changed: SmallVec<[(u16, Value<'static>); 4]> = SmallVec::new();
         for (column, assigned) in &inserting.plan.on_duplicate {
             let at = usize::from(*column);
             if matches!(inserting.plan.defaults[at], ColumnDefault::Generated(_)) {
@@ -537,9 +543,15 @@ impl<'e> Executor<'e> {
                 None => Value::Null,
             };
             if !same(&value, &old[at]) {
-                old[at] = value;
+                let was = std::mem::replace(&mut old[at], value);
+                if changed.iter().all(|(c, _)| c != column) {
+                    changed.push((*column, was));
+                }
                 changes.retain(|(c, _)| c != column);
-                changes.push((*column, encoded));
+                // One that is assigned twice may be what it was.
+                if !changed.iter().any(|(c, was)| c == column && same(was, &old[at])) {
+                    changes.push((*column, encoded));
+                }
             }
         }
         if changes.is_empty() {

@@ -364,9 +364,10 @@ impl Parser<'_> {
         }
         let mut on = None;
         let mut using = Vec::new();
-        if self.accept("ON") {
+        // What follows a NATURAL JOIN may be ON DUPLICATE KEY.
+        if !natural && self.accept("ON") {
             on = Some(self.expr()?);
-        } else if self.accept("USING") {
+        } else if !natural && self.accept("USING") {
             using = self.parenthesised(Self::name)?;
         }
         self.grow()?;

@@ -18,15 +18,24 @@ use crate::result::SqlError;
 /// What an equality of USING or NATURAL takes.
 const EQUALITY_BYTES: usize = 4 * size_of::<Expr>();
 
+/// An outer join: its inner side is the last of its sources.
+pub(super) struct WrittenOuterJoin<'q> {
+    /// All of its sources, which ON may see.
+    pub(super) sources: Range<usize>,
+    /// The first source of the inner side.
+    pub(super) inner: usize,
+    pub(super) on: Option<&'q ast::Expr>,
+}
+
 /// FROM, flattened.
 #[derive(Default)]
 pub(super) struct From<'q> {
     pub(super) sources: Vec<Source>,
     pub(super) hints: Vec<Vec<(HintKind, Vec<String>)>>,
-    /// ON of inner joins, with how many sources it may see, and the outer join that it is inside of.
-    pub(super) conditions: Vec<(&'q ast::Expr, usize, Option<usize>)>,
-    /// Outer joins: the first and last source of the inner side, and ON.
-    pub(super) outer: Vec<(usize, usize, Option<&'q ast::Expr>)>,
+    /// ON of inner joins, with the sources that it may see, and the outer join that it is inside of.
+    pub(super) conditions: Vec<(&'q ast::Expr, Range<usize>, Option<usize>)>,
+    /// Outer joins.
+    pub(super) outer: Vec<WrittenOuterJoin<'q>>,
     /// Equalities of USING and NATURAL, and the outer join that each belongs to, by its first source.
     pub(super) equalities: Vec<(Expr, Option<usize>)>,
     pub(super) straight: bool,
@@ -113,9 +122,11 @@ impl Planner<'_> {
                     of.for_each(|of| *of = of.or(Some(middle)));
                 }
                 let merged = self.join_columns(from, first..middle, using, *natural, is_outer)?;
-                match (is_outer, on) {
-                    (true, on) => from.outer.push((middle, from.sources.len() - 1, on.as_ref())),
-                    (false, Some(on)) => from.conditions.push((on, from.sources.len(), None)),
+                // ON sees the tables of its join, and none of those that the join is joined with.
+                let sources = first..from.sources.len();
+                match (is_outer, on.as_ref()) {
+                    (true, on) => from.outer.push(WrittenOuterJoin { sources, inner: middle, on }),
+                    (false, Some(on)) => from.conditions.push((on, sources, None)),
                     (false, None) => {}
                 }
                 // Merged columns come first, in the order of the table that gives their values; then the rest

@@ -392,7 +392,7 @@ impl Planner<'_> {
     }
 
     /// A step of a walk through a bound tree: whether to go on. When not, [`Planner::outcome`] says why.
-    fn walk(&self) -> bool {
+    pub(crate) fn walk(&self) -> bool {
         if self.stopped.borrow().is_some() {
             return false;
         }
@@ -406,7 +406,7 @@ impl Planner<'_> {
     }
 
     /// The error of a walk that was to stop.
-    fn outcome(&self) -> Result<(), SqlError> {
+    pub(crate) fn outcome(&self) -> Result<(), SqlError> {
         self.stopped.take().map_or(Ok(()), Err)
     }
 

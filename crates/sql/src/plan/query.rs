@@ -271,22 +271,22 @@ impl Planner<'_> {
     ) -> Result<JoinedConditions, SqlError> {
         let mut conjuncts = Vec::new();
         binder.clause = "on clause";
-        let joins = from.outer.iter();
+        let joins = from.outer.iter().map(|join| (join.inner, join.sources.end - 1));
         let mut outer: Vec<OuterJoin> =
-            joins.map(|(first, last, _)| OuterJoin { first: *first, last: *last, on: Vec::new() }).collect();
+            joins.map(|(first, last)| OuterJoin { first, last, on: Vec::new() }).collect();
         for (condition, visible, of) in &from.conditions {
-            binder.visible = *visible;
+            binder.visible = visible.clone();
             let join = of.and_then(|of| around_mut(&mut outer, of));
             let list = join.map_or(&mut conjuncts, |join| &mut join.on);
             push_conjuncts(binder.filter(condition)?, list);
         }
-        for (join, (_, last, condition)) in outer.iter_mut().zip(&from.outer) {
-            binder.visible = *last + 1;
-            if let Some(condition) = condition {
+        for (join, written) in outer.iter_mut().zip(&from.outer) {
+            binder.visible = written.sources.clone();
+            if let Some(condition) = written.on {
                 push_conjuncts(binder.filter(condition)?, &mut join.on);
             }
         }
-        binder.visible = binder.sources.len();
+        binder.visible = 0..binder.sources.len();
         let equalities = std::mem::take(&mut from.equalities);
         let equalities = equalities.into_iter().map(|(equality, of)| (of, vec![Arc::new(equality)]));
         // Of the inner side of an outer join only the view's rows are joined; the others are not missing.
@@ -539,6 +539,16 @@ fn push_equality(left: Expr, right: Expr, list: &mut Vec<Condition>) {
 }
 
 impl SelectPlan {
+    /// Answers numbers in this column, if it is an ENUM or SET column of one of its tables.
+    pub fn number_member(&mut self, column: usize) {
+        let item = self.items.get_mut(column).filter(|_| self.unions.is_empty());
+        let Some(item @ Expr::Column { .. }) = item else { return };
+        order_by_members(item, &self.sources);
+        if matches!(item, Expr::MemberNumber(..)) {
+            self.plain_columns = None;
+        }
+    }
+
     /// Makes the values what `types` say: all rows of a UNION have values of one kind.
     pub(super) fn convert_items(&mut self, own: &[Type]) {
         for ((item, from), to) in self.items.iter_mut().zip(own).zip(&self.types) {

@@ -349,14 +349,17 @@ pub fn parse_time(text: &[u8], today: Today) -> Option<(Time, u8, bool)> {
         return None;
     }
     if length >= 12 || is_day_and_time(text) {
-        let (value, shown, rest) = parse_datetime(text, today)?;
+        // No moment is below zero.
+        let (value, shown, rest) = parse_datetime(text, today).filter(|_| !negative)?;
         return Some((time_of_day(value), shown, rest));
     }
     let mut at = length;
-    let (mut days, mut parts, mut count) = (0, [0u64; 3], 0);
-    if text.get(at) == Some(&b' ') && text.get(at + 1).is_some_and(u8::is_ascii_digit) {
-        days = first;
-        at += 1;
+    let (mut days, mut parts, mut count) = (None, [0u64; 3], 0);
+    let blanks = text[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    // One digit alone behind a blank is not taken for hours.
+    if blanks > 0 && text.len() > at + blanks + 1 && text[at + blanks].is_ascii_digit() {
+        days = Some(u64::from(u32::try_from(first).ok()?));
+        at += blanks;
     } else {
         parts[0] = first;
         count = 1;
@@ -373,7 +376,7 @@ pub fn parse_time(text: &[u8], today: Today) -> Option<(Time, u8, bool)> {
         count += 1;
         at += length;
     }
-    if count == 1 && days == 0 {
+    if count == 1 && days.is_none() {
         // `hhmmss` without separators.
         parts = [parts[0] / 10_000, parts[0] / 100 % 100, parts[0] % 100];
     }
@@ -382,7 +385,7 @@ pub fn parse_time(text: &[u8], today: Today) -> Option<(Time, u8, bool)> {
     if parts[1] > 59 || parts[2] > 59 || is_exponent(&text[at..]) {
         return None;
     }
-    let hours = days.saturating_mul(24).saturating_add(parts[0]);
+    let hours = days.unwrap_or(0).saturating_mul(24).saturating_add(parts[0]);
     if hours > 838 {
         return Some((Time { negative, ..TIME_MAX }, shown, true));
     }

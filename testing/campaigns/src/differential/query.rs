@@ -8,6 +8,7 @@ use super::expression::{Generator, Known};
 use super::schema::{Class, Table, Type, pick};
 use super::templates::{AGGREGATES, FRAMES, TEXT_AGGREGATES, WINDOW_FUNCTIONS};
 use super::tree::{Kind, Sql, Style};
+use std::collections::BTreeSet;
 
 /// A statement with what must be known to judge its answers.
 #[derive(Clone, Debug)]
@@ -442,6 +443,8 @@ impl Generator<'_> {
     /// A subquery of one value.
     pub fn scalar_query(&mut self, class: Class) -> Sql {
         let from = self.from(2);
+        let around = aliases(self.scopes.iter().flatten());
+        let own = aliases(from.columns.iter());
         self.scopes.push(from.columns);
         self.depth += 1;
         let letter = match class {
@@ -456,7 +459,13 @@ impl Generator<'_> {
         } else {
             format!("{}({{{letter}}})", pick(self.random, &["MIN", "MAX"]))
         };
-        let value = self.filled(&function, 0);
+        // It is the subquery's own: of a query that becomes one group by it, the other columns are any row's.
+        let made = (0..8).map(|_| {
+            let pieces = vec![self.filled(&function, 0), Sql::text(own.as_str()), Sql::text(around.as_str())];
+            Sql::Part(Kind::Aggregate, pieces)
+        });
+        let value = { made }.find(|value| !value.has_outer_aggregate());
+        let value = value.unwrap_or_else(|| Sql::text("MAX(NULL)"));
         let condition = self.optional_condition(" WHERE ");
         self.depth -= 1;
         self.scopes.pop();
@@ -521,6 +530,12 @@ fn query(word: &str, items: Vec<Item>, tail: Vec<Sql>) -> Query {
     let list = Sql::list(items.into_iter().enumerate().map(named).collect());
     let pieces = [vec![Sql::text(word), list], tail].concat();
     Query { sql: Sql::Part(Kind::Query, pieces), classes, representative: false }
+}
+
+/// The aliases of columns, with the point behind each.
+fn aliases<'k>(columns: impl Iterator<Item = &'k Known>) -> String {
+    let of = |known: &'k Known| known.sql.split_once('.').map(|(alias, _)| format!("{alias}."));
+    columns.filter_map(of).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" ")
 }
 
 /// Texts as their bytes: nothing then stands for anything else.

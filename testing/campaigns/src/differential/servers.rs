@@ -214,7 +214,9 @@ fn comparable(columns: &[Column], mut row: Vec<Value>, representative: bool) -> 
         let Ok(text) = std::str::from_utf8(bytes) else { continue };
         if matches!(kind, ColumnType::MYSQL_TYPE_DOUBLE | ColumnType::MYSQL_TYPE_FLOAT) {
             if let Ok(number) = text.parse::<f64>() {
-                let shorter = format!("{number:.11e}").parse().unwrap_or(number);
+                let shorter: f64 = format!("{number:.11e}").parse().unwrap_or(number);
+                // Zeros of both signs are equal: either may stand for a group.
+                let shorter = if shorter == 0.0 { 0.0 } else { shorter };
                 *bytes = shorter.to_string().into_bytes();
             }
         } else if representative {

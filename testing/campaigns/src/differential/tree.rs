@@ -25,6 +25,9 @@ pub enum Kind {
     List,
     /// The condition of the outermost query, with its WHERE.
     Partition,
+    /// An aggregate in a subquery: it, the aliases of the subquery's own tables, and of those around it. The
+    /// aliases, with blanks between them and a point behind each, are not written.
+    Aggregate,
     /// A table in FROM: its name, its alias, the names of its indexes (which are not written).
     Table,
 }
@@ -76,6 +79,9 @@ impl Sql {
                     member.write(style, text);
                 }
             }
+            Sql::Part(Kind::Aggregate, pieces) => {
+                pieces.iter().take(1).for_each(|piece| piece.write(style, text));
+            }
             Sql::Part(Kind::Table, pieces) => {
                 for piece in pieces.iter().take(2) {
                     piece.write(style, text);
@@ -100,6 +106,20 @@ impl Sql {
             }
             Sql::Part(_, pieces) => pieces.iter().for_each(|piece| piece.write(style, text)),
         }
+    }
+
+    /// Whether an aggregate in a subquery reads nothing of the subquery's own tables, but something of those
+    /// around it: it belongs to the query around, whose rows are then one group.
+    pub fn has_outer_aggregate(&self) -> bool {
+        let Sql::Part(kind, pieces) = self else { return false };
+        if let (Kind::Aggregate, [aggregate, Sql::Text(own), Sql::Text(around)]) = (kind, &pieces[..]) {
+            let text = aggregate.written(Style::Plain);
+            let reads = |aliases: &str| aliases.split_whitespace().any(|alias| names(&text, alias));
+            if reads(around) && !reads(own) {
+                return true;
+            }
+        }
+        pieces.iter().any(Sql::has_outer_aggregate)
     }
 
     /// Every tree that is smaller by one step, the largest steps first.
@@ -160,6 +180,12 @@ impl Sql {
     }
 }
 
+/// Whether a text has this alias with its point, and not as the end of another.
+fn names(text: &str, alias: &str) -> bool {
+    let begins = |at: usize| !text[..at].ends_with(|before: char| before.is_ascii_alphanumeric());
+    text.match_indices(alias).any(|(at, _)| begins(at))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,6 +205,21 @@ mod tests {
         assert_eq!(query.written(Style::Unknown), "SELECT x FROM t AS a WHERE (x = 1) IS NULL");
         let without = "SELECT x FROM t AS a IGNORE INDEX (k, l) WHERE (x = 1)";
         assert_eq!(query.written(Style::WithoutIndexes), without);
+    }
+
+    #[test]
+    fn an_aggregate_belongs_to_the_query_whose_columns_it_reads() {
+        let of = |argument: &str| {
+            let aggregate = Sql::text(format!("MAX({argument})"));
+            let pieces = vec![aggregate, Sql::text("a2. d3."), Sql::text("a1.")];
+            let query =
+                value(vec![Sql::text("(SELECT "), Sql::Part(Kind::Aggregate, pieces), Sql::text(")")]);
+            assert_eq!(query.written(Style::Plain), format!("(SELECT MAX({argument}))"));
+            query.has_outer_aggregate()
+        };
+        assert!(of("a1.c1"));
+        assert!(!of("a1.c1 + d3.c1"));
+        assert!(!of("a2.c1") && !of("7") && !of("(SELECT 1 FROM t AS a21 WHERE a21.c1 = 3)"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Character sets that ours does not have: what names one is not played, nor what follows in a session that
-//! has been told to use one.
+//! Character sets that ours does not have: what names one is played, so that the servers stay together, and
+//! not judged, nor what follows in a session that has been told to use one.
 
 /// Their names begin so.
 const OTHERS: [&str; 30] = [

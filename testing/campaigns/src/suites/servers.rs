@@ -222,7 +222,7 @@ impl Stage for Servers<'_> {
             None => {}
         }
         let foreign = self.foreign.contains(&self.current) || character_sets::names_another(&sql);
-        if foreign || excluded(&sql).is_some() || !self.may_touch_databases(&sql) {
+        if excluded(&sql).is_some() || !self.may_touch_databases(&sql) {
             self.note(file, line, &sql, Verdict::Excluded, &nothing);
             return Ok(());
         }
@@ -232,12 +232,20 @@ impl Stage for Servers<'_> {
         if spoiled && ![Verdict::Same, Verdict::Excluded, Verdict::Lost].contains(&verdict) {
             verdict = Verdict::Cascade;
         }
-        self.note(file, line, &sql, verdict, &answers);
+        let counted = match verdict {
+            Verdict::Same | Verdict::Lost => verdict,
+            _ if foreign => Verdict::Excluded,
+            verdict => verdict,
+        };
+        self.note(file, line, &sql, counted, &answers);
         self.keep_names(&sql, verdict, &answers[0]);
         self.lost |= answers.iter().any(|answer| matches!(answer, Answer::Lost(_)));
         if writes(&sql) && !self.lost {
             let named = names(&sql).into_iter().filter(|name| self.tables.contains(name)).collect();
-            self.unchecked = Some((file.to_owned(), line, sql, named));
+            match foreign {
+                true => self.spoiled.extend::<Vec<_>>(named),
+                false => self.unchecked = Some((file.to_owned(), line, sql, named)),
+            }
         }
         Ok(())
     }

@@ -257,10 +257,30 @@ impl Binder<'_, '_> {
         }
     }
 
-    /// The arguments of a function that compares them with each other.
+    /// The arguments of a function that compares them with each other, or answers one of them.
     pub(super) fn together(&self, function: &str, arguments: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
         match function {
-            "GREATEST" | "LEAST" => Ok(self.extremes(arguments)),
+            "GREATEST" | "LEAST" => Ok(collation::each_under_one(self.extremes(arguments))),
+            "CONCAT_WS" | "NULLIF" => Ok(collation::each_under_one(arguments)),
+            "ELT" => {
+                let mut number = arguments;
+                let texts = number.split_off(1);
+                number.extend(collation::each_under_one(texts));
+                Ok(number)
+            }
+            "LPAD" | "RPAD" => {
+                // The result is a text as the one that is filled up.
+                let rule =
+                    arguments.first().map(|(_, ty)| *ty).filter(|ty| ty.is_text() && ty.kind != kind::BIT);
+                let rule = rule.map(|ty| ty.collation).filter(|rule| *rule != Collation::Binary);
+                let padded = |argument: Bound| match rule {
+                    Some(rule) if argument.1.collation != Collation::Binary => {
+                        collation::under(argument, rule)
+                    }
+                    _ => argument,
+                };
+                Ok(arguments.into_iter().map(padded).collect())
+            }
             "REGEXP_LIKE" | "REGEXP_INSTR" | "REGEXP_SUBSTR" | "REGEXP_REPLACE" => {
                 let mut searched = arguments;
                 let rest = searched.split_off(2);

@@ -84,6 +84,22 @@ fn agreed(operation: &str, operands: &[Bound]) -> Result<Option<Collation>, SqlE
     Err(errors::error(errors::CANT_AGGREGATE_2COLLATIONS, &[&left, &right, &operation]))
 }
 
+/// The operands each in the collation that they agree on: one of them is the result, or part of it. That they
+/// do not agree is an error where the result is compared.
+pub(super) fn each_under_one(operands: Vec<Bound>) -> Vec<Bound> {
+    match agreed("", &operands) {
+        Ok(Some(rule)) => operands.into_iter().map(|operand| under(operand, rule)).collect(),
+        _ => operands,
+    }
+}
+
+/// A text in this collation.
+pub(super) fn under(operand: Bound, rule: Collation) -> Bound {
+    let derivation = operand.1.derivation;
+    let differs = counts(operand.1) && operand.1.collation != rule;
+    if differs { collated(operand, rule, derivation) } else { operand }
+}
+
 /// The operands so that comparing any two of them is comparing them in the collation they agree on.
 pub(super) fn under_one(operation: &str, operands: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
     let Some(rule) = agreed(operation, &operands)? else { return Ok(operands) };
@@ -92,12 +108,7 @@ pub(super) fn under_one(operation: &str, operands: Vec<Bound>) -> Result<Vec<Bou
     if pair && texts.clone().reduce(collation::common) == Some(rule) || texts.clone().all(|of| of == rule) {
         return Ok(operands);
     }
-    let under = |operand: Bound| {
-        let derivation = operand.1.derivation;
-        let differs = counts(operand.1) && operand.1.collation != rule;
-        if differs { collated(operand, rule, derivation) } else { operand }
-    };
-    Ok(operands.into_iter().map(under).collect())
+    Ok(operands.into_iter().map(|operand| under(operand, rule)).collect())
 }
 
 impl Binder<'_, '_> {

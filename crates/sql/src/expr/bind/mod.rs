@@ -11,6 +11,7 @@ pub mod scope;
 pub mod window;
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use untorn::types::Collation;
 
@@ -36,7 +37,8 @@ pub use literals::value_type;
 use literals::{decimal_literal, integer_literal, temporal_literal};
 pub use names::InsertedAs;
 use operators::{open_and, open_or};
-use scope::Scope;
+use scope::aggregates::Moving;
+use scope::{RoomForAggregates, Scope};
 
 /// A bound expression with its type.
 pub type Bound = (Expr, Type);
@@ -61,12 +63,14 @@ pub struct Binder<'p, 'a> {
     pub planner: &'p Planner<'a>,
     /// Where columns may come from.
     pub sources: &'p [Source],
-    /// Only this many leading sources are visible (join conditions).
-    pub visible: usize,
+    /// Only these sources are visible (join conditions).
+    pub visible: Range<usize>,
     /// Aggregates found so far.
     pub aggregates: Vec<Aggregate>,
     /// Whether aggregates are allowed where we are.
     pub aggregates_allowed: bool,
+    /// In the argument of an aggregate.
+    pub in_aggregate: bool,
     /// Whether window functions are allowed where we are.
     pub windows_allowed: bool,
     /// WINDOW.
@@ -101,9 +105,10 @@ impl<'p, 'a> Binder<'p, 'a> {
         Self {
             planner,
             sources,
-            visible: sources.len(),
+            visible: 0..sources.len(),
             aggregates: Vec::new(),
             aggregates_allowed: false,
+            in_aggregate: false,
             windows_allowed: false,
             named_windows: &[],
             windows: Vec::new(),
@@ -243,6 +248,13 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             _ => self.as_number(operand),
         };
+        // Days that the SQL mode refuses may be stored all the same.
+        if *target == ast::CastType::Date
+            && operand.1.is_moment()
+            && let Some(date) = functions::find("DATE")
+        {
+            return Ok((Expr::Call(date, vec![operand.0]), cast_type(target)));
+        }
         Ok((Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target)))
     }
 
@@ -290,14 +302,37 @@ impl<'p, 'a> Binder<'p, 'a> {
             operands.push(self.bind(item)?);
         }
         if coercion::depends_on_the_other(&operands) {
-            let mut equalities = Vec::with_capacity(list.len());
+            let mut equalities: Vec<Expr> = Vec::with_capacity(list.len());
             let mut first = operands.remove(0);
+            // It is evaluated once for all that it is compared with in the same way.
+            let (mut volatile, mut nodes) = (false, 0);
+            first.0.visit(&mut |inner| {
+                nodes += NODE_BYTES;
+                volatile |= inner.is_volatile();
+                self.planner.walk()
+            });
+            self.planner.outcome()?;
             for (said, item) in list.iter().zip(operands) {
                 // It may be long, and so may be the list.
                 let operand_again = (first.0.share(), first.1);
                 let pair = self.beside(ast::BinaryOperator::Equal, (operand, said), operand_again, item)?;
-                let (left, right) = (Box::new(pair.0.0), Box::new(pair.1.0));
-                equalities.push(Expr::Compare(ast::BinaryOperator::Equal, left, right));
+                let (left, right) = (pair.0.0, pair.1.0);
+                self.planner.work(if volatile { nodes } else { 0 })?;
+                let alike = equalities.iter_mut().filter(|_| volatile).find_map(|equality| match equality {
+                    Expr::InList { operand, list, .. } if **operand == left => Some(list),
+                    _ => None,
+                });
+                match alike {
+                    Some(list) => list.push(right),
+                    None if volatile => {
+                        let (operand, list) = (Box::new(left), vec![right]);
+                        equalities.push(Expr::InList { operand, list, negated: false });
+                    }
+                    None => {
+                        let (left, right) = (Box::new(left), Box::new(right));
+                        equalities.push(Expr::Compare(ast::BinaryOperator::Equal, left, right));
+                    }
+                }
             }
             return Ok(any_of(equalities, negated));
         }
@@ -446,26 +481,32 @@ impl<'p, 'a> Binder<'p, 'a> {
         if !allowed && self.around.outer.is_none_or(|outer| !outer.may_take_aggregates()) {
             return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]));
         }
+        let first = self.subqueries.len();
         self.aggregates_allowed = false;
+        let in_aggregate = std::mem::replace(&mut self.in_aggregate, true);
         let windows_allowed = std::mem::take(&mut self.windows_allowed);
-        let (aggregate, of_outer) =
-            self.aggregate_of(kind, arguments, (distinct, star), order_by, separator)?;
+        let aggregate = self.aggregate_of(kind, arguments, (distinct, star), order_by, separator)?;
         self.aggregates_allowed = allowed;
+        self.in_aggregate = in_aggregate;
         self.windows_allowed = windows_allowed;
-        if let (true, Some(outer)) = (of_outer, self.around.outer)
-            && let Some(value) = outer.takes_aggregate(&aggregate)?
+        let subqueries = self.subqueries.split_off(first);
+        let moving = Moving { planner: self.planner, aggregate, subqueries, first };
+        if let (Some(outer), Some(reads)) = (self.around.outer, moving.reads()?)
+            && let Some(level) = outer.level_of_aggregate(&reads, allowed)?
         {
-            return Ok(value);
+            return outer.take_aggregate(moving, level);
         }
         if !allowed {
             return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]));
         }
+        let Moving { aggregate, subqueries, .. } = moving;
+        self.subqueries.extend(subqueries);
         let ty = aggregate.ty;
         self.aggregates.push(aggregate);
         Ok((Expr::Aggregate(number_of(self.aggregates.len() - 1)?), ty))
     }
 
-    /// An aggregate, also of a window, and whether it reads columns of the query around alone.
+    /// An aggregate, also of a window.
     fn aggregate_of(
         &mut self,
         kind: AggregateKind,
@@ -473,7 +514,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         (distinct, star): (bool, bool),
         order_by: &[ast::OrderItem],
         separator: Option<&[u8]>,
-    ) -> Result<(Aggregate, bool), SqlError> {
+    ) -> Result<Aggregate, SqlError> {
         // Aggregates are of the rows of the tables.
         let rule = std::mem::replace(&mut self.rule, NameRule::Tables);
         let mut bound = Vec::new();
@@ -519,15 +560,6 @@ impl<'p, 'a> Binder<'p, 'a> {
             };
             order.push((expr, item.descending));
         }
-        let reads = |wanted: fn(&Expr) -> bool| {
-            let mut parts = bound.iter().chain(order.iter().map(|(expr, _)| expr));
-            parts.any(|part| !part.visit(&mut |inner| !wanted(inner)))
-        };
-        let of_outer = reads(|expr| matches!(expr, Expr::Outer(_)))
-            && !reads(|expr| matches!(expr, Expr::Column { .. }));
-        if of_outer && reads(is_subquery) {
-            return Err(errors::unsupported("a subquery in an aggregate of an outer query"));
-        }
         if distinct && order.is_empty() && kind == AggregateKind::GroupConcat {
             // MySQL's distinct values come sorted.
             order = bound.iter_mut().map(|argument| (argument.share(), false)).collect();
@@ -535,15 +567,14 @@ impl<'p, 'a> Binder<'p, 'a> {
         self.rule = rule;
         let division_digits = self.planner.state.settings().div_precision_increment;
         let ty = kind.result_type(types.first().copied(), division_digits);
-        let aggregate = Aggregate {
+        Ok(Aggregate {
             kind,
             arguments: if star { Vec::new() } else { bound },
             distinct,
             order,
             separator: separator.unwrap_or(b",").to_vec(),
             ty,
-        };
-        Ok((aggregate, of_outer))
+        })
     }
 
     /// `GROUPING(…)`: what it names is found when GROUP BY is known ([`crate::expr::rollup`]).
@@ -579,8 +610,12 @@ impl<'p, 'a> Binder<'p, 'a> {
         query: &ast::Query,
         all: bool,
     ) -> Result<Bound, SqlError> {
-        let operand = Box::new(self.bind(operand)?.0);
+        let mut operands = vec![self.bind(operand)?];
         let (subquery, _) = self.subquery(query, Some(1))?;
+        // MySQL has numbers of members where equality is asked for, and their texts in an order.
+        let equality = matches!(operator, ast::BinaryOperator::Equal | ast::BinaryOperator::NotEqual);
+        self.beside_query(&mut operands, subquery, equality);
+        let operand = Box::new(operands.remove(0).0);
         Ok((Expr::Quantified { operator, operand, subquery, all }, Type::BOOL))
     }
 
@@ -590,10 +625,36 @@ impl<'p, 'a> Binder<'p, 'a> {
         query: &ast::Query,
         negated: bool,
     ) -> Result<Bound, SqlError> {
-        let operand = Box::new(self.bind(operand)?.0);
-        let columns = if let Expr::Row(row) = &*operand { row.len() } else { 1 };
-        let (subquery, _) = self.subquery(query, Some(columns))?;
-        Ok((Expr::InSubquery { operand, subquery, negated }, Type::BOOL))
+        let mut operands = Vec::new();
+        if let ast::Expr::Row(row) = operand {
+            for item in row {
+                operands.push(self.bind(item)?);
+            }
+        } else {
+            operands.push(self.bind(operand)?);
+        }
+        let (subquery, _) = self.subquery(query, Some(operands.len()))?;
+        self.beside_query(&mut operands, subquery, true);
+        let operand = match operand {
+            ast::Expr::Row(_) => Expr::Row(operands.into_iter().map(|(expr, _)| expr).collect()),
+            _ => operands.remove(0).0,
+        };
+        Ok((Expr::InSubquery { operand: Box::new(operand), subquery, negated }, Type::BOOL))
+    }
+
+    /// ENUM and SET columns of a subquery beside numbers are numbers, and the operands too if they are to be.
+    fn beside_query(&mut self, operands: &mut [Bound], subquery: u16, both: bool) {
+        let at = usize::from(subquery);
+        for (column, operand) in operands.iter_mut().enumerate() {
+            let Some(plan) = self.subqueries.get_mut(at) else { return };
+            let Some(ty) = plan.types.get(column).copied() else { return };
+            if is_number(operand.1) {
+                plan.number_member(column);
+            } else if both && is_number(ty) {
+                let (expr, ty) = std::mem::replace(operand, (Expr::Literal(Value::Null), Type::NULL));
+                *operand = self.as_number((expr, ty));
+            }
+        }
     }
 
     /// A subquery that has one row of this many columns, or none.
@@ -606,12 +667,17 @@ impl<'p, 'a> Binder<'p, 'a> {
 
     fn subquery(&mut self, query: &ast::Query, columns: Option<usize>) -> Result<(u16, Type), SqlError> {
         let Around { outer, with } = self.around;
-        let aggregates_before = self.aggregates_allowed.then_some(self.aggregates.len());
-        let scope = Scope::new(self.sources, self.visible, outer, aggregates_before);
+        let room = match (self.in_aggregate, self.aggregates_allowed) {
+            (true, _) => RoomForAggregates::InAggregate,
+            (false, true) => RoomForAggregates::After(self.aggregates.len()),
+            (false, false) => RoomForAggregates::None,
+        };
+        let scope = Scope::new(self.sources, self.visible.clone(), outer, room, self.subqueries.len());
         let mut plan = self.planner.subquery(query, &scope, with)?;
-        let (captures, aggregates) = scope.into_captures();
+        let (captures, aggregates, subqueries) = scope.into_captures();
         plan.captures = captures;
         self.aggregates.extend(aggregates);
+        self.subqueries.extend(subqueries);
         plan.whole_rows = columns.is_some_and(|columns| columns > 1);
         if let Some(wanted) = columns
             && plan.items.len() != wanted
@@ -681,10 +747,6 @@ fn rounded_type(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> 
     };
     let whole = precision - scale.min(precision) + 1;
     Some(Type { nullable: operand.nullable, ..Type::decimal((whole + wanted).min(65), wanted) })
-}
-
-fn is_subquery(expr: &Expr) -> bool {
-    matches!(expr, Expr::Subquery(_) | Expr::Exists(_) | Expr::InSubquery { .. } | Expr::Quantified { .. })
 }
 
 /// Whether one of them holds, or none.

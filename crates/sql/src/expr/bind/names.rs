@@ -1,6 +1,7 @@
 //! Which column a name means, by the rule of its clause ([`NameRule`]).
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::scope::WrittenName;
 use super::{Binder, Bound, NameRule};
@@ -159,8 +160,9 @@ impl<'p, 'a> Binder<'p, 'a> {
         table: Option<&'n str>,
         name: &'n str,
     ) -> Result<impl Iterator<Item = (u16, u16)> + use<'p, 'n, 'a>, SqlError> {
-        self.planner.work(self.visible * NODE_BYTES)?;
-        let answering = self.sources.iter().take(self.visible).enumerate();
+        self.planner.work(self.visible.len() * NODE_BYTES)?;
+        let Range { start, end } = self.visible;
+        let answering = self.sources.iter().enumerate().take(end).skip(start);
         let answering = answering.filter(move |(_, source)| source.answers_to(database, table));
         Ok(answering.filter_map(move |(at, source)| Some((at as u16, source.column_number(name)?))))
     }

@@ -261,7 +261,7 @@ impl Binder<'_, '_> {
             if aggregate == AggregateKind::GroupConcat {
                 return Err(errors::unsupported("group_concat as window function"));
             }
-            let (made, _) = self.aggregate_of(aggregate, arguments, (false, star), &[], None)?;
+            let made = self.aggregate_of(aggregate, arguments, (false, star), &[], None)?;
             let ty = made.ty;
             return Ok((WindowFunction::Aggregate(made), ty));
         }

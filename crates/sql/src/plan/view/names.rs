@@ -300,7 +300,7 @@ impl Planner<'_> {
             gone.extend([of_left, of_right]);
         }
         if let Some(on) = on {
-            let scope = Scope { tables: tables.as_slice(), listed: &[], listed_first: false, outer };
+            let scope = Scope { tables: &tables[first..], listed: &[], listed_first: false, outer };
             self.expr_names(on, scope, common)?;
         }
         match equalities.len() {
