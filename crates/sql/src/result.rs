@@ -1,6 +1,6 @@
 //! What a statement answers, and the sink it goes to.
 //!
-//! SQL turns statements into calls on a [`ResultSink`]; it never sees a packet. The sink is generic,
+//! SQL turns statements into calls on a [`ResultSink`]; it makes no packet. The sink is generic,
 //! not `dyn`, so that a row goes from the page to the socket buffer through inlined calls. One response is
 //!
 //! ```text

@@ -96,13 +96,6 @@ impl PageRead {
         self.pin.page_id()
     }
 
-    /// Gives up the latch and keeps the pin.
-    #[inline]
-    #[must_use]
-    pub fn downgrade(self) -> Pin {
-        self.pin.clone()
-    }
-
     /// Another pin on the same page.
     #[inline]
     #[must_use]

@@ -56,7 +56,7 @@ impl Session {
             _ if matches!(failure, Failure::RolledBack(_)) || self.transaction.engine().is_rolled_back() => {
                 self.explicit = false;
                 self.forget_characteristics();
-                // Of a row lock's deadlock nothing is left to undo; of a metadata lock's everything.
+                // After a deadlock nothing is left to undo: this ends the transaction.
                 self.transaction.rollback().await
             }
             _ if !stays_open => self.transaction.rollback().await,

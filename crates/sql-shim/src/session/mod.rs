@@ -1,11 +1,11 @@
 //! One client's session: statements in, answers to the sink.
 //!
-//! A statement's life: it is found in the plan cache (`text.rs`, `plan_cache.rs`), or parsed and planned
-//! (`planning.rs`), or comes planned (`prepared.rs`). It runs (`run.rs`) inside the open transaction or one
-//! of its own (`in_transaction.rs`), its tables in use (`metadata_locks.rs`), by the executor (`execute.rs`).
-//! Its end is decided *before* the client hears of success: an autocommitted change is durable first. A
-//! failed statement undoes its own changes; a deadlock has undone the whole transaction. COM_QUERY enters in
-//! `serve.rs`, COM_STMT_EXECUTE in `prepared.rs`.
+//! A statement's life: its plan is found or made in the plan cache (`text.rs`, `plan_cache.rs`), made for
+//! this once (`planning.rs`), or comes with it (`prepared.rs`). It runs (`run.rs`) inside the open
+//! transaction or one of its own (`in_transaction.rs`), its tables in use (`metadata_locks.rs`), by the
+//! executor (`execute.rs`). Its end is decided *before* the client hears of success: an autocommitted change
+//! is durable first. A failed statement undoes its own changes; a deadlock has undone the whole transaction.
+//! COM_QUERY enters in `serve.rs`, COM_STMT_EXECUTE in `prepared.rs`.
 
 mod accounts;
 mod alter;

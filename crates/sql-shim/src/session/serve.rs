@@ -1,5 +1,5 @@
 //! COM_QUERY: one statement after the other, from the client's bytes to the answer. A text goes through
-//! `text.rs`: from the plan cache, or parsed and planned. Statements that were prepared are served in
+//! `text.rs`: by the plan cache, or planned for this once. Statements that were prepared are served in
 //! `prepared.rs`.
 
 use std::io;

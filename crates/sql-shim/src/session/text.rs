@@ -1,4 +1,5 @@
-//! Statements that come as text: through the plan cache, or parsed and planned (`planning.rs`) for this once.
+//! Statements that come as text: by the plan cache, which parses and plans what it may keep, or parsed and
+//! planned for this once (`planning.rs`).
 
 use std::sync::Arc;
 

@@ -76,7 +76,6 @@ pub struct Reply<'a, F> {
     /// Column of the next value.
     column: usize,
     in_row: bool,
-    failed: bool,
     /// The client sends a file.
     file_open: bool,
 }
@@ -100,14 +99,8 @@ impl<'a, F: Flush> Reply<'a, F> {
             status_at_columns: status,
             column: 0,
             in_row: false,
-            failed: false,
             file_open: false,
         }
-    }
-
-    /// Whether the last response was an error.
-    pub fn failed(&self) -> bool {
-        self.failed
     }
 
     #[inline]
@@ -363,12 +356,10 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
     }
 
     fn rows_end(&mut self, completion: &Completion<'_>) {
-        self.failed = false;
         put_rows_end(self.output, self.capabilities, completion);
     }
 
     fn ok(&mut self, completion: &Completion<'_>) {
-        self.failed = false;
         put_ok(self.output, 0, completion);
     }
 
@@ -376,7 +367,6 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
         if std::mem::take(&mut self.in_row) {
             self.output.abandon();
         }
-        self.failed = true;
         put_error(self.output, true, error);
     }
 
