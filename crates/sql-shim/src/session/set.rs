@@ -170,7 +170,7 @@ impl Session {
             }
             Setting::System { change, persist } => {
                 let name = change.name();
-                let before = self.state.settings().autocommit;
+                let (before, of_session) = (self.state.settings().autocommit, !change.is_global());
                 let applied =
                     self.state_mut().change_variables(|variables, globals| variables.apply(globals, change));
                 if let Some(warning) = applied? {
@@ -181,6 +181,9 @@ impl Session {
                 }
                 if !before && self.state.settings().autocommit {
                     self.commit_open().await?;
+                }
+                if of_session {
+                    self.characteristic_is_set(name);
                 }
             }
         }

@@ -127,10 +127,6 @@ impl Session {
         };
         let scope = if scope == Scope::Global { variables::Scope::Global } else { variables::Scope::Session };
         if let Some(level) = level {
-            if scope == variables::Scope::Session && !self.is_within_transaction() {
-                // It is newer than what was said of the next transaction alone.
-                self.next_isolation = None;
-            }
             let text = match level {
                 ast::Isolation::ReadUncommitted => "READ-UNCOMMITTED",
                 ast::Isolation::ReadCommitted => "READ-COMMITTED",
@@ -139,13 +135,16 @@ impl Session {
             };
             let value = variables::Value::Text(Arc::from(text));
             self.set_variable("transaction_isolation", scope, value)?;
+            if scope == variables::Scope::Session {
+                self.characteristic_is_set("transaction_isolation");
+            }
         }
         if let Some(read_only) = read_only {
-            if scope == variables::Scope::Session && !self.is_within_transaction() {
-                self.next_read_only = None;
-            }
             let value = variables::Value::Bool(read_only);
             self.set_variable("transaction_read_only", scope, value)?;
+            if scope == variables::Scope::Session {
+                self.characteristic_is_set("transaction_read_only");
+            }
         }
         Ok(done())
     }
@@ -202,6 +201,17 @@ impl Session {
         match self.is_read_only() {
             true => Err(errors::error(errors::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[])),
             false => Ok(()),
+        }
+    }
+
+    /// A session's variable was set: outside a transaction it is newer than what was said of the next one alone.
+    pub(super) fn characteristic_is_set(&mut self, variable: &str) {
+        if !self.is_within_transaction() {
+            match variable {
+                "transaction_isolation" => self.next_isolation = None,
+                "transaction_read_only" => self.next_read_only = None,
+                _ => {}
+            }
         }
     }
 

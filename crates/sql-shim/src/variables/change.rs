@@ -84,6 +84,11 @@ impl Change {
         Ok(Change { index, definition, global, to })
     }
 
+    /// Whether it is the global value.
+    pub fn is_global(&self) -> bool {
+        self.global
+    }
+
     /// The variable's name.
     pub fn name(&self) -> &'static str {
         self.definition.name

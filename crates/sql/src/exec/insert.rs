@@ -252,9 +252,9 @@ impl<'e> Executor<'e> {
                 }
                 continue;
             }
-            inserting.duplicates += 1;
             generated.into_iter().for_each(|value| inserting.writer.give_back(value));
             if plan.on_duplicate.is_empty() {
+                inserting.duplicates += 1;
                 self.state.warn(error);
                 return Ok(());
             }
@@ -587,6 +587,7 @@ impl<'e> Executor<'e> {
             return Ok(());
         }
         inserting.result.affected += 2;
+        inserting.duplicates += 1;
         Ok(())
     }
 }

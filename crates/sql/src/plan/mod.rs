@@ -181,8 +181,23 @@ impl SelectPlan {
 
     /// Whether it is a subquery whose result depends on the row of the query around it.
     pub fn follows_rows(&self) -> bool {
+        // A computed column of a view is captured as what it is computed from.
         let of_rows = |capture: &Expr| {
-            matches!(capture, Expr::Column { .. } | Expr::RolledUp { .. } | Expr::Aggregate(_))
+            let mut found = false;
+            capture.visit(&mut |part| {
+                found |= matches!(
+                    part,
+                    Expr::Column { .. }
+                        | Expr::RolledUp { .. }
+                        | Expr::Aggregate(_)
+                        | Expr::Subquery(_)
+                        | Expr::Exists(_)
+                        | Expr::InSubquery { .. }
+                        | Expr::Quantified { .. }
+                );
+                !found
+            });
+            found
         };
         self.captures.iter().any(of_rows)
     }

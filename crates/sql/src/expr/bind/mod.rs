@@ -71,6 +71,8 @@ pub struct Binder<'p, 'a> {
     pub aggregates_allowed: bool,
     /// In the argument of an aggregate.
     pub in_aggregate: bool,
+    /// A name stood for an entry of the select list.
+    pub reads_alias: bool,
     /// Whether window functions are allowed where we are.
     pub windows_allowed: bool,
     /// WINDOW.
@@ -109,6 +111,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             aggregates: Vec::new(),
             aggregates_allowed: false,
             in_aggregate: false,
+            reads_alias: false,
             windows_allowed: false,
             named_windows: &[],
             windows: Vec::new(),
@@ -485,13 +488,17 @@ impl<'p, 'a> Binder<'p, 'a> {
         self.aggregates_allowed = false;
         let in_aggregate = std::mem::replace(&mut self.in_aggregate, true);
         let windows_allowed = std::mem::take(&mut self.windows_allowed);
+        let alias_before = std::mem::take(&mut self.reads_alias);
         let aggregate = self.aggregate_of(kind, arguments, (distinct, star), order_by, separator)?;
         self.aggregates_allowed = allowed;
         self.in_aggregate = in_aggregate;
         self.windows_allowed = windows_allowed;
+        // An entry of the select list that reads anything is its own query's.
+        let reads_alias = std::mem::replace(&mut self.reads_alias, alias_before);
         let subqueries = self.subqueries.split_off(first);
         let moving = Moving { planner: self.planner, aggregate, subqueries, first };
-        if let (Some(outer), Some(reads)) = (self.around.outer, moving.reads()?)
+        if !reads_alias
+            && let (Some(outer), Some(reads)) = (self.around.outer, moving.reads()?)
             && let Some(level) = outer.level_of_aggregate(&reads, allowed)?
         {
             return outer.take_aggregate(moving, level);

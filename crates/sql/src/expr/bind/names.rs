@@ -145,12 +145,33 @@ impl<'p, 'a> Binder<'p, 'a> {
         }
         let meaning = self.select_list.named(name);
         let found = self.only(meaning, name)?;
+        self.reads_alias |= found.as_ref().is_some_and(|(expr, _)| self.reads_something(expr));
         // GROUP BY has an error of its own.
         let refused = !self.windows.is_empty() && !self.windows_allowed && self.rule != NameRule::Group;
         if refused && found.as_ref().is_some_and(|(expr, _)| has_window(expr)) {
             return Err(errors::error(errors::WINDOW_INVALID_ALIAS_USE, &[&name]));
         }
         Ok(found)
+    }
+
+    /// Whether an entry of the select list reads anything, of this query or of one around it.
+    fn reads_something(&self, entry: &Expr) -> bool {
+        let mut found = false;
+        entry.visit(&mut |part| {
+            found |= match part {
+                Expr::Column { .. } | Expr::Outer(_) | Expr::Aggregate(_) | Expr::RolledUp { .. } => true,
+                Expr::Subquery(number)
+                | Expr::Exists(number)
+                | Expr::InSubquery { subquery: number, .. }
+                | Expr::Quantified { subquery: number, .. } => {
+                    let subquery = self.subqueries.get(usize::from(*number));
+                    subquery.is_none_or(|subquery| !subquery.captures.is_empty())
+                }
+                _ => false,
+            };
+            !found
+        });
+        found
     }
 
     /// The columns of the tables that are meant, those apart that were merged into others.

@@ -2,7 +2,7 @@
 //! there.
 //!
 //! An aggregate belongs to the innermost query of whose columns it reads one, if there may be aggregates
-//! where the subquery stands in that one. Else it belongs to the nearest query around it that may have some,
+//! where the subquery stands in that one. Else it belongs to the outermost query between that may have some,
 //! and at last to its own. One that reads no columns at all is its own query's first of all. Its arguments
 //! move there, with the subqueries in them, and what they read is read as it is found there.
 
@@ -123,7 +123,8 @@ impl Scope<'_> {
             return Ok(Some(level));
         }
         let between = self.around().take(innermost.map_or(usize::MAX, |level| level - 1));
-        Ok(between.map(may).position(|may| may).map(|at| at + 1))
+        // As in MySQL: the last that it meets on its way out.
+        Ok(between.enumerate().filter(|(_, scope)| may(scope)).last().map(|(at, _)| at + 1))
     }
 
     /// How many queries further out a column is that the subquery reads.
@@ -157,6 +158,10 @@ impl Scope<'_> {
                 }
                 None => Err(errors::error(errors::INTERNAL_ERROR, &[&"a column of no query"])),
             },
+            // Of its own query, which it leaves.
+            Expr::Aggregate(_) | Expr::RolledUp { .. } => {
+                Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]))
+            }
             _ => Ok(()),
         };
         moving.change(&found)?;
@@ -179,7 +184,9 @@ impl Scope<'_> {
         let first = moving.first;
         moving.change(&|expr| {
             if let Some(number) = subquery_mut(expr) {
-                *number = number_of((usize::from(*number) + now).saturating_sub(first))?;
+                let why = "an aggregate of a query around that names a subquery of the select list";
+                let at = usize::from(*number).checked_sub(first).ok_or_else(|| errors::unsupported(why))?;
+                *number = number_of(at + now)?;
             }
             Ok(())
         })?;
