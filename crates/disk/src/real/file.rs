@@ -69,10 +69,13 @@ impl RealFile {
         }
     }
 
-    /// Whether it has no descriptor now: all of it was synced before that was closed, so there is nothing to
-    /// sync. Its name may be gone since, with DROP TABLE, and must not be looked for.
-    pub(crate) fn is_closed_and_synced(&self) -> bool {
-        self.closable().is_some_and(|closable| !closable.is_open())
+    /// What a sync that begins now syncs, and which writes it covers, see [`Closable::get_to_sync`]; `None`:
+    /// there is nothing to sync.
+    pub(crate) fn descriptor_to_sync(&self) -> io::Result<Option<(Arc<std::fs::File>, u64)>> {
+        match &self.descriptor {
+            Descriptor::Fixed(file) => Ok(Some((file.clone(), 0))),
+            Descriptor::Closable(closable) => closable.get_to_sync(),
+        }
     }
 
     fn noting_write<T>(&self, result: T) -> T {
@@ -143,15 +146,11 @@ impl RealFile {
     /// fdatasync, exactly once: after a failure the kernel may have marked the lost pages clean, so that a
     /// second call would succeed without having written anything.
     pub(crate) fn sync_once(&self) -> io::Result<()> {
-        if self.is_closed_and_synced() {
-            return Ok(());
-        }
-        let begun = self.closable().map(|closable| closable.sync_begins());
-        let file = self.descriptor()?;
+        let Some((file, begun)) = self.descriptor_to_sync()? else { return Ok(()) };
         // SAFETY: a system call on a descriptor that `file` keeps open.
         let synced = unsafe { libc::fdatasync(file.as_raw_fd()) } == 0;
         let result = if synced { Ok(()) } else { Err(io::Error::last_os_error()) };
-        if let (Some(closable), Some(begun)) = (self.closable(), begun) {
+        if let Some(closable) = self.closable() {
             if synced { closable.synced(begun) } else { closable.sync_failed() }
         }
         result
