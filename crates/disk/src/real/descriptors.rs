@@ -430,6 +430,23 @@ mod tests {
         });
     }
 
+    /// What was not done needs no sync, which would look for the name.
+    #[test]
+    fn a_length_that_could_not_be_set_is_no_write() {
+        let place = Place::new("descriptors-no-length");
+        let storage = RealStorage::new(RealOptions::default()).unwrap();
+        let files = open_all(&storage, &place, 2);
+        storage.set_open_files_max(1);
+        storage.set_open_files_max(1);
+        for number in 0..2 {
+            std::fs::remove_file(place.0.join(number.to_string())).unwrap();
+        }
+        assert!(files.iter().any(|file| file.set_len(0).is_err()));
+        for file in &files {
+            file.sync_data().unwrap();
+        }
+    }
+
     #[test]
     fn a_file_is_found_by_its_new_name_and_no_other_is_taken_for_it() {
         let place = Place::new("descriptors-renamed");

@@ -78,7 +78,9 @@ impl RealFile {
         }
     }
 
-    fn noting_write<T>(&self, result: T) -> T {
+    /// Counts a write that is over. The descriptor it used is still held: without it the file could be closed
+    /// before the write counts.
+    fn noting_write<T>(&self, _held: &std::fs::File, result: T) -> T {
         if let Some(closable) = self.closable() {
             closable.wrote();
         }
@@ -114,10 +116,10 @@ impl RealFile {
             match file.write_at(&buf[done..], offset + done as u64) {
                 Ok(count) => done = advance(done, count, buf.len(), self.alignment, Direction::Write)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return self.noting_write(Err(error)),
+                Err(error) => return self.noting_write(&file, Err(error)),
             }
         }
-        self.noting_write(Ok(()))
+        self.noting_write(&file, Ok(()))
     }
 
     /// One all-or-nothing write.
@@ -140,7 +142,7 @@ impl RealFile {
                 }
             }
         };
-        self.noting_write(written)
+        self.noting_write(&file, written)
     }
 
     /// fdatasync, exactly once: after a failure the kernel may have marked the lost pages clean, so that a
@@ -203,8 +205,8 @@ impl File for RealFile {
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
-        let set = self.descriptor().and_then(|file| file.set_len(len));
-        self.noting_write(set).map_err(|error| Error::new("set the length of", &self.path, error))
+        let set = self.descriptor().and_then(|file| self.noting_write(&file, file.set_len(len)));
+        set.map_err(|error| Error::new("set the length of", &self.path, error))
     }
 
     fn write_zeros(&self, from: u64, to: u64) -> Result<()> {
