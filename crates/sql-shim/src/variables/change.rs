@@ -84,6 +84,11 @@ impl Change {
         Ok(Change { index, definition, global, to })
     }
 
+    /// Whether it acts on the server, not on the session.
+    pub fn is_global(&self) -> bool {
+        self.global || self.definition.effect == Effect::Triggers
+    }
+
     /// The variable's name.
     pub fn name(&self) -> &'static str {
         self.definition.name
