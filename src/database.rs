@@ -156,7 +156,7 @@ impl Database {
     /// As [`Database::open`] in an environment of the caller's, which may be a simulated one.
     #[doc(hidden)]
     pub async fn open_in(environment: Arc<dyn Environment>, options: Options) -> Result<Database> {
-        crate::open::open(environment, options, |_| None).await
+        crate::open::open(environment, options, |_| Some(u64::MAX)).await
     }
 
     /// What was decided and found at open.

@@ -153,13 +153,16 @@ impl Definitions<'_> {
     /// Opens a table, or creates it, and its database too.
     ///
     /// A table that is there must have the columns of `def` and no others, its primary key, and the indexes,
-    /// foreign keys and CHECK constraints that `def` has; it may have more of these. Comments, and the names
-    /// of foreign keys and constraints, are not compared. A table whose columns are not known beforehand is
-    /// opened with [`Database::table`].
+    /// foreign keys and CHECK constraints that `def` has; it may have more of these, but no CHECK constraint
+    /// that is enforced: only SQL could write its rows. Comments, and the names of foreign keys and
+    /// constraints, are not compared; constants are compared by value, and SQL expressions as the texts that
+    /// SHOW CREATE TABLE shows. A table whose columns are not known beforehand is opened with
+    /// [`Database::table`].
     ///
     /// # Errors
-    /// [`Error::OtherDefinition`] with the first difference; [`Error::TableExists`] for the name of a view or
-    /// of a table that could not be opened; else as [`Definitions::create_table`].
+    /// [`Error::OtherDefinition`] with the first difference; [`Error::TablespaceDiscarded`] for a table without
+    /// its tablespace; [`Error::TableExists`] for the name of a view or of a table that could not be opened;
+    /// else as [`Definitions::create_table`].
     pub async fn create_table_if_missing(
         self,
         database: &str,
@@ -168,6 +171,9 @@ impl Definitions<'_> {
     ) -> Result<Arc<Table>> {
         let mut asked = def.clone();
         asked.complete_foreign_keys(database, name);
+        // An index that a foreign key is made with is none that was asked for: a table with that foreign key
+        // has one for it, of any name.
+        asked.keys.clone_from(&def.keys);
         let table = self.open_or_create_table(database, name, def).await?;
         match asked.difference_in(&table.def) {
             None => Ok(table),
@@ -177,7 +183,8 @@ impl Definitions<'_> {
         }
     }
 
-    /// Opens a table, whatever its definition, or creates it, and its database too.
+    /// Opens a table, whatever its definition, or creates it, and its database too. One whose tablespace was
+    /// discarded is an error: none of its rows could be read or written.
     pub(crate) async fn open_or_create_table(
         self,
         database: &str,
@@ -199,6 +206,7 @@ impl Definitions<'_> {
                     Err(DatabaseExists(..)) => {}
                     created => created?,
                 },
+                Ok(table) if table.def.discarded => return Err(table.discarded_error()),
                 found => return found,
             }
         }

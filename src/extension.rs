@@ -153,6 +153,7 @@ impl Extension {
         let status = self.tier.status();
         match status.state {
             bpe::State::Off => None,
+            bpe::State::Failed(_) if self.planned.bytes == 0 => Some(format!("OFF: {}", self.planned.why)),
             bpe::State::Failed(why) => Some(format!("OFF: {why}")),
             _ => Some(format!(
                 "{}, {} MiB ({}{}; {} pages), {} kept, {:.1} MiB of the buffer pool's memory",

@@ -9,7 +9,12 @@ const POOLS: u64 = 8;
 const ROOM_SHARE: u64 = 2;
 const MIB: u64 = 1 << 20;
 
-/// Tells how many bytes a file there may come to have, if that is known. A simulated disk has no limit.
+/// A tier without a set size is off where it would be smaller than this, or than this part of the buffer pool:
+/// its memory and writes would buy nothing.
+const USEFUL_BYTES: u64 = 16 * MIB;
+const USEFUL_SHARE: u64 = 4;
+
+/// Tells how many bytes a file there may come to have, if that is known.
 pub(crate) type Room = fn(&Path) -> Option<u64>;
 
 /// The size of a tier, and how it was found.
@@ -19,12 +24,16 @@ pub(crate) struct Planned {
     pub why: String,
 }
 
-/// The size for a file with this much room. `asked` is 0 where nobody has set one.
+/// The size for a file with this much room, 0 for no tier. `asked` is 0 where nobody has set one.
 pub(crate) fn plan(asked: u64, pool_bytes: u64, room: Option<u64>) -> Planned {
     let wanted = pool_bytes.saturating_mul(POOLS);
-    let default = || Planned { bytes: wanted, why: format!("{POOLS} times the buffer pool") };
     let Some(room) = room else {
-        return if asked == 0 { default() } else { Planned { bytes: asked, why: "as set".to_owned() } };
+        let unknown = "its disk does not say how much is free: it stops when that is full";
+        return if asked == 0 {
+            Planned { bytes: wanted, why: format!("{POOLS} times the buffer pool; {unknown}") }
+        } else {
+            Planned { bytes: asked, why: format!("as set; {unknown}") }
+        };
     };
     let free = room / MIB;
     if asked != 0 {
@@ -36,7 +45,16 @@ pub(crate) fn plan(asked: u64, pool_bytes: u64, room: Option<u64>) -> Planned {
         return Planned { bytes: asked, why };
     }
     if wanted <= room / ROOM_SHARE {
-        return default();
+        return Planned { bytes: wanted, why: format!("{POOLS} times the buffer pool") };
+    }
+    let least = USEFUL_BYTES.max(pool_bytes / USEFUL_SHARE).min(wanted);
+    if room / ROOM_SHARE < least {
+        let why = format!(
+            "half of the {free} MiB free there is too little for it, which would need {} MiB: make room, or set \
+             its size",
+            least / MIB
+        );
+        return Planned { bytes: 0, why };
     }
     let why =
         format!("half of the {free} MiB free there; {POOLS} times the buffer pool is {} MiB", wanted / MIB);
@@ -57,7 +75,9 @@ mod tests {
         assert_eq!(small.bytes, 3 * GIB);
         assert_eq!(small.why, "half of the 6144 MiB free there; 8 times the buffer pool is 8192 MiB");
         assert_eq!(plan(0, GIB, Some(0)).bytes, 0);
-        assert_eq!(plan(0, GIB, None).bytes, 8 * GIB);
+        let unknown = plan(0, GIB, None);
+        assert_eq!(unknown.bytes, 8 * GIB);
+        assert!(unknown.why.contains("does not say how much is free"), "{}", unknown.why);
         assert_eq!(plan(0, u64::MAX, None).bytes, u64::MAX);
     }
 
@@ -67,5 +87,16 @@ mod tests {
         let large = plan(7 * GIB, GIB, Some(6 * GIB));
         assert_eq!(large.bytes, 7 * GIB);
         assert!(large.why.contains("room for 6144 MiB only"), "{}", large.why);
+    }
+
+    #[test]
+    fn without_room_for_a_useful_one_there_is_none() {
+        let none = plan(0, GIB, Some(511 * MIB));
+        assert_eq!(none.bytes, 0);
+        assert!(none.why.contains("half of the 511 MiB free there is too little"), "{}", none.why);
+        assert_eq!(plan(0, GIB, Some(512 * MIB)).bytes, 256 * MIB);
+        assert_eq!(plan(0, 8 * MIB, Some(31 * MIB)).bytes, 0);
+        // Whoever sets a size has it.
+        assert_eq!(plan(2 * MIB, GIB, Some(3 * MIB)).bytes, 2 * MIB);
     }
 }

@@ -80,7 +80,11 @@ impl Database {
         let key = table.def.clustered_key().map_or(&[][..], |key| &key.parts);
         let is_key = key.len() == keys.len()
             && key.iter().enumerate().all(|(at, part)| usize::from(part.column) == at);
-        if table.def.columns != columns || !is_key {
+        let same_columns = columns.len() == table.def.columns.len()
+            && columns.iter().zip(&table.def.columns).all(|(asked, there)| {
+                asked.name.eq_ignore_ascii_case(&there.name) && asked.difference_in(there).is_none()
+            });
+        if !same_columns || !is_key {
             // In the types of Rust, which is what was asked for.
             return Err(Error::OtherDefinition {
                 table: format!("{DATABASE}.{name}"),

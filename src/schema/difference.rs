@@ -1,7 +1,9 @@
 //! Whether a table is what a program asks for, and the first thing in which it is not.
 
-use super::{ColumnDef, KeyDef, KeyKind, TableDef};
-use crate::foreign_key::ForeignKey;
+use super::Default;
+use super::{Check, ColumnDef, KeyDef, KeyKind, TableDef};
+use crate::foreign_key::{ForeignKey, ReferentialAction};
+use crate::types::ColumnType;
 
 impl TableDef {
     /// What `there`, the definition of a table, lacks of this one or has otherwise; `None`: rows are written
@@ -12,7 +14,7 @@ impl TableDef {
             .or_else(|| self.difference_of_primary_key(there))
             .or_else(|| self.keys.iter().find_map(|key| self.difference_of_key(key, there)))
             .or_else(|| self.missing_foreign_key(there))
-            .or_else(|| self.missing_check(there))
+            .or_else(|| self.difference_of_checks(there))
     }
 
     fn difference_of_columns(&self, there: &TableDef) -> Option<String> {
@@ -63,14 +65,10 @@ impl TableDef {
 
     /// Names are no part of the question: a key without one gets one when its table is made.
     fn missing_foreign_key(&self, there: &TableDef) -> Option<String> {
-        let is_same = |a: &ForeignKey, b: &ForeignKey| {
-            ForeignKey { name: String::new(), index: String::new(), ..a.clone() }
-                == ForeignKey { name: String::new(), index: String::new(), ..b.clone() }
-        };
         let missing = self
             .foreign_keys
             .iter()
-            .find(|asked| !there.foreign_keys.iter().any(|found| is_same(asked, found)))?;
+            .find(|asked| !there.foreign_keys.iter().any(|found| demands_the_same(asked, found)))?;
         Some(format!(
             "it has no such foreign key from ({}) to '{}.{}'",
             missing.columns.join(", "),
@@ -79,14 +77,19 @@ impl TableDef {
         ))
     }
 
-    fn missing_check(&self, there: &TableDef) -> Option<String> {
-        let missing = self.checks.iter().find(|asked| {
-            !there
-                .checks
+    /// One that is enforced must have been asked for: rows of the table cannot be written without SQL then,
+    /// which the first write should not be the first to say.
+    fn difference_of_checks(&self, there: &TableDef) -> Option<String> {
+        let is_in = |check: &Check, def: &TableDef| {
+            def.checks
                 .iter()
-                .any(|found| found.expression == asked.expression && found.enforced == asked.enforced)
-        })?;
-        Some(format!("it has no CHECK ({})", missing.expression))
+                .any(|other| other.expression == check.expression && other.enforced == check.enforced)
+        };
+        if let Some(missing) = self.checks.iter().find(|asked| !is_in(asked, there)) {
+            return Some(format!("it has no CHECK ({})", missing.expression));
+        }
+        let added = there.checks.iter().find(|found| found.enforced && !is_in(found, self))?;
+        Some(format!("it has CHECK ({}), so that only SQL can write its rows", added.expression))
     }
 
     /// The columns of a key, as people write them.
@@ -101,7 +104,7 @@ impl TableDef {
 
 impl ColumnDef {
     /// What is otherwise in `there`, behind the column's name; the digits that are shown are none of it.
-    fn difference_in(&self, there: &ColumnDef) -> Option<String> {
+    pub(crate) fn difference_in(&self, there: &ColumnDef) -> Option<String> {
         if there.kind != self.kind || there.unsigned != self.unsigned {
             let sign = |column: &ColumnDef| if column.unsigned { " unsigned" } else { "" };
             return Some(format!("is {:?}{}, not {:?}{}", there.kind, sign(there), self.kind, sign(self)));
@@ -112,16 +115,87 @@ impl ColumnDef {
         differs(there.nullable, self.nullable, "nullable")
             .or_else(|| differs(there.auto_increment, self.auto_increment, "AUTO_INCREMENT"))
             .or_else(|| differs(there.on_update_now, self.on_update_now, "ON UPDATE CURRENT_TIMESTAMP"))
-            .or_else(|| (there.default != self.default).then(|| "has another default".to_owned()))
+            .or_else(|| (!self.has_default_of(there)).then(|| "has another default".to_owned()))
             .or_else(|| (there.generated != self.generated).then(|| "is generated otherwise".to_owned()))
     }
+
+    /// Whether a row without a value gets the same one from both, which are of one type: SQL keeps `0.00`
+    /// where a program may have written `0`.
+    fn has_default_of(&self, there: &ColumnDef) -> bool {
+        match (&self.default, &there.default) {
+            (Some(Default::Literal(a)), Some(Default::Literal(b))) if a != b => {
+                match (plain(&self.kind, a), plain(&self.kind, b)) {
+                    (Some(a), Some(b)) => a == b,
+                    _ => false,
+                }
+            }
+            (a, b) => a == b,
+        }
+    }
+}
+
+/// A constant of a number's or a time's type, without what does not change its value; `None` for other types,
+/// and for what is written in another way than SQL keeps it.
+fn plain(kind: &ColumnType, constant: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(constant).ok()?.trim();
+    match kind {
+        ColumnType::Float => return Some(format!("{:?}", text.parse::<f32>().ok()? + 0.0)),
+        ColumnType::Double => return Some(format!("{:?}", text.parse::<f64>().ok()? + 0.0)),
+        ColumnType::Date | ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+            let (text, fraction) = text.split_once('.').unwrap_or((text, ""));
+            let (date, time) = text.split_once([' ', 'T']).unwrap_or((text, "00:00:00"));
+            return Some(format!("{date} {time}.{}", fraction.trim_end_matches('0')));
+        }
+        ColumnType::Time { .. } => {
+            let (text, fraction) = text.split_once('.').unwrap_or((text, ""));
+            return Some(format!("{text}.{}", fraction.trim_end_matches('0')));
+        }
+        ColumnType::TinyInt { .. }
+        | ColumnType::SmallInt { .. }
+        | ColumnType::MediumInt { .. }
+        | ColumnType::Int { .. }
+        | ColumnType::BigInt { .. }
+        | ColumnType::Decimal { .. } => {}
+        _ => return None,
+    }
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.len() + fraction.len() == 0 || !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
+    let sign = if whole.is_empty() && fraction.is_empty() { "" } else { sign };
+    Some(format!("{sign}{whole}.{fraction}"))
+}
+
+/// Whether two foreign keys refuse and do the same, whatever they are called.
+fn demands_the_same(a: &ForeignKey, b: &ForeignKey) -> bool {
+    let are_same = |a: &[String], b: &[String]| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.eq_ignore_ascii_case(b))
+    };
+    // Two names of one thing.
+    let action = |action| match action {
+        ReferentialAction::Restrict => ReferentialAction::NoAction,
+        other => other,
+    };
+    a.refers_to(&b.database, &b.table)
+        && are_same(&a.columns, &b.columns)
+        && are_same(&a.referenced, &b.referenced)
+        && action(a.on_delete) == action(b.on_delete)
+        && action(a.on_update) == action(b.on_update)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Check, Default, KeyPart};
+    use super::super::KeyPart;
     use super::*;
-    use crate::types::ColumnType;
+    use crate::Options;
+    use crate::database::Database;
+    use disk::block_on;
 
     fn item() -> TableDef {
         let columns = vec![
@@ -154,7 +228,10 @@ mod tests {
             def.foreign_keys[0].name = "item_ibfk_1".into();
             let added = def.clone().key("by_maker", KeyKind::Secondary, &["maker", "name"]);
             *def = added;
-            let check = Check { name: "c".into(), expression: "id > 0".into(), enforced: true, column: None };
+            def.foreign_keys[0].referenced = vec!["ID".into()];
+            def.foreign_keys[0].on_delete = ReferentialAction::Restrict;
+            let check =
+                Check { name: "c".into(), expression: "id > 0".into(), enforced: false, column: None };
             def.checks.push(check);
         };
         assert_eq!(difference(there), "");
@@ -163,7 +240,7 @@ mod tests {
     #[test]
     fn the_first_difference_is_named() {
         type Change = fn(&mut TableDef);
-        let cases: [(&str, Change); 16] = [
+        let cases: [(&str, Change); 18] = [
             ("it has no column 'maker'", |def| drop(def.columns.pop())),
             ("it has a column 'size' more", |def| {
                 def.columns.push(ColumnDef::new("size", ColumnType::int()));
@@ -188,6 +265,13 @@ mod tests {
             ("its index 'by_name' is on (name(9)), not on (name)", |def| {
                 def.keys[1].parts = vec![KeyPart { column: 1, prefix_chars: Some(9) }];
             }),
+            ("it has CHECK (id > 0), so that only SQL can write its rows", |def| {
+                let expression = "id > 0".to_owned();
+                def.checks.push(Check { name: "c".into(), expression, enforced: true, column: None });
+            }),
+            ("it has no such foreign key from (maker) to 'shop.maker'", |def| {
+                def.foreign_keys[0].on_delete = ReferentialAction::Cascade;
+            }),
             ("it has no such foreign key from (maker) to 'shop.maker'", |def| def.foreign_keys.clear()),
             ("it has no such foreign key from (maker) to 'shop.maker'", |def| {
                 def.foreign_keys[0].table = "firm".into();
@@ -196,5 +280,60 @@ mod tests {
         for (expected, change) in cases {
             assert_eq!(difference(change), expected);
         }
+    }
+
+    #[test]
+    fn constants_are_compared_by_value() {
+        let money = ColumnType::Decimal { precision: 10, scale: 2 };
+        let time = ColumnType::DateTime { fraction: 3 };
+        let cases = [
+            (money.clone(), "0", "0.00", true),
+            (money.clone(), "-0", "0.00", true),
+            (money.clone(), "+1.5", "01.50", true),
+            (money, "1.5", "-1.50", false),
+            (ColumnType::int(), "10", "1", false),
+            (ColumnType::Double, "1e2", "100", true),
+            (time.clone(), "2024-01-02", "2024-01-02 00:00:00.000", true),
+            (time, "2024-01-02", "2024-01-02 00:00:00.001", false),
+            (ColumnType::varchar(9), "0", "0.00", false),
+        ];
+        for (kind, asked, there, same) in cases {
+            let column = |text: &str| ColumnDef {
+                default: Some(Default::Literal(text.into())),
+                ..ColumnDef::new("c", kind.clone())
+            };
+            let difference = column(asked).difference_in(&column(there));
+            assert_eq!(difference.is_none(), same, "{kind:?}: {asked} and {there}");
+        }
+    }
+
+    /// As SQL makes it: an index of a name of its own, which serves the foreign key too.
+    #[test]
+    fn the_index_of_a_foreign_key_may_have_any_name() {
+        let place = std::env::temp_dir().join(format!("untorn-difference-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&place);
+        let options = Options::new(&place).buffer_pool_bytes(8 << 20).redo_capacity_bytes(8 << 20);
+        let db = block_on(Database::open(options)).unwrap();
+        let id = || ColumnDef::new("id", ColumnType::bigint());
+        let maker = TableDef::new(vec![id()]).primary_key(&["id"]);
+        block_on(db.create_table_if_missing("shop", "maker", maker)).unwrap();
+        let item = TableDef::new(vec![id(), ColumnDef::new("maker", ColumnType::bigint())]);
+        let asked = item.primary_key(&["id"]).foreign_key(ForeignKey::new(&["maker"], "maker", &["id"]));
+        let by_sql = asked.clone().key("by_maker", KeyKind::Secondary, &["maker"]);
+        block_on(db.create_table("shop", "item", by_sql)).unwrap();
+        for _ in 0..2 {
+            let table = block_on(db.create_table_if_missing("shop", "item", asked.clone())).unwrap();
+            assert!(table.def.key_named("maker").is_none());
+        }
+        let commented = |comment: &str| {
+            let mut columns =
+                vec![ColumnDef::new("k", ColumnType::bigint()), ColumnDef::new("v", ColumnType::bigint())];
+            columns[1].comment = comment.to_owned();
+            TableDef::new(columns).primary_key(&["k"])
+        };
+        block_on(db.create_table_if_missing("untorn", "numbers", commented("as counted"))).unwrap();
+        block_on(db.key_value::<i64, i64>("numbers")).unwrap();
+        block_on(db.close()).unwrap();
+        std::fs::remove_dir_all(&place).unwrap();
     }
 }

@@ -84,7 +84,7 @@ impl Tier {
             return Ok(());
         };
         match store {
-            Some(store) if store.path == *path => {
+            Some(store) if store.path == *path && wanted.size > 0 => {
                 self.resize_store(&store, wanted.size).await;
                 let failure = self.control.lock().failure.clone();
                 return failure.map_or(Ok(()), Err);

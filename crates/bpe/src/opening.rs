@@ -52,6 +52,10 @@ impl Tier {
 
     /// Opens the file at `path`: with what it holds if `warm`, otherwise empty.
     pub(crate) fn open_store(&self, path: &Path, size: u64, warm: bool) -> disk::Result<Store> {
+        if size == 0 {
+            let why = "its disk has too little room for a useful one, and no size is set";
+            return Err(disk::Error::new("use", path, std::io::Error::other(why)));
+        }
         let storage = self.env.storage();
         let lock = Arc::new(FileLock::new(storage.lock(path)?));
         let file = storage.open(path, OpenHow::CREATE.by_this_name())?;
@@ -61,7 +65,10 @@ impl Tier {
         if warm && !file.is_empty()? {
             let geometry_of = |region_bytes| self.geometry(size, Some(region_bytes));
             match restart::load(&self.env, &*file, path, self.options.database, geometry_of) {
-                Ok(loaded) => return Ok(self.warm_store(path, file, lock, loaded)),
+                Ok(loaded) => {
+                    cut(&*file, &loaded.geometry)?;
+                    return Ok(self.warm_store(path, file, lock, loaded));
+                }
                 Err(why) => {
                     tracing::warn!(file = %path.display(), "the kept buffer pool extension starts empty: {why}");
                 }
@@ -107,6 +114,7 @@ impl Tier {
         // The number in the header is new: from here on an old map is nothing, whether or not it is still
         // there.
         restart::write_header(&*file, &identity)?;
+        cut(&*file, &geometry)?;
         let journal = if self.keeps() {
             let journal = Journal::new(self.env.clone(), identity);
             journal.begin_empty(self.open_map(path, 0)?, 0);
@@ -218,6 +226,12 @@ impl Tier {
         remove_maps(&**storage, &store.path);
         storage.remove(&store.path)
     }
+}
+
+/// A file that was kept may be longer than the size that was set or planned since: the rest would be of no use
+/// to anybody, and the room was planned without it.
+fn cut(file: &dyn disk::File, geometry: &Geometry) -> disk::Result<()> {
+    if file.len()? > geometry.file_bytes() { file.set_len(geometry.file_bytes()) } else { Ok(()) }
 }
 
 fn remove_maps(storage: &dyn Storage, path: &Path) {

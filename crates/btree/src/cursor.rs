@@ -285,9 +285,10 @@ impl LeafCursor<'_> {
                 }
             };
             self.tree.check_child(&page, right, 0)?;
-            // Else a damaged file could lead round in a circle. Both are latched: nothing is just changing.
+            // Else a damaged file could lead round in a circle. Both are latched: nothing is just changing. A
+            // forced recovery reads on: going forward needs the other link only, and rows are to be saved.
             let number = self.page().page_id().page;
-            if fil::previous(&page) != number {
+            if fil::previous(&page) != number && !self.tree.store.takes_damaged_pages() {
                 return Err(self
                     .tree
                     .malformed(right, page::Malformed("its left neighbour is another page")));

@@ -491,6 +491,11 @@ impl PageStore {
         result
     }
 
+    /// Whether as much as possible is read of what is damaged, instead of failing (forced recovery).
+    pub fn takes_damaged_pages(&self) -> bool {
+        self.options.skip_corrupt
+    }
+
     /// A page that was read has its changes from a log that reaches as far as its LSN. When this log ends
     /// before, it is not the one: changes to come would get smaller LSNs than the page has, and a recovery
     /// would take them for applied.

@@ -7,7 +7,7 @@ use disk::{Environment, Fault, FaultKind, Storage};
 use page::{BufferPoolExtension, Lsn, PageId};
 
 use super::world::{WANTED, World, options};
-use crate::options::Options;
+use crate::options::{Options, Restart};
 use crate::status::State;
 use crate::store::map_path;
 use crate::tier::Tier;
@@ -127,6 +127,34 @@ fn a_clean_stop_and_a_kill_are_followed_by_a_warm_start() {
         assert_eq!(world.status().restored, before - 2, "clean: {clean}");
         world.look_at_all().unwrap();
     }
+}
+
+#[test]
+fn a_start_with_a_smaller_size_cuts_the_file() {
+    for restart in [Restart::Keep, Restart::Discard] {
+        let mut world = warm_world(3);
+        let path = world.options.file.clone().unwrap();
+        let len = |world: &World| {
+            let file = world.env.disk().open(&path, disk::OpenHow::EXISTING).unwrap();
+            file.len().unwrap()
+        };
+        let before = len(&world);
+        world.options.size = options(6).size;
+        world.options.restart = restart;
+        world.restart();
+        assert_eq!(world.status().restored > 0, restart == Restart::Keep);
+        assert!(len(&world) <= world.status().size_bytes, "{restart:?}");
+        assert!(world.status().size_bytes < before, "{restart:?}");
+        world.look_at_all().unwrap();
+    }
+}
+
+#[test]
+fn a_size_of_nothing_is_no_tier() {
+    let mut world = warm_world(3);
+    world.options.size = 0;
+    world.restart();
+    assert!(matches!(world.status().state, State::Failed(why) if why.contains("too little room")));
 }
 
 #[test]

@@ -74,3 +74,20 @@ fn a_circle_of_leaves_is_an_error() {
     link(&fixture, first, PREVIOUS, u32::MAX);
     assert_eq!(backward().unwrap(), ROWS);
 }
+
+/// Whoever saves rows reads forward, and needs no link back.
+#[test]
+fn a_forced_recovery_reads_forward_over_a_damaged_link_back() {
+    let fixture = Fixture::forced(4096, 4 << 20);
+    let tree = filled(&fixture);
+    let forward = || walk(&fixture, fixture.seek(&tree, &[], Seek::First), |cursor| cursor.next());
+    let (first, last) = (end(&fixture, &tree, Seek::First), end(&fixture, &tree, Seek::Last));
+    let previous = fixture.change(|mtr| {
+        let handle = mtr.s(PageId { space: SPACE, page: last })?;
+        let bytes = mtr.page(handle)[PREVIOUS..PREVIOUS + 4].try_into();
+        Ok(u32::from_be_bytes(bytes.unwrap()))
+    });
+    link(&fixture, last, PREVIOUS, first);
+    assert_eq!(forward().unwrap(), ROWS);
+    link(&fixture, last, PREVIOUS, previous);
+}

@@ -166,6 +166,24 @@ impl Closable {
         Ok(file)
     }
 
+    /// What a sync that begins now syncs, and which writes it covers. `None` for a file without a descriptor:
+    /// all of it was synced before that was closed. Its name may be gone since, with DROP TABLE, and must not
+    /// be looked for; so this asks under one lock, between two of which others could close the file.
+    pub(crate) fn get_to_sync(self: &Arc<Self>) -> io::Result<Option<(Arc<std::fs::File>, u64)>> {
+        self.used.store(true, Ordering::Relaxed);
+        let begins = {
+            let slot = self.slot.lock();
+            let begins = self.sync_begins();
+            match &slot.descriptor {
+                Some(descriptor) => return Ok(Some((descriptor.clone(), begins))),
+                None if begins == self.synced.load(Ordering::Acquire) => return Ok(None),
+                // Nobody closes a file in this state. If somebody did: a sync, or an error.
+                None => begins,
+            }
+        };
+        Ok(Some((self.get()?, begins)))
+    }
+
     /// A request is over: when there are too many files open, perhaps one that was in use can be closed now.
     pub(crate) fn tidy(&self) {
         self.all.make_room(LOOKS_AT_END);
@@ -256,6 +274,7 @@ fn is_same(a: Identity, b: Identity) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use crate::real::file::RealFile;
     use crate::{
         AlignedBuf, File, IoBuf, IoKind, OpenHow, RealOptions, RealStorage, Storage, block_on, submit_one,
         sync_async, write_async,
@@ -263,6 +282,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
     use std::path::PathBuf;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     struct Place(PathBuf);
 
@@ -361,6 +381,70 @@ mod tests {
         }
         // Other uses still say that it is gone.
         assert!(files.iter().any(|file| file.len().is_err()));
+    }
+
+    struct Ends<'o>(&'o AtomicBool);
+
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Closes files as fast as it can while `work` runs.
+    fn while_files_are_closed(storage: &RealStorage, work: impl FnOnce()) {
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    storage.set_open_files_max(1);
+                }
+            });
+            // Also where the work fails.
+            let _end = Ends(&over);
+            work();
+        });
+    }
+
+    /// Looked at as open, closed by another thread, and not to be opened again: the name is gone.
+    #[test]
+    fn a_file_that_is_closed_while_a_sync_of_it_begins_is_not_looked_for() {
+        let place = Place::new("descriptors-closing");
+        let storage = RealStorage::new(RealOptions::default()).unwrap();
+        // One that is never closed, so that each of the others is one too many.
+        let kept = storage.open(&place.0.join("kept"), OpenHow::CREATE.closable()).unwrap();
+        kept.write_at(&[1; 4096], 0).unwrap();
+        let name = place.0.join("dropped");
+        while_files_are_closed(&storage, || {
+            for round in 0..600 {
+                let file = storage.open(&name, OpenHow::CREATE.closable()).unwrap();
+                let held = file.as_any().downcast_ref::<RealFile>().unwrap().descriptor().unwrap();
+                std::fs::remove_file(&name).unwrap();
+                // From here on it may be closed.
+                drop(held);
+                match round % 2 {
+                    0 => file.sync_data().unwrap(),
+                    _ => block_on(sync_async(&storage, &file)).unwrap(),
+                }
+            }
+        });
+    }
+
+    /// What was not done needs no sync, which would look for the name.
+    #[test]
+    fn a_length_that_could_not_be_set_is_no_write() {
+        let place = Place::new("descriptors-no-length");
+        let storage = RealStorage::new(RealOptions::default()).unwrap();
+        let files = open_all(&storage, &place, 2);
+        storage.set_open_files_max(1);
+        storage.set_open_files_max(1);
+        for number in 0..2 {
+            std::fs::remove_file(place.0.join(number.to_string())).unwrap();
+        }
+        assert!(files.iter().any(|file| file.set_len(0).is_err()));
+        for file in &files {
+            file.sync_data().unwrap();
+        }
     }
 
     #[test]

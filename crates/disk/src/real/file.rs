@@ -69,13 +69,18 @@ impl RealFile {
         }
     }
 
-    /// Whether it has no descriptor now: all of it was synced before that was closed, so there is nothing to
-    /// sync. Its name may be gone since, with DROP TABLE, and must not be looked for.
-    pub(crate) fn is_closed_and_synced(&self) -> bool {
-        self.closable().is_some_and(|closable| !closable.is_open())
+    /// What a sync that begins now syncs, and which writes it covers, see [`Closable::get_to_sync`]; `None`:
+    /// there is nothing to sync.
+    pub(crate) fn descriptor_to_sync(&self) -> io::Result<Option<(Arc<std::fs::File>, u64)>> {
+        match &self.descriptor {
+            Descriptor::Fixed(file) => Ok(Some((file.clone(), 0))),
+            Descriptor::Closable(closable) => closable.get_to_sync(),
+        }
     }
 
-    fn noting_write<T>(&self, result: T) -> T {
+    /// Counts a write that is over. The descriptor it used is still held: without it the file could be closed
+    /// before the write counts.
+    fn noting_write<T>(&self, _held: &std::fs::File, result: T) -> T {
         if let Some(closable) = self.closable() {
             closable.wrote();
         }
@@ -111,10 +116,10 @@ impl RealFile {
             match file.write_at(&buf[done..], offset + done as u64) {
                 Ok(count) => done = advance(done, count, buf.len(), self.alignment, Direction::Write)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return self.noting_write(Err(error)),
+                Err(error) => return self.noting_write(&file, Err(error)),
             }
         }
-        self.noting_write(Ok(()))
+        self.noting_write(&file, Ok(()))
     }
 
     /// One all-or-nothing write.
@@ -137,21 +142,17 @@ impl RealFile {
                 }
             }
         };
-        self.noting_write(written)
+        self.noting_write(&file, written)
     }
 
     /// fdatasync, exactly once: after a failure the kernel may have marked the lost pages clean, so that a
     /// second call would succeed without having written anything.
     pub(crate) fn sync_once(&self) -> io::Result<()> {
-        if self.is_closed_and_synced() {
-            return Ok(());
-        }
-        let begun = self.closable().map(|closable| closable.sync_begins());
-        let file = self.descriptor()?;
+        let Some((file, begun)) = self.descriptor_to_sync()? else { return Ok(()) };
         // SAFETY: a system call on a descriptor that `file` keeps open.
         let synced = unsafe { libc::fdatasync(file.as_raw_fd()) } == 0;
         let result = if synced { Ok(()) } else { Err(io::Error::last_os_error()) };
-        if let (Some(closable), Some(begun)) = (self.closable(), begun) {
+        if let Some(closable) = self.closable() {
             if synced { closable.synced(begun) } else { closable.sync_failed() }
         }
         result
@@ -204,8 +205,8 @@ impl File for RealFile {
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
-        let set = self.descriptor().and_then(|file| file.set_len(len));
-        self.noting_write(set).map_err(|error| Error::new("set the length of", &self.path, error))
+        let set = self.descriptor().and_then(|file| self.noting_write(&file, file.set_len(len)));
+        set.map_err(|error| Error::new("set the length of", &self.path, error))
     }
 
     fn write_zeros(&self, from: u64, to: u64) -> Result<()> {

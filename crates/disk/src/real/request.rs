@@ -32,16 +32,20 @@ impl Request {
     pub(crate) fn new(file: Arc<dyn File>, io: Io, refusals: &Arc<AtomicU64>) -> Option<Request> {
         let Io { kind, done } = io;
         let real = file.as_any().downcast_ref::<RealFile>();
-        if matches!(kind, IoKind::Sync) && real.is_some_and(RealFile::is_closed_and_synced) {
-            call(done, Ok(kind));
-            return None;
-        }
         let checked = match real {
             None => Err(io::Error::new(io::ErrorKind::InvalidInput, "the file belongs to another storage")),
             Some(real) => match &kind {
                 IoKind::Read { buf: IoBuf::Shared(..), .. } => {
                     Err(io::Error::new(io::ErrorKind::InvalidInput, "reading into a shared buffer"))
                 }
+                IoKind::Sync => match real.descriptor_to_sync() {
+                    Ok(Some(found)) => Ok(found),
+                    Ok(None) => {
+                        call(done, Ok(kind));
+                        return None;
+                    }
+                    Err(error) => Err(error),
+                },
                 other => {
                     let (offset, length) = other.place();
                     real.check_aligned(offset, length).and_then(|()| {

@@ -14,6 +14,7 @@ use sql::result::{ResultSink, SqlError};
 use sql::value::Value;
 
 use super::{Changed, Outcome, Session};
+use crate::server::shared::Server;
 use crate::variables::{self, Change};
 
 /// A checked item.
@@ -58,6 +59,17 @@ fn belongs(collation: &str, charset: &str) -> Result<(), SqlError> {
 fn text_change(name: &str, text: &str) -> Result<Change, SqlError> {
     let value = variables::Value::Text(Arc::from(text));
     Change::check(name, variables::Scope::Session, Some(value))
+}
+
+/// Changes a global variable. That may block: more protection of pages waits until all are durable, and who
+/// changes any variable meanwhile waits for that. The thread has other connections to serve.
+async fn change_global(server: Arc<Server>, change: Change) -> Result<Option<SqlError>, Failure> {
+    let apply = move || server.variables.apply(change);
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => Ok(runtime.spawn_blocking(apply).await.map_err(std::io::Error::other)??),
+        // Sessions without a server's threads have their thread for themselves.
+        Err(_) => Ok(apply()?),
+    }
 }
 
 impl Session {
@@ -171,8 +183,14 @@ impl Session {
             Setting::System { change, persist } => {
                 let name = change.name();
                 let (before, of_session) = (self.state.settings().autocommit, !change.is_global());
-                let applied =
-                    self.state_mut().change_variables(|variables, globals| variables.apply(globals, change));
+                let applied = if change.is_global() {
+                    change_global(server.clone(), change).await
+                } else {
+                    let set = self
+                        .state_mut()
+                        .change_variables(|variables, globals| variables.apply(globals, change));
+                    set.map_err(Failure::from)
+                };
                 if let Some(warning) = applied? {
                     self.state.warn(warning);
                 }

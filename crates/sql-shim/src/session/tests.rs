@@ -7,6 +7,7 @@
 mod catalog;
 mod expressions;
 mod planning;
+mod settings;
 
 use std::fmt::Write as _;
 use std::future::{Future, poll_fn};

@@ -84,9 +84,9 @@ impl Change {
         Ok(Change { index, definition, global, to })
     }
 
-    /// Whether it is the global value.
+    /// Whether it acts on the server, not on the session.
     pub fn is_global(&self) -> bool {
-        self.global
+        self.global || self.definition.effect == Effect::Triggers
     }
 
     /// The variable's name.

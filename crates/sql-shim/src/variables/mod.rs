@@ -321,6 +321,12 @@ impl GlobalVariables {
         })
     }
 
+    /// Does a change that [acts on the server](Change::is_global). It takes as long as what acts on the
+    /// variable and those who change one at the same time: not for a thread that others need.
+    pub fn apply(&self, change: Change) -> Result<Option<SqlError>, SqlError> {
+        self.session().apply(self, change)
+    }
+
     fn trigger(&self, index: usize, value: &Value) -> Result<(), SqlError> {
         self.hooks.read().get(&index).map_or(Ok(()), |hook| hook(value))
     }

@@ -54,13 +54,29 @@ pub struct Fixture {
 impl Fixture {
     /// A store with an empty tablespace.
     pub fn new(page_size: usize, pool_bytes: usize) -> Fixture {
-        let fixture = Fixture::without_space(page_size, pool_bytes);
+        Fixture::without_space(page_size, pool_bytes).with_space()
+    }
+
+    /// The same under a forced recovery.
+    pub fn forced(page_size: usize, pool_bytes: usize) -> Fixture {
+        let page_size = PageSize::new(page_size).unwrap();
+        let options = Options { pool_bytes, page_size, skip_corrupt: true, ..Options::default() };
+        Fixture::with_options(options).with_space()
+    }
+
+    fn with_space(self) -> Fixture {
+        let fixture = self;
         fixture.store.create_space(SPACE, &fixture.directory.join("t.ibd"), 7).unwrap();
         fixture.change(|mtr| fsp::create_space_pages(mtr, SPACE, 7));
         fixture
     }
 
     pub fn without_space(page_size: usize, pool_bytes: usize) -> Fixture {
+        let page_size = PageSize::new(page_size).unwrap();
+        Self::with_options(Options { pool_bytes, page_size, ..Options::default() })
+    }
+
+    fn with_options(options: Options) -> Fixture {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("untorn-btree-{}-{number}", std::process::id()));
@@ -72,8 +88,6 @@ impl Fixture {
         let log =
             redo::Options { capacity: 64 << 20, first_size: 1 << 20, begin_at, ..redo::Options::default() };
         let redo = redo::RedoLog::create(&dynamic, &directory, log).unwrap();
-        let page_size = PageSize::new(page_size).unwrap();
-        let options = Options { pool_bytes, page_size, ..Options::default() };
         let store = PageStore::open(dynamic, redo, options, Arc::new(PlainWriter)).unwrap();
         Fixture { store, environment, directory, removals_in_structure: AtomicU32::new(0) }
     }
