@@ -10,9 +10,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use crate::options::{ServerOptions, machine};
+use crate::options::{ServerOptions, WITHOUT_PERSISTED, machine};
 use crate::server::listener;
-use crate::variables::GlobalVariables;
+use crate::variables::{GlobalVariables, persisted};
 use crate::{dashboard, metrics, tls};
 
 /// Checks what the server is to be started with. Makes nothing.
@@ -36,7 +36,15 @@ fn check_memory(options: &ServerOptions) -> Result<(), String> {
     if pool <= memory {
         return Ok(());
     }
-    Err(format!("innodb-buffer-pool-size={pool}: more than the {memory} bytes of memory of {of}"))
+    let persisted = persisted::path(&options.datadir).display().to_string();
+    let (origin, way_out) = match &options.pool_origin {
+        Some(origin) if *origin == persisted => (origin.as_str(), WITHOUT_PERSISTED),
+        Some(origin) => (origin.as_str(), "give less, or leave it out: the default follows from the memory"),
+        None => ("the default", "give less"),
+    };
+    Err(format!(
+        "{origin}: innodb-buffer-pool-size={pool}: more than the {memory} bytes of memory of {of}; {way_out}"
+    ))
 }
 
 /// The directory of a file that the server makes there. The data directory may have to be made itself.

@@ -10,7 +10,7 @@ pub mod file;
 pub mod machine;
 mod without_effect;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Component, Path, PathBuf};
@@ -60,16 +60,19 @@ pub struct ServerOptions {
     pub warnings: Vec<String>,
     /// Whether clients are offered TLS.
     pub tls: bool,
+    /// Where the size of the buffer pool was asked for.
+    pub pool_origin: Option<String>,
     /// The file of slow statements that the command line or the option file names.
     pub slow_log: Option<PathBuf>,
     /// What is asked for, with reasons, and settled by the opening of the database.
     pub asked: Vec<(&'static str, String)>,
 }
 
-/// Names of the variables that somebody gave a value.
+/// What somebody gave a value.
 #[derive(Default)]
 struct Given {
-    names: BTreeSet<&'static str>,
+    /// Names of variables, and where the value that holds was given.
+    names: BTreeMap<&'static str, String>,
     /// What is to be warned of, by the name of the setting: once each, of the last that was given.
     warnings: Vec<(String, String)>,
     /// What was asked for where the least value is more.
@@ -80,7 +83,7 @@ struct Given {
 
 impl Given {
     fn contains(&self, name: &str) -> bool {
-        self.names.contains(name)
+        self.names.contains_key(name)
     }
 
     fn warn(&mut self, name: &str, warning: Option<String>) {
@@ -103,11 +106,18 @@ pub fn load(arguments: &Arguments, variables: &GlobalVariables) -> Result<Server
     let tier_file = variables.text("untorn_bpe_file");
     let slow_log =
         given.contains("slow_query_log_file").then(|| variables.text("slow_query_log_file").into());
-    apply_persisted(variables, &mut given)?;
+    if variables.number("persisted_globals_load") == 1 {
+        apply_persisted(variables, &mut given)
+            .map_err(|OptionError(why)| OptionError(format!("{why}; {WITHOUT_PERSISTED}")))?;
+    }
     let options = ServerOptions { slow_log, ..decide(variables, &given)? };
     crate::extension::settle(variables, &tier_file).map_err(OptionError)?;
     Ok(options)
 }
+
+/// The way out where a value that was persisted stops the start.
+pub(crate) const WITHOUT_PERSISTED: &str =
+    "--persisted-globals-load=OFF starts without the values that SET PERSIST kept";
 
 /// Values of SET PERSIST, which win over all others.
 fn apply_persisted(variables: &GlobalVariables, given: &mut Given) -> Result<(), OptionError> {
@@ -172,7 +182,7 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
         }
     };
     check_limits(setting, definition, text, given)?;
-    given.names.insert(definition.name);
+    given.names.insert(definition.name, setting.origin.clone());
     let stays = (definition.effect == Effect::Constant).then(|| variables.value(definition.name).show());
     let warning = || without_effect::warning(setting, definition.name, stays.as_deref());
     given.warn(definition.name, in_vain.then(warning));
@@ -311,7 +321,18 @@ fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, O
     describe_the_machine(variables);
     let warnings = given.warnings.iter().map(|(_, warning)| warning.clone()).collect();
     let tls = !given.without_tls;
-    Ok(ServerOptions { datadir, listen, database, decisions, warnings, tls, slow_log: None, asked })
+    let pool_origin = given.names.get("innodb_buffer_pool_size").cloned();
+    Ok(ServerOptions {
+        datadir,
+        listen,
+        database,
+        decisions,
+        warnings,
+        tls,
+        pool_origin,
+        slow_log: None,
+        asked,
+    })
 }
 
 fn set_doublewrite(database: &mut untorn::Options, variables: &GlobalVariables) -> Result<(), OptionError> {

@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 
+mod protection;
+
 fn given(words: &[&str]) -> Result<(ServerOptions, GlobalVariables), OptionError> {
     let variables = GlobalVariables::default();
     let arguments = arguments::parse(words.iter().map(|word| (*word).to_owned()))?;

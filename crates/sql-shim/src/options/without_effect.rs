@@ -54,7 +54,7 @@ const GROUPS: &[Group] = &[
         "plugin_dir plugin_load plugin_load_add plugin_maturity early_plugin_load plugin_* validate_password* \
          audit_log* server_audit* keyring_* clone_* feedback feedback_* unix_socket simple_password_check* \
          cracklib_password_check* user_variables userstat allow_suspicious_udfs connection_control_* \
-         authentication_ldap_* mysql_native_password",
+         authentication_ldap_*",
     ),
     (
         "messages go to standard error, all of them",
@@ -138,11 +138,20 @@ const GROUPS: &[Group] = &[
     ),
 ];
 
+/// What is on here whatever is given: who asks for OFF is told what stays.
+const ALWAYS_ON: &[Group] = &[
+    (
+        "accounts with it log in as before; ALTER USER … IDENTIFIED WITH caching_sha2_password changes one",
+        "mysql_native_password",
+    ),
+    ("CHECK constraints are always enforced; one that is NOT ENFORCED is not", "check_constraint_checks"),
+];
+
 /// Names without a group of their own, of MySQL 5.5 to 9.7 and MariaDB up to 11; what they set does not exist
 /// here.
 const OTHERS: &str = "\
-    alter_algorithm analyze_max_length analyze_sample_percentage auto_generate_certs back_log basedir chroot \
-    check_constraint_checks check_table_functions column_compression_* connection_memory_* container_aware \
+    alter_algorithm analyze_max_length analyze_sample_percentage back_log basedir chroot \
+    check_table_functions column_compression_* connection_memory_* container_aware \
     core_file date_format datetime_format deadlock_search_depth_* deadlock_timeout_* default_regex_flags \
     des_key_file enable_cascade_triggers enable_secondary_engine_statistics end_markers_in_json \
     engine_condition_pushdown eq_range_index_dive_limit expensive_subquery_limit explain_format \
@@ -178,7 +187,7 @@ const OTHERS: &str = "\
     performance_schema_hosts_size performance_schema_instrument performance_schema_logger \
     performance_schema_max_* performance_schema_meter performance_schema_session_connect_attrs_size \
     performance_schema_setup_* performance_schema_show_processlist performance_schema_users_size \
-    persist_only_admin_x509_subject persist_sensitive_variables_in_plaintext persisted_globals_load \
+    persist_only_admin_x509_subject persist_sensitive_variables_in_plaintext \
     port_open_timeout print_identified_with_as_hex progress_report_time protocol_compression_algorithms \
     proxy_protocol_networks regexp_stack_limit regexp_time_limit restrict_fk_on_non_standard_key \
     rowid_merge_buff_size schema_definition_cache secondary_engine_cost_threshold secure_timestamp \
@@ -200,7 +209,7 @@ fn is_named(names: &str, name: &str) -> bool {
 /// Why a setting has no effect; empty where there is no more to say. `None`: no server has such a setting, or
 /// it has an effect here.
 pub fn why(name: &str) -> Option<&'static str> {
-    let group = GROUPS.iter().find(|(_, names)| is_named(names, name));
+    let group = GROUPS.iter().chain(ALWAYS_ON).find(|(_, names)| is_named(names, name));
     group.map(|(why, _)| *why).or_else(|| is_named(OTHERS, name).then_some(""))
 }
 
@@ -220,16 +229,22 @@ pub fn warning(setting: &Setting, name: &str, stays: Option<&str>) -> String {
 /// The same of a setting that is no variable here. `None`: no server has it. `Some(None)`: it asks for
 /// nothing.
 pub fn warning_of_other(setting: &Setting, name: &str) -> Option<Option<String>> {
+    let (positive, on) = switched(setting, name)?;
+    let is_on = ALWAYS_ON.iter().any(|(_, names)| is_named(names, positive));
+    Some((on != is_on).then(|| warning(setting, positive, None)))
+}
+
+/// The setting that is meant, and whether something is asked for. `None`: no server has it.
+fn switched<'n>(setting: &Setting, name: &'n str) -> Option<(&'n str, bool)> {
     let off = setting.value.as_deref().is_some_and(is_off);
     if why(name).is_some() {
-        return Some((!off).then(|| warning(setting, name, None)));
+        return Some((name, !off));
     }
     let (positive, negated) = match name.strip_prefix("skip_").or_else(|| name.strip_prefix("disable_")) {
         Some(positive) => (positive, true),
         None => (name.strip_prefix("enable_")?, false),
     };
-    why(positive)?;
-    Some((off == negated).then(|| warning(setting, positive, None)))
+    why(positive).map(|_| (positive, off == negated))
 }
 
 /// Whether a value asks for nothing.
@@ -239,7 +254,7 @@ fn is_off(value: &str) -> bool {
 
 /// All names that are no family, for guesses at what was meant.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    let all = GROUPS.iter().map(|(_, names)| *names).chain([OTHERS]);
+    let all = GROUPS.iter().chain(ALWAYS_ON).map(|(_, names)| *names).chain([OTHERS]);
     all.flat_map(str::split_ascii_whitespace).filter(|name| !name.ends_with('*'))
 }
 
