@@ -172,6 +172,7 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
             return Err(OptionError(format!("{}: option --{name} takes no value", setting.origin)));
         }
     };
+    let (text, adjusted) = within_limits(setting, definition, text)?;
     let in_vain = match variables.set_at_start(definition.name, text) {
         Ok(warning) => warning.is_some(),
         // Servers that do what it says know more values than this one has a use for.
@@ -181,11 +182,11 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
             return Err(OptionError(format!("{}: {}{accepted}", setting.origin, error.message)));
         }
     };
-    check_limits(setting, definition, text, given)?;
+    note_raised(definition, text, given);
     given.names.insert(definition.name, setting.origin.clone());
     let stays = (definition.effect == Effect::Constant).then(|| variables.value(definition.name).show());
     let warning = || without_effect::warning(setting, definition.name, stays.as_deref());
-    given.warn(definition.name, in_vain.then(warning));
+    given.warn(definition.name, if in_vain { Some(warning()) } else { adjusted });
     Ok(())
 }
 
@@ -200,31 +201,66 @@ fn accepted(kind: Kind) -> String {
     }
 }
 
-/// A number beyond its limits is brought within them, as in MySQL. Where it would mean another thing than was
-/// asked for it is refused.
-fn check_limits(
+/// The value that is taken, and what is said if it is not the one given. A number beyond its limits is
+/// brought within them, as in MySQL; where that would mean less safety or another thing than was asked for it
+/// is refused.
+fn within_limits<'t>(
     setting: &Setting,
     definition: &table::Definition,
-    text: &str,
-    given: &mut Given,
-) -> Result<(), OptionError> {
-    let (Kind::UInt(min, max), Some(number)) = (definition.kind, parse_size(text)) else { return Ok(()) };
-    match definition.name {
-        "port" if number > max => {
-            return Err(OptionError(format!(
-                "{}: --port={text}: the greatest port is {max}",
-                setting.origin
-            )));
+    text: &'t str,
+) -> Result<(&'t str, Option<String>), OptionError> {
+    let number = parse_size(text);
+    let (origin, name) = (&setting.origin, definition.name);
+    let refused =
+        |why: &str| Err(OptionError(format!("{origin}: --{}={text}: {why}", name.replace('_', "-"))));
+    match (name, number) {
+        ("port", Some(65_536..)) => refused("the greatest port is 65535"),
+        ("innodb_page_size", Some(bytes)) => page_size(bytes).map(|_| (text, None)),
+        ("innodb_force_recovery", Some(7..)) => refused("give a level of 0 to 6"),
+        // In MariaDB it syncs more often on the way to the binary log. MySQL would make it 2, which is less
+        // than was asked for.
+        ("innodb_flush_log_at_trx_commit", Some(3)) => {
+            let why = "there is no binary log, so that 1 is as durable";
+            Ok(("1", Some(format!("{origin}: {name} adjusted from 3 to 1: {why}"))))
         }
-        "innodb_page_size" => _ = page_size(number)?,
-        _ => {}
+        ("innodb_flush_log_at_trx_commit", Some(4..)) => refused("give 0, 1 or 2"),
+        _ => {
+            let to = adjusted(definition.kind, text).filter(|_| definition.effect.is_followed());
+            Ok((text, to.map(|to| format!("{origin}: {name} adjusted from {text} to {to}"))))
+        }
     }
+}
+
+/// What a number beyond its limits becomes.
+fn adjusted(kind: Kind, text: &str) -> Option<String> {
+    match kind {
+        Kind::UInt(min, max) => {
+            let number = parse_size(text)?;
+            let within = number.clamp(min, max);
+            (within != number).then(|| within.to_string())
+        }
+        Kind::Int(min, max) => {
+            let number = text.parse::<i64>().ok()?;
+            let within = number.clamp(min, max);
+            (within != number).then(|| within.to_string())
+        }
+        Kind::Double(min, max) => {
+            let number = text.parse::<f64>().ok()?;
+            let within = number.clamp(min, max);
+            (within != number && !number.is_nan()).then(|| within.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// Keeps what was asked for where the least value is more.
+fn note_raised(definition: &table::Definition, text: &str, given: &mut Given) {
+    let (Kind::UInt(min, _), Some(number)) = (definition.kind, parse_size(text)) else { return };
     if number < min {
         given.raised.insert(definition.name, number);
     } else {
         given.raised.remove(definition.name);
     }
-    Ok(())
 }
 
 /// That `--user` changes nothing, where somebody relies on it: for root.

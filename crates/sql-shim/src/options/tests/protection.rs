@@ -84,3 +84,30 @@ fn protection_that_stays_on_is_said_where_off_was_asked_for() {
         Value::Bool(false)
     );
 }
+
+#[test]
+fn what_is_beyond_the_limits_is_adjusted_with_a_warning_or_refused() {
+    let strictest = ["--innodb-flush-log-at-trx-commit=3"];
+    assert_eq!(given(&strictest).unwrap().1.flush_log_at_trx_commit(), 1);
+    assert!(
+        warnings(&strictest)[0]
+            .starts_with("command line: innodb_flush_log_at_trx_commit adjusted from 3 to 1")
+    );
+    assert!(message(&["--innodb-flush-log-at-trx-commit=4"]).contains("give 0, 1 or 2"));
+    for level in ["7", "9", "100"] {
+        let said = message(&[&format!("--innodb-force-recovery={level}")]);
+        assert!(said.contains(&format!("--innodb-force-recovery={level}: give a level of 0 to 6")), "{said}");
+    }
+    assert_eq!(given(&["--innodb-force-recovery=6"]).unwrap().0.database.force_recovery, 6);
+    for (word, said) in [
+        ("--max-connections=0", "max_connections adjusted from 0 to 1"),
+        ("--max-connections=1M", "max_connections adjusted from 1M to 100000"),
+        ("--wait-timeout=0", "wait_timeout adjusted from 0 to 1"),
+        ("--long-query-time=-1", "long_query_time adjusted from -1 to 0"),
+        ("--innodb-buffer-pool-size=1M", "innodb_buffer_pool_size adjusted from 1M to 5242880"),
+    ] {
+        assert_eq!(warnings(&[word]), [format!("command line: {said}")], "{word}");
+    }
+    assert!(warnings(&["--max-connections=0", "--max-connections=7"]).is_empty());
+    assert!(message(&["--long-query-time=nan"]).contains("give a number"));
+}
