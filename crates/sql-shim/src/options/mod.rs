@@ -94,12 +94,17 @@ impl Given {
 
 /// Reads arguments and option file into the variables.
 pub fn load(arguments: &Arguments, variables: &GlobalVariables) -> Result<ServerOptions, OptionError> {
+    let mut given = Given::default();
     let mut settings = Vec::new();
     if let Some(path) = &arguments.defaults_file {
-        settings.extend(file::read(path)?);
+        let contents = file::read(path)?;
+        settings.extend(contents.settings);
+        for (origin, group) in contents.groups_of_others {
+            let why = "Untorn reads [mysqld], [server] and [untorn]";
+            given.warn(&origin, Some(format!("{origin}: group [{group}] is not read; {why}")));
+        }
     }
     settings.extend(arguments.settings.iter().cloned());
-    let mut given = Given::default();
     for setting in &settings {
         apply(setting, variables, &mut given)?;
     }

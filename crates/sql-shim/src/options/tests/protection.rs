@@ -111,3 +111,30 @@ fn what_is_beyond_the_limits_is_adjusted_with_a_warning_or_refused() {
     assert!(warnings(&["--max-connections=0", "--max-connections=7"]).is_empty());
     assert!(message(&["--long-query-time=nan"]).contains("give a number"));
 }
+
+#[test]
+fn a_group_of_another_server_is_named_and_not_read() {
+    let root = directory("groups");
+    let file = root.join("my.cnf");
+    let text = "[mariadb]\nskip-networking\nssl_ca=a.pem\n[client]\nport=1\n[mysqld-8.4]\nrequire_secure_transport\n\
+                [mariadb-10.11]\n# nothing\n[mysqldump]\nquick\n[mysqld]\nport=3500\n[mariadb]\nport=1\n\
+                [client-server]\nsocket=/a\n[mysqld2]\nport=5\n[mysqld_safe]\nlog-error=a\n";
+    std::fs::write(&file, text).unwrap();
+    let (options, _) = given(&[&format!("--defaults-file={}", file.display())]).unwrap();
+    assert_eq!((options.listen.port, options.listen.addresses.len()), (3500, 1));
+    let of = |group: &str, line: u32| {
+        format!(
+            "{}:{line}: group [{group}] is not read; Untorn reads [mysqld], [server] and [untorn]",
+            file.display()
+        )
+    };
+    let expected = [
+        of("mariadb", 1),
+        of("mysqld-8.4", 6),
+        of("mariadb", 14),
+        of("client-server", 16),
+        of("mysqld2", 18),
+    ];
+    assert_eq!(options.warnings, expected);
+    std::fs::remove_dir_all(&root).unwrap();
+}
