@@ -8,6 +8,7 @@
 pub mod arguments;
 pub mod file;
 pub mod machine;
+mod relied_on;
 mod without_effect;
 
 use std::collections::BTreeMap;
@@ -153,6 +154,9 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
         given.without_tls = on == negated;
         return Ok(());
     }
+    if let Some(refusal) = relied_on_here(setting, name).filter(|_| !loose) {
+        return Err(OptionError(refusal));
+    }
     let (index, negated) = variable(name);
     let Some(definition) = index.and_then(|index| table::DEFINITIONS.get(index)) else {
         return match without_effect::warning_of_other(setting, name) {
@@ -193,6 +197,23 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
     let warning = || without_effect::warning(setting, definition.name, stays.as_deref());
     given.warn(definition.name, if in_vain { Some(warning()) } else { adjusted });
     Ok(())
+}
+
+/// Why a setting that has no effect stops the start.
+fn relied_on_here(setting: &Setting, name: &str) -> Option<String> {
+    let definition = |index: usize| table::DEFINITIONS.get(index);
+    match variable(name) {
+        (Some(_), true) => None,
+        (Some(index), false) => {
+            let definition = definition(index).filter(|definition| !definition.effect.is_followed())?;
+            let off = setting.value.as_deref().is_some_and(without_effect::is_off);
+            if off { None } else { relied_on::refusal(setting, definition.name) }
+        }
+        (None, _) => {
+            let positive = without_effect::asked_for(setting, name)?;
+            relied_on::refusal(setting, positive)
+        }
+    }
 }
 
 /// What a variable takes, to stand behind a refusal.

@@ -5,7 +5,8 @@
 //! no statement knows them. Each that asks for something is answered by one warning in the log; one that asks
 //! for what is (a feature that does not exist is OFF) is not worth one. What is no setting of any server is a
 //! spelling mistake and stops the start. Settings that make the server do one thing and end (`initialize`) or
-//! take its protection away (`skip-grant-tables`) are not taken: who gives them relies on it.
+//! take its protection away (`skip-grant-tables`) are not taken: who gives them relies on it. So it is with
+//! those of `relied_on.rs`.
 
 use super::arguments::Setting;
 
@@ -199,7 +200,7 @@ const OTHERS: &str = "\
     temp_pool time_format timed_mutexes tls_certificates_enforced_validation tls_ciphersuites updatable_views_* \
     use_stat_tables windowing_use_high_precision xa_detach_on_prepare";
 
-fn is_named(names: &str, name: &str) -> bool {
+pub(super) fn is_named(names: &str, name: &str) -> bool {
     names.split_ascii_whitespace().any(|known| match known.strip_suffix('*') {
         Some(family) => name.starts_with(family),
         None => name == known,
@@ -215,7 +216,6 @@ pub fn why(name: &str) -> Option<&'static str> {
 
 /// The warning about a setting of one of the variables here, which keeps its value if it `stays` so.
 pub fn warning(setting: &Setting, name: &str, stays: Option<&str>) -> String {
-    let value = setting.value.as_ref().map_or_else(String::new, |value| format!("={value}"));
     let why = why(name).filter(|why| !why.is_empty());
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     let stays = match stays {
@@ -223,15 +223,40 @@ pub fn warning(setting: &Setting, name: &str, stays: Option<&str>) -> String {
         Some(value) => format!("; it stays {value}"),
         None => String::new(),
     };
-    format!("{}: {}{value} has no effect{why}{stays}", setting.origin, setting.name)
+    format!("{}: {} has no effect{why}{stays}", setting.origin, shown(setting))
 }
+
+/// A setting as it was given, without what nobody may read in a log.
+pub fn shown(setting: &Setting) -> String {
+    let name = setting.name.strip_prefix("loose_").unwrap_or(&setting.name);
+    let is_secret = !is_always_on(name) && SECRETS.iter().any(|word| name.contains(word));
+    match &setting.value {
+        Some(_) if is_secret => {
+            format!("{} (its value is not shown)", setting.name)
+        }
+        Some(value) => format!("{}={value}", setting.name),
+        None => setting.name.clone(),
+    }
+}
+
+/// In the names of settings whose values may hold passwords.
+const SECRETS: &[&str] = &["password", "auth", "secret", "token", "provider_options"];
 
 /// The same of a setting that is no variable here. `None`: no server has it. `Some(None)`: it asks for
 /// nothing.
 pub fn warning_of_other(setting: &Setting, name: &str) -> Option<Option<String>> {
     let (positive, on) = switched(setting, name)?;
-    let is_on = ALWAYS_ON.iter().any(|(_, names)| is_named(names, positive));
-    Some((on != is_on).then(|| warning(setting, positive, None)))
+    Some((on != is_always_on(positive)).then(|| warning(setting, positive, None)))
+}
+
+fn is_always_on(name: &str) -> bool {
+    ALWAYS_ON.iter().any(|(_, names)| is_named(names, name))
+}
+
+/// The setting that is no variable here and is asked for, if it is not so anyway.
+pub fn asked_for<'n>(setting: &Setting, name: &'n str) -> Option<&'n str> {
+    let (positive, on) = switched(setting, name)?;
+    (on && !is_always_on(positive)).then_some(positive)
 }
 
 /// The setting that is meant, and whether something is asked for. `None`: no server has it.
@@ -248,7 +273,7 @@ fn switched<'n>(setting: &Setting, name: &'n str) -> Option<(&'n str, bool)> {
 }
 
 /// Whether a value asks for nothing.
-fn is_off(value: &str) -> bool {
+pub(super) fn is_off(value: &str) -> bool {
     matches!(value.to_ascii_uppercase().as_str(), "" | "0" | "OFF" | "FALSE" | "NO" | "NONE" | "NULL")
 }
 

@@ -76,6 +76,8 @@ fn protection_that_stays_on_is_said_where_off_was_asked_for() {
             "{said:?}"
         );
     }
+    let said = warnings(&["--mysql-native-password=OFF"]);
+    assert!(said[0].starts_with("command line: mysql_native_password=OFF has no effect: "), "{said:?}");
     for word in ["--mysql-native-password=ON", "--mysql-native-password", "--check-constraint-checks=1"] {
         assert!(warnings(&[word]).is_empty(), "{word}: {:?}", warnings(&[word]));
     }
@@ -137,4 +139,73 @@ fn a_group_of_another_server_is_named_and_not_read() {
     ];
     assert_eq!(options.warnings, expected);
     std::fs::remove_dir_all(&root).unwrap();
+}
+
+#[test]
+fn what_somebody_relies_on_stops_the_start_and_loose_does_not() {
+    for word in [
+        "read-only",
+        "read-only=NO_LOCK",
+        "enable-read-only",
+        "super_read_only=1",
+        "innodb_read_only=ON",
+        "offline_mode=ON",
+        "audit_log=FORCE_PLUS_PERMANENT",
+        "server_audit=force",
+        "default_table_encryption=ON",
+        "innodb_encrypt_tables=FORCE",
+        "innodb-encrypt-log=1",
+        "innodb_redo_log_encrypt",
+        "early-plugin-load=keyring_file.so",
+        "keyring_file_data=/var/lib/keyring",
+        "ssl_crl=crl.pem",
+        "ssl_crlpath=/crl",
+        "ssl_capath=/ca",
+        "ssl_cipher=AES128-SHA",
+        "tls_ciphersuites=TLS_AES_128_GCM_SHA256",
+        "ssl_fips_mode=STRICT",
+        "chroot=/srv",
+        "init_file=/srv/init.sql",
+    ] {
+        let said = message(&[&format!("--{word}")]);
+        assert!(said.contains("the server does not start with it"), "{word}: {said}");
+        assert!(said.contains("loose_"), "{word}: {said}");
+        let loose = warnings(&[&format!("--loose-{word}")]);
+        assert!(loose.len() == 1 && loose[0].contains("has no effect"), "{word}: {loose:?}");
+    }
+    for word in [
+        "read-only=OFF",
+        "skip-read-only",
+        "super_read_only=0",
+        "offline_mode=0",
+        "audit_log=OFF",
+        "default_table_encryption=OFF",
+        "innodb_encrypt_tables=OFF",
+        "early-plugin-load=",
+        "ssl_crl=",
+        "tls_ciphersuites=",
+        "ssl_fips_mode=OFF",
+        "mysql_native_password=FORCE",
+        "transaction_read_only=ON",
+    ] {
+        assert_eq!(message(&[&format!("--{word}")]), "", "{word}");
+        assert!(warnings(&[&format!("--{word}")]).is_empty(), "{word}");
+    }
+}
+
+#[test]
+fn no_password_is_printed() {
+    for name in [
+        "wsrep_sst_auth",
+        "report_password",
+        "master_password",
+        "wsrep_provider_options",
+        "keyring_secret_id",
+    ] {
+        let said = warnings(&[&format!("--loose-{name}=geheim")]);
+        assert!(said.len() == 1 && !said[0].contains("geheim"), "{said:?}");
+        assert!(said[0].contains(&format!("{name} (its value is not shown)")), "{said:?}");
+    }
+    assert!(!message(&["--keyring_secret_id=geheim"]).contains("geheim"));
+    assert!(!message(&["--no-such-password=geheim"]).contains("geheim"));
 }
