@@ -23,10 +23,7 @@ enum Setting<'s> {
     InsertId(u64),
     /// Seconds; `None` is the clock.
     Timestamp(Option<f64>),
-    System {
-        change: Change,
-        persist: bool,
-    },
+    System(Change),
     /// NAMES and CHARACTER SET.
     Texts(Vec<Change>),
 }
@@ -150,13 +147,12 @@ impl Session {
             }
             _ => {
                 let change = Change::check(name, scope, value.map(variable_value))?;
-                Setting::System { change, persist }
+                Setting::System(if persist { change.persisting() } else { change })
             }
         })
     }
 
     async fn apply(&mut self, setting: Setting<'_>) -> Result<(), Failure> {
-        let server = self.state.server.clone();
         match setting {
             Setting::User(name, value) => self.state.set_user_variable(name, value)?,
             Setting::LastInsertId(id) => self.state.last_insert_id.set(id),
@@ -168,16 +164,12 @@ impl Session {
                         .change_variables(|variables, globals| variables.apply(globals, change))?;
                 }
             }
-            Setting::System { change, persist } => {
-                let name = change.name();
+            Setting::System(change) => {
                 let before = self.state.settings().autocommit;
                 let applied =
                     self.state_mut().change_variables(|variables, globals| variables.apply(globals, change));
                 if let Some(warning) = applied? {
                     self.state.warn(warning);
-                }
-                if persist {
-                    server.variables.persist(name)?;
                 }
                 if !before && self.state.settings().autocommit {
                     self.implicit_commit().await?;
