@@ -10,9 +10,12 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use crate::options::{ServerOptions, machine};
+use nix::unistd::{AccessFlags, access};
+
+use crate::options::{ServerOptions, WITHOUT_PERSISTED, machine};
 use crate::server::listener;
-use crate::variables::GlobalVariables;
+use crate::server::runtime::ListenOptions;
+use crate::variables::{GlobalVariables, persisted};
 use crate::{dashboard, metrics, tls};
 
 /// Checks what the server is to be started with. Makes nothing.
@@ -24,7 +27,7 @@ pub fn check(options: &ServerOptions, variables: &GlobalVariables) -> Result<(),
     check_memory(options)?;
     listener::check_addresses(&options.listen).map_err(|error| error.to_string())?;
     options.listen.socket.as_deref().map_or(Ok(()), |socket| check_socket(socket, &options.datadir))?;
-    check_pages(variables)?;
+    check_pages(variables, &options.listen)?;
     check_directories(variables, &options.datadir)?;
     check_slow_log(variables, &options.datadir)?;
     tls::check(&options.datadir, variables, options.tls)
@@ -36,7 +39,15 @@ fn check_memory(options: &ServerOptions) -> Result<(), String> {
     if pool <= memory {
         return Ok(());
     }
-    Err(format!("innodb-buffer-pool-size={pool}: more than the {memory} bytes of memory of {of}"))
+    let persisted = persisted::path(&options.datadir).display().to_string();
+    let (origin, way_out) = match &options.pool_origin {
+        Some(origin) if *origin == persisted => (origin.as_str(), WITHOUT_PERSISTED),
+        Some(origin) => (origin.as_str(), "give less, or leave it out: the default follows from the memory"),
+        None => ("the default", "give less"),
+    };
+    Err(format!(
+        "{origin}: innodb-buffer-pool-size={pool}: more than the {memory} bytes of memory of {of}; {way_out}"
+    ))
 }
 
 /// The directory of a file that the server makes there. The data directory may have to be made itself.
@@ -51,7 +62,11 @@ fn directory_of<'p>(file: &'p Path, datadir: &Path) -> Result<&'p Path, String> 
 
 fn check_socket(socket: &Path, datadir: &Path) -> Result<(), String> {
     let refused = |why: &str| format!("socket={}: {why}", socket.display());
-    directory_of(socket, datadir).map_err(|why| refused(&why))?;
+    let directory = directory_of(socket, datadir).map_err(|why| refused(&why))?;
+    if directory.is_dir() {
+        let may = access(directory, AccessFlags::W_OK | AccessFlags::X_OK);
+        may.map_err(|why| refused(&format!("no files can be made in {}: {why}", directory.display())))?;
+    }
     match std::fs::symlink_metadata(socket) {
         Ok(found) if !found.file_type().is_socket() => Err(refused("there is a file that is no socket")),
         Ok(_) if UnixStream::connect(socket).is_ok() => Err(refused("another server listens there")),
@@ -59,18 +74,33 @@ fn check_socket(socket: &Path, datadir: &Path) -> Result<(), String> {
     }
 }
 
-/// The addresses of the pages for people and programs.
-fn check_pages(variables: &GlobalVariables) -> Result<(), String> {
+/// Whether only one can listen.
+fn collide(a: SocketAddr, b: SocketAddr) -> bool {
+    // 0 is any port that is free.
+    let same_place = a.ip() == b.ip() || a.ip().is_unspecified() || b.ip().is_unspecified();
+    a.port() == b.port() && a.port() != 0 && same_place
+}
+
+/// The addresses of the pages for people and programs. Nobody listens yet: who is to listen on them besides
+/// is compared.
+fn check_pages(variables: &GlobalVariables, listen: &ListenOptions) -> Result<(), String> {
     type Parse = fn(&str) -> Result<SocketAddr, String>;
     let pages: [(&str, Parse); 2] =
         [("metrics_address", metrics::parse_address), ("dashboard_address", dashboard::parse_address)];
+    let server = listen.addresses.iter().map(|address| SocketAddr::new(*address, listen.port));
+    let mut others: Vec<(SocketAddr, &str)> = server.map(|address| (address, "the server's port")).collect();
     for (name, parse) in pages {
         let text = variables.text(name);
-        if !text.is_empty() {
-            let free = |address| TcpListener::bind(address).map(drop).map_err(|error| error.to_string());
-            let outcome = parse(&text).and_then(free);
-            outcome.map_err(|why| format!("{}={text}: {why}", name.replace('_', "-")))?;
+        if text.is_empty() {
+            continue;
         }
+        let refused = |why: String| format!("{}={text}: {why}", name.replace('_', "-"));
+        let address = parse(&text).map_err(refused)?;
+        if let Some((_, other)) = others.iter().find(|(other, _)| collide(*other, address)) {
+            return Err(refused(format!("the same address as {}", other.replace('_', "-"))));
+        }
+        TcpListener::bind(address).map_err(|error| refused(error.to_string()))?;
+        others.push((address, name));
     }
     Ok(())
 }
@@ -98,7 +128,9 @@ fn check_directories(variables: &GlobalVariables, datadir: &Path) -> Result<(), 
 fn check_slow_log(variables: &GlobalVariables, datadir: &Path) -> Result<(), String> {
     let named = variables.text("slow_query_log_file");
     let path: PathBuf = datadir.join(&named);
+    let is_other = std::fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file());
     let outcome = match named.ends_with(".log") {
+        true if is_other => Err("there is something that is no regular file".to_owned()),
         true => directory_of(&path, datadir).map(drop),
         false => Err("the name has to end in .log".to_owned()),
     };

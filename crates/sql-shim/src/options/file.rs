@@ -1,5 +1,8 @@
 //! Option files: the groups `[mysqld]`, `[server]` and `[untorn]` of a my.cnf. What its names mean, and which
 //! are unknown, is the business of `options/mod.rs`.
+//!
+//! Groups that other servers read may hold what protects an installation (`skip-networking`): they are named,
+//! so that nobody takes them for read. Groups of clients and tools are passed over.
 
 use std::path::{Path, PathBuf};
 
@@ -9,35 +12,61 @@ use super::arguments::{Setting, normal_name};
 /// Files that include each other are given up at this depth.
 const DEPTH_MAX: usize = 8;
 
-/// Reads a file and what it includes.
-pub fn read(path: &Path) -> Result<Vec<Setting>, OptionError> {
-    let mut settings = Vec::new();
-    read_into(path, 0, &mut settings)?;
-    Ok(settings)
+/// What a file and those that it includes hold.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// In their order.
+    pub settings: Vec<Setting>,
+    /// Groups with settings that only other servers read: where, and the name.
+    pub groups_of_others: Vec<(String, String)>,
 }
 
-fn read_into(path: &Path, depth: usize, settings: &mut Vec<Setting>) -> Result<(), OptionError> {
+/// Reads a file and what it includes.
+pub fn read(path: &Path) -> Result<Contents, OptionError> {
+    let mut contents = Contents::default();
+    read_into(path, 0, &mut contents)?;
+    Ok(contents)
+}
+
+/// Whether MySQL's or MariaDB's server reads that group, in some version or setup, and this one does not.
+fn is_of_other_server(group: &str) -> bool {
+    const NAMES: [&str; 5] = ["mariadb", "mariadbd", "client-server", "galera", "embedded"];
+    let is_numbered = |rest: &str| {
+        // `[mysqld-8.4]` is of that version, `[mysqld2]` of the second server of mysqld_multi.
+        let number = rest.strip_prefix('-').unwrap_or(rest);
+        number.starts_with(|char: char| char.is_ascii_digit())
+    };
+    let prefixes = ["mysqld", "mariadb", "mariadbd"].into_iter();
+    NAMES.contains(&group) || prefixes.filter_map(|prefix| group.strip_prefix(prefix)).any(is_numbered)
+}
+
+fn read_into(path: &Path, depth: usize, contents: &mut Contents) -> Result<(), OptionError> {
     if depth > DEPTH_MAX {
         return Err(OptionError(format!("{}: option files include each other too deeply", path.display())));
     }
     let text = std::fs::read_to_string(path)
         .map_err(|error| OptionError(format!("cannot read option file {}: {error}", path.display())))?;
     let mut ours = false;
+    let mut of_others = None;
     for (number, line) in text.lines().enumerate() {
         let origin = format!("{}:{}", path.display(), number + 1);
         match parse_line(line) {
             Line::Nothing => {}
-            Line::Group(name) => ours = matches!(name, "mysqld" | "server" | "untorn"),
-            Line::Include(file) => read_into(&beside(path, file), depth + 1, settings)?,
+            Line::Group(name) => {
+                ours = matches!(name, "mysqld" | "server" | "untorn");
+                of_others = is_of_other_server(name).then(|| (origin, name.to_owned()));
+            }
+            Line::Include(file) => read_into(&beside(path, file), depth + 1, contents)?,
             Line::IncludeDirectory(directory) => {
                 for file in option_files(&beside(path, directory))? {
-                    read_into(&file, depth + 1, settings)?;
+                    read_into(&file, depth + 1, contents)?;
                 }
             }
             Line::Setting(name, value) if ours => {
-                settings.push(Setting { name: normal_name(name), value, origin });
+                contents.settings.push(Setting { name: normal_name(name), value, origin });
             }
-            Line::Setting(..) => {}
+            // Once for a group; one without settings is worth no line.
+            Line::Setting(..) => contents.groups_of_others.extend(of_others.take()),
             Line::Wrong => return Err(OptionError(format!("{origin}: cannot read `{line}`"))),
         }
     }

@@ -8,9 +8,10 @@
 pub mod arguments;
 pub mod file;
 pub mod machine;
+mod relied_on;
 mod without_effect;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Component, Path, PathBuf};
@@ -60,16 +61,19 @@ pub struct ServerOptions {
     pub warnings: Vec<String>,
     /// Whether clients are offered TLS.
     pub tls: bool,
+    /// Where the size of the buffer pool was asked for.
+    pub pool_origin: Option<String>,
     /// The file of slow statements that the command line or the option file names.
     pub slow_log: Option<PathBuf>,
     /// What is asked for, with reasons, and settled by the opening of the database.
     pub asked: Vec<(&'static str, String)>,
 }
 
-/// Names of the variables that somebody gave a value.
+/// What somebody gave a value.
 #[derive(Default)]
 struct Given {
-    names: BTreeSet<&'static str>,
+    /// Names of variables, and where the value that holds was given.
+    names: BTreeMap<&'static str, String>,
     /// What is to be warned of, by the name of the setting: once each, of the last that was given.
     warnings: Vec<(String, String)>,
     /// What was asked for where the least value is more.
@@ -80,7 +84,7 @@ struct Given {
 
 impl Given {
     fn contains(&self, name: &str) -> bool {
-        self.names.contains(name)
+        self.names.contains_key(name)
     }
 
     fn warn(&mut self, name: &str, warning: Option<String>) {
@@ -91,23 +95,35 @@ impl Given {
 
 /// Reads arguments and option file into the variables.
 pub fn load(arguments: &Arguments, variables: &GlobalVariables) -> Result<ServerOptions, OptionError> {
+    let mut given = Given::default();
     let mut settings = Vec::new();
     if let Some(path) = &arguments.defaults_file {
-        settings.extend(file::read(path)?);
+        let contents = file::read(path)?;
+        settings.extend(contents.settings);
+        for (origin, group) in contents.groups_of_others {
+            let why = "Untorn reads [mysqld], [server] and [untorn]";
+            given.warn(&origin, Some(format!("{origin}: group [{group}] is not read; {why}")));
+        }
     }
     settings.extend(arguments.settings.iter().cloned());
-    let mut given = Given::default();
     for setting in &settings {
         apply(setting, variables, &mut given)?;
     }
     let tier_file = variables.text("untorn_bpe_file");
     let slow_log =
         given.contains("slow_query_log_file").then(|| variables.text("slow_query_log_file").into());
-    apply_persisted(variables, &mut given)?;
+    if variables.number("persisted_globals_load") == 1 {
+        apply_persisted(variables, &mut given)
+            .map_err(|OptionError(why)| OptionError(format!("{why}; {WITHOUT_PERSISTED}")))?;
+    }
     let options = ServerOptions { slow_log, ..decide(variables, &given)? };
     crate::extension::settle(variables, &tier_file).map_err(OptionError)?;
     Ok(options)
 }
+
+/// The way out where a value that was persisted stops the start.
+pub(crate) const WITHOUT_PERSISTED: &str =
+    "--persisted-globals-load=OFF starts without the values that SET PERSIST kept";
 
 /// Values of SET PERSIST, which win over all others.
 fn apply_persisted(variables: &GlobalVariables, given: &mut Given) -> Result<(), OptionError> {
@@ -138,6 +154,9 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
         given.without_tls = on == negated;
         return Ok(());
     }
+    if let Some(refusal) = relied_on_here(setting, name).filter(|_| !loose) {
+        return Err(OptionError(refusal));
+    }
     let (index, negated) = variable(name);
     let Some(definition) = index.and_then(|index| table::DEFINITIONS.get(index)) else {
         return match without_effect::warning_of_other(setting, name) {
@@ -162,6 +181,7 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
             return Err(OptionError(format!("{}: option --{name} takes no value", setting.origin)));
         }
     };
+    let (text, adjusted) = within_limits(setting, definition, text)?;
     let in_vain = match variables.set_at_start(definition.name, text) {
         Ok(warning) => warning.is_some(),
         // Servers that do what it says know more values than this one has a use for.
@@ -171,12 +191,29 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
             return Err(OptionError(format!("{}: {}{accepted}", setting.origin, error.message)));
         }
     };
-    check_limits(setting, definition, text, given)?;
-    given.names.insert(definition.name);
+    note_raised(definition, text, given);
+    given.names.insert(definition.name, setting.origin.clone());
     let stays = (definition.effect == Effect::Constant).then(|| variables.value(definition.name).show());
     let warning = || without_effect::warning(setting, definition.name, stays.as_deref());
-    given.warn(definition.name, in_vain.then(warning));
+    given.warn(definition.name, if in_vain { Some(warning()) } else { adjusted });
     Ok(())
+}
+
+/// Why a setting that has no effect stops the start.
+fn relied_on_here(setting: &Setting, name: &str) -> Option<String> {
+    let definition = |index: usize| table::DEFINITIONS.get(index);
+    match variable(name) {
+        (Some(_), true) => None,
+        (Some(index), false) => {
+            let definition = definition(index).filter(|definition| !definition.effect.is_followed())?;
+            let off = setting.value.as_deref().is_some_and(without_effect::is_off);
+            if off { None } else { relied_on::refusal(setting, definition.name) }
+        }
+        (None, _) => {
+            let positive = without_effect::asked_for(setting, name)?;
+            relied_on::refusal(setting, positive)
+        }
+    }
 }
 
 /// What a variable takes, to stand behind a refusal.
@@ -190,31 +227,66 @@ fn accepted(kind: Kind) -> String {
     }
 }
 
-/// A number beyond its limits is brought within them, as in MySQL. Where it would mean another thing than was
-/// asked for it is refused.
-fn check_limits(
+/// The value that is taken, and what is said if it is not the one given. A number beyond its limits is
+/// brought within them, as in MySQL; where that would mean less safety or another thing than was asked for it
+/// is refused.
+fn within_limits<'t>(
     setting: &Setting,
     definition: &table::Definition,
-    text: &str,
-    given: &mut Given,
-) -> Result<(), OptionError> {
-    let (Kind::UInt(min, max), Some(number)) = (definition.kind, parse_size(text)) else { return Ok(()) };
-    match definition.name {
-        "port" if number > max => {
-            return Err(OptionError(format!(
-                "{}: --port={text}: the greatest port is {max}",
-                setting.origin
-            )));
+    text: &'t str,
+) -> Result<(&'t str, Option<String>), OptionError> {
+    let number = parse_size(text);
+    let (origin, name) = (&setting.origin, definition.name);
+    let refused =
+        |why: &str| Err(OptionError(format!("{origin}: --{}={text}: {why}", name.replace('_', "-"))));
+    match (name, number) {
+        ("port", Some(65_536..)) => refused("the greatest port is 65535"),
+        ("innodb_page_size", Some(bytes)) => page_size(bytes).map(|_| (text, None)),
+        ("innodb_force_recovery", Some(7..)) => refused("give a level of 0 to 6"),
+        // In MariaDB it syncs more often on the way to the binary log. MySQL would make it 2, which is less
+        // than was asked for.
+        ("innodb_flush_log_at_trx_commit", Some(3)) => {
+            let why = "there is no binary log, so that 1 is as durable";
+            Ok(("1", Some(format!("{origin}: {name} adjusted from 3 to 1: {why}"))))
         }
-        "innodb_page_size" => _ = page_size(number)?,
-        _ => {}
+        ("innodb_flush_log_at_trx_commit", Some(4..)) => refused("give 0, 1 or 2"),
+        _ => {
+            let to = adjusted(definition.kind, text).filter(|_| definition.effect.is_followed());
+            Ok((text, to.map(|to| format!("{origin}: {name} adjusted from {text} to {to}"))))
+        }
     }
+}
+
+/// What a number beyond its limits becomes.
+fn adjusted(kind: Kind, text: &str) -> Option<String> {
+    match kind {
+        Kind::UInt(min, max) => {
+            let number = parse_size(text)?;
+            let within = number.clamp(min, max);
+            (within != number).then(|| within.to_string())
+        }
+        Kind::Int(min, max) => {
+            let number = text.parse::<i64>().ok()?;
+            let within = number.clamp(min, max);
+            (within != number).then(|| within.to_string())
+        }
+        Kind::Double(min, max) => {
+            let number = text.parse::<f64>().ok()?;
+            let within = number.clamp(min, max);
+            (within != number && !number.is_nan()).then(|| within.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// Keeps what was asked for where the least value is more.
+fn note_raised(definition: &table::Definition, text: &str, given: &mut Given) {
+    let (Kind::UInt(min, _), Some(number)) = (definition.kind, parse_size(text)) else { return };
     if number < min {
         given.raised.insert(definition.name, number);
     } else {
         given.raised.remove(definition.name);
     }
-    Ok(())
 }
 
 /// That `--user` changes nothing, where somebody relies on it: for root.
@@ -311,7 +383,18 @@ fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, O
     describe_the_machine(variables);
     let warnings = given.warnings.iter().map(|(_, warning)| warning.clone()).collect();
     let tls = !given.without_tls;
-    Ok(ServerOptions { datadir, listen, database, decisions, warnings, tls, slow_log: None, asked })
+    let pool_origin = given.names.get("innodb_buffer_pool_size").cloned();
+    Ok(ServerOptions {
+        datadir,
+        listen,
+        database,
+        decisions,
+        warnings,
+        tls,
+        pool_origin,
+        slow_log: None,
+        asked,
+    })
 }
 
 fn set_doublewrite(database: &mut untorn::Options, variables: &GlobalVariables) -> Result<(), OptionError> {

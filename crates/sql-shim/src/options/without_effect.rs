@@ -5,7 +5,8 @@
 //! no statement knows them. Each that asks for something is answered by one warning in the log; one that asks
 //! for what is (a feature that does not exist is OFF) is not worth one. What is no setting of any server is a
 //! spelling mistake and stops the start. Settings that make the server do one thing and end (`initialize`) or
-//! take its protection away (`skip-grant-tables`) are not taken: who gives them relies on it.
+//! take its protection away (`skip-grant-tables`) are not taken: who gives them relies on it. So it is with
+//! those of `relied_on.rs`.
 
 use super::arguments::Setting;
 
@@ -54,7 +55,7 @@ const GROUPS: &[Group] = &[
         "plugin_dir plugin_load plugin_load_add plugin_maturity early_plugin_load plugin_* validate_password* \
          audit_log* server_audit* keyring_* clone_* feedback feedback_* unix_socket simple_password_check* \
          cracklib_password_check* user_variables userstat allow_suspicious_udfs connection_control_* \
-         authentication_ldap_* mysql_native_password",
+         authentication_ldap_*",
     ),
     (
         "messages go to standard error, all of them",
@@ -138,11 +139,20 @@ const GROUPS: &[Group] = &[
     ),
 ];
 
+/// What is on here whatever is given: who asks for OFF is told what stays.
+const ALWAYS_ON: &[Group] = &[
+    (
+        "accounts with it log in as before; ALTER USER … IDENTIFIED WITH caching_sha2_password changes one",
+        "mysql_native_password",
+    ),
+    ("CHECK constraints are always enforced; one that is NOT ENFORCED is not", "check_constraint_checks"),
+];
+
 /// Names without a group of their own, of MySQL 5.5 to 9.7 and MariaDB up to 11; what they set does not exist
 /// here.
 const OTHERS: &str = "\
-    alter_algorithm analyze_max_length analyze_sample_percentage auto_generate_certs back_log basedir chroot \
-    check_constraint_checks check_table_functions column_compression_* connection_memory_* container_aware \
+    alter_algorithm analyze_max_length analyze_sample_percentage back_log basedir chroot \
+    check_table_functions column_compression_* connection_memory_* container_aware \
     core_file date_format datetime_format deadlock_search_depth_* deadlock_timeout_* default_regex_flags \
     des_key_file enable_cascade_triggers enable_secondary_engine_statistics end_markers_in_json \
     engine_condition_pushdown eq_range_index_dive_limit expensive_subquery_limit explain_format \
@@ -178,7 +188,7 @@ const OTHERS: &str = "\
     performance_schema_hosts_size performance_schema_instrument performance_schema_logger \
     performance_schema_max_* performance_schema_meter performance_schema_session_connect_attrs_size \
     performance_schema_setup_* performance_schema_show_processlist performance_schema_users_size \
-    persist_only_admin_x509_subject persist_sensitive_variables_in_plaintext persisted_globals_load \
+    persist_only_admin_x509_subject persist_sensitive_variables_in_plaintext \
     port_open_timeout print_identified_with_as_hex progress_report_time protocol_compression_algorithms \
     proxy_protocol_networks regexp_stack_limit regexp_time_limit restrict_fk_on_non_standard_key \
     rowid_merge_buff_size schema_definition_cache secondary_engine_cost_threshold secure_timestamp \
@@ -190,7 +200,7 @@ const OTHERS: &str = "\
     temp_pool time_format timed_mutexes tls_certificates_enforced_validation tls_ciphersuites updatable_views_* \
     use_stat_tables windowing_use_high_precision xa_detach_on_prepare";
 
-fn is_named(names: &str, name: &str) -> bool {
+pub(super) fn is_named(names: &str, name: &str) -> bool {
     names.split_ascii_whitespace().any(|known| match known.strip_suffix('*') {
         Some(family) => name.starts_with(family),
         None => name == known,
@@ -200,13 +210,12 @@ fn is_named(names: &str, name: &str) -> bool {
 /// Why a setting has no effect; empty where there is no more to say. `None`: no server has such a setting, or
 /// it has an effect here.
 pub fn why(name: &str) -> Option<&'static str> {
-    let group = GROUPS.iter().find(|(_, names)| is_named(names, name));
+    let group = GROUPS.iter().chain(ALWAYS_ON).find(|(_, names)| is_named(names, name));
     group.map(|(why, _)| *why).or_else(|| is_named(OTHERS, name).then_some(""))
 }
 
 /// The warning about a setting of one of the variables here, which keeps its value if it `stays` so.
 pub fn warning(setting: &Setting, name: &str, stays: Option<&str>) -> String {
-    let value = setting.value.as_ref().map_or_else(String::new, |value| format!("={value}"));
     let why = why(name).filter(|why| !why.is_empty());
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     let stays = match stays {
@@ -214,32 +223,63 @@ pub fn warning(setting: &Setting, name: &str, stays: Option<&str>) -> String {
         Some(value) => format!("; it stays {value}"),
         None => String::new(),
     };
-    format!("{}: {}{value} has no effect{why}{stays}", setting.origin, setting.name)
+    format!("{}: {} has no effect{why}{stays}", setting.origin, shown(setting))
 }
+
+/// A setting as it was given, without what nobody may read in a log.
+pub fn shown(setting: &Setting) -> String {
+    let name = setting.name.strip_prefix("loose_").unwrap_or(&setting.name);
+    let is_secret = !is_always_on(name) && SECRETS.iter().any(|word| name.contains(word));
+    match &setting.value {
+        Some(_) if is_secret => {
+            format!("{} (its value is not shown)", setting.name)
+        }
+        Some(value) => format!("{}={value}", setting.name),
+        None => setting.name.clone(),
+    }
+}
+
+/// In the names of settings whose values may hold passwords.
+const SECRETS: &[&str] = &["password", "auth", "secret", "token", "provider_options"];
 
 /// The same of a setting that is no variable here. `None`: no server has it. `Some(None)`: it asks for
 /// nothing.
 pub fn warning_of_other(setting: &Setting, name: &str) -> Option<Option<String>> {
+    let (positive, on) = switched(setting, name)?;
+    Some((on != is_always_on(positive)).then(|| warning(setting, positive, None)))
+}
+
+fn is_always_on(name: &str) -> bool {
+    ALWAYS_ON.iter().any(|(_, names)| is_named(names, name))
+}
+
+/// The setting that is no variable here and is asked for, if it is not so anyway.
+pub fn asked_for<'n>(setting: &Setting, name: &'n str) -> Option<&'n str> {
+    let (positive, on) = switched(setting, name)?;
+    (on && !is_always_on(positive)).then_some(positive)
+}
+
+/// The setting that is meant, and whether something is asked for. `None`: no server has it.
+fn switched<'n>(setting: &Setting, name: &'n str) -> Option<(&'n str, bool)> {
     let off = setting.value.as_deref().is_some_and(is_off);
     if why(name).is_some() {
-        return Some((!off).then(|| warning(setting, name, None)));
+        return Some((name, !off));
     }
     let (positive, negated) = match name.strip_prefix("skip_").or_else(|| name.strip_prefix("disable_")) {
         Some(positive) => (positive, true),
         None => (name.strip_prefix("enable_")?, false),
     };
-    why(positive)?;
-    Some((off == negated).then(|| warning(setting, positive, None)))
+    why(positive).map(|_| (positive, off == negated))
 }
 
 /// Whether a value asks for nothing.
-fn is_off(value: &str) -> bool {
+pub(super) fn is_off(value: &str) -> bool {
     matches!(value.to_ascii_uppercase().as_str(), "" | "0" | "OFF" | "FALSE" | "NO" | "NONE" | "NULL")
 }
 
 /// All names that are no family, for guesses at what was meant.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    let all = GROUPS.iter().map(|(_, names)| *names).chain([OTHERS]);
+    let all = GROUPS.iter().chain(ALWAYS_ON).map(|(_, names)| *names).chain([OTHERS]);
     all.flat_map(str::split_ascii_whitespace).filter(|name| !name.ends_with('*'))
 }
 

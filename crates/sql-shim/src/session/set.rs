@@ -24,10 +24,7 @@ enum Setting<'s> {
     InsertId(u64),
     /// Seconds; `None` is the clock.
     Timestamp(Option<f64>),
-    System {
-        change: Change,
-        persist: bool,
-    },
+    System(Change),
     /// NAMES and CHARACTER SET.
     Texts(Vec<Change>),
 }
@@ -162,13 +159,12 @@ impl Session {
             }
             _ => {
                 let change = Change::check(name, scope, value.map(variable_value))?;
-                Setting::System { change, persist }
+                Setting::System(if persist { change.persisting() } else { change })
             }
         })
     }
 
     async fn apply(&mut self, setting: Setting<'_>) -> Result<(), Failure> {
-        let server = self.state.server.clone();
         match setting {
             Setting::User(name, value) => self.state.set_user_variable(name, value)?,
             Setting::LastInsertId(id) => self.state.last_insert_id.set(id),
@@ -180,11 +176,11 @@ impl Session {
                         .change_variables(|variables, globals| variables.apply(globals, change))?;
                 }
             }
-            Setting::System { change, persist } => {
+            Setting::System(change) => {
                 let name = change.name();
                 let (before, of_session) = (self.state.settings().autocommit, !change.is_global());
                 let applied = if change.is_global() {
-                    change_global(server.clone(), change).await
+                    change_global(self.state.server.clone(), change).await
                 } else {
                     let set = self
                         .state_mut()
@@ -193,9 +189,6 @@ impl Session {
                 };
                 if let Some(warning) = applied? {
                     self.state.warn(warning);
-                }
-                if persist {
-                    server.variables.persist(name)?;
                 }
                 if !before && self.state.settings().autocommit {
                     self.commit_open().await?;

@@ -47,6 +47,11 @@ pub(super) fn provide(datadir: &Path) -> Result<bool, String> {
     Ok(true)
 }
 
+/// Whether nothing has to be made.
+pub(super) fn is_complete(datadir: &Path) -> Result<bool, String> {
+    Ok(is_there(&datadir.join(CERTIFICATE_FILE))? && is_there(&datadir.join(KEY_FILE))?)
+}
+
 /// A link that leads nowhere is an error: what somebody keeps elsewhere is not made again.
 fn is_there(path: &Path) -> Result<bool, String> {
     let about = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());

@@ -25,7 +25,8 @@ use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtoco
 use crate::variables::GlobalVariables;
 
 /// Why clients that must encrypt could not come.
-pub const NO_TLS: &str = "require-secure-transport: there is no TLS (--skip-ssl, or tls-version is empty)";
+pub const NO_TLS: &str = "require-secure-transport: there is no TLS (--skip-ssl, tls-version is \
+                          empty, or auto-generate-certs=OFF and there is no certificate)";
 const ONE_OF_TWO: &str = "ssl-cert and ssl-key: give both or none";
 
 /// What TLS is served with, and a line about it for the start-up log.
@@ -36,7 +37,8 @@ pub struct Established {
     pub report: String,
 }
 
-/// Reads or makes the certificate, and sets the variables that say so. `None`: `tls_version` is empty.
+/// Reads or makes the certificate, and sets the variables that say so. `None`: `tls_version` is empty, or
+/// there is no certificate and `auto_generate_certs` is OFF.
 ///
 /// # Errors
 /// What is wrong with which file or variable; a server that was told of a certificate does not start without.
@@ -49,6 +51,7 @@ pub fn establish(datadir: &Path, variables: &GlobalVariables) -> Result<Option<E
     let named = |name: &str| Some(variables.text(name)).filter(|path| !path.is_empty());
     let (certificate, key, made) = match (named("ssl_cert"), named("ssl_key")) {
         (Some(certificate), Some(key)) => (datadir.join(certificate), datadir.join(key), ""),
+        (None, None) if is_without_certificate(datadir, variables)? => return Ok(None),
         (None, None) => own_certificate(datadir, variables)?,
         _ => return Err(ONE_OF_TWO.to_owned()),
     };
@@ -69,13 +72,22 @@ pub fn establish(datadir: &Path, variables: &GlobalVariables) -> Result<Option<E
 /// As there; and clients that must encrypt (`require_secure_transport`) where TLS is not `offered`.
 pub fn check(datadir: &Path, variables: &GlobalVariables, offered: bool) -> Result<(), String> {
     let versions = if offered { versions(&variables.text("tls_version"))? } else { Vec::new() };
-    if versions.is_empty() {
+    let named = |name: &str| Some(variables.text(name)).filter(|path| !path.is_empty());
+    let is_named = named("ssl_cert").is_some() || named("ssl_key").is_some();
+    let without = !versions.is_empty() && !is_named && is_without_certificate(datadir, variables)?;
+    if without && named("ssl_ca").is_some() {
+        return Err(
+            "ssl-ca: there is no certificate of the server; name one with ssl-cert and ssl-key, or do not \
+                    give auto-generate-certs=OFF"
+                .to_owned(),
+        );
+    }
+    if versions.is_empty() || without {
         return match variables.number("require_secure_transport") {
             0 => Ok(()),
             _ => Err(NO_TLS.to_owned()),
         };
     }
-    let named = |name: &str| Some(variables.text(name)).filter(|path| !path.is_empty());
     let authorities = named("ssl_ca").map(|path| datadir.join(path));
     match (named("ssl_cert"), named("ssl_key")) {
         (Some(certificate), Some(key)) => {
@@ -89,6 +101,11 @@ pub fn check(datadir: &Path, variables: &GlobalVariables, offered: bool) -> Resu
 
 fn set(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), String> {
     variables.set_at_start(name, text).map(drop).map_err(|error| error.message.into_owned())
+}
+
+/// Whether the server has no certificate of its own, and is not to make one.
+fn is_without_certificate(datadir: &Path, variables: &GlobalVariables) -> Result<bool, String> {
+    Ok(variables.number("auto_generate_certs") == 0 && !certificate::is_complete(datadir)?)
 }
 
 fn own_certificate(
@@ -210,6 +227,26 @@ mod tests {
 
     fn error_of(outcome: Result<Option<Established>, String>) -> String {
         outcome.err().unwrap()
+    }
+
+    #[test]
+    fn no_certificate_is_made_where_none_is_wanted() {
+        let directory = directory("not-made");
+        let variables = GlobalVariables::default();
+        variables.set_at_start("auto_generate_certs", "OFF").unwrap();
+        assert!(establish(&directory, &variables).unwrap().is_none());
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
+        check(&directory, &variables, true).unwrap();
+        variables.set_at_start("require_secure_transport", "ON").unwrap();
+        assert_eq!(check(&directory, &variables, true).unwrap_err(), NO_TLS);
+        variables.set_at_start("require_secure_transport", "OFF").unwrap();
+        variables.set_at_start("ssl_ca", "ca.pem").unwrap();
+        assert!(check(&directory, &variables, true).unwrap_err().contains("auto-generate-certs"));
+        variables.set_at_start("ssl_ca", "").unwrap();
+        // What is there is used.
+        establish(&directory, &GlobalVariables::default()).unwrap().unwrap();
+        assert!(establish(&directory, &variables).unwrap().is_some());
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

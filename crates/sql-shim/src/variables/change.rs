@@ -48,6 +48,8 @@ pub struct Change {
     pub(super) global: bool,
     /// `None` is the global value, as it is then.
     pub(super) to: Option<Value>,
+    /// Whether the global value is kept for later starts, too.
+    pub(super) persists: bool,
 }
 
 impl Change {
@@ -81,7 +83,12 @@ impl Change {
             }
             None => None,
         };
-        Ok(Change { index, definition, global, to })
+        Ok(Change { index, definition, global, to, persists: false })
+    }
+
+    /// SET PERSIST: the value that this sets is kept for later starts.
+    pub fn persisting(self) -> Change {
+        Change { persists: true, ..self }
     }
 
     /// Whether it acts on the server, not on the session.

@@ -309,13 +309,11 @@ impl GlobalVariables {
         self.number("max_prepared_stmt_count") as usize
     }
 
-    /// Keeps the global value of a variable for later starts (SET PERSIST).
-    pub fn persist(&self, name: &str) -> Result<(), SqlError> {
-        let (_, definition) = lookup(name)?;
+    /// Keeps a global value of a variable for later starts (SET PERSIST).
+    fn persist(&self, definition: &Definition, value: &Value) -> Result<(), SqlError> {
         let datadir = std::path::PathBuf::from(self.text("datadir"));
-        let value = self.value(definition.name).show();
         let _one_at_a_time = self.persisting.lock();
-        persisted::keep(&datadir, definition.name, &value).map_err(|error| {
+        persisted::keep(&datadir, definition.name, &value.show()).map_err(|error| {
             let file = persisted::path(&datadir);
             SqlError::new(1105, b"HY000", format!("cannot save the value in {}: {error}", file.display()))
         })
@@ -331,7 +329,13 @@ impl GlobalVariables {
         self.hooks.read().get(&index).map_or(Ok(()), |hook| hook(value))
     }
 
-    fn set_global(&self, index: usize, definition: &Definition, value: Value) -> Result<(), SqlError> {
+    fn set_global(
+        &self,
+        index: usize,
+        definition: &Definition,
+        value: Value,
+        persists: bool,
+    ) -> Result<(), SqlError> {
         let _one_at_a_time = self.changing.lock();
         let before = self.snapshot.read().get(index);
         self.store(definition, value.clone());
@@ -339,7 +343,10 @@ impl GlobalVariables {
         if outcome.is_err() {
             self.store(definition, before);
         }
-        outcome
+        outcome?;
+        // Before anybody sets another value: the one in force and the one in the file are the same
+        // statement's.
+        if persists { self.persist(definition, &value) } else { Ok(()) }
     }
 }
 
@@ -388,13 +395,19 @@ impl SessionVariables {
     /// Does a change. The answer is a warning when it changes nothing; only what acts on a global variable
     /// may refuse it.
     pub fn apply(&mut self, globals: &GlobalVariables, change: Change) -> Result<Option<SqlError>, SqlError> {
-        let Change { index, definition, global, to } = change;
+        let Change { index, definition, global, to, persists } = change;
         let value = to.unwrap_or_else(|| globals.snapshot.read().get(index));
         let warning = warning_of_set(definition, &value);
         match definition.effect {
-            Effect::Constant => {}
-            Effect::Triggers => globals.trigger(index, &value)?,
-            _ if global => globals.set_global(index, definition, value)?,
+            Effect::Constant | Effect::Triggers => {
+                if definition.effect == Effect::Triggers {
+                    globals.trigger(index, &value)?;
+                }
+                if persists {
+                    globals.persist(definition, &globals.value(definition.name))?;
+                }
+            }
+            _ if global => globals.set_global(index, definition, value, persists)?,
             _ => Arc::make_mut(&mut self.snapshot).set(definition, value),
         }
         Ok(warning)

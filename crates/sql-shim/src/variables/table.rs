@@ -157,6 +157,7 @@ hypergraph_optimizer=off,derived_condition_pushdown=off";
 
 /// All variables but the aliases, in the order of their names.
 pub const DEFINITIONS: &[Definition] = &[
+    fixed("auto_generate_certs", Kind::Bool, "ON"),
     both("auto_increment_increment", Kind::UInt(1, 65_535), "1"),
     both("auto_increment_offset", Kind::UInt(1, 65_535), "1"),
     both("autocommit", Kind::Bool, "ON"),
@@ -387,6 +388,7 @@ pub const DEFINITIONS: &[Definition] = &[
     both("optimizer_switch", Kind::Switches, SWITCHES).constant(),
     fixed("performance_schema", Kind::Bool, "ON"),
     fixed("performance_schema_digests_size", Kind::UInt(0, 1_048_576), "10000"),
+    fixed("persisted_globals_load", Kind::Bool, "ON"),
     fixed("pid_file", TEXT, ""),
     fixed("plugin_dir", TEXT, "").constant(),
     fixed("port", Kind::UInt(0, 65_535), "3306"),

@@ -107,7 +107,9 @@ pub fn from_text(definition: &Definition, text: &str) -> Result<Value, SqlError>
             text.parse::<i64>().map(|value| Value::Int(value.clamp(min, max))).map_err(|_| wrong())
         }
         Kind::Double(min, max) => {
-            text.parse::<f64>().map(|value| Value::Double(value.clamp(min, max))).map_err(|_| wrong())
+            // No bounds hold what is no number.
+            let number = text.parse::<f64>().ok().filter(|number| !number.is_nan());
+            number.map(|value| Value::Double(value.clamp(min, max))).ok_or_else(wrong)
         }
         _ => convert(definition, &Value::text(text)),
     }

@@ -1,6 +1,8 @@
 //! Who may do what, over real sockets and the real engine.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::sync::Arc;
+
 use crate::support::engine::Engine;
 use crate::support::{Client, all, error_code};
 
@@ -240,6 +242,23 @@ fn the_servers_own_privileges() {
     assert!(twin.is_closed());
     assert!(engine.login("app", "pw", None).is_err());
     assert!(engine.login("app", "new", None).is_ok());
+    engine.finish();
+}
+
+/// Another session's SET GLOBAL comes between the change and the file: here it is played by what acts on the
+/// change.
+#[test]
+fn what_is_persisted_is_what_the_statement_set() {
+    let engine = Engine::start();
+    let variables = Arc::clone(&engine.server.server);
+    let meanwhile = move |_: &_| variables.variables.set_at_start("max_connections", "99").map(drop);
+    engine.server.server.variables.on_change("max_connections", Box::new(meanwhile));
+    let mut root = engine.root();
+    all(&mut root, &["SET PERSIST max_connections = 77", "SET PERSIST read_only = ON"]);
+    let kept = sql_shim::variables::persisted::read(&engine.directory).unwrap();
+    assert_eq!(kept["max_connections"], "77");
+    assert_eq!(kept["read_only"], "OFF", "what stays is what is kept");
+    drop(root);
     engine.finish();
 }
 

@@ -1,6 +1,8 @@
 //! Starts of the `untorn` program that are refused before anything is made.
 #![allow(clippy::unwrap_used)]
 
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// An open address and an account without a password: a new directory would get one, so it is not made.
@@ -31,6 +33,12 @@ fn a_bad_setting_is_found_before_anything_is_made() {
     std::fs::create_dir_all(&data).unwrap();
     std::fs::write(&file, "no certificate").unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (pipe, link, directory) = (root.join("pipe.log"), root.join("link.log"), root.join("directory.log"));
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    std::fs::create_dir(&directory).unwrap();
+    let (pipe, link) = (pipe.display(), link.display());
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (file, missing) = (file.display(), root.join("missing").display().to_string());
     let taken = taken.local_addr().unwrap();
     let cases: Vec<(Vec<String>, &str)> = [
@@ -57,6 +65,24 @@ fn a_bad_setting_is_found_before_anything_is_made() {
         (format!("--tmpdir={missing}"), "tmpdir="),
         (format!("--innodb-doublewrite-dir={file}"), "innodb-doublewrite-dir="),
         (format!("--untorn-backup-dir={file}"), "untorn-backup-dir="),
+        (
+            format!("--metrics-address={free} --dashboard-address={free}"),
+            "the same address as metrics-address",
+        ),
+        (
+            format!("--metrics-address=0.0.0.0:{0} --dashboard-address={free}", free.port()),
+            "the same address as",
+        ),
+        (format!("--port={} --metrics-address={free}", free.port()), "the same address as the server's port"),
+        (
+            format!("--port={0} --bind-address=* --metrics-address=127.0.0.1:{0}", free.port()),
+            "the server's port",
+        ),
+        (format!("--slow-query-log-file={pipe}"), "no regular file"),
+        (format!("--slow-query-log-file={link}"), "no regular file"),
+        (format!("--slow-query-log-file={}", directory.display()), "no regular file"),
+        ("--read-only=ON".to_owned(), "the server does not start with it"),
+        ("--innodb-force-recovery=9".to_owned(), "give a level of 0 to 6"),
         ("--untorn-bpe-file=/dev/null".to_owned(), "untorn_bpe_file=/dev/null"),
     ]
     .into_iter()
@@ -75,6 +101,37 @@ fn a_bad_setting_is_found_before_anything_is_made() {
         let made: Vec<_> = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert!(made.is_empty(), "{words:?}: {made:?}");
     }
+    std::fs::remove_dir_all(&root).unwrap();
+}
+
+/// The socket was made last, behind the database.
+#[test]
+fn a_directory_where_no_socket_can_be_made_is_found_before_anything_is_made() {
+    let root = std::env::temp_dir().join(format!("untorn-no-socket-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&root);
+    let (data, locked) = (root.join("data"), root.join("locked"));
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::create_dir(&locked).unwrap();
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o555)).unwrap();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_untorn"));
+    if nix::unistd::geteuid().is_root() {
+        // Root may write everywhere; somebody else may not even reach the program where it was built.
+        let copy = root.join("untorn");
+        std::fs::copy(env!("CARGO_BIN_EXE_untorn"), &copy).unwrap();
+        std::os::unix::fs::chown(&data, Some(65_534), Some(65_534)).unwrap();
+        program = Command::new(&copy);
+        program.uid(65_534).gid(65_534);
+    }
+    let output = program
+        .current_dir(&root)
+        .arg(format!("--datadir={}", data.display()))
+        .args(["--port=0", "--innodb-buffer-pool-size=16M"])
+        .arg(format!("--socket={}/s", locked.display()))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("no files can be made in"), "{said}");
+    assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0);
     std::fs::remove_dir_all(&root).unwrap();
 }
 
