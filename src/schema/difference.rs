@@ -190,6 +190,7 @@ fn demands_the_same(a: &ForeignKey, b: &ForeignKey) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::KeyPart;
     use super::*;
