@@ -160,9 +160,9 @@ impl Definitions<'_> {
     /// [`Database::table`].
     ///
     /// # Errors
-    /// [`Error::OtherDefinition`] with the first difference; [`Error::TablespaceDiscarded`] for a table without
-    /// its tablespace; [`Error::TableExists`] for the name of a view or of a table that could not be opened;
-    /// else as [`Definitions::create_table`].
+    /// [`Error::OtherDefinition`] with the first difference; [`Error::TablespaceDiscarded`] for a table
+    /// without its tablespace; [`Error::TableExists`] for the name of a view or of a table that could not be
+    /// opened; else as [`Definitions::create_table`].
     pub async fn create_table_if_missing(
         self,
         database: &str,

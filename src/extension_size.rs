@@ -9,8 +9,8 @@ const POOLS: u64 = 8;
 const ROOM_SHARE: u64 = 2;
 const MIB: u64 = 1 << 20;
 
-/// A tier without a set size is off where it would be smaller than this, or than this part of the buffer pool:
-/// its memory and writes would buy nothing.
+/// A tier without a set size is off where it would be smaller than this, or than this part of the buffer
+/// pool: its memory and writes would buy nothing.
 const USEFUL_BYTES: u64 = 16 * MIB;
 const USEFUL_SHARE: u64 = 4;
 
@@ -96,7 +96,7 @@ mod tests {
         assert!(none.why.contains("half of the 511 MiB free there is too little"), "{}", none.why);
         assert_eq!(plan(0, GIB, Some(512 * MIB)).bytes, 256 * MIB);
         assert_eq!(plan(0, 8 * MIB, Some(31 * MIB)).bytes, 0);
-        // Whoever sets a size has it.
+        // A size that is set stays.
         assert_eq!(plan(2 * MIB, GIB, Some(3 * MIB)).bytes, 2 * MIB);
     }
 }

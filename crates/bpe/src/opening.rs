@@ -228,8 +228,8 @@ impl Tier {
     }
 }
 
-/// A file that was kept may be longer than the size that was set or planned since: the rest would be of no use
-/// to anybody, and the room was planned without it.
+/// A file that was kept may be longer than the size that was set or planned since: the rest would be of no
+/// use to anybody, and the room was planned without it.
 fn cut(file: &dyn disk::File, geometry: &Geometry) -> disk::Result<()> {
     if file.len()? > geometry.file_bytes() { file.set_len(geometry.file_bytes()) } else { Ok(()) }
 }

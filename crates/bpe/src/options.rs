@@ -22,8 +22,8 @@ pub struct Options {
     /// The file (`untorn_bpe_file`); its map lies beside it, in two files with `.map0` and `.map1` added to
     /// the name.
     pub file: Option<PathBuf>,
-    /// Bytes of the file (`untorn_bpe_size`), rounded down to whole regions; 0 where its disk has no room for a
-    /// useful one: the tier stays off and says so.
+    /// Bytes of the file (`untorn_bpe_size`), rounded down to whole regions; 0 where its disk has no room for
+    /// a useful one: the tier stays off and says so.
     pub size: u64,
     /// Whether it is on (`untorn_bpe`); needs a file.
     pub enabled: bool,

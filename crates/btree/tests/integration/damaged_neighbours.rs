@@ -75,7 +75,7 @@ fn a_circle_of_leaves_is_an_error() {
     assert_eq!(backward().unwrap(), ROWS);
 }
 
-/// Whoever saves rows reads forward, and needs no link back.
+/// Rows are saved by reading forward, which needs no link back.
 #[test]
 fn a_forced_recovery_reads_forward_over_a_damaged_link_back() {
     let fixture = Fixture::forced(4096, 4 << 20);

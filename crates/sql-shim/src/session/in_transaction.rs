@@ -55,7 +55,8 @@ impl Session {
         let result = match failure {
             _ if matches!(failure, Failure::RolledBack(_)) || self.transaction.engine().is_rolled_back() => {
                 self.explicit = false;
-                // After a deadlock nothing is left to undo: this ends the transaction. The next one is like it.
+                // After a deadlock nothing is left to undo: this ends the transaction. The next one is like
+                // it.
                 self.transaction.rollback().await
             }
             _ if !stays_open => self.transaction.rollback().await,

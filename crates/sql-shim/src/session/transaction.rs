@@ -204,7 +204,8 @@ impl Session {
         }
     }
 
-    /// A session's variable was set: outside a transaction it is newer than what was said of the next one alone.
+    /// A session's variable was set: outside a transaction it is newer than what was said of the next one
+    /// alone.
     pub(super) fn characteristic_is_set(&mut self, variable: &str) {
         if !self.is_within_transaction() {
             match variable {

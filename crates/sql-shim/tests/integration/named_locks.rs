@@ -54,6 +54,11 @@ fn kill_ends_the_wait_and_a_circle_is_an_error() {
             Ok(rows) => assert_eq!(rows[0][0].as_deref(), Some("0")),
             Err(error) => break error.0,
         }
+        let activity = engine.server.server.connections.get(other.connection_id()).unwrap().activity();
+        if activity.info.is_empty() {
+            // It came while this one waited, and closed the circle itself.
+            break other.answer().unwrap_err().0;
+        }
     };
     assert_eq!(error, 3058);
     engine.finish();
