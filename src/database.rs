@@ -140,7 +140,7 @@ impl Database {
         disk::raise_file_limit();
         let environment = RealEnvironment::new(real_options(&options))?;
         let environment = Arc::new(environment);
-        let database = crate::open::open(environment.clone(), options, bpe::room_at).await?;
+        let database = crate::open::open(environment.clone(), options, disk::room_at).await?;
         if let Some(system) = disk::network_file_system(database.directory()) {
             tracing::warn!(
                 "{} lies on {system}: locks and syncs of a network file system are only as good as its server and its mount options say, \

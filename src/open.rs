@@ -312,8 +312,8 @@ fn check_options(options: &Options) -> Result<()> {
         return refuse("innodb_log_write_ahead_size", format!("{bytes} is neither 512 nor 4096"));
     }
     let counts = [
-        ("innodb_doublewrite_files", options.doublewrite_files, 256),
-        ("innodb_doublewrite_pages", options.doublewrite_pages, 512),
+        ("innodb_doublewrite_files", options.doublewrite_files, dblwr::FILES_MAX),
+        ("innodb_doublewrite_pages", options.doublewrite_pages, dblwr::PAGES_MAX),
     ];
     for (setting, count, most) in counts {
         if !(1..=most).contains(&count) {

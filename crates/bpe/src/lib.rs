@@ -33,8 +33,6 @@ mod opening;
 mod options;
 mod record;
 mod restart;
-#[allow(unsafe_code)]
-mod room;
 mod size_estimate;
 mod status;
 mod store;
@@ -46,7 +44,6 @@ mod tier;
 
 pub use image::Mismatch;
 pub use options::{Options, Restart, memory_bytes};
-pub use room::room_at;
 pub use size_estimate::Estimate;
 pub use status::{State, Status};
 pub use tier::{Change, Tier};

@@ -45,7 +45,9 @@ pub use event::{Event, EventWait, Wait, block_on};
 pub use histogram::{Histogram, Times};
 pub use on_panic::OnPanic;
 pub use random::Random;
-pub use real::{Backend, RealEnvironment, RealOptions, RealStorage, network_file_system, raise_file_limit};
+pub use real::{
+    Backend, RealEnvironment, RealOptions, RealStorage, network_file_system, raise_file_limit, room_at,
+};
 pub use retry::{HeldWaits, Interrupted, retry};
 pub use sharded::ShardedCounters;
 pub use simulated::{

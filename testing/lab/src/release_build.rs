@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub enum Profile {
     /// What is shipped and measured. Linking is most of the build (`lto = "fat"`).
     Release,
-    /// The same without linking them whole, for the test command.
+    /// The same for the test command: not linked whole, and optimized as far as the engine goes.
     Quick,
 }
 

@@ -363,18 +363,25 @@ mod tests {
         assert_eq!(storage.counters().open_files, 1);
     }
 
+    /// Files that were removed; one of them still has its descriptor.
+    fn all_closed_and_gone(storage: &RealStorage, place: &Place, count: u8) -> Vec<Arc<dyn File>> {
+        let files = open_all(storage, place, count);
+        // The first look only forgets that they were used.
+        storage.set_open_files_max(1);
+        storage.set_open_files_max(1);
+        assert_eq!(storage.counters().open_files, 1);
+        for number in 0..count {
+            std::fs::remove_file(place.0.join(number.to_string())).unwrap();
+        }
+        files
+    }
+
     /// A sync that was put off may come after DROP TABLE; an error would stop all changes.
     #[test]
     fn a_closed_file_that_is_gone_has_nothing_to_sync() {
         let place = Place::new("descriptors-gone");
         let storage = RealStorage::new(RealOptions::default()).unwrap();
-        let files = open_all(&storage, &place, 3);
-        storage.set_open_files_max(1);
-        storage.set_open_files_max(1);
-        assert_eq!(storage.counters().open_files, 1);
-        for number in 0..3 {
-            std::fs::remove_file(place.0.join(number.to_string())).unwrap();
-        }
+        let files = all_closed_and_gone(&storage, &place, 3);
         for file in &files {
             block_on(sync_async(&storage, file)).unwrap();
             file.sync_data().unwrap();
@@ -435,12 +442,7 @@ mod tests {
     fn a_length_that_could_not_be_set_is_no_write() {
         let place = Place::new("descriptors-no-length");
         let storage = RealStorage::new(RealOptions::default()).unwrap();
-        let files = open_all(&storage, &place, 2);
-        storage.set_open_files_max(1);
-        storage.set_open_files_max(1);
-        for number in 0..2 {
-            std::fs::remove_file(place.0.join(number.to_string())).unwrap();
-        }
+        let files = all_closed_and_gone(&storage, &place, 2);
         assert!(files.iter().any(|file| file.set_len(0).is_err()));
         for file in &files {
             file.sync_data().unwrap();

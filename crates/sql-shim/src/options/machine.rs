@@ -57,17 +57,10 @@ pub fn buffer_pool_bytes() -> (u64, String) {
 /// cleaner can take its time; no more than a twentieth of the free disk.
 pub fn redo_capacity_bytes(pool_bytes: u64, datadir: &Path) -> (u64, String) {
     let wanted = (pool_bytes / 4 / MIB * MIB).clamp(128 * MIB, 2 * GIB);
-    let free = free_disk_bytes(datadir).unwrap_or(u64::MAX);
+    let free = disk::room_at(&datadir.join("redo")).unwrap_or(u64::MAX);
     if wanted <= free / 20 {
         return (wanted, "a quarter of the buffer pool, 128 MiB to 2 GiB".into());
     }
     let bytes = (free / 20 / MIB * MIB).clamp(32 * MIB, wanted);
     (bytes, format!("little free disk: {} MiB", free / MIB))
-}
-
-/// Free bytes where the directory is or will be.
-fn free_disk_bytes(directory: &Path) -> Option<u64> {
-    let existing = directory.ancestors().find(|path| path.exists())?;
-    let stat = nix::sys::statvfs::statvfs(existing).ok()?;
-    Some(stat.blocks_available() as u64 * stat.fragment_size() as u64)
 }

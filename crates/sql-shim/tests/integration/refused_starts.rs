@@ -3,7 +3,27 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
+
+/// What a start with these settings says that is refused and makes nothing in its directory.
+fn refused(data: &Path, settings: &[String]) -> String {
+    refused_by(&mut Command::new(env!("CARGO_BIN_EXE_untorn")), data, settings)
+}
+
+fn refused_by(program: &mut Command, data: &Path, settings: &[String]) -> String {
+    let before = std::fs::read_dir(data).unwrap().count();
+    let output = program
+        .arg(format!("--datadir={}", data.display()))
+        .args(["--port=0", "--innodb-buffer-pool-size=16M"])
+        .args(settings)
+        .output()
+        .unwrap();
+    assert!(!output.status.success(), "{settings:?}");
+    let left: Vec<_> = std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left.len(), before, "{settings:?}: {left:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
 
 /// An open address and an account without a password: a new directory would get one, so it is not made.
 #[test]
@@ -11,16 +31,8 @@ fn an_open_address_without_passwords_makes_nothing() {
     let directory = std::env::temp_dir().join(format!("untorn-refused-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir(&directory).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_untorn"))
-        .arg(format!("--datadir={}", directory.display()))
-        .args(["--bind-address=0.0.0.0", "--port=0", "--innodb-buffer-pool-size=16M"])
-        .output()
-        .unwrap();
-    assert!(!output.status.success());
-    let said = String::from_utf8(output.stderr).unwrap();
+    let said = refused(&directory, &["--bind-address=0.0.0.0".to_owned()]);
     assert!(said.contains("reachable from other machines") && said.contains("'root'@'localhost'"), "{said}");
-    let made: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert!(made.is_empty(), "{made:?}");
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
@@ -89,17 +101,8 @@ fn a_bad_setting_is_found_before_anything_is_made() {
     .map(|(words, said)| (words.split(' ').map(str::to_owned).collect(), said))
     .collect();
     for (words, expected) in cases {
-        let output = Command::new(env!("CARGO_BIN_EXE_untorn"))
-            .arg(format!("--datadir={}", data.display()))
-            .args(["--port=0", "--innodb-buffer-pool-size=16M"])
-            .args(&words)
-            .output()
-            .unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success(), "{words:?}");
+        let said = refused(&data, &words);
         assert!(said.contains(expected), "{words:?}: {said}");
-        let made: Vec<_> = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path()).collect();
-        assert!(made.is_empty(), "{words:?}: {made:?}");
     }
     std::fs::remove_dir_all(&root).unwrap();
 }
@@ -122,16 +125,9 @@ fn a_directory_where_no_socket_can_be_made_is_found_before_anything_is_made() {
         program = Command::new(&copy);
         program.uid(65_534).gid(65_534);
     }
-    let output = program
-        .current_dir(&root)
-        .arg(format!("--datadir={}", data.display()))
-        .args(["--port=0", "--innodb-buffer-pool-size=16M"])
-        .arg(format!("--socket={}/s", locked.display()))
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && said.contains("no files can be made in"), "{said}");
-    assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0);
+    let socket = format!("--socket={}/s", locked.display());
+    let said = refused_by(program.current_dir(&root), &data, &[socket]);
+    assert!(said.contains("no files can be made in"), "{said}");
     std::fs::remove_dir_all(&root).unwrap();
 }
 
@@ -142,13 +138,7 @@ fn nothing_is_made_in_the_directory_of_another_server() {
     let _ = std::fs::remove_dir_all(&data);
     std::fs::create_dir_all(&data).unwrap();
     std::fs::write(data.join("ibdata1"), "tables").unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_untorn"))
-        .arg(format!("--datadir={}", data.display()))
-        .args(["--port=0", "--innodb-buffer-pool-size=16M"])
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && said.contains("data directory of another server"), "{said}");
-    assert_eq!(std::fs::read_dir(&data).unwrap().count(), 1);
+    let said = refused(&data, &[]);
+    assert!(said.contains("data directory of another server"), "{said}");
     std::fs::remove_dir_all(&data).unwrap();
 }

@@ -29,6 +29,7 @@ pub fn get_step<R>(
             return Err(Error::TableChanged.into());
         }
     }
+    let mut older = false;
     let (system, view, overlay) = transaction.reading();
     let found = table.clustered.get(key, |record| -> Result<Option<R>, Interrupt> {
         let visible = if !uncommitted {
@@ -40,17 +41,20 @@ pub fn get_step<R>(
         };
         let overlay = match visible {
             Visible::Newest => None,
-            Visible::Older => Some(&*overlay),
+            Visible::Older => {
+                older = true;
+                Some(&*overlay)
+            }
             Visible::Nothing => return Ok(None),
         };
         let source = Source::Clustered(Version { record, overlay });
         Ok(Some(f(&Row { table, source })))
     })?;
     // A walk over old versions has taken its turns already; the next scan does not pay for it.
-    let older = overlay.take_walked() > 0;
+    let _ = overlay.take_walked();
     let row = found.unwrap_or(Ok(None))?;
     transaction.counts.rows_read += u64::from(row.is_some());
-    transaction.counts.versions_built += u64::from(older && row.is_some());
+    transaction.counts.versions_built += u64::from(older);
     Ok(row)
 }
 

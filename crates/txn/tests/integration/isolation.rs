@@ -502,3 +502,22 @@ fn a_dropped_session_is_rolled_back_in_the_background() {
     assert_eq!(world.system.status().locks, 0);
     assert_eq!(world.system.status().active, 0);
 }
+
+/// Reads of one row count, too, in SHOW STATUS.
+#[test]
+fn a_row_read_in_an_older_version_is_counted() {
+    let world = World::new(77);
+    world.fill(&[(1, 10), (2, 20)]);
+    let (mut reader, mut writer) = (world.session(), world.session());
+    world.run(async {
+        reader.begin();
+        assert_eq!(reader.read(1).await, Some(10));
+        writer.update(1, 11).await.unwrap();
+        writer.delete(2).await.unwrap();
+        assert_eq!((reader.read(1).await, reader.read(2).await), (Some(10), Some(20)));
+        assert_eq!(writer.read(1).await, Some(11));
+        reader.commit().await;
+        writer.commit().await;
+    });
+    assert_eq!(world.system.status().versions_built, 2);
+}
