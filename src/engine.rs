@@ -1,7 +1,7 @@
 //! The layers below, for code that works with rows and keys in storage encoding directly, as SQL does. They
 //! may change without notice. Reads and changes of rows are `txn`'s: `crates/txn/src/row/`.
 
-pub use btree::collation::{UnicodeRule, general_ci_weight, padding, without_trailing_spaces};
+pub use btree::collation::{UnicodeRule, general_ci_weight, pad_space_sort_key, without_trailing_spaces};
 pub use btree::compare::compare_values;
 pub use btree::{Comparison, Field, FieldRef};
 pub use disk::Error as DiskError;

@@ -21,26 +21,26 @@
 
 mod admission;
 mod counters;
-mod failure;
+mod error_switch_off;
 mod fill;
 mod geometry;
 mod image;
 mod journal;
+mod latency_suspension;
 mod maintenance;
 #[cfg(any(test, feature = "negative-control"))]
 pub mod negative_control;
 mod opening;
 mod options;
 mod record;
-mod restart;
 mod size_estimate;
 mod status;
 mod store;
-mod suspension;
 mod table;
 #[cfg(test)]
 mod tests;
 mod tier;
+mod warm_restart;
 
 pub use image::Mismatch;
 pub use options::{Options, Restart, memory_bytes};

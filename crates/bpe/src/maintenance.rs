@@ -17,9 +17,9 @@ use disk::Event;
 use crate::counters::Counter;
 use crate::fill::PARTIAL_AFTER;
 use crate::journal::{Journal, PENDING_MAX};
+use crate::latency_suspension::Verdict;
 use crate::record::Record;
 use crate::store::{Parts, Store};
-use crate::suspension::Verdict;
 use crate::table::{Inserted, Table};
 use crate::tier::{Change, Control, Settings, Tier};
 

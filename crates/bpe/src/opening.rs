@@ -12,10 +12,10 @@ use page::Lsn;
 use crate::geometry::Geometry;
 use crate::journal::Journal;
 use crate::record::Identity;
-use crate::restart::{self, Loaded};
 use crate::store::{FileLock, Kept, Parts, Store, map_path};
 use crate::table::Table;
 use crate::tier::{Current, Settings, Tier};
+use crate::warm_restart::{self, Loaded};
 
 impl Tier {
     /// Opens what the settings name, warm if it was kept.
@@ -60,11 +60,11 @@ impl Tier {
         let lock = Arc::new(FileLock::new(storage.lock(path)?));
         let file = storage.open(path, OpenHow::CREATE.by_this_name())?;
         // What was opened, not what was there a moment before: the name may lead elsewhere now.
-        restart::check_mark(&*file, self.options.database)
+        warm_restart::check_mark(&*file, self.options.database)
             .map_err(|why| disk::Error::new("use", path, std::io::Error::other(why)))?;
         if warm && !file.is_empty()? {
             let geometry_of = |region_bytes| self.geometry(size, Some(region_bytes));
-            match restart::load(&self.env, &*file, path, self.options.database, geometry_of) {
+            match warm_restart::load(&self.env, &*file, path, self.options.database, geometry_of) {
                 Ok(loaded) => {
                     cut(&*file, &loaded.geometry)?;
                     return Ok(self.warm_store(path, file, lock, loaded));
@@ -113,7 +113,7 @@ impl Tier {
         let identity = self.new_identity(geometry);
         // The number in the header is new: from here on an old map is nothing, whether or not it is still
         // there.
-        restart::write_header(&*file, &identity)?;
+        warm_restart::write_header(&*file, &identity)?;
         cut(&*file, &geometry)?;
         let journal = if self.keeps() {
             let journal = Journal::new(self.env.clone(), identity);
@@ -155,11 +155,11 @@ impl Tier {
     pub(crate) fn open_map(&self, path: &Path, side: usize) -> disk::Result<Arc<dyn disk::File>> {
         let path = map_path(path, side);
         let file = self.env.storage().open(&path, OpenHow::CREATE.by_this_name())?;
-        if !restart::is_map(&*file)? {
+        if !warm_restart::is_map(&*file)? {
             let why = "it is not the map of a buffer pool extension. Remove it if nothing else needs it";
             return Err(disk::Error::new("use", &path, std::io::Error::other(why)));
         }
-        restart::mark_map(&*file)?;
+        warm_restart::mark_map(&*file)?;
         Ok(file)
     }
 
@@ -217,9 +217,9 @@ impl Tier {
     fn remove_file(&self, store: &Store) -> disk::Result<()> {
         let storage = self.env.storage();
         let identity = self.new_identity(store.geometry);
-        restart::stamp(&*store.file, &identity)?;
+        warm_restart::stamp(&*store.file, &identity)?;
         let named = storage.open(&store.path, OpenHow::EXISTING.by_this_name())?;
-        if !restart::is_named(&*named, identity.tier) {
+        if !warm_restart::is_named(&*named, identity.tier) {
             let why = std::io::Error::other("another file has its name now");
             return Err(disk::Error::new("remove", &store.path, why));
         }
@@ -242,7 +242,7 @@ fn remove_maps(storage: &dyn Storage, path: &Path) {
             // A user who could give the name to another file between the look and this could as well remove
             // that one.
             if storage.exists(&map)?
-                && restart::is_map(&*storage.open(&map, OpenHow::EXISTING.by_this_name())?)?
+                && warm_restart::is_map(&*storage.open(&map, OpenHow::EXISTING.by_this_name())?)?
             {
                 storage.remove(&map)?;
             }

@@ -16,12 +16,12 @@ use crate::admission::{self, WriteBudget};
 use crate::counters::{Counter, Counters};
 use crate::geometry::Geometry;
 use crate::image::{self, Mismatch};
+use crate::latency_suspension::{Adapt, Mode, PART_KEPT_AFTER};
 #[cfg(any(test, feature = "negative-control"))]
 use crate::negative_control::Promise;
 use crate::options::{Options, Restart, geometry_while_suspended};
 use crate::record::Record;
 use crate::store::{DeadSpaces, Store};
-use crate::suspension::{Adapt, Mode, PART_KEPT_AFTER};
 use crate::table::Entry;
 
 /// A cover that takes longer than this is a failure: the checkpoint does not wait for a disk that hangs.

@@ -35,7 +35,7 @@ mod merge;
 pub mod optimistic;
 pub mod page;
 pub mod record;
-mod resident;
+mod resident_records;
 mod split;
 pub mod structure_modification;
 pub mod tree;

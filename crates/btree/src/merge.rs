@@ -14,7 +14,8 @@ use pagestore::page::{self as fil, NEXT, NULL_PAGE, PREVIOUS};
 use pagestore::{Interrupt, Mtr, PageHandle};
 
 use crate::optimistic::Place;
-use crate::page::builder::{PageBuilder, reorganized};
+use crate::page::builder::PageBuilder;
+use crate::page::reorganize::reorganized;
 use crate::page::{self, Malformed, MtrPage, PageEditor, header, image, insert};
 use crate::record::{RecordBuffer, RecordRef, header as record_header};
 use crate::structure_modification::StructureGuard;

@@ -2,8 +2,8 @@
 //!
 //! Every function here either makes its whole change on the one leaf that is latched, or makes none and says
 //! [`Outcome::NeedsStructureChange`]: the optimistic half. The caller then starts again with
-//! `structure_modification.rs`, the pessimistic one. A page whose free room is garbage is reorganized here
-//! (`page/builder.rs` makes the new image). The `*_fits` functions answer the same question beforehand, so
+//! `structure_modification.rs`, the pessimistic one. A page whose free room is garbage is reorganized
+//! (`page/reorganize.rs`). The `*_fits` functions answer the same question beforehand, so
 //! that a caller can write its undo record in between. When a leaf is said to be full, and when underfull,
 //! follows InnoDB: clustered leaves that fill up in key order keep 1/16 free for later updates; a page below
 //! half is merged if it can be (`merge.rs` says when that is tried).
@@ -17,8 +17,9 @@ use crate::definition::{ROLL_PTR_SIZE, TRX_ID_SIZE};
 use crate::descend::Target;
 use crate::field::Field;
 use crate::merge::is_merge_due;
+use crate::page::reorganize::{insert_reorganized, nth, ordinal};
 use crate::page::search::{Bound, search};
-use crate::page::{self, Malformed, MtrPage, PageEditor, builder, delete, header, image, insert};
+use crate::page::{self, Malformed, MtrPage, PageEditor, delete, header, image, insert};
 use crate::record::build::system_fields;
 use crate::record::{RecordBuffer, RecordRef, header as record_header};
 use crate::tree::Tree;
@@ -232,10 +233,7 @@ impl Tree {
         if header::max_insert_reorganized(editor.bytes(), 1) < record.size() {
             return Ok(None);
         }
-        let number = ordinal(editor.bytes(), predecessor)?;
-        let mut target = builder::reorganized(editor.bytes(), &self.def)?;
-        let predecessor = nth(&target, number)?;
-        let offset = insert::insert_record(&mut target, &self.def, predecessor, record)?;
+        let (target, offset) = insert_reorganized(editor.bytes(), &self.def, predecessor, record)?;
         if offset.is_some() {
             image::write_image(&mut editor, &target);
         }
@@ -322,11 +320,11 @@ impl Tree {
         let mut target = editor.bytes().to_vec();
         delete::delete_record(&mut target, &self.def, place.offset)?;
         if insert::insert_record(&mut target, &self.def, predecessor, record)?.is_none() {
-            target = builder::reorganized(&target, &self.def)?;
-            let predecessor = nth(&target, number)?;
-            if insert::insert_record(&mut target, &self.def, predecessor, record)?.is_none() {
+            let (reorganized, offset) = insert_reorganized(&target, &self.def, predecessor, record)?;
+            if offset.is_none() {
                 return Ok(None);
             }
+            target = reorganized;
         }
         image::write_image(&mut editor, &target);
         nth(&target, number + 1).map(Some)
@@ -402,27 +400,4 @@ fn is_sequential(page: &[u8], predecessor: usize) -> bool {
 /// overwritten too.
 fn same_shape(old: RecordRef<'_>, record: &RecordBuffer) -> bool {
     old.raw().is_some_and(|(bytes, extra)| bytes.len() == record.size() && extra == record.extra_size())
-}
-
-/// How many user records there are up to and including `origin` (0 for infimum).
-pub(crate) fn ordinal(page: &[u8], origin: usize) -> Result<usize, Malformed> {
-    if origin == header::INFIMUM {
-        return Ok(0);
-    }
-    for (index, record) in page::records(page).enumerate() {
-        if record? == origin {
-            return Ok(index + 1);
-        }
-    }
-    Err(Malformed("a record is not in the chain of its page"))
-}
-
-/// The record with this ordinal.
-pub(crate) fn nth(page: &[u8], ordinal: usize) -> Result<usize, Malformed> {
-    match ordinal.checked_sub(1) {
-        None => Ok(header::INFIMUM),
-        Some(index) => {
-            page::records(page).nth(index).unwrap_or(Err(Malformed("a page has fewer records than it says")))
-        }
-    }
 }

@@ -10,8 +10,9 @@ use pagestore::fsp::{self, Direction};
 use pagestore::page::{self as fil, NEXT, NULL_PAGE, PREVIOUS};
 use pagestore::{Interrupt, Mtr, PageHandle};
 
-use crate::optimistic::{ChangePosition, Outcome, Place, nth, ordinal};
+use crate::optimistic::{ChangePosition, Outcome, Place};
 use crate::page::builder::PageBuilder;
+use crate::page::reorganize::{nth, ordinal};
 use crate::page::{self, Malformed, MtrPage, PageEditor, delete, header, image, insert};
 use crate::record::{RecordBuffer, RecordRef};
 use crate::structure_modification::{Level, StructureGuard};

@@ -13,8 +13,8 @@ use sql_shim::auth::accounts::Accounts;
 use sql_shim::server::registry::Connection;
 use sql_shim::server::runtime::{ListenOptions, RuntimeKind, start};
 use sql_shim::server::shared::Server;
-use sql_shim::service::{Param, Prepared};
-use sql_shim::service::{SessionFactory, SessionService};
+use sql_shim::session_interface::{Param, Prepared};
+use sql_shim::session_interface::{SessionFactory, SessionService};
 use sql_shim::variables::GlobalVariables;
 
 const ROW: &[u8; 119] =

@@ -63,7 +63,7 @@ use tokio::task::JoinSet;
 
 pub use driver::SessionDriver;
 
-use sql::kill::Kill;
+use sql::kill_switch::Kill;
 use sql::result::{ColumnMeta, SqlError, charset};
 
 use crate::auth::exchange::{Exchange, Step};
@@ -72,7 +72,7 @@ use crate::server::clock::TICK;
 use crate::server::login::SERVER_VERSION;
 use crate::server::registry::{ClientFlags, Connection};
 use crate::server::shared::Server;
-use crate::service::SessionFactory;
+use crate::session_interface::SessionFactory;
 use crate::status::{Counter, Counters};
 use crate::wire::handshake::SALT_BYTES;
 use crate::wire::output::PacketOutput;

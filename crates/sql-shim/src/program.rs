@@ -16,7 +16,7 @@ use crate::options::{self, OptionError, ServerOptions, arguments};
 use crate::server::login::SERVER_VERSION;
 use crate::server::runtime::{self, RuntimeKind};
 use crate::server::shared::Server;
-use crate::service::SessionFactory;
+use crate::session_interface::SessionFactory;
 use crate::variables::GlobalVariables;
 use crate::{preflight, statement_stats, tls};
 

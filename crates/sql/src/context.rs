@@ -24,7 +24,7 @@ use crate::ast;
 use crate::errors;
 use crate::evaluation::Evaluation;
 use crate::facts::{ServerFacts, Terms};
-use crate::kill::{Kill, KillSwitch};
+use crate::kill_switch::{Kill, KillSwitch};
 use crate::memory::{self, Account};
 use crate::named_locks::{self, GivenBack, NamedLocks, Taken};
 use crate::random_sequences::RandomSequences;

@@ -12,17 +12,17 @@
 #![allow(clippy::type_complexity)]
 
 pub mod ast;
+pub mod background_drop;
 pub mod catalog_views;
 pub mod context;
 pub mod digest;
-pub mod discard;
 pub mod errors;
 mod evaluation;
 pub mod exec;
 pub mod expr;
 pub mod facts;
 pub mod failure;
-pub mod kill;
+pub mod kill_switch;
 pub mod lexer;
 pub mod memory;
 pub mod named_locks;

@@ -29,13 +29,11 @@ mod commit_observer;
 #[cfg(not(loom))]
 mod crash_rollback;
 #[cfg(not(loom))]
-mod delete_marked;
-#[cfg(not(loom))]
-mod delete_marked_row;
-#[cfg(not(loom))]
 mod entry;
 #[cfg(not(loom))]
 mod error;
+#[cfg(not(loom))]
+mod imported_delete_marks;
 #[cfg(not(loom))]
 mod join_all;
 #[cfg_attr(loom, allow(dead_code, unused_imports))]
@@ -45,6 +43,8 @@ mod purge;
 #[cfg(not(loom))]
 mod read_view;
 #[cfg(not(loom))]
+mod remove_deleted_row;
+#[cfg(not(loom))]
 mod retry;
 #[cfg(not(loom))]
 mod roll_pointer;
@@ -53,7 +53,7 @@ mod rollback;
 #[cfg(not(loom))]
 pub mod row;
 #[cfg(not(loom))]
-mod snapshot;
+mod shared_snapshot;
 #[cfg(not(loom))]
 mod statement_counts;
 #[cfg(not(loom))]
@@ -90,7 +90,7 @@ pub use row::{
     WaitPolicy, count, delete, get, get_at_once, get_step, insert, insert_with, put, scan_at_once, update,
 };
 #[cfg(not(loom))]
-pub use snapshot::Snapshot;
+pub use shared_snapshot::Snapshot;
 #[cfg(not(loom))]
 pub use system::{Options, RecoveryReport, Status, TransactionInfo, TransactionSystem};
 #[cfg(not(loom))]

@@ -22,12 +22,12 @@ use disk::Event;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::delete_marked_row::{Deletion, remove_row_and_entries};
 use crate::entry::build_entry;
 use crate::error::{Error, Interrupt};
 use crate::lock::Owner;
 use crate::purge::Pinned;
 use crate::read_view::ViewSlot;
+use crate::remove_deleted_row::{Deletion, remove_row_and_entries};
 use crate::retry::{retry, yield_now};
 use crate::row::external::free_noted_chain;
 use crate::row::remove::{Outcomes, is_entry_needed, mark_step, remove_record, same_entry, write_entry};

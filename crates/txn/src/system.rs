@@ -350,7 +350,7 @@ impl TransactionSystem {
     /// # Errors
     /// Storage errors and damaged pages.
     pub async fn remove_marked_records(&self, tree: &btree::Tree) -> Result<u64, Error> {
-        crate::delete_marked::remove_delete_marked(&self.0, tree).await
+        crate::imported_delete_marks::remove_delete_marked(&self.0, tree).await
     }
 
     /// Stops purge until the answer is dropped; waits for the batch at work.

@@ -30,7 +30,7 @@ use crate::read_view::{ReadView, ViewSlot};
 use crate::retry::{retry, yield_now};
 use crate::rollback::{self, Abandoned};
 use crate::row::WriteBuffers;
-use crate::snapshot::Snapshot;
+use crate::shared_snapshot::Snapshot;
 use crate::statement_counts::Counts;
 use crate::system::{Counters, System, TransactionSystem};
 use crate::table::Table;

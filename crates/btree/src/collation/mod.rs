@@ -7,14 +7,18 @@
 //! order.
 
 mod general_ci;
-pub mod padding;
+mod pad_space;
 mod swedish_ci;
 mod uca;
 
 use std::cmp::Ordering;
 use std::hash::Hasher;
 
-pub use uca::UnicodeRule;
+use self::pad_space::compare_rest;
+pub use self::pad_space::{
+    compare_bytes_pad_space, hash_bytes_pad_space, sort_key as pad_space_sort_key, without_trailing_spaces,
+};
+pub use self::uca::UnicodeRule;
 
 /// Weight of every code point outside the BMP in `utf8mb4_general_ci`.
 const SUPPLEMENTARY_WEIGHT: u32 = 0xFFFD;
@@ -51,13 +55,6 @@ fn first_code_point(bytes: &[u8]) -> Option<(u32, usize)> {
     }
 }
 
-/// Order of what is left of two strings when one has ended: against spaces.
-fn compare_rest(a: &[u8], b: &[u8]) -> Ordering {
-    let against_spaces =
-        |rest: &[u8]| rest.iter().find(|byte| **byte != b' ').map_or(Ordering::Equal, |byte| byte.cmp(&b' '));
-    if b.is_empty() { against_spaces(a) } else { against_spaces(b).reverse() }
-}
-
 /// `utf8mb4_general_ci`.
 pub fn compare_general_ci(mut a: &[u8], mut b: &[u8]) -> Ordering {
     loop {
@@ -81,12 +78,6 @@ pub fn compare_general_ci(mut a: &[u8], mut b: &[u8]) -> Ordering {
     }
 }
 
-/// Byte order with PAD SPACE: `utf8mb4_bin` (UTF-8 preserves code point order), `latin1_bin`, `ascii_bin`.
-pub fn compare_bytes_pad_space(a: &[u8], b: &[u8]) -> Ordering {
-    let common = a.len().min(b.len());
-    a[..common].cmp(&b[..common]).then_with(|| compare_rest(&a[common..], &b[common..]))
-}
-
 /// `latin1_swedish_ci`.
 pub fn compare_swedish_ci(a: &[u8], b: &[u8]) -> Ordering {
     let common = a.len().min(b.len());
@@ -105,12 +96,6 @@ pub fn compare_swedish_ci(a: &[u8], b: &[u8]) -> Ordering {
     compare_rest(&a[common..], &b[common..])
 }
 
-/// The text without the spaces at its end.
-pub fn without_trailing_spaces(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
-    &bytes[..end]
-}
-
 /// Feeds to `hasher` what makes `bytes` equal to others under `utf8mb4_general_ci`.
 pub fn hash_general_ci(bytes: &[u8], hasher: &mut impl Hasher) {
     let mut rest = without_trailing_spaces(bytes);
@@ -119,11 +104,6 @@ pub fn hash_general_ci(bytes: &[u8], hasher: &mut impl Hasher) {
         rest = &rest[len..];
     }
     hasher.write(rest);
-}
-
-/// Feeds to `hasher` what makes `bytes` equal to others under a PAD SPACE byte order.
-pub fn hash_bytes_pad_space(bytes: &[u8], hasher: &mut impl Hasher) {
-    hasher.write(without_trailing_spaces(bytes));
 }
 
 /// Feeds to `hasher` what makes `bytes` equal to others under `latin1_swedish_ci`.

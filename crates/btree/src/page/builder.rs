@@ -4,7 +4,7 @@ use pagestore::PageId;
 use pagestore::page::{self as fil, NEXT, NULL_PAGE, PREVIOUS, TYPE};
 
 use super::header::{self, HeapFields, direction};
-use super::{Malformed, PageEditor, delete, directory, record_list};
+use super::{Malformed, PageEditor, delete, directory};
 use crate::definition::IndexDef;
 use crate::record::{RecordRef, header as record_header};
 
@@ -140,13 +140,4 @@ impl PageBuilder {
         .store(&mut self.image);
         &mut self.image
     }
-}
-
-/// An image of `page` whose records are in key order without garbage.
-pub fn reorganized(page: &[u8], def: &IndexDef) -> Result<Vec<u8>, Malformed> {
-    let mut builder = PageBuilder::like(page);
-    for origin in record_list(page)? {
-        builder.append_record(RecordRef::new(page, origin, def))?;
-    }
-    Ok(std::mem::take(builder.finish(false)))
 }

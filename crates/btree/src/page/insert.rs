@@ -2,7 +2,7 @@
 //! many.
 //!
 //! Where the room is there but scattered, the caller reorganizes the page and puts the record onto the new
-//! image: `Tree::insert_on_page`, with [`super::builder::reorganized`].
+//! image: `Tree::insert_on_page`, with [`super::reorganize`].
 
 use super::header::{self, HeapFields, direction};
 use super::{Malformed, PageEditor, directory, next_record};

@@ -17,8 +17,9 @@
 use crate::support::{Fixture, SPACE};
 use pagestore::PageId;
 use untorn_btree::compare::SearchKey;
-use untorn_btree::page::builder::{PageBuilder, reorganized};
+use untorn_btree::page::builder::PageBuilder;
 use untorn_btree::page::directory::{slot, slot_of};
+use untorn_btree::page::reorganize::reorganized;
 use untorn_btree::page::search::{Bound, search};
 use untorn_btree::page::validate::validate;
 use untorn_btree::page::{delete, header, image, insert, record_list};

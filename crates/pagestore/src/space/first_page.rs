@@ -55,6 +55,17 @@ pub(crate) fn check_first_page(bytes: &[u8], page_size: PageSize) -> Result<Opti
     Ok(Some(SpaceHeader { space, flags }))
 }
 
+/// Refuses a file that says it is another tablespace than the one expected.
+pub(super) fn check_space_id(header: SpaceHeader, expected: u32) -> Result<(), String> {
+    if header.space == expected {
+        return Ok(());
+    }
+    Err(format!(
+        "it says it is tablespace {}, expected {expected}: it belongs to another table or another data directory",
+        header.space
+    ))
+}
+
 /// Tablespace flags this engine opens: DYNAMIC, uncompressed, unencrypted, of our page size; the DATA_DIR bit
 /// and MySQL 8.0's SDI bit are accepted.
 pub(crate) fn check_flags(flags: u32, page_size: PageSize) -> Result<(), String> {

@@ -18,7 +18,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::error::Error;
 use crate::pool::page_table::{self, SpaceDirectory};
-use crate::space::first_page::{FSP_SIZE, check_first_page};
+use crate::space::first_page::{FSP_SIZE, check_first_page, check_space_id};
 use crate::space::growth::Growth;
 use crate::space::stamp::{self, Stamp};
 use page::PageSize;
@@ -406,12 +406,7 @@ fn open_file(
         Err(why) if check == Check::Stranger => return Err(refuse(why)),
         Err(_) => return Ok((Opened { file, flags: 0 }, pages)),
     };
-    if header.space != id {
-        return Err(refuse(format!(
-            "it says it is tablespace {}, expected {id}: it belongs to another table or another data directory. {WHAT_TO_DO}",
-            header.space
-        )));
-    }
+    check_space_id(header, id).map_err(|why| refuse(format!("{why}. {WHAT_TO_DO}")))?;
     // A file grows before its header says so.
     let least = page::u32_at(&first, FSP_SIZE);
     if least > pages {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::opensrv_mysql::{ColumnType, ValueInner};
-use sql::kill::Kill;
+use sql::kill_switch::Kill;
 use sql::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time};
 use tokio::sync::{mpsc, oneshot};
 
@@ -18,8 +18,8 @@ use super::cells::Cell;
 use crate::server::prepared_statements::PreparedStatements;
 use crate::server::registry::Connection;
 use crate::server::shared::Server;
-use crate::service::{Param, Prepared};
-use crate::service::{SessionFactory, SessionService};
+use crate::session_interface::{Param, Prepared};
+use crate::session_interface::{SessionFactory, SessionService};
 use crate::status::Counter;
 use crate::wire::payload_reader::PayloadReader;
 use crate::wire::response_packets;

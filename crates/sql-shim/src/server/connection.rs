@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use sql::errors::{self, error};
-use sql::kill::Kill;
+use sql::kill_switch::Kill;
 use sql::privilege::Privileges;
 use sql::result::{Completion, SqlError};
 
@@ -24,7 +24,7 @@ use super::registry::Connection;
 use super::shared::Server;
 use super::transport::Socket;
 use crate::auth::Peer;
-use crate::service::{SessionFactory, SessionService};
+use crate::session_interface::{SessionFactory, SessionService};
 use crate::status::Counter;
 use crate::wire::command::{self, Command};
 use crate::wire::input::{InputError, PacketInput};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use sql::kill::Kill;
+use sql::kill_switch::Kill;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use parking_lot::Mutex;
-use sql::kill::Kill;
+use sql::kill_switch::Kill;
 
 use super::registry::{Connection, Registry};
 

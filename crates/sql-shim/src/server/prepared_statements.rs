@@ -14,7 +14,7 @@ use sql::errors::{self, error};
 use sql::result::SqlError;
 
 use super::shared::Server;
-use crate::service::Prepared;
+use crate::session_interface::Prepared;
 use crate::wire::params::ParamState;
 
 /// A statement and what the wire remembers for it.

@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
-use sql::kill::{Kill, KillSwitch};
+use sql::kill_switch::{Kill, KillSwitch};
 
 use super::clock::CoarseClock;
 use super::lost_clients::Attention;

@@ -22,7 +22,7 @@ use super::registry::{Connection, Enrolled};
 use super::shared::Server;
 use super::transport::{Accepted, Socket};
 use crate::auth::Peer;
-use crate::service::SessionFactory;
+use crate::session_interface::SessionFactory;
 use crate::status::Counters;
 
 /// Where to listen and with how many threads.

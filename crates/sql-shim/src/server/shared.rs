@@ -1,7 +1,7 @@
 //! What all connections share.
 //!
 //! [`Server`] is the wire's shared state; the SQL side's (open database, plan cache) lives in the
-//! [`SessionFactory`](crate::service::SessionFactory). It also holds what needs more than one connection to
+//! [`SessionFactory`](crate::session_interface::SessionFactory). It also holds what needs more than one connection to
 //! decide: whom KILL may end, and which way clients may come.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use sql::errors::{self, error};
-use sql::kill::Kill;
+use sql::kill_switch::Kill;
 use sql::memory::ServerMemory;
 use sql::named_locks::NamedLocks;
 use sql::privilege::{Privileges, Rights};

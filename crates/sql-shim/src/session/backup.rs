@@ -11,7 +11,7 @@ use std::task::Poll;
 use sql::errors::{self, error};
 use sql::exec::insert::Changed;
 use sql::failure::Failure;
-use sql::kill::Kill;
+use sql::kill_switch::Kill;
 use sql::result::SqlError;
 use untorn::BackupOptions;
 

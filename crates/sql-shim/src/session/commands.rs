@@ -9,7 +9,7 @@ use sql::exec::insert::Changed;
 use sql::expr::Context;
 use sql::expr::bind::Binder;
 use sql::failure::Failure;
-use sql::kill::Kill;
+use sql::kill_switch::Kill;
 use sql::plan::{Planner, ValuePlan};
 use sql::result::{ResultSink, SqlError};
 use sql::value::Value;

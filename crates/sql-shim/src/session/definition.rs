@@ -11,7 +11,7 @@ use untorn::schema::{self, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass};
 
 use super::temporary_tables::NewTable;
-use super::{Outcome, Session, members, stored_expressions};
+use super::{Outcome, Session, duplicate_members, stored_expressions};
 
 fn done() -> Outcome {
     Outcome::Done(Changed::default())
@@ -468,7 +468,7 @@ impl Session {
     ) -> Result<schema::ColumnDef, SqlError> {
         let said = &column.data_type;
         let kind = column_type(&column.name, said, rule)?;
-        members::check_different(&self.state, &column.name, &kind)?;
+        duplicate_members::check_different(&self.state, &column.name, &kind)?;
         warn_of_kept(&self.state, [said.charset.as_deref(), said.collation.as_deref()]);
         let mut def = schema::ColumnDef::new(column.name.clone(), kind);
         def.nullable = column.nullable.unwrap_or(!column.primary);

@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use sql::discard::{Elsewhere, discard};
+use sql::background_drop::{Elsewhere, discard};
 use sql::errors;
 use sql::failure::Failure;
 use sql::lexer::{Lexer, LexicalModes, TokenKind};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sql::ast::Statement;
-use sql::discard::Elsewhere;
+use sql::background_drop::Elsewhere;
 use sql::errors;
 use sql::failure::Failure;
 use sql::lexer::LexicalModes;

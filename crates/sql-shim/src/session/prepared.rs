@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sql::ast::{self, Statement};
+use sql::background_drop::Elsewhere;
 use sql::digest::Shape;
-use sql::discard::Elsewhere;
 use sql::errors;
 use sql::expr::types::Type;
 use sql::failure::Failure;
@@ -27,7 +27,7 @@ use untorn::types;
 use super::commands::done;
 use super::{Outcome, REPLANS_MAX, Session};
 use crate::server::prepared_statements::CountedStatement;
-use crate::service::{Param, Prepared};
+use crate::session_interface::{Param, Prepared};
 use crate::statement_stats::digests::DigestRow;
 use crate::status::Counter;
 

@@ -8,9 +8,9 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use sql::ast::{self, Limit, Show, ShowFilter, ShowKind, Statement, TableName};
+use sql::background_drop::Elsewhere;
 use sql::catalog_views::{self, RowSource, number, text};
 use sql::context::Level;
-use sql::discard::Elsewhere;
 use sql::errors;
 use sql::exec::{Rows, output};
 use sql::expr::bind::Binder;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use sql::kill::Kill;
+use sql::kill_switch::Kill;
 use sql::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time};
 use untorn::Options;
 use untorn::asynchronous::Database;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use sql::ast::{self, Scope};
 use sql::errors;
 use sql::failure::Failure;
-use sql::kill::Kill;
+use sql::kill_switch::Kill;
 use sql::result::{SqlError, status_flag};
 use sql::sql_mode;
 use untorn::engine::Durability;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use sql::kill::Kill;
+use sql::kill_switch::Kill;
 use untorn::engine::{KillHandle, TaskFuture, TimeSlice};
 
 use super::state::SessionState;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
-use sql::discard::Elsewhere;
+use sql::background_drop::Elsewhere;
 use sql::facts::StatementDigest;
 use untorn::metrics::Times;
 

@@ -11,7 +11,7 @@ use sql::result::{Date, kind};
 
 use super::payload_reader::{Malformed, PayloadReader};
 use super::temporal::{read_datetime, read_time};
-use crate::service::Param;
+use crate::session_interface::Param;
 
 /// A parameter type as bound by the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

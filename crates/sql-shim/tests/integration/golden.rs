@@ -14,8 +14,8 @@ use sql::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlErro
 use sql_shim::auth::accounts::Accounts;
 use sql_shim::server::registry::ClientFlags;
 use sql_shim::server::shared::Server;
-use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::session::Sessions;
+use sql_shim::session_interface::{SessionFactory, SessionService};
 use sql_shim::variables::GlobalVariables;
 use untorn::Options;
 use untorn::asynchronous::Database;

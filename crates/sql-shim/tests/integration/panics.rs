@@ -13,9 +13,9 @@ use crate::support::{Client, TestServer, error_code};
 use sql_shim::server::registry::Connection;
 use sql_shim::server::runtime::{RuntimeKind, start};
 use sql_shim::server::shared::Server;
-use sql_shim::service::{Param, Prepared};
-use sql_shim::service::{SessionFactory, SessionService};
 use sql_shim::session::{PlannedStatement, Session, Sessions};
+use sql_shim::session_interface::{Param, Prepared};
+use sql_shim::session_interface::{SessionFactory, SessionService};
 
 /// Real sessions that panic when they are asked to, behind a statement of their own.
 struct Fragile(Sessions);

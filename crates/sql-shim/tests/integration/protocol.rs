@@ -321,7 +321,7 @@ fn kill_query_and_kill_connection() {
             std::thread::yield_now();
         }
         assert_eq!(entry.activity().info, b"wait");
-        entry.kill(sql::kill::Kill::Query);
+        entry.kill(sql::kill_switch::Kill::Query);
         assert_eq!(error_code(&victim.receive().unwrap()), 1317);
         assert_eq!(victim.command(&[0x0e])[0], 0, "the connection lives on");
         assert_eq!(other.command(&[&[0x0c], &id.to_le_bytes()[..]].concat())[0], 0);
@@ -363,7 +363,7 @@ fn a_killed_connection_is_told() {
         let server = TestServer::root(runtime);
         let mut client = server.login();
         let entry = server.server.connections.get(client.connection_id()).unwrap();
-        entry.kill(sql::kill::Kill::Connection);
+        entry.kill(sql::kill_switch::Kill::Connection);
         client.sequence = 0;
         assert_eq!(error_code(&client.receive().unwrap()), 1053);
         assert!(client.is_closed());

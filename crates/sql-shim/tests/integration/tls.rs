@@ -517,7 +517,7 @@ fn a_killed_connection_is_told_so_under_tls() {
         while connection.deadline() <= shared.clock.now_ms() + shared.variables.net_write_timeout_ms() {
             std::thread::yield_now();
         }
-        connection.kill(sql::kill::Kill::Connection);
+        connection.kill(sql::kill_switch::Kill::Connection);
         let goodbye = client.any();
         assert_eq!(error_code(&goodbye), 1053);
         assert_eq!(client.stream.read(&mut [0]).unwrap(), 0);

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use untorn::types::Collation;
 
 use super::{Executor, KeptRows};
-use crate::discard::discard;
+use crate::background_drop::discard;
 use crate::expr::{Context, Expr};
 use crate::failure::Failure;
 use crate::memory::Charge;

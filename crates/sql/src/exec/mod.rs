@@ -14,7 +14,7 @@
 //! SELECT come from `join.rs` (nested loops over `cursor.rs`; `keys.rs` makes the ranges of an index,
 //! `prefix_keys.rs` those of a prefix), from a derived or common table, which `join.rs` fills into memory
 //! ([`KeptRows`]) and `hash_lookup.rs` finds rows in (`recursion.rs`: a recursive one), or from `union.rs`
-//! and `set_operation.rs`. They pass `apply.rs` (subqueries that depend on the row), `group.rs` and
+//! and `except_intersect.rs`. They pass `apply.rs` (subqueries that depend on the row), `group.rs` and
 //! `rollup.rs` over `aggregate.rs`, `window/`, `distinct.rs`, `sort.rs` and `order_limit.rs` (LIMIT), as rows
 //! that give themselves to the target (`result_row.rs`), and `output.rs` writes them for the client.
 //! `insert.rs`, `change.rs`, `multi_table_change.rs` and `load.rs` change rows; `column_defaults.rs`,
@@ -30,6 +30,7 @@ mod column_defaults;
 mod copied_row;
 pub(crate) mod cursor;
 mod distinct;
+mod except_intersect;
 mod group;
 mod hash_lookup;
 pub mod insert;
@@ -48,7 +49,6 @@ mod rollup;
 pub mod row_conversion;
 pub(crate) mod row_rules;
 pub(crate) mod select;
-mod set_operation;
 pub(crate) mod sort;
 mod spilled_values;
 mod spool;
@@ -65,8 +65,8 @@ use std::sync::Arc;
 
 use untorn::engine::TimeSlice;
 
+use crate::background_drop::discard;
 use crate::context::SqlContext;
-use crate::discard::discard;
 use crate::expr::{Context, ValueSet};
 use crate::failure::Failure;
 use crate::memory::{self, Charge};

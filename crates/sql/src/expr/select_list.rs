@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::bind::Bound;
 use super::{Expr, NODE_BYTES};
-use crate::discard::Elsewhere;
+use crate::background_drop::Elsewhere;
 use crate::plan::Planner;
 use crate::result::SqlError;
 

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use untorn::types::Collation;
 
 use super::NODE_BYTES;
-use crate::discard::discard;
+use crate::background_drop::discard;
 use crate::result::SqlError;
 use crate::value::{Value, collation, compare, decimal};
 

@@ -35,8 +35,8 @@ use untorn::Table;
 use untorn::types::{Charset, Collation};
 
 use crate::ast;
+use crate::background_drop::Elsewhere;
 use crate::context::SqlContext;
-use crate::discard::Elsewhere;
 use crate::errors;
 use crate::expr::bind::value_type;
 use crate::expr::types::Type;

@@ -22,7 +22,7 @@ use super::source::Source;
 use super::with::{Around, With};
 use super::{Condition, Grouping, Plan, Planner, SelectPlan, ValuePlan, apply};
 use crate::ast::{self, SelectItem};
-use crate::discard::Elsewhere;
+use crate::background_drop::Elsewhere;
 use crate::errors;
 use crate::expr::bind::common_type::converted;
 use crate::expr::bind::scope::Scope;

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use untorn::engine::{Comparison, padding};
+use untorn::engine::{Comparison, pad_space_sort_key};
 use untorn::types::Collation;
 
 /// The collation two values are compared in when nothing says it: `binary` wins over `_bin`, that over
@@ -97,7 +97,7 @@ fn padded_key(text: &[u8], fold: bool, key: &mut Vec<u8>) {
     if special {
         let text = String::from_utf8_lossy(text);
         let weights = text.chars().map(|c| if fold { btree_weight(c) } else { u32::from(c) });
-        padding::sort_key(weights, u32::from(b' '), |weight| push_weight(weight, key));
+        pad_space_sort_key(weights, u32::from(b' '), |weight| push_weight(weight, key));
         return;
     }
     let start = key.len();

@@ -13,9 +13,9 @@
 use btree::{FieldRef, KeyFields, OwnedKey, RecordRef};
 
 use super::is_damage;
-use crate::delete_marked_row::{Deletion, remove_row};
 use crate::entry::build_entry;
 use crate::error::Error;
+use crate::remove_deleted_row::{Deletion, remove_row};
 use crate::retry::retry;
 use crate::roll_pointer::RollPtr;
 use crate::row::external::free_noted_chain;

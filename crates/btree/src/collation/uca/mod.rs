@@ -161,7 +161,7 @@ impl UnicodeRule {
     pub fn sort_key(self, text: &[u8], key: &mut Vec<u8>) {
         if self.pads() {
             let weights = self.weights(Level::Primary, text);
-            super::padding::sort_key(weights, self.version().space, |weight| {
+            super::pad_space_sort_key(weights, self.version().space, |weight| {
                 key.extend_from_slice(&weight.to_be_bytes());
             });
             return;

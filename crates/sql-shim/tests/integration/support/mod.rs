@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sql::kill::Kill;
+use sql::kill_switch::Kill;
 use sql::result::{
     ColumnMeta, Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time, column_flag, kind,
     status_flag,
@@ -18,8 +18,8 @@ use sql_shim::auth::{native, sha2_password};
 use sql_shim::server::registry::Connection;
 use sql_shim::server::runtime::{ListenOptions, Running, RuntimeKind, start};
 use sql_shim::server::shared::Server;
-use sql_shim::service::{Param, Prepared};
-use sql_shim::service::{SessionFactory, SessionService};
+use sql_shim::session_interface::{Param, Prepared};
+use sql_shim::session_interface::{SessionFactory, SessionService};
 use sql_shim::variables::GlobalVariables;
 
 /// Answers by the first word of the statement: `echo`, `rows <n> <bytes>`, `types`, `two`, `wait`, `fail`,

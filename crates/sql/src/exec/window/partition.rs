@@ -3,7 +3,7 @@
 //! Where nothing has to see all of them, a partition comes in parts.
 
 use super::{END_BYTES, Row, weight};
-use crate::discard::discard;
+use crate::background_drop::discard;
 use crate::errors;
 use crate::exec::sort::SortedRows;
 use crate::exec::spilled_values::take_all;

@@ -21,7 +21,7 @@ use super::select_list::SelectList;
 use super::types::{Derivation, Type, cast_type};
 use super::{Context, Expr, NODE_BYTES};
 use crate::ast;
-use crate::discard::Elsewhere;
+use crate::background_drop::Elsewhere;
 use crate::errors;
 use crate::plan::aggregate::{Aggregate, AggregateKind};
 use crate::plan::source::Source;

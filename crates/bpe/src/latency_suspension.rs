@@ -1,4 +1,4 @@
-//! Is the tier worth it? (Errors switch it off elsewhere: `failure.rs`.) Read latencies of the tier and of
+//! Is the tier worth it? (Errors switch it off elsewhere: `error_switch_off.rs`.) Read latencies of the tier and of
 //! the data files, and the decision that follows.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! Opening a tier's file: the header, and the table as an earlier process left it.
+//! What an earlier process left of a tier: the header of its file, and its table, from the map files.
 //!
 //! ```text
 //!   tier file   0  magic "UNTORNT1"    12  page bytes (u32)     20  encryption (u32), 0      28  tier, 16 bytes
