@@ -11,7 +11,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use btree::KeyFields;
-use txn::Isolation;
 
 use crate::row_values::{copy_columns, encode_row_key};
 use crate::statement::Statement;
@@ -23,8 +22,7 @@ impl Transaction {
     /// Whether a read of this table waits for nothing before it comes to the rows, and locks none.
     #[inline]
     pub(crate) fn reads_at_once(&self, table: &Arc<Table>) -> bool {
-        let locks = self.engine().isolation() == Isolation::Serializable && self.is_active();
-        !locks && self.uses_already(table) && self.database().refuse_after_close().is_ok()
+        !self.reads_lock() && self.uses_already(table) && self.database().refuse_after_close().is_ok()
     }
 
     /// Some columns of the row with this primary key, by their numbers, as a statement of its own that locks
@@ -55,6 +53,8 @@ impl Transaction {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use txn::Isolation;
+
     use super::*;
     use crate::database::Database;
     use crate::rows::Lock;

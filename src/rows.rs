@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use btree::{Field, OwnedKey};
 use txn::{
-    Control, Direction, Isolation, KeyRange, OffPage, OnDuplicate, Put, ReadMode, Row, Scan, ScanIndex,
-    ScanState, WaitPolicy,
+    Control, Direction, KeyRange, OffPage, OnDuplicate, Put, ReadMode, Row, Scan, ScanIndex, ScanState,
+    WaitPolicy,
 };
 
 use crate::error::{Error, Result};
@@ -193,8 +193,7 @@ fn value_bytes(value: &Value<'_>) -> usize {
 impl Transaction {
     /// How a read locks: at SERIALIZABLE no read inside a transaction goes without.
     pub(crate) fn read_lock(&self, wanted: Lock) -> Result<Lock> {
-        let serializable = self.engine().isolation() == Isolation::Serializable && self.is_active();
-        let lock = if serializable && wanted == Lock::None { Lock::Share } else { wanted };
+        let lock = if self.reads_lock() && wanted == Lock::None { Lock::Share } else { wanted };
         if lock != Lock::None {
             self.may_write()?;
         }

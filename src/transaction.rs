@@ -379,6 +379,12 @@ impl Transaction {
         self.inner.begin();
     }
 
+    /// Whether reads lock what they read: SERIALIZABLE, in a transaction of more than one statement.
+    #[inline]
+    pub fn reads_lock(&self) -> bool {
+        self.inner.isolation() == Isolation::Serializable && self.inner.is_active()
+    }
+
     /// Whether a transaction has begun.
     pub fn is_active(&self) -> bool {
         self.inner.is_active()

@@ -1,5 +1,5 @@
-//! Is the tier worth it? (Errors switch it off elsewhere: `error_switch_off.rs`.) Read latencies of the tier and of
-//! the data files, and the decision that follows.
+//! Is the tier worth it? (Errors switch it off elsewhere: `error_switch_off.rs`.) Read latencies of the tier
+//! and of the data files, and the decision that follows.
 //!
 //! ```text
 //!              LOOKS looks without advantage        too little advantage even so

@@ -45,20 +45,6 @@ impl Tree {
         Ok(RecordRef::new(page, offset, &self.def).child())
     }
 
-    /// Checks a page that a node pointer of level `level + 1` led to. The level falls with each step, so
-    /// every descent ends.
-    #[inline]
-    pub(crate) fn check_child(&self, page: &[u8], number: u32, level: u16) -> Result<(), Interrupt> {
-        self.check_page(page, number)?;
-        if header::level(page) == level {
-            return Ok(());
-        }
-        Err(self.corrupt(
-            number,
-            format!("the page is on level {}, its parent on {}", header::level(page), level + 1),
-        ))
-    }
-
     /// The leaf of `target`, S-latched.
     pub(crate) fn leaf(&self, target: Target<'_>) -> Result<PageRead, Interrupt> {
         let mut page = self.store.read(self.page_id(self.root))?;

@@ -294,6 +294,20 @@ impl Tree {
         result.map_err(|what| self.malformed(mtr.page_id(page).page, what))
     }
 
+    /// Checks a page that a node pointer of level `level + 1` led to. The level falls with each step, so
+    /// every descent ends.
+    #[inline]
+    pub(crate) fn check_child(&self, page: &[u8], number: u32, level: u16) -> Result<(), Interrupt> {
+        self.check_page(page, number)?;
+        if header::level(page) == level {
+            return Ok(());
+        }
+        Err(self.corrupt(
+            number,
+            format!("the page is on level {}, its parent on {}", header::level(page), level + 1),
+        ))
+    }
+
     /// Checks that a page is of this tree before anything on it is believed.
     #[inline]
     pub(crate) fn check_page(&self, page: &[u8], number: u32) -> Result<(), Interrupt> {

@@ -280,8 +280,11 @@ impl Shared {
         requests.extend(requests::in_place(batch, &plan.plain, cut));
         let copied =
             segment.as_ref().map(|segment| (segment, &plan.copied[..segment.pages.min(plan.copied.len())]));
+        let mut copies_synced = false;
         if let Some((segment, pages)) = copied {
-            requests.extend(requests::copies(batch, pages, (&segment.file, segment.offset), cut));
+            let copies = requests::copies(batch, pages, (&segment.file, segment.offset), cut);
+            copies_synced = copies.synced;
+            requests.extend(copies.requests);
         }
         let atomic = plan.atomic.iter().map(|page| page.index);
         let in_place = atomic.chain(plan.single.iter().chain(&plan.plain).copied());
@@ -312,7 +315,7 @@ impl Shared {
             }
         }
         if let Some((segment, pages)) = copied {
-            self.sync_copies(batch, pages, segment, cut).await?;
+            self.sync_copies(batch, pages, segment, copies_synced).await?;
         }
         Ok((refused, segment))
     }
@@ -357,15 +360,15 @@ impl Shared {
         self.area(sort)?.take(&*self.env, batch.purpose, pages).await
     }
 
-    /// Makes the copies durable, unless that was part of their only request.
+    /// Makes the copies durable, unless their request has `synced` them.
     async fn sync_copies(
         &self,
         batch: &WriteBatch,
         pages: &[usize],
         segment: &Segment,
-        cut: Cut,
+        synced: bool,
     ) -> Result<()> {
-        if !requests::are_synced(pages, cut) {
+        if !synced {
             disk::sync_async(&**self.env.storage(), &segment.file).await?;
         }
         self.count_segment(pages.len(), pages.len() * batch.page_size());
@@ -383,10 +386,10 @@ impl Shared {
         let pages = &pages[..segment.pages.min(pages.len())];
         let cut = pace.cut(batch.page_size());
         let copies = requests::copies(batch, pages, (&segment.file, segment.offset), cut);
-        for (_, outcome) in pace.submit(copies).await {
+        for (_, outcome) in pace.submit(copies.requests).await {
             outcome?;
         }
-        self.sync_copies(batch, pages, &segment, cut).await?;
+        self.sync_copies(batch, pages, &segment, copies.synced).await?;
         Ok((pages, segment))
     }
 

@@ -28,6 +28,14 @@ pub(crate) enum Part {
     Copies,
 }
 
+/// Requests that copy pages to a segment.
+pub(crate) struct Copies {
+    /// For the storage.
+    pub(crate) requests: Vec<PageRequest>,
+    /// It is one request, which syncs as well; else the segment's file has to be synced behind them.
+    pub(crate) synced: bool,
+}
+
 /// How requests are cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cut {
@@ -92,28 +100,21 @@ pub(crate) fn atomic(batch: &WriteBatch, pages: &[AtomicPage]) -> Vec<PageReques
 
 /// Requests that copy the pages, back to back, to this place: one for each stretch of the batch that is
 /// copied, or for each slice of it.
-pub(crate) fn copies(
-    batch: &WriteBatch,
-    pages: &[usize],
-    to: (&Arc<dyn File>, u64),
-    cut: Cut,
-) -> Vec<PageRequest> {
-    let sync = are_synced(pages, cut);
+pub(crate) fn copies(batch: &WriteBatch, pages: &[usize], to: (&Arc<dyn File>, u64), cut: Cut) -> Copies {
+    let synced = cut == Cut::Merged && pages.windows(2).all(|pair| pair[0] + 1 == pair[1]);
     let (file, mut offset) = to;
     let copy = |run: &[usize]| {
         let bytes = batch.range(run[0]).start..batch.range(run[run.len() - 1]).end;
         let at = offset;
         offset += bytes.len() as u64;
         let buf = IoBuf::Shared(batch.images().clone(), bytes);
-        let request = (file.clone(), IoKind::Write { buf, offset: at, atomic: false, sync });
+        let request = (file.clone(), IoKind::Write { buf, offset: at, atomic: false, sync: synced });
         PageRequest { part: Part::Copies, request }
     };
-    pages.chunk_by(|page, next| page + 1 == *next).flat_map(|run| run.chunks(cut.most())).map(copy).collect()
-}
-
-/// Whether the copies of these pages are one request, which syncs as well.
-pub(crate) fn are_synced(pages: &[usize], cut: Cut) -> bool {
-    cut == Cut::Merged && pages.windows(2).all(|pair| pair[0] + 1 == pair[1])
+    let runs = pages.chunk_by(|page, next| page + 1 == *next).flat_map(|run| run.chunks(cut.most()));
+    let requests = runs.map(copy).collect::<Vec<_>>();
+    assert!(!synced || requests.len() == 1, "one of {} requests would sync for all", requests.len());
+    Copies { requests, synced }
 }
 
 /// Whether `next` lies behind `page` in the batch and in their file.

@@ -130,7 +130,7 @@ pub struct PageStore {
     /// Tablespaces written for the first time since the start.
     pub(crate) first_writes: Mutex<Vec<u32>>,
     /// Whether it was told that a page is newer than the log.
-    told_newer: AtomicBool,
+    pub(crate) told_newer: AtomicBool,
     pub(crate) poisoned: AtomicBool,
     pub(crate) poison: OnceLock<Arc<str>>,
     pub(crate) read_only: OnceLock<Arc<str>>,
@@ -494,28 +494,6 @@ impl PageStore {
     /// Whether as much as possible is read of what is damaged, instead of failing (forced recovery).
     pub fn takes_damaged_pages(&self) -> bool {
         self.options.skip_corrupt
-    }
-
-    /// A page that was read has its changes from a log that reaches as far as its LSN. When this log ends
-    /// before, it is not the one: changes to come would get smaller LSNs than the page has, and a recovery
-    /// would take them for applied.
-    pub(crate) fn check_not_newer(&self, lsn: u64) -> Result<(), String> {
-        let end = self.redo.current().0;
-        if lsn <= end {
-            return Ok(());
-        }
-        let why = format!(
-            "its LSN is {lsn}, but the redo log ends at {end}: the page is of a later time than the log. The log was replaced by an \
-             older one, or the file is from another data directory. Restore the whole data directory from one backup; \
-             innodb_force_recovery=1 reads such pages as they are"
-        );
-        if !self.options.skip_corrupt {
-            return Err(why);
-        }
-        if !self.told_newer.swap(true, Ordering::Relaxed) {
-            tracing::warn!("a page was taken as it is although {why}");
-        }
-        Ok(())
     }
 
     /// Whether a test has switched the WAL rule off (to see that its checks notice).

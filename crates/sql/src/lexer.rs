@@ -11,6 +11,8 @@
 
 use std::borrow::Cow;
 
+use crate::sql_mode;
+
 /// Executable comments up to this version are executed (the server says it is MySQL 8.0.36).
 pub const EXECUTABLE_VERSION: u32 = 80_036;
 
@@ -25,6 +27,18 @@ pub struct LexicalModes {
     pub pipes_as_concat: bool,
     /// `HIGH_NOT_PRECEDENCE`: `NOT` binds like `!`.
     pub high_not_precedence: bool,
+}
+
+impl LexicalModes {
+    /// Those that are set in this `sql_mode`.
+    pub fn of(mode: u64) -> LexicalModes {
+        LexicalModes {
+            ansi_quotes: mode & sql_mode::ANSI_QUOTES != 0,
+            no_backslash_escapes: mode & sql_mode::NO_BACKSLASH_ESCAPES != 0,
+            pipes_as_concat: mode & sql_mode::PIPES_AS_CONCAT != 0,
+            high_not_precedence: mode & sql_mode::HIGH_NOT_PRECEDENCE != 0,
+        }
+    }
 }
 
 /// What a token is; its text is the span in [`Token`].

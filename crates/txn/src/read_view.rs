@@ -22,6 +22,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::error::Error;
+use crate::row::ScanIndex;
+use crate::table::Table;
 use crate::transaction::Transaction;
 
 /// Slot value of a session without an open view.
@@ -62,6 +65,16 @@ impl Transaction {
         }
         let slot = &self.slot.0;
         active.fill_view(&mut self.view, creator, |version| slot.store(version, Ordering::SeqCst));
+    }
+
+    /// Opens the read view, unless it is open, to read an index of this table.
+    ///
+    /// # Errors
+    /// [`Error::TableChanged`]: the index does not have the rows that the view sees.
+    #[inline]
+    pub(crate) fn open_view_for(&mut self, table: &Table, index: ScanIndex) -> Result<(), Error> {
+        self.open_view();
+        if table.is_complete_for(&self.view, index) { Ok(()) } else { Err(Error::TableChanged) }
     }
 
     /// A statement ends: READ COMMITTED and autocommit give up the read view, the others keep it.

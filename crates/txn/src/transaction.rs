@@ -38,7 +38,7 @@ use crate::time_slice::TimeSlice;
 use crate::undo::UndoLog;
 use crate::undo::directory::SLOTS_MAX;
 use crate::undo::log::LogMark;
-use crate::version::Overlay;
+use crate::version::{Overlay, Shown};
 
 /// Isolation levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -304,8 +304,12 @@ impl Transaction {
     }
 
     /// What reading needs, borrowed apart.
-    pub(crate) fn reading(&mut self) -> (&System, &ReadView, &mut Overlay) {
-        (&self.system.0, &self.view, &mut self.overlay)
+    pub(crate) fn reading(&mut self) -> (&System, Shown<'_>, &mut Overlay) {
+        let shown = match self.isolation {
+            Isolation::ReadUncommitted => Shown::Uncommitted(&self.view),
+            _ => Shown::Seen(&self.view),
+        };
+        (&self.system.0, shown, &mut self.overlay)
     }
 
     /// What changing needs, borrowed apart.

@@ -430,6 +430,45 @@ pub(crate) fn walk_back(
     }
 }
 
+/// Which versions of rows a read without locks shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Shown<'v> {
+    /// Those that the view sees.
+    Seen(&'v ReadView),
+    /// READ UNCOMMITTED: the newest. A row with off-page values as the view sees it, though: they are read
+    /// when the latch is gone, and a rollback frees those of what it takes back without asking for readers.
+    Uncommitted(&'v ReadView),
+    /// The newest. The caller knows that nobody changes them.
+    Newest,
+}
+
+impl Shown<'_> {
+    /// Whether a live index entry is that of the row's version, its page having this PAGE_MAX_TRX_ID.
+    pub(crate) fn trusts(&self, page_max: u64) -> bool {
+        match self {
+            Shown::Seen(view) => page_max < view.up_limit,
+            Shown::Uncommitted(_) | Shown::Newest => true,
+        }
+    }
+
+    /// Finds the version of `record` (on a latched leaf) that is shown. Repeat it after a wait with the same
+    /// overlay.
+    #[inline]
+    pub(crate) fn of(
+        &self,
+        space: &UndoSpace,
+        record: RecordRef<'_>,
+        overlay: &mut Overlay,
+    ) -> Result<Visible, Interrupt> {
+        match self {
+            Shown::Seen(view) => find_visible(space, record, view, overlay),
+            Shown::Uncommitted(view) if record.has_external() => find_visible(space, record, view, overlay),
+            _ if record.is_deleted() => Ok(Visible::Nothing),
+            _ => Ok(Visible::Newest),
+        }
+    }
+}
+
 /// Finds the version of `record` (on a latched leaf) that `view` shows. Repeat it after a wait with the same
 /// overlay.
 pub(crate) fn find_visible(

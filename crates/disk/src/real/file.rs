@@ -7,7 +7,7 @@ use crate::probe::{self, Verdict};
 use crate::real::copy_on_write_extent;
 use crate::real::descriptors::{Closable, Descriptors};
 use crate::real::direct_io::{memory_is_aligned, open_descriptor};
-use crate::real::transfer::{Direction, advance, torn_atomic};
+use crate::real::transfer::{Direction, RWF_ATOMIC, advance, torn_atomic};
 use crate::{AlignedBuf, Error, File, OpenHow, Result, Storage};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -158,9 +158,6 @@ impl RealFile {
         result
     }
 }
-
-/// `RWF_ATOMIC` of Linux 6.11 (include/uapi/linux/fs.h).
-pub(crate) const RWF_ATOMIC: i32 = 0x40;
 
 impl File for RealFile {
     fn path(&self) -> &Path {

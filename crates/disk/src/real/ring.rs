@@ -21,8 +21,8 @@
 //!   completion has come.
 
 use crate::IoKind;
-use crate::real::file::RWF_ATOMIC;
 use crate::real::request::Request;
+use crate::real::transfer::RWF_ATOMIC;
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 use parking_lot::Mutex;
 use std::collections::VecDeque;

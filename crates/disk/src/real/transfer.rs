@@ -6,6 +6,9 @@
 
 use std::io;
 
+/// `RWF_ATOMIC` of Linux 6.11 (include/uapi/linux/fs.h).
+pub(crate) const RWF_ATOMIC: i32 = 0x40;
+
 /// Which way a transfer goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {

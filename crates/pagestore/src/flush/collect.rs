@@ -1,11 +1,9 @@
-//! Choosing dirty pages to be written, and reserving them.
+//! Choosing dirty pages to be written.
 //!
 //! The oldest changes come off the flush list, the pages of one tablespace out of the page table, and victims
-//! from the LRU list (`cleaner.rs`, with their [neighbours](crate::flush::neighbours)). A reserved page is
-//! pinned and in flight until its [batch](crate::flush::batch) is over. No more than half of the pool is in
-//! flight at a time.
+//! from the LRU list (`cleaner.rs`, with their [neighbours](crate::flush::neighbours)). What a reservation is
+//! says `reservation.rs`.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use page::FlushPurpose;
@@ -49,39 +47,6 @@ impl PageStore {
         let mut collected = self.start_batches(candidates, purpose, spread);
         collected.skipped += skipped;
         collected
-    }
-
-    /// Marks a dirty page for writing: pinned and in flight, unless it is already. A page that a writer has
-    /// latched is left alone: it could not be copied now, and taking its turn it would keep others from being
-    /// written, for ever when that writer waits for the frame of one of them.
-    pub(crate) fn reserve_for_flush(&self, frame: FrameRef) -> bool {
-        if !frame.is_dirty() || frame.latch.has_writer() || frame.in_flight.swap(true, Ordering::AcqRel) {
-            return false;
-        }
-        if frame.pins.try_pin() {
-            self.in_flight.fetch_add(1, Ordering::Relaxed);
-            return true;
-        }
-        frame.in_flight.store(false, Ordering::Release);
-        false
-    }
-
-    /// Gives back a page reserved for flushing.
-    pub(crate) fn release(&self, frame: FrameRef) {
-        frame.victim.store(false, Ordering::Relaxed);
-        self.not_in_flight(frame);
-        frame.pins.unpin();
-    }
-
-    /// The pin stays.
-    pub(super) fn not_in_flight(&self, frame: FrameRef) {
-        self.in_flight.fetch_sub(1, Ordering::Relaxed);
-        frame.in_flight.store(false, Ordering::Release);
-    }
-
-    /// How many more pages may be in flight.
-    pub(crate) fn flight_room(&self) -> usize {
-        (self.frame_count() / 2).saturating_sub(self.in_flight.load(Ordering::Relaxed))
     }
 
     fn candidates_by_age(&self, before: Lsn, pages_max: usize) -> (Vec<FrameRef>, usize) {

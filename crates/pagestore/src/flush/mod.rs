@@ -14,6 +14,7 @@ pub(crate) mod collect;
 pub(crate) mod feeder;
 pub(crate) mod flush_list;
 pub(crate) mod neighbours;
+pub(crate) mod reservation;
 pub(crate) mod restart_time;
 pub(crate) mod syncing;
 pub(crate) mod until_clean;

@@ -1,8 +1,8 @@
 //! Looking pages up.
 //!
-//! The hit path is [`PageStore::pin`] and `look_up`: page table, pin, compare; no lock, no allocation. A miss
-//! starts a read into a free frame ([`super::missing_page`]) and returns at once with a [`Wait`](disk::Wait)
-//! for it, so that the retry finds the page. Pages made and pages read enter the pool in `publish.rs`.
+//! A hit ([`super::present_page`]) takes no lock and allocates nothing. A miss starts a read into a free
+//! frame ([`super::missing_page`]) and returns at once with a [`Wait`](disk::Wait) for it, so that the retry
+//! finds the page. Pages made and pages read enter the pool in `publish.rs`.
 
 use page::PageId;
 
@@ -10,7 +10,6 @@ use crate::counters::Counter;
 use crate::error::Interrupt;
 use crate::pool::guard::{PageRead, Pin};
 use crate::store::PageStore;
-use crate::sync::spin;
 
 impl PageStore {
     /// Pins and S-latches a page.
@@ -48,25 +47,5 @@ impl PageStore {
         let pin = self.look_up(page)?;
         self.touch(pin.frame());
         Some(pin)
-    }
-
-    /// The hit itself: pins a page if it is in memory, and counts nothing.
-    #[inline]
-    pub(crate) fn look_up(&self, page: PageId) -> Option<Pin> {
-        let mut spins = 0;
-        loop {
-            // Each time: when the tablespace is dropped meanwhile, its table may become another's.
-            let table = self.spaces.directory.get(page.space)?;
-            let frame = self.frames.get(table.get(page.page)?);
-            if frame.pins.try_pin() {
-                if frame.holds(page) {
-                    return Some(Pin::adopt(frame));
-                }
-                frame.pins.unpin();
-            }
-            // Somebody is evicting the page and about to remove the entry.
-            spins += 1;
-            if spins < 100 { spin() } else { std::thread::yield_now() }
-        }
     }
 }

@@ -300,6 +300,28 @@ impl PageStore {
         let (file, io) = completion.request();
         Ok(Missing::Start(ReadStart { hold, over, file, io }))
     }
+
+    /// A page that was read has its changes from a log that reaches as far as its LSN. When this log ends
+    /// before, it is not the one: changes to come would get smaller LSNs than the page has, and a recovery
+    /// would take them for applied.
+    fn check_not_newer(&self, lsn: u64) -> Result<(), String> {
+        let end = self.redo.current().0;
+        if lsn <= end {
+            return Ok(());
+        }
+        let why = format!(
+            "its LSN is {lsn}, but the redo log ends at {end}: the page is of a later time than the log. The log was replaced by an \
+             older one, or the file is from another data directory. Restore the whole data directory from one backup; \
+             innodb_force_recovery=1 reads such pages as they are"
+        );
+        if !self.options.skip_corrupt {
+            return Err(why);
+        }
+        if !self.told_newer.swap(true, Ordering::Relaxed) {
+            tracing::warn!("a page was taken as it is although {why}");
+        }
+        Ok(())
+    }
 }
 
 pub(super) fn waiting(hold: ReadHold) -> Interrupt {

@@ -2,11 +2,11 @@
 //!
 //! A **frame** is memory for a page with a descriptor. The **page table** leads from a page to its frame,
 //! without a lock. A **pin** keeps the frame with its page, the **latch** orders those who read and change
-//! it, a **guard** is both. [`lookup`] finds a page, [`missing_page`] reads it, from the buffer pool
-//! extension where that has it, [`read_ahead`] before it is asked for; with [`publish`] it is there. The
-//! **LRU list** orders pages for eviction, the **free list** holds empty frames, which the page cleaner
-//! replenishes ahead of demand. [`resize`] and [`relocation`] change the pool's size while it is used.
-//! [`evict_space`] drops the pages of a dropped tablespace.
+//! it, a **guard** is both. [`lookup`] finds a page ([`present_page`]), [`missing_page`] reads it, from the
+//! buffer pool extension where that has it, [`read_ahead`] before it is asked for; with [`publish`] it is
+//! there. The **LRU list** orders pages for eviction, the **free list** holds empty frames, which the page
+//! cleaner replenishes ahead of demand. [`resize`] and [`relocation`] change the pool's size while it is
+//! used. [`evict_space`] drops the pages of a dropped tablespace.
 
 #[cfg(not(loom))]
 mod evict_space;
@@ -37,6 +37,8 @@ pub(crate) mod page_memory;
 pub(crate) mod page_table;
 #[allow(unsafe_code)]
 pub(crate) mod pins;
+#[cfg(not(loom))]
+mod present_page;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 mod publish;

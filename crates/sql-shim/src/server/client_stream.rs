@@ -5,7 +5,6 @@
 use std::io;
 use std::pin::pin;
 
-use super::connection::unless_killed;
 use super::registry::Connection;
 use super::shared::Server;
 use super::transport::Socket;
@@ -32,8 +31,8 @@ impl Flush for ClientStream<'_> {
         }
         self.connection.counters.add(Counter::BytesSent, output.as_bytes().len() as u64);
         let before = self.connection.deadline();
-        shorten_deadline(self.connection, self.server);
-        let outcome = unless_killed(self.connection, pin!(self.socket.flush(output))).await;
+        self.connection.shorten_deadline(self.server);
+        let outcome = self.connection.unless_killed(pin!(self.socket.flush(output))).await;
         self.connection.set_deadline(before);
         outcome.unwrap_or_else(|| Err(io::ErrorKind::ConnectionAborted.into()))
     }
@@ -53,7 +52,7 @@ impl Flush for ClientStream<'_> {
             let buffer = input.lend();
             // A kill of the statement waits for what the client sends next: what a read that is given up has
             // taken would be missing from the stream.
-            let done = unless_killed(self.connection, pin!(self.socket.read(buffer))).await;
+            let done = self.connection.unless_killed(pin!(self.socket.read(buffer))).await;
             self.connection.set_deadline(0);
             let Some((count, buffer)) = done else { return Err(io::ErrorKind::ConnectionAborted.into()) };
             let count = count?;
@@ -69,11 +68,4 @@ impl Flush for ClientStream<'_> {
         output.set_sequence(input.reply_sequence());
         Ok(length)
     }
-}
-
-/// A client has `net_write_timeout` to take what is written, unless less is left of what it has already.
-pub(super) fn shorten_deadline(connection: &Connection, server: &Server) {
-    let until = server.clock.now_ms() + server.variables.net_write_timeout_ms();
-    let before = connection.deadline();
-    connection.set_deadline(if before == 0 { until } else { before.min(until) });
 }

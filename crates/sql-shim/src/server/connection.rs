@@ -4,11 +4,9 @@
 //! SQL error never ends a connection. A broken or malformed stream, an oversized packet, a kill, a timeout, a
 //! panic or COM_QUIT does.
 
-use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use sql::errors::{self, error};
@@ -16,7 +14,7 @@ use sql::kill_switch::Kill;
 use sql::privilege::Privileges;
 use sql::result::{Completion, SqlError};
 
-use super::client_stream::{ClientStream, shorten_deadline};
+use super::client_stream::ClientStream;
 use super::login::{self, LoginRequest};
 use super::panics::{Panicked, caught};
 use super::prepared_statements::PreparedStatements;
@@ -84,7 +82,7 @@ impl Link {
 
     async fn read(&mut self) -> Result<(), End> {
         let buffer = self.input.lend();
-        let done = unless_killed(&self.connection, pin!(self.socket.read(buffer))).await;
+        let done = self.connection.unless_killed(pin!(self.socket.read(buffer))).await;
         let Some((count, buffer)) = done else { return Err(End::Killed) };
         self.take_read(count, buffer)
     }
@@ -116,9 +114,9 @@ impl Link {
         let (output, input) = (self.output.lend(), self.input.lend());
         // The reply has its own time, before that of the next command goes on.
         let idle = self.connection.deadline();
-        shorten_deadline(&self.connection, &self.server);
+        self.connection.shorten_deadline(&self.server);
         let taken = || self.connection.set_deadline(idle);
-        let done = unless_killed(&self.connection, pin!(self.socket.exchange(output, input, taken))).await;
+        let done = self.connection.unless_killed(pin!(self.socket.exchange(output, input, taken))).await;
         let Some(done) = done else { return Err(End::Killed) };
         self.output.restore(done.output);
         done.written?;
@@ -175,21 +173,6 @@ fn protocol_end(error: InputError) -> End {
         InputError::TooLong => response_packets::error::packet_too_large(),
         InputError::OutOfOrder => response_packets::error::out_of_order(),
     })
-}
-
-/// Awaits the work, or `None` once the connection is killed; then the caller drops the work.
-///
-/// The work comes pinned where it stands: otherwise it would be copied for each command.
-pub(super) async fn unless_killed<T>(
-    connection: &Connection,
-    mut work: Pin<&mut impl Future<Output = T>>,
-) -> Option<T> {
-    let mut killed = connection.killed(Kill::Connection);
-    poll_fn(|context| match work.as_mut().poll(context) {
-        Poll::Ready(done) => Poll::Ready(Some(done)),
-        Poll::Pending => Pin::new(&mut killed).poll(context).map(|_| None),
-    })
-    .await
 }
 
 /// Carries one accepted connection to its end.

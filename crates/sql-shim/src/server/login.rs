@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sql::result::{SqlError, status_flag};
 
-use super::connection::{End, Link, unless_killed};
+use super::connection::{End, Link};
 use super::registry::ClientFlags;
 use super::shared::Server;
 use crate::auth::exchange::{Exchange, Step};
@@ -171,7 +171,7 @@ async fn finish(
             }
             Step::Slow(work) => {
                 // First come, first served, and given up with the login (`connect_timeout`).
-                let permit = unless_killed(&link.connection, pin!(server.password_work.acquire())).await;
+                let permit = link.connection.unless_killed(pin!(server.password_work.acquire())).await;
                 let Some(Ok(permit)) = permit else { return Err(End::Killed) };
                 let done = tokio::task::spawn_blocking(move || work.run()).await;
                 drop(permit);

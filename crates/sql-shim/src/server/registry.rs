@@ -10,7 +10,7 @@
 //! `crates/sql/src/catalog_views/server_tables.rs`. Who may kill whom: `shared.rs` (`kill_by`).
 
 use std::collections::BTreeMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -186,6 +186,14 @@ impl Connection {
         self.deadline_ms.load(Ordering::Relaxed)
     }
 
+    /// The client has `net_write_timeout` to take what is written, unless less is left of what it has
+    /// already.
+    pub(super) fn shorten_deadline(&self, server: &Server) {
+        let until = server.clock.now_ms() + server.variables.net_write_timeout_ms();
+        let before = self.deadline();
+        self.set_deadline(if before == 0 { until } else { before.min(until) });
+    }
+
     /// Ends the connection if it has waited too long.
     pub fn expire(&self, now_ms: u64) {
         let deadline = self.deadline_ms.load(Ordering::Relaxed);
@@ -222,6 +230,18 @@ impl Connection {
     /// connection's own task.
     pub fn killed(&self, at_least: Kill) -> Killed<'_> {
         Killed { connection: self, at_least }
+    }
+
+    /// Awaits the work, or `None` once the connection is killed; then the caller drops the work.
+    ///
+    /// The work comes pinned where it stands: otherwise it would be copied for each command.
+    pub(super) async fn unless_killed<T>(&self, mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        let mut killed = self.killed(Kill::Connection);
+        poll_fn(|context| match work.as_mut().poll(context) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => Pin::new(&mut killed).poll(context).map(|_| None),
+        })
+        .await
     }
 }
 

@@ -149,7 +149,7 @@ impl Session {
     async fn measure(&mut self, sql: &[u8]) -> Result<Extent, Failure> {
         self.transaction.engine_mut().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
-        let extent = first_statement(sql, self.modes(), self.transaction.engine().slice());
+        let extent = first_statement(sql, self.state.lexical_modes(), self.transaction.engine().slice());
         unless_killed(watch.over(pin!(extent)).await)
     }
 

@@ -53,9 +53,7 @@ use std::time::Duration;
 
 use sql::exec::insert::Changed;
 use sql::failure::Failure;
-use sql::lexer::LexicalModes;
 use sql::result::{ResultColumns, ResultSink, SqlError};
-use sql::sql_mode;
 use untorn::asynchronous::{Database, Transaction};
 
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
@@ -175,16 +173,6 @@ impl Session {
         }
     }
 
-    fn modes(&self) -> LexicalModes {
-        let mode = self.state.settings().sql.sql_mode;
-        LexicalModes {
-            ansi_quotes: mode & sql_mode::ANSI_QUOTES != 0,
-            no_backslash_escapes: mode & sql_mode::NO_BACKSLASH_ESCAPES != 0,
-            pipes_as_concat: mode & sql_mode::PIPES_AS_CONCAT != 0,
-            high_not_precedence: mode & sql_mode::HIGH_NOT_PRECEDENCE != 0,
-        }
-    }
-
     fn lock_wait_timeout(&self) -> Duration {
         Duration::from_secs(self.state.settings().lock_wait_timeout_seconds)
     }
@@ -195,18 +183,6 @@ impl Session {
             unreachable!("a plan is being made beside another statement")
         };
         state
-    }
-
-    /// Answers a failure. A client that is gone is the caller's business.
-    fn answer_failure<S: ResultSink>(&mut self, failure: Failure, out: &mut S) -> io::Result<()> {
-        let error = match failure {
-            Failure::Gone(error) => return Err(error),
-            failure => failure.into_error(),
-        };
-        self.state.note_error(&error);
-        self.state.row_count.set(-1);
-        out.error(&error);
-        Ok(())
     }
 }
 

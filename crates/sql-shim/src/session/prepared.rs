@@ -17,6 +17,7 @@ use sql::digest::Shape;
 use sql::errors;
 use sql::expr::types::Type;
 use sql::failure::Failure;
+use sql::lexer::LexicalModes;
 use sql::memory::StatementCharge;
 use sql::parser;
 use sql::plan::Plan;
@@ -36,18 +37,26 @@ pub struct PlannedStatement {
     plan: Arc<Elsewhere<Plan>>,
     version: u64,
     sql: Arc<[u8]>,
-    database: Option<Arc<str>>,
+    prepared_in: PreparedIn,
     /// Where its runs are counted.
     digest: Option<Arc<DigestRow>>,
     /// Charged until the client closes it.
     _charge: Arc<StatementCharge>,
 }
 
+/// What the session had when a statement was prepared. It stays the statement's: its text is parsed again
+/// when anybody changes a definition, and means the same then.
+#[derive(Clone)]
+pub(super) struct PreparedIn {
+    /// The current database.
+    database: Option<Arc<str>>,
+    modes: LexicalModes,
+}
+
 /// A statement of PREPARE.
 pub(super) struct NamedStatement {
     text: Vec<u8>,
-    /// The current database when it was prepared: it stays the statement's.
-    database: Option<Arc<str>>,
+    prepared_in: PreparedIn,
     /// It counts like one of the protocol's.
     _counted: CountedStatement,
 }
@@ -76,17 +85,21 @@ impl Session {
         out: &mut impl ResultSink,
     ) -> Result<(), Failure> {
         self.state.begin_statement();
-        let values: smallvec::SmallVec<[Value<'_>; 8]> = params.iter().map(value_of).collect();
+        let collation = self.state.settings().sql.connection_collation;
+        let values: smallvec::SmallVec<[Value<'_>; 8]> =
+            params.iter().map(|param| value_of(param, collation)).collect();
         for _ in 0..REPLANS_MAX {
             if statement.plan.version != self.plan_version() {
-                let (sql, database) = (statement.plan.sql.clone(), statement.plan.database.clone());
-                let fresh = self.prepare_in(database, &sql).await?;
+                let (sql, prepared_in) = (statement.plan.sql.clone(), statement.plan.prepared_in.clone());
+                let fresh = self.prepare_in(prepared_in, &sql).await?;
+                debug_assert_eq!(fresh.params.len(), statement.params.len());
                 statement.plan = fresh.plan;
                 statement.columns = fresh.columns;
             }
             let planned = &mut statement.plan;
             if self.lacks_digest(planned.digest.as_ref()) {
-                planned.digest = self.digest_of(&planned.sql, Shape::Whole, planned.database.clone());
+                planned.digest =
+                    self.digest_of(&planned.sql, Shape::Whole, planned.prepared_in.database.clone());
             }
             self.keep_digest(planned.digest.clone());
             let plan = planned.plan.clone();
@@ -98,25 +111,33 @@ impl Session {
         Err(Failure::Stale)
     }
 
-    /// Prepares a text as it was when this database was the current one.
-    pub(super) async fn prepare_in(
+    /// Prepares a text as it was when the session had this.
+    async fn prepare_in(
         &mut self,
-        database: Option<Arc<str>>,
+        prepared_in: PreparedIn,
         sql: &[u8],
     ) -> Result<Prepared<PlannedStatement>, Failure> {
         let current = self.state.current_database();
-        if database == current {
-            return self.prepare_text(sql).await;
+        if prepared_in.database == current {
+            return self.prepare_with(sql, prepared_in.modes).await;
         }
-        self.state.set_current_database(database.as_deref());
-        let prepared = self.prepare_text(sql).await;
+        self.state.set_current_database(prepared_in.database.as_deref());
+        let prepared = self.prepare_with(sql, prepared_in.modes).await;
         self.state.set_current_database(current.as_deref());
         prepared
     }
 
     pub(super) async fn prepare_text(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, Failure> {
+        let modes = self.state.lexical_modes();
+        self.prepare_with(sql, modes).await
+    }
+
+    async fn prepare_with(
+        &mut self,
+        sql: &[u8],
+        modes: LexicalModes,
+    ) -> Result<Prepared<PlannedStatement>, Failure> {
         let sql = parser::trimmed(sql);
-        let modes = self.modes();
         let charge = self.charge_kept_text(sql).await?;
         let parsed = self.parse_text(sql, modes, Some(&charge)).await?;
         if !parser::is_blank(sql.get(parsed.consumed..).unwrap_or_default(), modes) {
@@ -149,7 +170,7 @@ impl Session {
                 plan: Arc::new(plan),
                 version,
                 sql,
-                database: self.state.current_database(),
+                prepared_in: PreparedIn { database: self.state.current_database(), modes },
                 digest: None,
                 _charge: charge,
             },
@@ -164,11 +185,10 @@ impl Session {
         if let Some(old) = self.named_statements.remove(&name) {
             self.state.memory.keep(name.len() + old.text.len(), 0)?;
         }
-        self.prepare_text(&text).await?;
+        let prepared_in = self.prepare_text(&text).await?.plan.prepared_in;
         let _counted = CountedStatement::new(&self.state.server)?;
         self.state.memory.keep(0, name.len() + text.len())?;
-        self.named_statements
-            .insert(name, NamedStatement { text, database: self.state.current_database(), _counted });
+        self.named_statements.insert(name, NamedStatement { text, prepared_in, _counted });
         Ok(done())
     }
 
@@ -181,10 +201,11 @@ impl Session {
     ) -> Result<Outcome, Failure> {
         self.state.connection.counters.add(Counter::ComStmtExecute, 1);
         let named = self.named_statements.get(&name.to_ascii_lowercase());
-        let Some((text, database)) = named.map(|named| (named.text.clone(), named.database.clone())) else {
+        let Some((text, prepared_in)) = named.map(|named| (named.text.clone(), named.prepared_in.clone()))
+        else {
             return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"EXECUTE"]).into());
         };
-        let prepared = self.prepare_in(database, &text).await?;
+        let prepared = self.prepare_in(prepared_in, &text).await?;
         if prepared.params.len() != using.len() {
             return Err(errors::error(errors::WRONG_ARGUMENTS, &[&"EXECUTE"]).into());
         }
@@ -205,7 +226,7 @@ impl Session {
 }
 
 /// A parameter of the protocol as a value.
-fn value_of<'p>(param: &Param<'p>) -> Value<'p> {
+fn value_of<'p>(param: &Param<'p>, collation: Collation) -> Value<'p> {
     let date = |date: result::Date| types::Date { year: date.year, month: date.month, day: date.day };
     match *param {
         Param::Null => Value::Null,
@@ -217,7 +238,7 @@ fn value_of<'p>(param: &Param<'p>) -> Value<'p> {
             std::str::from_utf8(text).ok().and_then(decimal::parse).map_or(Value::Null, Value::Decimal)
         }
         Param::Bytes { value, binary } => {
-            let rule = if binary { Collation::Binary } else { Collation::Utf8mb4GeneralCi };
+            let rule = if binary { Collation::Binary } else { collation };
             Value::Text(Cow::Borrowed(value), rule)
         }
         Param::Date(v) => Value::Date(date(v)),

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::future::Future;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -19,6 +20,18 @@ use super::watch::Watch;
 use super::{Outcome, Session, com_counters};
 
 impl Session {
+    /// Answers a failure. A client that is gone is the caller's business.
+    pub(super) fn answer_failure<S: ResultSink>(&mut self, failure: Failure, out: &mut S) -> io::Result<()> {
+        let error = match failure {
+            Failure::Gone(error) => return Err(error),
+            failure => failure.into_error(),
+        };
+        self.state.note_error(&error);
+        self.state.row_count.set(-1);
+        out.error(&error);
+        Ok(())
+    }
+
     /// Completion with this session's flags.
     pub(super) fn completion<'c>(&self, changed: &'c Changed, more: bool) -> Completion<'c> {
         Completion {

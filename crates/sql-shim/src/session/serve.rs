@@ -41,7 +41,7 @@ impl Session {
                     let slice = self.transaction.engine().slice().clone();
                     _ = slice.give_way().await;
                     self.state.begin_statement();
-                    if !parser::is_blank(rest, self.modes()) {
+                    if !parser::is_blank(rest, self.state.lexical_modes()) {
                         self.state.connection.counters.add(Counter::Questions, 1);
                     }
                 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use sql::ast;
 use sql::context::SqlContext;
 use sql::facts::{Client, Process, ServerFacts, StatementDigest, Terms};
+use sql::lexer::LexicalModes;
 use sql::memory::Account;
 use sql::named_locks::NamedLocks;
 use sql::privilege::Rights;
@@ -186,6 +187,11 @@ impl SessionState {
     /// Decoded session variables.
     pub fn settings(&self) -> Ref<'_, SessionSettings> {
         Ref::map(self.facts.variables.borrow(), SessionVariables::settings)
+    }
+
+    /// How texts become tokens in this session.
+    pub fn lexical_modes(&self) -> LexicalModes {
+        LexicalModes::of(self.settings().sql.sql_mode)
     }
 
     /// A copy of the session's variables, to go back to.

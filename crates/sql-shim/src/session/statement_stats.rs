@@ -59,7 +59,7 @@ impl Session {
         database: Option<Arc<str>>,
     ) -> Option<Arc<DigestRow>> {
         let digests = &self.state.server.digests;
-        let text = digests.is_on().then(|| sql::digest::text(sql, self.modes(), shape));
+        let text = digests.is_on().then(|| sql::digest::text(sql, self.state.lexical_modes(), shape));
         // Comments are no statement.
         text.filter(|text| !text.is_empty()).map(|text| digests.row(database, text))
     }
@@ -140,7 +140,7 @@ impl Session {
 
     #[cold]
     fn log_slow(&self, stats: &StatementStats, began: Instant, sql: &[u8], shape: Shape) {
-        let text = sql::digest::text(sql, self.modes(), shape);
+        let text = sql::digest::text(sql, self.state.lexical_modes(), shape);
         let database = self.state.current_database();
         let connection = &self.state.connection;
         let (user, host) =

@@ -41,7 +41,7 @@ impl Session {
         charge: Option<&Arc<StatementCharge>>,
         out: &mut S,
     ) -> Result<usize, Failure> {
-        let modes = self.modes();
+        let modes = self.state.lexical_modes();
         let text = &sql[..sql.len().min(end + NEAR_BYTES)];
         let parsed = self.parse_text(text, modes, charge).await?;
         let consumed = parsed.consumed;
@@ -85,7 +85,7 @@ impl Session {
         sql: &[u8],
         out: &mut S,
     ) -> Option<Result<(), Failure>> {
-        let modes = self.modes();
+        let modes = self.state.lexical_modes();
         let mut fingerprint = self.cache.take_scratch();
         let found = fingerprint.of(sql, modes, self.state.settings().sql.plan_modes());
         let result = if found { self.run_fingerprint(&fingerprint, out).await } else { None };
@@ -104,7 +104,7 @@ impl Session {
             let plan = match self.cache.find(&fingerprint.key, version, database.as_deref()) {
                 Some(plan) => plan?,
                 None => {
-                    let plan = plan_cache::plan(fingerprint, self.modes(), &self.state);
+                    let plan = plan_cache::plan(fingerprint, self.state.lexical_modes(), &self.state);
                     let plan = self.cache.add(fingerprint.key.clone(), version, database.clone(), plan);
                     plan?
                 }

@@ -23,15 +23,10 @@ impl Executor<'_> {
                     ast::LockWait::SkipLocked => WaitPolicy::SkipLocked,
                 },
             },
-            None => {
-                let state = self.transaction.engine();
-                // SERIALIZABLE: a transaction of more than this statement locks what it reads.
-                if state.isolation() == Isolation::Serializable && self.transaction.is_active() {
-                    ReadMode::Locking { exclusive: false, wait: WaitPolicy::Wait }
-                } else {
-                    ReadMode::Consistent
-                }
+            None if self.transaction.reads_lock() => {
+                ReadMode::Locking { exclusive: false, wait: WaitPolicy::Wait }
             }
+            None => ReadMode::Consistent,
         }
     }
 

@@ -492,7 +492,9 @@ impl Planner<'_> {
 
     /// What a parameter counts as before it is known.
     pub fn parameter_type(&self, index: u16) -> Type {
-        self.parameter_types.get(usize::from(index)).copied().unwrap_or(Type::text(65_535 / 4))
+        let of_text =
+            || Type { collation: self.state.settings().connection_collation, ..Type::text(65_535 / 4) };
+        self.parameter_types.get(usize::from(index)).copied().unwrap_or_else(of_text)
     }
 
     /// The type of a user variable as it is now.

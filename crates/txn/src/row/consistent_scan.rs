@@ -14,20 +14,18 @@ use std::sync::Arc;
 use btree::{FieldRef, KeyFields, OwnedKey, RecordRef};
 use disk::{HeldWaits, Wait};
 
+use super::key_range::{Direction, End, KeyRange, ScanIndex, bound_fields, tree_of};
 use super::remove::same_entry;
-use super::scan::{
-    Control, Direction, End, KeyRange, Progress, ReadMode, Scan, ScanIndex, ScanState, advance, bound_fields,
-    tree_of,
-};
+use super::scan::{Control, ReadMode, Scan, ScanState};
+use super::scan_position::{Progress, advance};
 use super::view::{Row, Source};
 use crate::entry::build_entry;
 use crate::error::{Error, Interrupt};
-use crate::read_view::ReadView;
 use crate::system::System;
 use crate::table::Table;
 use crate::time_slice::{TimeSlice, UNITS_PER_LOOK};
-use crate::transaction::{Isolation, Transaction};
-use crate::version::{Overlay, Version, Visible, find_visible};
+use crate::transaction::Transaction;
+use crate::version::{Overlay, Shown, Version, Visible};
 
 type Callback<'f> = &'f mut dyn FnMut(&Row<'_>) -> Control;
 
@@ -36,8 +34,7 @@ struct Reader<'r> {
     table: &'r Table,
     index: ScanIndex,
     index_only: bool,
-    /// `None`: the newest versions, committed or not.
-    view: Option<&'r ReadView>,
+    shown: Shown<'r>,
     overlay: &'r mut Overlay,
     entry: OwnedKey,
     rows: u64,
@@ -88,25 +85,22 @@ async fn run_turns(
     if scan.progress == Progress::Finished {
         return Ok(ScanState::Finished);
     }
-    let newest = scan.mode == ReadMode::Uncommitted || transaction.isolation() == Isolation::ReadUncommitted;
+    let newest = scan.mode == ReadMode::Uncommitted;
     if !newest {
-        transaction.open_view();
-        if !scan.table.is_complete_for(&transaction.view, scan.index) {
-            return Err(Error::TableChanged);
-        }
+        transaction.open_view_for(&scan.table, scan.index)?;
     }
     let mut held = HeldWaits::new();
     loop {
         transaction.check_killed()?;
         let table = scan.table.clone();
         let slice = transaction.slice().clone();
-        let (system, view, overlay) = transaction.reading();
+        let (system, shown, overlay) = transaction.reading();
         let mut reader = Reader {
             system,
             table: &table,
             index: scan.index,
             index_only: scan.index_only,
-            view: (!newest).then_some(view),
+            shown: if newest { Shown::Newest } else { shown },
             overlay,
             entry: OwnedKey::new(),
             rows: 0,
@@ -242,20 +236,14 @@ pub fn scan_at_once(
     f: &mut impl FnMut(&Row<'_>) -> Option<Control>,
 ) -> Option<ScanState> {
     transaction.check_killed().and_then(|()| transaction.check_settled()).ok()?;
-    let newest = transaction.isolation() == Isolation::ReadUncommitted;
-    if !newest {
-        transaction.open_view();
-    }
-    if transaction.slice().spend(rows_max)
-        || !newest && !table.is_complete_for(&transaction.view, ScanIndex::Clustered)
-    {
+    transaction.open_view_for(table, ScanIndex::Clustered).ok()?;
+    if transaction.slice().spend(rows_max) {
         return None;
     }
-    let (system, view, overlay) = transaction.reading();
-    let view = (!newest).then_some(view);
+    let (system, shown, overlay) = transaction.reading();
     let (entry, index) = (OwnedKey::new(), ScanIndex::Clustered);
     let mut reader =
-        Reader { system, table, index, index_only: false, view, overlay, entry, rows: 0, versions: 0 };
+        Reader { system, table, index, index_only: false, shown, overlay, entry, rows: 0, versions: 0 };
     let tree = &*table.clustered;
     let fields = bound_fields(range.far(direction));
     let end = End::new(tree, range.far(direction), &fields, direction);
@@ -307,15 +295,9 @@ impl Reader<'_> {
     }
 
     fn visible(&mut self, record: RecordRef<'_>) -> Result<Visible, Interrupt> {
-        match self.view {
-            Some(view) => {
-                let visible = find_visible(&self.system.undo, record, view, self.overlay)?;
-                self.versions += u64::from(visible == Visible::Older);
-                Ok(visible)
-            }
-            None if record.is_deleted() => Ok(Visible::Nothing),
-            None => Ok(Visible::Newest),
-        }
+        let visible = self.shown.of(&self.system.undo, record, self.overlay)?;
+        self.versions += u64::from(visible == Visible::Older);
+        Ok(visible)
     }
 
     #[inline]
@@ -340,7 +322,7 @@ impl Reader<'_> {
         page_max: u64,
         f: Callback<'_>,
     ) -> Result<Control, Interrupt> {
-        let trusted = self.view.is_none_or(|view| page_max < view.up_limit);
+        let trusted = self.shown.trusts(page_max);
         if trusted && record.is_deleted() {
             return Ok(Control::Continue);
         }
@@ -360,7 +342,7 @@ impl Reader<'_> {
             };
             let version = Version { record: row, overlay };
             // A live, trusted entry is that of the visible version; any other may belong to another version.
-            if !trusted || self.view.is_none() {
+            if !trusted || !matches!(self.shown, Shown::Seen(_)) {
                 build_entry(table, secondary, |position| version.field(position), &mut self.entry)?;
                 if !same_entry(secondary, &self.entry.fields(), &entry) {
                     return Ok(Control::Continue);

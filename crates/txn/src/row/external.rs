@@ -38,7 +38,7 @@ impl OffPage {
     /// came from, that is before the statement ends.
     ///
     /// # Errors
-    /// Storage errors; a chain that is damaged, or (READ UNCOMMITTED only) gone.
+    /// Storage errors; a damaged chain.
     pub async fn fetch(&self, transaction: &Transaction, table: &Table) -> Result<Vec<u8>, Error> {
         let _ = transaction;
         let mut value = self.prefix.clone();
@@ -154,9 +154,10 @@ mod tests {
     use pagestore::{PageStore, fsp};
 
     use super::*;
+    use crate::row::{Control, Direction, KeyRange, ReadMode, Row, Scan, ScanIndex, get};
     use crate::table::ClusteredField;
     use crate::undo::UndoRecord;
-    use crate::{Options, Transaction, TransactionSystem, insert};
+    use crate::{Isolation, Options, Transaction, TransactionSystem, insert};
 
     const SPACE: u32 = 5;
 
@@ -182,10 +183,10 @@ mod tests {
         Arc::new(Table::new(7, Arc::new(tree), fields, Vec::new(), 2))
     }
 
-    /// Two may have copied the undo record before one of them frees the value; its pages may be another
-    /// value's by then.
-    #[test]
-    fn a_value_that_was_freed_is_not_freed_by_another_copy_of_its_undo_record() {
+    /// Runs a test on a new, empty table.
+    fn run<F: Future<Output = ()> + Send + 'static>(
+        test: impl FnOnce(TransactionSystem, Arc<Table>) -> F + Send + 'static,
+    ) {
         let env = SimulatedEnvironment::new(1);
         let dynamic: Arc<dyn Environment> = env.clone();
         let data = Path::new("/data");
@@ -196,10 +197,54 @@ mod tests {
         let store = PageStore::open(dynamic, redo, options, writer).unwrap();
         env.run_until_complete(async {
             let opened = TransactionSystem::open(store.clone(), Options::new(data.join("undo_001"))).await;
-            let (system, table) = (opened.unwrap(), table(&store).await);
+            test(opened.unwrap(), table(&store).await).await;
+        });
+    }
+
+    fn long(byte: u8) -> Vec<u8> {
+        vec![byte; 100_000]
+    }
+
+    /// A rollback frees their pages without asking for readers.
+    #[test]
+    fn off_page_values_that_are_not_committed_are_not_shown_to_read_uncommitted() {
+        run(|system, table| async move {
+            let mut writer = Transaction::new(&system);
+            writer.begin();
+            insert(&mut writer, &table, &[Some(&[0, 0, 0, 1]), Some(&long(1))]).await.unwrap();
+            insert(&mut writer, &table, &[Some(&[0, 0, 0, 2]), Some(b"short")]).await.unwrap();
+            let mut reader = Transaction::new(&system);
+            reader.set_isolation(Isolation::ReadUncommitted);
+            for (committed, expected) in [(false, [false, true]), (true, [true, true])] {
+                if committed {
+                    writer.commit(crate::Durability::Sync).await.unwrap();
+                }
+                for (id, shown) in [1, 2].into_iter().zip(expected) {
+                    let found = get(&mut reader, &table, &[Some(&[0, 0, 0, id])], |_| ()).await.unwrap();
+                    assert_eq!(found.is_some(), shown, "row {id}, committed: {committed}");
+                }
+                let (all, forward) = (KeyRange::all(), Direction::Forward);
+                let mode = ReadMode::Consistent;
+                let mut scan = Scan::new(table.clone(), ScanIndex::Clustered, all, forward, mode, false);
+                let mut rows = 0;
+                let mut count = |_: &Row<'_>| {
+                    rows += 1;
+                    Control::Continue
+                };
+                scan.run(&mut reader, &mut count).await.unwrap();
+                assert_eq!(rows, expected.iter().filter(|shown| **shown).count());
+                reader.end_statement();
+            }
+        });
+    }
+
+    /// Two may have copied the undo record before one of them frees the value; its pages may be another
+    /// value's by then.
+    #[test]
+    fn a_value_that_was_freed_is_not_freed_by_another_copy_of_its_undo_record() {
+        run(|system, table| async move {
             let mut transaction = Transaction::new(&system);
             transaction.begin();
-            let long = |byte| vec![byte; 100_000];
             insert(&mut transaction, &table, &[Some(&[0, 0, 0, 1]), Some(&long(1))]).await.unwrap();
             // Before the record of the row stands that of its value.
             let (system, log) = (&system.0, transaction.undo_log.as_ref().unwrap());

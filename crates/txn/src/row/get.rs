@@ -2,13 +2,13 @@
 
 use btree::Field;
 
-use super::scan::ScanIndex;
+use super::key_range::ScanIndex;
 use super::view::{Row, Source};
 use crate::error::{Error, Interrupt};
 use crate::retry::retry;
 use crate::table::Table;
-use crate::transaction::{Isolation, Transaction};
-use crate::version::{Version, Visible, find_visible};
+use crate::transaction::Transaction;
+use crate::version::{Version, Visible};
 
 /// One try of [`get`].
 ///
@@ -22,24 +22,11 @@ pub fn get_step<R>(
     f: impl FnOnce(&Row<'_>) -> R,
 ) -> Result<Option<R>, Interrupt> {
     transaction.check_settled()?;
-    let uncommitted = transaction.isolation() == Isolation::ReadUncommitted;
-    if !uncommitted {
-        transaction.open_view();
-        if !table.is_complete_for(&transaction.view, ScanIndex::Clustered) {
-            return Err(Error::TableChanged.into());
-        }
-    }
+    transaction.open_view_for(table, ScanIndex::Clustered)?;
     let mut older = false;
-    let (system, view, overlay) = transaction.reading();
+    let (system, shown, overlay) = transaction.reading();
     let found = table.clustered.get(key, |record| -> Result<Option<R>, Interrupt> {
-        let visible = if !uncommitted {
-            find_visible(&system.undo, record, view, overlay)?
-        } else if record.is_deleted() {
-            Visible::Nothing
-        } else {
-            Visible::Newest
-        };
-        let overlay = match visible {
+        let overlay = match shown.of(&system.undo, record, overlay)? {
             Visible::Newest => None,
             Visible::Older => {
                 older = true;
@@ -59,8 +46,8 @@ pub fn get_step<R>(
 }
 
 /// Reads one row by its clustered key as the transaction's read view shows it, or at READ UNCOMMITTED as it
-/// is: without allocation when the newest version is visible. `f` borrows the latched page. An operation that
-/// was dropped unfinished is undone first.
+/// is (a row with off-page values as it was last committed): without allocation when the newest version is
+/// visible. `f` borrows the latched page. An operation that was dropped unfinished is undone first.
 ///
 /// # Errors
 /// [`Error::Killed`]; storage errors and damaged pages.

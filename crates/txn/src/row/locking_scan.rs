@@ -25,7 +25,9 @@ use pagestore::PageId;
 use smallvec::SmallVec;
 
 use super::implicit_lock::{lock_clustered, make_entry_lock_explicit};
-use super::scan::{Control, Direction, Progress, Scan, ScanIndex, ScanState, advance, bound_fields, tree_of};
+use super::key_range::{Direction, ScanIndex, bound_fields, tree_of};
+use super::scan::{Control, Scan, ScanState};
+use super::scan_position::{Progress, advance};
 use super::view::{Row, Source};
 use super::write::{describe, describe_end};
 use crate::error::{Error, Interrupt};

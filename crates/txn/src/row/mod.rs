@@ -6,7 +6,8 @@
 //!
 //! ```text
 //!   get       point read by clustered key            view       what a callback sees of a row
-//!   scan      cursor over any index; consistent_scan and locking_scan do the work
+//!   scan      over a key_range of any index, from its scan_position on; consistent_scan and locking_scan do
+//!             the work
 //!   insert, update, put, delete     on top of  clustered (the row) and secondary (the entries); unique looks
 //!             for rivals of an entry, write is what they share
 //!   external  long values off-page                   remove     what rollback and purge share
@@ -20,10 +21,12 @@ pub(crate) mod external;
 mod get;
 mod implicit_lock;
 mod insert;
+mod key_range;
 mod locking_scan;
 mod put;
 pub(crate) mod remove;
 mod scan;
+mod scan_position;
 mod secondary;
 mod unique;
 mod update;
@@ -36,8 +39,9 @@ pub use delete::delete;
 pub use external::OffPage;
 pub use get::{get, get_at_once, get_step};
 pub use insert::{OnDuplicate, insert, insert_with};
+pub use key_range::{Direction, KeyRange, ScanIndex};
 pub use put::{Put, put};
-pub use scan::{Control, Direction, KeyRange, ReadMode, Scan, ScanIndex, ScanState};
+pub use scan::{Control, ReadMode, Scan, ScanState};
 pub use update::update;
 pub use view::Row;
 pub(crate) use write::WriteBuffers;

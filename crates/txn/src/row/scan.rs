@@ -1,13 +1,13 @@
-//! Scans: what they cover and where they are.
+//! Scans: how they are asked for, and who does the work.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
-use btree::compare::SearchKey;
-use btree::{Field, KeyFields, LeafCursor, OwnedKey, RecordRef, SavedPosition, Seek, Tree};
+use btree::SavedPosition;
 
+use super::key_range::{Direction, KeyRange, ScanIndex};
+use super::scan_position::Progress;
 use super::view::Row;
-use crate::error::{Error, Interrupt};
+use crate::error::Error;
 use crate::lock::{LockTarget, WaitPolicy};
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -15,7 +15,8 @@ use crate::transaction::Transaction;
 /// How a scan reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadMode {
-    /// The versions the transaction's read view shows (under READ UNCOMMITTED: the newest).
+    /// The versions the transaction's read view shows (under READ UNCOMMITTED: the newest, but for rows with
+    /// off-page values).
     #[default]
     Consistent,
     /// The newest versions, committed or not, unlocked.
@@ -27,79 +28,6 @@ pub enum ReadMode {
         /// What to do with rows that others have locked.
         wait: WaitPolicy,
     },
-}
-
-/// Which index a scan walks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ScanIndex {
-    /// The clustered index.
-    Clustered,
-    /// `table.secondaries[n]`.
-    Secondary(usize),
-}
-
-/// Which way a scan walks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Direction {
-    /// Ascending.
-    #[default]
-    Forward,
-    /// Descending.
-    Backward,
-}
-
-/// What a scan covers. A bound may have fewer fields than the index: it then stands for all entries that
-/// start so (`Included` lower = from the first of them, `Excluded` lower = after the last of them, and so
-/// on).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyRange {
-    /// Lower end.
-    pub lower: Bound<OwnedKey>,
-    /// Upper end.
-    pub upper: Bound<OwnedKey>,
-}
-
-impl KeyRange {
-    /// Everything.
-    #[must_use]
-    pub fn all() -> KeyRange {
-        KeyRange { lower: Bound::Unbounded, upper: Bound::Unbounded }
-    }
-    /// All entries that start with `key`.
-    #[must_use]
-    pub fn equal(key: OwnedKey) -> KeyRange {
-        KeyRange { lower: Bound::Included(key.clone()), upper: Bound::Included(key) }
-    }
-
-    /// The end that a scan begins at.
-    pub(super) fn near(&self, direction: Direction) -> &Bound<OwnedKey> {
-        match direction {
-            Direction::Forward => &self.lower,
-            Direction::Backward => &self.upper,
-        }
-    }
-
-    /// The end that a scan comes to last.
-    pub(super) fn far(&self, direction: Direction) -> &Bound<OwnedKey> {
-        match direction {
-            Direction::Forward => &self.upper,
-            Direction::Backward => &self.lower,
-        }
-    }
-
-    /// A cursor on the first record that a scan looks at (which may not exist, or be beyond the range).
-    pub(super) fn open<'t>(&self, tree: &'t Tree, direction: Direction) -> Result<LeafCursor<'t>, Interrupt> {
-        let forward = direction == Direction::Forward;
-        Ok(match self.near(direction) {
-            Bound::Unbounded => tree.seek(&[], if forward { Seek::First } else { Seek::Last })?,
-            Bound::Included(key) => {
-                tree.seek(&key.fields(), if forward { Seek::AtLeast } else { Seek::AtMost })?
-            }
-            Bound::Excluded(key) => {
-                tree.seek(&key.fields(), if forward { Seek::After } else { Seek::Before })?
-            }
-        })
-    }
 }
 
 /// What a scan's callback wants next.
@@ -124,18 +52,6 @@ pub enum ScanState {
     Finished,
 }
 
-/// Where a scan is between looks at the index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// Nothing seen yet.
-    Start,
-    /// The saved record is the next to be looked at.
-    At,
-    /// The saved record has been dealt with.
-    After,
-    Finished,
-}
-
 /// A scan over an index.
 pub struct Scan {
     pub(super) table: Arc<Table>,
@@ -150,39 +66,6 @@ pub struct Scan {
     /// A gap lock has been taken on this entry across a page boundary; it stands if the entry is still what
     /// follows the last one.
     pub(super) confirm: Option<LockTarget>,
-}
-
-/// The end of the range in scan direction, ready for comparisons.
-pub(super) struct End<'k> {
-    key: Option<SearchKey<'k>>,
-    inclusive: bool,
-    direction: Direction,
-}
-
-impl<'k> End<'k> {
-    /// `fields` are those of the bound.
-    pub fn new(
-        tree: &Tree,
-        bound: &Bound<OwnedKey>,
-        fields: &'k [Field<'k>],
-        direction: Direction,
-    ) -> End<'k> {
-        let key = match bound {
-            Bound::Unbounded => None,
-            _ => Some(SearchKey::new(tree.def(), fields)),
-        };
-        End { key, inclusive: matches!(bound, Bound::Included(_)), direction }
-    }
-
-    /// Whether `record` is beyond the range.
-    pub fn is_beyond(&self, record: RecordRef<'_>) -> bool {
-        let Some(key) = &self.key else { return false };
-        let order = key.compare_record(record);
-        match self.direction {
-            Direction::Forward => order.is_gt() || !self.inclusive && order.is_eq(),
-            Direction::Backward => order.is_lt() || !self.inclusive && order.is_eq(),
-        }
-    }
 }
 
 impl Scan {
@@ -248,53 +131,5 @@ impl Scan {
     /// The table.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
-    }
-
-    pub(super) fn end<'k>(&self, tree: &Tree, fields: &'k [Field<'k>]) -> End<'k> {
-        End::new(tree, self.far_bound(), fields, self.direction)
-    }
-
-    pub(super) fn far_bound(&self) -> &Bound<OwnedKey> {
-        self.range.far(self.direction)
-    }
-
-    pub(super) fn near_bound(&self) -> &Bound<OwnedKey> {
-        self.range.near(self.direction)
-    }
-
-    /// Positions a cursor on the next record to be looked at (which may not exist, or be beyond the range).
-    pub(super) fn open_cursor<'t>(&self, tree: &'t Tree) -> Result<LeafCursor<'t>, Interrupt> {
-        if self.progress == Progress::Start {
-            return self.range.open(tree, self.direction);
-        }
-        let (mut cursor, same) = tree.restore(&self.position)?;
-        if !(same && self.progress == Progress::At) {
-            advance(&mut cursor, self.direction)?;
-        }
-        Ok(cursor)
-    }
-}
-
-/// Moves on in scan direction.
-pub(super) fn advance(cursor: &mut LeafCursor<'_>, direction: Direction) -> Result<bool, Interrupt> {
-    Ok(match direction {
-        Direction::Forward => cursor.next()?,
-        Direction::Backward => cursor.prev()?,
-    })
-}
-
-/// The key fields of a bound.
-pub(super) fn bound_fields(bound: &Bound<OwnedKey>) -> KeyFields<'_> {
-    match bound {
-        Bound::Unbounded => KeyFields::new(),
-        Bound::Included(key) | Bound::Excluded(key) => key.fields(),
-    }
-}
-
-/// The tree of an index.
-pub(super) fn tree_of(table: &Table, index: ScanIndex) -> &Tree {
-    match index {
-        ScanIndex::Clustered => &table.clustered,
-        ScanIndex::Secondary(number) => &table.secondaries[number].tree,
     }
 }
