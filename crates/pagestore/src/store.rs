@@ -1,8 +1,8 @@
 //! The page store: the pool, its tablespaces and its background tasks behind one handle.
 //!
 //! Lock order inside this crate, outermost first: page latches; a shard of pending reads; a pending read's
-//! state; the redo log's mutex; LRU list; flush list; free list. Nothing is locked while requests are
-//! submitted to the storage.
+//! state; the redo log's mutex; LRU list; flush list; free list. None of the mutexes is
+//! held while requests are submitted to the storage; page latches may be (a page's parent on the way down).
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -44,7 +44,8 @@ pub struct Options {
     /// [`PageStore::resize`].
     pub pool_bytes: usize,
     /// How many of them the buffer pool extension that is going to be set takes: see
-    /// [`BufferPoolExtension::memory_bytes`](page::BufferPoolExtension::memory_bytes). The rest is page frames.
+    /// [`BufferPoolExtension::memory_bytes`](page::BufferPoolExtension::memory_bytes). The rest is page
+    /// frames.
     pub tier_bytes: usize,
     /// Page size of every tablespace (`innodb_page_size`).
     pub page_size: PageSize,

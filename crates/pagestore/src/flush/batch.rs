@@ -60,6 +60,13 @@ struct Batch {
     over: Event,
 }
 
+/// A page of a batch that is over.
+struct Written {
+    frame: FrameRef,
+    /// It was written to be evicted.
+    victim: bool,
+}
+
 /// A batch under way, for those who wait for it.
 #[derive(Clone)]
 pub(crate) struct UnderWay {
@@ -130,23 +137,22 @@ impl PageStore {
     }
 
     /// Evicts written pages for those who wait for a frame, and those whose frames are to leave the pool.
-    fn evict_written(&self, frames: &[FrameRef], purpose: FlushPurpose) {
+    fn evict_written(&self, pages: &[Written], purpose: FlushPurpose) {
         let waiting = self.free.waiting();
         let victims_only = purpose == FlushPurpose::Lru;
         if waiting == 0 && self.free.end() == self.free.limit() {
-            frames.iter().for_each(|frame| frame.victim.store(false, Ordering::Relaxed));
             return;
         }
-        let mut wanted = if victims_only && waiting > 0 { frames.len() } else { waiting };
+        let mut wanted = if victims_only && waiting > 0 { pages.len() } else { waiting };
         let mut evicted = Vec::new();
         {
             let mut lru = self.lru.lock();
-            for frame in frames {
-                let may_go = frame.victim.swap(false, Ordering::Relaxed) || !victims_only;
-                let leaving = self.free.is_leaving(*frame);
-                if (leaving || (may_go && wanted > 0)) && self.evict(&mut lru, *frame) {
+            for &Written { frame, victim } in pages {
+                let leaving = self.free.is_leaving(frame);
+                let may_go = victim || !victims_only;
+                if (leaving || (may_go && wanted > 0)) && self.evict(&mut lru, frame) {
                     wanted -= usize::from(!leaving);
-                    evicted.push(*frame);
+                    evicted.push(frame);
                 }
             }
         }
@@ -250,20 +256,21 @@ impl Batch {
     /// The pages are in their files.
     fn finish(&mut self) {
         let frames = std::mem::take(&mut self.frames);
-        frames.iter().for_each(|frame| self.store.not_in_flight(*frame));
+        let mut written = Vec::with_capacity(frames.len());
+        written
+            .extend(frames.iter().map(|frame| Written { frame: *frame, victim: self.store.written(*frame) }));
         // What was written to be evicted may be gone before the feeder comes by. First those that are evicted
         // now; the others are clean, and may be next.
         if let Some(tier) = self.store.tier_to_use().filter(|_| self.purpose == FlushPurpose::Lru) {
-            let (victims, others): (Vec<FrameRef>, Vec<FrameRef>) =
-                frames.iter().partition(|frame| frame.victim.load(Ordering::Relaxed));
-            for frame in victims.into_iter().chain(others) {
-                feeder::offer(&self.store, &*tier, frame);
+            let (victims, others): (Vec<_>, Vec<_>) = written.iter().partition(|page| page.victim);
+            for page in victims.into_iter().chain(others) {
+                feeder::offer(&self.store, &*tier, page.frame);
             }
         }
         frames.iter().for_each(|frame| frame.pins.unpin());
         self.store.victims_in_flight.fetch_sub(self.victims, Ordering::Relaxed);
         self.store.flush_list.lock().end_batch(self.id, self.durable);
-        self.store.evict_written(&frames, self.purpose);
+        self.store.evict_written(&written, self.purpose);
         self.keep_memory();
         self.announce_end();
     }

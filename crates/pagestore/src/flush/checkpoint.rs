@@ -3,8 +3,8 @@
 //! The checkpoint is fuzzy: it moves to the start of the oldest change that is not yet durable in its file.
 //! Before it moves, the data files that batches left unsynced are synced, once for all of these batches. The
 //! LSN is the flush list's ([`FlushList::checkpoint`](crate::flush::flush_list::FlushList::checkpoint)); when
-//! to move is decided here, at each look of the cleaner. `checkpoint()` is the sharp one, for the shutdown:
-//! it writes all dirty pages first.
+//! to move is decided here, at each look of the cleaner. `checkpoint()` is the sharp one, for the shutdown
+//! and for backups: it writes all dirty pages first.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -86,6 +86,9 @@ impl PageStore {
                 return Ok(reached);
             }
             self.refuse_when_poisoned()?;
+            // Behind a sync that somebody else has begun there may be nothing yet that a checkpoint could
+            // move over, and without a cleaner nobody would look again.
+            self.sync_written().await?;
             self.start_checkpoint();
             over.wait().await;
         }

@@ -27,15 +27,17 @@ impl PageStore {
 
     /// Gives back a page reserved for flushing.
     pub(crate) fn release(&self, frame: FrameRef) {
-        frame.victim.store(false, Ordering::Relaxed);
-        self.not_in_flight(frame);
+        self.written(frame);
         frame.pins.unpin();
     }
 
-    /// A reserved page has been written, or is not going to be. The pin stays.
-    pub(super) fn not_in_flight(&self, frame: FrameRef) {
+    /// The write of a reserved page is over; the pin stays. Whether it was written to be evicted: from here on
+    /// the mark is that of the next who reserves the page.
+    pub(super) fn written(&self, frame: FrameRef) -> bool {
+        let victim = frame.victim.swap(false, Ordering::Relaxed);
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
         frame.in_flight.store(false, Ordering::Release);
+        victim
     }
 
     /// How many more pages may be in flight.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::cursor::Flow;
+use super::Flow;
 use super::join::Views;
 use super::select::Consumer;
 use super::{Executor, Subqueries, SubqueryResult, Target};

@@ -12,9 +12,10 @@ use untorn::engine::{self, FieldRef, OwnedKey, ReadMode, TimeSlice, WaitPolicy};
 use untorn::schema::ColumnDef;
 use untorn::write::{RowWriter, Written};
 
+use super::Flow;
 use super::apply::Applied;
 use super::column_defaults::{no_default, push_for_null};
-use super::cursor::{Cursor, Flow};
+use super::cursor::Cursor;
 use super::insert::Changed;
 use super::select::all_true;
 use super::sort::{RowSorter, push_key};

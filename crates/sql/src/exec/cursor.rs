@@ -11,24 +11,12 @@ use untorn::Table;
 use untorn::engine::{self, Control, Direction, OwnedKey, ReadMode, Row, Scan, ScanState};
 use untorn::schema::ColumnDef;
 
+use super::Flow;
 use super::copied_row::{CopiedRow, has_off_page};
 use super::keys::RangeList;
 use crate::expr::RowView;
 use crate::failure::Failure;
 use crate::plan::access_path::Path;
-
-/// What a callback wants next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// The next row.
-    Next,
-    /// The next row; this one failed the conditions.
-    Skip,
-    /// Come back to the caller now.
-    Pause,
-    /// No more rows.
-    Stop,
-}
 
 /// Reads a table.
 pub struct Cursor {

@@ -8,9 +8,10 @@ use untorn::engine::{self, OnDuplicate, OwnedKey, ReadMode, ScanIndex, WaitPolic
 use untorn::schema::{ColumnDef, KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::write::{EncodedRow, RowWriter, Written};
 
+use super::Flow;
 use super::change::{CHANGE_UNITS, Changes, same, stored_bytes};
 use super::column_defaults::{implicit_default, push_default, push_for_null};
-use super::cursor::{Cursor, Flow};
+use super::cursor::Cursor;
 use super::keys::RangeList;
 use super::row_rules;
 use super::select::all_true;

@@ -9,8 +9,9 @@
 use untorn::engine::OwnedKey;
 use untorn::types::Collation;
 
+use super::Flow;
 use super::apply::Applied;
-use super::cursor::{Cursor, Flow};
+use super::cursor::Cursor;
 use super::hash_lookup::{Found, HashLookup};
 use super::multi_table_change::pack_key;
 use super::select::{Consumer, all_true};

@@ -74,6 +74,19 @@ use crate::plan::SelectPlan;
 use crate::result::ResultSink;
 use crate::value::Value;
 
+/// What a callback wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The next row.
+    Next,
+    /// The next row; this one failed the conditions.
+    Skip,
+    /// Come back to the caller now.
+    Pause,
+    /// No more rows.
+    Stop,
+}
+
 /// Executes one statement.
 pub struct Executor<'e> {
     /// What it runs in.

@@ -12,10 +12,11 @@ use untorn::Table;
 use untorn::engine::{self, OwnedKey, ReadMode, ScanIndex, WaitPolicy};
 use untorn::write::RowWriter;
 
+use super::Flow;
 use super::change::{
     Changes, Todo, Work, apply_rules, encode_assigned, encode_value, matched_and_changed, stored_bytes,
 };
-use super::cursor::{Cursor, Flow};
+use super::cursor::Cursor;
 use super::insert::Changed;
 use super::keys::RangeList;
 use super::sort::RowSorter;

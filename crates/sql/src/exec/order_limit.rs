@@ -4,7 +4,7 @@
 //! taken with everything latched that its scan latches, so taking it never waits; it asks for a pause
 //! ([`Flow::Pause`]) where something is full, and [`OrderLimit::make_room`] then spills.
 
-use super::cursor::Flow;
+use super::Flow;
 use super::distinct::{Distinct, Seen};
 use super::result_row::{OutputRow, hand_on};
 use super::sort::RowSorter;

@@ -5,8 +5,8 @@ use std::ops::Bound;
 use untorn::Table;
 use untorn::engine::{self, OwnedKey, ReadMode, ScanIndex};
 
+use super::Flow;
 use super::copied_row::{CopiedRow, has_off_page};
-use super::cursor::Flow;
 use super::keys::Ranges;
 use crate::expr::RowView;
 use crate::failure::Failure;

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use super::Flow;
 use super::apply::Applied;
-use super::cursor::{Cursor, Flow};
+use super::cursor::Cursor;
 use super::group::Groups;
 use super::order_limit::OrderLimit;
 use super::point::{point_key, show_row};

@@ -17,7 +17,7 @@ use std::pin::Pin;
 use self::frame::Frames;
 use self::partition::{Partition, Partitions, Reach};
 use self::running::Running;
-use super::cursor::Flow;
+use super::Flow;
 use super::select::Consumer;
 use super::sort::{RowSorter, push_key};
 use super::spilled_values::put;
