@@ -31,8 +31,8 @@ impl PageStore {
         frame.pins.unpin();
     }
 
-    /// The write of a reserved page is over; the pin stays. Whether it was written to be evicted: from here on
-    /// the mark is that of the next who reserves the page.
+    /// The write of a reserved page is over; the pin stays. Whether it was written to be evicted: from here
+    /// on the mark is that of the next who reserves the page.
     pub(super) fn written(&self, frame: FrameRef) -> bool {
         let victim = frame.victim.swap(false, Ordering::Relaxed);
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
