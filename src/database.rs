@@ -20,6 +20,7 @@ use crate::backup::gate::Gate;
 use crate::buffer_pool_dump::BufferPoolDump;
 use crate::catalog::{Catalog, DatabaseDef};
 use crate::changes::Feeds;
+use crate::deadlock_report::Witness;
 use crate::error::{Error, Result};
 use crate::extension::Extension;
 use crate::forced_recovery::{self, Level};
@@ -56,6 +57,8 @@ pub(crate) struct Inner {
     pub buffer_pool_dump: Arc<BufferPoolDump>,
     /// What a close has come to.
     pub closing: Closing,
+    /// What the lock table asks when it finds a deadlock.
+    pub deadlock_witness: Arc<Witness>,
     /// Set when the environment was made by [`Database::open`].
     pub own_environment: OnceLock<Arc<RealEnvironment>>,
     /// The directory goes with the last user, so no work in the background is worth ending.
@@ -136,6 +139,10 @@ impl Database {
     /// A directory in use, of a newer version, damaged beyond what redo and doublewrite can repair, or
     /// settings that do not fit it; the message names the file and says what can be done.
     pub async fn open(options: Options) -> Result<Database> {
+        if options.directory.is_file() {
+            let why = format!("{} is a file, and no directory", options.directory.display());
+            return Err(Error::Setting { setting: "datadir", why });
+        }
         // Before the first table's file is opened; crash recovery may need them all.
         disk::raise_file_limit();
         let environment = RealEnvironment::new(real_options(&options))?;

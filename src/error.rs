@@ -153,7 +153,7 @@ pub enum Error {
     OtherDefinition {
         /// `database.table`.
         table: String,
-        /// The first thing that is otherwise.
+        /// The first difference.
         difference: String,
     },
     /// Another table of the database has a CHECK constraint of this name.
@@ -301,6 +301,14 @@ pub enum Error {
         table: String,
         /// Longest string or byte vector in a key.
         limit: u32,
+    },
+    /// A pair whose bytes are no value of the types that the table was opened with.
+    #[error(
+        "key-value table '{table}': a string in it is not UTF-8. Open it with `Vec<u8>` in the place of `String`"
+    )]
+    UnreadablePair {
+        /// The table.
+        table: String,
     },
     /// The database is closed or closing.
     #[error("the database is closed")]

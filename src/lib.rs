@@ -64,6 +64,7 @@ mod columns;
 mod database;
 mod ddl;
 mod ddl_recovery;
+mod deadlock_report;
 mod definition_task;
 mod definitions;
 #[doc(hidden)]
@@ -127,6 +128,7 @@ pub use backup::{BackupOptions, BackupProgress, BackupReport, RestoreReport, res
 pub use blocking::{ChangeFeed, Database, Definitions, KeyValue, Pairs, Rows, Transaction};
 pub use check::CheckReport;
 pub use dblwr::{FileProtection, WritePath as WriteWay};
+pub use deadlock_report::{DeadlockReport, DeadlockedTransaction};
 pub use error::{Error, Result};
 pub use extension::{ExtensionChange, ExtensionOptions, ExtensionRestart, ExtensionState, ExtensionStatus};
 pub use file_names::{file_name, name_of_file, table_file};

@@ -16,6 +16,7 @@ use crate::buffer_pool_resize;
 use crate::catalog::{CATALOG_FILE, Catalog};
 use crate::database::{Closing, Database, Inner, Tables};
 use crate::ddl_recovery::{self, Elsewhere};
+use crate::deadlock_report::Witness;
 use crate::error::{Error, Result};
 use crate::extension::Extension;
 use crate::extension_size::Room;
@@ -113,6 +114,7 @@ pub(crate) async fn open(
         tables: Arc::new(Tables::default()),
         store,
         redo: log,
+        deadlock_witness: Witness::of(&system, &environment),
         system,
         writer,
         extension,
@@ -123,6 +125,7 @@ pub(crate) async fn open(
         closed: AtomicBool::new(false),
         buffer_pool_dump: Arc::default(),
         in_memory: AtomicBool::new(false),
+
         own_environment: OnceLock::new(),
         closing: Closing::default(),
     };
@@ -305,6 +308,9 @@ fn check_options(options: &Options) -> Result<()> {
     const MIB: u64 = 1 << 20;
     Level(options.force_recovery).check()?;
     let refuse = |setting: &'static str, why: String| Err(Error::Setting { setting, why });
+    if options.directory.as_os_str().is_empty() {
+        return refuse("datadir", "no directory is named; \".\" is the current one".to_owned());
+    }
     if let Some(bytes) = options.page_size.filter(|bytes| PageSize::new(*bytes as usize).is_none()) {
         return refuse("innodb_page_size", no_page_size(bytes));
     }

@@ -97,6 +97,11 @@ pub fn default_lock_memory(memory: u64) -> u64 {
     (memory / 8).max(64 * MIB)
 }
 
+/// The redo log of a pool of this many bytes, unless something else is said.
+fn redo_capacity_for(pool_bytes: u64) -> u64 {
+    (pool_bytes / 2).clamp(64 * MIB, 1024 * MIB)
+}
+
 impl Options {
     /// Settings for this directory with defaults for the machine: a buffer pool of a quarter of the memory
     /// (128 MiB to 8 GiB) and a redo log of half the pool (64 MiB to 1 GiB). The server chooses a larger
@@ -106,7 +111,7 @@ impl Options {
         Options {
             directory: directory.into(),
             buffer_pool_bytes: pool,
-            redo_capacity_bytes: (pool / 2).clamp(64 * MIB, 1024 * MIB),
+            redo_capacity_bytes: redo_capacity_for(pool),
             log_buffer_bytes: 16 * MIB,
             redo_block_bytes: None,
             page_size: None,
@@ -138,8 +143,12 @@ impl Options {
         crate::open::check(self)
     }
 
-    /// Sets the size of the buffer pool in bytes.
+    /// Sets the size of the buffer pool in bytes. A redo log that is as large as the default is for the pool
+    /// before becomes as large as it is for this one.
     pub fn buffer_pool_bytes(mut self, bytes: u64) -> Options {
+        if self.redo_capacity_bytes == redo_capacity_for(self.buffer_pool_bytes) {
+            self.redo_capacity_bytes = redo_capacity_for(bytes);
+        }
         self.buffer_pool_bytes = bytes;
         self
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::vec;
 
 use btree::{FieldRef, Tree};
-use txn::{ClusteredField, RowLock, RowLocks, RowOwner, RowWaitEdge};
+use txn::{ClusteredField, LockDescription, RowLock, RowLocks, RowOwner, RowWaitEdge};
 
 use crate::database::Database;
 use crate::lock_data;
@@ -122,6 +122,18 @@ impl Names {
             found.retain(|index| held.contains(&Arc::as_ptr(&index.table.metadata).addr()));
         }
         found
+    }
+
+    /// The table of what a lock is on, and the key as lists show it.
+    pub(crate) fn index(&self, place: &LockDescription) -> Option<(&Arc<Table>, String)> {
+        let bucket = self.indexes.get(&RowLock::bucket(place.index_id())).map(Vec::as_slice);
+        let mut found = bucket.unwrap_or_default().iter().filter(|index| {
+            let def = index.tree().def();
+            def.id == place.index_id() && def.name == place.index()
+        });
+        // Imported files may bring numbers that another table's index has.
+        let (Some(index), None) = (found.next(), found.next()) else { return None };
+        Some((&index.table, index.key_text(place.key())))
     }
 
     /// Database, table and index of a lock, if they are known.

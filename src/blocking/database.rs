@@ -12,6 +12,7 @@ use super::transaction::Transaction;
 use crate::asynchronous;
 use crate::backup::{BackupOptions, BackupReport};
 use crate::changes::ChangeFeedOptions;
+use crate::deadlock_report::DeadlockReport;
 use crate::error::{Error, Result};
 use crate::extension::{ExtensionChange, ExtensionStatus};
 use crate::metrics::Figure;
@@ -312,6 +313,19 @@ impl Database {
     /// most half of the room there is), in the background.
     pub fn resize_extension(&self, bytes: u64) -> ExtensionChange {
         self.inner.resize_extension(bytes)
+    }
+
+    /// The latest deadlock since the database was opened, with the tables and keys that were waited for.
+    ///
+    /// ```
+    /// # let db = untorn::Database::in_memory()?;
+    /// if let Some(deadlock) = db.latest_deadlock() {
+    ///     eprintln!("{deadlock}");
+    /// }
+    /// # Ok::<(), untorn::Error>(())
+    /// ```
+    pub fn latest_deadlock(&self) -> Option<DeadlockReport> {
+        self.inner.latest_deadlock()
     }
 
     /// Limits what is written to the buffer pool extension, in bytes per second; 0 is no limit.

@@ -45,7 +45,7 @@ pub struct Definitions<'a>(asynchronous::Definitions<'a>);
 impl<'a> Definitions<'a> {
     /// In the name of a transaction: the tables that it uses are no obstacle, unless it has changed rows
     /// ([`Error::UncommittedChanges`](crate::Error::UncommittedChanges)). Without one, a transaction of the
-    /// caller's is waited for like any other, and, as the thread does nothing else meanwhile, for nothing.
+    /// caller's is waited for like any other, and never ends: the thread waits for itself until the timeout.
     pub fn session(self, session: &'a Transaction) -> Definitions<'a> {
         Definitions(self.0.session(session.inner()))
     }
@@ -105,7 +105,7 @@ impl<'a> Definitions<'a> {
         block_on(self.0.drop_tables(tables))
     }
 
-    /// Renames a table, given as database and name, also into another database. Handles of it stay good.
+    /// Renames a table, given as database and name, also into another database. Handles of it remain valid.
     ///
     /// # Errors
     /// As [`Database::rename_table`].
@@ -273,11 +273,12 @@ impl Database {
         self.definitions().create_table(database, name, def)
     }
 
-    /// Opens a table, or creates it, and its database too. The definition of a table that is there is not
-    /// compared with `def`.
+    /// Opens a table, or creates it, and its database too. A table that is there has to be defined as `def`
+    /// says; more indexes are fine.
     ///
     /// # Errors
-    /// As [`Database::create_table`].
+    /// As [`Database::create_table`]; [`Error::OtherDefinition`](crate::Error::OtherDefinition), which names
+    /// the first difference.
     pub fn create_table_if_missing(&self, database: &str, name: &str, def: TableDef) -> Result<Arc<Table>> {
         self.definitions().create_table_if_missing(database, name, def)
     }
@@ -298,7 +299,7 @@ impl Database {
         self.definitions().drop_tables(tables)
     }
 
-    /// Renames a table, given as database and name, also into another database. Handles of it stay good.
+    /// Renames a table, given as database and name, also into another database. Handles of it remain valid.
     ///
     /// # Errors
     /// No such table, one of the new name, transactions that use it for longer than a minute.

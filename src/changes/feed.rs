@@ -237,7 +237,7 @@ impl Database {
         let snapshot = self.snapshot();
         // A commit that it sees was told before it could be seen.
         feed.queue.forget(|transaction| snapshot.sees(transaction));
-        // What is copied from the snapshot must be there after a crash, as what is told must.
+        // What is copied from the snapshot must be there after a crash, as what is reported must.
         let redo = &self.0.redo;
         let end = redo.current();
         retry(|| redo.flush(end, Flush::Sync)).await?;

@@ -25,8 +25,8 @@
 //! under way records for the feeds (by the most that one of them keeps); beyond that a feed ends with
 //! [`Error::ChangesLost`](crate::Error::ChangesLost), and its reader begins again from a new snapshot.
 //!
-//! **Nothing is told that a crash could take back**: a commit is handed out when it is durable, whatever its
-//! own [`Durability`](crate::Durability).
+//! **Nothing is reported that a crash could take back**: a commit is handed out when it is durable, whatever
+//! its own [`Durability`](crate::Durability).
 //!
 //! Temporary tables, and tables that CREATE TABLE … SELECT is still filling, belong to their session alone:
 //! they are not told.
@@ -97,7 +97,7 @@ impl ChangeFeedOptions {
     }
 
     /// Only this table, and others that are named so. A transaction that changes none of them is left out; of
-    /// one that does, all changes are told.
+    /// one that does, all changes are reported.
     #[must_use]
     pub fn table(mut self, database: &str, name: &str) -> ChangeFeedOptions {
         self.tables.push((database.to_owned(), name.to_owned()));

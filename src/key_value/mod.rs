@@ -391,6 +391,7 @@ fn about_keys(table: &Table, error: Error) -> Error {
     }
 }
 
+/// Strings and byte vectors are the same columns, so either may open what the other wrote.
 fn wrong_types(table: &Table) -> Error {
-    Error::Internal(format!("a row of '{}' is not of the types of the table", table.name))
+    Error::UnreadablePair { table: table.name.clone() }
 }

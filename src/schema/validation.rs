@@ -27,8 +27,11 @@ pub enum SchemaError {
     /// Two keys of the same name.
     #[error("duplicate key name '{0}'")]
     DuplicateKey(String),
-    /// A key without columns, or with an unknown column.
-    #[error("key column '{0}' doesn't exist in table")]
+    /// A key with a column that the table does not have.
+    #[error("key '{0}' names a column that the table does not have")]
+    NoSuchKeyColumn(String),
+    /// A name that no column of the table has.
+    #[error("the table has no column '{0}'")]
     NoSuchColumn(String),
     /// More than one primary key.
     #[error("multiple primary key defined")]
@@ -142,7 +145,7 @@ impl TableDef {
             }
             for (at, part) in key.parts.iter().enumerate() {
                 let Some(column) = self.columns.get(usize::from(part.column)) else {
-                    return Err(SchemaError::NoSuchColumn(format!("#{}", part.column)));
+                    return Err(SchemaError::NoSuchKeyColumn(key.name.clone()));
                 };
                 if key.parts[..at].iter().any(|other| other.column == part.column) {
                     return Err(SchemaError::DuplicateColumn(column.name.clone()));

@@ -697,6 +697,60 @@ fn a_key_that_is_too_long_is_named_by_every_operation() {
 }
 
 #[test]
+fn a_key_that_is_no_text_says_how_to_read_it() {
+    let db = Database::in_memory().unwrap();
+    let bytes = db.key_value::<Vec<u8>, u32>("b").unwrap();
+    db.transact(|t| bytes.put(t, b"\xff\xfe", 1)).unwrap();
+    let texts = db.key_value::<String, u32>("b").unwrap();
+    let mut t = db.begin();
+    let outcomes = [texts.first(&mut t).map(drop), texts.iter(&mut t).next().unwrap().map(drop)];
+    for outcome in outcomes {
+        assert!(matches!(&outcome, Err(Error::UnreadablePair { table }) if table == "b"), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_column_that_is_not_there_is_named() {
+    let db = Database::in_memory().unwrap();
+    let def = || TableDef::new(vec![ColumnDef::new("id", ColumnType::int())]);
+    let error = db.create_table_if_missing("d", "t", def().primary_key(&["nr"])).unwrap_err();
+    assert_eq!(error.to_string(), "key 'PRIMARY' names a column that the table does not have");
+    let table = db.create_table_if_missing("d", "t", def().primary_key(&["id"])).unwrap();
+    let one = [Value::Int(1)];
+    let error = db.transact(|t| t.update(&table, &one, &[("stat", Value::Int(1))])).unwrap_err();
+    assert_eq!(error.to_string(), "the table has no column 'stat'");
+}
+
+#[test]
+fn the_redo_log_follows_the_pool_unless_it_is_set() {
+    let options = Options::new("/data").buffer_pool_bytes(16 << 20);
+    assert_eq!(options.redo_capacity_bytes, 64 << 20);
+    let options = options.buffer_pool_bytes(1 << 30);
+    assert_eq!(options.redo_capacity_bytes, 512 << 20);
+    let options = options.redo_capacity_bytes(100 << 20).buffer_pool_bytes(16 << 20);
+    assert_eq!(options.redo_capacity_bytes, 100 << 20);
+}
+
+/// The current directory gets neither a lock file nor anything else.
+#[test]
+fn a_directory_that_is_none_is_refused() {
+    let place = directory("no_directory");
+    std::fs::create_dir_all(&place).unwrap();
+    let file = place.join("file");
+    std::fs::write(&file, "mine").unwrap();
+    for (path, text) in
+        [(std::path::Path::new(""), "no directory is named"), (&file, "is a file, and no directory")]
+    {
+        let error = Database::open(Options::new(path).buffer_pool_bytes(16 << 20)).map(drop).unwrap_err();
+        assert!(matches!(error, Error::Setting { setting: "datadir", .. }), "{error}");
+        assert!(error.to_string().contains(text), "{error}");
+    }
+    assert!(!std::path::Path::new("untorn.lock").exists());
+    assert_eq!(std::fs::read(&file).unwrap(), b"mine");
+    std::fs::remove_dir_all(&place).unwrap();
+}
+
+#[test]
 fn a_table_of_other_types_says_which() {
     let db = Database::in_memory().unwrap();
     let name = "own";

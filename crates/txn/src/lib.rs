@@ -80,7 +80,8 @@ pub use error::{Error, Interrupt};
 #[cfg(not(loom))]
 pub use lock::WaitInfo;
 pub use lock::{
-    Companion, OutsideWaits, RowLock, RowLocks, RowOwner, RowSearch, RowWait, RowWaitEdge, RowWaits,
+    Companion, Deadlock, DeadlockMember, DeadlockWitness, LockDescription, OutsideWaits, RowLock, RowLocks,
+    RowOwner, RowSearch, RowWait, RowWaitEdge, RowWaits,
 };
 #[cfg(not(loom))]
 pub use purge::PurgePause;

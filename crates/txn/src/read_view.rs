@@ -74,7 +74,11 @@ impl Transaction {
     #[inline]
     pub(crate) fn open_view_for(&mut self, table: &Table, index: ScanIndex) -> Result<(), Error> {
         self.open_view();
-        if table.is_complete_for(&self.view, index) { Ok(()) } else { Err(Error::TableChanged) }
+        if table.born_of(index).iter().all(|born| self.view.sees(*born)) {
+            Ok(())
+        } else {
+            Err(Error::TableChanged)
+        }
     }
 
     /// A statement ends: READ COMMITTED and autocommit give up the read view, the others keep it.

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 use crate::crash_rollback::CrashRollback;
 use crate::error::Error;
-use crate::lock::{LockTable, Owner, RowLocks, RowOwner, RowWaits, WaitInfo};
+use crate::lock::{Deadlock, DeadlockWitness, LockTable, Owner, RowLocks, RowOwner, RowWaits, WaitInfo};
 use crate::purge::{Purge, PurgePause};
 use crate::read_view::ViewRegistry;
 use crate::retry::retry;
@@ -448,9 +448,14 @@ impl TransactionSystem {
         RowLocks(self.0.locks.clone())
     }
 
-    /// Text about the latest deadlock, as in SHOW ENGINE INNODB STATUS.
-    pub fn latest_deadlock(&self) -> Option<String> {
+    /// The latest deadlock since the start.
+    pub fn latest_deadlock(&self) -> Option<Arc<Deadlock>> {
         self.0.locks.latest_deadlock()
+    }
+
+    /// Who is asked, from now on, what a report about a deadlock says beside the locks. The first one stays.
+    pub fn set_deadlock_witness(&self, witness: Arc<dyn DeadlockWitness>) {
+        self.0.locks.set_deadlock_witness(witness);
     }
 
     /// Limits the memory for row locks; those that find it used up fail with [`Error::LockTableFull`].

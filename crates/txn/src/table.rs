@@ -9,7 +9,6 @@ use std::sync::atomic::AtomicU64;
 use btree::{Field, KeyFields, Tree};
 
 use crate::error::Error;
-use crate::read_view::ReadView;
 use crate::row::ScanIndex;
 
 /// Column number that stands for the hidden DB_ROW_ID in [`SecondaryField::column`].
@@ -162,13 +161,13 @@ impl Table {
         Table { born, ..self }
     }
 
-    /// Whether what a read view should see is in the index.
-    pub(crate) fn is_complete_for(&self, view: &ReadView, index: ScanIndex) -> bool {
-        view.sees(self.born)
-            && match index {
-                ScanIndex::Clustered => true,
-                ScanIndex::Secondary(number) => view.sees(self.secondaries[number].born),
-            }
+    /// When the table and the index were made: a read view that does not see both does not find in the index
+    /// what it should see.
+    pub(crate) fn born_of(&self, index: ScanIndex) -> [u64; 2] {
+        match index {
+            ScanIndex::Clustered => [self.born; 2],
+            ScanIndex::Secondary(number) => [self.born, self.secondaries[number].born],
+        }
     }
 
     /// Position of DB_TRX_ID in the clustered index; DB_ROLL_PTR follows.

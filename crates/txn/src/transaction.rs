@@ -50,7 +50,8 @@ pub enum Isolation {
     /// One read view per transaction; next-key locks.
     #[default]
     RepeatableRead,
-    /// As REPEATABLE READ; the SQL layer turns plain reads inside transactions into locking reads.
+    /// As REPEATABLE READ, and reads inside a transaction lock what they read (shared), in the crate and in
+    /// SQL.
     Serializable,
 }
 

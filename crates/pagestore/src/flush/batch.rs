@@ -1,6 +1,6 @@
 //! Batches of dirty pages on their way to the files.
 //!
-//! The pages were [reserved](crate::flush::collect) before. One joins a batch in one short step: S latch
+//! The pages were [reserved](crate::flush::reservation) before. One joins a batch in one short step: S latch
 //! (tried, never waited for: the holder of the X latch may be waiting for a frame that this very write makes
 //! free), moved from the flush list into the batch, image copied and sealed. The batch then becomes a
 //! background task of its own: make the log durable up to the newest LSN in it (the WAL rule), hand it to the
@@ -29,7 +29,6 @@ use redo::{Flush, Lsn};
 
 use crate::counters::Counter;
 use crate::error::Error;
-use crate::flush::collect::Collected;
 use crate::flush::feeder;
 use crate::flush::flush_list::BatchId;
 use crate::pool::frame::FrameRef;
@@ -58,6 +57,15 @@ struct Batch {
     durable: bool,
     /// Set when the batch is over, well or badly.
     over: Event,
+}
+
+/// What a round of collecting did.
+#[derive(Debug, Default)]
+pub(crate) struct Collected {
+    /// Pages on their way.
+    pub(crate) pages: usize,
+    /// Dirty pages that were latched or in flight and must be looked at again.
+    pub(crate) skipped: usize,
 }
 
 /// A page of a batch that is over.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use page::FlushPurpose;
 use redo::Lsn;
 
+use crate::flush::batch::Collected;
 use crate::pool::frame::FrameRef;
 use crate::store::PageStore;
 
@@ -19,15 +20,6 @@ pub(crate) enum Which {
     OlderThan(Lsn),
     /// Pages of one tablespace.
     Space(u32),
-}
-
-/// What a round of collecting did.
-#[derive(Debug, Default)]
-pub(crate) struct Collected {
-    /// Pages on their way.
-    pub(crate) pages: usize,
-    /// Dirty pages that were latched or in flight and must be looked at again.
-    pub(crate) skipped: usize,
 }
 
 impl PageStore {

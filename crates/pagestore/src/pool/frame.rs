@@ -71,7 +71,7 @@ pub(crate) struct Frame {
     /// The pool's eviction count when the page last moved to the young end.
     pub(crate) young_clock: AtomicU32,
     /// Whether an image of the page is on its way to its file. Set when it is reserved
-    /// (`flush/collect.rs`), cleared by completion.
+    /// (`flush/reservation.rs`), cleared by completion.
     pub(crate) in_flight: AtomicBool,
     /// Whether it is being written to be evicted: not one that only rides along.
     pub(crate) victim: AtomicBool,

@@ -7,7 +7,7 @@
 //!
 //! A look-up may race with the removal of its tablespace: page tables are therefore never freed while the
 //! store lives but emptied and used again for another tablespace. Whatever a stale look-up finds is checked
-//! against the page id in the frame (see [`crate::pool::frame`]): `look_up` in `lookup.rs`.
+//! against the page id in the frame (see [`crate::pool::frame`]): `look_up` in `present_page.rs`.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};

@@ -49,11 +49,18 @@ const LOCKED: u32 = 32;
 /// The number of frames of a pool of this size, of which the tier takes some, but never more than half.
 pub(crate) fn frames_of(pool_bytes: usize, tier_bytes: usize, page_size: PageSize) -> Result<usize, Error> {
     let count = (pool_bytes - tier_bytes.min(pool_bytes / 2)) / page_size.bytes();
-    if count < FRAMES_MIN || count >= (u32::MAX / 2) as usize {
-        return Err(Error::Options(format!(
-            "innodb_buffer_pool_size of {pool_bytes} bytes is {count} pages of {} bytes; at least {FRAMES_MIN} are needed",
-            page_size.bytes()
-        )));
+    const FRAMES_MAX: usize = (u32::MAX / 2) as usize - 1;
+    let refuse = |bound: String| {
+        let size = page_size.bytes();
+        Err(Error::Options(format!(
+            "innodb_buffer_pool_size of {pool_bytes} bytes is {count} pages of {size} bytes; {bound}"
+        )))
+    };
+    if count < FRAMES_MIN {
+        return refuse(format!("at least {FRAMES_MIN} are needed"));
+    }
+    if count > FRAMES_MAX {
+        return refuse(format!("there can be {FRAMES_MAX} at most"));
     }
     Ok(count)
 }

@@ -83,6 +83,14 @@ impl Sessions {
     pub fn new(server: Arc<Server>, database: Database) -> Sessions {
         engine_settings::connect(&server, &database);
         crate::statement_stats::connect(&server);
+        let connections = Arc::downgrade(&server);
+        database.set_statement_source(move |session| {
+            let id = u32::try_from(session).ok()?;
+            let connection = connections.upgrade()?.connections.get(id)?;
+            connection.with_activity(|now| {
+                (!now.info.is_empty()).then(|| String::from_utf8_lossy(&now.info).into_owned())
+            })
+        });
         Sessions { server, database }
     }
 

@@ -1,10 +1,10 @@
 //! Prepared statements: those of the protocol (COM_STMT_PREPARE) and those of SQL (PREPARE).
 //!
 //! One of the protocol keeps its plan. Before each run the plan's version is compared with the session's
-//! ([`Session::plan_version`]): when a definition, a grant or a temporary table has changed since, the text
-//! is planned again (`planning.rs`), and as often as its tables change before it runs, up to `REPLANS_MAX`
-//! times. One of PREPARE keeps its text only and is planned at each EXECUTE. How many there may be is counted
-//! in [`crate::server::prepared_statements`].
+//! ([`Session::plan_version`]): when a definition, a grant, a temporary table, or a setting that plans depend
+//! on has changed since, the text is planned again (`planning.rs`), and as often as its tables change before
+//! it runs, up to `REPLANS_MAX` times. One of PREPARE keeps its text only and is planned at each EXECUTE. How
+//! many there may be is counted in [`crate::server::prepared_statements`].
 
 use std::borrow::Cow;
 use std::io;
@@ -36,6 +36,8 @@ use crate::status::Counter;
 pub struct PlannedStatement {
     plan: Arc<Elsewhere<Plan>>,
     version: u64,
+    /// What the session's settings had a say in, when it was planned.
+    plan_modes: u64,
     sql: Arc<[u8]>,
     prepared_in: PreparedIn,
     /// Where its runs are counted.
@@ -89,7 +91,10 @@ impl Session {
         let values: smallvec::SmallVec<[Value<'_>; 8]> =
             params.iter().map(|param| value_of(param, collation)).collect();
         for _ in 0..REPLANS_MAX {
-            if statement.plan.version != self.plan_version() {
+            let (version, plan_modes) = (self.plan_version(), self.state.settings().sql.plan_modes());
+            if (statement.plan.version, statement.plan.plan_modes) != (version, plan_modes) {
+                // An error of this is the statement's own: nothing of the one before is beside it.
+                self.state.clear_warnings();
                 let (sql, prepared_in) = (statement.plan.sql.clone(), statement.plan.prepared_in.clone());
                 let fresh = self.prepare_in(prepared_in, &sql).await?;
                 debug_assert_eq!(fresh.params.len(), statement.params.len());
@@ -153,7 +158,7 @@ impl Session {
         ) {
             return Err(errors::error(errors::UNSUPPORTED_PS, &[]).into());
         }
-        let version = self.plan_version();
+        let (version, plan_modes) = (self.plan_version(), self.state.settings().sql.plan_modes());
         let plan = self.plan_text(parsed.statement, sql.len()).await?;
         let columns = match &*plan {
             Plan::Select(select) if select.into.is_client() => select.columns.clone(),
@@ -169,6 +174,7 @@ impl Session {
             plan: PlannedStatement {
                 plan: Arc::new(plan),
                 version,
+                plan_modes,
                 sql,
                 prepared_in: PreparedIn { database: self.state.current_database(), modes },
                 digest: None,

@@ -147,3 +147,39 @@ fn transactions_are_listed_with_their_locks_session_and_statement() {
     assert!(!status(&mut third).contains("---TRANSACTION"));
     engine.finish();
 }
+
+#[test]
+fn the_latest_deadlock_names_tables_keys_and_statements() {
+    let (engine, mut one) = shop();
+    let mut other = engine.root();
+    for (client, id) in [(&mut one, 1), (&mut other, 2)] {
+        client.run("BEGIN").unwrap();
+        client.run(&format!("UPDATE d.t SET n = 7 WHERE id = {id}")).unwrap();
+    }
+    one.sequence = 0;
+    one.send(b"\x03UPDATE d.t SET n = 8 WHERE id = 2");
+    let system = engine.database.transaction_system();
+    while !system.transactions().iter().any(|transaction| transaction.waits.is_some()) {
+        std::thread::yield_now();
+    }
+    assert_eq!(other.run("UPDATE d.t SET n = 9 WHERE id = 1").unwrap_err().0, 1213);
+    one.answer().unwrap();
+    let text = status(&mut other);
+    assert_eq!(headings(&text)[0], "LATEST DETECTED DEADLOCK");
+    for part in [
+        "UPDATE d.t SET n = 8 WHERE id = 2\n*** (2) WAITING FOR THIS LOCK TO BE GRANTED:\n\
+         RECORD LOCKS index PRIMARY of table `d`.`t` lock_mode X locks rec but not gap waiting\nRecord: 2\n",
+        "UPDATE d.t SET n = 9 WHERE id = 1\n",
+        "Record: 1\n",
+        "*** WE ROLL BACK TRANSACTION (1)\n",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    let report = engine.database.latest_deadlock().unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    assert!(now - report.found < std::time::Duration::from_secs(600), "{:?}", report.found);
+    one.run("DROP TABLE d.t").unwrap();
+    let report = engine.database.latest_deadlock().unwrap();
+    assert!(report.transactions.iter().all(|transaction| transaction.table.is_none()), "{report}");
+    engine.finish();
+}

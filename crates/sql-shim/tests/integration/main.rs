@@ -19,6 +19,7 @@ mod named_locks;
 mod opensrv;
 mod page_protection;
 mod panics;
+mod prepared_statements;
 mod privileges;
 mod protocol;
 mod refused_starts;

@@ -7,8 +7,8 @@
 
 use super::access_path::{Path, PathChooser};
 use super::index_order::{use_index_end, use_index_order};
+use super::order_by_members::order_by_members;
 use super::outer_join::{Conditions, OuterJoin};
-use super::query::order_by_members;
 use super::{Condition, Planner, SelectPlan, Step, apply};
 use crate::ast::HintKind;
 use crate::expr::{Expr, NODE_BYTES};

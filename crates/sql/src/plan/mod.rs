@@ -18,6 +18,7 @@ mod index_order;
 pub mod load;
 pub mod multi_table_change;
 pub mod no_index_used;
+mod order_by_members;
 pub(crate) mod outer_join;
 mod push;
 mod query;

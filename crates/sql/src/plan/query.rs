@@ -12,11 +12,10 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::Arc;
 
-use untorn::types::ColumnType;
-
 use super::aggregate::Aggregate;
 use super::finish::Pending;
 use super::from::{From, Shown};
+use super::order_by_members::order_by_members;
 use super::outer_join::{OuterJoin, around_mut};
 use super::source::Source;
 use super::with::{Around, With};
@@ -493,21 +492,6 @@ struct Items {
     bound: Elsewhere<Vec<Bound>>,
     /// Their definitions for the client.
     metas: Elsewhere<Vec<ColumnMeta>>,
-}
-
-/// ENUM and SET columns are sorted by their numbers, as an index on them does it.
-pub(super) fn order_by_members(expr: &mut Expr, sources: &[Source]) {
-    if let Expr::RolledUp { value, .. } = expr {
-        return order_by_members(value, sources);
-    }
-    let Expr::Column { source, column } = *expr else { return };
-    let table = sources.get(usize::from(source)).and_then(Source::engine_table);
-    let Some(column) = table.and_then(|table| table.def.columns.get(usize::from(column))) else { return };
-    if matches!(column.kind, ColumnType::Enum { .. } | ColumnType::Set { .. }) {
-        let members = Arc::new(column.kind.clone());
-        let name = std::mem::replace(expr, Expr::Literal(Value::Null));
-        *expr = Expr::MemberNumber(Box::new(name), members);
-    }
 }
 
 /// Splits at AND, and rows that are equal into columns that are.

@@ -7,7 +7,7 @@
 //! no window function in it is such a value, as large as can be.
 
 use super::aggregate::Aggregate;
-use super::query::order_by_members;
+use super::order_by_members::order_by_members;
 use super::{Planner, SelectPlan};
 use crate::ast::{FrameUnit, IntervalUnit, WindowSpec};
 use crate::errors;

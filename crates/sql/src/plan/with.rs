@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use untorn::schema::ColumnDef;
 
 use super::created_columns::typed;
-use super::query::order_by_members;
+use super::order_by_members::order_by_members;
 use super::source::{Source, SourceColumn, SourceKind};
 use super::{Planner, SelectPlan};
 use crate::ast;

@@ -20,30 +20,69 @@
 //! first part of the await.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use disk::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
+use super::description::LockDescription;
 use super::mode::LockMode;
 use super::owner::{Owner, Waiting};
 use super::table::{LockTable, QueueEntry};
 use super::target::LockTarget;
 use super::wait::WaitState;
 
+/// A deadlock that was broken.
+#[derive(Debug, Clone)]
+pub struct Deadlock {
+    /// When it was found, since 1970 (UTC).
+    pub found: Duration,
+    /// The transactions of the cycle. Each waits for the next one, the last for the first.
+    pub members: Vec<DeadlockMember>,
+    /// Which of them was rolled back.
+    pub victim: usize,
+}
+
+/// A transaction of a [`Deadlock`].
+#[derive(Debug, Clone)]
+pub struct DeadlockMember {
+    /// Its id; 0 if it had changed nothing.
+    pub transaction: u64,
+    /// The session's tag.
+    pub session: u64,
+    /// What the session was running, if somebody knows.
+    pub statement: Option<String>,
+    /// Row locks that it had.
+    pub row_locks: usize,
+    /// Undo records that it had written.
+    pub undo_records: u64,
+    /// What it waited for.
+    pub waits_for: Arc<LockDescription>,
+    /// How, in InnoDB's words.
+    pub mode: &'static str,
+}
+
+/// What a report says that the lock table does not know.
+pub trait DeadlockWitness: Send + Sync {
+    /// The time since 1970 (UTC).
+    fn unix_time(&self) -> Duration;
+    /// What the session with this tag is running. Locks of the lock table's are held meanwhile.
+    fn statement(&self, session: u64) -> Option<String>;
+}
+
 /// State of the detector.
 #[derive(Default)]
 pub(crate) struct Detector {
-    /// What the latest deadlock looked like.
-    pub latest: Option<String>,
+    /// The latest deadlock.
+    pub latest: Option<Arc<Deadlock>>,
     /// Requests looked at by all searches together.
     pub steps: u64,
 }
 
 impl LockTable {
-    /// Text about the latest deadlock.
-    pub fn latest_deadlock(&self) -> Option<String> {
+    /// The latest deadlock.
+    pub fn latest_deadlock(&self) -> Option<Arc<Deadlock>> {
         self.detector.lock().latest.clone()
     }
 
@@ -61,12 +100,13 @@ impl LockTable {
                 continue;
             }
             // The least work is thrown away; among equals that of the one whose wait closed the cycle.
-            let Some(victim) = cycle.iter().min_by_key(|member| member.owner.weight()) else { return };
-            let text = describe_cycle(&cycle, victim);
+            let lightest = cycle.iter().enumerate().min_by_key(|(_, member)| member.owner.weight());
+            let Some((number, victim)) = lightest else { return };
+            let report = self.report(&cycle, number);
             if self.abort_this_wait(&victim.owner, &victim.waiting, WaitState::Deadlock) {
                 self.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(transactions = cycle.len(), "deadlock");
-                detector.latest = Some(text);
+                detector.latest = Some(Arc::new(report));
             }
             if Arc::ptr_eq(&victim.owner, start) {
                 return;
@@ -81,6 +121,32 @@ impl LockTable {
         edges.all(|(member, next)| {
             Queue::new(self.requests(member.waiting.target)).is_waiting_for(member, &next.owner)
         }) && cycle.iter().all(|member| member.waiting.cell.state() == WaitState::Waiting)
+    }
+}
+
+impl LockTable {
+    /// Who may be asked what a report says beside the locks.
+    pub fn set_deadlock_witness(&self, witness: Arc<dyn DeadlockWitness>) {
+        // The first one stays: there is one server around a database.
+        let _ = self.deadlock_witness.set(witness);
+    }
+
+    fn report(&self, cycle: &[Member], victim: usize) -> Deadlock {
+        let witness = self.deadlock_witness.get();
+        let member = |Member { owner, waiting }: &Member| {
+            let session = owner.tag.load(Ordering::Relaxed);
+            DeadlockMember {
+                transaction: owner.id.load(Ordering::Relaxed),
+                session,
+                statement: witness.and_then(|witness| witness.statement(session)),
+                row_locks: owner.lock_count(),
+                undo_records: owner.undo_records.load(Ordering::Relaxed),
+                waits_for: waiting.place.clone(),
+                mode: waiting.mode.describe(),
+            }
+        };
+        let found = witness.map_or(Duration::ZERO, |witness| witness.unix_time());
+        Deadlock { found, members: cycle.iter().map(member).collect(), victim }
     }
 }
 
@@ -258,30 +324,6 @@ impl QueueEntry {
         let passed_by = !self.granted && own.iter().any(|own| self.mode.conflicts(*own, supremum));
         !Arc::ptr_eq(&self.owner, owner) && !passed_by && mode.conflicts(self.mode, supremum)
     }
-}
-
-fn describe_cycle(cycle: &[Member], victim: &Member) -> String {
-    let mut text = String::new();
-    let mut victim_number = 0;
-    for (index, Member { owner, waiting }) in cycle.iter().enumerate() {
-        let number = index + 1;
-        if Arc::ptr_eq(owner, &victim.owner) {
-            victim_number = number;
-        }
-        let _ = writeln!(
-            text,
-            "*** ({number}) TRANSACTION:\nTRANSACTION {}, session {}\n{} row lock(s), undo log entries {}\n\
-             *** ({number}) WAITING FOR THIS LOCK TO BE GRANTED:\nRECORD LOCKS {} {} waiting",
-            owner.id.load(Ordering::Relaxed),
-            owner.tag.load(Ordering::Relaxed),
-            owner.lock_count(),
-            owner.undo_records.load(Ordering::Relaxed),
-            waiting.place,
-            waiting.mode.describe(),
-        );
-    }
-    let _ = writeln!(text, "*** WE ROLL BACK TRANSACTION ({victim_number})");
-    text
 }
 
 fn path(steps: &[Step], mut at: usize) -> Vec<Member> {

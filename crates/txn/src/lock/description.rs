@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 /// Bytes of a field that are shown.
 const SHOWN: usize = 32;
 
-/// An index entry, or the end of an index.
+/// An index entry, or the end of an index: what a lock is on.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct LockDescription {
+pub struct LockDescription {
     index: Box<str>,
     id: u64,
     /// `None`: the supremum.
@@ -24,8 +24,18 @@ type Shown = Option<SmallVec<[u8; SHOWN]>>;
 
 impl LockDescription {
     /// The end of an index.
-    pub fn end(index: &str, id: u64) -> LockDescription {
+    pub(crate) fn end(index: &str, id: u64) -> LockDescription {
         LockDescription { index: index.into(), id, key: None }
+    }
+
+    /// The index's name.
+    pub fn index(&self) -> &str {
+        &self.index
+    }
+
+    /// Whether it is the end of the index.
+    pub fn is_end(&self) -> bool {
+        self.key.is_none()
     }
 
     /// The index's number.
@@ -40,8 +50,17 @@ impl LockDescription {
         Some(key.iter().map(Option::as_deref))
     }
 
+    /// The fields of the key, each cut where it is long.
+    pub fn key(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        self.key.iter().flatten().map(|field| field.as_deref())
+    }
+
     /// An entry with this key.
-    pub fn entry<'a>(index: &str, id: u64, key: impl Iterator<Item = Option<&'a [u8]>>) -> LockDescription {
+    pub(crate) fn entry<'a>(
+        index: &str,
+        id: u64,
+        key: impl Iterator<Item = Option<&'a [u8]>>,
+    ) -> LockDescription {
         let shown = |field: Option<&[u8]>| field.map(|bytes| bytes.iter().copied().take(SHOWN).collect());
         LockDescription { index: index.into(), id, key: Some(key.map(shown).collect()) }
     }

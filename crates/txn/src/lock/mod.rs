@@ -45,7 +45,8 @@ mod target;
 mod tests;
 mod wait;
 
-pub(crate) use description::LockDescription;
+pub use deadlock::{Deadlock, DeadlockMember, DeadlockWitness};
+pub use description::LockDescription;
 #[cfg(not(loom))]
 pub use listing::WaitInfo;
 pub use listing::{RowLock, RowLocks, RowWaitEdge};

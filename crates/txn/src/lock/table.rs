@@ -2,7 +2,7 @@
 //! `inheritance.rs`.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use disk::Histogram;
@@ -10,7 +10,7 @@ use disk::sync::Mutex;
 use disk::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use smallvec::SmallVec;
 
-use super::deadlock::Detector;
+use super::deadlock::{DeadlockWitness, Detector};
 use super::description::LockDescription;
 use super::mode::{Extent, LockMode, WaitPolicy};
 use super::outside_waits::Outside;
@@ -82,6 +82,7 @@ pub(crate) struct LockTable {
     /// Above this no more locks are given.
     bytes_max: AtomicUsize,
     pub(super) detector: Mutex<Detector>,
+    pub(super) deadlock_witness: OnceLock<Arc<dyn DeadlockWitness>>,
     pub(super) outside: Outside,
     pub detect_deadlocks: AtomicBool,
     pub counters: LockCounters,
@@ -127,6 +128,7 @@ impl LockTable {
             bytes: AtomicUsize::new(0),
             bytes_max: AtomicUsize::new(usize::MAX),
             detector: Mutex::default(),
+            deadlock_witness: OnceLock::new(),
             outside: Outside::default(),
             detect_deadlocks: AtomicBool::new(true),
             counters: LockCounters::default(),

@@ -11,7 +11,7 @@ use btree::{FieldRef, RecordRef, Reference, Tree};
 use pagestore::page::NULL_PAGE;
 use smallvec::SmallVec;
 
-use super::write::Writer;
+use super::write::{Writer, retry_change};
 use crate::error::Error;
 use crate::retry::retry;
 use crate::system::System;
@@ -56,9 +56,9 @@ pub(super) async fn store_external(
     value: &[u8],
 ) -> Result<Reference, Error> {
     let tree = &*table.clustered;
-    let Writer { system, undo_log: log, buffers, .. } = transaction.writer()?;
     let mut chain = ExternalWriter::new(tree, value);
-    retry(|| {
+    retry_change(transaction, |writer| {
+        let Writer { system, undo_log: log, buffers, .. } = writer;
         loop {
             // As long as it will be: the reference is known only when the page is.
             note_chain(&mut buffers.undo, table.id, &[0; REFERENCE_SIZE]);
@@ -76,7 +76,7 @@ pub(super) async fn store_external(
         }
     })
     .await?;
-    retry(|| Ok(chain.finish()?)).await
+    retry_change(transaction, |_| Ok(chain.finish()?)).await
 }
 
 /// The undo record of a chain that begins.

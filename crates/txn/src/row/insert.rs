@@ -10,8 +10,7 @@ use super::clustered::Fields;
 use super::external::store_external;
 use super::secondary::change_entries;
 use super::unique::{duplicate, take_turns};
-use super::write::repeat;
-use super::write::{EntryChange, Step, key_of};
+use super::write::{EntryChange, Step, key_of, repeat, retry_change};
 use crate::entry::build_entry;
 use crate::error::Error;
 use crate::retry::retry;
@@ -104,7 +103,8 @@ pub(super) async fn insert_row(
     let mut entries = Vec::with_capacity(table.secondaries.len());
     for (index, secondary) in table.secondaries.iter().enumerate() {
         let mut entry = OwnedKey::new();
-        retry(|| build_entry(table, secondary, |position| values[position], &mut entry)).await?;
+        retry_change(transaction, |_| build_entry(table, secondary, |position| values[position], &mut entry))
+            .await?;
         entries.push(EntryChange { index, old: None, new: Some(entry) });
     }
     change_entries(transaction, table, &entries, on_duplicate).await

@@ -9,10 +9,9 @@ use smallvec::SmallVec;
 use super::clustered::{Fields, NewField, RowToPut};
 use super::insert::OnDuplicate;
 use super::secondary::change_entries;
-use super::write::{EntryChange, Step, repeat};
+use super::write::{EntryChange, Step, repeat, retry_change};
 use crate::entry::build_entry;
 use crate::error::Error;
-use crate::retry::retry;
 use crate::system::Counters;
 use crate::table::{ClusteredField, Table};
 use crate::transaction::Transaction;
@@ -88,7 +87,10 @@ async fn put_row(
             entries.clear();
             for (index, secondary) in table.secondaries.iter().enumerate() {
                 let mut entry = OwnedKey::new();
-                retry(|| build_entry(table, secondary, |position| values[position], &mut entry)).await?;
+                retry_change(transaction, |_| {
+                    build_entry(table, secondary, |position| values[position], &mut entry)
+                })
+                .await?;
                 entries.push(EntryChange { index, old: None, new: Some(entry) });
             }
             change_entries(transaction, table, &entries, OnDuplicate::Change).await?;

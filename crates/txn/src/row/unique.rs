@@ -25,11 +25,10 @@ use btree::{Field, FieldRef, OwnedKey, Seek, Tree};
 use super::WaitPolicy;
 use super::implicit_lock::make_entry_lock_explicit;
 use super::insert::OnDuplicate;
-use super::write::{Step, Writer, describe, describe_end, repeat};
+use super::write::{Step, Writer, describe, describe_end, repeat, retry_change};
 use crate::entry::build_entry;
 use crate::error::{Error, Interrupt};
 use crate::lock::{Acquired, Extent, LockDescription, LockMode, LockTarget, Owner};
-use crate::retry::retry;
 use crate::system::System;
 use crate::table::{Secondary, Table};
 use crate::transaction::Transaction;
@@ -99,7 +98,9 @@ pub(super) async fn take_turns(
     let policy = if has_nothing { WaitPolicy::Wait } else { WaitPolicy::SkipLocked };
     let mut entry = OwnedKey::new();
     for secondary in table.secondaries.iter().filter(|secondary| secondary.unique) {
-        retry(|| build_entry(table, secondary, |position| values[position], &mut entry)).await?;
+        let build =
+            |_: &mut Writer<'_>| build_entry(table, secondary, |position| values[position], &mut entry);
+        retry_change(transaction, build).await?;
         let (tree, fields) = (&*secondary.tree, entry.fields());
         let key = &fields[..secondary.user_fields];
         if key.iter().any(Option::is_none) {
@@ -127,14 +128,15 @@ async fn insert_guarded(
     entry: &OwnedKey,
     on_duplicate: OnDuplicate,
 ) -> Result<Step, Error> {
-    let mut writer = transaction.writer()?;
-    let found = retry(|| writer.check_unique_step(table, secondary, entry, on_duplicate)).await?;
+    let check = |writer: &mut Writer<'_>| writer.check_unique_step(table, secondary, entry, on_duplicate);
+    let found = retry_change(transaction, check).await?;
     if !matches!(found, Step::Done) {
         return Ok(found);
     }
     let mut structure: Option<usize> = None;
     loop {
-        match retry(|| writer.insert_entry_step(secondary, entry, structure)).await? {
+        let insert = |writer: &mut Writer<'_>| writer.insert_entry_step(secondary, entry, structure);
+        match retry_change(transaction, insert).await? {
             Step::Structure(size) => structure = Some(structure.map_or(size, |before| before.max(size))),
             step => return Ok(step),
         }

@@ -96,6 +96,15 @@ pub(super) async fn repeat(
     }
 }
 
+/// Repeats a step of a change that waits for pages only. No wait holds the pin of the undo page.
+pub(super) async fn retry_change<R>(
+    transaction: &mut Transaction,
+    mut step: impl FnMut(&mut Writer<'_>) -> Result<R, Interrupt>,
+) -> Result<R, Error> {
+    let mut writer = transaction.writer()?;
+    retry(|| step(&mut writer).inspect_err(|_| writer.undo_log.unpin())).await
+}
+
 impl Writer<'_> {
     /// A lock on a clustered record that stays until the transaction ends.
     pub fn lock_row(&self, record: RecordRef<'_>, mode: LockMode) -> Acquired {

@@ -180,8 +180,8 @@ fn threads_upsert_one_row_without_a_deadlock() {
                                 false => block_on(upsert(&mut session, by, own_id)),
                             };
                             result.unwrap_or_else(|error| {
-                                let deadlock = system.latest_deadlock().unwrap_or_default();
-                                panic!("{by:?}, replaces: {replaces}: {error}\n{deadlock}")
+                                let deadlock = system.latest_deadlock();
+                                panic!("{by:?}, replaces: {replaces}: {error}\n{deadlock:?}")
                             });
                         }
                     });

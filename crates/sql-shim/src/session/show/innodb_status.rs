@@ -4,8 +4,8 @@
 //! that know it. Every figure is measured: of the same counters as SHOW STATUS, so the two agree. A line of
 //! InnoDB's that this engine has no figure for is left out, and a section of which nothing would be left
 //! (BACKGROUND THREAD, SEMAPHORES, the insert buffer and the adaptive hash index). Sections of what InnoDB
-//! does not have come last. The text of the latest deadlock is written when it happens
-//! (`crates/txn/src/lock/deadlock.rs`, `describe_cycle`). Rates are averages since somebody last asked
+//! does not have come last. The text of the latest deadlock is
+//! `src/deadlock_report.rs`. Rates are averages since somebody last asked
 //! ([`Averages`](crate::status::averages::Averages)).
 
 use std::collections::HashMap;
@@ -74,11 +74,9 @@ impl Printout<'_> {
     }
 
     fn latest_deadlock(&self, out: &mut String) -> fmt::Result {
-        let Some(deadlock) = self.state.database.transaction_system().latest_deadlock() else {
-            return Ok(());
-        };
+        let Some(deadlock) = self.state.database.latest_deadlock() else { return Ok(()) };
         heading(out, "LATEST DETECTED DEADLOCK")?;
-        writeln!(out, "{}", deadlock.trim_end())
+        write!(out, "{deadlock}")
     }
 
     fn transactions(&self, out: &mut String) -> fmt::Result {
