@@ -146,11 +146,11 @@ impl PageStore {
 
     /// Evicts written pages for those who wait for a frame, and those whose frames are to leave the pool.
     fn evict_written(&self, pages: &[Written], purpose: FlushPurpose) {
-        let waiting = self.free.waiting();
-        let victims_only = purpose == FlushPurpose::Lru;
-        if waiting == 0 && self.free.end() == self.free.limit() {
+        if !self.free.is_wanted() {
             return;
         }
+        let waiting = self.free.waiting();
+        let victims_only = purpose == FlushPurpose::Lru;
         let mut wanted = if victims_only && waiting > 0 { pages.len() } else { waiting };
         let mut evicted = Vec::new();
         {

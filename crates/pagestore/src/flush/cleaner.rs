@@ -131,7 +131,7 @@ async fn run(store: Weak<PageStore>, mut cleaner: Cleaner) {
             let space = store.redo.space_wanted();
             // Once set it stays set until the checkpoint has moved: then the period and the batches set the
             // pace.
-            if space.is_set() || store.free.waiting() > 0 || store.free.limit() < store.free.end() {
+            if space.is_set() || store.free.is_wanted() {
                 events.push(over);
             }
             if !space.is_set() {
@@ -230,8 +230,7 @@ impl Cleaner {
         self.controller.set_io_capacity_max(store.io_capacity_max());
         let decision = self.controller.decide(load);
         let batches_max = if decision.urgency >= Urgency::Async { BATCHES_MAX } else { BATCHES_PACED };
-        let frames_wanted = store.free.waiting() > 0 || store.free.limit() < store.free.end();
-        if decision.urgency >= Urgency::Async || frames_wanted {
+        if decision.urgency >= Urgency::Async || store.free.is_wanted() {
             store.hurry_batches();
         }
         let room = batches_max.saturating_sub(batches) * store.batch_pages();

@@ -128,6 +128,11 @@ impl FreeFrames {
         frame.index() >= self.limit()
     }
 
+    /// Whether frames are wanted at once: somebody waits for one, or the pool is to have fewer.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.waiting() > 0 || self.limit() < self.end()
+    }
+
     /// How many wait for a frame.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)

@@ -66,9 +66,14 @@ impl Session {
         }
     }
 
-    /// How long a SELECT may take: `max_execution_time`.
-    pub(super) fn time_limit(&self) -> Option<Duration> {
+    /// How long a SELECT may still take: `max_execution_time`, less what planning has taken of it.
+    pub(super) fn time_limit(&mut self) -> Option<Duration> {
         let limit_ms = self.state.settings().max_execution_time_ms;
-        (limit_ms > 0).then(|| Duration::from_millis(limit_ms))
+        if limit_ms == 0 {
+            return None;
+        }
+        let now = self.state.database.environment().now();
+        let deadline = *self.current.deadline.get_or_insert(now + Duration::from_millis(limit_ms));
+        Some(deadline.saturating_sub(now))
     }
 }

@@ -53,6 +53,7 @@ impl Session {
         out: &mut S,
         more: bool,
     ) -> impl Future<Output = Result<(), Failure>> {
+        self.current.run_begun = true;
         if !keeps_warnings(plan) {
             self.state.clear_warnings();
         }

@@ -45,10 +45,7 @@ impl Session {
                         self.state.connection.counters.add(Counter::Questions, 1);
                     }
                 }
-                Err(failure) => {
-                    self.state.clear_warnings();
-                    return self.answer_failure(failure, out);
-                }
+                Err(failure) => return self.answer_failure(failure, out),
             }
         }
     }

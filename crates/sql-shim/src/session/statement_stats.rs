@@ -31,6 +31,10 @@ pub(super) struct CurrentStatement {
     digest: Option<Arc<DigestRow>>,
     /// It is a statement, and not what was refused as none.
     parsed: bool,
+    /// Its run has begun: the warnings that there are, are its own.
+    pub(super) run_begun: bool,
+    /// When it has had the time that a SELECT may take, by the environment's clock.
+    pub(super) deadline: Option<Duration>,
     /// It has been added to a counter of its kind.
     counted: bool,
     /// What the session had cost when it began.

@@ -26,6 +26,20 @@ impl Session {
         many: bool,
         out: &mut S,
     ) -> Result<usize, Failure> {
+        let result = self.run_measured_text(sql, many, out).await;
+        if result.is_err() && !self.current.run_begun {
+            // It was refused before anybody forgot the warnings of the one before.
+            self.state.clear_warnings();
+        }
+        result
+    }
+
+    async fn run_measured_text<S: ResultSink>(
+        &mut self,
+        sql: &[u8],
+        many: bool,
+        out: &mut S,
+    ) -> Result<usize, Failure> {
         let extent = self.extent(sql).await?;
         let charge = self.charge_text(extent.as_ref())?;
         let end = extent.map_or(sql.len(), |extent| extent.end);
