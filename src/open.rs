@@ -60,7 +60,7 @@ pub(crate) async fn open(
     if exists && !level.skips_undo() {
         provenance::check_undo(&*storage, &undo_file, page_size, &catalog.snapshot(), &identity)?;
     }
-    let writer = open_writer(&environment, page_bytes as usize, &options)?;
+    let writer = open_writer(&environment, page_bytes as usize, &options, exists)?;
     let extension = Extension::open(&environment, &identity.text, page_size, &options, room);
     let tier_bytes = extension.memory_bytes();
     let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
@@ -561,6 +561,7 @@ fn open_writer(
     environment: &Arc<dyn Environment>,
     page_bytes: usize,
     options: &Options,
+    directory_is_synced: bool,
 ) -> Result<dblwr::ProtectedWriter> {
     let directory = options.doublewrite_directory();
     create_directory(&**environment.storage(), &directory)?;
@@ -573,6 +574,7 @@ fn open_writer(
         mode: options.doublewrite,
         undo_space: Some(txn::UNDO_SPACE),
         unsynced_files_max: options.open_files() / 2,
+        directory_is_synced: directory_is_synced && options.doublewrite_dir.is_none(),
     };
     Ok(dblwr::ProtectedWriter::open(environment.clone(), settings)?)
 }
