@@ -7,11 +7,11 @@ const SETTING: &str = "innodb_buffer_pool_size";
 
 /// Refuses a pool that is too small to work with.
 pub(crate) fn check_size(bytes: u64) -> Result<()> {
-    const LEAST: u64 = 5 << 20;
+    const LEAST: u64 = 1 << 20;
     if bytes < LEAST {
         return Err(Error::Setting {
             setting: SETTING,
-            why: format!("{bytes} bytes is too small; the minimum is 5 MiB"),
+            why: format!("{bytes} bytes is too small; the minimum is 1 MiB"),
         });
     }
     Ok(())

@@ -19,9 +19,9 @@ use std::sync::atomic::Ordering;
 use redo::Lsn;
 
 use crate::flush::age_histogram::AgeHistogram;
-use crate::pool::frame::{FrameRef, reach};
 #[cfg(test)]
 use crate::pool::frame::Frames;
+use crate::pool::frame::{FrameRef, reach};
 
 const NONE: u32 = u32::MAX;
 
