@@ -190,7 +190,7 @@ fn closing_ends_a_growth_and_the_file_stays_as_it_was_cut() {
     recover(&machine.env, &dir(), large, &mut Truth::default()).unwrap();
 }
 
-/// What is added is written in vain if the log ends soon.
+/// What is added is written for nothing if the log ends soon.
 #[test]
 fn a_large_circle_grows_by_half_and_not_before_a_quarter_of_it_is_left() {
     let first = FRONT + (32 << 20);
