@@ -5,7 +5,7 @@
 use untorn::{Database, KeyValue, Options};
 
 const THREADS: u32 = 8;
-const KEYS: u32 = 4000;
+const KEYS: u32 = 1200;
 
 fn value(key: u32, length: usize) -> Vec<u8> {
     key.to_le_bytes().repeat(length)
@@ -30,10 +30,10 @@ fn a_pool_of_a_mebibyte_works() {
     let db = Database::open(options()).unwrap();
     let pairs: KeyValue<u64, Vec<u8>> = db.key_value("pairs").unwrap();
     in_threads(|thread| {
-        for first in (0..KEYS).step_by(400) {
+        for first in (0..KEYS).step_by(200) {
             let load = |t: &mut untorn::Transaction| {
-                for number in first..first + 400 {
-                    let length = if number % 1000 == 7 { 20_000 } else { 60 };
+                for number in first..first + 200 {
+                    let length = if number % 400 == 7 { 20_000 } else { 60 };
                     pairs.put(t, key(thread, number), &value(number, length))?;
                 }
                 Ok::<_, untorn::Error>(())
@@ -55,7 +55,7 @@ fn a_pool_of_a_mebibyte_works() {
     in_threads(|thread| {
         let mut t = db.begin();
         for number in 0..KEYS {
-            let length = if number % 1000 == 7 { 20_000 } else { 60 };
+            let length = if number % 400 == 7 { 20_000 } else { 60 };
             let expected = (number % 2 == 1).then(|| value(number, length));
             assert!(pairs.get(&mut t, key(thread, number)).unwrap() == expected, "{thread} {number}");
         }
