@@ -61,7 +61,7 @@ pub(crate) async fn open(
     if exists && !level.skips_undo() {
         provenance::check_undo(&*storage, &undo_file, page_size, &catalog.snapshot(), &identity)?;
     }
-    let writer = open_writer(&environment, page_bytes as usize, &options)?;
+    let writer = open_writer(&environment, page_bytes as usize, &options, exists)?;
     let extension = Extension::open(&environment, &identity.text, page_size, &options, room);
     let tier_bytes = extension.memory_bytes();
     let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
@@ -329,7 +329,8 @@ fn check_options(options: &Options) -> Result<()> {
     if options.unchecked_sizes {
         return Ok(());
     }
-    buffer_pool_resize::check_size(options.buffer_pool_bytes)?;
+    let page_bytes = options.page_size.unwrap_or(DEFAULT_PAGE_BYTES);
+    buffer_pool_resize::check_size(options.buffer_pool_bytes, page_bytes)?;
     if options.redo_capacity_bytes < 8 * MIB {
         let why = format!("{} bytes is too small; the minimum is 8 MiB", options.redo_capacity_bytes);
         return refuse("innodb_redo_log_capacity", why);
@@ -567,6 +568,7 @@ fn open_writer(
     environment: &Arc<dyn Environment>,
     page_bytes: usize,
     options: &Options,
+    directory_is_synced: bool,
 ) -> Result<dblwr::ProtectedWriter> {
     let directory = options.doublewrite_directory();
     create_directory(&**environment.storage(), &directory)?;
@@ -579,6 +581,7 @@ fn open_writer(
         mode: options.doublewrite,
         undo_space: Some(txn::UNDO_SPACE),
         unsynced_files_max: options.open_files() / 2,
+        directory_is_synced: directory_is_synced && options.doublewrite_dir.is_none(),
     };
     Ok(dblwr::ProtectedWriter::open(environment.clone(), settings)?)
 }

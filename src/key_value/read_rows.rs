@@ -1,11 +1,12 @@
 //! Rows that a batch has read.
 //!
-//! A batch reads ahead, and who wants a few pairs never looks at the rest of it. So rows are kept in storage
-//! encoding, in one buffer, and become values when they are shown.
+//! A batch reads ahead, and who wants a few pairs never looks at the rest of it. So rows are kept as the
+//! records that they are, in one buffer, and are taken apart and become values when they are shown. Older
+//! versions, and rows with values off-page, are kept field by field.
 
 use std::sync::Arc;
 
-use btree::{FieldRef, OwnedKey};
+use btree::{FieldRef, OwnedKey, RecordRef};
 use txn::{Control, Direction, KeyRange, OffPage, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy};
 
 use crate::error::{Error, Result};
@@ -16,7 +17,15 @@ use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::types::Value;
 
-/// A field of a row.
+/// Where a row is.
+enum Kept {
+    /// Its record is in the buffer.
+    Record { start: usize, len: usize, origin: usize },
+    /// Its fields are these, from one on.
+    Fields(usize),
+}
+
+/// A field of a row that is kept field by field.
 enum Stored {
     Null,
     /// In the buffer.
@@ -36,10 +45,10 @@ pub(super) struct ReadRows {
     bytes: Vec<u8>,
     /// Bytes of the fields that were off-page.
     fetched_bytes: usize,
+    rows: Vec<Kept>,
     /// One for each column of the table, row after row.
     fields: Vec<Stored>,
     columns: usize,
-    rows: usize,
     /// Those of the last row.
     off_page: Vec<(usize, OffPage)>,
     /// Rows that were shown at either end.
@@ -64,14 +73,14 @@ impl ReadRows {
         self.bytes.clear();
         self.fetched_bytes = 0;
         self.fields.clear();
-        self.rows = 0;
+        self.rows.clear();
         self.off_page.clear();
         self.shown = (0, 0);
     }
 
     /// Whether the batch has all rows that it may have.
     fn is_full(&self) -> bool {
-        self.rows >= self.most || self.bytes.len() + self.fetched_bytes >= BATCH_BYTES
+        self.rows.len() >= self.most || self.bytes.len() + self.fetched_bytes >= BATCH_BYTES
     }
 
     /// How many rows the next batch may have.
@@ -92,12 +101,35 @@ impl ReadRows {
     /// Rows that were not shown yet.
     #[inline]
     pub fn len(&self) -> usize {
-        self.rows - self.shown.0 - self.shown.1
+        self.rows.len() - self.shown.0 - self.shown.1
     }
 
     /// Takes a row; [`Control::Pause`] when the batch is full, or a field is to be fetched first.
     fn take(&mut self, row: &Row<'_>) -> Control {
+        match row.clustered_record() {
+            Some((record, origin)) => {
+                let (start, len) = (self.bytes.len(), record.len());
+                self.bytes.extend_from_slice(record);
+                self.rows.push(Kept::Record { start, len, origin });
+            }
+            None => self.take_fields(row),
+        }
+        if self.is_full() || !self.off_page.is_empty() {
+            row.clustered_key(&mut self.end);
+            return Control::Pause;
+        }
+        if self.rows.len() == 1 {
+            // As if the others were as long as the first.
+            let more = self.most - 1;
+            self.rows.reserve(more);
+            self.bytes.reserve((more * self.bytes.len()).min(BATCH_BYTES));
+        }
+        Control::Continue
+    }
+
+    fn take_fields(&mut self, row: &Row<'_>) {
         let first = self.fields.len();
+        self.rows.push(Kept::Fields(first));
         self.fields.resize_with(first + self.columns, || Stored::Null);
         row.for_each_column(|column, field| {
             let at = first + usize::from(column);
@@ -113,18 +145,6 @@ impl ReadRows {
                 }
             }
         });
-        self.rows += 1;
-        if self.is_full() || !self.off_page.is_empty() {
-            row.clustered_key(&mut self.end);
-            return Control::Pause;
-        }
-        if self.rows == 1 {
-            // As if the others were as long as the first.
-            let more = self.most - 1;
-            self.fields.reserve(more * self.columns);
-            self.bytes.reserve((more * self.bytes.len()).min(BATCH_BYTES));
-        }
-        Control::Continue
     }
 
     /// A field of the last row to be fetched, to be given back by [`ReadRows::fetched`].
@@ -141,20 +161,32 @@ impl ReadRows {
     /// The values of the row that was read first or last of those not shown yet.
     pub fn show(&mut self, last: bool) -> Option<Shown<'_>> {
         let table = self.table.as_deref().filter(|_| self.len() > 0)?;
-        let row = if last { self.rows - self.shown.1 - 1 } else { self.shown.0 };
+        let row = if last { self.rows.len() - self.shown.1 - 1 } else { self.shown.0 };
         *(if last { &mut self.shown.1 } else { &mut self.shown.0 }) += 1;
-        let fields = &self.fields[row * self.columns..(row + 1) * self.columns];
-        Some(Shown { table, bytes: &self.bytes, fields, column: 0, failure: None })
+        let row = match self.rows[row] {
+            Kept::Record { start, len, origin } => {
+                let bytes = &self.bytes[start..start + len];
+                ShownRow::Record(RecordRef::new(bytes, origin, table.rows.clustered.def()))
+            }
+            Kept::Fields(first) => ShownRow::Fields(&self.bytes, &self.fields[first..first + self.columns]),
+        };
+        Some(Shown { table, row, columns: self.columns, column: 0, failure: None })
     }
 }
 
 /// The values of a row, made as they are asked for.
 pub(super) struct Shown<'r> {
     table: &'r Table,
-    bytes: &'r [u8],
-    fields: &'r [Stored],
+    row: ShownRow<'r>,
+    columns: usize,
     column: usize,
     failure: Option<Error>,
+}
+
+enum ShownRow<'r> {
+    Record(RecordRef<'r>),
+    /// Fields, and the buffer that has them.
+    Fields(&'r [u8], &'r [Stored]),
 }
 
 impl Shown<'_> {
@@ -169,11 +201,22 @@ impl Iterator for Shown<'_> {
 
     fn next(&mut self) -> Option<Value<'static>> {
         let column = self.column;
+        if column == self.columns {
+            return None;
+        }
         self.column += 1;
-        let bytes = match self.fields.get(column)? {
-            Stored::Null => return Some(Value::Null),
-            Stored::Inline { start, len } => &self.bytes[*start..*start + *len],
-            Stored::Fetched(bytes) => bytes,
+        let bytes = match &self.row {
+            ShownRow::Record(record) => {
+                match record.field(self.table.rows.field_of_column(column as u16)).inline() {
+                    Some(bytes) => bytes,
+                    None => return Some(Value::Null),
+                }
+            }
+            ShownRow::Fields(buffer, fields) => match &fields[column] {
+                Stored::Null => return Some(Value::Null),
+                Stored::Inline { start, len } => &buffer[*start..*start + *len],
+                Stored::Fetched(bytes) => bytes,
+            },
         };
         decode(self.table, column, bytes).map_err(|error| self.failure = Some(error)).ok()
     }

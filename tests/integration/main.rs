@@ -27,6 +27,7 @@ mod put_model;
 mod row_writing;
 mod sample;
 mod simulation;
+mod small_pool;
 mod strangers_files;
 mod table_changes;
 mod tablespace_import;

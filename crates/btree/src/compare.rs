@@ -214,7 +214,21 @@ fn compare_bytes(a: &[u8], b: &[u8]) -> Ordering {
     a.cmp(b)
 }
 
+#[inline]
 fn shape_of(def: &IndexDef, fields: &[Field<'_>]) -> Shape {
+    if let ([Some(value)], [layout, ..], [field, ..]) = (fields, &def.layout[..], &def.fields[..])
+        && layout.fixed_len == VARIABLE
+        && field.compare == Comparison::Binary
+        && !field.nullable
+    {
+        let head = value.first_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes));
+        return Shape::Bytes { lengths: header::HEADER_SIZE + 1 + def.null_bytes(), head };
+    }
+    shape_of_any(def, fields)
+}
+
+/// The same, for keys that are not one value of a length that varies.
+fn shape_of_any(def: &IndexDef, fields: &[Field<'_>]) -> Shape {
     if fields.is_empty() {
         return Shape::General;
     }

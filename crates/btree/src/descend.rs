@@ -7,6 +7,7 @@
 use pagestore::{Interrupt, Mtr, PageHandle, PageRead};
 
 use crate::compare::SearchKey;
+use crate::page::prefetch::prefetch_directory;
 use crate::page::search::{Bound, search};
 use crate::page::{self, Malformed, header};
 use crate::record::RecordRef;
@@ -53,6 +54,7 @@ impl Tree {
         while level > 0 {
             let number = self.child(&page, target)?;
             let child = self.store.read(self.page_id(number))?;
+            prefetch_directory(&child);
             level -= 1;
             self.check_child(&child, number, level)?;
             page = child;
@@ -85,6 +87,7 @@ impl Tree {
                 level -= 1;
                 if level == 0 {
                     let handle = mtr.x(self.page_id(number))?;
+                    prefetch_directory(mtr.page(handle));
                     self.check_child(mtr.page(handle), number, 0)?;
                     return Ok(handle);
                 }

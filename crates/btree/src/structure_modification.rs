@@ -45,6 +45,13 @@ pub enum StructureChange {
     Remove,
 }
 
+impl StructureChange {
+    /// Whether records of a page may move to its siblings. A split only links the new page between them.
+    fn moves_siblings(self) -> bool {
+        self == StructureChange::Remove
+    }
+}
+
 /// A page of the path that is latched, with its siblings where they may change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Level {
@@ -140,7 +147,14 @@ impl Tree {
         let mut guard =
             StructureGuard { tree: self, _lock: lock, change, reserved: false, levels: Vec::new() };
         self.gather(mtr, &mut guard, Target::Key(&key, Bound::LessOrEqual), change)?;
-        let position = self.position_on(mtr, guard.levels[0].page, &key)?;
+        let leaf = guard.levels[0];
+        let position = self.position_on(mtr, leaf.page, &key)?;
+        if let (false, Some(right)) = (change.moves_siblings(), leaf.right)
+            && page::next_record(mtr.page(leaf.page), position.place.offset) == Ok(header::SUPREMUM)
+        {
+            // The new record may become its first one.
+            self.check_chain(mtr, right)?;
+        }
         Ok((position, guard))
     }
 
@@ -158,9 +172,9 @@ impl Tree {
         for (index, step) in steps.iter().enumerate().skip(top) {
             let level = (steps.len() - index) as u16;
             let siblings = !step.safe;
-            guard.levels.push(self.latch_level(mtr, step, level, siblings)?);
+            guard.levels.push(self.latch_level(mtr, step, level, siblings, change)?);
         }
-        guard.levels.push(self.latch_level(mtr, &leaf, 0, true)?);
+        guard.levels.push(self.latch_level(mtr, &leaf, 0, true, change)?);
         guard.levels.reverse();
         Ok(())
     }
@@ -172,6 +186,7 @@ impl Tree {
         step: &Step,
         level: u16,
         siblings: bool,
+        change: StructureChange,
     ) -> Result<Level, Interrupt> {
         let mut latch = |number: u32| -> Result<Option<PageHandle>, Interrupt> {
             if number == NULL_PAGE {
@@ -179,7 +194,9 @@ impl Tree {
             }
             let handle = mtr.x(self.page_id(number))?;
             self.check_child(mtr.page(handle), number, level)?;
-            self.check_chain(mtr, handle)?;
+            if number == step.number || change.moves_siblings() {
+                self.check_chain(mtr, handle)?;
+            }
             Ok(Some(handle))
         };
         let (left, right) = if siblings { (step.left, step.right) } else { (NULL_PAGE, NULL_PAGE) };

@@ -121,10 +121,12 @@ impl DoublewriteFiles {
         let first = (FIRST_PAGES * options.page_size) as u64;
         let mut files = Vec::with_capacity(options.files);
         let mut short = Vec::with_capacity(options.files);
+        let mut names_stay = options.directory_is_synced;
         for number in 0..options.files {
             let ends = checkpoint.iter().chain(&lru).filter(|(file, _)| *file == number);
             let wanted = ends.map(|(_, offset)| offset + bytes).max().unwrap_or(0);
             let path = options.directory.join(file_name(options.page_size, number, sort));
+            names_stay = names_stay && storage.exists(&path)?;
             let file = storage.open(&path, OpenHow::CREATE)?;
             let is_short = may_be_short && file.len()? < wanted;
             let least = if is_short { first } else { wanted };
@@ -132,7 +134,9 @@ impl DoublewriteFiles {
             files.push(file);
             short.push(is_short);
         }
-        storage.sync_dir(&options.directory)?;
+        if !names_stay {
+            storage.sync_dir(&options.directory)?;
+        }
         let places = |wanted: Vec<(usize, u64)>| {
             let first = wanted.iter().any(|(file, _)| short[*file]);
             let all = wanted.into_iter().map(|(file, offset)| (files[file].clone(), offset)).collect();

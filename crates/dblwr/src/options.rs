@@ -30,6 +30,8 @@ pub struct Options {
     pub undo_space: Option<u32>,
     /// Data files that batches may leave unsynced, and so open, until they are asked for a sync.
     pub unsynced_files_max: usize,
+    /// The caller has synced the directory: the names of files that are there will stay.
+    pub directory_is_synced: bool,
 }
 
 impl Options {
@@ -43,6 +45,7 @@ impl Options {
             mode: Mode::On,
             undo_space: None,
             unsynced_files_max: 1000,
+            directory_is_synced: false,
         }
     }
 

@@ -9,6 +9,7 @@ use disk::*;
 use page::{FlushPurpose, PageId, PageWriter, WriteBatch};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use support::*;
 use untorn_dblwr::*;
@@ -379,6 +380,30 @@ fn settings_out_of_range_are_refused_by_name() {
     ] {
         let error = ProtectedWriter::open(env.clone(), settings).err().unwrap().to_string();
         assert!(error.contains(name), "{error}");
+    }
+}
+
+/// Where the caller has synced the directory, that need not be done again, but for files that are new.
+#[test]
+fn the_names_of_new_files_are_durable() {
+    for directory_is_synced in [false, true] {
+        let env = environment(1, Atomic::None);
+        make_data(&**env.disk());
+        let open = || {
+            let syncs = Arc::new(AtomicU32::new(0));
+            let seen = syncs.clone();
+            env.disk().observe_syncs(move |_| _ = seen.fetch_add(1, Ordering::Relaxed));
+            drop(ProtectedWriter::open(env.clone(), Options { directory_is_synced, ..options() }).unwrap());
+            env.disk().stop_observing();
+            syncs.load(Ordering::Relaxed)
+        };
+        assert!(open() > 0);
+        for seed in 0..20 {
+            let left = env.disk().crash(seed);
+            let names = left.list(Path::new(DATA)).unwrap();
+            assert_eq!(names.iter().filter(|entry| entry.name.ends_with(".dblwr")).count(), 2);
+        }
+        assert_eq!(open(), u32::from(!directory_is_synced), "they were there");
     }
 }
 

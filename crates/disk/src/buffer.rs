@@ -17,6 +17,8 @@ pub const ALIGNMENT: usize = 4096;
 
 /// A zeroed, fixed-size byte buffer whose address is a multiple of [`ALIGNMENT`].
 pub struct AlignedBuf {
+    /// What was allocated; the buffer is the aligned part of it.
+    block: NonNull<u8>,
     start: NonNull<u8>,
     len: usize,
 }
@@ -28,15 +30,19 @@ unsafe impl Sync for AlignedBuf {}
 
 impl AlignedBuf {
     /// A buffer of `len` zero bytes. The memory comes straight from the kernel's zero pages where it is
-    /// large.
+    /// large: what is never used of it costs nothing.
     pub fn zeroed(len: usize) -> AlignedBuf {
         if len == 0 {
-            return AlignedBuf { start: NonNull::dangling(), len: 0 };
+            return AlignedBuf { block: NonNull::dangling(), start: NonNull::dangling(), len: 0 };
         }
         let layout = Self::layout(len);
         // SAFETY: the layout has a non-zero size (len > 0).
-        let Some(start) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
-        AlignedBuf { start, len }
+        let Some(block) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
+        let skip = block.align_offset(ALIGNMENT);
+        assert!(skip < ALIGNMENT, "room for the alignment was allocated");
+        // SAFETY: skip < ALIGNMENT, and that much more than `len` was allocated.
+        let start = unsafe { block.add(skip) };
+        AlignedBuf { block, start, len }
     }
 
     /// A buffer holding a copy of `bytes`.
@@ -46,8 +52,10 @@ impl AlignedBuf {
         buf
     }
 
+    /// The alignment is made here: asked for zeros with more of it than it has anyway, the system's allocator
+    /// writes them, instead of taking pages that are zero.
     fn layout(len: usize) -> Layout {
-        match Layout::from_size_align(len, ALIGNMENT) {
+        match Layout::from_size_align(len.saturating_add(ALIGNMENT), align_of::<u128>()) {
             Ok(layout) => layout,
             // A length above isize::MAX is as impossible to satisfy as any other allocation failure.
             Err(_) => handle_alloc_error(Layout::new::<u8>()),
@@ -58,8 +66,8 @@ impl AlignedBuf {
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: `start` came from `alloc_zeroed` with this very layout and is freed once, here.
-            unsafe { dealloc(self.start.as_ptr(), Self::layout(self.len)) }
+            // SAFETY: `block` came from `alloc_zeroed` with this very layout and is freed once, here.
+            unsafe { dealloc(self.block.as_ptr(), Self::layout(self.len)) }
         }
     }
 }
@@ -193,6 +201,20 @@ mod tests {
                 assert_ne!(copy.as_ptr(), buf.as_ptr());
             }
         }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore)]
+    fn a_large_buffer_takes_no_memory_before_it_is_used() {
+        let resident = || {
+            let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+            let pages = pages.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok());
+            pages.unwrap_or_default() * 4096
+        };
+        let before = resident();
+        let buf = AlignedBuf::zeroed(256 << 20);
+        assert!(resident() < before + (128 << 20), "it was written");
+        assert_eq!((buf[0], buf[buf.len() - 1]), (0, 0));
     }
 
     #[test]

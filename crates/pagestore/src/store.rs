@@ -164,7 +164,7 @@ impl PageStore {
         writer: Arc<dyn PageWriter>,
     ) -> Result<Arc<PageStore>, Error> {
         let count = frames_of(options.pool_bytes, options.tier_bytes, options.page_size)?;
-        let frames = Frames::allocate(count, options.page_size)?;
+        let frames = Frames::with_room(count, options.page_size)?;
         let now = redo.current();
         // From the first moment: the cleaner must not take a list that is still empty for "everything is
         // written".

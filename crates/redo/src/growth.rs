@@ -6,13 +6,17 @@
 //!           │          kept from               end of the log               │  added
 //! ```
 //!
-//! Behind the end of the circle the log either goes on at its front, or the circle becomes twice as large and
-//! the log goes on where it is. The second is possible as long as everything that is still needed lies in one
+//! Behind the end of the circle the log either goes on at its front, or the circle becomes larger and the log
+//! goes on where it is. The second is possible as long as everything that is still needed lies in one
 //! lap: then the same bytes mean the same in the larger circle, whose first lap begins where this one did
 //! ([`Layout::grown`]). So while the circle may still grow, no promise goes beyond the end of the lap
 //! ([`State::file_limit`]), until one of the two is decided. That is done early, so that writers need not
 //! wait: from the middle of the lap on the circle grows if more than a quarter of it is needed, and shortly
 //! before its end the log wraps around if less is. A log whose checkpoint keeps up never grows.
+//!
+//! A small circle becomes twice as large at a time, so that a log that is to be large is so soon. A large one
+//! grows by half, and later in its lap: what is added is written once for nothing, and of a log that ends in
+//! the middle of its last lap that is more than all it has.
 //!
 //! **Steps of growing.** The file is made longer, with zeros (a commit then overwrites blocks that the file
 //! system has allocated, and its sync has no metadata to write), and synced. From then on checkpoint blocks
@@ -34,7 +38,7 @@
 //! **Closing** waits for a growth under way, which ends before its next step. The file is cut after that.
 
 use crate::Lsn;
-use crate::layout::Layout;
+use crate::layout::{CHECKPOINT_BLOCK, Layout};
 use crate::log::{Phase, RedoLog, State, sizes};
 use disk::{AlignedBuf, Event, IoBuf, TaskFuture, write_async};
 use std::future::{Future, poll_fn};
@@ -43,6 +47,8 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
+/// From this size on a circle grows by half.
+const LARGE: u64 = 32 << 20;
 /// Written at once.
 const ZEROS: usize = 1 << 20;
 /// How long a disk that had no room is left alone before the file is made longer again.
@@ -115,7 +121,7 @@ impl State {
                 // What is asked for must fit the circle with what is needed besides.
                 if is_small && short <= area / 4 { Due::Wrap } else { Due::Grow }
             }
-            () if left <= area / 2 && age > area / 4 && !pauses => Due::Grow,
+            () if left <= growth_begins(area) && age > area / 4 && !pauses => Due::Grow,
             () => return None,
         };
         Some(if pauses { Due::Wrap } else { due })
@@ -352,8 +358,15 @@ impl Layout {
     /// The larger circle, in which what lies in the lap that ends at `lap_end` is where it was.
     fn grown(&self, lap_end: Lsn, area_max: u64) -> Layout {
         let origin = Lsn(lap_end.0 - self.area);
-        Layout { area: area_max.min(2 * self.area), origin, ..*self }
+        let more = if self.area < LARGE { self.area } else { self.area / 2 };
+        let area = self.area + (more & !(CHECKPOINT_BLOCK as u64 - 1));
+        Layout { area: area_max.min(area), origin, ..*self }
     }
+}
+
+/// What may be left of a lap when the circle begins to grow, so that nobody waits for it.
+fn growth_begins(area: u64) -> u64 {
+    if area < LARGE { area / 2 } else { area / 4 }
 }
 
 /// A growth under way; a close that waits for its end is told of it, also when it is dropped.

@@ -29,13 +29,7 @@ impl Engine for Untorn {
     }
 
     fn count(&self) -> Result<u64> {
-        let mut transaction = self.database.begin();
-        let mut pairs = 0;
-        for pair in self.table.iter(&mut transaction) {
-            pair?;
-            pairs += 1;
-        }
-        Ok(pairs)
+        Ok(self.table.count(&mut self.database.begin())?)
     }
 
     fn close(self: Box<Self>) -> Result<()> {

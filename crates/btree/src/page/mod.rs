@@ -16,6 +16,7 @@ pub mod directory;
 pub mod header;
 pub mod image;
 pub mod insert;
+pub(crate) mod prefetch;
 pub mod reorganize;
 pub mod search;
 pub mod validate;

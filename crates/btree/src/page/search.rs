@@ -9,6 +9,7 @@
 use std::cmp::Ordering;
 
 use super::header::{INFIMUM, TRAILER_SIZE};
+use super::prefetch::prefetch;
 use super::{LEAVES_HEAP, Malformed, directory};
 use crate::compare::{SearchKey, Shape};
 use crate::definition::IndexDef;
@@ -149,6 +150,8 @@ fn search_by(
     while below - beyond > 1 {
         let middle = (beyond + below) / 2;
         let origin = origin_of(middle);
+        prefetch(page, origin_of((beyond + middle) / 2));
+        prefetch(page, origin_of((middle + below) / 2));
         let order = compare(&Around::new(page, origin)?, origin);
         if order <= greatest {
             found = Found { offset: origin, exact: order == Ordering::Equal };

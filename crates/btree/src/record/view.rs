@@ -204,6 +204,17 @@ impl<'a> RecordRef<'a> {
         Some((self.bytes.get(start..end)?, self.origin.checked_sub(start)?))
     }
 
+    /// As [`Self::raw`], if no field is stored off-page.
+    #[inline]
+    pub fn raw_inline(&self) -> Option<(&'a [u8], usize)> {
+        let mut walk = FieldWalk::new(self.bytes, self.origin, self.def);
+        if walk.by_ref().any(|extent| extent.external) {
+            return None;
+        }
+        let (start, end) = walk.bounds();
+        Some((self.bytes.get(start..end)?, self.origin.checked_sub(start)?))
+    }
+
     /// Whether any field is stored off-page.
     pub fn has_external(&self) -> bool {
         self.def.layout.iter().any(|layout| layout.long_length)

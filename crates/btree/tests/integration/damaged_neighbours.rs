@@ -3,7 +3,9 @@
 
 use crate::support::{Fixture, SPACE};
 use pagestore::{Error, PageId};
-use untorn_btree::{Comparison, FieldDef, FieldRef, IndexDef, LeafCursor, RecordBuffer, Seek, Tree};
+use untorn_btree::{
+    Comparison, FieldDef, FieldRef, IndexDef, LeafCursor, RecordBuffer, Seek, StructureChange, Tree,
+};
 
 const ROWS: u32 = 300;
 /// Of the FIL header.
@@ -90,4 +92,46 @@ fn a_forced_recovery_reads_forward_over_a_damaged_link_back() {
     link(&fixture, last, PREVIOUS, first);
     assert_eq!(forward().unwrap(), ROWS);
     link(&fixture, last, PREVIOUS, previous);
+}
+
+/// Whatever a split may change is looked at before anything is changed: the leaf on the right where the new
+/// record may go there, and otherwise only the leaf itself.
+#[test]
+fn an_insert_looks_at_the_leaves_whose_records_it_may_change() {
+    let fixture = Fixture::new(4096, 4 << 20);
+    let tree = filled(&fixture);
+    let first = end(&fixture, &tree, Seek::First);
+    let mut cursor = fixture.seek(&tree, &[], Seek::First);
+    let mut ids = Vec::new();
+    while cursor.leaf().unwrap().page == first {
+        let id = cursor.record().field(0).inline().unwrap().try_into().unwrap();
+        ids.push(u32::from_be_bytes(id));
+        assert!(fixture.run(|| cursor.next()).unwrap());
+    }
+    let second = cursor.leaf().unwrap().page;
+    drop(cursor);
+    let seek = |id: u32| {
+        fixture.run(|| {
+            let mut mtr = fixture.store.mtr_sized(tree.structure_redo_bytes())?;
+            let key = id.to_be_bytes();
+            let change = StructureChange::Insert { size: 150 };
+            tree.seek_for_structure_change(&mut mtr, &[Some(&key)], change).map(drop)
+        })
+    };
+    const RECORDS: usize = 54;
+    let change = |by: i16| {
+        fixture.change(|mtr| {
+            let handle = mtr.x(PageId { space: SPACE, page: second })?;
+            let records = i16::from_be_bytes(mtr.page(handle)[RECORDS..RECORDS + 2].try_into().unwrap());
+            mtr.write_u16(handle, RECORDS, (records + by) as u16);
+            Ok(())
+        });
+    };
+    change(1);
+    let last = *ids.last().unwrap();
+    let error = seek(last).unwrap_err().to_string();
+    assert!(error.contains("not what the page header says"), "{error}");
+    seek(ids[0]).unwrap();
+    change(-1);
+    seek(last).unwrap();
 }

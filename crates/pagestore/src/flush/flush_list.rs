@@ -19,9 +19,9 @@ use std::sync::atomic::Ordering;
 use redo::Lsn;
 
 use crate::flush::age_histogram::AgeHistogram;
-use crate::pool::frame::FrameRef;
 #[cfg(test)]
 use crate::pool::frame::Frames;
+use crate::pool::frame::{FrameRef, reach};
 
 const NONE: u32 = u32::MAX;
 
@@ -40,6 +40,7 @@ pub(crate) struct BatchId(u64);
 
 /// The list. All methods run under the mutex that owns it.
 pub(crate) struct FlushList {
+    /// As far as frames were used.
     nodes: Vec<Node>,
     head: u32,
     tail: u32,
@@ -61,9 +62,8 @@ pub(crate) struct FlushList {
 impl FlushList {
     /// A list for this number of frames and a log of `capacity` bytes.
     pub(crate) fn new(frames: usize, now: Lsn, capacity: u64) -> Self {
-        let nodes = vec![UNLISTED; frames];
         Self {
-            nodes,
+            nodes: Vec::with_capacity(frames),
             head: NONE,
             tail: NONE,
             len: 0,
@@ -80,7 +80,7 @@ impl FlushList {
 
     /// Makes room for this number of frames.
     pub(crate) fn make_room(&mut self, frames: usize) {
-        self.nodes.resize(frames.max(self.nodes.len()), UNLISTED);
+        self.nodes.reserve(frames.saturating_sub(self.nodes.len()));
     }
 
     /// Number of dirty pages, those under way not counted.
@@ -102,6 +102,7 @@ impl FlushList {
         let index = frame.index();
         let newest = if self.head == NONE { 0 } else { self.nodes[self.head as usize].start };
         assert!(newest <= start.0, "flush list order: {start} after {newest}");
+        reach(&mut self.nodes, index, UNLISTED);
         self.nodes[index as usize] = Node { newer: NONE, older: self.head, start: start.0 };
         match self.head {
             NONE => self.tail = index,

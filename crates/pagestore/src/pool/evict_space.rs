@@ -73,7 +73,7 @@ impl PageStore {
         if pages / TABLE_ENTRIES_PER_FRAME <= frames {
             table.for_each_frame(pages, look_at);
         } else {
-            (0..frames).for_each(&mut look_at);
+            (0..frames.min(self.frames.made() as u32)).for_each(&mut look_at);
         }
         found
     }

@@ -244,7 +244,7 @@ impl std::ops::Deref for FrameRef {
 /// Descriptors lie in buckets that never move. The first has room for those the pool began with, rounded up
 /// to a power of two; each further one for as many as all before it together. So finding a descriptor in a
 /// pool that has not grown is a comparison and an addition, and room for descriptors that are not there yet
-/// costs address space only.
+/// costs address space only. They are made when the free list first gives their frames away.
 pub(crate) struct Frames {
     first: NonNull<Frame>,
     first_capacity: usize,
@@ -263,6 +263,15 @@ unsafe impl Send for Frames {}
 // SAFETY: as above.
 unsafe impl Sync for Frames {}
 
+/// Lets `nodes`, a list of something by frame, reach as far as the frame `index`: in steps, and no further
+/// than frames were used.
+pub(crate) fn reach<N: Copy>(nodes: &mut Vec<N>, index: u32, blank: N) {
+    const STEP: usize = 512;
+    if nodes.len() <= index as usize {
+        nodes.resize((index as usize + 1).next_multiple_of(STEP), blank);
+    }
+}
+
 fn allocate_descriptors(capacity: usize) -> Option<NonNull<Frame>> {
     let layout = Layout::array::<Frame>(capacity).ok().filter(|layout| layout.size() > 0)?;
     // SAFETY: the layout is not empty.
@@ -270,8 +279,18 @@ fn allocate_descriptors(capacity: usize) -> Option<NonNull<Frame>> {
 }
 
 impl Frames {
-    /// Allocates `count` frames, all of them owned (free).
+    /// `count` frames with their descriptors, all of them owned (free).
+    #[cfg(test)]
     pub(crate) fn allocate(count: usize, page_size: PageSize) -> Result<Self, Error> {
+        let frames = Self::with_room(count, page_size)?;
+        frames.make_free(count);
+        Ok(frames)
+    }
+
+    /// Memory for `count` frames. They get their descriptors when they are first used
+    /// ([`Frames::make_free`]): those of a large pool are some tens of megabytes, and a program that opens a
+    /// small database should not wait for them, nor have them.
+    pub(crate) fn with_room(count: usize, page_size: PageSize) -> Result<Self, Error> {
         let first_capacity = count.next_power_of_two();
         let failed = || {
             Error::Options(format!(
@@ -281,16 +300,14 @@ impl Frames {
         };
         let memory = PageMemory::allocate(count, page_size).ok_or_else(failed)?;
         let first = allocate_descriptors(first_capacity).ok_or_else(failed)?;
-        let frames = Self {
+        Ok(Self {
             first,
             first_capacity,
             grown: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS_GROWN],
             made: AtomicU32::new(0),
             page_size,
             memory: Mutex::new(memory),
-        };
-        frames.make(count, false);
-        Ok(frames)
+        })
     }
 
     /// Descriptors there are, from 0 on.
@@ -328,7 +345,13 @@ impl Frames {
         if memory.grow(count) { Ok(()) } else { Err(failed()) }
     }
 
-    /// Makes descriptors up to `count`, withdrawn ones. There is memory for them; one caller at a time.
+    /// Makes descriptors up to `count`, of frames that belong to the pool. There is memory for them; one
+    /// caller at a time.
+    pub(crate) fn make_free(&self, count: usize) {
+        self.make(count, false);
+    }
+
+    /// The same, of frames that do not belong to the pool yet.
     pub(crate) fn make_withdrawn(&self, count: usize) {
         self.make(count, true);
     }

@@ -51,11 +51,43 @@ pub(crate) struct FreeFrames {
 /// The list itself, and which frames there are.
 struct List {
     free: Vec<u32>,
+    /// From here on up to the limit no frame was ever used: they are free as well, and may have no
+    /// descriptors yet.
+    unused: u32,
     limit: u32,
     /// At least `limit`; no frame from here on holds a page.
     end: u32,
     /// How many of the frames between the two are withdrawn.
     withdrawn: u32,
+}
+
+impl List {
+    fn len(&self) -> usize {
+        self.free.len() + (self.limit - self.unused) as usize
+    }
+
+    /// A frame that was never used.
+    fn first_use(&mut self, frames: &Frames) -> Option<u32> {
+        const MADE_AT_ONCE: u32 = 64;
+        if self.unused == self.limit {
+            return None;
+        }
+        let index = self.unused;
+        self.unused += 1;
+        if index as usize >= frames.made() {
+            let end = index.saturating_add(MADE_AT_ONCE).min(self.limit);
+            frames.make_free(end as usize);
+        }
+        Some(index)
+    }
+
+    /// Puts the frames that were never used among the others, before the limit moves.
+    fn use_all(&mut self, frames: &Frames) {
+        frames.make_free(self.limit as usize);
+        // Taken last, the least one first.
+        self.free.splice(0..0, (self.unused..self.limit).rev());
+        self.unused = self.limit;
+    }
 }
 
 /// Who waits for a frame, first come first.
@@ -91,7 +123,7 @@ pub(crate) enum Need {
 impl FreeFrames {
     pub(crate) fn new(count: usize) -> Self {
         let limit = count as u32;
-        let list = List { free: (0..limit).rev().collect(), limit, end: limit, withdrawn: 0 };
+        let list = List { free: Vec::new(), unused: 0, limit, end: limit, withdrawn: 0 };
         Self {
             list: Mutex::new(list),
             len: AtomicUsize::new(count),
@@ -149,17 +181,17 @@ impl FreeFrames {
         self.taken.swap(0, Ordering::Relaxed)
     }
 
-    fn pop(&self, need: Need) -> Option<u32> {
+    fn pop(&self, frames: &Frames, need: Need) -> Option<u32> {
         let keep = if need == Need::Usual { self.reserve() } else { 0 };
         if self.len.load(Ordering::Relaxed) <= keep {
             return None;
         }
         let mut list = self.list.lock();
-        if list.free.len() <= keep {
+        if list.len() <= keep {
             return None;
         }
-        let index = list.free.pop();
-        self.len.store(list.free.len(), Ordering::Relaxed);
+        let index = list.free.pop().or_else(|| list.first_use(frames));
+        self.len.store(list.len(), Ordering::Relaxed);
         index
     }
 
@@ -175,7 +207,7 @@ impl FreeFrames {
                 return;
             }
             list.free.push(frame.index());
-            self.len.store(list.free.len(), Ordering::Relaxed);
+            self.len.store(list.len(), Ordering::Relaxed);
         }
         self.wake(1);
     }
@@ -185,7 +217,8 @@ impl FreeFrames {
     pub(crate) fn lower(&self, frames: &Frames, limit: u32) {
         let mut list = self.list.lock();
         assert!(limit <= list.limit);
-        list.limit = limit;
+        list.use_all(frames);
+        (list.limit, list.unused) = (limit, limit);
         let before = list.free.len();
         list.free.retain(|index| {
             let stays = *index < limit;
@@ -198,12 +231,14 @@ impl FreeFrames {
         self.publish(&list);
     }
 
-    /// Takes the frames below `limit` into the pool, the withdrawn ones of them into the list. They have
-    /// descriptors.
+    /// Takes the frames below `limit` into the pool, the withdrawn ones of them into the list. There is
+    /// memory for them.
     pub(crate) fn raise(&self, frames: &Frames, limit: u32) {
         {
             let mut list = self.list.lock();
             assert!(limit >= list.limit);
+            list.use_all(frames);
+            frames.make_withdrawn(limit as usize);
             for index in (list.limit..limit).rev() {
                 let frame = frames.get(index);
                 assert!(index < list.end || frame.is_withdrawn(), "a frame beyond the end is in use");
@@ -213,7 +248,7 @@ impl FreeFrames {
                     list.free.push(index);
                 }
             }
-            list.limit = limit;
+            (list.limit, list.unused) = (limit, limit);
             list.end = list.end.max(limit);
             self.publish(&list);
         }
@@ -238,7 +273,7 @@ impl FreeFrames {
     }
 
     fn publish(&self, list: &List) {
-        self.len.store(list.free.len(), Ordering::Relaxed);
+        self.len.store(list.len(), Ordering::Relaxed);
         self.limit.store(list.limit, Ordering::Relaxed);
         self.end.store(list.end, Ordering::Relaxed);
     }
@@ -332,7 +367,7 @@ impl PageStore {
 
     /// An owned frame without a page, if there is one without writing anything.
     pub(crate) fn take_frame(&self, need: Need) -> Option<FrameRef> {
-        let frame = match self.free.pop(need) {
+        let frame = match self.free.pop(&self.frames, need) {
             Some(index) => self.frames.get(index),
             None => self.evict_from_tail(&mut self.lru.lock(), need)?,
         };
@@ -360,7 +395,7 @@ impl PageStore {
     /// An owned frame for a page that has to leave its own, if there is one without writing anything: a free
     /// one, and for a young page also that of the page which would be evicted next.
     pub(crate) fn take_frame_for_moving(&self, lru: &mut Lru, page_in: FrameRef) -> Option<FrameRef> {
-        if let Some(index) = self.free.pop(Need::Usual) {
+        if let Some(index) = self.free.pop(&self.frames, Need::Usual) {
             return Some(self.frames.get(index));
         }
         if page_in.is_old.load(Ordering::Relaxed) {

@@ -18,7 +18,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::counters::Counter;
-use crate::pool::frame::{FrameRef, Frames, history};
+use crate::pool::frame::{FrameRef, Frames, history, reach};
 use crate::store::PageStore;
 
 /// No frame.
@@ -43,6 +43,7 @@ const UNLISTED: Node = Node { younger: NONE, older: NONE, listed: false };
 
 /// The list. All methods run under the mutex that owns it.
 pub(crate) struct Lru {
+    /// As far as frames were used.
     nodes: Vec<Node>,
     head: u32,
     tail: u32,
@@ -54,14 +55,14 @@ pub(crate) struct Lru {
 
 impl Lru {
     pub(crate) fn new(frames: usize, old_percent: u8) -> Self {
-        let nodes = vec![UNLISTED; frames];
+        let nodes = Vec::with_capacity(frames);
         let old_percent = usize::from(old_percent.clamp(5, 95));
         Self { nodes, head: NONE, tail: NONE, old_head: NONE, len: 0, old_len: 0, old_percent }
     }
 
     /// Makes room for this number of frames.
     pub(crate) fn make_room(&mut self, frames: usize) {
-        self.nodes.resize(frames.max(self.nodes.len()), UNLISTED);
+        self.nodes.reserve(frames.saturating_sub(self.nodes.len()));
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -118,7 +119,7 @@ impl Lru {
 
     /// Moves a listed page to the young end.
     pub(crate) fn make_young(&mut self, frames: &Frames, index: u32) {
-        if self.nodes[index as usize].listed && self.head != index {
+        if self.is_listed(index) && self.head != index {
             self.remove(frames, index);
             self.insert_young(frames, index);
         }
@@ -126,6 +127,7 @@ impl Lru {
 
     /// Gives the place of a listed page to another frame, which takes its page over.
     pub(crate) fn replace(&mut self, frames: &Frames, from: u32, to: u32) {
+        reach(&mut self.nodes, to, UNLISTED);
         let node = std::mem::replace(&mut self.nodes[from as usize], UNLISTED);
         assert!(node.listed && !self.nodes[to as usize].listed, "frame {from} gives its place to frame {to}");
         self.nodes[to as usize] = node;
@@ -145,7 +147,7 @@ impl Lru {
     }
 
     pub(crate) fn is_listed(&self, index: u32) -> bool {
-        self.nodes[index as usize].listed
+        self.nodes.get(index as usize).is_some_and(|node| node.listed)
     }
 
     /// The first page to evict.
@@ -169,6 +171,7 @@ impl Lru {
     }
 
     fn link(&mut self, index: u32, younger: u32, older: u32) {
+        reach(&mut self.nodes, index, UNLISTED);
         assert!(!self.nodes[index as usize].listed, "frame {index} is in the LRU list already");
         self.nodes[index as usize] = Node { younger, older, listed: true };
         match younger {

@@ -254,7 +254,6 @@ impl Resizer {
     }
 
     fn raise(store: &PageStore, limit: u32) {
-        store.frames.make_withdrawn(limit as usize);
         store.lru.lock().make_room(limit as usize);
         store.flush_list.lock().make_room(limit as usize);
         store.free.raise(&store.frames, limit);

@@ -62,11 +62,11 @@ fn move_pages(store: &PageStore, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         for index in 0..FRAMES as u32 {
             let Some(to) = store.take_frame(Need::Usual) else { continue };
-            let from = store.frames.get(index);
             let mut lru = store.lru.lock();
-            let moved = lru.is_listed(index) && store.relocate(&mut lru, from, to);
+            let listed = lru.is_listed(index).then(|| store.frames.get(index));
+            let moved = listed.filter(|from| store.relocate(&mut lru, *from, to));
             drop(lru);
-            store.free.put(if moved { from } else { to });
+            store.free.put(moved.unwrap_or(to));
         }
     }
 }

@@ -87,6 +87,29 @@ async fn session(store: Arc<PageStore>, number: u32, mut random: Random, steps: 
     done.fetch_add(1, Ordering::Relaxed);
 }
 
+/// A large pool of which little is used opens fast and takes little memory.
+#[test]
+fn descriptors_are_made_when_frames_are_first_used() {
+    let env = SimulatedEnvironment::new(1);
+    let store = store_in(&env, 2000, 300);
+    let made = store.frames.made();
+    assert!(made < 200, "{made} descriptors");
+    env.run_until_complete(async {
+        for page in 0..300 {
+            retry(|| create_page(&store, id(page), 1)).await.unwrap();
+        }
+    });
+    assert!((300..500).contains(&store.frames.made()), "{} descriptors", store.frames.made());
+    let status = store.status();
+    assert_eq!((status.pages_total, status.pages_free + status.pages_data), (2000, 2000));
+    for frames in [1000, 3000, 100, 2000] {
+        let over = store.resize(frames * PAGE).unwrap();
+        env.run_until_complete(over.wait());
+        check_frames(&store);
+        assert_eq!(store.frames.made(), frames.max(store.frames.made()));
+    }
+}
+
 #[test]
 fn contents_are_right_while_the_pool_is_resized() {
     let (mut shrunk, mut replaced, mut moved) = (0, 0, 0);

@@ -190,6 +190,21 @@ fn closing_ends_a_growth_and_the_file_stays_as_it_was_cut() {
     recover(&machine.env, &dir(), large, &mut Truth::default()).unwrap();
 }
 
+/// What is added is written for nothing if the log ends soon.
+#[test]
+fn a_large_circle_grows_by_half_and_not_before_a_quarter_of_it_is_left() {
+    let first = FRONT + (32 << 20);
+    let machine = Machine::new(11, Options { capacity: 256 << 20, first_size: first, ..options() });
+    while machine.length() == first {
+        machine.put(400_000);
+        machine.flush();
+        machine.simulated.run_until_idle();
+    }
+    let end = machine.log.current().0;
+    assert!((FRONT + (24 << 20)..FRONT + (26 << 20)).contains(&end), "{end}");
+    assert_eq!(machine.length(), FRONT + (48 << 20));
+}
+
 /// What is promised may fill the circle while its log is short: letting it round gives no room.
 #[test]
 fn a_burst_of_promises_lets_the_circle_grow() {

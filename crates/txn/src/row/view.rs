@@ -63,6 +63,17 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// The bytes of the clustered record and the place of its origin among them, if the row is what that says
+    /// and all of it is there: no older version, and nothing off-page. Copied, they are a record like this
+    /// one ([`RecordRef::new`], with the definition of the clustered index).
+    #[inline]
+    pub fn clustered_record(&self) -> Option<(&'a [u8], usize)> {
+        match self.source {
+            Source::Clustered(Version { record, overlay: None }) => record.raw_inline(),
+            _ => None,
+        }
+    }
+
     /// Copies the clustered key, for `update`, `delete` and `get`.
     pub fn clustered_key(&self, key: &mut OwnedKey) {
         key.clear();
