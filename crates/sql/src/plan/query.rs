@@ -14,13 +14,12 @@ use std::sync::Arc;
 
 use untorn::types::ColumnType;
 
-use super::aggregate::Aggregate;
 use super::finish::Pending;
 use super::from::{From, Shown};
 use super::outer_join::{OuterJoin, around_mut};
 use super::source::Source;
 use super::with::{Around, With};
-use super::{Condition, Grouping, Plan, Planner, SelectPlan, ValuePlan, apply};
+use super::{Condition, Grouping, Plan, Planner, SelectPlan, ValuePlan};
 use crate::ast::{self, SelectItem};
 use crate::discard::Elsewhere;
 use crate::errors;
@@ -233,7 +232,9 @@ impl Planner<'_> {
         let Binder { aggregates, mut windows, mut subqueries, select_list, .. } = binder;
         if select.rollup {
             windows.iter_mut().flat_map(|call| call.exprs_mut()).try_for_each(|expr| groups.mark(expr))?;
-            mark_subqueries(&groups, &aggregates, &mut subqueries)?;
+            // What subqueries read of the groups is rolled up, too.
+            let captures = subqueries.iter_mut().flat_map(|plan| &mut plan.captures);
+            captures.into_iter().try_for_each(|capture| groups.mark(capture))?;
         }
         let (items, types): (Vec<Expr>, Vec<Type>) = select_list.into_entries().into_iter().unzip();
         let grouped = !aggregates.is_empty() || !keys.is_empty();
@@ -464,22 +465,6 @@ fn mark_items(
             ty.nullable = true;
             meta.flags &= !column_flag::NOT_NULL;
         }
-    }
-    Ok(())
-}
-
-/// What subqueries read of the groups is rolled up, too.
-fn mark_subqueries(
-    groups: &GroupKeys<'_>,
-    aggregates: &[Aggregate],
-    subqueries: &mut [SelectPlan],
-) -> Result<(), SqlError> {
-    let captures = subqueries.iter_mut().flat_map(|plan| &mut plan.captures);
-    captures.into_iter().try_for_each(|capture| groups.mark(capture))?;
-    // Rows are sorted before they are aggregated: by then the subquery's result is another row's.
-    let follows = |expr: &Expr| !apply::following(expr, subqueries).is_empty();
-    if aggregates.iter().flat_map(|aggregate| &aggregate.arguments).any(follows) {
-        return Err(errors::unsupported("a correlated subquery in an aggregate under WITH ROLLUP"));
     }
     Ok(())
 }
