@@ -514,6 +514,14 @@ impl Expr {
         self.clone()
     }
 
+    /// The expression itself, if several places share it.
+    pub fn unshared(&self) -> &Expr {
+        match self {
+            Expr::Shared(inner) => inner.unshared(),
+            other => other,
+        }
+    }
+
     /// What a column or a shared expression has in common with those that are the same.
     pub fn identity(&self) -> Option<(usize, usize)> {
         match self {

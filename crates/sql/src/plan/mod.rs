@@ -11,6 +11,7 @@ pub(crate) mod aggregate;
 pub(crate) mod apply;
 pub(crate) mod change;
 pub mod created_columns;
+mod dependence;
 mod finish;
 mod from;
 mod full_group;

@@ -220,7 +220,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             ast::Expr::Trim { side, what, operand } => self.trim(*side, what.as_deref(), operand)?,
             ast::Expr::Subquery(query) => self.only_row(query, 1)?,
             ast::Expr::Exists(query) => {
-                let index = self.subquery(query, None)?.0;
+                let index = self.subquery(query, None, true)?.0;
                 self.limit_subquery(index, 1);
                 (Expr::Exists(index), Type::BOOL.not_null())
             }
@@ -509,8 +509,23 @@ impl<'p, 'a> Binder<'p, 'a> {
         let Moving { aggregate, subqueries, .. } = moving;
         self.subqueries.extend(subqueries);
         let ty = aggregate.ty;
-        self.aggregates.push(aggregate);
-        Ok((Expr::Aggregate(number_of(self.aggregates.len() - 1)?), ty))
+        let at = self.known_aggregate(&aggregate)?.unwrap_or(self.aggregates.len());
+        if at == self.aggregates.len() {
+            self.aggregates.push(aggregate);
+        }
+        Ok((Expr::Aggregate(number_of(at)?), ty))
+    }
+
+    /// The number of an aggregate that is there already: an ORDER BY may say again what is selected. What has
+    /// another value each time is never the same.
+    fn known_aggregate(&self, aggregate: &Aggregate) -> Result<Option<usize>, SqlError> {
+        self.planner.work(self.aggregates.len() * NODE_BYTES)?;
+        let Some(at) = self.aggregates.iter().position(|other| other == aggregate) else { return Ok(None) };
+        let orders = aggregate.order.iter().map(|(expr, _)| expr);
+        let mut parts = aggregate.arguments.iter().chain(orders);
+        let stays = parts.all(|part| part.visit(&mut |inner| !inner.is_volatile() && self.planner.walk()));
+        self.planner.outcome()?;
+        Ok(stays.then_some(at))
     }
 
     /// An aggregate, also of a window.
@@ -618,7 +633,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         all: bool,
     ) -> Result<Bound, SqlError> {
         let mut operands = vec![self.bind(operand)?];
-        let (subquery, _) = self.subquery(query, Some(1))?;
+        let (subquery, _) = self.subquery(query, Some(1), true)?;
         // MySQL has numbers of members where equality is asked for, and their texts in an order.
         let equality = matches!(operator, ast::BinaryOperator::Equal | ast::BinaryOperator::NotEqual);
         self.beside_query(&mut operands, subquery, equality);
@@ -640,7 +655,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         } else {
             operands.push(self.bind(operand)?);
         }
-        let (subquery, _) = self.subquery(query, Some(operands.len()))?;
+        let (subquery, _) = self.subquery(query, Some(operands.len()), true)?;
         self.beside_query(&mut operands, subquery, true);
         let operand = match operand {
             ast::Expr::Row(_) => Expr::Row(operands.into_iter().map(|(expr, _)| expr).collect()),
@@ -666,21 +681,27 @@ impl<'p, 'a> Binder<'p, 'a> {
 
     /// A subquery that has one row of this many columns, or none.
     pub(super) fn only_row(&mut self, query: &ast::Query, columns: usize) -> Result<Bound, SqlError> {
-        let (index, ty) = self.subquery(query, Some(columns))?;
+        let (index, ty) = self.subquery(query, Some(columns), false)?;
         // A second row is enough for error 1242.
         self.limit_subquery(index, 2);
         Ok((Expr::Subquery(index), Type { nullable: true, ..ty }))
     }
 
-    fn subquery(&mut self, query: &ast::Query, columns: Option<usize>) -> Result<(u16, Type), SqlError> {
-        let Around { outer, with } = self.around;
+    /// Plans a subquery of that many columns; `of_members`: of EXISTS, IN, ANY or ALL.
+    fn subquery(
+        &mut self,
+        query: &ast::Query,
+        columns: Option<usize>,
+        of_members: bool,
+    ) -> Result<(u16, Type), SqlError> {
+        let Around { outer, with, .. } = self.around;
         let room = match (self.in_aggregate, self.aggregates_allowed) {
             (true, _) => RoomForAggregates::InAggregate,
             (false, true) => RoomForAggregates::After(self.aggregates.len()),
             (false, false) => RoomForAggregates::None,
         };
         let scope = Scope::new(self.sources, self.visible.clone(), outer, room, self.subqueries.len());
-        let mut plan = self.planner.subquery(query, &scope, with)?;
+        let mut plan = self.planner.query(query, Around { outer: Some(&scope), with, of_members })?;
         let (captures, aggregates, subqueries) = scope.into_captures();
         plan.captures = captures;
         self.aggregates.extend(aggregates);
