@@ -12,8 +12,6 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::Arc;
 
-use untorn::types::ColumnType;
-
 use super::dependence::Rows;
 use super::finish::Pending;
 use super::from::{From, Shown};
@@ -500,10 +498,8 @@ pub(super) fn order_by_members(expr: &mut Expr, sources: &[Source]) {
         return order_by_members(value, sources);
     }
     let Expr::Column { source, column } = *expr else { return };
-    let table = sources.get(usize::from(source)).and_then(Source::engine_table);
-    let Some(column) = table.and_then(|table| table.def.columns.get(usize::from(column))) else { return };
-    if matches!(column.kind, ColumnType::Enum { .. } | ColumnType::Set { .. }) {
-        let members = Arc::new(column.kind.clone());
+    if let Some(kind) = sources.get(usize::from(source)).and_then(|source| source.members(column)) {
+        let members = Arc::new(kind.clone());
         let name = std::mem::replace(expr, Expr::Literal(Value::Null));
         *expr = Expr::MemberNumber(Box::new(name), members);
     }
@@ -538,10 +534,11 @@ fn push_equality(left: Expr, right: Expr, list: &mut Vec<Condition>) {
 }
 
 impl SelectPlan {
-    /// Answers numbers in this column, if it is an ENUM or SET column of one of its tables.
+    /// Answers numbers in this column, if it is an ENUM or SET column of one of its tables. Each part of a
+    /// UNION does so for itself.
     pub fn number_member(&mut self, column: usize) {
-        let item = self.items.get_mut(column).filter(|_| self.unions.is_empty());
-        let Some(item @ Expr::Column { .. }) = item else { return };
+        self.unions.iter_mut().for_each(|(_, plan)| plan.number_member(column));
+        let Some(item @ Expr::Column { .. }) = self.items.get_mut(column) else { return };
         order_by_members(item, &self.sources);
         if matches!(item, Expr::MemberNumber(..)) {
             self.plain_columns = None;

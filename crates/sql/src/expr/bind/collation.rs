@@ -93,6 +93,11 @@ pub(super) fn each_under_one(operands: Vec<Bound>) -> Vec<Bound> {
     }
 }
 
+/// Whether there is one collation for all operands.
+pub(super) fn check_one(operation: &str, operands: &[Bound]) -> Result<(), SqlError> {
+    agreed(operation, operands).map(drop)
+}
+
 /// A text in this collation.
 pub(super) fn under(operand: Bound, rule: Collation) -> Bound {
     let derivation = operand.1.derivation;

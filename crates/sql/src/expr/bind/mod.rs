@@ -672,7 +672,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             let Some(ty) = plan.types.get(column).copied() else { return };
             if is_number(operand.1) {
                 plan.number_member(column);
-            } else if both && is_number(ty) {
+            } else if both && is_number(ty) && plan.unions.is_empty() {
                 let (expr, ty) = std::mem::replace(operand, (Expr::Literal(Value::Null), Type::NULL));
                 *operand = self.as_number((expr, ty));
             }
