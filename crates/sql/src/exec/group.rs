@@ -3,8 +3,8 @@
 //! While there is room every new key begins a group. When the table has used up its memory, rows of the
 //! groups in it are still added to them, but rows of others go to a sorter by their keys; at the end they
 //! come back group by group, so that one group at a time is enough. Rows of a group come in the order they
-//! had. Results of subqueries that follow the rows are not put aside with them: those that aggregates need are
-//! executed once more for a row that comes back.
+//! had. Results of subqueries that follow the rows are not put aside with them: those that aggregates need
+//! are executed once more for a row that comes back.
 //!
 //! WITH ROLLUP all rows go to the sorter ([`Rollup`]).
 

@@ -656,7 +656,7 @@ fn compare_expressions(
     if operator == BinaryOperator::NullSafeEqual {
         return Ok(Some(compare::null_safe_equal(&left, &right)));
     }
-    Ok(compare::compare(&left, &right).map(|ordering| decide(operator, ordering)))
+    Ok(compare::compare_two(&left, &right).map(|ordering| decide(operator, ordering)))
 }
 
 /// Rows compare like words: the first difference decides.

@@ -1,8 +1,8 @@
 //! SELECT: unions, select lists, FROM with joins and derived tables, grouping, LIMIT, locking clauses.
 
 use super::super::ast::{
-    CommonTable, Destination, Expr, HintKind, IndexHint, Limit, LockWait, Locking, Query, Select,
-    SelectItem, SetOperation, TableRef,
+    CommonTable, Destination, Expr, HintKind, IndexHint, Limit, LockWait, Locking, Query, Select, SelectItem,
+    SetOperation, TableRef,
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser, reserved};

@@ -243,7 +243,9 @@ impl Planner<'_> {
             let rejects = match &**condition {
                 Expr::Compare(operator, ..) => *operator != BinaryOperator::NullSafeEqual,
                 Expr::IsNull(_, negated) => *negated,
-                Expr::Between { .. } | Expr::InList { .. } | Expr::InConstants { .. } | Expr::Like { .. } => true,
+                Expr::Between { .. } | Expr::InList { .. } | Expr::InConstants { .. } | Expr::Like { .. } => {
+                    true
+                }
                 Expr::Or(list) => list.iter().all(|part| matches!(part, Expr::Compare(..))),
                 _ => false,
             };
@@ -300,7 +302,9 @@ impl Planner<'_> {
             (Some(column), None) if self.is_same_for_all(right)? => {
                 Some(Equality { column, other: None, join })
             }
-            (None, Some(column)) if self.is_same_for_all(left)? => Some(Equality { column, other: None, join }),
+            (None, Some(column)) if self.is_same_for_all(left)? => {
+                Some(Equality { column, other: None, join })
+            }
             _ => None,
         })
     }
@@ -360,10 +364,7 @@ fn home(
 }
 
 fn is_subquery(expr: &Expr) -> bool {
-    matches!(
-        expr,
-        Expr::Subquery(_) | Expr::Exists(_) | Expr::InSubquery { .. } | Expr::Quantified { .. }
-    )
+    matches!(expr, Expr::Subquery(_) | Expr::Exists(_) | Expr::InSubquery { .. } | Expr::Quantified { .. })
 }
 
 /// Whether columns of a unique key without NULLs are all found.

@@ -73,21 +73,19 @@ impl Planner<'_> {
             }
             Ok(dependent.get().is_some_and(|dependent| dependent.has(column)))
         };
-        let check = |number: usize, place: &str, expr: &Expr| {
-            match self.bare(expr, grouped, grouped.keys, &has)? {
+        let check =
+            |number: usize, place: &str, expr: &Expr| match self.bare(expr, grouped, grouped.keys, &has)? {
                 Some(Bare::Column(column)) => {
                     let (number, shown) = (number + 1, shown(&grouped.rows, column));
                     Err(match grouped.keys.is_empty() {
-                        true => errors::error(
-                            errors::MIX_OF_GROUP_FUNC_AND_FIELDS,
-                            &[&number, &place, &shown],
-                        ),
+                        true => {
+                            errors::error(errors::MIX_OF_GROUP_FUNC_AND_FIELDS, &[&number, &place, &shown])
+                        }
                         false => errors::error(errors::WRONG_FIELD_WITH_GROUP, &[&number, &place, &shown]),
                     })
                 }
                 Some(Bare::Aggregate) | None => Ok(()),
-            }
-        };
+            };
         for (number, item) in grouped.items.iter().enumerate() {
             check(number, "SELECT list", item.unshared())?;
         }
@@ -218,8 +216,8 @@ impl Planner<'_> {
         Ok(aggregate)
     }
 
-    /// What a subquery has read for an aggregate that it has given to this query: it reads that only there, as
-    /// far as can be told.
+    /// What a subquery has read for an aggregate that it has given to this query: it reads that only there,
+    /// as far as can be told.
     fn columns_of_aggregates(
         &self,
         captures: &[Expr],
@@ -252,12 +250,7 @@ impl Planner<'_> {
 
     /// Shows the parts of an expression, without those inside ANY_VALUE, those that are grouped by and rolled
     /// up, and those that stand for `items`.
-    fn visit_outside(
-        &self,
-        expr: &Expr,
-        items: &[Expr],
-        see: &mut dyn FnMut(&Expr),
-    ) -> Result<(), SqlError> {
+    fn visit_outside(&self, expr: &Expr, items: &[Expr], see: &mut dyn FnMut(&Expr)) -> Result<(), SqlError> {
         let is_item = |expr: &Expr| items.iter().any(|item| item.identity() == expr.identity());
         // These are not shared where they have a name.
         let is_leaf_item = |expr: &Expr| {

@@ -185,7 +185,9 @@ impl Source {
             }
             SourceKind::Derived(plan) if plan.unions.is_empty() && plan.recursion.is_none() => {
                 match plan.items.get(usize::from(column))?.unshared() {
-                    Expr::Column { source, column } => plan.sources.get(usize::from(*source))?.members(*column),
+                    Expr::Column { source, column } => {
+                        plan.sources.get(usize::from(*source))?.members(*column)
+                    }
                     _ => None,
                 }
             }

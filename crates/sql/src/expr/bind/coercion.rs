@@ -182,6 +182,20 @@ pub(super) fn beside_moment(other: Type, (expr, ty): Bound) -> Bound {
     as_moment((expr, ty), CastType::DateTime { fraction: ty.decimals })
 }
 
+/// Whether a span and a constant text are compared as texts: where the span is computed. Beside a column the
+/// text is read as a span, unless it is a day.
+pub(super) fn are_texts((span, ty): &Bound, (other, of_other): &Bound) -> bool {
+    let constant = matches!(other, Expr::Literal(Value::Text(..)) | Expr::Parameter(_));
+    ty.kind == kind::TIME && of_other.is_text() && constant && !matches!(span, Expr::Column { .. })
+}
+
+/// A span as a text beside another one.
+pub(super) fn span_as_text((span, ty): Bound, (_, other): &Bound) -> Bound {
+    let text = Expr::Cast(Box::new(span), CastType::Char { length: None, charset: None });
+    let of_other = Type { collation: other.collation, derivation: other.derivation, ..Type::text(ty.length) };
+    (Expr::Collate(Box::new(text), other.collation), Type { nullable: ty.nullable, ..of_other })
+}
+
 fn as_moment((expr, ty): Bound, target: CastType) -> Bound {
     let to = Type { nullable: true, ..cast_type(&target) };
     if ty.kind == to.kind && ty.decimals == to.decimals {

@@ -4,6 +4,7 @@
 mod coercion;
 mod collation;
 pub mod common_type;
+mod json_value;
 mod literals;
 mod names;
 mod operators;
@@ -214,6 +215,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             ast::Expr::Collate { operand, collation } => self.collate(operand, collation)?,
             ast::Expr::Interval { .. } => return Err(errors::error(errors::PARSE_ERROR, &[&"INTERVAL", &1])),
+            ast::Expr::JsonValue(call) => self.json_value(call)?,
             ast::Expr::Extract { unit, operand } => {
                 (Expr::Extract(*unit, Box::new(coercion::of_days(self.bind(operand)?).0)), Type::INT)
             }
@@ -257,6 +259,9 @@ impl<'p, 'a> Binder<'p, 'a> {
             && let Some(date) = functions::find("DATE")
         {
             return Ok((Expr::Call(date, vec![operand.0]), cast_type(target)));
+        }
+        if matches!(target, ast::CastType::DateTime { .. }) && operand.1.is_moment() {
+            operand.0 = Expr::Call(&functions::DAY_OF_MODE, vec![operand.0]);
         }
         Ok((Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target)))
     }
@@ -370,11 +375,11 @@ impl<'p, 'a> Binder<'p, 'a> {
         if !taken.contains(&arguments.len()) {
             return Err(errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&name]));
         }
-        if let ("NAME_CONST", [called, value]) = (name.as_str(), &arguments[..]) {
-            return self.name_const(called, value);
-        }
-        if let ("ANY_VALUE", [argument]) = (name.as_str(), &arguments[..]) {
-            return self.any_value(argument);
+        match (name.as_str(), &arguments[..]) {
+            ("NAME_CONST", [called, value]) => return self.name_const(called, value),
+            ("COERCIBILITY", [argument]) => return self.coercibility(argument),
+            ("ANY_VALUE", [argument]) => return self.any_value(argument),
+            _ => {}
         }
         let mut bound = self.planner.elsewhere(Vec::with_capacity(arguments.len()));
         let mut types = Vec::with_capacity(arguments.len());
@@ -499,6 +504,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         let moving = Moving { planner: self.planner, aggregate, subqueries, first };
         if !reads_alias
             && let (Some(outer), Some(reads)) = (self.around.outer, moving.reads()?)
+            && !(in_aggregate && reads.is_empty())
             && let Some(level) = outer.level_of_aggregate(&reads, allowed)?
         {
             return outer.take_aggregate(moving, level);
