@@ -451,6 +451,11 @@ impl SqlContext {
         self.push(Level::Warning, error);
     }
 
+    /// Keeps an error for SHOW WARNINGS that does not stop the statement.
+    pub fn warn_of_error(&self, error: SqlError) {
+        self.push(Level::Error, error);
+    }
+
     /// The error that strict mode makes of a warning, when what warned has been evaluated.
     #[inline]
     pub fn check_strictly(&self) -> Result<(), SqlError> {

@@ -238,9 +238,16 @@ error_table! {
     AES_INVALID_IV = 1882, b"HY000", "The initialization vector supplied to % is too short. Must be at least % bytes long";
     INNODB_FORCED_RECOVERY = 1881, b"HY000", "Operation not allowed when innodb_force_recovery > 0.";
     INVALID_ARGUMENT_FOR_LOGARITHM = 3020, b"2201E", "Invalid argument for logarithm";
+    DA_INVALID_CONDITION_NUMBER = 1758, b"35000", "Invalid condition number";
+    GET_STACKED_DA_WITHOUT_ACTIVE_HANDLER = 3004, b"0Z002", "GET STACKED DIAGNOSTICS when handler not active";
+    MISSING_JSON_VALUE = 3966, b"22035", "No value was found by '%' on the specified path.";
+    MULTIPLE_JSON_VALUES = 3967, b"22034", "More than one value was found by '%' on the specified path.";
+    FIELD_IN_ORDER_NOT_SELECT = 3065, b"HY000", "Expression #% of ORDER BY clause is not in SELECT list, references column '%' which is not in SELECT list; this is incompatible with %";
+    AGGREGATE_IN_ORDER_NOT_SELECT = 3066, b"HY000", "Expression #% of ORDER BY clause is not in SELECT list, contains aggregate function; this is incompatible with %";
+    AGGREGATE_ORDER_NON_AGG_QUERY = 3029, b"HY000", "Expression #% of ORDER BY contains aggregate function and applies to the result of a non-aggregated query";
     INVALID_BITWISE_OPERANDS_SIZE = 3513, b"HY000", "Binary operands of bitwise operators must be of equal length";
     QUERY_TIMEOUT = 3024, b"HY000", "Query execution was interrupted, maximum statement execution time exceeded";
-    WRONG_FIELD_WITH_GROUP = 1055, b"42000", "Expression #% of SELECT list is not in GROUP BY clause and contains nonaggregated column '%' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
+    WRONG_FIELD_WITH_GROUP = 1055, b"42000", "Expression #% of % is not in GROUP BY clause and contains nonaggregated column '%' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
     UNKNOWN_ALTER_ALGORITHM = 1800, b"HY000", "Unknown ALGORITHM '%'";
     UNKNOWN_ALTER_LOCK = 1801, b"HY000", "Unknown LOCK type '%'";
     ALTER_OPERATION_NOT_SUPPORTED = 1845, b"0A000", "% is not supported for this operation. Try %.";

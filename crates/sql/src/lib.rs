@@ -34,5 +34,6 @@ pub mod random_sequences;
 pub mod result;
 pub mod sql_mode;
 pub mod stored_values;
+pub mod table_checksum;
 pub mod temporary;
 pub mod value;

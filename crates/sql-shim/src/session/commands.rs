@@ -60,6 +60,7 @@ impl Session {
             Statement::Prepare { name, source } => self.prepare_named(name, source).await,
             Statement::Execute { name, using } => self.execute_named(name, using, out, more).await,
             Statement::Deallocate(name) => self.deallocate(name),
+            Statement::GetDiagnostics(get) => self.get_diagnostics(get, out).await,
             Statement::Backup(name) => self.backup(name).await,
             Statement::Shutdown => {
                 self.state.server.shutdown.request();
@@ -84,8 +85,8 @@ impl Session {
                 self.check_locked_for(other)?;
                 if !other.is_of_temporary_tables() {
                     self.implicit_commit().await?;
-                    self.check_writable()?;
                 }
+                self.check_writable()?;
                 self.begin_change().await?;
                 let result = self.define(other).await;
                 self.end_change();

@@ -1,13 +1,17 @@
-//! CHECK, ANALYZE, OPTIMIZE and REPAIR TABLE: a few rows of answer for each table.
+//! CHECK, ANALYZE, OPTIMIZE and REPAIR TABLE: a few rows of answer for each table. CHECKSUM TABLE reads all
+//! rows as a SELECT does.
 //!
 //! CHECK walks the table (`src/check.rs` of the engine), OPTIMIZE makes it again ([`Session::recreate`]).
 //! ANALYZE and REPAIR answer and do nothing: there are no stored statistics.
 
-use sql::ast::{Maintenance, TableName};
-use sql::errors;
+use std::sync::Arc;
+
+use sql::ast::{Maintenance, Query, Statement, TableName};
 use sql::failure::Failure;
 use sql::result::ResultSink;
+use sql::table_checksum::TableChecksum;
 use sql::value::Value;
+use untorn::Table;
 
 use super::{Outcome, Session};
 
@@ -24,7 +28,8 @@ impl Session {
             Maintenance::Check => "check",
             Maintenance::Optimize => "optimize",
             Maintenance::Repair => "repair",
-            Maintenance::Checksum => return Err(errors::unsupported("CHECKSUM TABLE").into()),
+            Maintenance::Checksum => return self.checksums(tables, true, out, more).await,
+            Maintenance::KeptChecksum => return self.checksums(tables, false, out, more).await,
         };
         self.implicit_commit().await?;
         let engine = self.state.database.clone();
@@ -94,5 +99,39 @@ impl Session {
         let columns = [("Table", 128), ("Op", 10), ("Msg_type", 10), ("Msg_text", 131_072)];
         let rows = rows.into_iter().map(|row| row.into_iter().map(Value::text).collect()).collect();
         self.send_texts(&columns, rows, out, more).await
+    }
+
+    /// CHECKSUM TABLE; without `reads`, QUICK, what tables keep, which is nothing.
+    async fn checksums<S: ResultSink>(
+        &mut self,
+        tables: &[TableName],
+        reads: bool,
+        out: &mut S,
+        more: bool,
+    ) -> Result<Outcome, Failure> {
+        let mut rows = Vec::new();
+        for name in tables {
+            let sum = match self.refuse_view(name).and_then(|()| self.planner().engine_table(name)) {
+                Ok(table) if reads => Value::UInt(u64::from(self.checksum(&table).await?)),
+                Ok(_) => Value::Null,
+                Err(error) => {
+                    self.state.warn_of_error(error);
+                    Value::Null
+                }
+            };
+            rows.push(vec![Value::text(self.shown(name)?), sum]);
+        }
+        self.send_texts(&[("Table", 128), ("Checksum", 21)], rows, out, more).await
+    }
+
+    async fn checksum(&mut self, table: &Arc<Table>) -> Result<u32, Failure> {
+        let name = TableName { database: Some(table.database.clone()), name: table.name.clone() };
+        let query = Statement::Select(Box::new(Query::of_table(name)));
+        let plan = self.planned(move |planner| planner.data(&query)).await?;
+        let mut sums = TableChecksum::new(&table.def, self.state.time_zone_offset());
+        if let Some(plan) = &*plan {
+            self.run_data(plan, &[], &mut sums).await?;
+        }
+        Ok(sums.sum())
     }
 }

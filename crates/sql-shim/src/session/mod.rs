@@ -13,6 +13,7 @@ mod backup;
 mod com_counters;
 mod commands;
 mod definition;
+mod diagnostics;
 mod duplicate_members;
 mod engine_settings;
 mod execute;

@@ -116,7 +116,9 @@ impl Session {
             }),
             Statement::Maintain { what, tables } => {
                 let wanted = match what {
-                    Maintenance::Check | Maintenance::Checksum => Privileges::SELECT,
+                    Maintenance::Check | Maintenance::Checksum | Maintenance::KeptChecksum => {
+                        Privileges::SELECT
+                    }
                     _ => Privileges::SELECT | Privileges::INSERT,
                 };
                 tables.iter().try_for_each(|name| self.require_on(name, wanted))
@@ -163,6 +165,7 @@ impl Session {
             | Statement::SetTransaction { .. }
             | Statement::UnlockTables
             | Statement::Deallocate(_)
+            | Statement::GetDiagnostics(_)
             | Statement::Unsupported(_) => Ok(()),
         }
     }

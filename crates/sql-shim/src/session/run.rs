@@ -116,7 +116,7 @@ impl Session {
         }
         self.ensure_transaction();
         let said_of_next = self.next_isolation.is_some() || self.next_read_only.is_some();
-        if said_of_next && !self.in_transaction() && !plan.tables().is_empty() {
+        if said_of_next && !self.in_transaction() && (!plan.tables().is_empty() || plan.reads_dictionary()) {
             // This statement is the next transaction.
             self.forget_characteristics();
         }
@@ -137,8 +137,11 @@ impl Session {
 
 /// Whether the statement shows the warnings of the one before.
 fn keeps_warnings(plan: &Plan) -> bool {
-    matches!(plan, Plan::Command(Statement::Show(show)) if matches!(
-        show.kind,
-        ShowKind::Warnings { .. } | ShowKind::Errors { .. }
-    ))
+    match plan {
+        Plan::Command(Statement::GetDiagnostics(_)) => true,
+        Plan::Command(Statement::Show(show)) => {
+            matches!(show.kind, ShowKind::Warnings { .. } | ShowKind::Errors { .. })
+        }
+        _ => false,
+    }
 }

@@ -11,6 +11,7 @@ use sql::errors;
 use sql::failure::Failure;
 use sql::privilege::Privileges;
 use sql::result::{ResultSink, SqlError};
+use sql::sql_mode;
 use sql::value::Value;
 
 use super::{Changed, Outcome, Session};
@@ -25,6 +26,8 @@ enum Setting<'s> {
     /// Seconds; `None` is the clock.
     Timestamp(Option<f64>),
     System(Change),
+    /// `@@x` without a scope, of the next transaction alone.
+    OfNextTransaction(Change),
     /// NAMES and CHARACTER SET.
     Texts(Vec<Change>),
 }
@@ -115,7 +118,15 @@ impl Session {
     fn checked<'s>(&self, item: &'s SetItem, value: Option<Value<'static>>) -> Result<Setting<'s>, SqlError> {
         Ok(match item {
             SetItem::User(name, _) => Setting::User(name, value.unwrap_or(Value::Null)),
-            SetItem::System { scope, name, .. } => self.checked_system(*scope, name, value.as_ref())?,
+            SetItem::System { scope, name, unscoped, .. } => {
+                let setting = self.checked_system(*scope, name, value.as_ref())?;
+                match setting {
+                    Setting::System(change) if *unscoped && change.is_of_transactions() => {
+                        Setting::OfNextTransaction(change)
+                    }
+                    other => other,
+                }
+            }
             SetItem::Names(charset, collation) => {
                 let charset = charset.as_deref().unwrap_or("utf8mb4");
                 let names = ["character_set_client", "character_set_connection", "character_set_results"];
@@ -176,7 +187,12 @@ impl Session {
                         .change_variables(|variables, globals| variables.apply(globals, change))?;
                 }
             }
+            Setting::OfNextTransaction(change) => self.characterize_next(&change)?,
             Setting::System(change) => {
+                let strict = self.state.settings().sql.sql_mode & sql_mode::STRICT_ALL_TABLES != 0;
+                if let Some(warning) = change.adjustment(strict)? {
+                    self.state.warn(warning);
+                }
                 let name = change.name();
                 let (before, of_session) = (self.state.settings().autocommit, !change.is_global());
                 let applied = if change.is_global() {

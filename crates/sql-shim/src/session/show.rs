@@ -242,6 +242,10 @@ impl Session {
             Statement::Explain(inner) => self.explain(inner.clone()).await?,
             _ => return Ok(Outcome::Answered),
         };
+        if !self.in_transaction() && reads_dictionary(statement) {
+            // In MySQL it is the next transaction.
+            self.forget_characteristics();
+        }
         let _ = more;
         self.transaction.engine_mut().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
@@ -596,5 +600,21 @@ impl Session {
             }
         }
         Ok(ResultColumns::new(metas))
+    }
+}
+
+/// Whether it shows what MySQL has in tables of its data dictionary.
+fn reads_dictionary(statement: &Statement) -> bool {
+    match statement {
+        Statement::Describe { .. } => true,
+        Statement::Show(show) => matches!(
+            show.kind,
+            ShowKind::Databases
+                | ShowKind::Tables { .. }
+                | ShowKind::TableStatus { .. }
+                | ShowKind::Columns { .. }
+                | ShowKind::Index { .. }
+        ),
+        _ => false,
     }
 }

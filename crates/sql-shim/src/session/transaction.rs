@@ -149,6 +149,19 @@ impl Session {
         Ok(done())
     }
 
+    /// `SET @@transaction_isolation`, `SET @@transaction_read_only`: of the next transaction alone.
+    pub(super) fn characterize_next(&mut self, change: &variables::Change) -> Result<(), SqlError> {
+        if self.is_within_transaction() {
+            return Err(errors::error(errors::CANT_CHANGE_TX_CHARACTERISTICS, &[]));
+        }
+        match change.value() {
+            Some(variables::Value::Text(level)) => self.next_isolation = Some(variables::isolation_of(level)),
+            Some(flag) => self.next_read_only = flag.as_u64().map(|flag| flag != 0),
+            None => {}
+        }
+        Ok(())
+    }
+
     fn set_variable(
         &mut self,
         name: &str,

@@ -5,11 +5,11 @@
 //! [`SessionVariables::apply`](super::SessionVariables::apply). What a change does to the open engine is
 //! `session/engine_settings.rs`.
 
-use sql::errors::OPTION_IGNORED;
+use sql::errors::{self, OPTION_IGNORED};
 use sql::result::SqlError;
 
 use super::table::{Definition, Effect, Reach, SET_BY_CLIENTS};
-use super::value::{self, Value};
+use super::value::{self, Value, wrong_value};
 use super::{Scope, lookup};
 
 /// What to tell who gives a variable this value, if it changes nothing. A constant that is given its value is
@@ -50,6 +50,8 @@ pub struct Change {
     pub(super) to: Option<Value>,
     /// Whether the global value is kept for later starts, too.
     pub(super) persists: bool,
+    /// What was asked for, if that is beyond the bounds and `to` is the nearest inside.
+    adjusted: Option<String>,
 }
 
 impl Change {
@@ -76,14 +78,19 @@ impl Change {
                 format!("SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value");
             return Err(SqlError::new(1621, b"HY000", message));
         }
+        let mut adjusted = None;
         let to = match value {
-            Some(value) => Some(value::convert(definition, &value)?),
+            Some(value) => {
+                let to = value::convert(definition, &value)?;
+                adjusted = value::is_adjusted(&value, &to).then(|| value.show());
+                Some(to)
+            }
             None if global || definition.reach == Reach::Session => {
                 Some(value::from_text(definition, definition.default)?)
             }
             None => None,
         };
-        Ok(Change { index, definition, global, to, persists: false })
+        Ok(Change { index, definition, global, to, persists: false, adjusted })
     }
 
     /// SET PERSIST: the value that this sets is kept for later starts.
@@ -94,6 +101,28 @@ impl Change {
     /// Whether it acts on the server, not on the session.
     pub fn is_global(&self) -> bool {
         self.global || self.definition.effect == Effect::Triggers
+    }
+
+    /// What is said of a value that was beyond the bounds: a warning, an error in the strictest mode.
+    pub fn adjustment(&self, strict: bool) -> Result<Option<SqlError>, SqlError> {
+        let (name, Some(asked)) = (self.definition.name, &self.adjusted) else { return Ok(None) };
+        match strict {
+            _ if self.definition.effect != Effect::Acts => Ok(None),
+            true => Err(wrong_value(name, asked)),
+            false => Ok(Some(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&name, asked]))),
+        }
+    }
+
+    /// Whether it says what transactions are like.
+    pub fn is_of_transactions(&self) -> bool {
+        !self.global
+            && self.to.is_some()
+            && matches!(self.definition.name, "transaction_isolation" | "transaction_read_only")
+    }
+
+    /// The value, unless that is the global one.
+    pub fn value(&self) -> Option<&Value> {
+        self.to.as_ref()
     }
 
     /// The variable's name.

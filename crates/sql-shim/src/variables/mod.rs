@@ -124,6 +124,16 @@ impl Snapshot {
     }
 }
 
+/// The isolation level of this name.
+pub fn isolation_of(name: &str) -> Isolation {
+    match ISOLATION_LEVELS.iter().position(|level| *level == name) {
+        Some(0) => Isolation::ReadUncommitted,
+        Some(1) => Isolation::ReadCommitted,
+        Some(3) => Isolation::Serializable,
+        _ => Isolation::RepeatableRead,
+    }
+}
+
 fn decode(values: &[Value]) -> SessionSettings {
     let value = |name: &str| find(name).and_then(|index| values.get(index));
     let number = |name: &str| value(name).and_then(Value::as_u64).unwrap_or_default();
@@ -133,12 +143,7 @@ fn decode(values: &[Value]) -> SessionSettings {
     };
     let flag = |name: &str| number(name) != 0;
     let text = |name: &str| value(name).and_then(Value::as_str).unwrap_or_default();
-    let isolation = match ISOLATION_LEVELS.iter().position(|level| *level == text("transaction_isolation")) {
-        Some(0) => Isolation::ReadUncommitted,
-        Some(1) => Isolation::ReadCommitted,
-        Some(3) => Isolation::Serializable,
-        _ => Isolation::RepeatableRead,
-    };
+    let isolation = isolation_of(text("transaction_isolation"));
     SessionSettings {
         sql: Settings {
             sql_mode: sql_mode::parse(text("sql_mode")).unwrap_or_default(),
@@ -395,7 +400,7 @@ impl SessionVariables {
     /// Does a change. The answer is a warning when it changes nothing; only what acts on a global variable
     /// may refuse it.
     pub fn apply(&mut self, globals: &GlobalVariables, change: Change) -> Result<Option<SqlError>, SqlError> {
-        let Change { index, definition, global, to, persists } = change;
+        let Change { index, definition, global, to, persists, .. } = change;
         let value = to.unwrap_or_else(|| globals.snapshot.read().get(index));
         let warning = warning_of_set(definition, &value);
         match definition.effect {

@@ -65,7 +65,7 @@ impl Value {
 }
 
 /// 1231.
-fn wrong_value(name: &str, value: &str) -> SqlError {
+pub(super) fn wrong_value(name: &str, value: &str) -> SqlError {
     let shown: String = value.chars().take(128).collect();
     SqlError::new(1231, b"42000", format!("Variable '{name}' can't be set to the value of '{shown}'"))
 }
@@ -112,6 +112,21 @@ pub fn from_text(definition: &Definition, text: &str) -> Result<Value, SqlError>
             number.map(|value| Value::Double(value.clamp(min, max))).ok_or_else(wrong)
         }
         _ => convert(definition, &Value::text(text)),
+    }
+}
+
+/// Whether a number became another one to be within its bounds.
+pub fn is_adjusted(asked: &Value, to: &Value) -> bool {
+    let whole = |value: &Value| match value {
+        Value::Int(value) => Some(i128::from(*value)),
+        Value::UInt(value) => Some(i128::from(*value)),
+        _ => None,
+    };
+    match (whole(asked), whole(to), asked, to) {
+        (Some(asked), Some(to), ..) => asked != to,
+        (Some(asked), None, _, Value::Double(to)) => asked as f64 != *to,
+        (None, None, Value::Double(asked), Value::Double(to)) => asked != to,
+        _ => false,
     }
 }
 

@@ -12,8 +12,8 @@ use super::{Expr, Limit, Scope, TableName};
 pub enum SetItem {
     /// `@x = …`.
     User(String, Arc<Expr>),
-    /// `[scope] x = …`; `None` as value: DEFAULT.
-    System { scope: Option<Scope>, name: String, value: Option<Arc<Expr>> },
+    /// `[scope] x = …`; `None` as value: DEFAULT. `unscoped`: written `@@x`.
+    System { scope: Option<Scope>, name: String, value: Option<Arc<Expr>>, unscoped: bool },
     /// `NAMES x [COLLATE y]` (`None`: DEFAULT).
     Names(Option<String>, Option<String>),
     /// `CHARACTER SET x`.
@@ -194,6 +194,8 @@ pub enum Maintenance {
     Optimize,
     Repair,
     Checksum,
+    /// CHECKSUM TABLE … QUICK.
+    KeptChecksum,
 }
 
 /// `FLUSH …`.
@@ -223,4 +225,13 @@ pub enum Isolation {
     ReadCommitted,
     RepeatableRead,
     Serializable,
+}
+
+/// `GET DIAGNOSTICS`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GetDiagnostics {
+    /// `CONDITION n`: of the n-th warning or error.
+    pub condition: Option<Arc<Expr>>,
+    /// User variables, and the item that each gets, in upper case.
+    pub items: Vec<(String, &'static str)>,
 }

@@ -90,6 +90,8 @@ pub enum Expr {
     Collate { operand: Box<Expr>, collation: String },
     /// `INTERVAL n UNIT`, an operand of `+`, `-`, DATE_ADD, DATE_SUB.
     Interval { amount: Box<Expr>, unit: IntervalUnit },
+    /// `JSON_VALUE(document, path RETURNING type … ON EMPTY … ON ERROR)`.
+    JsonValue(Box<JsonValue>),
     /// `EXTRACT(unit FROM x)`.
     Extract { unit: IntervalUnit, operand: Box<Expr> },
     /// `TRIM([side] [what] FROM x)`.
@@ -291,4 +293,30 @@ pub enum Scope {
     Global,
     Session,
     Persist,
+}
+
+/// `JSON_VALUE(…)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JsonValue {
+    /// What is looked into.
+    pub document: Expr,
+    /// Where.
+    pub path: Expr,
+    /// The type of the result; `None` is a text.
+    pub returning: Option<CastType>,
+    /// Where nothing is there.
+    pub on_empty: InsteadOfValue,
+    /// Where it is not of that type, or there are several.
+    pub on_error: InsteadOfValue,
+}
+
+/// What JSON_VALUE answers instead of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InsteadOfValue {
+    /// NULL.
+    Null,
+    /// An error.
+    Error,
+    /// This.
+    Default(Expr),
 }

@@ -151,6 +151,8 @@ pub enum Statement {
         using: Vec<String>,
     },
     Deallocate(String),
+    /// `GET DIAGNOSTICS`.
+    GetDiagnostics(Box<GetDiagnostics>),
     Shutdown,
     /// `BACKUP SERVER TO 'name'`.
     Backup(Vec<u8>),

@@ -182,3 +182,21 @@ pub enum LockWait {
     /// Leaves them out.
     SkipLocked,
 }
+
+impl Query {
+    /// `SELECT *` of a table.
+    pub fn of_table(name: TableName) -> Query {
+        let from = Some(TableRef::Table { name, alias: None, hints: Vec::new() });
+        let items = vec![SelectItem::Star { database: None, table: None }];
+        let select = Select { items, from, ..Select::default() };
+        Query {
+            with: Vec::new(),
+            operation: SetOperation::Union,
+            selects: vec![(true, select)],
+            order_by: Vec::new(),
+            limit: None,
+            locking: None,
+            into: Destination::Client,
+        }
+    }
+}

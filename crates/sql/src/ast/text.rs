@@ -235,6 +235,7 @@ fn write_call(expr: &Expr, style: Style<'_>, out: &mut String) -> Written {
             write(amount, style, out)?;
             push(out, format_args!(" {}", unit_name(*unit)));
         }
+        Expr::JsonValue(_) => return Err(Unkept::Construct),
         Expr::Extract { unit, operand } => {
             push(out, format_args!("extract({} from ", unit_name(*unit)));
             write(operand, style, out)?;

@@ -85,6 +85,18 @@ impl<'p, 'e> Applied<'p, 'e> {
     }
 }
 
+/// The context of a row that was put aside and has come back, with what its aggregates need of subqueries.
+pub async fn with_results<'c, 'e>(
+    applied: &'c mut Option<Applied<'_, 'e>>,
+    executor: &mut Executor<'e>,
+    cx: Context<'c>,
+) -> Result<Context<'c>, Failure> {
+    let Some(applied) = applied else { return Ok(cx) };
+    let apply = applied.apply;
+    applied.run(executor, &apply.rows, &cx).await?;
+    Ok(Context { subqueries: &applied.results, ..cx })
+}
+
 impl<'e> Executor<'e> {
     /// Takes a row of the join: tests the conditions that are left, and gives it to the consumer.
     pub(super) async fn applied_row<S: ResultSink>(

@@ -3,13 +3,16 @@
 //! While there is room every new key begins a group. When the table has used up its memory, rows of the
 //! groups in it are still added to them, but rows of others go to a sorter by their keys; at the end they
 //! come back group by group, so that one group at a time is enough. Rows of a group come in the order they
-//! had.
+//! had. Results of subqueries that follow the rows are not put aside with them: those that aggregates need
+//! are executed once more for a row that comes back.
 //!
 //! WITH ROLLUP all rows go to the sorter ([`Rollup`]).
 
 use std::collections::HashMap;
 
 use super::aggregate::Accumulator;
+use super::apply::{Applied, with_results};
+use super::join::Views;
 use super::rollup::{self, Rollup};
 use super::sort::RowSorter;
 use super::spilled_values::{put, take};
@@ -185,34 +188,43 @@ pub struct FinishedGroups<'p> {
 }
 
 impl FinishedGroups<'_> {
-    /// The next group; `base` is the context of the statement.
-    pub async fn next(
+    /// The next group; `base` is the context of the statement, `applied` has the subqueries that follow rows.
+    pub async fn next<'e>(
         &mut self,
-        executor: &Executor<'_>,
+        executor: &mut Executor<'e>,
         base: &Context<'_>,
+        applied: &mut Option<Applied<'_, 'e>>,
     ) -> Result<Option<Group>, Failure> {
         if let Some(group) = self.groups.next() {
             return Ok(Some(group));
         }
         let Some(later) = &mut self.later else { return Ok(None) };
         if let Some(rollup) = &mut self.rollup {
-            return rollup.next(later, &mut self.charge, executor, base).await;
+            return rollup.next(later, &mut self.charge, executor, base, applied).await;
         }
         if self.begun.is_none() {
             self.begun = later.next().await?.map(|(key, row)| (key.to_vec(), row.to_vec()));
         }
-        let Some((group_key, row)) = self.begun.take() else { return Ok(None) };
+        let Some((group_key, mut row)) = self.begun.take() else { return Ok(None) };
         let mut group: Option<Group> = None;
         let mut memory = 0;
-        add_packed(self.plan, self.grouping, &row, base, &mut group, &mut memory)?;
         loop {
+            let rows = unpacked(self.plan, &row)?;
+            let views: Views<'_> = rows.iter().map(|values| RowView::Values(values)).collect();
+            let held = base.state.held();
+            let cx = with_results(applied, executor, Context { rows: &views, ..*base }).await?;
+            let time_zone = base.state.time_zone_offset();
+            let begun = group.get_or_insert_with(|| new_group(self.plan, self.grouping, &views, time_zone));
+            memory += gather(begun, self.grouping, &cx)?;
+            base.state.release_to(held);
+            if !self.charge.reach(memory) {
+                return Err(refused().into());
+            }
             executor.tick(1).await?;
             match later.next().await? {
-                Some((key, row)) if key == group_key => {
-                    add_packed(self.plan, self.grouping, row, base, &mut group, &mut memory)?;
-                    if !self.charge.reach(memory) {
-                        return Err(refused().into());
-                    }
+                Some((key, next)) if key == group_key => {
+                    row.clear();
+                    row.extend_from_slice(next);
                 }
                 next => {
                     self.begun = next.map(|(key, row)| (key.to_vec(), row.to_vec()));
@@ -236,23 +248,6 @@ pub fn unpacked(plan: &SelectPlan, mut packed: &[u8]) -> Result<Vec<Vec<Value<'s
         rows.push(values);
     }
     Ok(rows)
-}
-
-/// Adds a row that comes from disk.
-fn add_packed(
-    plan: &SelectPlan,
-    grouping: &Grouping,
-    packed: &[u8],
-    base: &Context<'_>,
-    group: &mut Option<Group>,
-    memory: &mut usize,
-) -> Result<(), SqlError> {
-    let rows = unpacked(plan, packed)?;
-    let views: Vec<RowView<'_>> = rows.iter().map(|values| RowView::Values(values)).collect();
-    let cx = Context { rows: &views, ..*base };
-    let group = group.get_or_insert_with(|| new_group(plan, grouping, &views, base.state.time_zone_offset()));
-    *memory += gather(group, grouping, &cx)?;
-    Ok(())
 }
 
 /// Adds a row to its group; returns by how many bytes that has grown.

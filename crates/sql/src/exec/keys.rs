@@ -246,6 +246,9 @@ pub(super) fn piece(
             _ => Piece::Unknown,
         });
     }
+    if compare::is_day_beside_span(value, &column.kind) {
+        return Ok(Piece::Unknown);
+    }
     let mut bytes = Vec::new();
     let storing = Storing { state: cx.state, table: "", row: 1, lenient: false };
     let warnings = cx.state.warning_count.get();

@@ -8,6 +8,7 @@
 use smallvec::SmallVec;
 
 use super::Executor;
+use super::apply::{Applied, with_results};
 use super::group::{Group, gather, group_weight, new_group, unpacked};
 use super::join::Views;
 use super::sort::{SortedRows, push_key};
@@ -57,12 +58,13 @@ impl<'p> Rollup<'p> {
     }
 
     /// The next group of those that `rows` have.
-    pub async fn next(
+    pub async fn next<'e>(
         &mut self,
         rows: &mut SortedRows<'_>,
         charge: &mut Charge<'_>,
-        executor: &Executor<'_>,
+        executor: &mut Executor<'e>,
         base: &Context<'_>,
+        applied: &mut Option<Applied<'_, 'e>>,
     ) -> Result<Option<Group>, Failure> {
         loop {
             if let Some((group, bytes)) = self.ended.pop() {
@@ -98,7 +100,11 @@ impl<'p> Rollup<'p> {
             self.key.clear();
             self.key.extend_from_slice(key);
             let row = unpacked(self.plan, row)?;
-            self.add(&row, charge, executor, base).await?;
+            let views: Views<'_> = row.iter().map(|values| RowView::Values(values)).collect();
+            let held = base.state.held();
+            let cx = with_results(applied, executor, Context { rows: &views, ..*base }).await?;
+            self.add(&row, charge, executor, &cx).await?;
+            base.state.release_to(held);
         }
     }
 
@@ -136,19 +142,17 @@ impl<'p> Rollup<'p> {
         row: &[Vec<Value<'static>>],
         charge: &mut Charge<'_>,
         executor: &Executor<'_>,
-        base: &Context<'_>,
+        cx: &Context<'_>,
     ) -> Result<(), Failure> {
         let work = 1 + self.grouping.aggregates.len() as u32;
         while self.open.len() <= self.grouping.keys.len() {
             executor.tick(work).await?;
-            self.begin(row, base, charge)?;
+            self.begin(row, cx, charge)?;
         }
-        let views: Views<'_> = row.iter().map(|values| RowView::Values(values)).collect();
-        let cx = Context { rows: &views, ..*base };
         for at in 0..self.open.len() {
             executor.tick(work).await?;
             let (group, bytes) = &mut self.open[at];
-            let grown = gather(group, self.grouping, &cx)?;
+            let grown = gather(group, self.grouping, cx)?;
             *bytes += grown;
             self.reach(grown, charge)?;
         }

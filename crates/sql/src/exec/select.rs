@@ -223,7 +223,7 @@ impl<'p> Consumer<'p> {
         };
         let mut groups = groups.finish().await?;
         let mut key = Vec::new();
-        while let Some(group) = groups.next(executor, &base).await? {
+        while let Some(group) = groups.next(executor, &base, applied).await? {
             executor.tick(1).await?;
             let held = self.state.held();
             let aggregates: Vec<Value<'static>> = group

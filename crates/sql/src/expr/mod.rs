@@ -514,6 +514,14 @@ impl Expr {
         self.clone()
     }
 
+    /// The expression itself, if several places share it.
+    pub fn unshared(&self) -> &Expr {
+        match self {
+            Expr::Shared(inner) => inner.unshared(),
+            other => other,
+        }
+    }
+
     /// What a column or a shared expression has in common with those that are the same.
     pub fn identity(&self) -> Option<(usize, usize)> {
         match self {
@@ -648,7 +656,7 @@ fn compare_expressions(
     if operator == BinaryOperator::NullSafeEqual {
         return Ok(Some(compare::null_safe_equal(&left, &right)));
     }
-    Ok(compare::compare(&left, &right).map(|ordering| decide(operator, ordering)))
+    Ok(compare::compare_two(&left, &right).map(|ordering| decide(operator, ordering)))
 }
 
 /// Rows compare like words: the first difference decides.

@@ -24,16 +24,9 @@ pub struct GroupKeys<'k> {
     pub rollup: bool,
 }
 
-fn unshared(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Shared(inner) => unshared(inner),
-        other => other,
-    }
-}
-
 impl GroupKeys<'_> {
     fn position(&self, expr: &Expr) -> Option<u16> {
-        let at = self.keys.iter().position(|key| unshared(key) == unshared(expr))?;
+        let at = self.keys.iter().position(|key| key.unshared() == expr.unshared())?;
         u16::try_from(at).ok()
     }
 
@@ -44,7 +37,7 @@ impl GroupKeys<'_> {
             Expr::RolledUp { .. } => return Ok(()),
             Expr::Grouping(arguments) => {
                 for (at, argument) in arguments.iter_mut().enumerate() {
-                    let marked = match unshared(argument) {
+                    let marked = match argument.unshared() {
                         Expr::RolledUp { key, .. } => Some(*key),
                         other => self.position(other),
                     };

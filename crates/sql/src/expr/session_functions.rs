@@ -150,6 +150,8 @@ pub static FUNCTIONS: &[Function] = &[
             _ => "binary",
         }))
     }),
+    // How much a collation is meant is known before there is a value ([`crate::expr::bind`]).
+    function!("COERCIBILITY", 1..=1, |_| Type::INT.not_null(), |_, _| Ok(Value::Null)),
     function!("COLLATION", 1..=1, |_| Type::text(64), |v, _| {
         Ok(Value::text(match &v[0] {
             Value::Text(_, rule) => rule.name(),

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::super::ast::{Flush, LockTable, Maintenance, Statement};
+use super::super::ast::{Flush, GetDiagnostics, LockTable, Maintenance, Show, ShowKind, Statement};
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
+use crate::errors;
 
 impl Parser<'_> {
     pub(crate) fn transaction_control(&mut self) -> Parsed<Statement> {
@@ -125,6 +126,10 @@ impl Parser<'_> {
                 self.expect("PREPARE")?;
                 Ok(Statement::Deallocate(self.name()?))
             }
+            "GET" => {
+                self.advance();
+                self.get_diagnostics()
+            }
             "SHUTDOWN" => {
                 self.advance();
                 Ok(Statement::Shutdown)
@@ -139,12 +144,53 @@ impl Parser<'_> {
             "CALL" => self.refuse("CALL"),
             "HANDLER" => self.refuse("HANDLER"),
             "XA" => self.refuse("XA"),
-            "HELP" => self.refuse("HELP"),
+            "HELP" => {
+                // The texts are MySQL's own.
+                self.advance();
+                self.name_or_text()?;
+                let kind = ShowKind::Empty(&["name", "is_it_category"]);
+                Ok(Statement::Show(Box::new(Show { kind, filter: None })))
+            }
             "RESET" if self.peek_is_word("PERSIST") => self.refuse("RESET PERSIST"),
             "CHANGE" | "STOP" | "PURGE" | "RESET" => self.refuse("replication"),
             "INSTALL" | "UNINSTALL" => self.refuse("plug-ins"),
             _ => Err(self.unexpected()),
         }
+    }
+
+    fn get_diagnostics(&mut self) -> Parsed<Statement> {
+        const OF_STATEMENT: &[&str] = &["NUMBER", "ROW_COUNT"];
+        const OF_CONDITION: &[&str] = &[
+            "CLASS_ORIGIN",
+            "SUBCLASS_ORIGIN",
+            "CONSTRAINT_CATALOG",
+            "CONSTRAINT_SCHEMA",
+            "CONSTRAINT_NAME",
+            "CATALOG_NAME",
+            "SCHEMA_NAME",
+            "TABLE_NAME",
+            "COLUMN_NAME",
+            "CURSOR_NAME",
+            "MESSAGE_TEXT",
+            "MYSQL_ERRNO",
+            "RETURNED_SQLSTATE",
+        ];
+        // There are no handlers, in which STACKED would mean something.
+        let stacked = self.accept("STACKED");
+        let _ = !stacked && self.accept("CURRENT");
+        self.expect("DIAGNOSTICS")?;
+        let condition = if self.accept("CONDITION") { Some(Arc::new(self.bit_expr(0)?)) } else { None };
+        let names = if condition.is_some() { OF_CONDITION } else { OF_STATEMENT };
+        let items = self.list(|parser| {
+            let variable = parser.user_variable_operand()?;
+            parser.expect_symbol(b"=")?;
+            let item = parser.accept_any(names).ok_or_else(|| parser.unexpected())?;
+            Ok((variable, item))
+        })?;
+        if stacked {
+            return Err(errors::error(errors::GET_STACKED_DA_WITHOUT_ACTIVE_HANDLER, &[]));
+        }
+        Ok(Statement::GetDiagnostics(Box::new(GetDiagnostics { condition, items })))
     }
 
     pub(super) fn refuse(&mut self, what: &'static str) -> Parsed<Statement> {
@@ -174,6 +220,9 @@ impl Parser<'_> {
             return Err(self.unexpected());
         }
         let tables = self.list(Self::table_name)?;
+        // No table keeps a checksum.
+        let quick = what == Maintenance::Checksum && self.accept("QUICK");
+        let what = if quick { Maintenance::KeptChecksum } else { what };
         while self.accept_any(&["QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM"]).is_some()
             || self.accept_all(&["FOR", "UPGRADE"])
         {}

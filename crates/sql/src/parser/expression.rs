@@ -535,7 +535,7 @@ impl Parser<'_> {
             "CAST" | "CONVERT" | "EXTRACT" | "TRIM" | "SUBSTRING" | "SUBSTR" | "MID" | "POSITION"
             | "COUNT" | "GROUP_CONCAT" | "VALUES" | "DATE_ADD" | "ADDDATE" | "DATE_SUB" | "SUBDATE"
             | "TIMESTAMPADD" | "TIMESTAMPDIFF" | "GET_FORMAT" | "CHAR" | "WEIGHT_STRING" | "SUM" | "AVG"
-            | "MIN" | "MAX" | "GROUPING"
+            | "MIN" | "MAX" | "GROUPING" | "JSON_VALUE"
                 if call =>
             {
                 return self.special_function(&word);

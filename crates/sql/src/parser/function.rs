@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 
-use super::super::ast::{BinaryOperator, CastType, Expr, IntervalUnit, TrimSide};
+use super::super::ast::{BinaryOperator, CastType, Expr, InsteadOfValue, IntervalUnit, JsonValue, TrimSide};
 use super::super::expr::functions;
 use super::super::lexer::Token;
 use super::expression::{aggregate, binary, function};
@@ -94,6 +94,7 @@ impl Parser<'_> {
                 self.expect("FROM")?;
                 Expr::Extract { unit, operand: Box::new(self.expr()?) }
             }
+            "JSON_VALUE" => self.json_value()?,
             "TRIM" => self.trim()?,
             "SUBSTRING" | "SUBSTR" | "MID" => self.substring()?,
             "POSITION" => {
@@ -233,6 +234,35 @@ impl Parser<'_> {
     }
 
     /// The digits of a DECIMAL, behind the word; `said` is where the operand stands.
+    /// JSON_VALUE, behind its parenthesis.
+    fn json_value(&mut self) -> Parsed<Expr> {
+        let document = self.expr()?;
+        self.expect_symbol(b",")?;
+        let start = self.current.start;
+        let path = self.expr()?;
+        let said = start..self.previous_end;
+        let returning = if self.accept("RETURNING") { Some(self.cast_type(said)?) } else { None };
+        let mut on = [InsteadOfValue::Null, InsteadOfValue::Null];
+        let mut at = 0;
+        while at < 2 && self.is_any_word(&["NULL", "ERROR", "DEFAULT"]) {
+            let instead = if self.accept("NULL") {
+                InsteadOfValue::Null
+            } else if self.accept("ERROR") {
+                InsteadOfValue::Error
+            } else {
+                self.expect("DEFAULT")?;
+                InsteadOfValue::Default(self.bit_expr(0)?)
+            };
+            self.expect("ON")?;
+            let of_error = at == 1 || !self.is_word("EMPTY");
+            self.expect(if of_error { "ERROR" } else { "EMPTY" })?;
+            at = if of_error { 2 } else { 1 };
+            on[at - 1] = instead;
+        }
+        let [on_empty, on_error] = on;
+        Ok(Expr::JsonValue(Box::new(JsonValue { document, path, returning, on_empty, on_error })))
+    }
+
     fn cast_decimal(&mut self, said: Range<u32>) -> Parsed<CastType> {
         let mut numbers = Vec::new();
         if self.is_symbol(b"(") {

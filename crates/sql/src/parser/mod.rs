@@ -19,6 +19,7 @@ mod data_definition;
 mod expression;
 mod function;
 mod into;
+mod join;
 mod load;
 mod query;
 pub(crate) mod reserved;
@@ -131,6 +132,8 @@ pub(crate) struct Parser<'a> {
     common_tables: Vec<(String, u32)>,
     /// Tables of the FROM at work.
     tables: u32,
+    /// Joins without a condition in the run of joins at work: one may come further behind.
+    open_joins: u32,
     into: into::Into,
 }
 
@@ -147,6 +150,7 @@ impl<'a> Parser<'a> {
             height: 0,
             common_tables: Vec::new(),
             tables: 0,
+            open_joins: 0,
             into: into::Into::default(),
         }
     }

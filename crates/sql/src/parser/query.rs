@@ -1,8 +1,8 @@
 //! SELECT: unions, select lists, FROM with joins and derived tables, grouping, LIMIT, locking clauses.
 
 use super::super::ast::{
-    CommonTable, Destination, Expr, HintKind, IndexHint, JoinKind, Limit, LockWait, Locking, Query, Select,
-    SelectItem, SetOperation, TableRef,
+    CommonTable, Destination, Expr, HintKind, IndexHint, Limit, LockWait, Locking, Query, Select, SelectItem,
+    SetOperation, TableRef,
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser, reserved};
@@ -316,62 +316,9 @@ impl Parser<'_> {
         while self.accept_symbol(b",") {
             let right = self.joined_table()?;
             self.grow()?;
-            left = join(left, right, JoinKind::Inner);
+            left = super::join::beside(left, right);
         }
         Ok(left)
-    }
-
-    fn joined_table(&mut self) -> Parsed<TableRef> {
-        let mut left = self.table_factor()?;
-        while let Some((kind, natural)) = self.join_kind()? {
-            left = self.joined_with(left, kind, natural)?;
-        }
-        Ok(left)
-    }
-
-    /// Which join follows, if one does, and whether it is NATURAL.
-    fn join_kind(&mut self) -> Parsed<Option<(JoinKind, bool)>> {
-        let natural = self.accept("NATURAL");
-        let kind = if self.accept("INNER") || self.accept("CROSS") {
-            self.expect("JOIN")?;
-            JoinKind::Inner
-        } else if self.accept("JOIN") {
-            JoinKind::Inner
-        } else if self.accept("STRAIGHT_JOIN") {
-            JoinKind::Straight
-        } else if (self.is_word("LEFT") || self.is_word("RIGHT")) && !self.peek_is_symbol(b"(") {
-            let kind = if self.is_word("LEFT") { JoinKind::Left } else { JoinKind::Right };
-            self.advance();
-            let _ = self.accept("OUTER");
-            self.expect("JOIN")?;
-            kind
-        } else if natural {
-            return Err(self.unexpected());
-        } else {
-            return Ok(None);
-        };
-        Ok(Some((kind, natural)))
-    }
-
-    /// Behind the kind of a join. `a LEFT JOIN b LEFT JOIN c ON … ON …`: what has no ON yet has the next join
-    /// on its inner side.
-    fn joined_with(&mut self, left: TableRef, kind: JoinKind, natural: bool) -> Parsed<TableRef> {
-        let mut right = self.table_factor()?;
-        let needs_on = matches!(kind, JoinKind::Left | JoinKind::Right) && !natural;
-        while needs_on && !self.is_any_word(&["ON", "USING"]) {
-            let Some((kind, natural)) = self.join_kind()? else { return Err(self.unexpected()) };
-            right = self.nested(|parser| parser.joined_with(right, kind, natural))?;
-        }
-        let mut on = None;
-        let mut using = Vec::new();
-        // What follows a NATURAL JOIN may be ON DUPLICATE KEY.
-        if !natural && self.accept("ON") {
-            on = Some(self.expr()?);
-        } else if !natural && self.accept("USING") {
-            using = self.parenthesised(Self::name)?;
-        }
-        self.grow()?;
-        Ok(TableRef::Join { left: Box::new(left), right: Box::new(right), kind, on, using, natural })
     }
 
     pub(crate) fn table_factor(&mut self) -> Parsed<TableRef> {
@@ -519,16 +466,5 @@ fn single(select: Select) -> Query {
         limit: None,
         locking: None,
         into: Destination::Client,
-    }
-}
-
-fn join(left: TableRef, right: TableRef, kind: JoinKind) -> TableRef {
-    TableRef::Join {
-        left: Box::new(left),
-        right: Box::new(right),
-        kind,
-        on: None,
-        using: Vec::new(),
-        natural: false,
     }
 }

@@ -85,7 +85,8 @@ impl Parser<'_> {
             }
             return Ok(SetItem::CharacterSet(Some(self.name_or_text()?.to_ascii_lowercase())));
         }
-        let (scope, name) = if self.current.kind == TokenKind::SystemVariable {
+        let with_signs = self.current.kind == TokenKind::SystemVariable;
+        let (scope, name) = if with_signs {
             self.advance();
             self.system_variable_name()?
         } else {
@@ -103,7 +104,8 @@ impl Parser<'_> {
             (scope, name)
         };
         self.assignment_sign()?;
-        Ok(SetItem::System { scope, name, value: self.set_value()?.map(Arc::new) })
+        let unscoped = with_signs && scope.is_none();
+        Ok(SetItem::System { scope, name, value: self.set_value()?.map(Arc::new), unscoped })
     }
 
     fn assignment_sign(&mut self) -> Parsed<()> {

@@ -78,7 +78,7 @@ impl AggregateKind {
 }
 
 /// A bound aggregate.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Aggregate {
     /// Which.
     pub kind: AggregateKind,

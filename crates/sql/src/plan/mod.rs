@@ -11,6 +11,7 @@ pub(crate) mod aggregate;
 pub(crate) mod apply;
 pub(crate) mod change;
 pub mod created_columns;
+mod dependence;
 mod finish;
 mod from;
 mod full_group;
@@ -203,6 +204,22 @@ impl SelectPlan {
         self.captures.iter().any(of_rows)
     }
 
+    fn reads_dictionary(&self) -> bool {
+        // The engine's and the sessions' state is no table.
+        let of_state = ["INNODB_", "PROCESSLIST", "UNTORN_"];
+        let is_of_state = |name: &str| of_state.iter().any(|prefix| name.to_uppercase().starts_with(prefix));
+        let from_dictionary = |source: &Source| match &source.kind {
+            source::SourceKind::View(_) => {
+                source.database.eq_ignore_ascii_case("information_schema") && !is_of_state(&source.table)
+            }
+            source::SourceKind::Derived(plan) => plan.reads_dictionary(),
+            _ => false,
+        };
+        let inside = self.windowed.iter().map(|windowed| &windowed.input).chain(&self.subqueries);
+        self.sources.iter().any(from_dictionary)
+            || inside.chain(self.unions.iter().map(|(_, plan)| plan)).any(SelectPlan::reads_dictionary)
+    }
+
     /// All tables it reads, for metadata locks.
     pub fn tables(&self, found: &mut Tables) {
         for source in &self.sources {
@@ -294,6 +311,11 @@ impl Plan {
             Plan::MultiTableChange(plan) => &plan.views,
             Plan::Command(_) => &[],
         }
+    }
+
+    /// Whether it reads what MySQL has in tables of its data dictionary.
+    pub fn reads_dictionary(&self) -> bool {
+        matches!(self, Plan::Select(plan) if plan.reads_dictionary())
     }
 
     /// Tables it uses.

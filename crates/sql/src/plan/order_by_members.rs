@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use untorn::types::ColumnType;
-
 use super::Source;
 use crate::expr::Expr;
 use crate::value::Value;
@@ -14,10 +12,8 @@ pub(super) fn order_by_members(expr: &mut Expr, sources: &[Source]) {
         return order_by_members(value, sources);
     }
     let Expr::Column { source, column } = *expr else { return };
-    let table = sources.get(usize::from(source)).and_then(Source::engine_table);
-    let Some(column) = table.and_then(|table| table.def.columns.get(usize::from(column))) else { return };
-    if matches!(column.kind, ColumnType::Enum { .. } | ColumnType::Set { .. }) {
-        let members = Arc::new(column.kind.clone());
+    if let Some(kind) = sources.get(usize::from(source)).and_then(|source| source.members(column)) {
+        let members = Arc::new(kind.clone());
         let name = std::mem::replace(expr, Expr::Literal(Value::Null));
         *expr = Expr::MemberNumber(Box::new(name), members);
     }

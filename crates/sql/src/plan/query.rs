@@ -12,19 +12,19 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::sync::Arc;
 
-use super::aggregate::Aggregate;
+use super::dependence::Rows;
 use super::finish::Pending;
 use super::from::{From, Shown};
+use super::full_group::Grouped;
 use super::order_by_members::order_by_members;
 use super::outer_join::{OuterJoin, around_mut};
 use super::source::Source;
 use super::with::{Around, With};
-use super::{Condition, Grouping, Plan, Planner, SelectPlan, ValuePlan, apply};
+use super::{Condition, Grouping, Plan, Planner, SelectPlan, ValuePlan};
 use crate::ast::{self, SelectItem};
 use crate::background_drop::Elsewhere;
 use crate::errors;
 use crate::expr::bind::common_type::converted;
-use crate::expr::bind::scope::Scope;
 use crate::expr::bind::window::check as check_windows;
 use crate::expr::bind::{Binder, Bound, NameRule};
 use crate::expr::rollup::GroupKeys;
@@ -65,17 +65,8 @@ impl Planner<'_> {
         Ok(plan)
     }
 
-    /// Plans a query expression inside another.
-    pub fn subquery(
-        &self,
-        query: &ast::Query,
-        outer: &Scope<'_>,
-        with: Option<&With<'_>>,
-    ) -> Result<SelectPlan, SqlError> {
-        self.query(query, Around { outer: Some(outer), with })
-    }
-
-    pub(super) fn query(&self, query: &ast::Query, around: Around<'_>) -> Result<SelectPlan, SqlError> {
+    /// Plans a query expression, which may stand inside another.
+    pub fn query(&self, query: &ast::Query, around: Around<'_>) -> Result<SelectPlan, SqlError> {
         let mut plan = self.unfinished(query, around)?;
         self.finish_pending(&mut plan)?;
         Ok(plan)
@@ -194,6 +185,7 @@ impl Planner<'_> {
         around: Around<'_>,
     ) -> Result<SelectPlan, SqlError> {
         self.expand(1, SELECT_BYTES)?;
+        let (of_members, around) = (around.of_members, Around { of_members: false, ..around });
         let mut from = From { locking, ..From::default() };
         let shown = match &select.from {
             Some(table) => self.from(table, &mut from, around)?,
@@ -227,12 +219,14 @@ impl Planner<'_> {
             having = Some(condition);
         }
         binder.windows_allowed = true;
-        let order = self.order_keys(&mut binder, order_by, &groups)?;
+        let (order, places) = self.order_keys(&mut binder, order_by, &groups)?;
         binder.bind_unused_windows()?;
         let Binder { aggregates, mut windows, mut subqueries, select_list, .. } = binder;
         if select.rollup {
             windows.iter_mut().flat_map(|call| call.exprs_mut()).try_for_each(|expr| groups.mark(expr))?;
-            mark_subqueries(&groups, &aggregates, &mut subqueries)?;
+            // What subqueries read of the groups is rolled up, too.
+            let captures = subqueries.iter_mut().flat_map(|plan| &mut plan.captures);
+            captures.into_iter().try_for_each(|capture| groups.mark(capture))?;
         }
         let (items, types): (Vec<Expr>, Vec<Type>) = select_list.into_entries().into_iter().unzip();
         let grouped = !aggregates.is_empty() || !keys.is_empty();
@@ -240,9 +234,24 @@ impl Planner<'_> {
             // Of single rows it says what WHERE says, and knows the aliases.
             push_conjuncts(having, &mut conjuncts);
         }
-        if grouped && keys.is_empty() {
-            self.check_full_group(&items, &windows, &sources)?;
-        }
+        // Without aggregates EXISTS and its like look at the rows whatever their groups are.
+        let needs_groups = !(of_members && aggregates.is_empty() && having.is_none() && windows.is_empty());
+        self.check_groups(
+            &Grouped {
+                rows: Rows { sources: &sources, conjuncts: &conjuncts, outer: &outer },
+                keys: &keys,
+                rollup: select.rollup,
+                items: &items,
+                having: having.as_ref(),
+                order: &order,
+                places: &places,
+                aggregates: &aggregates,
+                windows: &windows,
+                subqueries: &subqueries,
+            },
+            grouped && needs_groups,
+            select.distinct && !of_members && (!grouped || !keys.is_empty()),
+        )?;
         let grouping = grouped.then_some(Grouping { keys, aggregates, having, rollup: select.rollup });
         let columns = ResultColumns::new(metas.into_inner());
         let mut plan = SelectPlan {
@@ -337,22 +346,27 @@ impl Planner<'_> {
         Ok(keys)
     }
 
-    /// ORDER BY, without constants and repetitions: they cannot change the order.
+    /// ORDER BY, without constants and repetitions: they cannot change the order. With each the place, from
+    /// 0, where it is written.
     fn order_keys(
         &self,
         binder: &mut Binder<'_, '_>,
         order_by: &[ast::OrderItem],
         groups: &GroupKeys<'_>,
-    ) -> Result<Vec<(Expr, bool)>, SqlError> {
+    ) -> Result<(Vec<(Expr, bool)>, Vec<usize>), SqlError> {
         binder.clause = "order clause";
-        let (mut order, mut seen) = (Vec::new(), HashSet::new());
-        for item in order_by {
+        let grouped = !groups.keys.is_empty() || !binder.aggregates.is_empty();
+        let (mut order, mut places, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+        for (place, item) in order_by.iter().enumerate() {
             binder.rule = if is_name(&item.expr) { NameRule::SelectList } else { NameRule::Tables };
             let mut expr = match binder.position(&item.expr)? {
                 Some((expr, _)) => expr,
                 None => binder.bind(&item.expr)?.0,
             };
             groups.mark_in(binder, &mut expr)?;
+            if !grouped && !expr.visit(&mut |inner| !matches!(inner, Expr::Aggregate(_))) {
+                return Err(errors::error(errors::AGGREGATE_ORDER_NON_AGG_QUERY, &[&(place + 1)]));
+            }
             let mut constant = expr.visit(&mut |inner| inner.may_be_constant() && self.walk());
             expr.visit_subqueries(&mut |number| {
                 constant &= !binder.subqueries.get(usize::from(number)).is_some_and(SelectPlan::follows_rows);
@@ -360,9 +374,10 @@ impl Planner<'_> {
             self.outcome()?;
             if !constant && expr.identity().is_none_or(|identity| seen.insert(identity)) {
                 order.push((expr, item.descending));
+                places.push(place);
             }
         }
-        Ok(order)
+        Ok((order, places))
     }
 
     /// The select list, stars expanded.
@@ -467,22 +482,6 @@ fn mark_items(
     Ok(())
 }
 
-/// What subqueries read of the groups is rolled up, too.
-fn mark_subqueries(
-    groups: &GroupKeys<'_>,
-    aggregates: &[Aggregate],
-    subqueries: &mut [SelectPlan],
-) -> Result<(), SqlError> {
-    let captures = subqueries.iter_mut().flat_map(|plan| &mut plan.captures);
-    captures.into_iter().try_for_each(|capture| groups.mark(capture))?;
-    // Rows are sorted before they are aggregated: by then the subquery's result is another row's.
-    let follows = |expr: &Expr| !apply::following(expr, subqueries).is_empty();
-    if aggregates.iter().flat_map(|aggregate| &aggregate.arguments).any(follows) {
-        return Err(errors::unsupported("a correlated subquery in an aggregate under WITH ROLLUP"));
-    }
-    Ok(())
-}
-
 fn is_name(expr: &ast::Expr) -> bool {
     matches!(expr, ast::Expr::Column { .. })
 }
@@ -523,10 +522,11 @@ fn push_equality(left: Expr, right: Expr, list: &mut Vec<Condition>) {
 }
 
 impl SelectPlan {
-    /// Answers numbers in this column, if it is an ENUM or SET column of one of its tables.
+    /// Answers numbers in this column, if it is an ENUM or SET column of one of its tables. Each part of a
+    /// UNION does so for itself.
     pub fn number_member(&mut self, column: usize) {
-        let item = self.items.get_mut(column).filter(|_| self.unions.is_empty());
-        let Some(item @ Expr::Column { .. }) = item else { return };
+        self.unions.iter_mut().for_each(|(_, plan)| plan.number_member(column));
+        let Some(item @ Expr::Column { .. }) = self.items.get_mut(column) else { return };
         order_by_members(item, &self.sources);
         if matches!(item, Expr::MemberNumber(..)) {
             self.plain_columns = None;

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use untorn::Table;
 use untorn::schema::{KeyKind, TableDef};
+use untorn::types::ColumnType;
 
 use super::view::Below;
 use super::{Condition, SelectPlan};
@@ -171,6 +172,25 @@ impl Source {
     pub fn engine_table(&self) -> Option<&Arc<Table>> {
         match &self.kind {
             SourceKind::Table(TableHandle(table)) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The definition of an ENUM or SET column, also where a derived table shows it.
+    pub fn members(&self, column: u16) -> Option<&ColumnType> {
+        match &self.kind {
+            SourceKind::Table(table) => {
+                let kind = &table.0.def.columns.get(usize::from(column))?.kind;
+                matches!(kind, ColumnType::Enum { .. } | ColumnType::Set { .. }).then_some(kind)
+            }
+            SourceKind::Derived(plan) if plan.unions.is_empty() && plan.recursion.is_none() => {
+                match plan.items.get(usize::from(column))?.unshared() {
+                    Expr::Column { source, column } => {
+                        plan.sources.get(usize::from(*source))?.members(*column)
+                    }
+                    _ => None,
+                }
+            }
             _ => None,
         }
     }

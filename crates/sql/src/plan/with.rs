@@ -44,6 +44,8 @@ pub struct Around<'s> {
     pub outer: Option<&'s Scope<'s>>,
     /// The innermost WITH.
     pub with: Option<&'s With<'s>>,
+    /// It is a subquery of EXISTS, IN, ANY or ALL: how often rows come and in which order does not matter.
+    pub of_members: bool,
 }
 
 /// Common tables that can be named.
@@ -104,7 +106,7 @@ impl Planner<'_> {
                 let outer = if same { around.outer } else { None };
                 let (before, rest) = with.tables.split_at(at);
                 let before = With { tables: before, around: with.around, itself: with.itself };
-                let around = Around { outer, with: Some(&before) };
+                let around = Around { outer, with: Some(&before), ..Around::default() };
                 return self.planned(&rest[0], alias, around).map(Some);
             }
             next = with.around.with;
@@ -140,7 +142,7 @@ impl Planner<'_> {
         let is_union = query.selects.len() > 1 && query.operation == ast::SetOperation::Union;
         let itself = Itself { table, number, is_union, columns: RefCell::new(None), named: Cell::new(0) };
         let with = With { tables: &[], around, itself: Some(&itself) };
-        let inside = Around { outer: around.outer, with: Some(&with) };
+        let inside = Around { with: Some(&with), ..around };
         if !is_union {
             return self.query(query, inside);
         }

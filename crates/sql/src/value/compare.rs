@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use untorn::types::{Collation, Date, DateTime};
+use untorn::types::{Collation, ColumnType, Date, DateTime};
 
 use super::json::{binary, compared};
 use super::temporal::Today;
@@ -69,6 +69,26 @@ fn compare_temporal(left: &Value<'_>, right: &Value<'_>) -> Ordering {
     // A text that is no moment counts as the zero date.
     let moment = |value: &Value<'_>| key(value.to_datetime(Today::default()).unwrap_or_default().0);
     moment(left).cmp(&moment(right))
+}
+
+/// [`compare`] as `=` and its like do it: a text that is a day is no span, so it and a span are two texts.
+pub fn compare_two(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
+    span_and_day(left, right).or_else(|| compare(left, right))
+}
+
+fn span_and_day(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
+    match (left, right) {
+        (Value::Time(..), Value::Text(text, rule)) if temporal::is_only_day(text) => {
+            Some(collation::compare(&left.to_text(), text, *rule))
+        }
+        (Value::Text(..), Value::Time(..)) => span_and_day(right, left).map(Ordering::reverse),
+        _ => None,
+    }
+}
+
+/// Whether a text is a day where a column has spans.
+pub fn is_day_beside_span(value: &Value<'_>, kind: &ColumnType) -> bool {
+    matches!((value, kind), (Value::Text(text, _), ColumnType::Time { .. }) if temporal::is_only_day(text))
 }
 
 /// A number is the date or time that it spells, if it spells one.

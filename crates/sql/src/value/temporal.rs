@@ -253,6 +253,17 @@ fn offset(text: &[u8]) -> Option<i32> {
     known.then_some(if negative { -seconds } else { seconds })
 }
 
+/// Whether a text is a day and nothing else: three numbers with signs between them.
+pub fn is_only_day(text: &[u8]) -> bool {
+    let mut parts = text.trim_ascii().splitn(4, |byte| *byte == b'-');
+    let mut number = |most: usize| {
+        parts
+            .next()
+            .is_some_and(|part| (1..=most).contains(&part.len()) && part.iter().all(u8::is_ascii_digit))
+    };
+    number(4) && number(2) && number(2) && parts.next().is_none()
+}
+
 /// Whether a text may be a moment that names its offset.
 pub fn has_offset(text: &[u8]) -> bool {
     matches!(text.trim_ascii(), [.., b'+' | b'-', _, _, b':', _, _])

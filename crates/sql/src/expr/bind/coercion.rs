@@ -15,7 +15,7 @@ use super::{Binder, Bound, collation};
 use crate::ast::{self, CastType};
 use crate::expr::types::{Type, cast_type};
 use crate::expr::{Expr, functions};
-use crate::plan::source::{Source, SourceColumn};
+use crate::plan::source::SourceColumn;
 use crate::result::{SqlError, column_flag, kind};
 use crate::value::temporal::Today;
 use crate::value::{DateTime, Value, temporal};
@@ -182,6 +182,20 @@ pub(super) fn beside_moment(other: Type, (expr, ty): Bound) -> Bound {
     as_moment((expr, ty), CastType::DateTime { fraction: ty.decimals })
 }
 
+/// Whether a span and a constant text are compared as texts: where the span is computed. Beside a column the
+/// text is read as a span, unless it is a day.
+pub(super) fn are_texts((span, ty): &Bound, (other, of_other): &Bound) -> bool {
+    let constant = matches!(other, Expr::Literal(Value::Text(..)) | Expr::Parameter(_));
+    ty.kind == kind::TIME && of_other.is_text() && constant && !matches!(span, Expr::Column { .. })
+}
+
+/// A span as a text beside another one.
+pub(super) fn span_as_text((span, ty): Bound, (_, other): &Bound) -> Bound {
+    let text = Expr::Cast(Box::new(span), CastType::Char { length: None, charset: None });
+    let of_other = Type { collation: other.collation, derivation: other.derivation, ..Type::text(ty.length) };
+    (Expr::Collate(Box::new(text), other.collation), Type { nullable: ty.nullable, ..of_other })
+}
+
 fn as_moment((expr, ty): Bound, target: CastType) -> Bound {
     let to = Type { nullable: true, ..cast_type(&target) };
     if ty.kind == to.kind && ty.decimals == to.decimals {
@@ -261,7 +275,12 @@ impl Binder<'_, '_> {
     pub(super) fn together(&self, function: &str, arguments: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
         match function {
             "GREATEST" | "LEAST" => Ok(collation::each_under_one(self.extremes(arguments))),
-            "CONCAT_WS" | "NULLIF" => Ok(collation::each_under_one(arguments)),
+            "NULLIF" => {
+                collation::check_one("nullif", &arguments)?;
+                Ok(collation::each_under_one(arguments))
+            }
+            "CONCAT_WS" => Ok(collation::each_under_one(arguments)),
+            "STRCMP" | "FIND_IN_SET" => collation::under_one(&function.to_ascii_lowercase(), arguments),
             "ELT" => {
                 let mut number = arguments;
                 let texts = number.split_off(1);
@@ -330,10 +349,9 @@ impl Binder<'_, '_> {
                 (Expr::Literal(Value::UInt(number_of_bytes(bytes))), number)
             }
             (Expr::Column { source, column }, kind::ENUM | kind::SET) => {
-                let table = self.sources.get(usize::from(*source)).and_then(Source::engine_table);
-                match table.and_then(|table| table.def.columns.get(usize::from(*column))) {
-                    Some(column) => {
-                        let members = Arc::new(column.kind.clone());
+                match self.sources.get(usize::from(*source)).and_then(|source| source.members(*column)) {
+                    Some(members) => {
+                        let members = Arc::new(members.clone());
                         (Expr::MemberNumber(Box::new(expr), members), number)
                     }
                     None => (expr, ty),

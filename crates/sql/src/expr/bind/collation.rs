@@ -93,6 +93,32 @@ pub(super) fn each_under_one(operands: Vec<Bound>) -> Vec<Bound> {
     }
 }
 
+/// Whether there is one collation for all operands.
+pub(super) fn check_one(operation: &str, operands: &[Bound]) -> Result<(), SqlError> {
+    agreed(operation, operands).map(drop)
+}
+
+/// COERCIBILITY: how little the collation of a value is meant, from 0 to 6.
+fn coercibility(said: &ast::Expr, (expr, ty): &Bound) -> i64 {
+    const OF_SYSTEM: &[&str] =
+        &["USER", "CURRENT_USER", "SESSION_USER", "SYSTEM_USER", "VERSION", "DATABASE", "SCHEMA"];
+    match (said, expr) {
+        (_, Expr::Literal(Value::Null)) => 6,
+        (ast::Expr::Cast { .. }, _) if ty.is_text() => 2,
+        (_, Expr::UserVariable(_)) => 2,
+        (_, Expr::Call(function, _)) if OF_SYSTEM.contains(&function.name) => 3,
+        _ if ty.kind == kind::JSON || matches!(ty.kind, kind::ENUM | kind::SET) => 2,
+        _ if !counts(*ty) => 5,
+        (_, Expr::Column { .. }) => 2,
+        _ => match ty.derivation {
+            Derivation::Explicit if ty.collation == Collation::Binary => 2,
+            Derivation::Explicit => 0,
+            Derivation::Implicit => 2,
+            Derivation::Coercible => 4,
+        },
+    }
+}
+
 /// A text in this collation.
 pub(super) fn under(operand: Bound, rule: Collation) -> Bound {
     let derivation = operand.1.derivation;
@@ -112,6 +138,12 @@ pub(super) fn under_one(operation: &str, operands: Vec<Bound>) -> Result<Vec<Bou
 }
 
 impl Binder<'_, '_> {
+    /// `COERCIBILITY(…)`, which is known before there is a value.
+    pub(super) fn coercibility(&mut self, argument: &ast::Expr) -> Result<Bound, SqlError> {
+        let bound = self.bind(argument)?;
+        Ok((Expr::int(coercibility(argument, &bound)), Type::INT.not_null()))
+    }
+
     /// An operand of IN and its constants, in one collation.
     pub(super) fn among(
         &self,

@@ -52,12 +52,15 @@ impl Type {
         let number = |t: &Type| t.is_integer() || t.is_double() || t.kind == kind::NEWDECIMAL;
         if number(&self) && number(&other) {
             let wide = |t: &Type| t.unsigned && t.kind == kind::LONGLONG;
+            // Digits behind the point that are shown of all rows: unless one of them has as many as it needs.
+            let shown = |t: &Type| if t.is_integer() { 0 } else { t.decimals.min(31) };
+            let decimals = shown(&self).max(shown(&other));
             let in_float = |t: &Type| t.kind == kind::FLOAT || t.is_integer() && t.kind != kind::LONG;
             return if in_float(&self) && in_float(&other) && (self.is_double() || other.is_double()) {
                 // As MySQL has it, whatever digits a BIGINT loses.
-                Type { nullable, ..Type::FLOAT }
+                Type { nullable, decimals, ..Type::FLOAT }
             } else if self.is_double() || other.is_double() {
-                Type { nullable, ..Type::DOUBLE }
+                Type { nullable, decimals, ..Type::DOUBLE }
             } else if mixed && (wide(&self) || wide(&other)) {
                 // No integer type has both.
                 Type { nullable, ..Type::decimal(20, 0) }

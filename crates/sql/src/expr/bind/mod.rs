@@ -4,6 +4,7 @@
 mod coercion;
 mod collation;
 pub mod common_type;
+mod json_value;
 mod literals;
 mod names;
 mod operators;
@@ -214,13 +215,14 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             ast::Expr::Collate { operand, collation } => self.collate(operand, collation)?,
             ast::Expr::Interval { .. } => return Err(errors::error(errors::PARSE_ERROR, &[&"INTERVAL", &1])),
+            ast::Expr::JsonValue(call) => self.json_value(call)?,
             ast::Expr::Extract { unit, operand } => {
                 (Expr::Extract(*unit, Box::new(coercion::of_days(self.bind(operand)?).0)), Type::INT)
             }
             ast::Expr::Trim { side, what, operand } => self.trim(*side, what.as_deref(), operand)?,
             ast::Expr::Subquery(query) => self.only_row(query, 1)?,
             ast::Expr::Exists(query) => {
-                let index = self.subquery(query, None)?.0;
+                let index = self.subquery(query, None, true)?.0;
                 self.limit_subquery(index, 1);
                 (Expr::Exists(index), Type::BOOL.not_null())
             }
@@ -257,6 +259,9 @@ impl<'p, 'a> Binder<'p, 'a> {
             && let Some(date) = functions::find("DATE")
         {
             return Ok((Expr::Call(date, vec![operand.0]), cast_type(target)));
+        }
+        if matches!(target, ast::CastType::DateTime { .. }) && operand.1.is_moment() {
+            operand.0 = Expr::Call(&functions::DAY_OF_MODE, vec![operand.0]);
         }
         Ok((Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target)))
     }
@@ -370,11 +375,11 @@ impl<'p, 'a> Binder<'p, 'a> {
         if !taken.contains(&arguments.len()) {
             return Err(errors::error(errors::WRONG_PARAMCOUNT_TO_NATIVE_FCT, &[&name]));
         }
-        if let ("NAME_CONST", [called, value]) = (name.as_str(), &arguments[..]) {
-            return self.name_const(called, value);
-        }
-        if let ("ANY_VALUE", [argument]) = (name.as_str(), &arguments[..]) {
-            return self.any_value(argument);
+        match (name.as_str(), &arguments[..]) {
+            ("NAME_CONST", [called, value]) => return self.name_const(called, value),
+            ("COERCIBILITY", [argument]) => return self.coercibility(argument),
+            ("ANY_VALUE", [argument]) => return self.any_value(argument),
+            _ => {}
         }
         let mut bound = self.planner.elsewhere(Vec::with_capacity(arguments.len()));
         let mut types = Vec::with_capacity(arguments.len());
@@ -499,6 +504,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         let moving = Moving { planner: self.planner, aggregate, subqueries, first };
         if !reads_alias
             && let (Some(outer), Some(reads)) = (self.around.outer, moving.reads()?)
+            && !(in_aggregate && reads.is_empty())
             && let Some(level) = outer.level_of_aggregate(&reads, allowed)?
         {
             return outer.take_aggregate(moving, level);
@@ -509,8 +515,23 @@ impl<'p, 'a> Binder<'p, 'a> {
         let Moving { aggregate, subqueries, .. } = moving;
         self.subqueries.extend(subqueries);
         let ty = aggregate.ty;
-        self.aggregates.push(aggregate);
-        Ok((Expr::Aggregate(number_of(self.aggregates.len() - 1)?), ty))
+        let at = self.known_aggregate(&aggregate)?.unwrap_or(self.aggregates.len());
+        if at == self.aggregates.len() {
+            self.aggregates.push(aggregate);
+        }
+        Ok((Expr::Aggregate(number_of(at)?), ty))
+    }
+
+    /// The number of an aggregate that is there already: an ORDER BY may say again what is selected. What has
+    /// another value each time is never the same.
+    fn known_aggregate(&self, aggregate: &Aggregate) -> Result<Option<usize>, SqlError> {
+        self.planner.work(self.aggregates.len() * NODE_BYTES)?;
+        let Some(at) = self.aggregates.iter().position(|other| other == aggregate) else { return Ok(None) };
+        let orders = aggregate.order.iter().map(|(expr, _)| expr);
+        let mut parts = aggregate.arguments.iter().chain(orders);
+        let stays = parts.all(|part| part.visit(&mut |inner| !inner.is_volatile() && self.planner.walk()));
+        self.planner.outcome()?;
+        Ok(stays.then_some(at))
     }
 
     /// An aggregate, also of a window.
@@ -618,7 +639,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         all: bool,
     ) -> Result<Bound, SqlError> {
         let mut operands = vec![self.bind(operand)?];
-        let (subquery, _) = self.subquery(query, Some(1))?;
+        let (subquery, _) = self.subquery(query, Some(1), true)?;
         // MySQL has numbers of members where equality is asked for, and their texts in an order.
         let equality = matches!(operator, ast::BinaryOperator::Equal | ast::BinaryOperator::NotEqual);
         self.beside_query(&mut operands, subquery, equality);
@@ -640,7 +661,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         } else {
             operands.push(self.bind(operand)?);
         }
-        let (subquery, _) = self.subquery(query, Some(operands.len()))?;
+        let (subquery, _) = self.subquery(query, Some(operands.len()), true)?;
         self.beside_query(&mut operands, subquery, true);
         let operand = match operand {
             ast::Expr::Row(_) => Expr::Row(operands.into_iter().map(|(expr, _)| expr).collect()),
@@ -657,7 +678,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             let Some(ty) = plan.types.get(column).copied() else { return };
             if is_number(operand.1) {
                 plan.number_member(column);
-            } else if both && is_number(ty) {
+            } else if both && is_number(ty) && plan.unions.is_empty() {
                 let (expr, ty) = std::mem::replace(operand, (Expr::Literal(Value::Null), Type::NULL));
                 *operand = self.as_number((expr, ty));
             }
@@ -666,21 +687,27 @@ impl<'p, 'a> Binder<'p, 'a> {
 
     /// A subquery that has one row of this many columns, or none.
     pub(super) fn only_row(&mut self, query: &ast::Query, columns: usize) -> Result<Bound, SqlError> {
-        let (index, ty) = self.subquery(query, Some(columns))?;
+        let (index, ty) = self.subquery(query, Some(columns), false)?;
         // A second row is enough for error 1242.
         self.limit_subquery(index, 2);
         Ok((Expr::Subquery(index), Type { nullable: true, ..ty }))
     }
 
-    fn subquery(&mut self, query: &ast::Query, columns: Option<usize>) -> Result<(u16, Type), SqlError> {
-        let Around { outer, with } = self.around;
+    /// Plans a subquery of that many columns; `of_members`: of EXISTS, IN, ANY or ALL.
+    fn subquery(
+        &mut self,
+        query: &ast::Query,
+        columns: Option<usize>,
+        of_members: bool,
+    ) -> Result<(u16, Type), SqlError> {
+        let Around { outer, with, .. } = self.around;
         let room = match (self.in_aggregate, self.aggregates_allowed) {
             (true, _) => RoomForAggregates::InAggregate,
             (false, true) => RoomForAggregates::After(self.aggregates.len()),
             (false, false) => RoomForAggregates::None,
         };
         let scope = Scope::new(self.sources, self.visible.clone(), outer, room, self.subqueries.len());
-        let mut plan = self.planner.subquery(query, &scope, with)?;
+        let mut plan = self.planner.query(query, Around { outer: Some(&scope), with, of_members })?;
         let (captures, aggregates, subqueries) = scope.into_captures();
         plan.captures = captures;
         self.aggregates.extend(aggregates);

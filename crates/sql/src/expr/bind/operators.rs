@@ -4,7 +4,7 @@ use untorn::types::Collation;
 
 use super::coercion::{as_part, as_shown, beside_moment, beside_year, is_number, may_be_number, of_days};
 use super::common_type::converted;
-use super::{Binder, Bound, value_type};
+use super::{Binder, Bound, coercion, value_type};
 use crate::ast::text::symbol;
 use crate::ast::{self, BinaryOperator, UnaryOperator};
 use crate::errors;
@@ -150,6 +150,14 @@ impl Binder<'_, '_> {
         }
         let types = (left.1, right.1);
         (left, right) = (beside_moment(types.1, left), beside_moment(types.0, right));
+        (left, right) = match coercion::are_texts(&left, &right) {
+            true => (coercion::span_as_text(left, &right), right),
+            false if coercion::are_texts(&right, &left) => {
+                let span = coercion::span_as_text(right, &left);
+                (left, span)
+            }
+            false => (left, right),
+        };
         if left.1.is_text() && right.1.is_text() && left.1.collation != right.1.collation {
             let operands = self.comparable(symbol(operator), vec![left, right])?;
             let [one, other] = <[Bound; 2]>::try_from(operands)
@@ -391,7 +399,9 @@ pub(super) fn arithmetic_type(
         kind::DATE => Type::INT,
         kind::DATETIME | kind::TIMESTAMP | kind::TIME if ty.decimals == 0 => Type::INT,
         kind::DATETIME | kind::TIMESTAMP | kind::TIME => Type::decimal(20, ty.decimals),
-        kind::NULL => Type::INT,
+        kind::NULL if operator == IntegerDivide => Type::INT,
+        // As in MySQL: it might be any number.
+        kind::NULL => Type { decimals: 0, ..Type::DOUBLE },
         _ => ty,
     };
     if operator == Concat {

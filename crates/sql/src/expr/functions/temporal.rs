@@ -10,6 +10,7 @@ use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Context, Evaluated, Expr};
 use crate::result::{SqlError, kind};
+use crate::sql_mode;
 use crate::value::{Value, decimal, temporal};
 
 /// A function of one moment that makes a number.
@@ -50,6 +51,21 @@ fn taken_moment(value: &Value<'_>, cx: &Context<'_>) -> Option<(DateTime, u8)> {
 fn is_refused(date: Date, cx: &Context<'_>) -> bool {
     (date.month == 0 || date.day == 0) && cx.state.refuses_zero_dates(date)
 }
+
+/// Whether a stored date has parts that are zero and that the mode keeps from becoming another moment.
+fn is_refused_stored(date: Date, cx: &Context<'_>) -> bool {
+    let mode = cx.state.settings().sql_mode;
+    let refuses = |flag: u64| mode & flag != 0;
+    (date.month == 0 || date.day == 0) && refuses(sql_mode::NO_ZERO_IN_DATE)
+        || date == Date::default() && refuses(sql_mode::NO_ZERO_DATE)
+}
+
+/// A date or moment that becomes a moment, if the SQL mode has such days. Not of SQL's.
+pub static DAY_OF_MODE: Function = function!("DAY_OF_MODE", 1..=1, |t| t[0], |v, cx| Ok(match &v[0] {
+    Value::Date(date) if is_refused_stored(*date, cx) => Value::Null,
+    Value::DateTime(moment, _) if is_refused_stored(moment.date, cx) => Value::Null,
+    other => other.clone(),
+}));
 
 /// A text beside a moment: one that names its offset is a moment of the session's zone. Not of SQL's.
 pub static IN_ZONE: Function = function!("IN_ZONE", 1..=1, |t| t[0], |v, cx| Ok(match &v[0] {
@@ -196,6 +212,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     })),
     function!("TIMESTAMP", 1..=2, |_| Type::datetime(6), |v, cx| {
         let Some((moment, digits)) = taken_moment(&v[0], cx) else { return Ok(Value::Null) };
+        if v[0].is_temporal() && is_refused_stored(moment.date, cx) {
+            return Ok(Value::Null);
+        }
         let Some(span) = v.get(1) else { return Ok(Value::DateTime(moment, digits)) };
         let Some((span, more)) = span.to_time(crate::expr::today(cx)) else { return Ok(Value::Null) };
         if moment.date.month == 0 || moment.date.day == 0 {

@@ -1,6 +1,6 @@
 //! What stands directly in an expression of the tree.
 
-use crate::ast::Expr;
+use crate::ast::{Expr, InsteadOfValue};
 use crate::result::SqlError;
 
 type Change<'c> = &'c mut dyn FnMut(&mut Expr) -> Result<(), SqlError>;
@@ -39,6 +39,16 @@ pub(super) fn each_child(expr: &mut Expr, change: Change<'_>) -> Result<(), SqlE
         | Expr::Collate { operand, .. }
         | Expr::Interval { amount: operand, .. }
         | Expr::Extract { operand, .. } => change(operand),
+        Expr::JsonValue(value) => {
+            change(&mut value.document)?;
+            change(&mut value.path)?;
+            for instead in [&mut value.on_empty, &mut value.on_error] {
+                if let InsteadOfValue::Default(default) = instead {
+                    change(default)?;
+                }
+            }
+            Ok(())
+        }
         Expr::And(list) | Expr::Or(list) | Expr::Row(list) | Expr::Function { arguments: list, .. } => {
             each(list, change)
         }

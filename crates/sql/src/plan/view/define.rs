@@ -85,10 +85,12 @@ impl Planner<'_> {
     fn enter(&self, itself: &UsedView) {
         let (database, name) = (itself.database.clone(), itself.name.clone());
         self.views.opened.borrow_mut().push(Opened { database, name, rights: None, collation: None });
+        self.views.only_defined.set(true);
     }
 
     fn leave(&self) {
         self.views.opened.borrow_mut().pop();
+        self.views.only_defined.set(false);
     }
 
     /// The names of the columns: those given, or those of the query, where what was made of a text and is

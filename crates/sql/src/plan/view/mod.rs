@@ -68,6 +68,9 @@ pub(super) struct Views {
     height: Cell<u32>,
     /// All that the plan depends on.
     used: RefCell<Vec<UsedView>>,
+    /// What is planned is not executed: a view is made, or its columns are shown. What the SQL mode forbids
+    /// is found when it is used.
+    pub(super) only_defined: Cell<bool>,
 }
 
 impl Views {
@@ -188,7 +191,10 @@ impl Planner<'_> {
     /// # Errors
     /// 1356 if it cannot be used.
     pub fn view_columns(&self, view: &UsedView) -> Result<Vec<ColumnDef>, SqlError> {
-        let Opening { mut plan, names, .. } = self.open(view)?;
+        let only_defined = self.views.only_defined.replace(true);
+        let opened = self.open(view);
+        self.views.only_defined.set(only_defined);
+        let Opening { mut plan, names, .. } = opened?;
         self.finish_pending(&mut plan)?;
         let named = |(at, name)| ColumnDef { name, ..created_columns::column(&plan, at) };
         Ok(names.into_iter().enumerate().map(named).collect())

@@ -108,10 +108,18 @@ impl Scope<'_> {
     /// How many queries further out an aggregate of the subquery belongs that reads this, if it is not the
     /// subquery's own. `allowed`: the subquery may have aggregates where this one stands.
     pub fn level_of_aggregate(&self, reads: &[u16], allowed: bool) -> Result<Option<usize>, SqlError> {
-        let mut innermost = None;
+        // An aggregate of a query around is one value here: this one is over the rows of a query inside that.
+        let (mut innermost, mut inside) = (None, usize::MAX);
         for number in reads {
-            let level = self.level_of(*number)?;
-            innermost = Some(innermost.map_or(level, |innermost: usize| innermost.min(level)));
+            match self.level_of(*number)? {
+                (level, true) => inside = inside.min(level),
+                (level, false) => {
+                    innermost = Some(innermost.map_or(level, |innermost: usize| innermost.min(level)));
+                }
+            }
+        }
+        if innermost.is_some_and(|level| level >= inside) {
+            return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[]));
         }
         if innermost.is_none() && allowed {
             return Ok(None);
@@ -122,19 +130,19 @@ impl Scope<'_> {
         {
             return Ok(Some(level));
         }
-        let between = self.around().take(innermost.map_or(usize::MAX, |level| level - 1));
+        let between = self.around().take(innermost.unwrap_or(inside) - 1);
         // As in MySQL: the last that it meets on its way out.
         Ok(between.enumerate().filter(|(_, scope)| may(scope)).last().map(|(at, _)| at + 1))
     }
 
-    /// How many queries further out a column is that the subquery reads.
-    fn level_of(&self, number: u16) -> Result<usize, SqlError> {
+    /// How many queries further out that is which the subquery reads, and whether it is an aggregate there.
+    fn level_of(&self, number: u16) -> Result<(usize, bool), SqlError> {
         let mut number = number;
         for (at, scope) in self.around().enumerate() {
             match scope.captures.borrow().get(usize::from(number)) {
                 Some((Expr::Outer(further), _)) => number = *further,
-                Some((Expr::Column { .. }, _)) => return Ok(at + 1),
-                // An aggregate of an aggregate.
+                Some((Expr::Column { .. }, _)) => return Ok((at + 1, false)),
+                Some((Expr::Aggregate(_), _)) => return Ok((at + 1, true)),
                 _ => return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[])),
             }
         }

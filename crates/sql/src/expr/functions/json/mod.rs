@@ -9,6 +9,7 @@ mod change;
 mod extract;
 mod merge;
 mod search;
+pub mod value;
 
 use untorn::types::Collation;
 
