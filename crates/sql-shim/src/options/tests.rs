@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 
+mod first_start;
 mod protection;
 
 fn given(words: &[&str]) -> Result<(ServerOptions, GlobalVariables), OptionError> {
