@@ -3,6 +3,10 @@
 
 use super::*;
 
+fn warnings(words: &[&str]) -> Vec<String> {
+    given(words).unwrap().0.warnings
+}
+
 fn file(name: &str, text: &str) -> (PathBuf, String) {
     let path = std::env::temp_dir().join(format!("untorn-first-{name}-{}.cnf", std::process::id()));
     std::fs::write(&path, text).unwrap();
@@ -34,5 +38,34 @@ fn what_cannot_be_included_is_said_with_the_line_that_asks_for_it() {
         std::fs::remove_file(path).unwrap();
     }
     assert!(message(&["--defaults-file=/no/such"]).starts_with("cannot read option file /no/such: "));
+}
+
+#[test]
+fn a_method_of_authentication_is_no_secret() {
+    assert_eq!(
+        warnings(&["--default-authentication-plugin=mysql_native_password"]),
+        [
+            "command line: default_authentication_plugin=mysql_native_password has no effect: an account whose \
+             method is not named has caching_sha2_password; IDENTIFIED WITH names another; it stays \
+             caching_sha2_password"
+        ]
+    );
+    assert!(warnings(&["--default-password-lifetime=90"])[0].contains("default_password_lifetime=90 has no"));
+}
+
+#[test]
+fn what_has_no_effect_has_a_reason() {
+    for (word, said) in [
+        ("--lower-case-table-names=1", "keep their case, and are told apart by it; it stays 0"),
+        ("--basedir=/usr/local", "needs no other files"),
+        ("--table-open-cache=100", "innodb_open_files"),
+        ("--join-buffer-size=1M", "untorn_statement_memory_limit"),
+        ("--loose-read-only", "changes are not refused for all accounts"),
+        ("--sql-require-primary-key", "tables need no primary key"),
+    ] {
+        let warnings = warnings(&[word]);
+        let [line] = &warnings[..] else { panic!("{word}: {warnings:?}") };
+        assert!(line.contains(" has no effect: ") && line.contains(said), "{line}");
+    }
 }
 
