@@ -40,9 +40,9 @@ fn check_memory(options: &ServerOptions) -> Result<(), String> {
         return Ok(());
     }
     let persisted = persisted::path(&options.datadir).display().to_string();
-    let (origin, way_out) = match &options.pool_origin {
-        Some(origin) if *origin == persisted => (origin.as_str(), WITHOUT_PERSISTED),
-        Some(origin) => (origin.as_str(), "give less, or leave it out: the default follows from the memory"),
+    let (origin, way_out) = match options.origins.get("innodb_buffer_pool_size") {
+        Some(origin) if origin == persisted => (origin, WITHOUT_PERSISTED),
+        Some(origin) => (origin, "give less, or leave it out: the default follows from the memory"),
         None => ("the default", "give less"),
     };
     Err(format!(

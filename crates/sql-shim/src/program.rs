@@ -83,6 +83,11 @@ fn try_serve<E: Engine>(words: impl IntoIterator<Item = String>) -> Result<(), S
         let _ = io::stdout().write_all(help(arguments.list_variables).as_bytes());
         return Ok(());
     }
+    if arguments.print_defaults {
+        let text = options::print_defaults(&arguments).map_err(shown)?;
+        let _ = io::stdout().write_all(text.as_bytes());
+        return Ok(());
+    }
     let variables = GlobalVariables::default();
     let options = options::load(&arguments, &variables).map_err(shown)?;
     run::<E>(&options, variables)
@@ -367,6 +372,8 @@ usage: untorn [serve] [options]
   --metrics-address A:P   figures for Prometheus at http://A:P/metrics, for anyone who reaches it (default: off)
   --dashboard-address A:P a page at http://A:P/ that shows what the server does; loopback only (default: off)
   --defaults-file FILE    a my.cnf: groups [mysqld], [server] and [untorn]
+  --defaults-extra-file FILE  another one, read after it
+  --print-defaults        print what these files and the command line set, and exit
   --NAME=VALUE            any system variable, with dashes or underscores; sizes take K, M, G
   --help --verbose        this text and every system variable with its default
   --version

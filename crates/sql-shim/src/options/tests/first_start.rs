@@ -41,6 +41,83 @@ fn what_cannot_be_included_is_said_with_the_line_that_asks_for_it() {
 }
 
 #[test]
+fn the_extra_file_is_read_after_the_other() {
+    let (one, word) = file("one", "[mysqld]\nport=3501\nmax_connections=7\n");
+    let (two, _) = file("two", "[mysqld]\nport=3502\n");
+    let extra = format!("--defaults-extra-file={}", two.display());
+    let (options, variables) = given(&[&extra, &word]).unwrap();
+    assert_eq!((options.listen.port, variables.max_connections()), (3502, 7));
+    assert_eq!(given(&[&extra]).unwrap().0.listen.port, 3502);
+    assert_eq!(given(&[&extra, "--port=3503"]).unwrap().0.listen.port, 3503);
+    assert!(message(&["--defaults-extra-file"]).contains("--defaults-extra-file needs the path of a file"));
+    std::fs::remove_file(one).unwrap();
+    std::fs::remove_file(two).unwrap();
+}
+
+#[test]
+fn defaults_are_printed_as_arguments() {
+    let (path, word) =
+        file("print", "[client]\nport=1\n[mysqld]\nport = 3501\nskip-networking\nreport_password=secret\n");
+    let words = [word.as_str(), "--print-defaults", "--max-connections=7"];
+    let arguments = arguments::parse(words.map(str::to_owned)).unwrap();
+    assert!(arguments.print_defaults && !arguments.list_variables);
+    assert_eq!(
+        print_defaults(&arguments).unwrap(),
+        "untorn would have been started with the following arguments:\n\
+         --port=3501 --skip_networking --report_password=***** --max_connections=7 \n"
+    );
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn options_of_mysqld_that_are_not_taken_say_what_to_do() {
+    for (word, said) in [
+        ("--initialize", "not needed: an empty directory becomes a data directory"),
+        ("--initialize-insecure", "not needed: an empty directory becomes a data directory"),
+        ("--skip-grant-tables", "--untorn-init-accounts"),
+        ("--daemonize", "stays in the foreground"),
+    ] {
+        let line = message(&[word]);
+        assert!(line.starts_with(&format!("command line: option {word}: ")) && line.contains(said), "{line}");
+    }
+}
+
+#[test]
+fn a_value_that_is_refused_is_answered_with_what_is_accepted() {
+    let said = message(&["--default-time-zone=Europe/Berlin"]);
+    assert!(said.contains("'Europe/Berlin'; give SYSTEM, UTC or an offset such as +02:00"), "{said}");
+    let said = message(&["--sql-mode=STRICT"]);
+    assert!(said.contains("; give modes with commas between them, of ") && said.contains(",ANSI,"), "{said}");
+    let (options, variables) = given(&["--datadir=/tmp", "--slow-query-log-file=slow.txt"]).unwrap();
+    let said = crate::preflight::check(&options, &variables).unwrap_err();
+    assert!(said.starts_with("command line: slow_query_log_file \"slow.txt\": the name has to end in .log"));
+    assert!(said.ends_with("without a directory it is in the data directory"), "{said}");
+}
+
+#[test]
+fn a_loose_option_that_nobody_knows_is_passed_over_with_a_warning() {
+    assert_eq!(
+        warnings(&["--loose-no-such-thing=1"]),
+        ["command line: unknown option loose_no_such_thing=1 is passed over"]
+    );
+    let said = warnings(&["--loose-some-password=geheim"]);
+    assert!(said.len() == 1 && !said[0].contains("geheim"), "{said:?}");
+}
+
+#[test]
+fn the_size_of_an_extension_that_is_not_there_is_in_vain() {
+    let size = "--untorn-bpe-size=1G";
+    assert_eq!(
+        warnings(&[size]),
+        ["command line: untorn_bpe_size=1073741824 has no effect: no untorn_bpe_file is given"]
+    );
+    assert!(warnings(&["--untorn-bpe-size=0"]).is_empty());
+    // SQL may name a file there, and then it counts.
+    assert!(warnings(&[size, "--untorn-bpe-dir=/tmp"]).is_empty());
+    assert!(warnings(&[size, "--untorn-bpe-file=/tmp/untorn-no-such-tier"]).is_empty());
+}
+
+#[test]
 fn a_method_of_authentication_is_no_secret() {
     assert_eq!(
         warnings(&["--default-authentication-plugin=mysql_native_password"]),
