@@ -8,6 +8,7 @@
 pub mod arguments;
 pub mod file;
 pub mod machine;
+mod redo_log;
 mod relied_on;
 mod without_effect;
 
@@ -22,6 +23,7 @@ use crate::variables::table::{self, Effect, Kind, find, nearest_of};
 use crate::variables::value::parse_size;
 use crate::variables::{GlobalVariables, Value, persisted};
 use arguments::{Arguments, Setting};
+use redo_log::LogFiles;
 
 /// Why the server cannot start with these settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +91,7 @@ impl Origins {
 #[derive(Default)]
 struct Given {
     names: Origins,
+    log_files: LogFiles,
     /// What is to be warned of, by the name of the setting: once each, of the last that was given.
     warnings: Vec<(String, String)>,
     /// What was asked for where the least value is more.
@@ -164,6 +167,9 @@ pub fn print_defaults(arguments: &Arguments) -> Result<String, OptionError> {
 
 /// What has no effect because of other settings.
 fn warn_at_the_end(variables: &GlobalVariables, given: &mut Given) {
+    for (name, warning) in given.log_files.warnings(given.contains("innodb_redo_log_capacity")) {
+        given.warn(name, Some(warning));
+    }
     // With a directory SQL may name a file later.
     if variables.text("untorn_bpe_file").is_empty() && variables.text("untorn_bpe_dir").is_empty() {
         for name in ["untorn_bpe_size", "untorn_bpe_write_budget"] {
@@ -210,6 +216,9 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
             Some(other) => return Err(OptionError(format!("{}: --ssl={other}: ON or OFF", setting.origin))),
         };
         given.without_tls = on == negated;
+        return Ok(());
+    }
+    if given.log_files.take(setting, name)? {
         return Ok(());
     }
     if let Some(refusal) = relied_on_here(setting, name).filter(|_| !loose) {
@@ -442,8 +451,7 @@ fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, O
     settle_file_directory(variables, &datadir)?;
     let (pool, why) = decide_size(variables, given, "innodb_buffer_pool_size", machine::buffer_pool_bytes)?;
     decisions.push(("buffer pool", format!("{} MiB ({why})", pool / MIB)));
-    let redo = |_: ()| machine::redo_capacity_bytes(pool, &datadir);
-    let (redo, why) = decide_size(variables, given, "innodb_redo_log_capacity", || redo(()))?;
+    let (redo, why) = decide_redo(variables, given, pool, &datadir)?;
     // A log that recovery is to read keeps the capacity it has until an orderly stop.
     let asked = vec![("redo log", format!("{} MiB ({why})", redo / MIB))];
 
@@ -550,6 +558,22 @@ fn decide_size(
     let (bytes, why) = default();
     put(variables, name, &bytes.to_string())?;
     Ok((bytes, why))
+}
+
+fn decide_redo(
+    variables: &GlobalVariables,
+    given: &Given,
+    pool: u64,
+    datadir: &Path,
+) -> Result<(u64, String), OptionError> {
+    const NAME: &str = "innodb_redo_log_capacity";
+    let Some((asked, why)) = given.log_files.capacity().filter(|_| !given.contains(NAME)) else {
+        return decide_size(variables, given, NAME, || machine::redo_capacity_bytes(pool, datadir));
+    };
+    put(variables, NAME, &asked.to_string())?;
+    let capacity = variables.number(NAME);
+    let beyond = if capacity == asked { "" } else { ", brought within the limits" };
+    Ok((capacity, format!("{why}{beyond}")))
 }
 
 fn size(bytes: u64) -> String {

@@ -146,3 +146,39 @@ fn what_has_no_effect_has_a_reason() {
     }
 }
 
+/// MySQL's rule of 8.0.30: file size times files, where the capacity itself is not given.
+#[test]
+fn the_older_settings_of_the_redo_log_make_its_capacity() {
+    let redo = |words: &[&str]| {
+        let (options, variables) = given(words).unwrap();
+        assert_eq!(variables.number("innodb_redo_log_capacity"), options.database.redo_capacity_bytes);
+        let (_, line) = options.asked.into_iter().find(|(what, _)| *what == "redo log").unwrap();
+        (options.database.redo_capacity_bytes / MIB, line, options.warnings)
+    };
+    let (size, files) = ("--innodb-log-file-size=512M", "--innodb-log-files-in-group=3");
+    let (mib, line, warnings) = redo(&[size, files]);
+    assert_eq!((mib, warnings.len()), (1536, 0));
+    assert_eq!(line, "1536 MiB (innodb_log_file_size=512M × innodb_log_files_in_group=3)");
+    assert_eq!(redo(&[files, size]).0, 1536);
+    let (mib, line, _) = redo(&[size]);
+    assert_eq!((mib, &*line), (1024, "1024 MiB (innodb_log_file_size=512M × 2 files, as in MySQL)"));
+    let (mib, line, warnings) = redo(&[size, "--innodb-redo-log-capacity=64M", files]);
+    assert_eq!((mib, &*line), (64, "64 MiB (set by innodb_redo_log_capacity)"));
+    assert_eq!(
+        warnings,
+        [
+            "command line: innodb_log_file_size=512M has no effect: innodb_redo_log_capacity is given",
+            "command line: innodb_log_files_in_group=3 has no effect: innodb_redo_log_capacity is given"
+        ]
+    );
+    let (_, line, warnings) = redo(&[files]);
+    assert!(!line.contains("innodb_log"), "{line}");
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("together with innodb_log_file_size"),
+        "{warnings:?}"
+    );
+    let (mib, line, _) = redo(&["--innodb-log-file-size=1M", "--innodb-log-files-in-group=1"]);
+    assert!(mib == 8 && line.contains("brought within the limits"), "{line}");
+    assert!(message(&["--innodb-log-file-size=big"]).contains("value of 'big'; give a whole number"));
+    assert!(message(&["--innodb-log-file-size"]).contains("needs a value"));
+}
