@@ -18,7 +18,7 @@ use crate::server::runtime::{self, RuntimeKind};
 use crate::server::shared::Server;
 use crate::session_interface::SessionFactory;
 use crate::variables::GlobalVariables;
-use crate::{preflight, statement_stats, tls};
+use crate::{preflight, signals, statement_stats, tls};
 
 /// The database behind the server.
 pub trait Engine: Sized {
@@ -49,7 +49,7 @@ pub fn serve<E: Engine>(words: impl IntoIterator<Item = String>) -> ExitCode {
 }
 
 /// Prints a line; a closed terminal is no reason to stop.
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
@@ -106,7 +106,7 @@ fn run<E: Engine>(options: &ServerOptions, variables: GlobalVariables) -> Result
         tracing::warn!("connections run over epoll, which costs more CPU than io_uring");
     }
     // Signals are caught from here on, so that a stop during recovery waits for the end of it.
-    let signals = signal_watcher().map_err(|error| format!("cannot watch for signals: {error}"))?;
+    let signals = signals::watch().map_err(|error| format!("cannot watch for signals: {error}"))?;
     for warning in &options.warnings {
         tracing::warn!("{warning}");
     }
@@ -126,7 +126,7 @@ fn serve_open<E: Engine>(
     options: &ServerOptions,
     variables: GlobalVariables,
     engine: &E,
-    signals: SignalWatcher,
+    signals: signals::Watcher,
 ) -> Result<(), String> {
     let accounts = open_accounts(options, &variables)?;
     refuse_open_doors(options, &accounts)?;
@@ -307,52 +307,6 @@ fn server_uuid(datadir: &Path) -> io::Result<String> {
     let uuid = parts.map(|(from, to)| hex.get(from..to).unwrap_or_default()).join("-");
     std::fs::write(&path, format!("[auto]\nserver-uuid={uuid}\n"))?;
     Ok(uuid)
-}
-
-/// Turns SIGTERM and SIGINT into a request to stop; a second one ends the process.
-struct SignalWatcher {
-    server: std::sync::mpsc::Sender<Arc<Server>>,
-}
-
-impl SignalWatcher {
-    fn connect(&self, server: &Arc<Server>) {
-        // The watcher lives as long as the process.
-        let _ = self.server.send(Arc::clone(server));
-    }
-}
-
-fn signal_watcher() -> io::Result<SignalWatcher> {
-    let (sender, receiver) = std::sync::mpsc::channel::<Arc<Server>>();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (mut terminate, mut interrupt) = {
-        use tokio::signal::unix::{SignalKind, signal};
-        let _entered = runtime.enter();
-        // Who is listened to does not kill: a file that has come to its limit is an error of its write.
-        let _ = signal(SignalKind::from_raw(nix::libc::SIGXFSZ))?;
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
-    };
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
-        runtime.block_on(async {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        });
-        say("a signal asks to stop (a second one ends at once, and the next start recovers)");
-        runtime.spawn(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            std::process::exit(1);
-        });
-        // Blocks until the server runs when the signal came during recovery.
-        if let Ok(server) = receiver.recv() {
-            server.shutdown.request();
-        }
-        runtime.block_on(std::future::pending::<()>());
-    })?;
-    Ok(SignalWatcher { server: sender })
 }
 
 /// The text of `--help`.

@@ -20,6 +20,7 @@ mod opensrv;
 mod page_protection;
 mod panics;
 mod privileges;
+mod program;
 mod protocol;
 mod refused_starts;
 mod slow_clients;
