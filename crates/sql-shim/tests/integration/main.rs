@@ -6,6 +6,7 @@
 mod alter_beside_others;
 mod backup;
 mod column_metadata;
+mod com_counters;
 mod data_locks;
 mod engine_settings;
 mod golden;
