@@ -343,7 +343,7 @@ good to know
   --untorn-backup-dir=DIR               where BACKUP SERVER TO 'name' may write (default: nowhere)
   --ssl-cert=FILE --ssl-key=FILE        the certificate shown to clients (default: one of its own, self-signed)
   --skip-ssl                            do not offer TLS
-  --require-secure-transport            refuse clients without TLS, but those of the local socket
+  --require-secure-transport            refuse clients without TLS, except on the local socket
   UNTORN_RUNTIME=epoll                  (environment) do not use io_uring for connections
 
 first steps

@@ -97,7 +97,7 @@ impl Printout<'_> {
         if unfinished > 0 {
             writeln!(
                 out,
-                "Rolling back in the background what had not committed before the last stop: {unfinished} transactions, \
+                "Rolling back in the background what had not committed before the last stop: {unfinished} transaction(s), \
                  {records} undo log entries left"
             )?;
         }
