@@ -254,7 +254,7 @@ pub enum Error {
     )]
     NeedsSql(String, String),
     /// A row with another number of values than the table has columns.
-    #[error("a row of {given} values for a table of {columns} columns")]
+    #[error("a row of {given} value(s) for a table of {columns} column(s)")]
     WrongRowLength {
         /// Values given.
         given: usize,
@@ -266,7 +266,7 @@ pub enum Error {
     MetadataLockTimeout,
     /// The number of key values does not fit: a row needs a value for every column of the primary key, and
     /// the end of a range has at most one per column of the index.
-    #[error("{given} values for a key of {columns} columns")]
+    #[error("{given} value(s) for a key of {columns} column(s)")]
     WrongKeyLength {
         /// Values given.
         given: usize,

@@ -300,6 +300,10 @@ pub(crate) fn check(options: &Options) -> Result<()> {
     check_options(options)?;
     let exists = |path: &Path| Ok(path.exists());
     let directory = &*options.directory;
+    // Before others look at addresses: of two servers on a directory, the second finds its socket taken, too.
+    if let Some(holder) = disk::lock_holder(&directory.join(LOCK_FILE)) {
+        return Err(Error::DirectoryInUse { directory: directory.to_owned(), holder });
+    }
     crate::backup::refuse_backup(&exists, directory)?;
     if directory.join(CATALOG_FILE).exists() { Ok(()) } else { refuse_foreign_directory(&exists, directory) }
 }

@@ -47,15 +47,20 @@ pub struct OpenReport {
     pub took: Duration,
 }
 
+/// A number of things by their name, which takes an s.
+fn counted(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 impl OpenReport {
     /// A line for each decision and finding: what it is about, and what it is.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         const MIB: u64 = 1 << 20;
         let state = if self.created { "new" } else { "existing" };
-        let tables = if self.tables == 1 { "table" } else { "tables" };
+        let tables = counted(self.tables as u64, "table");
         let directory = self.directory.display();
         let mut lines = vec![
-            ("data directory", format!("{directory} ({state}, {} {tables})", self.tables)),
+            ("data directory", format!("{directory} ({state}, {tables})")),
             ("pages", format!("{} KiB", self.page_size / 1024)),
         ];
         lines.extend(self.protection.iter().map(|line| ("torn pages", line.clone())));
@@ -75,10 +80,10 @@ impl OpenReport {
             lines.push((
                 "forced recovery",
                 format!(
-                    "level {}: rows cannot be changed; {} damaged pages skipped, {} tables left out",
+                    "level {}: rows cannot be changed; {} skipped, {} left out",
                     self.force_recovery,
-                    self.skipped_pages.len(),
-                    self.left_out.len()
+                    counted(self.skipped_pages.len() as u64, "damaged page"),
+                    counted(self.left_out.len() as u64, "table")
                 ),
             ));
         }
@@ -86,10 +91,10 @@ impl OpenReport {
             lines.push((
                 "recovery",
                 format!(
-                    "{} mini-transactions ({} KiB of redo) applied, {} transactions to be rolled back",
-                    self.redo_applied,
+                    "{} ({} KiB of redo) applied, {} to be rolled back",
+                    counted(self.redo_applied, "mini-transaction"),
                     self.redo_applied_bytes.div_ceil(1024),
-                    self.rolled_back
+                    counted(self.rolled_back as u64, "transaction")
                 ),
             ));
         }
@@ -102,5 +107,20 @@ impl fmt::Display for OpenReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = self.lines().into_iter().map(|(what, line)| format!("{what:<16} {line}"));
         f.write_str(&lines.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_not_many() {
+        let report = OpenReport { rolled_back: 1, redo_applied: 1, tables: 1, ..OpenReport::default() };
+        let text = report.to_string();
+        assert!(text.contains("1 mini-transaction (0 KiB of redo) applied, 1 transaction to be"), "{text}");
+        assert!(text.contains(", 1 table)"), "{text}");
+        let report = OpenReport { rolled_back: 2, ..report };
+        assert!(report.to_string().contains("applied, 2 transactions to be"));
     }
 }

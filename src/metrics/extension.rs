@@ -8,14 +8,14 @@ fn micros(time: Option<std::time::Duration>) -> u64 {
 
 pub(super) const METRICS: &[Metric] = &[
     Metric {
-        name: "Untorn_bpe_bytes_total",
+        name: "Untorn_bpe_file_bytes",
         kind: Kind::Gauge,
         unit: Unit::Bytes,
         help: "Size of the extension's file.",
         read: |now: &Reading| now.tier.size_bytes,
     },
     Metric {
-        name: "Untorn_bpe_pages_total",
+        name: "Untorn_bpe_pages_max",
         kind: Kind::Gauge,
         unit: Unit::Pages,
         help: "Pages that the extension has room for.",

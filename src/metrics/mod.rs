@@ -71,6 +71,17 @@ pub struct Metric {
     read: fn(&Reading) -> u64,
 }
 
+/// A figure that somebody else keeps and puts among the rows of SHOW GLOBAL STATUS, for [`text()`].
+#[derive(Debug, Clone, Copy)]
+pub struct Description {
+    /// As SHOW GLOBAL STATUS spells it.
+    pub name: &'static str,
+    /// Whether it only grows.
+    pub kind: Kind,
+    /// What it means.
+    pub help: &'static str,
+}
+
 /// What the layers say of themselves.
 struct Reading {
     pool: pagestore::PoolStatus,
@@ -128,6 +139,9 @@ mod tests {
     fn names_are_single_in_any_case_and_helps_are_sentences() {
         let mut names = BTreeSet::new();
         for metric in all() {
+            // It would look like a counter to Prometheus.
+            let is_counter = metric.kind == Kind::Counter || !metric.name.starts_with("Untorn_");
+            assert!(is_counter || !metric.name.ends_with("_total"), "{}", metric.name);
             assert!(names.insert(metric.name.to_ascii_lowercase()), "{} is there twice", metric.name);
             assert!(
                 metric.help.ends_with('.') && !metric.help.contains(['\n', '\\', '"']),

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 
-use super::{Kind, Metric, Series, all};
+use super::{Description, Kind, Series, all};
 
 /// The media type of [`text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -37,7 +37,7 @@ impl Place {
 }
 
 /// The place of a row of this name in lower case; `None` for one that the exporter leaves out.
-fn place(name: &str, metric: Option<&Metric>) -> Option<Place> {
+fn place(name: &str, metric: Option<&Description>) -> Option<Place> {
     const STATUS: &str = "mysql_global_status_";
     if name.starts_with("untorn_") {
         let kind = match metric.map(|metric| metric.kind) {
@@ -80,12 +80,23 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// The OpenMetrics text of status rows (name, value). Rows that are no numbers are left out, and so is
-/// `Innodb_buffer_pool_pages_total`, as mysqld_exporter leaves it out.
-pub fn text<'a>(rows: impl IntoIterator<Item = (&'a str, &'a str)>, times: &[Series]) -> String {
+/// `Innodb_buffer_pool_pages_total`, as mysqld_exporter leaves it out. `others` describes rows that are not
+/// the engine's.
+pub fn text<'a>(
+    rows: impl IntoIterator<Item = (&'a str, &'a str)>,
+    times: &[Series],
+    others: &[Description],
+) -> String {
     let told_by_buckets: HashSet<String> =
         times.iter().flat_map(|series| series.rows).map(str::to_ascii_lowercase).collect();
-    let known: HashMap<String, &Metric> =
-        all().map(|metric| (metric.name.to_ascii_lowercase(), metric)).collect();
+    let of_engine = all().map(|metric| {
+        let (name, kind, help) = (metric.name, metric.kind, metric.help);
+        Description { name, kind, help }
+    });
+    let known: HashMap<String, Description> = of_engine
+        .chain(others.iter().copied())
+        .map(|metric| (metric.name.to_ascii_lowercase(), metric))
+        .collect();
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
     for (name, value) in rows {
         let name = name.to_ascii_lowercase();
@@ -93,7 +104,7 @@ pub fn text<'a>(rows: impl IntoIterator<Item = (&'a str, &'a str)>, times: &[Ser
         if !is_number || !is_plain(&name) || told_by_buckets.contains(&name) {
             continue;
         }
-        let metric = known.get(&name).copied();
+        let metric = known.get(&name);
         let Some(Place { family, kind, label }) = place(&name, metric) else { continue };
         // A family of several rows has no single meaning.
         let help = metric.filter(|_| label.is_none()).map_or("", |metric| metric.help);
@@ -170,7 +181,7 @@ mod tests {
             }
         };
         let text =
-            text([("a_p50_us", "3")], &[series("atomic", &[1, 500, 600_000_000]), series("plain", &[])]);
+            text([("a_p50_us", "3")], &[series("atomic", &[1, 500, 600_000_000]), series("plain", &[])], &[]);
         assert!(!text.contains("a_p50"), "{text}");
         let head = "# TYPE untorn_page_write_seconds histogram\n# UNIT untorn_page_write_seconds seconds\n";
         assert_eq!(text.matches(head).count(), 1);
@@ -199,11 +210,13 @@ mod tests {
             ("Innodb_os_log_written", "7"),
             ("Untorn_commits", "8"),
             ("Untorn_row_locks", "1"),
+            ("Untorn_of_others", "2"),
             ("Ssl_cipher", ""),
             ("Odd", "NaN"),
             ("Bad name", "1"),
         ];
-        let text = text(rows, &[]);
+        let other = Description { name: "Untorn_of_others", kind: Kind::Counter, help: "Others." };
+        let text = text(rows, &[], &[other]);
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
             samples,
@@ -216,9 +229,11 @@ mod tests {
                 "mysql_global_status_innodb_os_log_written 7",
                 "mysql_global_status_innodb_row_ops_total{operation=\"read\"} 4",
                 "untorn_commits_total 8",
+                "untorn_of_others_total 2",
                 "untorn_row_locks 1",
             ]
         );
+        assert!(text.contains("# TYPE untorn_of_others counter\n# HELP untorn_of_others Others.\n"));
         assert!(
             text.contains("# TYPE untorn_commits counter\n# HELP untorn_commits Transactions committed.\n")
         );

@@ -46,7 +46,8 @@ pub use histogram::{Histogram, Times};
 pub use on_panic::OnPanic;
 pub use random::Random;
 pub use real::{
-    Backend, RealEnvironment, RealOptions, RealStorage, network_file_system, raise_file_limit, room_at,
+    Backend, RealEnvironment, RealOptions, RealStorage, lock_holder, network_file_system, raise_file_limit,
+    room_at,
 };
 pub use retry::{HeldWaits, Interrupted, retry};
 pub use sharded::ShardedCounters;

@@ -221,8 +221,17 @@ fn a_second_lock_on_a_directory_is_refused() {
     let held = env.storage().lock(&path).unwrap();
     let error = env.storage().lock(&path).err().unwrap().to_string();
     assert!(error.contains("another process"), "{error}");
+    assert_eq!(lock_holder(&path).as_deref(), Some("a process"));
     drop(held);
+    let held = env.storage().lock_by_name(&path).unwrap();
+    let holder = lock_holder(&path).unwrap();
+    assert!(holder.starts_with(&format!("process {} (", std::process::id())), "{holder}");
+    drop(held);
+    // Who only asks leaves the lock to the next, and makes nothing.
+    assert_eq!(lock_holder(&path), None);
     assert!(env.storage().lock(&path).is_ok());
+    assert_eq!(lock_holder(&scratch.0.join("none")), None);
+    assert!(!scratch.0.join("none").exists());
 }
 
 #[test]

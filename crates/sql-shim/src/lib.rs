@@ -19,6 +19,7 @@ pub mod restore;
 pub mod server;
 pub mod session;
 pub mod session_interface;
+mod signals;
 pub mod statement_stats;
 pub mod status;
 pub mod tls;

@@ -26,11 +26,13 @@ pub fn check(options: &ServerOptions, variables: &GlobalVariables) -> Result<(),
     options.database.check().map_err(|error| error.to_string())?;
     check_memory(options)?;
     listener::check_addresses(&options.listen).map_err(|error| error.to_string())?;
-    options.listen.socket.as_deref().map_or(Ok(()), |socket| check_socket(socket, &options.datadir))?;
+    let of = |name: &'static str| move |why: String| format!("{}{why}", options.origins.before(name));
+    let check_socket = |socket| check_socket(socket, &options.datadir).map_err(of("socket"));
+    options.listen.socket.as_deref().map_or(Ok(()), check_socket)?;
     check_pages(variables, &options.listen)?;
-    check_directories(variables, &options.datadir)?;
-    check_slow_log(variables, &options.datadir)?;
-    tls::check(&options.datadir, variables, options.tls)
+    check_directories(variables, options)?;
+    check_slow_log(variables, &options.datadir).map_err(of("slow_query_log_file"))?;
+    tls::check(&options.datadir, variables, &options.origins, options.tls)
 }
 
 fn check_memory(options: &ServerOptions) -> Result<(), String> {
@@ -40,9 +42,9 @@ fn check_memory(options: &ServerOptions) -> Result<(), String> {
         return Ok(());
     }
     let persisted = persisted::path(&options.datadir).display().to_string();
-    let (origin, way_out) = match &options.pool_origin {
-        Some(origin) if *origin == persisted => (origin.as_str(), WITHOUT_PERSISTED),
-        Some(origin) => (origin.as_str(), "give less, or leave it out: the default follows from the memory"),
+    let (origin, way_out) = match options.origins.get("innodb_buffer_pool_size") {
+        Some(origin) if origin == persisted => (origin, WITHOUT_PERSISTED),
+        Some(origin) => (origin, "give less, or leave it out: the default follows from the memory"),
         None => ("the default", "give less"),
     };
     Err(format!(
@@ -106,12 +108,13 @@ fn check_pages(variables: &GlobalVariables, listen: &ListenOptions) -> Result<()
 }
 
 /// Directories that statements and the engine write to. Some are made when they are needed.
-fn check_directories(variables: &GlobalVariables, datadir: &Path) -> Result<(), String> {
+fn check_directories(variables: &GlobalVariables, options: &ServerOptions) -> Result<(), String> {
     for (name, is_made) in [("tmpdir", false), ("innodb_doublewrite_dir", true), ("untorn_backup_dir", true)]
     {
         let text = variables.text(name);
-        let path = datadir.join(&text);
-        let refused = |why: &str| Err(format!("{}={text}: {why}", name.replace('_', "-")));
+        let path = options.datadir.join(&text);
+        let origin = options.origins.before(name);
+        let refused = |why: &str| Err(format!("{origin}{}={text}: {why}", name.replace('_', "-")));
         if text.is_empty() || path.is_dir() {
             continue;
         }
@@ -130,9 +133,11 @@ fn check_slow_log(variables: &GlobalVariables, datadir: &Path) -> Result<(), Str
     let path: PathBuf = datadir.join(&named);
     let is_other = std::fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file());
     let outcome = match named.ends_with(".log") {
-        true if is_other => Err("there is something that is no regular file".to_owned()),
+        true if is_other => Err("anything but a regular file is refused, a link too".to_owned()),
         true => directory_of(&path, datadir).map(drop),
-        false => Err("the name has to end in .log".to_owned()),
+        false => {
+            Err("the name has to end in .log; without a directory it is in the data directory".to_owned())
+        }
     };
     outcome.map_err(|why| format!("slow_query_log_file {named:?}: {why}"))
 }

@@ -18,7 +18,7 @@ use crate::server::runtime::{self, RuntimeKind};
 use crate::server::shared::Server;
 use crate::session_interface::SessionFactory;
 use crate::variables::GlobalVariables;
-use crate::{preflight, statement_stats, tls};
+use crate::{preflight, signals, statement_stats, tls};
 
 /// The database behind the server.
 pub trait Engine: Sized {
@@ -49,7 +49,7 @@ pub fn serve<E: Engine>(words: impl IntoIterator<Item = String>) -> ExitCode {
 }
 
 /// Prints a line; a closed terminal is no reason to stop.
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
@@ -83,6 +83,11 @@ fn try_serve<E: Engine>(words: impl IntoIterator<Item = String>) -> Result<(), S
         let _ = io::stdout().write_all(help(arguments.list_variables).as_bytes());
         return Ok(());
     }
+    if arguments.print_defaults {
+        let text = options::print_defaults(&arguments).map_err(shown)?;
+        let _ = io::stdout().write_all(text.as_bytes());
+        return Ok(());
+    }
     let variables = GlobalVariables::default();
     let options = options::load(&arguments, &variables).map_err(shown)?;
     run::<E>(&options, variables)
@@ -101,7 +106,7 @@ fn run<E: Engine>(options: &ServerOptions, variables: GlobalVariables) -> Result
         tracing::warn!("connections run over epoll, which costs more CPU than io_uring");
     }
     // Signals are caught from here on, so that a stop during recovery waits for the end of it.
-    let signals = signal_watcher().map_err(|error| format!("cannot watch for signals: {error}"))?;
+    let signals = signals::watch().map_err(|error| format!("cannot watch for signals: {error}"))?;
     for warning in &options.warnings {
         tracing::warn!("{warning}");
     }
@@ -121,7 +126,7 @@ fn serve_open<E: Engine>(
     options: &ServerOptions,
     variables: GlobalVariables,
     engine: &E,
-    signals: SignalWatcher,
+    signals: signals::Watcher,
 ) -> Result<(), String> {
     let accounts = open_accounts(options, &variables)?;
     refuse_open_doors(options, &accounts)?;
@@ -304,52 +309,6 @@ fn server_uuid(datadir: &Path) -> io::Result<String> {
     Ok(uuid)
 }
 
-/// Turns SIGTERM and SIGINT into a request to stop; a second one ends the process.
-struct SignalWatcher {
-    server: std::sync::mpsc::Sender<Arc<Server>>,
-}
-
-impl SignalWatcher {
-    fn connect(&self, server: &Arc<Server>) {
-        // The watcher lives as long as the process.
-        let _ = self.server.send(Arc::clone(server));
-    }
-}
-
-fn signal_watcher() -> io::Result<SignalWatcher> {
-    let (sender, receiver) = std::sync::mpsc::channel::<Arc<Server>>();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (mut terminate, mut interrupt) = {
-        use tokio::signal::unix::{SignalKind, signal};
-        let _entered = runtime.enter();
-        // Who is listened to does not kill: a file that has come to its limit is an error of its write.
-        let _ = signal(SignalKind::from_raw(nix::libc::SIGXFSZ))?;
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
-    };
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
-        runtime.block_on(async {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        });
-        say("a signal asks to stop (a second one ends at once, and the next start recovers)");
-        runtime.spawn(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            std::process::exit(1);
-        });
-        // Blocks until the server runs when the signal came during recovery.
-        if let Ok(server) = receiver.recv() {
-            server.shutdown.request();
-        }
-        runtime.block_on(std::future::pending::<()>());
-    })?;
-    Ok(SignalWatcher { server: sender })
-}
-
 /// The text of `--help`.
 pub fn help(with_variables: bool) -> String {
     let mut text = String::from(
@@ -367,6 +326,8 @@ usage: untorn [serve] [options]
   --metrics-address A:P   figures for Prometheus at http://A:P/metrics, for anyone who reaches it (default: off)
   --dashboard-address A:P a page at http://A:P/ that shows what the server does; loopback only (default: off)
   --defaults-file FILE    a my.cnf: groups [mysqld], [server] and [untorn]
+  --defaults-extra-file FILE  another one, read after it
+  --print-defaults        print what these files and the command line set, and exit
   --NAME=VALUE            any system variable, with dashes or underscores; sizes take K, M, G
   --help --verbose        this text and every system variable with its default
   --version
@@ -382,7 +343,7 @@ good to know
   --untorn-backup-dir=DIR               where BACKUP SERVER TO 'name' may write (default: nowhere)
   --ssl-cert=FILE --ssl-key=FILE        the certificate shown to clients (default: one of its own, self-signed)
   --skip-ssl                            do not offer TLS
-  --require-secure-transport            refuse clients without TLS, but those of the local socket
+  --require-secure-transport            refuse clients without TLS, except on the local socket
   UNTORN_RUNTIME=epoll                  (environment) do not use io_uring for connections
 
 first steps

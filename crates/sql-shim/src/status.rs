@@ -37,57 +37,96 @@ counters! {
     AbortedConnects => "Aborted_connects",
     ConnectionPanics => "Untorn_connection_panics",
     ComAdminCommands => "Com_admin_commands",
+    ComAlterDb => "Com_alter_db",
+    ComAlterEvent => "Com_alter_event",
+    ComAlterFunction => "Com_alter_function",
+    ComAlterProcedure => "Com_alter_procedure",
     ComAlterTable => "Com_alter_table",
     ComAlterUser => "Com_alter_user",
     ComAnalyze => "Com_analyze",
     ComBegin => "Com_begin",
+    ComCallProcedure => "Com_call_procedure",
     ComChangeDb => "Com_change_db",
     ComCheck => "Com_check",
+    ComChecksum => "Com_checksum",
     ComCommit => "Com_commit",
     ComCreateDb => "Com_create_db",
+    ComCreateEvent => "Com_create_event",
+    ComCreateFunction => "Com_create_function",
     ComCreateIndex => "Com_create_index",
+    ComCreateProcedure => "Com_create_procedure",
+    ComCreateRole => "Com_create_role",
     ComCreateTable => "Com_create_table",
+    ComCreateTrigger => "Com_create_trigger",
     ComCreateUser => "Com_create_user",
+    ComCreateView => "Com_create_view",
+    ComDeallocSql => "Com_dealloc_sql",
     ComDelete => "Com_delete",
     ComDeleteMulti => "Com_delete_multi",
+    ComDo => "Com_do",
     ComDropDb => "Com_drop_db",
+    ComDropEvent => "Com_drop_event",
+    ComDropFunction => "Com_drop_function",
     ComDropIndex => "Com_drop_index",
+    ComDropProcedure => "Com_drop_procedure",
+    ComDropRole => "Com_drop_role",
     ComDropTable => "Com_drop_table",
+    ComDropTrigger => "Com_drop_trigger",
     ComDropUser => "Com_drop_user",
+    ComDropView => "Com_drop_view",
+    ComExecuteSql => "Com_execute_sql",
     ComExplainOther => "Com_explain_other",
     ComFlush => "Com_flush",
     ComGrant => "Com_grant",
+    ComHelp => "Com_help",
     ComInsert => "Com_insert",
     ComInsertSelect => "Com_insert_select",
     ComKill => "Com_kill",
     ComLoad => "Com_load",
     ComLockTables => "Com_lock_tables",
     ComOptimize => "Com_optimize",
+    ComPrepareSql => "Com_prepare_sql",
+    ComReleaseSavepoint => "Com_release_savepoint",
     ComRenameTable => "Com_rename_table",
+    ComRenameUser => "Com_rename_user",
+    ComRepair => "Com_repair",
     ComReplace => "Com_replace",
     ComReplaceSelect => "Com_replace_select",
-    ComReleaseSavepoint => "Com_release_savepoint",
     ComRevoke => "Com_revoke",
+    ComRevokeAll => "Com_revoke_all",
     ComRollback => "Com_rollback",
     ComRollbackToSavepoint => "Com_rollback_to_savepoint",
     ComSavepoint => "Com_savepoint",
     ComSelect => "Com_select",
     ComSetOption => "Com_set_option",
+    ComSetPassword => "Com_set_password",
+    ComShowBinlogEvents => "Com_show_binlog_events",
     ComShowBinlogs => "Com_show_binlogs",
     ComShowCharsets => "Com_show_charsets",
     ComShowCollations => "Com_show_collations",
     ComShowCreateDb => "Com_show_create_db",
+    ComShowCreateFunc => "Com_show_create_func",
+    ComShowCreateProc => "Com_show_create_proc",
     ComShowCreateTable => "Com_show_create_table",
+    ComShowCreateTrigger => "Com_show_create_trigger",
     ComShowDatabases => "Com_show_databases",
+    ComShowEngineMutex => "Com_show_engine_mutex",
     ComShowEngineStatus => "Com_show_engine_status",
     ComShowErrors => "Com_show_errors",
+    ComShowEvents => "Com_show_events",
     ComShowFields => "Com_show_fields",
+    ComShowFunctionStatus => "Com_show_function_status",
     ComShowGrants => "Com_show_grants",
     ComShowKeys => "Com_show_keys",
     ComShowMasterStatus => "Com_show_master_status",
+    ComShowOpenTables => "Com_show_open_tables",
     ComShowPlugins => "Com_show_plugins",
+    ComShowPrivileges => "Com_show_privileges",
+    ComShowProcedureStatus => "Com_show_procedure_status",
     ComShowProcesslist => "Com_show_processlist",
+    ComShowProfiles => "Com_show_profiles",
     ComShowReplicaStatus => "Com_show_replica_status",
+    ComShowReplicas => "Com_show_replicas",
     ComShowStatus => "Com_show_status",
     ComShowStorageEngines => "Com_show_storage_engines",
     ComShowTableStatus => "Com_show_table_status",
@@ -95,6 +134,7 @@ counters! {
     ComShowTriggers => "Com_show_triggers",
     ComShowVariables => "Com_show_variables",
     ComShowWarnings => "Com_show_warnings",
+    ComShutdown => "Com_shutdown",
     ComStmtClose => "Com_stmt_close",
     ComStmtExecute => "Com_stmt_execute",
     ComStmtPrepare => "Com_stmt_prepare",
@@ -163,6 +203,59 @@ impl Counters {
     /// The value now.
     pub fn get(&self, counter: Counter) -> u64 {
         self.values.get(counter as usize).map_or(0, |value| value.load(Ordering::Relaxed))
+    }
+}
+
+/// What is counted for a connection and, by the same calls, for the thread that carries it.
+pub struct ConnectionCounters {
+    thread: Arc<Counters>,
+    own: Vec<AtomicU64>,
+}
+
+impl ConnectionCounters {
+    /// Of a new connection on that thread.
+    pub fn new(thread: Arc<Counters>) -> Self {
+        Self { thread, own: COUNTER_NAMES.iter().map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// Counts; only the owning thread may call it, as with [`Counters::add`].
+    #[inline]
+    pub fn add(&self, counter: Counter, by: u64) {
+        self.thread.add(counter, by);
+        if let Some(value) = self.own.get(counter as usize) {
+            value.store(value.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
+        }
+    }
+
+    /// Puts the connection's own values into rows of SHOW STATUS that are counted for sessions. `Queries` and
+    /// what befalls connections is the server's alone, as in MySQL.
+    pub fn put_own(&self, rows: &mut [(String, String)]) {
+        const OF_SERVER: [&str; 4] =
+            ["Queries", "Aborted_clients", "Aborted_connects", "Untorn_connection_panics"];
+        for (name, value) in COUNTER_NAMES.iter().zip(&self.own) {
+            if OF_SERVER.contains(name) {
+                continue;
+            }
+            // They are in the order of their names in lower case.
+            let lower = name.to_ascii_lowercase();
+            let found = rows.binary_search_by(|(row, _)| row.to_ascii_lowercase().cmp(&lower));
+            if let Some((_, shown)) = found.ok().and_then(|index| rows.get_mut(index)) {
+                *shown = value.load(Ordering::Relaxed).to_string();
+            }
+        }
+    }
+
+    /// The connection's own start again at 0 (FLUSH STATUS, COM_RESET_CONNECTION).
+    pub fn forget_own(&self) {
+        self.own.iter().for_each(|value| value.store(0, Ordering::Relaxed));
+    }
+}
+
+impl std::ops::Deref for ConnectionCounters {
+    type Target = Counters;
+
+    fn deref(&self) -> &Counters {
+        &self.thread
     }
 }
 

@@ -115,8 +115,8 @@ pub trait ServerFacts {
     /// Names and values of the system variables, in the order of names: the global ones, or the session's.
     fn variables(&self, global: bool) -> Vec<(&'static str, String)>;
 
-    /// Names and values of SHOW STATUS.
-    fn status(&self) -> Vec<(String, String)>;
+    /// Names and values of SHOW STATUS: the server's, or with the session's own counts.
+    fn status(&self, global: bool) -> Vec<(String, String)>;
 
     /// All connections, in the order of their numbers.
     fn processes(&self) -> Box<dyn Iterator<Item = Process>>;

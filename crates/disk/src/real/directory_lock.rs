@@ -51,6 +51,18 @@ pub(super) fn lock_by_name(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Who has the lock on a file of that kind, if anybody has. Nothing is made or written.
+///
+/// The answer is a moment old. Who takes the lock in this very moment may be told that it is taken.
+pub fn lock_holder(path: &Path) -> Option<String> {
+    let mut file = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Some(holder(&mut file)),
+        // It cannot be told; who takes it will be.
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
+}
+
 fn write_note(file: &mut File) -> io::Result<()> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let since = UNIX_EPOCH.elapsed().unwrap_or_default();

@@ -17,6 +17,7 @@ mod threads;
 mod transfer;
 
 pub use backend::Backend;
+pub use directory_lock::lock_holder;
 pub use environment::{RealEnvironment, RealOptions};
 pub use file_limit::raise_file_limit;
 pub use network::network_file_system;

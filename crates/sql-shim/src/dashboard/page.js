@@ -37,7 +37,7 @@ const tierRate = (sample, before) => {
   const [hits, misses] = [rate("Untorn_bpe_hits")(sample, before), rate("Untorn_bpe_misses")(sample, before)];
   return hits === null || hits + misses === 0 ? null : hits / (hits + misses);
 };
-const hasTier = (sample) => at(sample, "Untorn_bpe_pages_total") > 0;
+const hasTier = (sample) => at(sample, "Untorn_bpe_pages_max") > 0;
 
 function short(value, units, step) {
   if (value === null) return "–";

@@ -56,7 +56,7 @@ const FIELDS: &[&str] = &[
     "Innodb_deadlocks",
     "Untorn_bpe_hits",
     "Untorn_bpe_misses",
-    "Untorn_bpe_pages_total",
+    "Untorn_bpe_pages_max",
     "Untorn_bpe_hit_ratio",
     "Untorn_bpe_hit_ratio_half_size",
     "Untorn_bpe_hit_ratio_twice_size",

@@ -172,7 +172,7 @@ fn answer(request: &Request<Incoming>, server: &Weak<Server>, site: &Site) -> Re
         Site::Metrics => {
             let rows = crate::status::collect(&server);
             let rows = rows.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-            let text = untorn::metrics::text(rows, &server.status.times());
+            let text = untorn::metrics::text(rows, &server.status.times(), super::OWN);
             respond(StatusCode::OK, untorn::metrics::CONTENT_TYPE, text.into())
         }
         Site::Dashboard(dashboard) => {

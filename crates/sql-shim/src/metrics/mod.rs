@@ -9,9 +9,33 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use untorn::asynchronous::Database;
+use untorn::metrics::{Description, Kind};
 
 use crate::server::shared::Server;
 pub use endpoint::{Endpoint, Site};
+
+const fn gauge(name: &'static str, help: &'static str) -> Description {
+    Description { name, kind: Kind::Gauge, help }
+}
+
+const fn counter(name: &'static str, help: &'static str) -> Description {
+    Description { name, kind: Kind::Counter, help }
+}
+
+/// What the server's own rows mean.
+const OWN: &[Description] = &[
+    gauge(
+        "Untorn_bpe_drive_writes_per_day",
+        "Times that the extension's file is written whole in a day, at this rate.",
+    ),
+    gauge("Untorn_bpe_hit_ratio", "Estimated share of reads that the extension answers."),
+    gauge("Untorn_bpe_hit_ratio_half_size", "The same for an extension of half the size."),
+    gauge("Untorn_bpe_hit_ratio_twice_size", "The same for an extension of twice the size."),
+    counter("Untorn_connection_panics", "Connections that an internal fault ended."),
+    gauge("Untorn_memory_limit", "Memory that all statements together may take."),
+    gauge("Untorn_memory_used", "Memory that statements take now."),
+    counter("Untorn_slow_log_lost", "Slow statements that could not be written to the log."),
+];
 
 /// Where a scrape is answered.
 ///

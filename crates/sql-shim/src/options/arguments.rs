@@ -21,11 +21,15 @@ pub struct Setting {
 pub struct Arguments {
     /// `--defaults-file`.
     pub defaults_file: Option<PathBuf>,
+    /// `--defaults-extra-file`, which is read after the other.
+    pub defaults_extra_file: Option<PathBuf>,
     /// `--help`.
     pub help: bool,
     /// `--version`.
     pub version: bool,
-    /// `--print-defaults`, or `--help --verbose`: list all variables.
+    /// `--print-defaults`: print what the option files and the command line set, and end.
+    pub print_defaults: bool,
+    /// `--help --verbose`: list all variables.
     pub list_variables: bool,
     /// Everything else, in order.
     pub settings: Vec<Setting>,
@@ -50,7 +54,7 @@ fn takes_separate_value(name: &str, next: Option<&String>) -> bool {
         Some(_) => true,
         // Unknown names are reported with their value left alone.
         None => {
-            matches!(name, "user" | "defaults_file")
+            matches!(name, "user" | "defaults_file" | "defaults_extra_file")
                 || without_effect::why(name).is_some() && !next.starts_with('-')
         }
     }
@@ -95,15 +99,16 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Arguments, O
             ("help", _) => parsed.help = true,
             ("version", None) => parsed.version = true,
             ("verbose", _) => verbose = true,
-            ("print_defaults", _) => parsed.list_variables = true,
-            ("no_defaults", _) => parsed.defaults_file = None,
+            ("print_defaults", _) => parsed.print_defaults = true,
+            ("no_defaults", _) => (parsed.defaults_file, parsed.defaults_extra_file) = (None, None),
             ("defaults_file", Some(path)) => parsed.defaults_file = Some(path.into()),
-            ("defaults_file", None) => {
-                return Err(OptionError("--defaults-file needs the path of a file".into()));
+            ("defaults_extra_file", Some(path)) => parsed.defaults_extra_file = Some(path.into()),
+            ("defaults_file" | "defaults_extra_file", None) => {
+                return Err(OptionError(format!("--{} needs the path of a file", name.replace('_', "-"))));
             }
             (_, value) => parsed.settings.push(Setting { name, value, origin: "command line".into() }),
         }
     }
-    parsed.list_variables |= parsed.help && verbose;
+    parsed.list_variables = parsed.help && verbose;
     Ok(parsed)
 }

@@ -24,7 +24,7 @@ pub struct Contents {
 /// Reads a file and what it includes.
 pub fn read(path: &Path) -> Result<Contents, OptionError> {
     let mut contents = Contents::default();
-    read_into(path, 0, &mut contents)?;
+    read_into(path, "", 0, &mut contents)?;
     Ok(contents)
 }
 
@@ -40,12 +40,18 @@ fn is_of_other_server(group: &str) -> bool {
     NAMES.contains(&group) || prefixes.filter_map(|prefix| group.strip_prefix(prefix)).any(is_numbered)
 }
 
-fn read_into(path: &Path, depth: usize, contents: &mut Contents) -> Result<(), OptionError> {
+/// `by` is where the file is included, and `: `; empty for one that the command line names.
+fn read_into(path: &Path, by: &str, depth: usize, contents: &mut Contents) -> Result<(), OptionError> {
     if depth > DEPTH_MAX {
-        return Err(OptionError(format!("{}: option files include each other too deeply", path.display())));
+        return Err(OptionError(format!(
+            "{by}{}: option files include each other too deeply",
+            path.display()
+        )));
     }
     let text = std::fs::read_to_string(path)
-        .map_err(|error| OptionError(format!("cannot read option file {}: {error}", path.display())))?;
+        .map_err(|error| OptionError(format!("{by}cannot read option file {}: {error}", path.display())))?;
+    // Each file begins without a group, an included one too, as in MySQL.
+    let mut in_group = false;
     let mut ours = false;
     let mut of_others = None;
     for (number, line) in text.lines().enumerate() {
@@ -53,14 +59,24 @@ fn read_into(path: &Path, depth: usize, contents: &mut Contents) -> Result<(), O
         match parse_line(line) {
             Line::Nothing => {}
             Line::Group(name) => {
+                in_group = true;
                 ours = matches!(name, "mysqld" | "server" | "untorn");
                 of_others = is_of_other_server(name).then(|| (origin, name.to_owned()));
             }
-            Line::Include(file) => read_into(&beside(path, file), depth + 1, contents)?,
+            Line::Include(file) => {
+                read_into(&beside(path, file), &format!("{origin}: "), depth + 1, contents)?;
+            }
             Line::IncludeDirectory(directory) => {
-                for file in option_files(&beside(path, directory))? {
-                    read_into(&file, depth + 1, contents)?;
+                let by = format!("{origin}: ");
+                for file in option_files(&beside(path, directory), &by)? {
+                    read_into(&file, &by, depth + 1, contents)?;
                 }
+            }
+            // What is meant for which program nobody knows; mysqld refuses such a file too.
+            Line::Setting(name, _) if !in_group => {
+                return Err(OptionError(format!(
+                    "{origin}: setting before the first group: put `{name}` below [mysqld], [server] or [untorn]"
+                )));
             }
             Line::Setting(name, value) if ours => {
                 contents.settings.push(Setting { name: normal_name(name), value, origin });
@@ -77,9 +93,10 @@ fn beside(path: &Path, other: &str) -> PathBuf {
     path.parent().unwrap_or(Path::new(".")).join(other)
 }
 
-fn option_files(directory: &Path) -> Result<Vec<PathBuf>, OptionError> {
-    let entries = std::fs::read_dir(directory)
-        .map_err(|error| OptionError(format!("cannot read directory {}: {error}", directory.display())))?;
+fn option_files(directory: &Path, by: &str) -> Result<Vec<PathBuf>, OptionError> {
+    let entries = std::fs::read_dir(directory).map_err(|error| {
+        OptionError(format!("{by}cannot read directory {}: {error}", directory.display()))
+    })?;
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "cnf"))

@@ -8,6 +8,7 @@
 pub mod arguments;
 pub mod file;
 pub mod machine;
+mod redo_log;
 mod relied_on;
 mod without_effect;
 
@@ -22,6 +23,7 @@ use crate::variables::table::{self, Effect, Kind, find, nearest_of};
 use crate::variables::value::parse_size;
 use crate::variables::{GlobalVariables, Value, persisted};
 use arguments::{Arguments, Setting};
+use redo_log::LogFiles;
 
 /// Why the server cannot start with these settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,19 +63,35 @@ pub struct ServerOptions {
     pub warnings: Vec<String>,
     /// Whether clients are offered TLS.
     pub tls: bool,
-    /// Where the size of the buffer pool was asked for.
-    pub pool_origin: Option<String>,
+    /// Where settings were given.
+    pub origins: Origins,
     /// The file of slow statements that the command line or the option file names.
     pub slow_log: Option<PathBuf>,
     /// What is asked for, with reasons, and settled by the opening of the database.
     pub asked: Vec<(&'static str, String)>,
 }
 
+/// Names of variables, and where the value that holds was given.
+#[derive(Clone, Debug, Default)]
+pub struct Origins(BTreeMap<&'static str, String>);
+
+impl Origins {
+    /// Where that variable got its value; `None`: it has its default.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The same as the beginning of a message, which ends in `: `.
+    pub fn before(&self, name: &str) -> String {
+        self.get(name).map_or_else(String::new, |origin| format!("{origin}: "))
+    }
+}
+
 /// What somebody gave a value.
 #[derive(Default)]
 struct Given {
-    /// Names of variables, and where the value that holds was given.
-    names: BTreeMap<&'static str, String>,
+    names: Origins,
+    log_files: LogFiles,
     /// What is to be warned of, by the name of the setting: once each, of the last that was given.
     warnings: Vec<(String, String)>,
     /// What was asked for where the least value is more.
@@ -84,7 +102,7 @@ struct Given {
 
 impl Given {
     fn contains(&self, name: &str) -> bool {
-        self.names.contains_key(name)
+        self.names.get(name).is_some()
     }
 
     fn warn(&mut self, name: &str, warning: Option<String>) {
@@ -96,17 +114,12 @@ impl Given {
 /// Reads arguments and option file into the variables.
 pub fn load(arguments: &Arguments, variables: &GlobalVariables) -> Result<ServerOptions, OptionError> {
     let mut given = Given::default();
-    let mut settings = Vec::new();
-    if let Some(path) = &arguments.defaults_file {
-        let contents = file::read(path)?;
-        settings.extend(contents.settings);
-        for (origin, group) in contents.groups_of_others {
-            let why = "Untorn reads [mysqld], [server] and [untorn]";
-            given.warn(&origin, Some(format!("{origin}: group [{group}] is not read; {why}")));
-        }
+    let file::Contents { settings, groups_of_others } = read_files(arguments)?;
+    for (origin, group) in groups_of_others {
+        let why = "Untorn reads [mysqld], [server] and [untorn]";
+        given.warn(&origin, Some(format!("{origin}: group [{group}] is not read; {why}")));
     }
-    settings.extend(arguments.settings.iter().cloned());
-    for setting in &settings {
+    for setting in settings.iter().chain(&arguments.settings) {
         apply(setting, variables, &mut given)?;
     }
     let tier_file = variables.text("untorn_bpe_file");
@@ -116,9 +129,60 @@ pub fn load(arguments: &Arguments, variables: &GlobalVariables) -> Result<Server
         apply_persisted(variables, &mut given)
             .map_err(|OptionError(why)| OptionError(format!("{why}; {WITHOUT_PERSISTED}")))?;
     }
+    warn_at_the_end(variables, &mut given);
     let options = ServerOptions { slow_log, ..decide(variables, &given)? };
     crate::extension::settle(variables, &tier_file).map_err(OptionError)?;
     Ok(options)
+}
+
+/// What the option files hold, in the order in which they are read.
+fn read_files(arguments: &Arguments) -> Result<file::Contents, OptionError> {
+    let mut all = file::Contents::default();
+    for path in [&arguments.defaults_file, &arguments.defaults_extra_file].into_iter().flatten() {
+        let contents = file::read(path)?;
+        all.settings.extend(contents.settings);
+        all.groups_of_others.extend(contents.groups_of_others);
+    }
+    Ok(all)
+}
+
+/// The text of `--print-defaults`: what the option files and the command line come to, as MySQL's programs
+/// print it.
+///
+/// # Errors
+/// What is wrong with an option file.
+pub fn print_defaults(arguments: &Arguments) -> Result<String, OptionError> {
+    let mut text = "untorn would have been started with the following arguments:\n".to_owned();
+    for setting in read_files(arguments)?.settings.iter().chain(&arguments.settings) {
+        let name = setting.name.strip_prefix("loose_").unwrap_or(&setting.name);
+        let value = setting.value.as_deref().map(|value| match without_effect::is_secret(name) {
+            true => "=*****".to_owned(),
+            false => format!("={value}"),
+        });
+        text.push_str(&format!("--{}{} ", setting.name, value.unwrap_or_default()));
+    }
+    text.push('\n');
+    Ok(text)
+}
+
+/// What has no effect because of other settings.
+fn warn_at_the_end(variables: &GlobalVariables, given: &mut Given) {
+    for (name, warning) in given.log_files.warnings(given.contains("innodb_redo_log_capacity")) {
+        given.warn(name, Some(warning));
+    }
+    // With a directory SQL may name a file later.
+    if variables.text("untorn_bpe_file").is_empty() && variables.text("untorn_bpe_dir").is_empty() {
+        for name in ["untorn_bpe_size", "untorn_bpe_write_budget"] {
+            let value = variables.value(name).show();
+            let warning =
+                given.names.get(name).filter(|_| value != "0").map(|origin| {
+                    format!("{origin}: {name}={value} has no effect: no untorn_bpe_file is given")
+                });
+            if warning.is_some() {
+                given.warn(name, warning);
+            }
+        }
+    }
 }
 
 /// The way out where a value that was persisted stops the start.
@@ -154,6 +218,9 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
         given.without_tls = on == negated;
         return Ok(());
     }
+    if given.log_files.take(setting, name)? {
+        return Ok(());
+    }
     if let Some(refusal) = relied_on_here(setting, name).filter(|_| !loose) {
         return Err(OptionError(refusal));
     }
@@ -164,7 +231,12 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
                 given.warn(name, warning);
                 Ok(())
             }
-            None if loose => Ok(()),
+            // As mysqld does.
+            None if loose => {
+                let shown = without_effect::shown(setting);
+                given.warn(name, Some(format!("{}: unknown option {shown} is passed over", setting.origin)));
+                Ok(())
+            }
             None => Err(unknown(setting)),
         };
     };
@@ -187,12 +259,12 @@ fn apply(setting: &Setting, variables: &GlobalVariables, given: &mut Given) -> R
         // Servers that do what it says know more values than this one has a use for.
         Err(_) if !definition.effect.is_followed() => true,
         Err(error) => {
-            let accepted = accepted(definition.kind);
+            let accepted = accepted(definition);
             return Err(OptionError(format!("{}: {}{accepted}", setting.origin, error.message)));
         }
     };
     note_raised(definition, text, given);
-    given.names.insert(definition.name, setting.origin.clone());
+    given.names.0.insert(definition.name, setting.origin.clone());
     let stays = (definition.effect == Effect::Constant).then(|| variables.value(definition.name).show());
     let warning = || without_effect::warning(setting, definition.name, stays.as_deref());
     given.warn(definition.name, if in_vain { Some(warning()) } else { adjusted });
@@ -217,13 +289,21 @@ fn relied_on_here(setting: &Setting, name: &str) -> Option<String> {
 }
 
 /// What a variable takes, to stand behind a refusal.
-fn accepted(kind: Kind) -> String {
-    match kind {
+fn accepted(definition: &table::Definition) -> String {
+    match definition.kind {
         Kind::UInt(..) => "; give a whole number, for sizes also with K, M or G".to_owned(),
         Kind::Int(..) | Kind::Double(..) => "; give a number".to_owned(),
         Kind::Bool => "; give ON or OFF".to_owned(),
         Kind::Enum(words) => format!("; give one of {}", words.join(", ")),
-        _ => String::new(),
+        Kind::TimeZone => {
+            "; give SYSTEM, UTC or an offset such as +02:00 (zones with names are not known)".to_owned()
+        }
+        Kind::SqlMode => {
+            format!("; give modes with commas between them, of {}", sql::sql_mode::text(u64::MAX))
+        }
+        Kind::Charset(_) => "; give utf8mb4, utf8mb3, ascii or binary".to_owned(),
+        Kind::Collation => "; `SHOW COLLATION` lists them".to_owned(),
+        Kind::Text(_) | Kind::Switches => String::new(),
     }
 }
 
@@ -335,7 +415,25 @@ fn is_of_others(name: &str) -> bool {
     without_effect::warning_of_other(&setting, name).is_some()
 }
 
+/// mysqld's options that are not taken, and what to do instead.
+const NOT_TAKEN: &[(&str, &str)] = &[
+    ("initialize", "not needed: an empty directory becomes a data directory at the first start"),
+    ("initialize_insecure", "not needed: an empty directory becomes a data directory at the first start"),
+    (
+        "skip_grant_tables",
+        "the server never runs without accounts; --untorn-init-accounts recreates root@localhost when the \
+         accounts file is lost",
+    ),
+    (
+        "daemonize",
+        "the server stays in the foreground; let systemd or the shell (`untorn … &`) run it behind",
+    ),
+];
+
 fn unknown(setting: &Setting) -> OptionError {
+    if let Some((name, instead)) = NOT_TAKEN.iter().find(|(name, _)| *name == setting.name) {
+        return OptionError(format!("{}: option --{}: {instead}", setting.origin, name.replace('_', "-")));
+    }
     let known = table::names().chain(NAMES_AT_START.iter().map(|(name, _)| *name));
     let hint = match nearest_of(&setting.name, known.chain(without_effect::names())) {
         Some(known) => format!("; did you mean --{}?", known.replace('_', "-")),
@@ -353,8 +451,7 @@ fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, O
     settle_file_directory(variables, &datadir)?;
     let (pool, why) = decide_size(variables, given, "innodb_buffer_pool_size", machine::buffer_pool_bytes)?;
     decisions.push(("buffer pool", format!("{} MiB ({why})", pool / MIB)));
-    let redo = |_: ()| machine::redo_capacity_bytes(pool, &datadir);
-    let (redo, why) = decide_size(variables, given, "innodb_redo_log_capacity", || redo(()))?;
+    let (redo, why) = decide_redo(variables, given, pool, &datadir)?;
     // A log that recovery is to read keeps the capacity it has until an orderly stop.
     let asked = vec![("redo log", format!("{} MiB ({why})", redo / MIB))];
 
@@ -383,18 +480,8 @@ fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, O
     describe_the_machine(variables);
     let warnings = given.warnings.iter().map(|(_, warning)| warning.clone()).collect();
     let tls = !given.without_tls;
-    let pool_origin = given.names.get("innodb_buffer_pool_size").cloned();
-    Ok(ServerOptions {
-        datadir,
-        listen,
-        database,
-        decisions,
-        warnings,
-        tls,
-        pool_origin,
-        slow_log: None,
-        asked,
-    })
+    let origins = given.names.clone();
+    Ok(ServerOptions { datadir, listen, database, decisions, warnings, tls, origins, slow_log: None, asked })
 }
 
 fn set_doublewrite(database: &mut untorn::Options, variables: &GlobalVariables) -> Result<(), OptionError> {
@@ -471,6 +558,22 @@ fn decide_size(
     let (bytes, why) = default();
     put(variables, name, &bytes.to_string())?;
     Ok((bytes, why))
+}
+
+fn decide_redo(
+    variables: &GlobalVariables,
+    given: &Given,
+    pool: u64,
+    datadir: &Path,
+) -> Result<(u64, String), OptionError> {
+    const NAME: &str = "innodb_redo_log_capacity";
+    let Some((asked, why)) = given.log_files.capacity().filter(|_| !given.contains(NAME)) else {
+        return decide_size(variables, given, NAME, || machine::redo_capacity_bytes(pool, datadir));
+    };
+    put(variables, NAME, &asked.to_string())?;
+    let capacity = variables.number(NAME);
+    let beyond = if capacity == asked { "" } else { ", brought within the limits" };
+    Ok((capacity, format!("{why}{beyond}")))
 }
 
 fn size(bytes: u64) -> String {

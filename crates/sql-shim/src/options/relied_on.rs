@@ -50,6 +50,11 @@ const GROUPS: &[Group] = &[
     ("no statements are run at start", "init_file", "run them with a client once the server is ready"),
 ];
 
+/// Why a setting of these has no effect.
+pub fn why(name: &str) -> Option<&'static str> {
+    GROUPS.iter().find(|(_, names, _)| is_named(names, name)).map(|(why, ..)| *why)
+}
+
 /// What stops the start, of a setting of that name (without `skip_` and the like) that is `on`.
 pub fn refusal(setting: &Setting, name: &str) -> Option<String> {
     let value = setting.value.as_deref().unwrap_or_default();

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 
+mod first_start;
 mod protection;
 
 fn given(words: &[&str]) -> Result<(ServerOptions, GlobalVariables), OptionError> {
@@ -95,7 +96,6 @@ fn messages_say_what_to_do() {
         message(&["--inodb-buffer-pool-size=1G"]),
         "command line: unknown option --inodb-buffer-pool-size; did you mean --innodb-buffer-pool-size?"
     );
-    assert_eq!(message(&["--loose-what-is-this=1"]), "");
     assert!(message(&["--port"]).contains("needs a value"));
     assert!(message(&["--port=many"]).contains("can't be set to the value of 'many'; give a whole number"));
     assert!(message(&["--innodb-buffer-pool-size=2X"]).contains("also with K, M or G"));
@@ -111,7 +111,6 @@ fn messages_say_what_to_do() {
     assert!(message(&["--skip-networking", "4398"]).contains("unexpected argument `4398`"));
     assert!(message(&["frobnicate"]).contains("serve, probe, restore and inspect"));
     assert!(message(&["--lc-mesages-dir=/usr"]).contains("did you mean --lc-messages-dir?"));
-    assert!(message(&["--initialize"]).contains("unknown option --initialize"));
     assert!(message(&["--innodb-page-size=5000"]).contains("4K, 8K, 16K"));
     assert!(message(&["--bind-address=here"]).contains("IP address"));
     assert!(message(&["serve me"]).contains("unexpected argument"));
@@ -318,7 +317,6 @@ fn a_setting_in_vain_is_warned_of_once_and_not_where_it_asks_for_what_is() {
         &["--query-cache-size", "0"],
         &["--character-set-server=utf8mb4"],
         &["--log-bin", "--skip-log-bin"],
-        &["--loose-no-such-thing=1"],
     ] {
         assert!(warnings(words).is_empty(), "{words:?}: {:?}", warnings(words));
     }

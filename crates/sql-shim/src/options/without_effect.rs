@@ -9,6 +9,7 @@
 //! those of `relied_on.rs`.
 
 use super::arguments::Setting;
+use super::relied_on;
 
 /// Why, and the settings that it is true of; a name that ends in `*` is a family, of which no variable of
 /// this server has an effect.
@@ -72,7 +73,7 @@ const GROUPS: &[Group] = &[
     ("there are no events", "event_scheduler"),
     (
         "there are no stored programs",
-        "stored_program_cache log_bin_trust_function_creators sp_cache_size \
+        "stored_program_cache sp_cache_size \
          automatic_sp_privileges max_sp_recursion_depth stored_program_definition_cache",
     ),
     ("texts of errors are built in, in English", "lc_messages lc_messages_dir language"),
@@ -95,8 +96,11 @@ const GROUPS: &[Group] = &[
          disconnect_on_expired_password generated_random_password_length max_password_errors \
          strict_password_validation old_passwords secure_auth authentication_policy mandatory_roles \
          activate_all_roles_on_login activate_mandatory_roles partial_revokes check_proxy_users \
-         caching_sha2_password_* sha256_password_* default_authentication_plugin safe_user_create \
-         old_style_user_limits max_connect_errors",
+         caching_sha2_password_* sha256_password_* safe_user_create old_style_user_limits max_connect_errors",
+    ),
+    (
+        "an account whose method is not named has caching_sha2_password; IDENTIFIED WITH names another",
+        "default_authentication_plugin",
     ),
     (
         "there is no second port for administrators",
@@ -104,7 +108,7 @@ const GROUPS: &[Group] = &[
     ),
     (
         "the redo log is one file in the data directory",
-        "innodb_log_files_in_group innodb_log_group_home_dir innodb_redo_log_archive_dirs innodb_log_archive* \
+        "innodb_log_group_home_dir innodb_redo_log_archive_dirs innodb_log_archive* \
          innodb_log_spin_* innodb_log_wait_for_flush_spin_hwm innodb_log_writer_threads \
          innodb_log_compressed_pages innodb_log_file_buffering innodb_log_file_mmap innodb_mirrored_log_groups",
     ),
@@ -148,57 +152,180 @@ const ALWAYS_ON: &[Group] = &[
     ("CHECK constraints are always enforced; one that is NOT ENFORCED is not", "check_constraint_checks"),
 ];
 
-/// Names without a group of their own, of MySQL 5.5 to 9.7 and MariaDB up to 11; what they set does not exist
-/// here.
-const OTHERS: &str = "\
-    alter_algorithm analyze_max_length analyze_sample_percentage back_log basedir chroot \
-    check_table_functions column_compression_* connection_memory_* container_aware \
-    core_file date_format datetime_format deadlock_search_depth_* deadlock_timeout_* default_regex_flags \
-    des_key_file enable_cascade_triggers enable_secondary_engine_statistics end_markers_in_json \
-    engine_condition_pushdown eq_range_index_dive_limit expensive_subquery_limit explain_format \
-    explain_json_format_version external_table_* flush flush_time getopt_prefix_matching \
-    global_connection_memory_* histogram_* idle_readonly_transaction_timeout idle_transaction_timeout \
-    idle_write_transaction_timeout ignore_db_dirs in_predicate_conversion_threshold \
-    innodb_adaptive_hash_index_parts innodb_adaptive_hash_index_partitions innodb_additional_mem_pool_size \
-    innodb_alter_copy_bulk innodb_api_* innodb_buf_dump_status_frequency innodb_buffer_page \
-    innodb_buffer_page_lru innodb_buffer_pool_instances innodb_numa_interleave innodb_buffer_pool_evict innodb_buffer_pool_in_core_dump \
-    innodb_buffer_pool_in_core_file innodb_buffer_pool_populate innodb_buffer_pool_restore_at_startup \
-    innodb_buffer_pool_size_auto_min innodb_buffer_pool_size_max innodb_buffer_pool_stats \
-    innodb_change_buffer_max_size innodb_checksums innodb_cmp innodb_cmp_* innodb_cmpmem \
-    innodb_cmpmem_reset innodb_compression_* innodb_ddl_buffer_size innodb_ddl_threads \
-    innodb_deadlock_report innodb_defragment innodb_defragment_* innodb_extend_and_initialize \
-    innodb_fatal_semaphore_wait_threshold innodb_file_io_threads innodb_force_load_corrupted \
-    innodb_force_primary_key innodb_immediate_scrub_data_uncompressed innodb_instant_alter_column_allowed \
-    innodb_linux_aio innodb_lock_schedule_algorithm innodb_lock_waits innodb_locks \
-    innodb_log_checkpoint_now innodb_log_optimize_ddl innodb_merge_threshold_set_all_debug innodb_metrics \
-    innodb_monitor_reset innodb_monitor_reset_all innodb_native_foreign_keys innodb_parallel_read_threads \
-    innodb_prefix_index_cluster_optimization innodb_print_ddl_logs innodb_random_read_ahead \
-    innodb_read_ahead innodb_read_ahead_threshold innodb_read_only_compressed innodb_recovery_stats \
-    innodb_scrub_* innodb_segment_reserve_factor innodb_snapshot_isolation innodb_stats_* innodb_status_file \
-    innodb_status_output innodb_support_xa innodb_sys_* innodb_trx join_buffer_space_limit join_cache_level \
-    large_page_size locked_in_memory log log_basename log_ddl_recovery low_priority_updates max_digest_length \
-    max_length_for_sort_data max_recursive_iterations max_rowid_filter_size max_session_mem_used \
-    max_statement_time max_tmp_tables memlock metadata_locks_cache_size metadata_locks_hash_instances \
-    mrr_buffer_size multi_range_count mysql56_temporal_format new note_verbosity offline_mode old \
-    old_alter_table optimizer_adjust_secondary_key_costs optimizer_extra_pruning_depth \
-    optimizer_join_limit_pref_ratio optimizer_max_sel_arg_weight optimizer_max_sel_args \
-    optimizer_max_subgraph_pairs optimizer_selectivity_sampling_limit optimizer_trace optimizer_trace_* \
-    optimizer_use_condition_selectivity parser_max_mem_size performance_schema_accounts_size \
-    performance_schema_consumer_* performance_schema_error_size performance_schema_events_* \
-    performance_schema_hosts_size performance_schema_instrument performance_schema_logger \
-    performance_schema_max_* performance_schema_meter performance_schema_session_connect_attrs_size \
-    performance_schema_setup_* performance_schema_show_processlist performance_schema_users_size \
-    persist_only_admin_x509_subject persist_sensitive_variables_in_plaintext \
-    port_open_timeout print_identified_with_as_hex progress_report_time protocol_compression_algorithms \
-    proxy_protocol_networks regexp_stack_limit regexp_time_limit restrict_fk_on_non_standard_key \
-    rowid_merge_buff_size schema_definition_cache secondary_engine_cost_threshold secure_timestamp \
-    select_into_buffer_size select_into_disk_sync select_into_disk_sync_delay server_memory \
-    set_operations_buffer_size sql_generate_invisible_primary_key sql_if_exists ssl_fips_mode \
-    ssl_session_cache_mode ssl_session_cache_timeout stack_trace standard_compliant_cte super_large_pages \
-    sysdate_is_now system_versioning_* table_cache table_definition_cache table_open_cache table_open_cache_instances \
-    table_open_cache_triggers tablespace_definition_cache tc_heuristic_recover tcp_keepalive_* tcp_nodelay \
-    temp_pool time_format timed_mutexes tls_certificates_enforced_validation tls_ciphersuites updatable_views_* \
-    use_stat_tables windowing_use_high_precision xa_detach_on_prepare";
+/// The same of what the engine, the planner and the sessions settle by themselves or lack.
+const MORE_GROUPS: &[Group] = &[
+    ("names of databases and tables keep their case, and are told apart by it", "lower_case_*"),
+    ("the program needs no other files", "basedir des_key_file"),
+    (
+        "definitions stay in memory, and innodb_open_files limits open files",
+        "table_cache table_definition_cache table_open_cache table_open_cache_* schema_definition_cache \
+         tablespace_definition_cache metadata_locks_cache_size metadata_locks_hash_instances flush flush_time \
+         ignore_db_dirs",
+    ),
+    (
+        "statements take memory as they need it (untorn_statement_memory_limit, untorn_memory_limit)",
+        "join_buffer_size join_buffer_space_limit join_cache_level read_buffer_size read_rnd_buffer_size \
+         query_alloc_block_size query_prealloc_size range_alloc_block_size range_optimizer_max_mem_size \
+         transaction_alloc_block_size transaction_prealloc_size net_buffer_length mrr_buffer_size \
+         rowid_merge_buff_size parser_max_mem_size set_operations_buffer_size select_into_buffer_size \
+         connection_memory_* global_connection_memory_* max_session_mem_used max_tmp_tables server_memory \
+         multi_range_count max_digest_length regexp_stack_limit temp_pool",
+    ),
+    ("texts are sorted and compared whole", "max_length_for_sort_data max_sort_length"),
+    (
+        "the planner has its own rules",
+        "optimizer_* eq_range_index_dive_limit expensive_subquery_limit max_seeks_for_key \
+         max_rowid_filter_size in_predicate_conversion_threshold engine_condition_pushdown \
+         secondary_engine_cost_threshold standard_compliant_cte",
+    ),
+    ("EXPLAIN has one form", "explain_format explain_json_format_version end_markers_in_json"),
+    (
+        "statistics are not stored: the planner estimates from the indexes",
+        "innodb_stats_* histogram_* analyze_max_length analyze_sample_percentage use_stat_tables \
+         information_schema_stats_expiry enable_secondary_engine_statistics",
+    ),
+    ("clients are not told of changes of their session's state", "session_track_*"),
+    ("there is no proxy, and no account to stand for", "proxy_user proxy_protocol_networks"),
+    ("nothing is compressed between client and server", "protocol_compression_algorithms"),
+    (
+        "it only says what the server is",
+        "version version_* innodb_version license protocol_version system_time_zone character_set_system \
+         have_compress have_dynamic_loading have_geometry have_profiling have_symlink",
+    ),
+    ("only replication would need it", "pseudo_thread_id rand_seed1 rand_seed2 secure_timestamp"),
+    ("AUTO_INCREMENT numbers are given without a lock on the table", "innodb_autoinc_lock_mode"),
+    (
+        "the buffer pool is a single one and grows by pages",
+        "innodb_buffer_pool_chunk_size innodb_buffer_pool_instances innodb_buffer_pool_evict \
+         innodb_buffer_pool_populate innodb_buffer_pool_size_auto_min innodb_buffer_pool_size_max \
+         innodb_buffer_pool_stats innodb_additional_mem_pool_size innodb_numa_interleave",
+    ),
+    (
+        "its file is always ib_buffer_pool",
+        "innodb_buffer_pool_filename innodb_buffer_pool_restore_at_startup",
+    ),
+    ("sizes follow from the machine anyway", "innodb_dedicated_server container_aware"),
+    ("huge pages are asked for where the machine has them", "large_pages large_page_size super_large_pages"),
+    ("memory is not locked", "memlock locked_in_memory"),
+    (
+        "the system decides what a crash leaves behind",
+        "core_file stack_trace innodb_buffer_pool_in_core_dump innodb_buffer_pool_in_core_file",
+    ),
+    ("there is no adaptive hash index", "innodb_adaptive_hash_index innodb_adaptive_hash_index_*"),
+    ("there is no change buffer", "innodb_change_buffering innodb_change_buffer_*"),
+    (
+        "what is read ahead, and which pages go, is decided by what is in use",
+        "innodb_read_ahead innodb_read_ahead_threshold innodb_random_read_ahead innodb_old_blocks_pct \
+         innodb_old_blocks_time",
+    ),
+    (
+        "checksums are always crc32, and always verified",
+        "innodb_checksum_algorithm innodb_checksums innodb_log_checksums",
+    ),
+    ("new tables are always ROW_FORMAT=DYNAMIC", "innodb_default_row_format"),
+    (
+        "nothing is compressed on disk",
+        "innodb_compression_* innodb_read_only_compressed innodb_cmp innodb_cmp_* innodb_cmpmem \
+         innodb_cmpmem_reset column_compression_*",
+    ),
+    ("definitions are checked by one set of rules", "innodb_strict_mode restrict_fk_on_non_standard_key"),
+    (
+        "changes of definitions choose their buffers, threads and way by themselves",
+        "innodb_sort_buffer_size innodb_ddl_buffer_size innodb_ddl_threads innodb_online_alter_log_max_size \
+         innodb_fill_factor innodb_disable_sort_file_cache innodb_alter_copy_bulk old_alter_table \
+         alter_algorithm innodb_instant_alter_column_allowed innodb_log_optimize_ddl \
+         innodb_parallel_read_threads log_ddl_recovery innodb_print_ddl_logs innodb_extend_and_initialize \
+         innodb_segment_reserve_factor innodb_merge_threshold_set_all_debug progress_report_time",
+    ),
+    (
+        "an orderly stop writes every page, and leaves the rest of purge to the next start",
+        "innodb_fast_shutdown",
+    ),
+    ("a wait that is given up undoes its statement only", "innodb_rollback_on_timeout"),
+    (
+        "locks are given in the order in which they were asked for",
+        "low_priority_updates max_write_lock_count innodb_table_locks innodb_lock_schedule_algorithm \
+         deadlock_search_depth_* deadlock_timeout_*",
+    ),
+    (
+        "counters always count, and the log has no monitor's output; SHOW ENGINE INNODB STATUS has it",
+        "innodb_monitor_* innodb_status_file innodb_status_output innodb_status_output_locks \
+         innodb_print_all_deadlocks innodb_deadlock_report innodb_buf_dump_status_frequency \
+         innodb_fatal_semaphore_wait_threshold",
+    ),
+    (
+        "the views of information_schema are always there",
+        "innodb_buffer_page innodb_buffer_page_lru innodb_lock_waits innodb_locks innodb_metrics innodb_sys_* \
+         innodb_trx innodb_recovery_stats",
+    ),
+    (
+        "the performance schema has no such part",
+        "performance_schema_accounts_size performance_schema_consumer_* performance_schema_error_size \
+         performance_schema_events_* performance_schema_hosts_size performance_schema_instrument \
+         performance_schema_logger performance_schema_max_* performance_schema_meter \
+         performance_schema_session_connect_attrs_size performance_schema_setup_* \
+         performance_schema_show_processlist performance_schema_users_size timed_mutexes",
+    ),
+    ("there is no profiling", "profiling profiling_history_size"),
+    ("COMMIT and ROLLBACK chain or release where the statement says so", "completion_type"),
+    ("there are no XA transactions", "innodb_support_xa tc_heuristic_recover xa_detach_on_prepare"),
+    ("WEEK() has mode 0 where none is given", "default_week_format"),
+    ("TIMESTAMP columns have no defaults of their own", "explicit_defaults_for_timestamp"),
+    (
+        "formats of dates and times are fixed",
+        "date_format datetime_format time_format mysql56_temporal_format",
+    ),
+    ("names of months and days are English", "lc_time_names"),
+    ("SYSDATE() is always NOW()", "sysdate_is_now"),
+    ("there are no spatial types", "max_points_in_geometry"),
+    ("IS NULL does not look for the last inserted row", "sql_auto_is_null"),
+    ("max_join_size alone limits joins", "sql_big_selects"),
+    ("results are sent while they are made", "sql_buffer_result"),
+    ("there is no general log", "sql_log_off log log_basename"),
+    ("SHOW CREATE always quotes names", "sql_quote_show_create print_identified_with_as_hex"),
+    ("SHOW CREATE TABLE has one form", "show_create_table_* show_gipk_*"),
+    ("SHOW DATABASES shows what an account may see", "skip_show_database"),
+    (
+        "tables need no primary key, and get none that was not asked for",
+        "sql_require_primary_key sql_generate_invisible_primary_key innodb_force_primary_key",
+    ),
+    ("an INSERT of one row has no information string", "sql_warnings note_verbosity"),
+    ("SHOW WARNINGS keeps 1024 lines", "max_error_count"),
+    ("unique keys are always checked", "unique_checks"),
+    ("views are changed by one set of rules", "updatable_views_*"),
+    ("connections of an account are not limited", "max_user_connections"),
+    ("starting a connection starts no thread", "slow_launch_time"),
+    (
+        "the server's sockets have fixed settings",
+        "back_log tcp_keepalive_* tcp_nodelay port_open_timeout net_retry_count",
+    ),
+    ("handshakes are whole: no TLS session is resumed", "ssl_session_cache_*"),
+    ("expiry and names in certificates are not checked at start", "tls_certificates_enforced_validation"),
+    (
+        "wait_timeout ends idle sessions, in a transaction too",
+        "idle_readonly_transaction_timeout idle_transaction_timeout idle_write_transaction_timeout",
+    ),
+    ("max_execution_time limits a SELECT", "max_statement_time"),
+    ("cte_max_recursion_depth limits recursion", "max_recursive_iterations"),
+    ("regular expressions are matched by another library", "regexp_time_limit default_regex_flags"),
+    ("files of SELECT … INTO are written as the system writes them", "select_into_disk_sync*"),
+    ("any value may be persisted, as plain text", "persist_only_* persist_sensitive_*"),
+    ("there are no triggers", "enable_cascade_triggers"),
+    ("tables have no history", "system_versioning_*"),
+    ("all tables are the engine's own", "external_table_*"),
+    ("a start upgrades no tables of another server", "check_table_functions"),
+    ("IF EXISTS is written where it is meant", "sql_if_exists"),
+    ("options are never shortened", "getopt_prefix_matching"),
+    ("the server has no older behaviour to go back to", "new old windowing_use_high_precision"),
+    (
+        "the engine has no such part",
+        "innodb_api_bk_commit_interval innodb_api_disable_rowlock innodb_api_enable_mdl innodb_api_trx_level \
+         innodb_defragment innodb_defragment_* innodb_file_io_threads \
+         innodb_force_load_corrupted innodb_immediate_scrub_data_uncompressed innodb_scrub_* innodb_linux_aio \
+         innodb_log_checkpoint_now innodb_native_foreign_keys innodb_prefix_index_cluster_optimization \
+         innodb_snapshot_isolation",
+    ),
+];
 
 pub(super) fn is_named(names: &str, name: &str) -> bool {
     names.split_ascii_whitespace().any(|known| match known.strip_suffix('*') {
@@ -207,16 +334,19 @@ pub(super) fn is_named(names: &str, name: &str) -> bool {
     })
 }
 
-/// Why a setting has no effect; empty where there is no more to say. `None`: no server has such a setting, or
-/// it has an effect here.
+fn groups() -> impl Iterator<Item = &'static Group> {
+    GROUPS.iter().chain(MORE_GROUPS).chain(ALWAYS_ON)
+}
+
+/// Why a setting has no effect. `None`: no server has such a setting, or it has an effect here.
 pub fn why(name: &str) -> Option<&'static str> {
-    let group = GROUPS.iter().chain(ALWAYS_ON).find(|(_, names)| is_named(names, name));
-    group.map(|(why, _)| *why).or_else(|| is_named(OTHERS, name).then_some(""))
+    let group = groups().find(|(_, names)| is_named(names, name));
+    group.map(|(why, _)| *why).or_else(|| relied_on::why(name))
 }
 
 /// The warning about a setting of one of the variables here, which keeps its value if it `stays` so.
 pub fn warning(setting: &Setting, name: &str, stays: Option<&str>) -> String {
-    let why = why(name).filter(|why| !why.is_empty());
+    let why = why(name);
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     let stays = match stays {
         Some("") => "; it stays empty".to_owned(),
@@ -229,7 +359,7 @@ pub fn warning(setting: &Setting, name: &str, stays: Option<&str>) -> String {
 /// A setting as it was given, without what nobody may read in a log.
 pub fn shown(setting: &Setting) -> String {
     let name = setting.name.strip_prefix("loose_").unwrap_or(&setting.name);
-    let is_secret = !is_always_on(name) && SECRETS.iter().any(|word| name.contains(word));
+    let is_secret = is_secret(name);
     match &setting.value {
         Some(_) if is_secret => {
             format!("{} (its value is not shown)", setting.name)
@@ -238,6 +368,20 @@ pub fn shown(setting: &Setting) -> String {
         None => setting.name.clone(),
     }
 }
+
+/// Whether nobody may read the value of that setting in a log.
+pub fn is_secret(name: &str) -> bool {
+    let has_word = SECRETS.iter().any(|word| name.contains(word));
+    has_word && !is_always_on(name) && !is_named(PLAIN, name)
+}
+
+/// Settings that hold none, whatever their names speak of: rules for passwords, names of methods, switches.
+const PLAIN: &str = "authentication_policy caching_sha2_password_* connection_control_* \
+                     cracklib_password_check_dictionary default_authentication_plugin default_password_lifetime \
+                     disconnect_on_expired_password generated_random_password_length max_password_errors \
+                     old_passwords password_history password_require_current password_reuse_interval secure_auth \
+                     sha256_password_* show_replica_auth_info show_slave_auth_info simple_password_check_* \
+                     strict_password_validation untorn_passwordless_tcp validate_password*";
 
 /// In the names of settings whose values may hold passwords.
 const SECRETS: &[&str] = &["password", "auth", "secret", "token", "provider_options"];
@@ -279,14 +423,27 @@ pub(super) fn is_off(value: &str) -> bool {
 
 /// All names that are no family, for guesses at what was meant.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    let all = GROUPS.iter().chain(ALWAYS_ON).map(|(_, names)| *names).chain([OTHERS]);
-    all.flat_map(str::split_ascii_whitespace).filter(|name| !name.ends_with('*'))
+    groups().flat_map(|(_, names)| names.split_ascii_whitespace()).filter(|name| !name.ends_with('*'))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::variables::table::{DEFINITIONS, Effect};
+
+    #[test]
+    fn whatever_has_no_effect_has_a_reason() {
+        for definition in DEFINITIONS.iter().filter(|definition| !definition.effect.is_followed()) {
+            let why = why(definition.name);
+            assert!(why.is_some_and(|why| !why.is_empty()), "{} has no reason", definition.name);
+        }
+        for name in names() {
+            assert!(
+                groups().filter(|(_, names)| is_named(names, name)).count() < 2,
+                "{name} has two reasons"
+            );
+        }
+    }
 
     #[test]
     fn nothing_is_said_to_have_no_effect_that_has_one() {
@@ -299,7 +456,7 @@ mod tests {
         assert!(log_bin.is_some_and(|definition| definition.effect == Effect::Constant));
         assert_eq!(why("log_bin"), Some("there is no binary log"));
         assert_eq!(why("temptable_max_ram"), Some("InnoDB is the only storage engine"));
-        assert_eq!(why("basedir"), Some(""));
+        assert_eq!(why("basedir"), Some("the program needs no other files"));
         assert_eq!(why("initialize"), None);
         assert_eq!(why("skip_grant_tables"), None);
         assert_eq!(why("innodb_buffer_pool_sise"), None);

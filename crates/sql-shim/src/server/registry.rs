@@ -23,7 +23,7 @@ use super::clock::CoarseClock;
 use super::lost_clients::Attention;
 use super::shared::Server;
 use super::waits::Waits;
-use crate::status::Counters;
+use crate::status::{ConnectionCounters, Counters};
 use crate::tls::stream::TlsFacts;
 
 /// A connection's number, unique while the server runs; what CONNECTION_ID() and KILL mean.
@@ -72,8 +72,8 @@ pub const INFO_BYTES_MAX: usize = 4096;
 pub struct Connection {
     /// Its number.
     pub id: ConnectionId,
-    /// Counters of the runtime thread that carries it.
-    pub counters: Arc<Counters>,
+    /// Its counters, and those of the runtime thread that carries it.
+    pub counters: Arc<ConnectionCounters>,
     /// How it is encrypted, if it is.
     pub tls: OnceLock<TlsFacts>,
     reserve: bool,
@@ -300,7 +300,7 @@ impl Registry {
         let connection = Arc::new(Connection {
             id,
             reserve,
-            counters,
+            counters: Arc::new(ConnectionCounters::new(counters)),
             tls: OnceLock::new(),
             kill_switch: Arc::default(),
             timed_out: AtomicBool::new(false),

@@ -4,7 +4,7 @@
 //! runs. Other counters are added where they happen (`connection.rs`, `client_stream.rs`), and SHOW STATUS
 //! gathers all of them in `status.rs`.
 
-use sql::ast::{InsertSource, Statement};
+use sql::ast::{Insert, InsertSource, Maintenance, Show, ShowKind, Statement};
 use sql::plan::Plan;
 
 use crate::status::Counter;
@@ -13,27 +13,151 @@ use crate::status::Counter;
 pub(super) fn of_statement(statement: &Statement) -> Option<Counter> {
     Some(match statement {
         Statement::Select(_) => Counter::ComSelect,
-        Statement::Insert(insert) if insert.replace => Counter::ComReplace,
-        Statement::Insert(insert) if matches!(insert.source, InsertSource::Query(_)) => {
-            Counter::ComInsertSelect
-        }
-        Statement::Insert(_) => Counter::ComInsert,
+        Statement::Insert(insert) => of_insert(insert),
         Statement::LoadData(_) => Counter::ComLoad,
         Statement::Update(update) if update.is_joined() => Counter::ComUpdateMulti,
         Statement::Update(_) => Counter::ComUpdate,
         Statement::Delete(delete) if delete.is_joined() => Counter::ComDeleteMulti,
         Statement::Delete(_) => Counter::ComDelete,
+        // As what is explained, as in MySQL.
+        Statement::Explain(inner) => return of_statement(inner),
         Statement::Begin { .. } => Counter::ComBegin,
         Statement::Commit { .. } => Counter::ComCommit,
         Statement::Rollback { .. } => Counter::ComRollback,
-        Statement::Set(_) => Counter::ComSetOption,
+        Statement::Savepoint(_) => Counter::ComSavepoint,
+        Statement::RollbackTo(_) => Counter::ComRollbackToSavepoint,
+        Statement::ReleaseSavepoint(_) => Counter::ComReleaseSavepoint,
+        Statement::Set(_) | Statement::SetTransaction { .. } => Counter::ComSetOption,
         Statement::Use(_) => Counter::ComChangeDb,
+        Statement::Show(show) => of_show(show),
+        Statement::Describe { .. } => Counter::ComShowFields,
+        Statement::Maintain { what, .. } => of_maintenance(*what),
+        Statement::Kill { .. } => Counter::ComKill,
+        Statement::Flush(_) => Counter::ComFlush,
+        Statement::LockTables(_) => Counter::ComLockTables,
+        Statement::UnlockTables => Counter::ComUnlockTables,
+        Statement::Do(_) => Counter::ComDo,
+        Statement::Prepare { .. } => Counter::ComPrepareSql,
+        Statement::Execute { .. } => Counter::ComExecuteSql,
+        Statement::Deallocate(_) => Counter::ComDeallocSql,
+        Statement::Shutdown => Counter::ComShutdown,
+        Statement::Unsupported(what) => return of_unsupported(what),
+        other => return of_definition(other),
+    })
+}
+
+fn of_insert(insert: &Insert) -> Counter {
+    match (insert.replace, matches!(insert.source, InsertSource::Query(_))) {
+        (false, false) => Counter::ComInsert,
+        (false, true) => Counter::ComInsertSelect,
+        (true, false) => Counter::ComReplace,
+        (true, true) => Counter::ComReplaceSelect,
+    }
+}
+
+/// Of statements that change definitions and accounts.
+fn of_definition(statement: &Statement) -> Option<Counter> {
+    Some(match statement {
         Statement::CreateTable(_) => Counter::ComCreateTable,
         Statement::DropTable { .. } => Counter::ComDropTable,
-        Statement::CreateIndex { .. } => Counter::ComCreateIndex,
-        Statement::CreateDatabase { .. } => Counter::ComCreateDb,
-        Statement::DropDatabase { .. } => Counter::ComDropDb,
+        Statement::RenameTable(_) => Counter::ComRenameTable,
+        Statement::Truncate(_) => Counter::ComTruncate,
         Statement::AlterTable(_) => Counter::ComAlterTable,
+        Statement::CreateIndex { .. } => Counter::ComCreateIndex,
+        Statement::DropIndex { .. } => Counter::ComDropIndex,
+        // ALTER VIEW as well.
+        Statement::CreateView(_) => Counter::ComCreateView,
+        Statement::DropView { .. } => Counter::ComDropView,
+        Statement::CreateDatabase { .. } => Counter::ComCreateDb,
+        Statement::AlterDatabase { .. } => Counter::ComAlterDb,
+        Statement::DropDatabase { .. } => Counter::ComDropDb,
+        Statement::CreateUser { .. } => Counter::ComCreateUser,
+        Statement::AlterUser { .. } => Counter::ComAlterUser,
+        Statement::DropUser { .. } => Counter::ComDropUser,
+        Statement::Grant(_) => Counter::ComGrant,
+        Statement::Revoke(revoke) if revoke.object.is_none() => Counter::ComRevokeAll,
+        Statement::Revoke(_) => Counter::ComRevoke,
+        Statement::SetPassword { .. } => Counter::ComSetPassword,
+        _ => return None,
+    })
+}
+
+fn of_maintenance(what: Maintenance) -> Counter {
+    match what {
+        Maintenance::Analyze => Counter::ComAnalyze,
+        Maintenance::Check => Counter::ComCheck,
+        Maintenance::Optimize => Counter::ComOptimize,
+        Maintenance::Repair => Counter::ComRepair,
+        Maintenance::Checksum => Counter::ComChecksum,
+    }
+}
+
+fn of_show(show: &Show) -> Counter {
+    match &show.kind {
+        ShowKind::Databases => Counter::ComShowDatabases,
+        ShowKind::Tables { .. } => Counter::ComShowTables,
+        ShowKind::TableStatus { .. } => Counter::ComShowTableStatus,
+        ShowKind::OpenTables { .. } => Counter::ComShowOpenTables,
+        ShowKind::Columns { .. } => Counter::ComShowFields,
+        ShowKind::Index { .. } => Counter::ComShowKeys,
+        ShowKind::CreateTable(_) | ShowKind::CreateView(_) => Counter::ComShowCreateTable,
+        ShowKind::CreateDatabase { .. } => Counter::ComShowCreateDb,
+        ShowKind::Variables { .. } => Counter::ComShowVariables,
+        ShowKind::Status { .. } => Counter::ComShowStatus,
+        ShowKind::ProcessList { .. } => Counter::ComShowProcesslist,
+        // MySQL makes a SELECT of a variable of it.
+        ShowKind::Warnings { count: true, .. } | ShowKind::Errors { count: true, .. } => Counter::ComSelect,
+        ShowKind::Warnings { .. } => Counter::ComShowWarnings,
+        ShowKind::Errors { .. } => Counter::ComShowErrors,
+        ShowKind::Engines => Counter::ComShowStorageEngines,
+        ShowKind::EngineStatus { what, .. } if what == "MUTEX" => Counter::ComShowEngineMutex,
+        ShowKind::EngineStatus { .. } => Counter::ComShowEngineStatus,
+        ShowKind::Plugins => Counter::ComShowPlugins,
+        ShowKind::Privileges => Counter::ComShowPrivileges,
+        ShowKind::CharacterSets => Counter::ComShowCharsets,
+        ShowKind::Collations => Counter::ComShowCollations,
+        ShowKind::Grants(_) => Counter::ComShowGrants,
+        ShowKind::Empty(what, _) => of_show_empty(what),
+    }
+}
+
+fn of_show_empty(what: &str) -> Counter {
+    match what {
+        "TRIGGERS" => Counter::ComShowTriggers,
+        "EVENTS" => Counter::ComShowEvents,
+        "FUNCTION STATUS" => Counter::ComShowFunctionStatus,
+        "PROCEDURE STATUS" => Counter::ComShowProcedureStatus,
+        "BINARY LOGS" => Counter::ComShowBinlogs,
+        "BINARY LOG STATUS" => Counter::ComShowMasterStatus,
+        "BINLOG EVENTS" => Counter::ComShowBinlogEvents,
+        "REPLICAS" => Counter::ComShowReplicas,
+        "PROFILES" => Counter::ComShowProfiles,
+        "CREATE TRIGGER" => Counter::ComShowCreateTrigger,
+        "CREATE PROCEDURE" => Counter::ComShowCreateProc,
+        "CREATE FUNCTION" => Counter::ComShowCreateFunc,
+        _ => Counter::ComShowReplicaStatus,
+    }
+}
+
+/// Of what is refused by its name: it was asked for.
+fn of_unsupported(what: &str) -> Option<Counter> {
+    Some(match what {
+        "CALL" => Counter::ComCallProcedure,
+        "HELP" => Counter::ComHelp,
+        "RENAME USER" => Counter::ComRenameUser,
+        "CREATE TRIGGER" => Counter::ComCreateTrigger,
+        "DROP TRIGGER" => Counter::ComDropTrigger,
+        "CREATE PROCEDURE" => Counter::ComCreateProcedure,
+        "ALTER PROCEDURE" => Counter::ComAlterProcedure,
+        "DROP PROCEDURE" => Counter::ComDropProcedure,
+        "CREATE FUNCTION" => Counter::ComCreateFunction,
+        "ALTER FUNCTION" => Counter::ComAlterFunction,
+        "DROP FUNCTION" => Counter::ComDropFunction,
+        "CREATE EVENT" => Counter::ComCreateEvent,
+        "ALTER EVENT" => Counter::ComAlterEvent,
+        "DROP EVENT" => Counter::ComDropEvent,
+        "CREATE ROLE" => Counter::ComCreateRole,
+        "DROP ROLE" => Counter::ComDropRole,
         _ => return None,
     })
 }
@@ -42,9 +166,12 @@ pub(super) fn of_statement(statement: &Statement) -> Option<Counter> {
 pub(super) fn of_plan(plan: &Plan) -> Option<Counter> {
     Some(match plan {
         Plan::Select(_) => Counter::ComSelect,
-        Plan::Insert(insert) if insert.replace => Counter::ComReplace,
-        Plan::Insert(insert) if insert.query.is_some() => Counter::ComInsertSelect,
-        Plan::Insert(_) => Counter::ComInsert,
+        Plan::Insert(insert) => match (insert.replace, insert.query.is_some()) {
+            (false, false) => Counter::ComInsert,
+            (false, true) => Counter::ComInsertSelect,
+            (true, false) => Counter::ComReplace,
+            (true, true) => Counter::ComReplaceSelect,
+        },
         Plan::Load(_) => Counter::ComLoad,
         Plan::Update(_) => Counter::ComUpdate,
         Plan::Delete(_) => Counter::ComDelete,

@@ -237,6 +237,7 @@ impl SessionService for Session {
         let yield_state = self.yield_state.clone();
         run_yielding(&yield_state, pin!(self.end())).await;
         self.state_mut().reset();
+        self.state.connection.counters.forget_own();
         self.named_statements.clear();
     }
 

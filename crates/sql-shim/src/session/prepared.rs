@@ -26,7 +26,7 @@ use sql::value::{Collation, Value, decimal};
 use untorn::types;
 
 use super::commands::done;
-use super::{Outcome, REPLANS_MAX, Session};
+use super::{Outcome, REPLANS_MAX, Session, com_counters};
 use crate::server::prepared_statements::CountedStatement;
 use crate::session_interface::{Param, Prepared};
 use crate::statement_stats::digests::DigestRow;
@@ -205,27 +205,28 @@ impl Session {
         out: &mut S,
         more: bool,
     ) -> Result<Outcome, Failure> {
-        self.state.connection.counters.add(Counter::ComStmtExecute, 1);
         let named = self.named_statements.get(&name.to_ascii_lowercase());
         let Some((text, prepared_in)) = named.map(|named| (named.text.clone(), named.prepared_in.clone()))
         else {
             return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"EXECUTE"]).into());
         };
+        self.state.connection.counters.add(Counter::ComStmtExecute, 1);
         let prepared = self.prepare_in(prepared_in, &text).await?;
         if prepared.params.len() != using.len() {
             return Err(errors::error(errors::WRONG_ARGUMENTS, &[&"EXECUTE"]).into());
         }
         let values: Vec<Value<'static>> = using.iter().map(|name| self.state.user_variable(name)).collect();
         let plan = prepared.plan.plan.clone();
+        self.count_inside(com_counters::of_plan(&plan));
         Box::pin(self.run_inside(&plan, &values, out, more)).await?;
         Ok(Outcome::Answered)
     }
 
     pub(super) fn deallocate(&mut self, name: &str) -> Result<Outcome, Failure> {
-        self.state.connection.counters.add(Counter::ComStmtClose, 1);
         let Some(old) = self.named_statements.remove(&name.to_ascii_lowercase()) else {
             return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"DEALLOCATE PREPARE"]).into());
         };
+        self.state.connection.counters.add(Counter::ComStmtClose, 1);
         self.state.memory.keep(name.len() + old.text.len(), 0)?;
         Ok(done())
     }

@@ -57,6 +57,7 @@ impl Session {
         if !keeps_warnings(plan) {
             self.state.clear_warnings();
         }
+        self.count(com_counters::of_plan(plan));
         self.run_inside(plan, parameters, out, more)
     }
 
@@ -68,7 +69,6 @@ impl Session {
         out: &mut S,
         more: bool,
     ) -> Result<(), Failure> {
-        self.count(com_counters::of_plan(plan));
         self.current.stats.reads = plan.unindexed_reads();
         self.transaction.engine_mut().clear_kill();
         let held = self.state.held();

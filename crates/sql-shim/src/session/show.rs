@@ -307,7 +307,7 @@ impl Session {
                 self.create_database_text(name, *if_not_exists)?
             }
             ShowKind::Variables { global } => names_and_values(state.facts.variables(*global)),
-            ShowKind::Status { .. } => names_and_values(state.facts.status()),
+            ShowKind::Status { global } => names_and_values(state.facts.status(*global)),
             ShowKind::ProcessList { full } => process_list(state, *full),
             ShowKind::Warnings { limit, count } => self.warning_rows(limit.as_ref(), *count, false)?,
             ShowKind::Errors { limit, count } => self.warning_rows(limit.as_ref(), *count, true)?,
@@ -324,7 +324,7 @@ impl Session {
             .number(3),
             ShowKind::Collations => collations(state),
             ShowKind::Grants(account) => grants(state, account.as_ref())?,
-            ShowKind::Empty(columns) => {
+            ShowKind::Empty(_, columns) => {
                 let columns: Vec<(&str, u32)> = columns.iter().map(|name| (*name, 64)).collect();
                 Answer::texts(&columns, Vec::new())
             }

@@ -91,8 +91,11 @@ impl ServerFacts for ConnectionFacts {
         self.variables.borrow().show(&self.server.variables, scope)
     }
 
-    fn status(&self) -> Vec<(String, String)> {
+    fn status(&self, global: bool) -> Vec<(String, String)> {
         let mut rows = crate::status::collect(&self.server);
+        if !global {
+            self.connection.counters.put_own(&mut rows);
+        }
         if let Some(facts) = self.connection.tls.get() {
             for (name, value) in &mut rows {
                 match name.as_str() {

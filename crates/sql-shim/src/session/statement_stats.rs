@@ -37,6 +37,8 @@ pub(super) struct CurrentStatement {
     pub(super) deadline: Option<Duration>,
     /// It has been added to a counter of its kind.
     counted: bool,
+    /// And the one that it executes.
+    counted_inside: bool,
     /// What the session had cost when it began.
     rows_read: u64,
     lock_waited: Duration,
@@ -83,6 +85,15 @@ impl Session {
     pub(super) fn count(&mut self, counter: Option<Counter>) {
         if let Some(counter) = counter
             && !std::mem::replace(&mut self.current.counted, true)
+        {
+            self.state.connection.counters.add(counter, 1);
+        }
+    }
+
+    /// The same for the statement that EXECUTE runs: both count.
+    pub(super) fn count_inside(&mut self, counter: Option<Counter>) {
+        if let Some(counter) = counter
+            && !std::mem::replace(&mut self.current.counted_inside, true)
         {
             self.state.connection.counters.add(counter, 1);
         }

@@ -230,7 +230,8 @@ impl Session {
                     self.wait_for(Wait::new((*event).clone()), FOR_SLOW_LOG, deadline).await?;
                 }
             }
-            Flush::Privileges | Flush::Status | Flush::Other => {}
+            Flush::Status => self.state.connection.counters.forget_own(),
+            Flush::Privileges | Flush::Other => {}
         }
         Ok(Outcome::Done(Changed::default()))
     }

@@ -9,6 +9,7 @@
 mod certificate;
 pub mod stream;
 
+use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,12 +23,13 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version};
 
+use crate::options::Origins;
 use crate::variables::GlobalVariables;
 
 /// Why clients that must encrypt could not come.
 pub const NO_TLS: &str = "require-secure-transport: there is no TLS (--skip-ssl, tls-version is \
                           empty, or auto-generate-certs=OFF and there is no certificate)";
-const ONE_OF_TWO: &str = "ssl-cert and ssl-key: give both or none";
+const ONE_OF_TWO: &str = "give both of ssl-cert and ssl-key, or none";
 
 /// What TLS is served with, and a line about it for the start-up log.
 pub struct Established {
@@ -35,6 +37,36 @@ pub struct Established {
     pub config: Arc<ServerConfig>,
     /// Versions and certificate.
     pub report: String,
+}
+
+/// A file of certificates or a key.
+struct PemFile {
+    path: PathBuf,
+    /// Who names it, for messages; the server's own is named by nobody.
+    named: Option<String>,
+}
+
+impl PemFile {
+    fn own(path: PathBuf) -> PemFile {
+        PemFile { path, named: None }
+    }
+
+    /// The one that a variable names. Relative to the data directory, as mysqld, which works there, has it.
+    fn of(variable: &str, datadir: &Path, variables: &GlobalVariables, origins: &Origins) -> Option<PemFile> {
+        let given = Some(variables.text(variable)).filter(|given| !given.is_empty())?;
+        let named = format!("{}{}={given}", origins.before(variable), variable.replace('_', "-"));
+        Some(PemFile { path: datadir.join(given), named: Some(named) })
+    }
+
+    fn about(&self, why: &dyn fmt::Display) -> String {
+        let path = self.path.display().to_string();
+        match &self.named {
+            // What was given may be relative.
+            Some(named) if named.ends_with(&format!("={path}")) => format!("{named}: {why}"),
+            Some(named) => format!("{named}: {path}: {why}"),
+            None => format!("{path}: {why}"),
+        }
+    }
 }
 
 /// Reads or makes the certificate, and sets the variables that say so. `None`: `tls_version` is empty, or
@@ -47,19 +79,18 @@ pub fn establish(datadir: &Path, variables: &GlobalVariables) -> Result<Option<E
     if versions.is_empty() {
         return Ok(None);
     }
-    // Relative to the data directory, as mysqld, which works there, has it.
-    let named = |name: &str| Some(variables.text(name)).filter(|path| !path.is_empty());
+    // What was given has been checked, with where that was.
+    let named = |name: &str| PemFile::of(name, datadir, variables, &Origins::default());
     let (certificate, key, made) = match (named("ssl_cert"), named("ssl_key")) {
-        (Some(certificate), Some(key)) => (datadir.join(certificate), datadir.join(key), ""),
+        (Some(certificate), Some(key)) => (certificate, key, ""),
         (None, None) if is_without_certificate(datadir, variables)? => return Ok(None),
         (None, None) => own_certificate(datadir, variables)?,
-        _ => return Err(ONE_OF_TWO.to_owned()),
+        (Some(one), None) | (None, Some(one)) => return Err(one.about(&ONE_OF_TWO)),
     };
-    let authorities = named("ssl_ca").map(|path| datadir.join(path));
-    let config = configure(&versions, &certificate, &key, authorities.as_deref())?;
-    warn_of_key(&key);
+    let config = configure(&versions, &certificate, &key, named("ssl_ca").as_ref())?;
+    warn_of_key(&key.path);
     let shown = variables.text("tls_version");
-    let report = format!("{shown}, certificate {}{made}", certificate.display());
+    let report = format!("{shown}, certificate {}{made}", certificate.path.display());
     for name in ["have_ssl", "have_openssl"] {
         set(variables, name, "YES")?;
     }
@@ -70,17 +101,22 @@ pub fn establish(datadir: &Path, variables: &GlobalVariables) -> Result<Option<E
 ///
 /// # Errors
 /// As there; and clients that must encrypt (`require_secure_transport`) where TLS is not `offered`.
-pub fn check(datadir: &Path, variables: &GlobalVariables, offered: bool) -> Result<(), String> {
+pub fn check(
+    datadir: &Path,
+    variables: &GlobalVariables,
+    origins: &Origins,
+    offered: bool,
+) -> Result<(), String> {
     let versions = if offered { versions(&variables.text("tls_version"))? } else { Vec::new() };
-    let named = |name: &str| Some(variables.text(name)).filter(|path| !path.is_empty());
-    let is_named = named("ssl_cert").is_some() || named("ssl_key").is_some();
+    let named = |name: &str| PemFile::of(name, datadir, variables, origins);
+    let (certificate, key, authorities) = (named("ssl_cert"), named("ssl_key"), named("ssl_ca"));
+    let is_named = certificate.is_some() || key.is_some();
     let without = !versions.is_empty() && !is_named && is_without_certificate(datadir, variables)?;
-    if without && named("ssl_ca").is_some() {
-        return Err(
-            "ssl-ca: there is no certificate of the server; name one with ssl-cert and ssl-key, or do not \
-                    give auto-generate-certs=OFF"
-                .to_owned(),
-        );
+    if let Some(authorities) = authorities.as_ref().filter(|_| without) {
+        return Err(authorities.about(
+            &"there is no certificate of the server; name one with ssl-cert and ssl-key, or do not give \
+              auto-generate-certs=OFF",
+        ));
     }
     if versions.is_empty() || without {
         return match variables.number("require_secure_transport") {
@@ -88,14 +124,12 @@ pub fn check(datadir: &Path, variables: &GlobalVariables, offered: bool) -> Resu
             _ => Err(NO_TLS.to_owned()),
         };
     }
-    let authorities = named("ssl_ca").map(|path| datadir.join(path));
-    match (named("ssl_cert"), named("ssl_key")) {
+    match (certificate, key) {
         (Some(certificate), Some(key)) => {
-            let (certificate, key) = (datadir.join(certificate), datadir.join(key));
-            configure(&versions, &certificate, &key, authorities.as_deref()).map(drop)
+            configure(&versions, &certificate, &key, authorities.as_ref()).map(drop)
         }
-        (None, None) => authorities.map_or(Ok(()), |path| certificates(&path).map(drop)),
-        _ => Err(ONE_OF_TWO.to_owned()),
+        (None, None) => authorities.map_or(Ok(()), |file| certificates(&file).map(drop)),
+        (Some(one), None) | (None, Some(one)) => Err(one.about(&ONE_OF_TWO)),
     }
 }
 
@@ -111,12 +145,13 @@ fn is_without_certificate(datadir: &Path, variables: &GlobalVariables) -> Result
 fn own_certificate(
     datadir: &Path,
     variables: &GlobalVariables,
-) -> Result<(PathBuf, PathBuf, &'static str), String> {
+) -> Result<(PemFile, PemFile, &'static str), String> {
     let made = certificate::provide(datadir)?;
     set(variables, "ssl_cert", certificate::CERTIFICATE_FILE)?;
     set(variables, "ssl_key", certificate::KEY_FILE)?;
     let remark = if made { " (self-signed, made now)" } else { "" };
-    Ok((datadir.join(certificate::CERTIFICATE_FILE), datadir.join(certificate::KEY_FILE), remark))
+    let own = |name| PemFile::own(datadir.join(name));
+    Ok((own(certificate::CERTIFICATE_FILE), own(certificate::KEY_FILE), remark))
 }
 
 fn versions(text: &str) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
@@ -133,36 +168,35 @@ fn versions(text: &str) -> Result<Vec<&'static SupportedProtocolVersion>, String
 
 fn configure(
     versions: &[&'static SupportedProtocolVersion],
-    certificate: &Path,
-    key: &Path,
-    authorities: Option<&Path>,
+    certificate: &PemFile,
+    key: &PemFile,
+    authorities: Option<&PemFile>,
 ) -> Result<ServerConfig, String> {
     let provider = Arc::new(provider());
-    let about = |path: &Path, why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
         .map_err(|error| format!("tls-version: {error}"))?;
     let builder = match authorities {
         None => builder.with_no_client_auth(),
-        Some(path) => {
+        Some(file) => {
             let mut roots = RootCertStore::empty();
-            for authority in certificates(path)? {
-                roots.add(authority).map_err(|error| about(path, &error))?;
+            for authority in certificates(file)? {
+                roots.add(authority).map_err(|error| file.about(&error))?;
             }
             // Who shows none is an ordinary client; REQUIRE X509 of an account is checked at its login.
             let verifier =
                 WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
                     .allow_unauthenticated()
                     .build();
-            builder.with_client_cert_verifier(verifier.map_err(|error| about(path, &error))?)
+            builder.with_client_cert_verifier(verifier.map_err(|error| file.about(&error))?)
         }
     };
-    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| about(key, &error))?;
-    provider.key_provider.load_private_key(secret.clone_key()).map_err(|error| about(key, &error))?;
+    let secret = PrivateKeyDer::from_pem_file(&key.path).map_err(|error| key.about(&error))?;
+    provider.key_provider.load_private_key(secret.clone_key()).map_err(|error| key.about(&error))?;
     let config = builder.with_single_cert(certificates(certificate)?, secret);
     let mut config = config.map_err(|error| {
         // The key has been loaded: it is the certificate, or that they are not of one pair.
-        format!("{} with the key {}: {error}", certificate.display(), key.display())
+        certificate.about(&format!("with the key {}: {error}", key.path.display()))
     })?;
     config.ignore_client_order = true;
     // A resumed session would show again a certificate that may have ended since; each handshake is whole.
@@ -206,11 +240,10 @@ fn provider() -> CryptoProvider {
     provider
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let about = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
-    let read = CertificateDer::pem_file_iter(path).map_err(|error| about(&error))?;
-    let list = read.collect::<Result<Vec<_>, _>>().map_err(|error| about(&error))?;
-    if list.is_empty() { Err(about(&"no certificate is in it")) } else { Ok(list) }
+fn certificates(file: &PemFile) -> Result<Vec<CertificateDer<'static>>, String> {
+    let read = CertificateDer::pem_file_iter(&file.path).map_err(|error| file.about(&error))?;
+    let list = read.collect::<Result<Vec<_>, _>>().map_err(|error| file.about(&error))?;
+    if list.is_empty() { Err(file.about(&"no certificate is in it")) } else { Ok(list) }
 }
 
 #[cfg(test)]
@@ -236,12 +269,13 @@ mod tests {
         variables.set_at_start("auto_generate_certs", "OFF").unwrap();
         assert!(establish(&directory, &variables).unwrap().is_none());
         assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
-        check(&directory, &variables, true).unwrap();
+        let check = || check(&directory, &variables, &Origins::default(), true);
+        check().unwrap();
         variables.set_at_start("require_secure_transport", "ON").unwrap();
-        assert_eq!(check(&directory, &variables, true).unwrap_err(), NO_TLS);
+        assert_eq!(check().unwrap_err(), NO_TLS);
         variables.set_at_start("require_secure_transport", "OFF").unwrap();
         variables.set_at_start("ssl_ca", "ca.pem").unwrap();
-        assert!(check(&directory, &variables, true).unwrap_err().contains("auto-generate-certs"));
+        assert!(check().unwrap_err().contains("auto-generate-certs"));
         variables.set_at_start("ssl_ca", "").unwrap();
         // What is there is used.
         establish(&directory, &GlobalVariables::default()).unwrap().unwrap();
@@ -265,7 +299,7 @@ mod tests {
             variables.set_at_start(name, text).unwrap();
             establish(&directory, &variables)
         };
-        assert!(error_of(given("ssl_key", "server-key.pem")).contains("both or none"));
+        assert!(error_of(given("ssl_key", "server-key.pem")).contains("give both"));
         assert!(error_of(given("ssl_ca", "no-such.pem")).contains("no-such.pem"));
         assert!(error_of(given("ssl_ca", "server-key.pem")).contains("no certificate"));
         assert!(error_of(given("tls_version", "TLSv1.1,TLSv1.2")).contains("TLSv1.3"));
@@ -283,7 +317,7 @@ mod tests {
         std::fs::write(&unusable, pem).unwrap();
         variables.set_at_start("ssl_key", unusable.to_str().unwrap()).unwrap();
         let error = error_of(establish(&directory, &variables));
-        assert!(error.starts_with(unusable.to_str().unwrap()), "{error}");
+        assert!(error.starts_with(&format!("ssl-key={}: ", unusable.display())), "{error}");
         std::fs::remove_dir_all(&directory).unwrap();
         std::fs::remove_dir_all(&other).unwrap();
     }

@@ -212,7 +212,9 @@ mod tests {
         std::fs::create_dir_all(&directory).unwrap();
         let config = establish(&directory, &GlobalVariables::default()).unwrap().unwrap().config;
         let mut roots = RootCertStore::empty();
-        for certificate in crate::tls::certificates(&directory.join("server-cert.pem")).unwrap() {
+        for certificate in
+            crate::tls::certificates(&crate::tls::PemFile::own(directory.join("server-cert.pem"))).unwrap()
+        {
             roots.add(certificate).unwrap();
         }
         let client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))

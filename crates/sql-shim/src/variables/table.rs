@@ -287,7 +287,8 @@ pub const DEFINITIONS: &[Definition] = &[
     both("innodb_lock_wait_timeout", Kind::UInt(1, 1_073_741_824), "50"),
     fixed("innodb_log_buffer_size", Kind::UInt(1 << 20, 4 * GIB - 1), "16777216"),
     global("innodb_log_checksums", Kind::Bool, "ON").constant(),
-    fixed("innodb_log_files_in_group", Kind::UInt(1, 100), "1").constant(),
+    // Acts at start, beside innodb_log_file_size: then their product, which stays, is the capacity.
+    fixed("innodb_log_files_in_group", Kind::UInt(1, 100), "1"),
     fixed("innodb_log_group_home_dir", TEXT, "./").constant(),
     fixed("innodb_log_write_ahead_size", Kind::UInt(512, 65_536), "512"),
     global("innodb_lru_scan_depth", Kind::UInt(100, MAX), "1024").without_effect(),

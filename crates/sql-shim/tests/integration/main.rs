@@ -6,6 +6,7 @@
 mod alter_beside_others;
 mod backup;
 mod column_metadata;
+mod com_counters;
 mod data_locks;
 mod engine_settings;
 mod golden;
@@ -21,6 +22,7 @@ mod page_protection;
 mod panics;
 mod prepared_statements;
 mod privileges;
+mod program;
 mod protocol;
 mod refused_starts;
 mod slow_clients;

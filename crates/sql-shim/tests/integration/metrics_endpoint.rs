@@ -69,6 +69,24 @@ fn start() -> (Engine, Endpoint) {
 }
 
 #[test]
+fn every_family_of_the_server_has_a_kind_and_a_meaning() {
+    let (engine, endpoint) = start();
+    sql_shim::extension::connect(&engine.server.server, &engine.database);
+    let text = scrape(endpoint.address());
+    let mut families = 0;
+    for family in text.lines().filter_map(|line| line.strip_prefix("# TYPE untorn_")) {
+        families += 1;
+        let (name, kind) = family.split_once(' ').unwrap();
+        assert_ne!(kind, "unknown", "{name}");
+        assert!(kind == "counter" || !name.ends_with("_total"), "{family}");
+        assert!(text.contains(&format!("\n# HELP untorn_{name} ")), "{name} has no help");
+    }
+    assert!(families > 50 && text.contains("# TYPE untorn_bpe_hit_ratio gauge\n"), "{families}");
+    assert!(text.contains("# TYPE untorn_slow_log_lost counter\n"), "{text}");
+    engine.finish();
+}
+
+#[test]
 fn every_metric_is_in_show_status_and_in_the_scrape() {
     let (engine, endpoint) = start();
     let mut client = engine.root();

@@ -95,8 +95,9 @@ pub enum ShowKind {
     CharacterSets,
     Collations,
     Grants(Option<Account>),
-    /// Replication and stored programs: always empty. The column names answer the question.
-    Empty(&'static [&'static str]),
+    /// Replication and stored programs: always empty. What was asked for, and the columns' names, which
+    /// answer the question.
+    Empty(&'static str, &'static [&'static str]),
 }
 
 /// `SHOW …`.

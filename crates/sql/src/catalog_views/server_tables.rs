@@ -109,8 +109,12 @@ fn pairs<N: AsRef<str> + 'static>(list: Vec<(N, String)>) -> RowSource {
     Box::new(list.into_iter().map(row))
 }
 
-fn status(state: &SqlContext) -> RowSource {
-    pairs(state.facts.status())
+fn global_status(state: &SqlContext) -> RowSource {
+    pairs(state.facts.status(true))
+}
+
+fn session_status(state: &SqlContext) -> RowSource {
+    pairs(state.facts.status(false))
 }
 
 /// Accounts this one may know of: itself, and all for those who may look at the system's tables.
@@ -233,8 +237,8 @@ pub(super) static VIEWS: &[View] = &[
     ], process_list),
     view!("GLOBAL_VARIABLES", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], global_variables),
     view!("SESSION_VARIABLES", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], session_variables),
-    view!("GLOBAL_STATUS", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], status),
-    view!("SESSION_STATUS", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], status),
+    view!("GLOBAL_STATUS", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], global_status),
+    view!("SESSION_STATUS", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], session_status),
     view!("USER_PRIVILEGES", [
         "GRANTEE" Text(292), "TABLE_CATALOG" Text(512), "PRIVILEGE_TYPE" Text(64), "IS_GRANTABLE" Text(3),
     ], user_privileges),

@@ -26,7 +26,17 @@ impl Parser<'_> {
             return Err(errors::unsupported("ALTER IGNORE TABLE"));
         }
         let _ = self.accept("ONLINE");
-        self.expect("TABLE")?;
+        if !self.accept("TABLE") {
+            return self.refuse_object(&[
+                ("PROCEDURE", "ALTER PROCEDURE"),
+                ("FUNCTION", "ALTER FUNCTION"),
+                ("EVENT", "ALTER EVENT"),
+                ("SERVER", "ALTER SERVER"),
+                ("TABLESPACE", "ALTER TABLESPACE"),
+                ("UNDO", "ALTER UNDO TABLESPACE"),
+                ("INSTANCE", "ALTER INSTANCE"),
+            ]);
+        }
         let table = self.table_name()?;
         let mut alter = AlterTable { table, changes: Vec::new(), algorithm: None, lock: None };
         while !self.at_end() {

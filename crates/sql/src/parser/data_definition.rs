@@ -45,13 +45,25 @@ impl Parser<'_> {
         {
             return Ok(view);
         }
-        let unsupported =
-            ["TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "ROLE", "SERVER", "TABLESPACE", "AGGREGATE"];
-        if self.is_any_word(&unsupported) {
-            self.skip_statement();
-            return Ok(Statement::Unsupported("CREATE of stored programs and the like"));
+        self.refuse_object(&[
+            ("TRIGGER", "CREATE TRIGGER"),
+            ("PROCEDURE", "CREATE PROCEDURE"),
+            ("FUNCTION", "CREATE FUNCTION"),
+            ("AGGREGATE", "CREATE AGGREGATE FUNCTION"),
+            ("EVENT", "CREATE EVENT"),
+            ("ROLE", "CREATE ROLE"),
+            ("SERVER", "CREATE SERVER"),
+            ("TABLESPACE", "CREATE TABLESPACE"),
+            ("UNDO", "CREATE UNDO TABLESPACE"),
+        ])
+    }
+
+    /// Refuses a statement about a kind of object that there is not, by its name: words, and what is said.
+    pub(super) fn refuse_object(&mut self, kinds: &[(&str, &'static str)]) -> Parsed<Statement> {
+        match kinds.iter().find(|(word, _)| self.is_word(word)) {
+            Some((_, what)) => self.refuse(what),
+            None => Err(self.unexpected()),
         }
-        Err(self.unexpected())
     }
 
     pub(crate) fn skip_statement(&mut self) {
@@ -581,11 +593,16 @@ impl Parser<'_> {
                 false => Statement::DropTable { names, if_exists, temporary },
             });
         }
-        if self.is_any_word(&["TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "ROLE"]) {
-            self.skip_statement();
-            return Ok(Statement::Unsupported("DROP of stored programs"));
-        }
-        Err(self.unexpected())
+        self.refuse_object(&[
+            ("TRIGGER", "DROP TRIGGER"),
+            ("PROCEDURE", "DROP PROCEDURE"),
+            ("FUNCTION", "DROP FUNCTION"),
+            ("EVENT", "DROP EVENT"),
+            ("ROLE", "DROP ROLE"),
+            ("SERVER", "DROP SERVER"),
+            ("TABLESPACE", "DROP TABLESPACE"),
+            ("UNDO", "DROP UNDO TABLESPACE"),
+        ])
     }
 
     pub(crate) fn truncate(&mut self) -> Parsed<Statement> {

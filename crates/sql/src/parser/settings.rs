@@ -6,6 +6,9 @@ use super::super::ast::{Expr, Isolation, Scope, SetItem, Show, ShowFilter, ShowK
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
 
+const BINARY_LOG_STATUS: &[&str] =
+    &["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"];
+
 impl Parser<'_> {
     pub(crate) fn set(&mut self) -> Parsed<Statement> {
         self.expect("SET")?;
@@ -235,9 +238,14 @@ impl Parser<'_> {
                     let if_not_exists = self.if_not_exists();
                     Some(ShowKind::CreateDatabase { name: self.database_name()?, if_not_exists })
                 }
-                Some(_) => {
+                Some(object) => {
                     self.table_name()?;
-                    Some(ShowKind::Empty(&["Trigger", "sql_mode", "SQL Original Statement"]))
+                    let what = match object {
+                        "TRIGGER" => "CREATE TRIGGER",
+                        "PROCEDURE" => "CREATE PROCEDURE",
+                        _ => "CREATE FUNCTION",
+                    };
+                    Some(ShowKind::Empty(what, &["Trigger", "sql_mode", "SQL Original Statement"]))
                 }
                 None => None,
             },
@@ -246,93 +254,103 @@ impl Parser<'_> {
 
     /// What this server never has anything of.
     fn show_empty(&mut self, word: &str) -> Parsed<Option<ShowKind>> {
-        let columns: &'static [&'static str] = match word {
+        let (what, columns): (_, &'static [&'static str]) = match word {
             "TRIGGERS" => {
                 self.database_clause()?;
-                &[
-                    "Trigger",
-                    "Event",
-                    "Table",
-                    "Statement",
-                    "Timing",
-                    "Created",
-                    "sql_mode",
-                    "Definer",
-                    "character_set_client",
-                    "collation_connection",
-                    "Database Collation",
-                ]
+                (
+                    "TRIGGERS",
+                    &[
+                        "Trigger",
+                        "Event",
+                        "Table",
+                        "Statement",
+                        "Timing",
+                        "Created",
+                        "sql_mode",
+                        "Definer",
+                        "character_set_client",
+                        "collation_connection",
+                        "Database Collation",
+                    ],
+                )
             }
             "EVENTS" => {
                 self.database_clause()?;
-                &[
-                    "Db",
-                    "Name",
-                    "Definer",
-                    "Time zone",
-                    "Type",
-                    "Execute at",
-                    "Interval value",
-                    "Interval field",
-                    "Starts",
-                    "Ends",
-                    "Status",
-                    "Originator",
-                    "character_set_client",
-                    "collation_connection",
-                    "Database Collation",
-                ]
+                (
+                    "EVENTS",
+                    &[
+                        "Db",
+                        "Name",
+                        "Definer",
+                        "Time zone",
+                        "Type",
+                        "Execute at",
+                        "Interval value",
+                        "Interval field",
+                        "Starts",
+                        "Ends",
+                        "Status",
+                        "Originator",
+                        "character_set_client",
+                        "collation_connection",
+                        "Database Collation",
+                    ],
+                )
             }
             "FUNCTION" | "PROCEDURE" => {
                 self.expect("STATUS")?;
-                &[
-                    "Db",
-                    "Name",
-                    "Type",
-                    "Definer",
-                    "Modified",
-                    "Created",
-                    "Security_type",
-                    "Comment",
-                    "character_set_client",
-                    "collation_connection",
-                    "Database Collation",
-                ]
+                (
+                    if word == "FUNCTION" { "FUNCTION STATUS" } else { "PROCEDURE STATUS" },
+                    &[
+                        "Db",
+                        "Name",
+                        "Type",
+                        "Definer",
+                        "Modified",
+                        "Created",
+                        "Security_type",
+                        "Comment",
+                        "character_set_client",
+                        "collation_connection",
+                        "Database Collation",
+                    ],
+                )
             }
             "MASTER" | "BINARY" => match self.accept_any(&["STATUS", "LOGS", "LOG"]) {
-                Some("LOGS") => &["Log_name", "File_size", "Encrypted"],
-                Some("LOG") => {
-                    self.expect("STATUS")?;
-                    &["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"]
+                Some("LOGS") => ("BINARY LOGS", &["Log_name", "File_size", "Encrypted"]),
+                Some(which) => {
+                    if which == "LOG" {
+                        self.expect("STATUS")?;
+                    }
+                    ("BINARY LOG STATUS", BINARY_LOG_STATUS)
                 }
-                Some(_) => &["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"],
                 None => return Ok(None),
             },
             "SLAVE" | "REPLICA" => {
                 if self.accept("HOSTS") {
-                    &["Server_id", "Host", "Port", "Master_id", "Slave_UUID"]
+                    ("REPLICAS", &["Server_id", "Host", "Port", "Master_id", "Slave_UUID"])
                 } else {
                     self.expect("STATUS")?;
                     let _ = self.accept_any(&["NONBLOCKING", "NOLOCK"]);
-                    &["Slave_IO_State", "Master_Host"]
+                    ("REPLICA STATUS", &["Slave_IO_State", "Master_Host"])
                 }
             }
             "ALL" => {
                 self.expect("SLAVES")?;
                 self.expect("STATUS")?;
                 let _ = self.accept_any(&["NONBLOCKING", "NOLOCK"]);
-                &["Connection_name", "Slave_IO_State", "Master_Host"]
+                ("REPLICA STATUS", &["Connection_name", "Slave_IO_State", "Master_Host"])
             }
-            "REPLICAS" => &["Server_Id", "Host", "Port", "Source_Id", "Replica_UUID"],
+            "REPLICAS" => ("REPLICAS", &["Server_Id", "Host", "Port", "Source_Id", "Replica_UUID"]),
             "BINLOG" => {
                 self.expect("EVENTS")?;
                 self.skip_statement();
-                &["Log_name", "Pos", "Event_type", "Server_id", "End_log_pos", "Info"]
+                ("BINLOG EVENTS", &["Log_name", "Pos", "Event_type", "Server_id", "End_log_pos", "Info"])
             }
-            "PROFILES" => &["Query_ID", "Duration", "Query"],
+            "PROFILES" => ("PROFILES", &["Query_ID", "Duration", "Query"]),
             _ => return Ok(None),
         };
-        Ok(Some(ShowKind::Empty(columns)))
+        Ok(Some(ShowKind::Empty(what, columns)))
     }
 
     fn database_clause(&mut self) -> Parsed<Option<String>> {

@@ -28,6 +28,28 @@ fn corpus_parses() {
     assert!(failed.is_empty(), "{} of {count} failed:\n{}", failed.len(), failed.join("\n"));
 }
 
+#[test]
+fn what_is_missing_is_refused_by_its_name() {
+    for (sql, what) in [
+        ("CREATE ROLE r", "CREATE ROLE"),
+        ("CREATE PROCEDURE p() SELECT 1", "CREATE PROCEDURE"),
+        ("CREATE DEFINER = u@localhost PROCEDURE p() SELECT 1", "CREATE PROCEDURE"),
+        ("CREATE FUNCTION f() RETURNS INT RETURN 1", "CREATE FUNCTION"),
+        ("CREATE AGGREGATE FUNCTION f RETURNS INT SONAME 'f.so'", "CREATE AGGREGATE FUNCTION"),
+        ("CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET @a = 1", "CREATE TRIGGER"),
+        ("CREATE EVENT e ON SCHEDULE EVERY 1 HOUR DO SELECT 1", "CREATE EVENT"),
+        ("DROP ROLE r", "DROP ROLE"),
+        ("DROP EVENT IF EXISTS e", "DROP EVENT"),
+        ("ALTER EVENT e DISABLE", "ALTER EVENT"),
+        ("ALTER DEFINER = u@localhost EVENT e DISABLE", "ALTER EVENT"),
+    ] {
+        let refused = parse_one(sql).unwrap().statement;
+        assert!(matches!(refused, Statement::Unsupported(named) if named == what), "{sql}: {refused:?}");
+    }
+    assert_eq!(parse_one("CREATE NONSENSE x").unwrap_err().code, 1064);
+    assert_eq!(parse_one("ALTER NONSENSE x").unwrap_err().code, 1064);
+}
+
 /// What a view keeps of a query: written and read again it is the same, in every SQL mode.
 #[test]
 fn queries_are_text_again() {

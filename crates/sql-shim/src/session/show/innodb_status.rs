@@ -95,7 +95,7 @@ impl Printout<'_> {
         if unfinished > 0 {
             writeln!(
                 out,
-                "Rolling back in the background what had not committed before the last stop: {unfinished} transactions, \
+                "Rolling back in the background what had not committed before the last stop: {unfinished} transaction(s), \
                  {records} undo log entries left"
             )?;
         }
@@ -276,7 +276,7 @@ impl Printout<'_> {
         let Some(file) = &extension.file else { return Ok(()) };
         heading(out, "BUFFER POOL EXTENSION")?;
         writeln!(out, "{} in {}", extension.state.name(), file.display())?;
-        writeln!(out, "Size in pages      {}", self.total("Untorn_bpe_pages_total"))?;
+        writeln!(out, "Size in pages      {}", self.total("Untorn_bpe_pages_max"))?;
         writeln!(out, "Database pages     {}", self.total("Untorn_bpe_pages_data"))?;
         writeln!(out, "Memory             {}", self.total("Untorn_bpe_memory"))?;
         const HITS: &str = "Untorn_bpe_hits";

@@ -29,8 +29,11 @@ pub struct Sender<'a> {
 /// What a file begins with: tools know it by its first line, and leave out all three.
 pub fn header(port: u64, socket: &str) -> String {
     let socket = if socket.is_empty() { "-".to_owned() } else { in_line(socket) };
+    // Tools know the line by its first character.
+    let program = std::env::current_exe().unwrap_or_else(|_| "/untorn".into());
+    let program = in_line(&program.to_string_lossy());
     format!(
-        "/usr/sbin/untorn, Version: {SERVER_VERSION}. started with:\n\
+        "{program}, Version: {SERVER_VERSION}. started with:\n\
          Tcp port: {port}  Unix socket: {socket}\n\
          Time                 Id Command    Argument\n"
     )
