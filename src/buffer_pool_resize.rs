@@ -5,13 +5,14 @@ use crate::error::{Error, Result};
 
 const SETTING: &str = "innodb_buffer_pool_size";
 
-/// Refuses a pool that is too small to work with, for pages of this size.
-pub(crate) fn check_size(bytes: u64, page_bytes: u32) -> Result<()> {
-    let least = (1 << 20).max(32 * u64::from(page_bytes));
-    if bytes < least {
+/// Refuses a pool that is too small to work with: splits of several trees and open scans, each with its pages
+/// pinned, must leave frames for each other.
+pub(crate) fn check_size(bytes: u64) -> Result<()> {
+    const LEAST: u64 = 5 << 20;
+    if bytes < LEAST {
         return Err(Error::Setting {
             setting: SETTING,
-            why: format!("{bytes} bytes is too small; the minimum is {} MiB", least >> 20),
+            why: format!("{bytes} bytes is too small; the minimum is 5 MiB"),
         });
     }
     Ok(())
@@ -51,7 +52,7 @@ impl Database {
     #[doc(hidden)]
     pub fn start_buffer_pool_resize(&self, bytes: u64) -> Result<disk::Event> {
         if !self.0.unchecked_sizes {
-            check_size(bytes, self.0.report.page_size)?;
+            check_size(bytes)?;
         }
         let refused = |why: String| Error::Setting { setting: SETTING, why };
         let wanted = usize::try_from(bytes).map_err(|_| refused(format!("{bytes} bytes is too large")))?;

@@ -333,8 +333,7 @@ fn check_options(options: &Options) -> Result<()> {
     if options.unchecked_sizes {
         return Ok(());
     }
-    let page_bytes = options.page_size.unwrap_or(DEFAULT_PAGE_BYTES);
-    buffer_pool_resize::check_size(options.buffer_pool_bytes, page_bytes)?;
+    buffer_pool_resize::check_size(options.buffer_pool_bytes)?;
     if options.redo_capacity_bytes < 8 * MIB {
         let why = format!("{} bytes is too small; the minimum is 8 MiB", options.redo_capacity_bytes);
         return refuse("innodb_redo_log_capacity", why);

@@ -22,11 +22,11 @@ fn in_threads(work: impl Fn(u32) + Sync) {
 }
 
 #[test]
-fn a_pool_of_a_mebibyte_works() {
+fn the_smallest_pool_works() {
     let directory = std::env::temp_dir().join(format!("untorn-small-pool-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
-    let options = || Options::new(&directory).buffer_pool_bytes(1 << 20);
-    assert!(Database::open(options().buffer_pool_bytes((1 << 20) - 1)).is_err());
+    let options = || Options::new(&directory).buffer_pool_bytes(5 << 20);
+    assert!(Database::open(options().buffer_pool_bytes((5 << 20) - 1)).is_err());
     let db = Database::open(options()).unwrap();
     let pairs: KeyValue<u64, Vec<u8>> = db.key_value("pairs").unwrap();
     in_threads(|thread| {

@@ -87,7 +87,7 @@ impl ProtectedWriter {
             without_room: AtomicBool::new(false),
             unsynced: Mutex::default(),
         };
-        shared.prepare(mode)?;
+        shared.prepare(mode, &shared.options)?;
         Ok(ProtectedWriter { shared: Arc::new(shared) })
     }
 
@@ -99,7 +99,9 @@ impl ProtectedWriter {
     pub fn set_mode(&self, mode: Mode) -> Result<()> {
         let shared = &self.shared;
         let _changing = shared.changing.lock();
-        shared.prepare(mode)?;
+        // What was synced before the opening says nothing of the names that a call before has left.
+        let options = Options { directory_is_synced: false, ..shared.options.clone() };
+        shared.prepare(mode, &options)?;
         if mode == Mode::Auto {
             shared.decisions.forget();
         }
@@ -166,14 +168,14 @@ impl Shared {
     }
 
     /// Makes the files that a mode may need.
-    fn prepare(&self, mode: Mode) -> Result<()> {
+    fn prepare(&self, mode: Mode, options: &Options) -> Result<()> {
         let (area, sort) = match mode {
             Mode::Off => return Ok(()),
             Mode::Auto | Mode::On => (&self.copies, Contents::Copies),
             Mode::DetectOnly => (&self.numbers, Contents::Numbers),
         };
         if area.get().is_none() {
-            let opened = DoublewriteFiles::open(&**self.env.storage(), &self.options, sort)?;
+            let opened = DoublewriteFiles::open(&**self.env.storage(), options, sort)?;
             // Nobody else sets it: see `changing`.
             let _ = area.set(opened);
         }

@@ -383,6 +383,23 @@ fn settings_out_of_range_are_refused_by_name() {
     }
 }
 
+/// A call before may have made the files and failed before it synced their names.
+#[test]
+fn a_mode_that_is_set_later_syncs_names_that_are_there() {
+    let env = environment(1, Atomic::None);
+    make_data(&**env.disk());
+    let off = Options { directory_is_synced: true, mode: Mode::Off, ..options() };
+    for _ in 0..2 {
+        let writer = ProtectedWriter::open(env.clone(), off.clone()).unwrap();
+        let syncs = Arc::new(AtomicU32::new(0));
+        let seen = syncs.clone();
+        env.disk().observe_syncs(move |_| _ = seen.fetch_add(1, Ordering::Relaxed));
+        writer.set_mode(Mode::On).unwrap();
+        env.disk().stop_observing();
+        assert!(syncs.load(Ordering::Relaxed) > 0);
+    }
+}
+
 /// Where the caller has synced the directory, that need not be done again, but for files that are new.
 #[test]
 fn the_names_of_new_files_are_durable() {

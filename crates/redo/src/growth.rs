@@ -47,8 +47,8 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-/// From this size on a circle grows by half.
-const LARGE: u64 = 32 << 20;
+/// From this size on a circle grows by half. The first one is a little less than 1 MiB, and doubles.
+const LARGE: u64 = 31 << 20;
 /// Written at once.
 const ZEROS: usize = 1 << 20;
 /// How long a disk that had no room is left alone before the file is made longer again.

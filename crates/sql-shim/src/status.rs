@@ -77,6 +77,7 @@ counters! {
     ComExecuteSql => "Com_execute_sql",
     ComExplainOther => "Com_explain_other",
     ComFlush => "Com_flush",
+    ComGetDiagnostics => "Com_get_diagnostics",
     ComGrant => "Com_grant",
     ComHelp => "Com_help",
     ComInsert => "Com_insert",

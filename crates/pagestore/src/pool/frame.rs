@@ -268,7 +268,9 @@ unsafe impl Sync for Frames {}
 pub(crate) fn reach<N: Copy>(nodes: &mut Vec<N>, index: u32, blank: N) {
     const STEP: usize = 512;
     if nodes.len() <= index as usize {
-        nodes.resize((index as usize + 1).next_multiple_of(STEP), blank);
+        let least = index as usize + 1;
+        // Within the room that there is for all frames: nothing is copied under the list's mutex.
+        nodes.resize(least.next_multiple_of(STEP).min(nodes.capacity()).max(least), blank);
     }
 }
 

@@ -214,7 +214,10 @@ impl Resizer {
         }
         let (wanted, limit) = (store.pool_bytes(), store.free.limit());
         let target = self.target(store, wanted);
-        if limit < target {
+        if limit != target && store.frames.made() < limit as usize {
+            // Those that were never used: all of them are put on the list with the first change of the limit.
+            store.frames.make_free((store.frames.made() + STEP as usize).min(limit as usize));
+        } else if limit < target {
             Self::raise(store, target.min(limit + STEP));
         } else if limit > target {
             store.free.lower(&store.frames, target);

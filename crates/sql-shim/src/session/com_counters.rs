@@ -78,6 +78,7 @@ fn of_definition(statement: &Statement) -> Option<Counter> {
         Statement::Revoke(revoke) if revoke.object.is_none() => Counter::ComRevokeAll,
         Statement::Revoke(_) => Counter::ComRevoke,
         Statement::SetPassword { .. } => Counter::ComSetPassword,
+        Statement::GetDiagnostics(_) => Counter::ComGetDiagnostics,
         _ => return None,
     })
 }
@@ -88,7 +89,7 @@ fn of_maintenance(what: Maintenance) -> Counter {
         Maintenance::Check => Counter::ComCheck,
         Maintenance::Optimize => Counter::ComOptimize,
         Maintenance::Repair => Counter::ComRepair,
-        Maintenance::Checksum => Counter::ComChecksum,
+        Maintenance::Checksum | Maintenance::KeptChecksum => Counter::ComChecksum,
     }
 }
 
@@ -132,6 +133,7 @@ fn of_show_empty(what: &str) -> Counter {
         "BINLOG EVENTS" => Counter::ComShowBinlogEvents,
         "REPLICAS" => Counter::ComShowReplicas,
         "PROFILES" => Counter::ComShowProfiles,
+        "help" => Counter::ComHelp,
         "CREATE TRIGGER" => Counter::ComShowCreateTrigger,
         "CREATE PROCEDURE" => Counter::ComShowCreateProc,
         "CREATE FUNCTION" => Counter::ComShowCreateFunc,
@@ -143,7 +145,6 @@ fn of_show_empty(what: &str) -> Counter {
 fn of_unsupported(what: &str) -> Option<Counter> {
     Some(match what {
         "CALL" => Counter::ComCallProcedure,
-        "HELP" => Counter::ComHelp,
         "RENAME USER" => Counter::ComRenameUser,
         "CREATE TRIGGER" => Counter::ComCreateTrigger,
         "DROP TRIGGER" => Counter::ComDropTrigger,

@@ -114,6 +114,7 @@ EXECUTE nowhere => execute_sql
 DEALLOCATE PREPARE nowhere => dealloc_sql
 CALL nowhere() => call_procedure
 HELP 'x' => help
+GET DIAGNOSTICS @n = NUMBER => get_diagnostics
 LOAD DATA INFILE '/nowhere/at/all' INTO TABLE t => load
 ALTER DATABASE d CHARACTER SET utf8mb4 => alter_db
 CREATE ROLE r => create_role

@@ -148,7 +148,7 @@ impl Parser<'_> {
                 // The texts are MySQL's own.
                 self.advance();
                 self.name_or_text()?;
-                let kind = ShowKind::Empty(&["name", "is_it_category"]);
+                let kind = ShowKind::Empty("help", &["name", "is_it_category"]);
                 Ok(Statement::Show(Box::new(Show { kind, filter: None })))
             }
             "RESET" if self.peek_is_word("PERSIST") => self.refuse("RESET PERSIST"),

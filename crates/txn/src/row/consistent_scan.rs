@@ -120,6 +120,9 @@ async fn run_turns(
                 if rows > 0 {
                     held.clear();
                 }
+                // The key stays. As many scans as there are frames, each with a leaf pinned, would wait for
+                // each other's.
+                scan.position.clear();
                 held.wait(wait).await;
             }
             Err(Interrupt::Error(error)) => return Err(error),

@@ -176,6 +176,8 @@ pub(super) async fn run<F: FnMut(&Row<'_>) -> Control>(
                 if rows > 0 {
                     held.clear();
                 }
+                // As in `consistent_scan.rs`: nobody waits for a page with another one pinned.
+                scan.position.clear();
                 held.wait(wait).await;
             }
             Err(Interrupt::Error(error)) => return Err(error),

@@ -247,6 +247,8 @@ fn plans_that_stay_are_charged_however_small() {
 fn a_kill_ends_the_walks_through_what_is_mentioned_often() {
     let mut fixture = Fixture::new("mentions");
     fixture.good("CREATE TABLE o (id INT PRIMARY KEY)");
+    // What is selected is no function of the keys of GROUP BY.
+    fixture.good("SET sql_mode = ''");
     fixture.measure_in_units(UNITS);
     let sum = vec!["id"; 1000].join("+");
     let mentions = (0..300).map(|n| format!("x+{n}")).collect::<Vec<_>>().join(",");
