@@ -277,6 +277,11 @@ pub struct Time {
 
 /// Where a statement's answer is written. See the module text for the order of calls.
 pub trait ResultSink {
+    /// Whether the rows are what the client has asked for: `sql_select_limit` and `max_execution_time` are
+    /// for these.
+    fn is_client(&self) -> bool {
+        true
+    }
     /// Starts a result set.
     fn columns(&mut self, columns: &Arc<ResultColumns>);
     /// Starts a row.

@@ -146,6 +146,10 @@ fn day(year: u16, month: u8, day: u8) -> types::Date {
 }
 
 impl ResultSink for TableChecksum<'_> {
+    fn is_client(&self) -> bool {
+        false
+    }
+
     fn columns(&mut self, _: &Arc<ResultColumns>) {}
 
     fn row_begin(&mut self) {

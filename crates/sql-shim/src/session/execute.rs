@@ -22,7 +22,7 @@ impl Session {
         parameters: &[Value<'_>],
         out: &mut S,
     ) -> Result<Outcome, Failure> {
-        let limit = if matches!(plan, Plan::Select(_)) { self.time_limit() } else { None };
+        let limit = if matches!(plan, Plan::Select(_)) && out.is_client() { self.time_limit() } else { None };
         let watch = Watch::new(&self.state, &self.transaction, limit);
         self.state
             .evaluation

@@ -204,6 +204,8 @@ impl SessionService for Session {
     }
 
     async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
+        // The one before has had its time.
+        self.current.deadline = None;
         self.state.begin_statement();
         self.state.clear_warnings();
         let yield_state = self.yield_state.clone();

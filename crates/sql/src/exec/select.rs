@@ -307,8 +307,8 @@ impl Executor<'_> {
     /// for what a statement reads.
     pub(super) fn rows_max<S: ResultSink>(&self, target: &Target<'_, S>) -> u64 {
         match target {
-            Target::Sink(_) => self.state.settings().sql_select_limit,
-            Target::Taker(_) => u64::MAX,
+            Target::Sink(sink) if sink.is_client() => self.state.settings().sql_select_limit,
+            _ => u64::MAX,
         }
     }
 

@@ -20,7 +20,7 @@ use crate::expr::{Expr, NODE_BYTES};
 use crate::result::SqlError;
 
 /// Derived tables further inside are not looked into: all their columns count as dependent.
-const DEPTH_MAX: usize = 6;
+const DEPTH_MAX: usize = 3;
 
 /// Source and number of a column.
 pub(super) type ColumnNumber = (u16, u16);
@@ -31,6 +31,8 @@ pub(super) struct Rows<'r> {
     /// Conditions that all rows meet.
     pub(super) conjuncts: &'r [Condition],
     pub(super) outer: &'r [OuterJoin],
+    /// Columns that are NULL in none of them, as the query around says.
+    pub(super) not_null: HashSet<ColumnNumber>,
 }
 
 /// An equality of two columns, or of a column with a value that is the same for all rows.
@@ -83,12 +85,41 @@ impl Planner<'_> {
         let mut looked_at: Vec<Option<usize>> = vec![None; rows.sources.len()];
         // ON says so of its side only where the row is none of NULLs: then all columns there are NULL.
         let conditions = rows.conjuncts.iter().chain(rows.outer.iter().flat_map(|join| &join.on));
-        let not_null = self.columns_not_null(conditions)?;
+        let mut not_null = self.columns_not_null(conditions)?;
+        not_null.extend(&rows.not_null);
         let equalities = self.equalities(rows)?;
         let reads = self.columns_of_joins(rows)?;
         loop {
             let before = found.size();
-            for equality in &equalities {
+            // All that they say, before sources are asked: each may be a query with sources of its own.
+            self.close_over(&equalities, rows, &reads, &mut found)?;
+            for (at, source) in rows.sources.iter().enumerate() {
+                let at = at as u16;
+                let known = |found: &Dependent| found.columns.iter().filter(|(of, _)| *of == at).count();
+                let looked_at = &mut looked_at[usize::from(at)];
+                self.work(NODE_BYTES)?;
+                if found.whole & 1 << at == 0 && *looked_at != Some(known(&found)) {
+                    self.within_source(at, source, &not_null, &mut found, depth)?;
+                    *looked_at = Some(known(&found));
+                }
+            }
+            if found.size() == before {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Adds the columns that equalities lead to.
+    fn close_over(
+        &self,
+        equalities: &[Equality],
+        rows: &Rows<'_>,
+        reads: &[Vec<ColumnNumber>],
+        found: &mut Dependent,
+    ) -> Result<(), SqlError> {
+        loop {
+            let before = found.size();
+            for equality in equalities {
                 self.work(NODE_BYTES)?;
                 let join = equality.join.map(|at| (&rows.outer[at], &reads[at]));
                 let may = |column: ColumnNumber| {
@@ -112,18 +143,8 @@ impl Planner<'_> {
                     }
                 }
             }
-            for (at, source) in rows.sources.iter().enumerate() {
-                let at = at as u16;
-                let known = |found: &Dependent| found.columns.iter().filter(|(of, _)| *of == at).count();
-                let looked_at = &mut looked_at[usize::from(at)];
-                self.work(NODE_BYTES)?;
-                if found.whole & 1 << at == 0 && *looked_at != Some(known(&found)) {
-                    self.within_source(at, source, &not_null, &mut found, depth)?;
-                    *looked_at = Some(known(&found));
-                }
-            }
             if found.size() == before {
-                return Ok(found);
+                return Ok(());
             }
         }
     }
@@ -149,7 +170,9 @@ impl Planner<'_> {
             SourceKind::Derived(plan) if depth < DEPTH_MAX => {
                 let known: Vec<usize> =
                     (0..plan.items.len()).filter(|item| found.has((at, *item as u16))).collect();
-                let more = self.dependent_items(plan, &known, depth + 1)?;
+                let of_source = not_null.iter().filter(|(of, _)| *of == at);
+                let not_null: Vec<usize> = of_source.map(|(_, item)| usize::from(*item)).collect();
+                let more = self.dependent_items(plan, &known, &not_null, depth + 1)?;
                 found.columns.extend(more.into_iter().map(|item| (at, item as u16)));
                 Ok(())
             }
@@ -184,6 +207,7 @@ impl Planner<'_> {
         &self,
         plan: &SelectPlan,
         known: &[usize],
+        not_null: &[usize],
         depth: usize,
     ) -> Result<Vec<usize>, SqlError> {
         if !plan.unions.is_empty() || plan.recursion.is_some() {
@@ -202,12 +226,15 @@ impl Planner<'_> {
                 (&finished[..], &[][..])
             }
         };
-        let rows = Rows { sources: &plan.sources, conjuncts, outer };
-        let known_items: Vec<&Expr> = known.iter().map(|at| plan.items[*at].unshared()).collect();
-        let columns = known_items.iter().filter_map(|item| match item {
+        let column = |item: &Expr| match item {
             Expr::Column { source, column } => Some((*source, *column)),
             _ => None,
-        });
+        };
+        // What is said of items that are no columns of the tables inside says nothing of those.
+        let not_null = not_null.iter().filter_map(|at| column(plan.items.get(*at)?.unshared()));
+        let rows = Rows { sources: &plan.sources, conjuncts, outer, not_null: not_null.collect() };
+        let known_items: Vec<&Expr> = known.iter().map(|at| plan.items[*at].unshared()).collect();
+        let columns = known_items.iter().filter_map(|item| column(item));
         let found = self.dependent(&rows, columns.collect(), depth)?;
         let has = |inner: &Expr| match inner {
             Expr::Column { source, column } => found.has((*source, *column)),
@@ -233,22 +260,18 @@ impl Planner<'_> {
         Ok(found)
     }
 
-    /// Columns that are NULL in no row that meets the conditions.
+    /// Columns that are NULL in no row that meets the conditions, and some of which that is not known.
     fn columns_not_null<'c>(
         &self,
         conditions: impl Iterator<Item = &'c Condition>,
     ) -> Result<HashSet<ColumnNumber>, SqlError> {
         let mut found = HashSet::new();
         for condition in conditions {
-            let rejects = match &**condition {
-                Expr::Compare(operator, ..) => *operator != BinaryOperator::NullSafeEqual,
-                Expr::IsNull(_, negated) => *negated,
-                Expr::Between { .. } | Expr::InList { .. } | Expr::InConstants { .. } | Expr::Like { .. } => {
-                    true
-                }
-                Expr::Or(list) => list.iter().all(|part| matches!(part, Expr::Compare(..))),
-                _ => false,
-            };
+            // Who is to know what functions make of NULL: in doubt they throw it away.
+            let rejects = !matches!(
+                &**condition,
+                Expr::IsNull(_, false) | Expr::Compare(BinaryOperator::NullSafeEqual, ..)
+            );
             if rejects {
                 condition.visit(&mut |inner| {
                     if let Expr::Column { source, column } = inner {
@@ -270,7 +293,8 @@ impl Planner<'_> {
         if rows.outer.is_empty() {
             return Ok(found);
         }
-        let of_where = self.columns_not_null(rows.conjuncts.iter())?;
+        let mut of_where = self.columns_not_null(rows.conjuncts.iter())?;
+        of_where.extend(&rows.not_null);
         let mut of_joins = Vec::with_capacity(rows.outer.len());
         for join in rows.outer {
             of_joins.push(self.columns_not_null(join.on.iter())?);
@@ -291,7 +315,10 @@ impl Planner<'_> {
             Expr::Compare(BinaryOperator::Equal, left, right) => (&**left, &**right),
             Expr::Not(inner) => match &**inner {
                 Expr::Compare(BinaryOperator::NotEqual, left, right) => (&**left, &**right),
-                _ => return Ok(None),
+                // `NOT flag`: it is 0.
+                inner => {
+                    return Ok(column_of(inner).map(|column| Equality { column, other: None, join }));
+                }
             },
             Expr::Between { operand, low, high, negated: false } if low == high => (&**operand, &**low),
             Expr::InList { operand, list, negated: false } if list.len() == 1 => (&**operand, &list[0]),

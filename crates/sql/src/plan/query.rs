@@ -238,7 +238,12 @@ impl Planner<'_> {
         let needs_groups = !(of_members && aggregates.is_empty() && having.is_none() && windows.is_empty());
         self.check_groups(
             &Grouped {
-                rows: Rows { sources: &sources, conjuncts: &conjuncts, outer: &outer },
+                rows: Rows {
+                    sources: &sources,
+                    conjuncts: &conjuncts,
+                    outer: &outer,
+                    not_null: HashSet::new(),
+                },
                 keys: &keys,
                 rollup: select.rollup,
                 items: &items,
