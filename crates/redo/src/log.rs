@@ -445,6 +445,16 @@ impl RedoLog {
         self.space_short.load(Ordering::Relaxed)
     }
 
+    /// What has to be free of the log for those who wait for room in it, in bytes; 0 when nobody waits. Twice
+    /// what one of them has asked for, because others are promised room as well; and a checkpoint frees the
+    /// log up to where a group begins, a 16th of it before the oldest change at most.
+    pub fn room_wanted(&self) -> u64 {
+        match self.space_short() {
+            0 => 0,
+            short => short.saturating_mul(2).saturating_add(self.capacity() / 16),
+        }
+    }
+
     /// Asks for a checkpoint that frees this many bytes.
     pub(crate) fn want_space(&self, bytes: u64) {
         self.space_wanted.lock().set();

@@ -282,6 +282,10 @@ pub trait ResultSink {
     fn is_client(&self) -> bool {
         true
     }
+    /// Rows of the result set so far, if they are counted.
+    fn rows_sent(&self) -> u64 {
+        0
+    }
     /// Starts a result set.
     fn columns(&mut self, columns: &Arc<ResultColumns>);
     /// Starts a row.

@@ -46,8 +46,8 @@ pub(crate) struct Load {
     pub(crate) lsn: u64,
     /// Bytes of log from the oldest unwritten change to the end; 0 when clean.
     pub(crate) age: u64,
-    /// The most that somebody who waits for room in the log asks for, bytes; 0 when nobody waits.
-    pub(crate) short: u64,
+    /// What has to be free of the log for those who wait for room in it, bytes; 0 when nobody waits.
+    pub(crate) room_wanted: u64,
     /// The most the age may become, bytes.
     pub(crate) capacity: u64,
     /// Pages that must be written with each byte of log so that none grows older than
@@ -73,12 +73,9 @@ pub(crate) fn async_age(capacity: u64) -> u64 {
 }
 
 /// Whether somebody waits for room in the log that begins with a dirty page. Where the age is too small for
-/// that, the room will come without another page being written: from a sync under way, say. Twice what was
-/// asked for, because others are promised room as well; and a checkpoint frees the log up to where a group
-/// begins, a 16th of it before the age at most.
+/// that, the room will come without another page being written: from a sync under way, say.
 fn pages_are_in_the_way(load: &Load) -> bool {
-    let room = load.capacity.saturating_sub(load.age);
-    load.short > 0 && room < load.short.saturating_mul(2).saturating_add(load.capacity / 16)
+    load.capacity.saturating_sub(load.age) < load.room_wanted
 }
 
 /// What to do about it.
@@ -160,7 +157,16 @@ impl Controller {
 
     /// Changes the cap on pages per second.
     pub(crate) fn set_io_capacity_max(&mut self, max: Option<u32>) {
-        self.io_capacity_max = max;
+        if self.io_capacity_max != max {
+            (self.io_capacity_max, self.allowance) = (max, 0.0);
+        }
+    }
+
+    /// So many of the pages that were decided on have not been started: the cap has them left.
+    pub(crate) fn give_back(&mut self, pages: usize) {
+        if self.io_capacity_max.is_some() {
+            self.allowance += pages as f64;
+        }
     }
 
     /// The age to steer for, bytes.
@@ -203,7 +209,9 @@ impl Controller {
         let capped = if self.io_capacity_max.is_some() { pages.min(self.allowance) } else { pages };
         let pages = capped.min(load.dirty as f64).floor();
         if pages >= 1.0 {
-            self.allowance -= pages;
+            if self.io_capacity_max.is_some() {
+                self.allowance -= pages;
+            }
             self.credit = (self.credit - pages).max(0.0);
             self.since_step = Duration::ZERO;
         }

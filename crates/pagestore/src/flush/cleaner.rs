@@ -201,7 +201,7 @@ impl Cleaner {
         let capacity = store.redo.capacity();
         let batches = store.batches.lock().len();
         let ahead = self.ahead.may_start(now, batches == 0);
-        let short = store.redo.space_short();
+        let room_wanted = store.redo.room_wanted();
         let load = {
             let mut list = store.flush_list.lock();
             list.fit_ages(capacity);
@@ -216,7 +216,7 @@ impl Cleaner {
                 elapsed,
                 lsn,
                 age,
-                short,
+                room_wanted,
                 capacity,
                 pressure: list.ages().pressure(listed, lsn, goal),
                 overdue: list.ages().older_than(listed, lsn, async_age(capacity)),
@@ -235,12 +235,17 @@ impl Cleaner {
         }
         let room = batches_max.saturating_sub(batches) * store.batch_pages();
         let pages = decision.pages.min(room);
+        let mut started = 0;
         if pages > 0 {
             let which = Which::OlderThan(Lsn(u64::MAX));
             let collected = store.start_flush(which, pages, FlushPurpose::Checkpoint, decision.spread);
+            started = collected.pages;
             if decision.urgency == Urgency::Ahead && collected.pages > 0 {
                 self.ahead.started = Some((now, collected.pages));
             }
+        }
+        if decision.urgency != Urgency::Sync {
+            self.controller.give_back(decision.pages.saturating_sub(started));
         }
         (decision, load)
     }

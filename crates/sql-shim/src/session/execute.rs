@@ -2,7 +2,6 @@
 //! for KILL and `max_execution_time`.
 
 use std::pin::pin;
-use std::time::Duration;
 
 use sql::errors;
 use sql::exec::{Executor, Target};
@@ -64,16 +63,5 @@ impl Session {
             }
             result => result,
         }
-    }
-
-    /// How long a SELECT may still take: `max_execution_time`, less what planning has taken of it.
-    pub(super) fn time_limit(&mut self) -> Option<Duration> {
-        let limit_ms = self.state.settings().max_execution_time_ms;
-        if limit_ms == 0 {
-            return None;
-        }
-        let now = self.state.database.environment().now();
-        let deadline = *self.current.deadline.get_or_insert(now + Duration::from_millis(limit_ms));
-        Some(deadline.saturating_sub(now))
     }
 }

@@ -82,7 +82,7 @@ impl Session {
         self.state.release_to(held);
         match outcome? {
             Outcome::Rows => {
-                self.current.stats.sent = self.state.found_rows.get();
+                self.current.stats.sent = out.rows_sent();
                 self.state.row_count.set(-1);
                 out.rows_end(&self.completion(&Changed::default(), more));
             }
@@ -115,11 +115,7 @@ impl Session {
             return Err(errors::error(errors::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[]).into());
         }
         self.ensure_transaction();
-        let said_of_next = self.next_isolation.is_some() || self.next_read_only.is_some();
-        if said_of_next && !self.in_transaction() && (!plan.tables().is_empty() || plan.reads_dictionary()) {
-            // This statement is the next transaction.
-            self.forget_characteristics();
-        }
+        self.use_up_characteristics(|| !plan.tables().is_empty() || plan.reads_dictionary());
         if !writes {
             return self.run_in_transaction(plan, parameters, out, false).await;
         }

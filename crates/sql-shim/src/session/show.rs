@@ -242,10 +242,7 @@ impl Session {
             Statement::Explain(inner) => self.explain(inner.clone()).await?,
             _ => return Ok(Outcome::Answered),
         };
-        if !self.in_transaction() && reads_dictionary(statement) {
-            // In MySQL it is the next transaction.
-            self.forget_characteristics();
-        }
+        self.use_up_characteristics(|| reads_dictionary(statement));
         let _ = more;
         self.transaction.engine_mut().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);

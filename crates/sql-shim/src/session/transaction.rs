@@ -234,6 +234,15 @@ impl Session {
         (self.next_isolation, self.next_read_only) = (None, None);
     }
 
+    /// Outside a transaction, a statement that `reads` tables is the next transaction: what was said of it
+    /// counts no longer.
+    pub(super) fn use_up_characteristics(&mut self, reads: impl FnOnce() -> bool) {
+        let said = self.next_isolation.is_some() || self.next_read_only.is_some();
+        if said && !self.in_transaction() && reads() {
+            self.forget_characteristics();
+        }
+    }
+
     /// Commits what is open: DDL and the like.
     pub(super) async fn implicit_commit(&mut self) -> Result<(), Failure> {
         let result = self.commit_open().await;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use sql::kill_switch::Kill;
 use untorn::engine::{KillHandle, TaskFuture, TimeSlice};
 
+use super::Session;
 use super::state::SessionState;
 use crate::server::registry::Connection;
 
@@ -34,6 +35,19 @@ pub struct Watch {
     handle: KillHandle,
     slice: Arc<TimeSlice>,
     deadline: Option<TaskFuture>,
+}
+
+impl Session {
+    /// How long a SELECT may still take: `max_execution_time`, less what planning has taken of it.
+    pub(super) fn time_limit(&mut self) -> Option<Duration> {
+        let limit_ms = self.state.settings().max_execution_time_ms;
+        if limit_ms == 0 {
+            return None;
+        }
+        let now = self.state.database.environment().now();
+        let deadline = *self.current.deadline.get_or_insert(now + Duration::from_millis(limit_ms));
+        Some(deadline.saturating_sub(now))
+    }
 }
 
 impl Watch {

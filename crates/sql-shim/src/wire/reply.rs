@@ -76,6 +76,8 @@ pub struct Reply<'a, F> {
     /// Column of the next value.
     column: usize,
     in_row: bool,
+    /// Rows of this result set.
+    rows: u64,
     /// The client sends a file.
     file_open: bool,
 }
@@ -99,6 +101,7 @@ impl<'a, F: Flush> Reply<'a, F> {
             status_at_columns: status,
             column: 0,
             in_row: false,
+            rows: 0,
             file_open: false,
         }
     }
@@ -210,7 +213,12 @@ fn shape_of(meta: &ColumnMeta) -> ColumnShape {
 }
 
 impl<F: Flush> ResultSink for Reply<'_, F> {
+    fn rows_sent(&self) -> u64 {
+        self.rows
+    }
+
     fn columns(&mut self, columns: &Arc<ResultColumns>) {
+        self.rows = 0;
         self.scratch.shapes.clear();
         self.scratch.shapes.extend(columns.metas().iter().map(shape_of));
         self.output.begin();
@@ -352,6 +360,7 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
     fn row_end(&mut self) {
         debug_assert!(self.in_row, "row_end without row_begin");
         self.in_row = false;
+        self.rows += 1;
         self.output.end();
     }
 

@@ -41,6 +41,8 @@ fn statements_are_counted_by_their_text_without_values() {
     }
     client.run("select  v from t where id=7 -- none").unwrap();
     client.run("SELECT id FROM t WHERE v > 5").unwrap();
+    client.run("SELECT SQL_CALC_FOUND_ROWS v FROM t ORDER BY id LIMIT 1 OFFSET 2").unwrap();
+    client.run("SHOW TABLES").unwrap();
     client.run("UPDATE t SET v = v + 1 WHERE id IN (1, 2)").unwrap();
     assert_eq!(code(&mut client, "SELECT nothing FROM t"), 1054);
     let point = "SELECT `v` FROM `t` WHERE `id` = ?";
@@ -49,6 +51,9 @@ fn statements_are_counted_by_their_text_without_values() {
     assert_eq!(digest(&mut client, numbers, point), "d,4,3,3,0,0,0");
     let scan = "SELECT `id` FROM `t` WHERE `v` > ?";
     assert_eq!(digest(&mut client, numbers, scan), "d,1,3,3,0,1,1");
+    let found = "SELECT SQL_CALC_FOUND_ROWS `v` FROM `t` ORDER BY `id` LIMIT ?, ...";
+    assert_eq!(digest(&mut client, "SUM_ROWS_SENT", found), "1", "not those that it found");
+    assert_eq!(digest(&mut client, "SUM_ROWS_SENT", "SHOW TABLES"), "1");
     let update = "UPDATE `t` SET `v` = `v` + ? WHERE `id` IN (...)";
     assert_eq!(digest(&mut client, "SUM_ROWS_AFFECTED", update), "2");
     assert_eq!(digest(&mut client, "SUM_ERRORS", "SELECT `nothing` FROM `t`"), "1");

@@ -91,7 +91,7 @@ impl Pool {
             elapsed: LOOK,
             lsn,
             age: lsn - oldest,
-            short: 0,
+            room_wanted: 0,
             capacity: self.capacity,
             pressure: self.ages.pressure(oldest, lsn, goal),
             overdue: self.ages.older_than(oldest, lsn, async_age(self.capacity)),
@@ -251,4 +251,19 @@ fn the_cap_holds_until_the_log_is_nearly_full() {
         assert!(reached_sync || second <= 1010, "{second}");
     }
     assert!(reached_sync, "500 pages a second are too few for this load");
+}
+
+/// What was written before there was a cap is not held against it, and what could not be started is left.
+#[test]
+fn a_cap_that_is_set_later_counts_from_then_on() {
+    let mut pool = Pool::new(Touches::Any(8000), 64 * MIB);
+    let before: usize = (0..60).map(|_| pool.second(4 * MIB)).sum();
+    assert!(before > 5000, "{before} pages");
+    pool.controller.set_io_capacity_max(Some(500));
+    let capped: Vec<usize> = (0..4).map(|_| pool.second(4 * MIB)).collect();
+    assert!(capped.iter().all(|pages| (300..=600).contains(pages)), "{capped:?}");
+    let mut controller = Controller::new(Some(500));
+    controller.allowance = 100.0;
+    controller.give_back(40);
+    assert_eq!(controller.allowance, 140.0);
 }
