@@ -51,7 +51,7 @@ fn statements_are_counted_by_their_text_without_values() {
     assert_eq!(digest(&mut client, numbers, point), "d,4,3,3,0,0,0");
     let scan = "SELECT `id` FROM `t` WHERE `v` > ?";
     assert_eq!(digest(&mut client, numbers, scan), "d,1,3,3,0,1,1");
-    let found = "SELECT SQL_CALC_FOUND_ROWS `v` FROM `t` ORDER BY `id` LIMIT ?, ...";
+    let found = "SELECT SQL_CALC_FOUND_ROWS `v` FROM `t` ORDER BY `id` LIMIT ? OFFSET ?";
     assert_eq!(digest(&mut client, "SUM_ROWS_SENT", found), "1", "not those that it found");
     assert_eq!(digest(&mut client, "SUM_ROWS_SENT", "SHOW TABLES"), "1");
     let update = "UPDATE `t` SET `v` = `v` + ? WHERE `id` IN (...)";
