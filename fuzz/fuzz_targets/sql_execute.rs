@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use sql::kill::Kill;
+use sql::kill_switch::Kill;
 use sql::parser::STACK_BYTES;
 use sql_shim::auth::accounts::Accounts;
 use sql_shim::server::registry::Connection;
 use sql_shim::server::shared::Server;
-use sql_shim::service::{SessionFactory, SessionService};
+use sql_shim::session_interface::{SessionFactory, SessionService};
 use sql_shim::session::Sessions;
 use sql_shim::variables::GlobalVariables;
 use sql_shim::wire::output::PacketOutput;
