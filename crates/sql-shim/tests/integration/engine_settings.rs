@@ -79,12 +79,7 @@ fn without_deadlock_detection_the_timeout_ends_it() {
             client.run("BEGIN").unwrap();
             client.run(&format!("UPDATE d.t SET n = n + 1 WHERE id = {id}")).unwrap();
         }
-        one.sequence = 0;
-        one.send(b"\x03UPDATE d.t SET n = n + 1 WHERE id = 2");
-        let system = engine.database.transaction_system();
-        while !system.transactions().iter().any(|transaction| transaction.waits.is_some()) {
-            std::thread::yield_now();
-        }
+        engine.send_and_wait_for_row(&mut one, "UPDATE d.t SET n = n + 1 WHERE id = 2");
         let second = other.run("UPDATE d.t SET n = n + 1 WHERE id = 1");
         let failed = [one.answer(), second].into_iter().filter_map(Result::err).map(|error| error.0);
         let failed: Vec<u16> = failed.collect();

@@ -125,12 +125,7 @@ fn transactions_are_listed_with_their_locks_session_and_statement() {
         client.run("BEGIN").unwrap();
         client.run(&format!("UPDATE d.t SET n = 1 WHERE id = {id}")).unwrap();
     }
-    other.sequence = 0;
-    other.send(b"\x03UPDATE d.t SET n = 2 WHERE id = 1");
-    let system = engine.database.transaction_system();
-    while !system.transactions().iter().any(|transaction| transaction.waits.is_some()) {
-        std::thread::yield_now();
-    }
+    engine.send_and_wait_for_row(&mut other, "UPDATE d.t SET n = 2 WHERE id = 1");
     let text = status(&mut third);
     let (_, list) = text.split_once("LIST OF TRANSACTIONS").unwrap();
     let (list, _) = list.split_once("FILE I/O").unwrap();
@@ -156,12 +151,7 @@ fn the_latest_deadlock_names_tables_keys_and_statements() {
         client.run("BEGIN").unwrap();
         client.run(&format!("UPDATE d.t SET n = 7 WHERE id = {id}")).unwrap();
     }
-    one.sequence = 0;
-    one.send(b"\x03UPDATE d.t SET n = 8 WHERE id = 2");
-    let system = engine.database.transaction_system();
-    while !system.transactions().iter().any(|transaction| transaction.waits.is_some()) {
-        std::thread::yield_now();
-    }
+    engine.send_and_wait_for_row(&mut one, "UPDATE d.t SET n = 8 WHERE id = 2");
     assert_eq!(other.run("UPDATE d.t SET n = 9 WHERE id = 1").unwrap_err().0, 1213);
     one.answer().unwrap();
     let text = status(&mut other);

@@ -188,7 +188,11 @@ impl Query {
     pub fn of_table(name: TableName) -> Query {
         let from = Some(TableRef::Table { name, alias: None, hints: Vec::new() });
         let items = vec![SelectItem::Star { database: None, table: None }];
-        let select = Select { items, from, ..Select::default() };
+        Query::of(Select { items, from, ..Select::default() })
+    }
+
+    /// A SELECT by itself.
+    pub fn of(select: Select) -> Query {
         Query {
             with: Vec::new(),
             operation: SetOperation::Union,

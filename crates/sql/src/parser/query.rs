@@ -1,7 +1,7 @@
 //! SELECT: unions, select lists, FROM with joins and derived tables, grouping, LIMIT, locking clauses.
 
 use super::super::ast::{
-    CommonTable, Destination, Expr, HintKind, IndexHint, Limit, LockWait, Locking, Query, Select, SelectItem,
+    CommonTable, Expr, HintKind, IndexHint, Limit, LockWait, Locking, Query, Select, SelectItem,
     SetOperation, TableRef,
 };
 use super::super::lexer::TokenKind;
@@ -46,7 +46,7 @@ impl Parser<'_> {
         self.common_tables.truncate(known);
         if !with.is_empty() {
             if !query.with.is_empty() {
-                query = single(whole(query));
+                query = Query::of(whole(query));
             }
             query.with = with;
         }
@@ -93,7 +93,7 @@ impl Parser<'_> {
                 continue;
             }
             if !is_plain(&query) {
-                query = single(whole(query));
+                query = Query::of(whole(query));
             }
             // It does not matter which parts of a UNION are taken together first, and one without ALL takes
             // out the duplicates of all.
@@ -103,7 +103,7 @@ impl Parser<'_> {
             }
         }
         if (self.is_word("ORDER") || self.is_word("LIMIT")) && !has_no_tail(&query) {
-            query = single(whole(query));
+            query = Query::of(whole(query));
         }
         if self.accept("ORDER") {
             self.expect("BY")?;
@@ -146,8 +146,10 @@ impl Parser<'_> {
         right: Query,
     ) -> Parsed<Query> {
         self.grow()?;
-        let mut query = if is_plain(&left) && left.selects.len() == 1 { left } else { single(whole(left)) };
-        let right = if is_plain(&right) && right.selects.len() == 1 { right } else { single(whole(right)) };
+        let mut query =
+            if is_plain(&left) && left.selects.len() == 1 { left } else { Query::of(whole(left)) };
+        let right =
+            if is_plain(&right) && right.selects.len() == 1 { right } else { Query::of(whole(right)) };
         query.operation = operation;
         query.selects.extend(right.selects.into_iter().map(|(_, select)| (all, select)));
         Ok(query)
@@ -166,12 +168,12 @@ impl Parser<'_> {
                 from: Some(TableRef::Table { name, alias: None, hints: Vec::new() }),
                 ..Select::default()
             };
-            return Ok(single(select));
+            return Ok(Query::of(select));
         }
         if self.is_word("VALUES") && self.peek_is_word("ROW") {
             return self.table_values();
         }
-        Ok(single(self.select()?))
+        Ok(Query::of(self.select()?))
     }
 
     /// `VALUES ROW(…), ROW(…)`: a UNION ALL of its rows, whose columns are `column_0`, `column_1` and so on.
@@ -189,7 +191,7 @@ impl Parser<'_> {
             Ok(Select { items, is_values: true, ..Select::default() })
         })?;
         let mut rows = rows.into_iter();
-        let mut query = single(rows.next().unwrap_or_default());
+        let mut query = Query::of(rows.next().unwrap_or_default());
         query.selects.extend(rows.map(|row| (true, row)));
         Ok(query)
     }
@@ -455,16 +457,4 @@ fn cut_name(mut text: String) -> String {
         text.shrink_to_fit();
     }
     text
-}
-
-fn single(select: Select) -> Query {
-    Query {
-        with: Vec::new(),
-        operation: SetOperation::Union,
-        selects: vec![(true, select)],
-        order_by: Vec::new(),
-        limit: None,
-        locking: None,
-        into: Destination::Client,
-    }
 }

@@ -64,6 +64,16 @@ impl Engine {
         if reply.first() == Some(&0) { Ok(client) } else { Err(reply) }
     }
 
+    /// Sends a statement that has to wait for a row, and returns when it does.
+    pub fn send_and_wait_for_row(&self, client: &mut Client, sql: &str) {
+        client.sequence = 0;
+        client.send(&[b"\x03", sql.as_bytes()].concat());
+        let system = self.database.transaction_system();
+        while !system.transactions().iter().any(|transaction| transaction.waits.is_some()) {
+            std::thread::yield_now();
+        }
+    }
+
     /// Stops and removes everything.
     pub fn finish(self) {
         let Engine { server, database, directory } = self;
