@@ -205,6 +205,8 @@ impl MetadataOwner {
         waiting.push(wait.clone());
         let entered = Entered { graph: graph.clone(), wait: wait.clone(), event: event.clone() };
         if graph.break_cycles(&waiting, self, Some(&wait)) {
+            // Before the list is unlocked: who looks next would find the same cycle, and end another of it.
+            waiting.retain(|other| !Arc::ptr_eq(other, &wait));
             drop(waiting);
             drop(entered);
             return Blocked::Deadlock;
