@@ -5,9 +5,9 @@
 //! out. Only frames that are free are used: what is in use is never evicted for what was in use before. How
 //! much of the device the warm-up takes beside clients is decided in `warm_up_pace.rs`.
 //!
-//! **Order.** The hottest come first, in portions that are sorted. Where most pages of an area were in memory,
-//! the first of them brings the others along, though they be colder: neighbours that are submitted together
-//! are one request to the device, and volumes have more bytes to give than requests. Areas of few pages are
+//! **Order.** The hottest come first, in portions that are sorted. Where most pages of an area were in
+//! memory, the first of them brings the others along, though they be colder: neighbours that are submitted
+//! together are one request to the device, and volumes have more bytes to give than requests. Areas of few pages are
 //! left to their heat: nothing is gained by reading what lies between.
 
 use std::collections::{HashMap, VecDeque};

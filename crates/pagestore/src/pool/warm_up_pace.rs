@@ -2,7 +2,7 @@
 //!
 //! What the device gives decides. Where its requests are what is scarce, the warm-up's large ones bring many
 //! times the pages that clients would have read with them, and everybody is warm soon. Where its bytes are,
-//! a page read for later is one that somebody waits for now, and whoever asks comes first. Nobody says which
+//! a page read for later is one that somebody waits for now, and those who ask come first. Nobody says which
 //! it is, so it is tried: for a moment the one way, for a moment the other, each judged by all pages that
 //! came, the clients' among them. As long as clients miss nothing there is nobody to give way to.
 
@@ -97,7 +97,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// The part of 60 seconds in which the warm-up was eager, on a device that gives so many pages a second
+    /// The part of 60 seconds in which the warm-up was eager, on a device that gives this many pages a second
     /// by each way while clients ask for `asked` a second.
     fn eager_part(eager: u64, polite: u64, asked: u64) -> f64 {
         let step = Duration::from_millis(10);

@@ -1,7 +1,7 @@
 //! How soon the rate is back after a clean stop, with the buffer pool's dump loaded and without.
 //!
-//! The volume gives more bytes than pages of 16 KiB: whoever reads one page for each miss is held by its
-//! requests. The start counts, as a client sees it.
+//! The volume gives more bytes than pages of 16 KiB: a server that reads one page for each miss is held
+//! by its requests. The start counts, as a client sees it.
 
 use super::{Found, Setup, load, pool};
 use crate::capped_disk::{Cap, CapKind, CappedDisk, Profile};
