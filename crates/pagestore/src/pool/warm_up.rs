@@ -7,8 +7,8 @@
 //!
 //! **Order.** The hottest come first, in portions that are sorted. Where most pages of an area were in
 //! memory, the first of them brings the others along, though they be colder: neighbours that are submitted
-//! together are one request to the device, and volumes have more bytes to give than requests. Areas of few pages are
-//! left to their heat: nothing is gained by reading what lies between.
+//! together are one request to the device, and volumes have more bytes to give than requests. Areas of few
+//! pages are left to their heat: nothing is gained by reading what lies between.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Weak;
