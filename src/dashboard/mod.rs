@@ -178,7 +178,6 @@ struct Reply<'r> {
 
 impl Dashboard {
     /// One that has seen nothing yet.
-    #[expect(clippy::new_ret_no_self, reason = "it is always shared")]
     pub fn new() -> Arc<Dashboard> {
         Arc::new(Dashboard { recorder: Mutex::new(Recorder::new()) })
     }
