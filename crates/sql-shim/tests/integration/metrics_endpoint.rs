@@ -267,7 +267,9 @@ fn the_dashboard_answers_only_under_its_own_name_and_takes_nothing_from_elsewher
     assert!(!two.contains(" 200 "), "{two}");
     assert!(exchange(address, b"GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 421 "));
     assert!(exchange(address, b"DELETE / HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 405 "));
-    assert!(get(address, "/metrics", "localhost").0.starts_with("HTTP/1.1 404 "));
+    assert!(get(address, "/metrics", "localhost").0.starts_with("HTTP/1.1 200 "));
+    assert!(get(address, "/metrics", "evil.example").0.starts_with("HTTP/1.1 421 "));
+    assert!(get(address, "/etc/passwd", "localhost").0.starts_with("HTTP/1.1 404 "));
     drop(endpoint);
     engine.finish();
 }
