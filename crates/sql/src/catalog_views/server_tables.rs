@@ -122,8 +122,8 @@ fn known_accounts(state: &SqlContext) -> Vec<(String, Rights)> {
     let all = state.rights().global().has_any(Privileges::SELECT | Privileges::CREATE_USER);
     let own = state.facts.client();
     let list = state.facts.accounts().into_iter();
-    list.filter(|(user, host, _)| all || (&**user, &**host) == (&*own.user, &*own.account_host))
-        .map(|(user, host, rights)| (format!("'{user}'@'{host}'"), rights))
+    list.filter(|known| all || (&*known.user, &*known.host) == (&*own.user, &*own.account_host))
+        .map(|known| (format!("'{}'@'{}'", known.user, known.host), known.rights))
         .collect()
 }
 
