@@ -173,13 +173,6 @@ impl FileCounts {
         };
         counters.record(bytes as u64, took);
     }
-
-    /// It has another name now.
-    pub(crate) fn renamed(&self, to: &Path) {
-        if let Some((name, _)) = self.all.0.lock().open.get_mut(&self.number) {
-            *name = to.to_owned();
-        }
-    }
 }
 
 impl Drop for FileCounts {
@@ -215,6 +208,13 @@ struct Files {
 }
 
 impl AllFiles {
+    /// A file has another name now. Nobody renames so often that it would pay to find it by its name.
+    pub(crate) fn renamed(&self, from: &Path, to: &Path) {
+        for (name, _) in self.0.lock().open.values_mut().filter(|(name, _)| name == from) {
+            *name = to.to_owned();
+        }
+    }
+
     /// Those that are open, in the order of their opening, and then what was done with those that were.
     pub(crate) fn list(&self) -> Vec<FileIo> {
         let files = self.0.lock();
@@ -251,7 +251,7 @@ mod tests {
         let kept = open("d/c.ibd");
         kept.record(Operation::Read, 7, MS);
         kept.record(Operation::Read, 7, 4 * MS);
-        kept.renamed(Path::new("d/d.ibd"));
+        all.renamed(Path::new("d/c.ibd"), Path::new("d/d.ibd"));
         let list = all.list();
         let names: Vec<_> = list.iter().map(|file| file.name.to_str().unwrap()).collect();
         assert_eq!(names, ["d/d.ibd", "#sort-1", "d/a.ibd"]);

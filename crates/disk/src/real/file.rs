@@ -292,11 +292,9 @@ impl File for RealFile {
 
     fn rename(&self, storage: &dyn Storage, from: &Path, to: &Path) -> Result<()> {
         match self.closable() {
-            Some(closable) => closable.rename(to, || storage.rename(from, to))?,
-            None => storage.rename(from, to)?,
+            Some(closable) => closable.rename(to, || storage.rename(from, to)),
+            None => storage.rename(from, to),
         }
-        self.counts.renamed(to);
-        Ok(())
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

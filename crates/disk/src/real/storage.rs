@@ -111,7 +111,9 @@ impl Storage for RealStorage {
             let text = format!("to {}: {error}", to.display());
             Error::new("rename", from, std::io::Error::new(error.kind(), text))
         };
-        std::fs::rename(from, to).map_err(failed)
+        std::fs::rename(from, to).map_err(failed)?;
+        self.files.renamed(from, to);
+        Ok(())
     }
 
     fn create_dir_all(&self, path: &Path) -> Result<()> {
