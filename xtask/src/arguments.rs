@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use lab::capped_disk::{self, volume};
 use lab::release_build::Profile;
 use lab::server_process::{Kind, Program};
-use lab::{bench, doublewrite, extension, io_capacity, ladder, latency, tuning, volumes, waves};
+use lab::{bench, doublewrite, extension, io_capacity, ladder, latency, restart, tuning, volumes, waves};
 use std::path::PathBuf;
 
 /// The project's own commands.
@@ -217,6 +217,14 @@ pub enum Experiment {
         target: Target,
         #[command(flatten)]
         setup: waves::Setup,
+    },
+    /// What a restart costs: the rate after a clean stop with the buffer pool's dump loaded and without, and
+    /// recovery after `kill -9`; stock servers beside.
+    Restart {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        setup: restart::Setup,
     },
     /// What tuning gains: the defaults beside the best of a sweep over redo log, io_capacity, threads and
     /// buffer pool, on four kinds of machine; stock servers beside.

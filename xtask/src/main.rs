@@ -25,7 +25,7 @@ use lab::release_build::Profile;
 use lab::server_process::{Kind, Program};
 use lab::{
     bench, capped_disk, collation_weights, doublewrite, extension, io_capacity, ladder, latency, many_tables,
-    system_packages, tuning, volumes, waves,
+    restart, system_packages, tuning, volumes, waves,
 };
 use std::time::Duration;
 use steps::Steps;
@@ -148,6 +148,7 @@ fn run_experiment(steps: &mut Steps, experiment: Experiment) -> Result<()> {
         }
         Experiment::Latency { target, setup } => measure(steps, &target, |on| latency::run(on, &setup)),
         Experiment::Waves { target, setup } => measure(steps, &target, |on| waves::run(on, &setup)),
+        Experiment::Restart { target, setup } => measure(steps, &target, |on| restart::run(on, &setup)),
         Experiment::Tuning { target, setup } => measure(steps, &target, |on| tuning::run(on, &setup)),
         Experiment::IoCapacity { target, setup } => {
             measure(steps, &target, |on| io_capacity::run(on, &setup))

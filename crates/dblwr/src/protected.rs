@@ -42,6 +42,9 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+/// Files that are synced together: a database may have thousands, and the log's syncs come between them.
+const SYNCED_TOGETHER: usize = 16;
+
 /// Writes pages so that a crash leaves each one old or new, or restorable, as far as the [`Mode`] asks for
 /// it.
 #[derive(Clone)]
@@ -433,8 +436,11 @@ impl Shared {
     /// Makes durable what batches wrote to the files.
     async fn sync(&self, files: Vec<Arc<dyn File>>) -> Result<()> {
         Counters::add(&self.counters.syncs, files.len());
-        let syncs = files.into_iter().map(|file| (file, IoKind::Sync)).collect();
-        submit_all(&**self.env.storage(), syncs).await
+        for some in files.chunks(SYNCED_TOGETHER) {
+            let syncs = some.iter().map(|file| (file.clone(), IoKind::Sync)).collect();
+            submit_all(&**self.env.storage(), syncs).await?;
+        }
+        Ok(())
     }
 
     fn count(&self, batch: &WriteBatch, plan: &Plan) {

@@ -51,3 +51,4 @@ pub(crate) mod relocation;
 pub(crate) mod resize;
 #[cfg(not(loom))]
 pub(crate) mod warm_up;
+mod warm_up_pace;

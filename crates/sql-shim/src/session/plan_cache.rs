@@ -207,7 +207,7 @@ impl Fingerprint {
     }
 
     /// The literals as parameters; texts under the collation of the connection.
-    pub fn parameters(&self, rule: Collation) -> smallvec::SmallVec<[Value<'_>; 8]> {
+    pub fn parameters(&self, rule: Collation) -> smallvec::SmallVec<[Value<'_>; 4]> {
         self.literals
             .iter()
             .map(|literal| match literal {

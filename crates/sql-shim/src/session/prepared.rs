@@ -88,7 +88,7 @@ impl Session {
     ) -> Result<(), Failure> {
         self.state.begin_statement();
         let collation = self.state.settings().sql.connection_collation;
-        let values: smallvec::SmallVec<[Value<'_>; 8]> =
+        let values: smallvec::SmallVec<[Value<'_>; 4]> =
             params.iter().map(|param| value_of(param, collation)).collect();
         for _ in 0..REPLANS_MAX {
             let (version, plan_modes) = (self.plan_version(), self.state.settings().sql.plan_modes());

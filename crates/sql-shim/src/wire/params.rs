@@ -51,7 +51,7 @@ impl From<Malformed> for ParamError {
 }
 
 /// Parameters of one execution; few enough not to need memory of their own.
-pub type Params<'a> = SmallVec<[Param<'a>; 8]>;
+pub type Params<'a> = SmallVec<[Param<'a>; 4]>;
 
 impl ParamState {
     /// Appends to a parameter's long data, when the statement has such a parameter and no more than `limit`

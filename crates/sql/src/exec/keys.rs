@@ -14,6 +14,7 @@ use untorn::schema::ColumnDef;
 use untorn::types::ColumnType;
 
 use super::Executor;
+use super::integer_key::integer_key;
 use super::prefix_keys::{self, Beginning};
 use crate::expr::{Context, Expr, ValueSet};
 use crate::failure::Failure;
@@ -87,6 +88,8 @@ pub struct Ranges {
 
 /// Ranges that are read one after the other.
 pub enum RangeList {
+    /// The one row with this key; `None` once it was given out.
+    Row(Option<OwnedKey>),
     /// All made already.
     All(std::vec::IntoIter<KeyRange>),
     /// One for each of many constants, made when it is asked for.
@@ -113,6 +116,7 @@ impl Iterator for RangeList {
 
     fn next(&mut self) -> Option<KeyRange> {
         match self {
+            RangeList::Row(key) => key.take().map(KeyRange::equal),
             RangeList::All(ranges) => ranges.next(),
             RangeList::Points(points) => points.next(),
         }
@@ -125,10 +129,14 @@ impl RangeList {
         RangeList::All(vec![range].into_iter())
     }
 
-    /// The only one, if there is one.
-    pub fn only(&self) -> Option<&KeyRange> {
+    /// The key that the only one begins with, if there is one that begins with a key.
+    pub fn only_key(&self) -> Option<&OwnedKey> {
         match self {
-            RangeList::All(ranges) => <&[KeyRange; 1]>::try_from(ranges.as_slice()).ok().map(|[one]| one),
+            RangeList::Row(key) => key.as_ref(),
+            RangeList::All(ranges) => match ranges.as_slice() {
+                [KeyRange { lower: Bound::Included(key), .. }] => Some(key),
+                _ => None,
+            },
             RangeList::Points(_) => None,
         }
     }
@@ -596,6 +604,9 @@ impl Executor<'_> {
 
 /// The ranges of `path`; `None` when no row can match. More than [`FEW`] alternatives by [`many_ranges`].
 fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Option<Ranges>, SqlError> {
+    if let Some(key) = integer_key(path, columns, cx) {
+        return Ok(Some(Ranges { ranges: RangeList::Row(Some(key)), exact: true }));
+    }
     let Made { value: start, mut exact } = start(path, columns, cx)?;
     let (prefix, column) = match start {
         Start::Nothing => return Ok(None),

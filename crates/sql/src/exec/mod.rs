@@ -34,6 +34,7 @@ mod except_intersect;
 mod group;
 mod hash_lookup;
 pub mod insert;
+mod integer_key;
 pub(crate) mod join;
 pub(crate) mod keys;
 pub mod load;

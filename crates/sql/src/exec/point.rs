@@ -1,27 +1,17 @@
 //! One row of a stored table by its whole clustered key, without a cursor.
 
-use std::ops::Bound;
-
 use untorn::Table;
 use untorn::engine::{self, OwnedKey, ReadMode, ScanIndex};
 
 use super::Flow;
 use super::copied_row::{CopiedRow, has_off_page};
-use super::keys::Ranges;
 use crate::expr::RowView;
 use crate::failure::Failure;
 use crate::plan::Step;
 
-/// The key, when the path is one row of the clustered index read consistently.
-pub fn point_key<'r>(step: &Step, ranges: &'r Ranges, mode: ReadMode) -> Option<&'r OwnedKey> {
-    let clustered = step.path.index == ScanIndex::Clustered;
-    if !(clustered && step.path.unique && ranges.exact && mode == ReadMode::Consistent) {
-        return None;
-    }
-    match &ranges.ranges.only()?.lower {
-        Bound::Included(key) => Some(key),
-        _ => None,
-    }
+/// Whether the path is at most one row of the clustered index, read consistently.
+pub fn is_point(step: &Step, mode: ReadMode) -> bool {
+    step.path.index == ScanIndex::Clustered && step.path.unique && mode == ReadMode::Consistent
 }
 
 /// Shows the row with this key, if there is one, to `each`: with its page latched, or as a copy where needed

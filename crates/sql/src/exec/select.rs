@@ -7,8 +7,9 @@ use super::Flow;
 use super::apply::Applied;
 use super::cursor::Cursor;
 use super::group::Groups;
+use super::integer_key::integer_key;
 use super::order_limit::OrderLimit;
-use super::point::{point_key, show_row};
+use super::point::{is_point, show_row};
 use super::result_row::{SourceRow, ValueRow};
 use super::sort::push_key;
 use super::{Executor, Target};
@@ -358,14 +359,23 @@ impl Executor<'_> {
         target: &mut Target<'_, S>,
     ) -> Result<(), Failure> {
         let Some(table) = plan.sources[step.source].engine_table() else { return Ok(()) };
+        let mode = self.read_mode(plan.locking);
+        let needed = &plan.needed[step.source];
+        if is_point(step, mode)
+            && let Some(key) = integer_key(&step.path, &table.def.columns, cx)
+        {
+            let each = |view: RowView<'_>| consumer.row_if(&step.filter, view, target);
+            return show_row(self.transaction.engine_mut(), table, &key, needed, each).await;
+        }
         let mut charge = self.state.memory.charge();
         let Some(ranges) = self.ranges(&step.path, &table.def.columns, cx, &mut charge).await? else {
             return Ok(());
         };
         let conditions = if ranges.exact { &step.filter } else { &step.all_conditions };
-        let mode = self.read_mode(plan.locking);
-        let needed = &plan.needed[step.source];
-        if let Some(key) = point_key(step, &ranges, mode) {
+        if is_point(step, mode)
+            && ranges.exact
+            && let Some(key) = ranges.ranges.only_key()
+        {
             let each = |view: RowView<'_>| consumer.row_if(conditions, view, target);
             return show_row(self.transaction.engine_mut(), table, key, needed, each).await;
         }

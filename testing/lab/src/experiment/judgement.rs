@@ -40,6 +40,20 @@ pub fn judge(seconds: &[Second]) -> Judged {
     }
 }
 
+/// Warm is this part of the rate that there was before.
+const WARM: f64 = 0.9;
+/// Seconds that must be warm together, against chance.
+const TOGETHER: usize = 3;
+
+/// Seconds of load until it is warm: the middle of the first warm second of the first stretch that is warm.
+pub fn warm_after(rates: &[f64], steady: f64) -> Option<f64> {
+    let warm = WARM * steady;
+    let stretch =
+        rates.windows(TOGETHER).position(|stretch| stretch.iter().sum::<f64>() >= TOGETHER as f64 * warm)?;
+    let second = rates[stretch..].iter().position(|&rate| rate >= warm)?;
+    Some((stretch + second) as f64 + 0.5)
+}
+
 /// How far runs of the same thing lie apart, as a part of their median: what a difference must exceed to be
 /// one. `None` of a single run, which does not tell.
 pub fn noise(rates: &[f64]) -> Option<f64> {
@@ -79,6 +93,13 @@ mod tests {
         assert_eq!(noise(&[100.0]), None);
         assert_eq!(noise(&[0.0, 0.0]), None);
         assert_eq!((percent(Some(0.031)), percent(None)), ("3.1 %".to_owned(), "unknown".to_owned()));
+    }
+
+    #[test]
+    fn warm_is_the_first_warm_second_that_lasts() {
+        assert_eq!(warm_after(&[95.0, 99.0, 101.0], 100.0), Some(0.5));
+        assert_eq!(warm_after(&[20.0, 100.0, 20.0, 89.0, 91.0, 95.0, 100.0], 100.0), Some(4.5));
+        assert_eq!(warm_after(&[20.0, 100.0, 20.0], 100.0), None);
     }
 
     #[test]

@@ -3,6 +3,10 @@
 use crate::server_process::{Kind, Program, ServerProcess};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Longer is no load under way.
+const LOADED_WITHIN: Duration = Duration::from_secs(300);
 
 /// What is measured beside ours.
 #[derive(clap::Args, Clone, Debug)]
@@ -91,6 +95,19 @@ impl Contestant {
         let mut settings = vec!["--max-connections=200"];
         settings.extend(self.settings.iter().map(String::as_str));
         ServerProcess::start_on(&self.program, place, &disk.join(&self.directory), &settings)
+    }
+}
+
+/// Waits until a server has loaded what was in its buffer pool before it was stopped.
+pub fn wait_until_loaded(server: &ServerProcess) -> Result<()> {
+    let begin = Instant::now();
+    loop {
+        let said = server.ask("", "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_load_status'")?;
+        if ["completed", "Cannot", "is full"].iter().any(|end| said.contains(end)) {
+            return Ok(());
+        }
+        ensure!(begin.elapsed() < LOADED_WITHIN, "the buffer pool is not loaded after all this time: {said}");
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 

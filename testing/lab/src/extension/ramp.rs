@@ -2,18 +2,15 @@
 //! steady rate.
 
 use super::stage::Stage;
-use super::workload::{Load, Run, status};
+use super::workload::{Load, status};
 use super::{MIB, Settings, UNIT, describe_machine, line, write_charts};
+use crate::experiment::judgement::warm_after;
 use crate::server_process::Program;
 use crate::time_chart::Chart;
 use anyhow::{Context, Result};
 use std::time::Instant;
 
 const SCRIPT: &str = "oltp_read_only";
-/// Warm is this share of the steady rate.
-const WARM: f64 = 0.9;
-/// Seconds that must be warm together, against chance.
-const TOGETHER: usize = 3;
 const GOAL: f64 = 3.0;
 
 /// Seconds with the extension kept and with it discarded.
@@ -34,7 +31,7 @@ pub fn ramp(program: &Program, settings: &Settings) -> Result<()> {
         let until_load = killed.elapsed().as_secs_f64();
         let run = stage.measure(&load, SCRIPT, 3 * settings.warm_up)?;
         let kept = status(&stage.server, "Untorn_bpe_pages_kept")?;
-        let seconds = warm_after(&run, steady).map(|seconds| until_load + seconds);
+        let seconds = warm_after(&run.seconds, steady).map(|seconds| until_load + seconds);
         println!(
             "{name}: steady {steady:.0} queries/s, {kept:.0} pages kept, load {until_load:.2} s after the kill (the server's start {:.2} s), 90 % after {}",
             stage.server.started_in.as_secs_f64(),
@@ -52,28 +49,4 @@ pub fn ramp(program: &Program, settings: &Settings) -> Result<()> {
     println!("kept is {:.1} times as fast (goal: {GOAL:.0})", cold / kept);
     write_charts(settings, &[Chart { title: format!("{SCRIPT} after kill -9"), unit: UNIT, lines }])?;
     stage.server.stop().map(drop)
-}
-
-/// Seconds of load until it is warm: the middle of the first warm second of the first stretch that is warm.
-fn warm_after(run: &Run, steady: f64) -> Option<f64> {
-    let warm = WARM * steady;
-    let stretch = run
-        .seconds
-        .windows(TOGETHER)
-        .position(|stretch| stretch.iter().sum::<f64>() >= TOGETHER as f64 * warm)?;
-    let second = run.seconds[stretch..].iter().position(|&rate| rate >= warm)?;
-    Some((stretch + second) as f64 + 0.5)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn warm_is_the_first_warm_second_that_lasts() {
-        let after = |rates: &[f64]| warm_after(&Run { seconds: rates.to_vec(), ..Run::default() }, 100.0);
-        assert_eq!(after(&[95.0, 99.0, 101.0]), Some(0.5));
-        assert_eq!(after(&[20.0, 100.0, 20.0, 89.0, 91.0, 95.0, 100.0]), Some(4.5));
-        assert_eq!(after(&[20.0, 100.0, 20.0]), None);
-    }
 }

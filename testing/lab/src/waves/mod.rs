@@ -11,7 +11,7 @@ mod report;
 
 use crate::capped_disk::{Cap, Throttle};
 use crate::experiment::seconds::{self, Phase, Second};
-use crate::experiment::servers::{Contestant, Peers, stock};
+use crate::experiment::servers::{Contestant, Peers, stock, wait_until_loaded};
 use crate::experiment::{in_place, report::Files};
 use crate::file_system::{FileSystem, FileSystemKind};
 use crate::server_process::{Program, ServerProcess};
@@ -159,6 +159,8 @@ fn measure(
     disk: &FileSystem,
 ) -> Result<Run> {
     let mut server = contestant.start(place, disk.path())?;
+    // What is read after a start is not what this is about.
+    wait_until_loaded(&server)?;
     let name = contestant.name.clone();
     let mut run = Run { name, phases: Vec::new(), restart: Restart::default() };
     for phase in phases {
