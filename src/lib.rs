@@ -114,6 +114,8 @@ pub mod sort;
 mod statement;
 mod table;
 mod table_change;
+#[doc(hidden)]
+pub mod tablespaces;
 mod transact;
 mod transaction;
 mod truncate;

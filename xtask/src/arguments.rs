@@ -146,6 +146,8 @@ pub enum Campaign {
         #[arg(long)]
         pictures: Option<PathBuf>,
     },
+    /// The stock mysqld_exporter with all its collectors.
+    Exporter(Target),
     /// Clients, a sysbench script and kill cycles without io_uring.
     Epoll(Target),
     /// Golden scripts of interleaved sessions: anomalies per isolation level, row and gap locks, deadlocks.

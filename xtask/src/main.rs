@@ -15,8 +15,9 @@ mod test_command;
 use anyhow::Result;
 use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, ExtensionArguments, Target};
 use campaigns::{
-    bad_input, clients, dashboard, differential, extension_soak, fuzz, import, isolation, kill_cycles,
-    list_append, memory, miri, redo_capacity, shutdown_cycles, suites, sysbench_scripts, torture, tpcc,
+    bad_input, clients, dashboard, differential, exporter, extension_soak, fuzz, import, isolation,
+    kill_cycles, list_append, memory, miri, redo_capacity, shutdown_cycles, suites, sysbench_scripts,
+    torture, tpcc,
 };
 use clap::Parser;
 use lab::command::cargo;
@@ -93,6 +94,10 @@ fn run_campaign(steps: &mut Steps, campaign: Campaign) -> Result<()> {
         Campaign::Dashboard { target, pictures } => {
             let program = target.program(steps)?;
             steps.step("dashboard", || dashboard::run(&program, pictures.as_deref()));
+        }
+        Campaign::Exporter(target) => {
+            let program = target.program(steps)?;
+            steps.step("mysqld_exporter", || exporter::run(&program));
         }
         Campaign::Epoll(target) => {
             let program = target.program(steps)?;

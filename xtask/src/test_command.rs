@@ -4,8 +4,8 @@ use crate::steps::{Beside, Steps};
 use anyhow::Result;
 use campaigns::shutdown_cycles::Mode;
 use campaigns::{
-    bad_input, clients, dashboard, differential, extension_soak, fuzz, import, isolation, kill_cycles,
-    list_append, memory, redo_capacity, shutdown_cycles, sysbench_scripts, torture, tpcc,
+    bad_input, clients, dashboard, differential, exporter, extension_soak, fuzz, import, isolation,
+    kill_cycles, list_append, memory, redo_capacity, shutdown_cycles, sysbench_scripts, torture, tpcc,
 };
 use lab::command::{cargo, target_directory};
 use lab::release_build::Profile;
@@ -95,6 +95,7 @@ pub fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("import into MariaDB and back", || import::check(program));
     if program.kind == Kind::Untorn {
         steps.step("dashboard", || dashboard::run(program, None));
+        steps.step("mysqld_exporter", || exporter::run(program));
         without_io_uring(steps, &program.without_io_uring());
     }
 }

@@ -24,6 +24,7 @@ mod environment;
 mod error;
 mod event;
 mod executor;
+mod file_io;
 mod histogram;
 mod on_panic;
 pub mod probe;
@@ -42,6 +43,7 @@ pub use buffer::{ALIGNMENT, AlignedBuf, IoBuf, RawBuf};
 pub use environment::{Environment, TaskFuture};
 pub use error::{Error, Result};
 pub use event::{Event, EventWait, Wait, block_on};
+pub use file_io::{FileIo, FileOperations, Operations};
 pub use histogram::{Histogram, Times};
 pub use on_panic::OnPanic;
 pub use random::Random;
@@ -55,7 +57,7 @@ pub use simulated::{
     Crash, CrashOutcome, FalseRead, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment,
     SimulatedStorage, interleave,
 };
-pub use storage::{Entry, File, Io, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Storage};
+pub use storage::{Entry, File, FileSize, Io, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Storage};
 pub use submit_and_wait::{
     FileRequest, read_async, submit_all, submit_each, submit_one, sync_async, write_async,
 };

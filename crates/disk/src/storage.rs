@@ -9,6 +9,7 @@
 //! it.
 
 use crate::error::ATOMIC_WRITE;
+use crate::file_io::FileIo;
 use crate::probe::Verdict;
 use crate::{Error, IoBuf, Result};
 use std::path::{Component, Path, PathBuf};
@@ -135,6 +136,17 @@ pub struct IoCounters {
     pub open_files: u64,
 }
 
+/// How large a file is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileSize {
+    /// Its length.
+    pub bytes: u64,
+    /// What it takes of the file system, which is less for a sparse file.
+    pub allocated: u64,
+    /// The file system's block, as it advises programs; 0 where there is none.
+    pub block: u64,
+}
+
 /// A place for files.
 pub trait Storage: Send + Sync {
     /// Opens or creates a file. A new file's name is durable only after [`Storage::sync_dir`] of its
@@ -191,6 +203,16 @@ pub trait Storage: Send + Sync {
     fn set_open_files_max(&self, _max: usize) {}
     /// What was asked of this storage so far.
     fn counters(&self) -> IoCounters;
+    /// What was done with each file so far: open ones, then closed ones by kind. Nothing where that is not
+    /// counted.
+    fn file_io(&self) -> Vec<FileIo> {
+        Vec::new()
+    }
+    /// How large the file of this name is, which need not be open.
+    fn file_size(&self, path: &Path) -> Result<FileSize> {
+        let bytes = self.open(path, OpenHow::READ_ONLY.buffered())?.len()?;
+        Ok(FileSize { bytes, allocated: bytes, block: 0 })
+    }
 }
 
 /// An open file. Closed when the last reference, including those of requests under way, is dropped.

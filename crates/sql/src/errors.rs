@@ -38,6 +38,7 @@ error_table! {
     NO_DB = 1046, b"3D000", "No database selected";
     UNKNOWN_COM = 1047, b"08S01", "Unknown command";
     BAD_NULL = 1048, b"23000", "Column '%' cannot be null";
+    OPEN_AS_READONLY = 1036, b"HY000", "Table '%' is read only";
     BAD_DB = 1049, b"42000", "Unknown database '%'";
     TABLE_EXISTS = 1050, b"42S01", "Table '%' already exists";
     BAD_TABLE = 1051, b"42S02", "Unknown table '%'";

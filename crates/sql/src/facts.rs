@@ -92,6 +92,23 @@ pub struct StatementDigest {
     pub sample_took: Duration,
 }
 
+/// A row of `mysql.user`.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct KnownAccount {
+    pub user: String,
+    pub host: String,
+    pub rights: Rights,
+    /// The authentication method.
+    pub plugin: &'static str,
+    /// Stored form of the password; empty for none.
+    pub authentication: String,
+    /// Nobody may log in to it.
+    pub locked: bool,
+    /// REQUIRE: empty, `ANY` or `X509`.
+    pub ssl_type: &'static str,
+}
+
 /// See the module's text.
 pub trait ServerFacts {
     /// Who sends the statements.
@@ -127,8 +144,8 @@ pub trait ServerFacts {
     /// How long sessions waited, in the order of `WaitKind::ALL`.
     fn waits(&self) -> [Times; WaitKind::ALL.len()];
 
-    /// All accounts: name, host, rights.
-    fn accounts(&self) -> Vec<(String, String, Rights)>;
+    /// All accounts.
+    fn accounts(&self) -> Vec<KnownAccount>;
 
     /// The locks of GET_LOCK.
     fn named_locks(&self) -> Arc<NamedLocks>;

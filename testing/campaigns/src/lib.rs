@@ -9,6 +9,7 @@ pub mod bad_input;
 pub mod clients;
 pub mod dashboard;
 pub mod differential;
+pub mod exporter;
 pub mod extension_soak;
 pub mod fuzz;
 pub mod import;

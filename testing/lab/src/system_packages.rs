@@ -1,5 +1,5 @@
 //! The system packages the end-to-end tests need: sysbench, a stock MariaDB and its clients; and the tools of
-//! the file systems that the tests of the probe mount; a browser for the dashboard.
+//! the file systems that the tests of the probe mount; a browser for the dashboard; the exporter of Prometheus.
 //!
 //! Missing ones are installed when that is possible (Debian, root). Otherwise the step fails and says what to
 //! install: a test that is skipped where its tools are missing tests nothing.
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Program, and the Debian package it comes from.
-const NEEDED: [(&str, &str); 14] = [
+const NEEDED: [(&str, &str); 15] = [
     ("sysbench", "sysbench"),
     ("mariadb", "mariadb-client"),
     ("mariadb-dump", "mariadb-client"),
@@ -25,6 +25,7 @@ const NEEDED: [(&str, &str); 14] = [
     ("xfs_io", "xfsprogs"),
     ("mkfs.btrfs", "btrfs-progs"),
     ("chromium", "chromium"),
+    ("prometheus-mysqld-exporter", "prometheus-mysqld-exporter"),
 ];
 
 const ADMINISTRATION: [&str; 2] = ["/usr/sbin", "/sbin"];

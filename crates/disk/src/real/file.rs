@@ -3,6 +3,7 @@
 //! How it is opened, and whether with direct I/O: [`crate::real::direct_io`]. What follows a short transfer:
 //! [`crate::real::transfer`].
 
+use crate::file_io::{AllFiles, FileCounts, Operation};
 use crate::probe::{self, Verdict};
 use crate::real::copy_on_write_extent;
 use crate::real::descriptors::{Closable, Descriptors};
@@ -14,6 +15,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Bytes written per call while preallocating.
 const ZERO_STEP: usize = 1 << 20;
@@ -24,6 +26,7 @@ pub(crate) struct RealFile {
     path: PathBuf,
     /// 1 when the page cache is used.
     alignment: usize,
+    counts: FileCounts,
 }
 
 /// How it is kept open.
@@ -36,7 +39,12 @@ enum Descriptor {
 
 impl RealFile {
     /// Opens a file. The flag says whether direct I/O was wanted and refused.
-    pub(crate) fn open(path: &Path, how: OpenHow, all: &Arc<Descriptors>) -> Result<(RealFile, bool)> {
+    pub(crate) fn open(
+        path: &Path,
+        how: OpenHow,
+        all: &Arc<Descriptors>,
+        files: &Arc<AllFiles>,
+    ) -> Result<(RealFile, bool)> {
         let (file, alignment, refused) = open_descriptor(path, how)?;
         let descriptor = if how.closable {
             let closable = Closable::new(all, file, path, alignment > 1);
@@ -44,13 +52,16 @@ impl RealFile {
         } else {
             Descriptor::Fixed(Arc::new(file))
         };
-        Ok((RealFile { descriptor, path: path.into(), alignment }, refused))
+        let counts = FileCounts::new(files, path);
+        Ok((RealFile { descriptor, path: path.into(), alignment, counts }, refused))
     }
 
     /// A pipe, which [`Self::open`] refuses: something that can be waited for.
     #[cfg(test)]
     pub(crate) fn of_pipe(pipe: std::fs::File, path: &Path) -> RealFile {
-        RealFile { descriptor: Descriptor::Fixed(Arc::new(pipe)), path: path.into(), alignment: 1 }
+        let (descriptor, counts) =
+            (Descriptor::Fixed(Arc::new(pipe)), FileCounts::new(&Arc::default(), path));
+        RealFile { descriptor, path: path.into(), alignment: 1, counts }
     }
 
     /// The descriptor, open for as long as the answer is held.
@@ -76,6 +87,24 @@ impl RealFile {
             Descriptor::Fixed(file) => Ok(Some((file.clone(), 0))),
             Descriptor::Closable(closable) => closable.get_to_sync(),
         }
+    }
+
+    /// Counts an operation that began then, whatever became of it.
+    pub(crate) fn count(&self, operation: Operation, bytes: usize, begun: Instant) {
+        self.counts.record(operation, bytes, begun.elapsed());
+    }
+
+    /// Runs a transfer of this many bytes and counts it.
+    fn counted(
+        &self,
+        operation: Operation,
+        bytes: usize,
+        transfer: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let begun = Instant::now();
+        let result = transfer();
+        self.count(operation, if result.is_ok() { bytes } else { 0 }, begun);
+        result
     }
 
     /// Counts a write that is over. The descriptor it used is still held: without it the file could be closed
@@ -128,6 +157,7 @@ impl RealFile {
         let position = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
         let file = self.descriptor()?;
         let fd = file.as_raw_fd();
+        let begun = Instant::now();
         let written = loop {
             // SAFETY: one iovec that describes `buf`, which lives across the call and is only read.
             let count = unsafe { libc::pwritev2(fd, &raw const part, 1, position, RWF_ATOMIC) };
@@ -142,18 +172,21 @@ impl RealFile {
                 }
             }
         };
+        self.count(Operation::Write, if written.is_ok() { buf.len() } else { 0 }, begun);
         self.noting_write(&file, written)
     }
 
     /// fdatasync, exactly once: after a failure the kernel may have marked the lost pages clean, so that a
     /// second call would succeed without having written anything.
     pub(crate) fn sync_once(&self) -> io::Result<()> {
-        let Some((file, begun)) = self.descriptor_to_sync()? else { return Ok(()) };
+        let Some((file, covered)) = self.descriptor_to_sync()? else { return Ok(()) };
+        let begun = Instant::now();
         // SAFETY: a system call on a descriptor that `file` keeps open.
         let synced = unsafe { libc::fdatasync(file.as_raw_fd()) } == 0;
         let result = if synced { Ok(()) } else { Err(io::Error::last_os_error()) };
+        self.count(Operation::Sync, 0, begun);
         if let Some(closable) = self.closable() {
-            if synced { closable.synced(begun) } else { closable.sync_failed() }
+            if synced { closable.synced(covered) } else { closable.sync_failed() }
         }
         result
     }
@@ -183,7 +216,8 @@ impl File for RealFile {
             }
             self.read_whole(buf, offset)
         };
-        read(buf).map_err(|error| Error::at("read", &self.path, offset, length, error))
+        let read = self.counted(Operation::Read, length, || read(buf));
+        read.map_err(|error| Error::at("read", &self.path, offset, length, error))
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
@@ -194,7 +228,8 @@ impl File for RealFile {
             }
             self.write_whole(buf, offset)
         };
-        write().map_err(|error| Error::at("write", &self.path, offset, buf.len(), error))
+        let written = self.counted(Operation::Write, buf.len(), write);
+        written.map_err(|error| Error::at("write", &self.path, offset, buf.len(), error))
     }
 
     fn sync_data(&self) -> Result<()> {

@@ -2,6 +2,7 @@
 //! the buffers it keeps alive, how much is done, whom to tell.
 
 use crate::error::ATOMIC_WRITE;
+use crate::file_io::Operation;
 use crate::real::file::RealFile;
 use crate::real::transfer::{Direction, advance, torn_atomic};
 use crate::{Error, File, Io, IoBuf, IoDone, IoKind, Result};
@@ -9,6 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// A request that was checked and can be started.
 pub(crate) struct Request {
@@ -24,6 +26,7 @@ pub(crate) struct Request {
     pub(crate) transferred: usize,
     /// Where a refusal is counted; for atomic writes only.
     refusals: Option<Arc<AtomicU64>>,
+    begun: Instant,
 }
 
 impl Request {
@@ -56,8 +59,9 @@ impl Request {
             },
         };
         let refusals = matches!(kind, IoKind::Write { atomic: true, .. }).then(|| refusals.clone());
+        let begun = Instant::now();
         let mut request =
-            Request { file, descriptor: None, sync_begins: 0, kind, done, transferred: 0, refusals };
+            Request { file, descriptor: None, sync_begins: 0, kind, done, transferred: 0, refusals, begun };
         match checked {
             Ok((descriptor, begins)) => {
                 (request.descriptor, request.sync_begins) = (Some(descriptor), begins);
@@ -103,16 +107,20 @@ impl Request {
         Ok(self.transferred == total)
     }
 
-    /// Keeps count of what is written and synced, for files that may be closed. Before the descriptor is
+    /// Counts it, and for files that may be closed what is written and synced. Before the descriptor is
     /// given back.
     fn note_end(&self, end: End) {
         if self.descriptor.is_none() {
             return;
         }
-        let Some(closable) = self.file.as_any().downcast_ref::<RealFile>().and_then(RealFile::closable)
-        else {
-            return;
+        let Some(file) = self.file.as_any().downcast_ref::<RealFile>() else { return };
+        let operation = match &self.kind {
+            IoKind::Read { .. } => Operation::Read,
+            IoKind::Write { .. } => Operation::Write,
+            IoKind::Sync => Operation::Sync,
         };
+        file.count(operation, if matches!(end, End::Badly) { 0 } else { self.length() }, self.begun);
+        let Some(closable) = file.closable() else { return };
         match (&self.kind, end) {
             (IoKind::Read { .. }, _) => {}
             (IoKind::Sync | IoKind::Write { sync: true, .. }, End::Well) => closable.synced(self.sync_begins),

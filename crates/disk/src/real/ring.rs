@@ -618,7 +618,8 @@ mod tests {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("untorn-ring-judge-{}-{number}", std::process::id()));
         let how = OpenHow::CREATE.buffered();
-        let file: Arc<dyn File> = Arc::new(RealFile::open(&path, how, &Arc::default()).unwrap().0);
+        let file: Arc<dyn File> =
+            Arc::new(RealFile::open(&path, how, &Arc::default(), &Arc::default()).unwrap().0);
         std::fs::remove_file(Path::new(&path)).unwrap();
         let request = Request::new(file, Io::new(kind, |_| ()), &Arc::default()).unwrap();
         Active {

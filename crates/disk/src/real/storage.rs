@@ -1,16 +1,20 @@
 //! Files of the operating system: names, locks, and where requests go.
 
+use crate::file_io::{AllFiles, FileIo};
 use crate::real::backend::{Backend, Engine, start_engine};
 use crate::real::descriptors::Descriptors;
 use crate::real::directory_lock;
 use crate::real::environment::RealOptions;
 use crate::real::file::RealFile;
 use crate::real::request::Request;
-use crate::{Entry, Error, File, Io, IoCounters, IoKind, OpenHow, Result, Storage};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use crate::{Entry, Error, File, FileSize, Io, IoCounters, IoKind, OpenHow, Result, Storage};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What `stat` counts blocks in, whatever the file system's are.
+const STAT_BLOCK: u64 = 512;
 
 /// Files of the operating system.
 pub struct RealStorage {
@@ -18,6 +22,7 @@ pub struct RealStorage {
     buffered: bool,
     told_buffered: AtomicBool,
     descriptors: Arc<Descriptors>,
+    files: Arc<AllFiles>,
     counts: Counts,
 }
 
@@ -65,6 +70,7 @@ impl RealStorage {
             buffered: options.buffered,
             told_buffered,
             descriptors: Arc::default(),
+            files: Arc::default(),
             counts: Counts::default(),
         })
     }
@@ -81,7 +87,7 @@ impl RealStorage {
 impl Storage for RealStorage {
     fn open(&self, path: &Path, how: OpenHow) -> Result<Arc<dyn File>> {
         let how = if self.buffered { how.buffered() } else { how };
-        let (file, refused) = RealFile::open(path, how, &self.descriptors)?;
+        let (file, refused) = RealFile::open(path, how, &self.descriptors, &self.files)?;
         if refused && !self.told_buffered.swap(true, Ordering::Relaxed) {
             tracing::warn!(path = %path.display(), "the file system refuses direct I/O; the page cache is used");
         }
@@ -105,7 +111,9 @@ impl Storage for RealStorage {
             let text = format!("to {}: {error}", to.display());
             Error::new("rename", from, std::io::Error::new(error.kind(), text))
         };
-        std::fs::rename(from, to).map_err(failed)
+        std::fs::rename(from, to).map_err(failed)?;
+        self.files.renamed(from, to);
+        Ok(())
     }
 
     fn create_dir_all(&self, path: &Path) -> Result<()> {
@@ -218,5 +226,15 @@ impl Storage for RealStorage {
             open_files: self.descriptors.open() as u64,
             atomic_refusals: self.counts.atomic_refusals.load(Ordering::Relaxed),
         }
+    }
+
+    fn file_io(&self) -> Vec<FileIo> {
+        self.files.list()
+    }
+
+    fn file_size(&self, path: &Path) -> Result<FileSize> {
+        let found =
+            std::fs::metadata(path).map_err(|error| Error::new("look up the size of", path, error))?;
+        Ok(FileSize { bytes: found.len(), allocated: found.blocks() * STAT_BLOCK, block: found.blksize() })
     }
 }

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use sql::errors::{self, error};
+use sql::facts::KnownAccount;
 use sql::privilege::{Level, Object, Privileges, Rights};
 use sql::result::SqlError;
 
@@ -591,16 +592,22 @@ impl Accounts {
         Ok(rows)
     }
 
-    /// Every account with what it holds on everything, for information_schema.
-    pub fn list_rights(&self) -> Vec<(String, String, Rights)> {
-        let stored = self.stored.read();
-        stored.accounts.iter().map(|a| (a.user.clone(), a.host.clone(), a.rights())).collect()
-    }
-
-    /// All accounts as (user, host, plugin), for `mysql.user`.
-    pub fn list(&self) -> Vec<(String, String, String)> {
-        let stored = self.stored.read();
-        stored.accounts.iter().map(|a| (a.user.clone(), a.host.clone(), a.plugin().to_owned())).collect()
+    /// Every account, for information_schema and `mysql.user`.
+    pub fn known(&self) -> Vec<KnownAccount> {
+        let known = |account: &Account| KnownAccount {
+            user: account.user.clone(),
+            host: account.host.clone(),
+            rights: account.rights(),
+            plugin: account.plugin(),
+            authentication: account.authentication_string.clone(),
+            locked: account.locked,
+            ssl_type: match account.requires {
+                Security::None => "",
+                Security::Encrypted => "ANY",
+                Security::Certificate => "X509",
+            },
+        };
+        self.stored.read().accounts.iter().map(known).collect()
     }
 
     fn change<T>(

@@ -118,7 +118,7 @@ impl Session {
             && !what.has(Privileges::CREATE)
         {
             let name = ast::TableName { database: Some(database.clone()), name: table.clone() };
-            if self.planner().view_named(&name)?.is_none() {
+            if self.planner().view_named(&name)?.is_none() && self.planner().stand_in(&name)?.is_none() {
                 self.planner().engine_table(&name)?;
             }
         }

@@ -108,7 +108,7 @@ impl Session {
             return Err(errors::error(errors::BAD_DB, &[&name]));
         }
         self.state.require_sight_of_database(name)?;
-        if self.state.database.database(name).is_none() {
+        if self.state.database.database(name).is_none() && !sql::catalog_views::stands_in(&self.state, name) {
             return Err(errors::error(errors::BAD_DB, &[&name]));
         }
         self.state.set_current_database(Some(name));

@@ -345,7 +345,10 @@ impl Session {
         let said = name.map(str::to_owned);
         let name = said.or_else(|| self.state.current_database().map(|name| name.to_string()));
         let name = name.ok_or_else(|| errors::error(errors::NO_DB, &[]))?;
-        if !catalog_views::is_view_database(&name) && self.state.database.database(&name).is_none() {
+        let is_known = catalog_views::is_view_database(&name)
+            || catalog_views::stands_in(&self.state, &name)
+            || self.state.database.database(&name).is_some();
+        if !is_known {
             return Err(errors::error(errors::BAD_DB, &[&name]));
         }
         Ok(name)
@@ -362,6 +365,10 @@ impl Session {
             let views = catalog_views::shown(&self.state).into_iter();
             let views = views.filter(|view| view.database.eq_ignore_ascii_case(&database));
             views.map(|view| (view.name.to_owned(), "SYSTEM VIEW")).collect()
+        } else if catalog_views::stands_in(&self.state, &database) {
+            let views = catalog_views::of_database(&database);
+            let seen = views.filter(|view| self.state.sees_table(&database, view.name));
+            seen.map(|view| (view.name.to_owned(), "BASE TABLE")).collect()
         } else {
             let tables = self.state.database.tables(&database).into_iter();
             let tables = tables.filter(|table| self.state.sees_table(&database, &table.name));

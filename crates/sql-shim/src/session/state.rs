@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use sql::ast;
 use sql::context::SqlContext;
-use sql::facts::{Client, Process, ServerFacts, StatementDigest, Terms};
+use sql::facts::{Client, KnownAccount, Process, ServerFacts, StatementDigest, Terms};
 use sql::lexer::LexicalModes;
 use sql::memory::Account;
 use sql::named_locks::NamedLocks;
@@ -134,8 +134,8 @@ impl ServerFacts for ConnectionFacts {
         self.server.status.waits()
     }
 
-    fn accounts(&self) -> Vec<(String, String, Rights)> {
-        self.server.accounts.list_rights()
+    fn accounts(&self) -> Vec<KnownAccount> {
+        self.server.accounts.known()
     }
 
     fn named_locks(&self) -> Arc<NamedLocks> {

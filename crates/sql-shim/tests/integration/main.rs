@@ -14,6 +14,7 @@ mod hostile_statements;
 mod innodb_status;
 mod load_data;
 mod metrics_endpoint;
+mod monitoring_tables;
 mod multi_table_changes;
 mod named_locks;
 #[cfg(feature = "opensrv")]

@@ -1,18 +1,25 @@
-//! `information_schema` and `performance_schema`: virtual tables read through the same executor as any other.
+//! `information_schema`, `performance_schema` and `mysql.user`: virtual tables read through the same executor
+//! as any other.
 //!
 //! A view is a list of columns and a function that makes its rows, one after the other: who reads them
 //! charges each, and gives way in between. Only what the rows are about (tables, accounts, transactions) is
 //! looked up at once.
 
+mod declared;
 mod engine_metrics;
 mod extension;
+mod file_io;
 mod foreign_keys;
 mod locks;
 pub mod performance;
 pub mod server_tables;
 pub mod table_tables;
+mod tablespaces;
+mod unmeasured;
+mod user;
 pub mod views;
 
+use declared::Declared;
 use untorn::schema::ColumnDef;
 use untorn::types::{ColumnType, SizeClass};
 
@@ -38,6 +45,8 @@ pub enum ViewType {
     Time,
     /// DATETIME with microseconds.
     Moment,
+    /// As MySQL declares it.
+    Declared(Declared),
 }
 
 /// Rows that are made when they are asked for.
@@ -49,7 +58,7 @@ pub struct View {
     pub database: &'static str,
     /// Name, in the letters MySQL shows.
     pub name: &'static str,
-    /// Upper-case column names and types.
+    /// Column names, in the letters MySQL shows, and types.
     pub columns: &'static [(&'static str, ViewType)],
     make: fn(&SqlContext) -> RowSource,
 }
@@ -64,6 +73,8 @@ impl std::fmt::Debug for View {
 pub const INFORMATION_SCHEMA: &str = "information_schema";
 /// What the server does.
 pub const PERFORMANCE_SCHEMA: &str = "performance_schema";
+/// Where clients look for the accounts; see [`stands_in`].
+const MYSQL: &str = "mysql";
 
 /// Whether a database holds views only.
 pub fn is_view_database(name: &str) -> bool {
@@ -75,9 +86,19 @@ pub fn view_database(name: &str) -> Option<&'static str> {
     [INFORMATION_SCHEMA, PERFORMANCE_SCHEMA].into_iter().find(|known| name.eq_ignore_ascii_case(known))
 }
 
+/// Whether the views of `mysql` are what this name means. Unlike the others it is the name of a database that
+/// can be made, as a dump of all of a server's databases does: then it is that database. It is not in lists of
+/// databases, because what such a list is for (a dump) has no use for a view of the accounts. Its tables have
+/// privileges like any.
+pub fn stands_in(state: &SqlContext, database: &str) -> bool {
+    database == MYSQL && state.database.database(database).is_none()
+}
+
 fn views() -> impl Iterator<Item = &'static View> {
     let of_schema = table_tables::VIEWS.iter().chain(server_tables::VIEWS).chain(extension::VIEWS);
-    of_schema.chain(engine_metrics::VIEWS).chain(performance::VIEWS).chain(locks::VIEWS)
+    let of_schema = of_schema.chain(engine_metrics::VIEWS).chain(tablespaces::VIEWS);
+    let of_server = performance::VIEWS.iter().chain(locks::VIEWS).chain(file_io::VIEWS);
+    of_schema.chain(of_server).chain(unmeasured::VIEWS).chain(user::VIEWS)
 }
 
 /// The view of this name, letter case not counting.
@@ -85,9 +106,16 @@ pub fn find(database: &str, name: &str) -> Option<&'static View> {
     views().find(|view| view.database.eq_ignore_ascii_case(database) && view.name.eq_ignore_ascii_case(name))
 }
 
-/// The views that an account may know of.
+/// The views of a database.
+pub fn of_database(database: &str) -> impl Iterator<Item = &'static View> {
+    views().filter(move |view| view.database.eq_ignore_ascii_case(database))
+}
+
+/// The views that lists of tables name, as far as the account may know of them.
 pub fn shown(state: &SqlContext) -> Vec<&'static View> {
-    let hidden = |view: &View| view.database == PERFORMANCE_SCHEMA && view.require_reading(state).is_err();
+    let hidden = |view: &View| {
+        view.database == MYSQL || view.database == PERFORMANCE_SCHEMA && view.require_reading(state).is_err()
+    };
     views().filter(|view| !hidden(view)).collect()
 }
 
@@ -129,6 +157,7 @@ fn source_columns(columns: &[(&str, ViewType)]) -> Vec<SourceColumn> {
         ViewType::Real => Type::DOUBLE,
         ViewType::Time => Type::datetime(0),
         ViewType::Moment => Type::datetime(6),
+        ViewType::Declared(declared) => declared.value_type(),
     };
     columns
         .iter()

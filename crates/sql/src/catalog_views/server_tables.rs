@@ -7,8 +7,9 @@ use untorn::engine::Comparison;
 use untorn::types::{Charset, Collation, DateTime};
 
 use super::ViewType::{Number, Text};
+use super::declared::{preset, required};
 use super::table_tables::view;
-use super::{INFORMATION_SCHEMA, RowSource, View, number, text};
+use super::{INFORMATION_SCHEMA, RowSource, View, ViewType, number, text};
 use crate::context::SqlContext;
 use crate::facts::Process;
 use crate::privilege::{Object, Privileges, Rights};
@@ -122,8 +123,8 @@ fn known_accounts(state: &SqlContext) -> Vec<(String, Rights)> {
     let all = state.rights().global().has_any(Privileges::SELECT | Privileges::CREATE_USER);
     let own = state.facts.client();
     let list = state.facts.accounts().into_iter();
-    list.filter(|(user, host, _)| all || (&**user, &**host) == (&*own.user, &*own.account_host))
-        .map(|(user, host, rights)| (format!("'{user}'@'{host}'"), rights))
+    list.filter(|known| all || (&*known.user, &*known.host) == (&*own.user, &*own.account_host))
+        .map(|known| (format!("'{}'@'{}'", known.user, known.host), known.rights))
         .collect()
 }
 
@@ -216,6 +217,9 @@ fn nothing(_: &SqlContext) -> RowSource {
     Box::new(std::iter::empty())
 }
 
+/// INT NOT NULL as MySQL's own tables have it.
+const INT: ViewType = preset("", required("int"));
+
 pub(super) static VIEWS: &[View] = &[
     view!("ENGINES", [
         "ENGINE" Text(64), "SUPPORT" Text(8), "COMMENT" Text(80), "TRANSACTIONS" Text(3), "XA" Text(3),
@@ -262,11 +266,11 @@ pub(super) static VIEWS: &[View] = &[
         "PLUGIN_NAME" Text(64), "PLUGIN_VERSION" Text(20), "PLUGIN_STATUS" Text(10), "PLUGIN_TYPE" Text(80),
     ], nothing),
     view!("INNODB_CMP", [
-        "PAGE_SIZE" Number, "COMPRESS_OPS" Number, "COMPRESS_OPS_OK" Number, "COMPRESS_TIME" Number,
-        "UNCOMPRESS_OPS" Number, "UNCOMPRESS_TIME" Number,
+        "page_size" INT, "compress_ops" INT, "compress_ops_ok" INT, "compress_time" INT, "uncompress_ops" INT,
+        "uncompress_time" INT,
     ], nothing),
     view!("INNODB_CMPMEM", [
-        "PAGE_SIZE" Number, "BUFFER_POOL_INSTANCE" Number, "PAGES_USED" Number, "PAGES_FREE" Number,
-        "RELOCATION_OPS" Number, "RELOCATION_TIME" Number,
+        "page_size" INT, "buffer_pool_instance" INT, "pages_used" INT, "pages_free" INT,
+        "relocation_ops" preset("", required("bigint")), "relocation_time" INT,
     ], nothing),
 ];

@@ -6,7 +6,7 @@ use untorn::Table;
 use untorn::schema::{Check, ColumnDef, Default, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, DateTime};
 
-use super::ViewType::{Integer, Moment, Number, Real, Text, Time};
+use super::ViewType::{Declared, Integer, Moment, Number, Real, Text, Time};
 use super::foreign_keys;
 use super::views as created_views;
 use super::{INFORMATION_SCHEMA, RowSource, View, database_names, number, shown, text, type_text};
@@ -242,6 +242,11 @@ pub fn columns_of_view(view: &View) -> Rows {
             Real => ("double", "double".to_owned()),
             Moment => ("datetime", "datetime(6)".to_owned()),
             Time => ("datetime", "datetime".to_owned()),
+            Declared(declared) => (declared.data_type(), declared.shown.to_owned()),
+        };
+        let (required, key, default) = match kind {
+            Declared(declared) => (declared.required, declared.key, declared.default),
+            _ => (false, "", None),
         };
         let mut row = vec![
             text("def"),
@@ -249,12 +254,12 @@ pub fn columns_of_view(view: &View) -> Rows {
             text(view.name),
             text(*name),
             number(at + 1),
-            Value::Null,
-            text("YES"),
+            default.map_or(Value::Null, text),
+            text(if required { "NO" } else { "YES" }),
             text(data_type),
         ];
         row.extend(std::iter::repeat_n(Value::Null, 7));
-        row.extend([text(full), text(""), text(""), text("select"), text(""), text(""), Value::Null]);
+        row.extend([text(full), text(key), text(""), text("select"), text(""), text(""), Value::Null]);
         rows.push(row);
     }
     rows

@@ -230,10 +230,21 @@ impl Planner<'_> {
             view.require_reading(self.state)?;
             return Ok(view.source(alias.unwrap_or(&name.name)));
         }
+        if let Some(view) = self.stand_in(name)? {
+            return Ok(view.source(alias.unwrap_or(&name.name)));
+        }
         if let Some(view) = self.view_named(name)? {
             return Ok(self.view_source(&view, alias, &From::default())?.0);
         }
         self.table_source(name, alias)
+    }
+
+    /// A view of `mysql`, unless a table of that name is meant.
+    pub fn stand_in(&self, name: &ast::TableName) -> Result<Option<&'static catalog_views::View>, SqlError> {
+        let database = self.database_of(name)?;
+        let stands_in = catalog_views::stands_in(self.state, &database)
+            && self.state.temporary.find(&database, &name.name).is_none();
+        Ok(if stands_in { catalog_views::find(&database, &name.name) } else { None })
     }
 
     /// A table of the engine as a source.

@@ -558,7 +558,10 @@ impl Planner<'_> {
                 database = private;
             }
         }
-        self.state.database.table(&database, &name.name).map_err(|error| crate::failure::engine(&error))
+        self.state.database.table(&database, &name.name).map_err(|error| match self.stand_in(name) {
+            Ok(Some(view)) => errors::error(errors::OPEN_AS_READONLY, &[&view.name]),
+            _ => crate::failure::engine(&error),
+        })
     }
 }
 
