@@ -121,6 +121,9 @@ pub struct SqlContext {
     sort_place: OnceCell<Place>,
     /// The statement has had the time it may take (`max_execution_time`).
     pub timed_out: Cell<bool>,
+    /// What is planned is held to ONLY_FULL_GROUP_BY or not, whatever the mode is by now: it is a statement
+    /// that was prepared before.
+    pub held_to_groups: Cell<Option<bool>>,
     current_database: RefCell<Option<Arc<str>>>,
     /// The session's temporary tables.
     pub temporary: TemporaryTables,
@@ -216,6 +219,7 @@ impl SqlContext {
             evaluation: Evaluation::new(slice),
             sort_place: OnceCell::new(),
             timed_out: Cell::new(false),
+            held_to_groups: Cell::new(None),
             current_database: RefCell::new(None),
             temporary: TemporaryTables::default(),
             user_variables: RefCell::new(HashMap::new()),
@@ -273,6 +277,7 @@ impl SqlContext {
         self.statement_time.set(None);
         self.terms.set(None);
         self.timed_out.set(false);
+        self.held_to_groups.set(None);
         self.memory.set_limit(self.settings().statement_memory_limit);
         self.said_insert_id.set(None);
         if let id @ 1.. = self.generated_insert_id.take() {
@@ -283,6 +288,12 @@ impl SqlContext {
         self.random_sequences.reset();
         self.patterns.reset(&self.memory);
         self.warnings_before.set(self.warning_count.get());
+    }
+
+    /// Whether a query may only name columns that its groups decide.
+    pub fn is_held_to_groups(&self) -> bool {
+        let mode = self.settings().sql_mode & sql_mode::ONLY_FULL_GROUP_BY != 0;
+        self.held_to_groups.get().unwrap_or(mode)
     }
 
     /// Warnings of the statement that runs, and not of the one before, which some keep.
