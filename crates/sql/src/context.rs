@@ -31,6 +31,7 @@ use crate::random_sequences::RandomSequences;
 use crate::result::SqlError;
 use crate::sql_mode;
 use crate::temporary::TemporaryTables;
+use crate::time_names::TimeNames;
 use crate::value::Value;
 use crate::value::regex::{Modes, Patterns, Regex};
 use crate::value::temporal::Today;
@@ -91,14 +92,17 @@ pub struct Settings {
     pub statement_memory_limit: u64,
     /// Offset from UTC in seconds, `None` for SYSTEM (UTC here).
     pub time_zone_offset_seconds: Option<i32>,
+    /// `lc_time_names`.
+    pub time_names: &'static TimeNames,
 }
 
 impl Settings {
-    /// What has a say in plans: the mode, and above its bits the collation of literals and the digits of
-    /// quotients.
+    /// What has a say in plans: the mode, and above its bits the collation of literals, the names of days and
+    /// months, and the digits of quotients.
     pub fn plan_modes(&self) -> u64 {
         let collation = u64::from(self.connection_collation.id()) << 40;
-        self.sql_mode | collation | u64::from(self.div_precision_increment) << 56
+        let names = self.time_names.number() << 50;
+        self.sql_mode | collation | names | u64::from(self.div_precision_increment) << 56
     }
 }
 

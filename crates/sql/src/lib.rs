@@ -36,4 +36,5 @@ pub mod sql_mode;
 pub mod stored_values;
 pub mod table_checksum;
 pub mod temporary;
+pub mod time_names;
 pub mod value;

@@ -4,6 +4,7 @@
 mod coercion;
 mod collation;
 pub mod common_type;
+mod function_types;
 mod json_value;
 mod literals;
 mod names;
@@ -34,6 +35,7 @@ use crate::value::Value;
 use coercion::{as_shown, is_number};
 use collation::collated;
 use common_type::{conversion, converted};
+use function_types::{null_by_type, type_of_call, with_six_digits};
 pub use literals::value_type;
 use literals::{decimal_literal, integer_literal, temporal_literal};
 pub use names::InsertedAs;
@@ -431,7 +433,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             let seed = Box::new(seed);
             return Ok((Expr::Random { seed, constant }, Type::DOUBLE.not_null()));
         }
-        let ty = rounded_type(function.name, &bound, &types).unwrap_or_else(|| (function.result)(&types));
+        let of_values = type_of_call(function.name, &bound, &types, self.planner.state);
+        let ty = of_values.unwrap_or_else(|| (function.result)(&types));
         // They answer one of their arguments, which need not be of the kind of the others.
         let chooses = matches!(function.name, "GREATEST" | "LEAST" | "ELT");
         let whole = matches!(function.name, "CEIL" | "CEILING" | "FLOOR") && ty.kind == kind::NEWDECIMAL;
@@ -734,53 +737,10 @@ impl<'p, 'a> Binder<'p, 'a> {
     }
 }
 
-/// CHARSET and COLLATION of a NULL are those of its type.
-fn null_by_type(name: &str, arguments: &mut Vec<Expr>, types: &[Type]) {
-    if matches!(name, "CHARSET" | "COLLATION") && types[0].is_text() {
-        arguments.push(Expr::Literal(Value::Text(Default::default(), types[0].collation)));
-        *arguments = vec![Expr::Coalesce(std::mem::take(arguments))];
-    }
-}
-
-/// A TIME or DATETIME of text whose digits are not known before it is read has all six of a second.
-fn with_six_digits(call: Expr, types: &[Type], ty: Type) -> Expr {
-    let Expr::Call(function, arguments) = &call else { return call };
-    let cast = match ty.kind {
-        kind::TIME => ast::CastType::Time { fraction: 6 },
-        kind::DATETIME => ast::CastType::DateTime { fraction: 6 },
-        _ => return call,
-    };
-    let shows = functions::temporal::shows_six_digits(function.name, arguments, types);
-    if shows { Expr::Cast(Box::new(call), cast) } else { call }
-}
-
 /// Aggregates and subqueries of one query are numbered with 16 bits.
 fn number_of(index: usize) -> Result<u16, SqlError> {
     u16::try_from(index)
         .map_err(|_| errors::unsupported("more than 65535 aggregates or subqueries in one query"))
-}
-
-/// The type of functions that change the digits behind the point, which depends on the value of their
-/// argument.
-fn rounded_type(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> {
-    if let Some(ty) = functions::type_of_constants(name, arguments) {
-        return Some(ty);
-    }
-    let operand = *types.first().filter(|ty| ty.kind == kind::NEWDECIMAL)?;
-    let (precision, scale) = operand.digits();
-    let wanted = match (name, arguments.get(1)) {
-        ("CEIL" | "CEILING" | "FLOOR", _) if precision - scale.min(precision) < 18 => {
-            return Some(Type { nullable: operand.nullable, ..Type::INT });
-        }
-        ("CEIL" | "CEILING" | "FLOOR", _) => 0,
-        ("ROUND" | "TRUNCATE", Some(Expr::Literal(digits))) => {
-            digits.to_i64().clamp(0, i64::from(scale)) as u8
-        }
-        ("ROUND", None) => 0,
-        _ => return None,
-    };
-    let whole = precision - scale.min(precision) + 1;
-    Some(Type { nullable: operand.nullable, ..Type::decimal((whole + wanted).min(65), wanted) })
 }
 
 /// Whether one of them holds, or none.
