@@ -175,6 +175,7 @@ fn set_display(name: &str, said: &DataType, def: &mut schema::ColumnDef) -> Resu
     let float = matches!(def.kind, ColumnType::Float | ColumnType::Double);
     def.unsigned = said.unsigned && (float || matches!(def.kind, ColumnType::Decimal { .. }));
     let integer = def.kind.integer().is_some() && def.kind != ColumnType::Year;
+    def.zerofill = said.zerofill && def.unsigned;
     if !float && !integer {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use untorn::Table;
-use untorn::schema::{KeyKind, TableDef};
+use untorn::schema::{ColumnDef, KeyKind, TableDef};
 use untorn::types::ColumnType;
 
 use super::view::Below;
@@ -104,6 +104,17 @@ pub struct Source {
 /// Names are looked for one by one among so few.
 const COLUMNS_FEW: usize = 24;
 
+/// The characters that ZEROFILL fills up to, where the definition does not say so.
+fn filled_width(column: &ColumnDef) -> Option<u32> {
+    Some(match column.kind {
+        _ if !column.zerofill => return None,
+        ColumnType::Float => 12,
+        ColumnType::Double => 22,
+        ColumnType::Decimal { precision, scale } => u32::from(precision) + u32::from(scale > 0),
+        _ => return None,
+    })
+}
+
 impl Source {
     /// What a statement knows as `alias`.
     pub fn new(
@@ -162,7 +173,7 @@ impl Source {
                 flags |= column_flag::UNSIGNED;
             }
             ty.decimals = column.decimals.unwrap_or(ty.decimals);
-            let shown_length = column.width.map(u32::from);
+            let shown_length = column.width.map(u32::from).or_else(|| filled_width(column));
             columns.push(SourceColumn { name: column.name.clone(), ty, flags, shown_length, merged: false });
         }
         columns
