@@ -14,6 +14,7 @@
 pub mod ast;
 pub mod background_drop;
 pub mod catalog_views;
+pub mod column_types;
 pub mod context;
 pub mod digest;
 pub mod errors;
