@@ -183,7 +183,7 @@ pub fn type_text(column: &ColumnDef) -> String {
 }
 
 /// A type without what only the definition of its column says.
-fn column_type_text(kind: &ColumnType) -> String {
+pub(crate) fn column_type_text(kind: &ColumnType) -> String {
     let unsigned =
         |name: &str, unsigned: bool| if unsigned { format!("{name} unsigned") } else { name.to_owned() };
     let digits =

@@ -23,7 +23,6 @@ use super::select_list::SelectList;
 use super::types::{Derivation, Type, cast_type};
 use super::{Context, Expr, NODE_BYTES};
 use crate::ast;
-use crate::background_drop::Elsewhere;
 use crate::errors;
 use crate::plan::aggregate::{Aggregate, AggregateKind};
 use crate::plan::source::Source;
@@ -58,6 +57,8 @@ pub enum NameRule {
     Group,
     /// HAVING: the columns that are grouped by and the select list, and nothing else of the tables.
     Having,
+    /// ORDER BY of several SELECTs: the columns of the result, which belong to no table.
+    Whole,
 }
 
 /// Binds the expressions of one query.
@@ -88,6 +89,8 @@ pub struct Binder<'p, 'a> {
     pub subqueries: Vec<SelectPlan>,
     /// The select list, for GROUP BY, HAVING and ORDER BY.
     pub select_list: SelectList,
+    /// The select list is not whole yet: only subqueries see the names that it gives.
+    pub in_select_list: bool,
     /// Columns of the select list that HAVING may name.
     pub selected: HashSet<(u16, u16)>,
     /// Columns of GROUP BY that HAVING may name.
@@ -120,7 +123,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             windows: Vec::new(),
             asks_grouping: false,
             subqueries: Vec::new(),
-            select_list: SelectList::new(Elsewhere::new(Vec::new(), false)),
+            select_list: SelectList::empty(),
+            in_select_list: false,
             selected: HashSet::new(),
             grouped: HashSet::new(),
             rule: NameRule::Tables,
@@ -709,12 +713,16 @@ impl<'p, 'a> Binder<'p, 'a> {
             (false, true) => RoomForAggregates::After(self.aggregates.len()),
             (false, false) => RoomForAggregates::None,
         };
-        let scope = Scope::new(self.sources, self.visible.clone(), outer, room, self.subqueries.len());
+        let select_list = std::mem::replace(&mut self.select_list, SelectList::empty());
+        let scope = Scope::new(self.sources, self.visible.clone(), outer)
+            .with_select_list(select_list)
+            .with_room(room, self.subqueries.len());
         let mut plan = self.planner.query(query, Around { outer: Some(&scope), with, of_members })?;
-        let (captures, aggregates, subqueries) = scope.into_captures();
-        plan.captures = captures;
-        self.aggregates.extend(aggregates);
-        self.subqueries.extend(subqueries);
+        let read = scope.into_read();
+        plan.captures = read.captures;
+        self.select_list = read.select_list;
+        self.aggregates.extend(read.aggregates);
+        self.subqueries.extend(read.subqueries);
         plan.whole_rows = columns.is_some_and(|columns| columns > 1);
         if let Some(wanted) = columns
             && plan.items.len() != wanted
