@@ -61,6 +61,8 @@ pub mod catalog;
 pub mod changes;
 mod check;
 mod columns;
+#[cfg(feature = "dashboard")]
+pub mod dashboard;
 mod database;
 mod ddl;
 mod ddl_recovery;

@@ -16,7 +16,7 @@ use crate::options::{ServerOptions, WITHOUT_PERSISTED, machine};
 use crate::server::listener;
 use crate::server::runtime::ListenOptions;
 use crate::variables::{GlobalVariables, persisted};
-use crate::{dashboard, metrics, tls};
+use crate::{metrics, tls};
 
 /// Checks what the server is to be started with. Makes nothing.
 ///
@@ -87,8 +87,10 @@ fn collide(a: SocketAddr, b: SocketAddr) -> bool {
 /// is compared.
 fn check_pages(variables: &GlobalVariables, listen: &ListenOptions) -> Result<(), String> {
     type Parse = fn(&str) -> Result<SocketAddr, String>;
-    let pages: [(&str, Parse); 2] =
-        [("metrics_address", metrics::parse_address), ("dashboard_address", dashboard::parse_address)];
+    let pages: [(&str, Parse); 2] = [
+        ("metrics_address", metrics::parse_address),
+        ("dashboard_address", untorn::dashboard::parse_address),
+    ];
     let server = listen.addresses.iter().map(|address| SocketAddr::new(*address, listen.port));
     let mut others: Vec<(SocketAddr, &str)> = server.map(|address| (address, "the server's port")).collect();
     for (name, parse) in pages {

@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use untorn::dashboard::{Dashboard, Endpoint, Site};
+
 use crate::auth::accounts::{Accounts, WhenMissing};
-use crate::dashboard::{self, Dashboard};
-use crate::metrics::{self, Endpoint, Site};
+use crate::dashboard;
+use crate::metrics;
 use crate::options::{self, OptionError, ServerOptions, arguments};
 use crate::server::login::SERVER_VERSION;
 use crate::server::runtime::{self, RuntimeKind};
@@ -152,7 +154,7 @@ fn serve_open<E: Engine>(
         say(&format!("listening on     {}", socket.display()));
     }
     // Lives as long as the server runs.
-    let _metrics = start_metrics(&server)?;
+    let _metrics = start_metrics(&server, engine)?;
     let _dashboard = start_dashboard(&server, engine)?;
     say("ready for connections");
     signals.connect(&server);
@@ -179,14 +181,15 @@ fn establish_tls(options: &ServerOptions, server: &Server) -> Result<(), String>
     Ok(())
 }
 
-fn start_metrics(server: &Arc<Server>) -> Result<Option<Endpoint>, String> {
+fn start_metrics<E: Engine>(server: &Arc<Server>, engine: &E) -> Result<Option<Endpoint>, String> {
     let text = server.variables.text("metrics_address");
     if text.is_empty() {
         return Ok(None);
     }
     let shown = |error: &dyn std::fmt::Display| format!("metrics-address={text}: {error}");
     let address = metrics::parse_address(&text).map_err(|error| shown(&error))?;
-    let endpoint = Endpoint::start(address, server, Site::Metrics).map_err(|error| shown(&error))?;
+    let source = dashboard::source(server, engine.look());
+    let endpoint = Endpoint::start(address, source, Site::Metrics).map_err(|error| shown(&error))?;
     say(&format!("metrics at       http://{}/metrics", endpoint.address()));
     Ok(Some(endpoint))
 }
@@ -197,9 +200,9 @@ fn start_dashboard<E: Engine>(server: &Arc<Server>, engine: &E) -> Result<Option
         return Ok(None);
     }
     let shown = |error: &dyn std::fmt::Display| format!("dashboard-address={text}: {error}");
-    let address = dashboard::parse_address(&text).map_err(|error| shown(&error))?;
-    let site = Site::Dashboard(Dashboard::new(engine.look()));
-    let endpoint = Endpoint::start(address, server, site).map_err(|error| shown(&error))?;
+    let address = untorn::dashboard::parse_address(&text).map_err(|error| shown(&error))?;
+    let (source, site) = (dashboard::source(server, engine.look()), Site::Dashboard(Dashboard::new()));
+    let endpoint = Endpoint::start(address, source, site).map_err(|error| shown(&error))?;
     say(&format!("dashboard at     http://{}/", endpoint.address()));
     Ok(Some(endpoint))
 }

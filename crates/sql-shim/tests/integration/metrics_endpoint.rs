@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 
 use crate::support::engine::Engine;
-use sql_shim::dashboard::Dashboard;
-use sql_shim::metrics::{Endpoint, Site};
+use untorn::dashboard::{Dashboard, Endpoint, Site, Source};
 
 /// What comes back for these bytes, until the other side closes (or resets, with input left unread).
 fn exchange(address: SocketAddr, request: &[u8]) -> String {
@@ -61,10 +61,15 @@ fn parse(text: &str) -> BTreeMap<String, f64> {
     samples
 }
 
+fn source(engine: &Engine) -> Arc<dyn Source> {
+    let look = sql_shim::dashboard::look(&engine.database);
+    sql_shim::dashboard::source(&engine.server.server, look)
+}
+
 fn start() -> (Engine, Endpoint) {
     let engine = Engine::start();
     sql_shim::metrics::connect(&engine.server.server, &engine.database);
-    let endpoint = Endpoint::start(([127, 0, 0, 1], 0).into(), &engine.server.server, Site::Metrics).unwrap();
+    let endpoint = Endpoint::start(([127, 0, 0, 1], 0).into(), source(&engine), Site::Metrics).unwrap();
     (engine, endpoint)
 }
 
@@ -166,10 +171,9 @@ fn hostile_clients_are_shed_and_do_not_keep_a_scraper_out() {
 /// An engine with a dashboard on it; the port is free.
 fn start_dashboard() -> (Engine, Endpoint) {
     let engine = Engine::start();
-    let server = &engine.server.server;
-    sql_shim::metrics::connect(server, &engine.database);
-    let dashboard = Dashboard::new(sql_shim::dashboard::look(&engine.database));
-    let endpoint = Endpoint::start(([127, 0, 0, 1], 0).into(), server, Site::Dashboard(dashboard)).unwrap();
+    sql_shim::metrics::connect(&engine.server.server, &engine.database);
+    let site = Site::Dashboard(Dashboard::new());
+    let endpoint = Endpoint::start(([127, 0, 0, 1], 0).into(), source(&engine), site).unwrap();
     (engine, endpoint)
 }
 

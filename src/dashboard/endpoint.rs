@@ -1,15 +1,16 @@
-//! `--metrics-address` and `--dashboard-address`: GET over HTTP/1.
+//! GET over HTTP/1.
 //!
 //! An endpoint runs on a thread of its own, so that a scraper or viewer cannot take time from a thread that
-//! carries sessions by more than the operating system's share. Clients are strangers: a connection has one
+//! does work by more than the operating system's share. Clients are strangers: a connection has one
 //! request, a limit for its header and a deadline for all of it, and beyond a number of connections new ones
 //! are closed at once. There are no accounts. What the metrics tell is counts, never data, names or
-//! statements; what the dashboard tells, and to whom, stands in [`crate::dashboard`].
+//! statements; what the page tells, and to whom, stands in
+//! [`crate::dashboard`].
 
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::dashboard::{self, Dashboard};
-use crate::server::shared::Server;
+use super::recorder::SECOND;
+use super::{Dashboard, Source, is_own_host};
 
 /// Connections at a time. A scraper has one, a browser six at most.
 const CONNECTIONS_MAX: usize = 16;
@@ -46,7 +47,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
 pub enum Site {
     /// The figures at /metrics.
     Metrics,
-    /// The page at / and what feeds it.
+    /// The page at / and what feeds it, and the figures too.
     Dashboard(Arc<Dashboard>),
 }
 
@@ -63,7 +64,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// The address is in use or not of this machine, or no thread can be started.
-    pub fn start(address: SocketAddr, server: &Arc<Server>, site: Site) -> io::Result<Endpoint> {
+    pub fn start(address: SocketAddr, source: Arc<dyn Source>, site: Site) -> io::Result<Endpoint> {
         let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -73,7 +74,6 @@ impl Endpoint {
             TcpListener::from_std(listener)?
         };
         let (stop, stopped) = oneshot::channel();
-        let server = Arc::downgrade(server);
         let name = match site {
             Site::Metrics => "metrics",
             Site::Dashboard(_) => "dashboard",
@@ -81,8 +81,8 @@ impl Endpoint {
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
-                    () = record(&site, &server) => {}
-                    () = accept(listener, &server, &site) => {}
+                    () = record(&site, &*source) => {}
+                    () = accept(listener, &source, &site) => {}
                     _ = stopped => {}
                 }
             });
@@ -107,19 +107,17 @@ impl Drop for Endpoint {
 }
 
 /// Takes the dashboard's samples; without one it waits for ever.
-async fn record(site: &Site, server: &Weak<Server>) {
+async fn record(site: &Site, source: &dyn Source) {
     let Site::Dashboard(dashboard) = site else { return std::future::pending().await };
-    let mut seconds = interval(dashboard::SECOND);
+    let mut seconds = interval(SECOND);
     seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         seconds.tick().await;
-        if let Some(server) = server.upgrade() {
-            dashboard.record(&server);
-        }
+        dashboard.record(source);
     }
 }
 
-async fn accept(listener: TcpListener, server: &Weak<Server>, site: &Site) {
+async fn accept(listener: TcpListener, source: &Arc<dyn Source>, site: &Site) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -128,18 +126,18 @@ async fn accept(listener: TcpListener, server: &Weak<Server>, site: &Site) {
         };
         // Without a permit the stream is closed by being dropped.
         let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { continue };
-        let (server, site) = (Weak::clone(server), site.clone());
+        let (source, site) = (Arc::clone(source), site.clone());
         tokio::spawn(async move {
             // Whatever a client did wrong, there is nobody to tell.
-            let _ = timeout(DEADLINE, converse(stream, server, site)).await;
+            let _ = timeout(DEADLINE, converse(stream, source, site)).await;
             drop(permit);
         });
     }
 }
 
-async fn converse(stream: TcpStream, server: Weak<Server>, site: Site) -> hyper::Result<()> {
+async fn converse(stream: TcpStream, source: Arc<dyn Source>, site: Site) -> hyper::Result<()> {
     let service = service_fn(move |request| {
-        let response = answer(&request, &server, &site);
+        let response = answer(&request, &*source, &site);
         async move { Ok::<_, Infallible>(response) }
     });
     http1::Builder::new()
@@ -149,19 +147,16 @@ async fn converse(stream: TcpStream, server: Weak<Server>, site: Site) -> hyper:
         .await
 }
 
-fn answer(request: &Request<Incoming>, server: &Weak<Server>, site: &Site) -> Response<Full<Bytes>> {
-    let Some(server) = server.upgrade() else {
-        return plain(StatusCode::SERVICE_UNAVAILABLE, "the server stops\n");
-    };
-    let found = match site {
-        Site::Metrics => request.uri().path() == "/metrics",
+fn answer(request: &Request<Incoming>, source: &dyn Source, site: &Site) -> Response<Full<Bytes>> {
+    let (path, query) = (request.uri().path(), request.uri().query());
+    match site {
+        Site::Metrics if path != "/metrics" => {
+            return plain(StatusCode::NOT_FOUND, "the figures are at /metrics\n");
+        }
         Site::Dashboard(_) if !has_own_host(request) => {
             return plain(StatusCode::MISDIRECTED_REQUEST, "ask for localhost or 127.0.0.1\n");
         }
-        Site::Dashboard(_) => true,
-    };
-    if !found {
-        return plain(StatusCode::NOT_FOUND, "the figures are at /metrics\n");
+        _ => {}
     }
     if request.method() != Method::GET && request.method() != Method::HEAD {
         let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "GET only\n");
@@ -169,25 +164,27 @@ fn answer(request: &Request<Incoming>, server: &Weak<Server>, site: &Site) -> Re
         return refusal;
     }
     match site {
-        Site::Metrics => {
-            let rows = crate::status::collect(&server);
-            let rows = rows.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-            let text = untorn::metrics::text(rows, &server.status.times(), super::OWN);
-            respond(StatusCode::OK, untorn::metrics::CONTENT_TYPE, text.into())
-        }
-        Site::Dashboard(dashboard) => {
-            match dashboard.body(&server, request.uri().path(), request.uri().query()) {
-                Some((kind, body)) => respond(StatusCode::OK, kind, body.into()),
-                None => plain(StatusCode::NOT_FOUND, "the page is at /\n"),
-            }
-        }
+        Site::Dashboard(dashboard) if path != "/metrics" => match dashboard.body(source, path, query) {
+            Some((kind, body)) => respond(StatusCode::OK, kind, body.into()),
+            None => plain(StatusCode::NOT_FOUND, "the page is at /\n"),
+        },
+        _ => metrics(source),
     }
+}
+
+fn metrics(source: &dyn Source) -> Response<Full<Bytes>> {
+    let Some(rows) = source.rows() else {
+        return plain(StatusCode::SERVICE_UNAVAILABLE, "the server stops\n");
+    };
+    let rows = rows.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let text = crate::metrics::text(rows, &source.times(), source.descriptions());
+    respond(StatusCode::OK, crate::metrics::CONTENT_TYPE, text.into())
 }
 
 fn has_own_host(request: &Request<Incoming>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok());
-    hosts.next().is_none() && host.is_some_and(dashboard::is_own_host)
+    hosts.next().is_none() && host.is_some_and(is_own_host)
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {

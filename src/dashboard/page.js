@@ -37,6 +37,8 @@ const tierRate = (sample, before) => {
   const [hits, misses] = [rate("Untorn_bpe_hits")(sample, before), rate("Untorn_bpe_misses")(sample, before)];
   return hits === null || hits + misses === 0 ? null : hits / (hits + misses);
 };
+// Not an embedded database.
+const isServer = (sample) => at(sample, "Questions") !== null;
 const hasTier = (sample) => at(sample, "Untorn_bpe_pages_max") > 0;
 
 function short(value, units, step) {
@@ -58,8 +60,8 @@ const percent = (value) => value === null ? "–" : (value * 100).toFixed(1) + "
 const CHARTS = [
   { title: "Transactions a second", unit: count, lines: [
     ["commits", rate("Untorn_commits")], ["rollbacks", rate("Untorn_rollbacks")]] },
-  { title: "Statements a second", unit: count, lines: [["statements", rate("Questions")]] },
-  { title: "A statement takes", unit: microseconds, lines: [
+  { title: "Statements a second", unit: count, when: isServer, lines: [["statements", rate("Questions")]] },
+  { title: "A statement takes", unit: microseconds, when: isServer, lines: [
     ["half of them at most", level("statement_p50_us")], ["99 % at most", level("statement_p99_us")]] },
   { title: "A commit takes", unit: microseconds, lines: [
     ["half of them at most", level("commit_p50_us")], ["99 % at most", level("commit_p99_us")]] },
@@ -227,7 +229,12 @@ function paint() {
   const colors = { soft: color("soft"), line: color("line"), bad: color("bad"), ink: color("ink"),
     lines: [0, 1, 2, 3, 4].map((i) => color("c" + i)) };
   const before = state.samples[state.samples.length - 2];
-  FIGURES.forEach(([, value, unit], i) => { figures[i].textContent = unit(value(last, before)); });
+  FIGURES.forEach(([, value, unit], i) => {
+    const figure = value(last, before);
+    figures[i].textContent = unit(figure);
+    // What an embedded database does not have.
+    figures[i].parentElement.hidden = figure === null && state.samples.length > 1;
+  });
   for (const chart of CHARTS) {
     chart.card.hidden = chart.when ? !chart.when(last) : false;
     if (chart.card.hidden) continue;

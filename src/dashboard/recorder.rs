@@ -9,11 +9,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::metrics::{Series, Times};
 use serde::Serialize;
-use untorn::metrics::{Series, Times};
 
 /// From a sample to the next.
-pub(crate) const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 /// An hour.
 const SAMPLES_MAX: usize = 3600;
 const EVENTS_MAX: usize = 500;
@@ -71,14 +71,14 @@ const TIMES: &[(&str, [(&str, f64); 2])] = &[
 ];
 
 /// How files are protected, with the number of files and what was measured.
-const PROTECTION: &str = "Untorn_page_protection";
+pub(super) const PROTECTION: &str = "Untorn_page_protection";
+
+/// How far a resize of the buffer pool is.
+pub(super) const RESIZE: &str = "Innodb_buffer_pool_resize_status";
 
 /// Rows whose text is an event when it changes, and what changed.
-const TEXTS: &[(&str, &str)] = &[
-    (PROTECTION, "protection"),
-    ("Innodb_buffer_pool_resize_status", "resize"),
-    ("Untorn_bpe_state", "tier"),
-];
+const TEXTS: &[(&str, &str)] =
+    &[(PROTECTION, "protection"), (RESIZE, "resize"), ("Untorn_bpe_state", "tier")];
 
 /// Counters that are an event when they grow.
 const COUNTS: &[(&str, &str, &str)] = &[

@@ -3,8 +3,6 @@
 //! A scrape gets SHOW GLOBAL STATUS, every row that is a number: the engine's from the table in
 //! [`untorn::metrics`], the server's from [`status`](crate::status). There is no second count anywhere.
 
-mod endpoint;
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -12,7 +10,6 @@ use untorn::asynchronous::Database;
 use untorn::metrics::{Description, Kind};
 
 use crate::server::shared::Server;
-pub use endpoint::{Endpoint, Site};
 
 const fn gauge(name: &'static str, help: &'static str) -> Description {
     Description { name, kind: Kind::Gauge, help }
@@ -23,7 +20,7 @@ const fn counter(name: &'static str, help: &'static str) -> Description {
 }
 
 /// What the server's own rows mean.
-const OWN: &[Description] = &[
+pub(crate) const OWN: &[Description] = &[
     gauge(
         "Untorn_bpe_drive_writes_per_day",
         "Times that the extension's file is written whole in a day, at this rate.",
