@@ -31,6 +31,7 @@ use crate::random_sequences::RandomSequences;
 use crate::result::SqlError;
 use crate::sql_mode;
 use crate::temporary::TemporaryTables;
+use crate::time_names::TimeNames;
 use crate::value::Value;
 use crate::value::regex::{Modes, Patterns, Regex};
 use crate::value::temporal::Today;
@@ -91,14 +92,17 @@ pub struct Settings {
     pub statement_memory_limit: u64,
     /// Offset from UTC in seconds, `None` for SYSTEM (UTC here).
     pub time_zone_offset_seconds: Option<i32>,
+    /// `lc_time_names`.
+    pub time_names: &'static TimeNames,
 }
 
 impl Settings {
-    /// What has a say in plans: the mode, and above its bits the collation of literals and the digits of
-    /// quotients.
+    /// What has a say in plans: the mode, and above its bits the collation of literals, the names of days and
+    /// months, and the digits of quotients.
     pub fn plan_modes(&self) -> u64 {
         let collation = u64::from(self.connection_collation.id()) << 40;
-        self.sql_mode | collation | u64::from(self.div_precision_increment) << 56
+        let names = self.time_names.number() << 50;
+        self.sql_mode | collation | names | u64::from(self.div_precision_increment) << 56
     }
 }
 
@@ -121,6 +125,9 @@ pub struct SqlContext {
     sort_place: OnceCell<Place>,
     /// The statement has had the time it may take (`max_execution_time`).
     pub timed_out: Cell<bool>,
+    /// What is planned is held to ONLY_FULL_GROUP_BY or not, whatever the mode is by now: it is a statement
+    /// that was prepared before.
+    pub held_to_groups: Cell<Option<bool>>,
     current_database: RefCell<Option<Arc<str>>>,
     /// The session's temporary tables.
     pub temporary: TemporaryTables,
@@ -216,6 +223,7 @@ impl SqlContext {
             evaluation: Evaluation::new(slice),
             sort_place: OnceCell::new(),
             timed_out: Cell::new(false),
+            held_to_groups: Cell::new(None),
             current_database: RefCell::new(None),
             temporary: TemporaryTables::default(),
             user_variables: RefCell::new(HashMap::new()),
@@ -273,6 +281,7 @@ impl SqlContext {
         self.statement_time.set(None);
         self.terms.set(None);
         self.timed_out.set(false);
+        self.held_to_groups.set(None);
         self.memory.set_limit(self.settings().statement_memory_limit);
         self.said_insert_id.set(None);
         if let id @ 1.. = self.generated_insert_id.take() {
@@ -283,6 +292,12 @@ impl SqlContext {
         self.random_sequences.reset();
         self.patterns.reset(&self.memory);
         self.warnings_before.set(self.warning_count.get());
+    }
+
+    /// Whether a query may only name columns that its groups decide.
+    pub fn is_held_to_groups(&self) -> bool {
+        let mode = self.settings().sql_mode & sql_mode::ONLY_FULL_GROUP_BY != 0;
+        self.held_to_groups.get().unwrap_or(mode)
     }
 
     /// Warnings of the statement that runs, and not of the one before, which some keep.

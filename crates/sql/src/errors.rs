@@ -128,6 +128,7 @@ error_table! {
     OPERAND_COLUMNS = 1241, b"21000", "Operand should contain % column(s)";
     SUBQUERY_NO_1_ROW = 1242, b"21000", "Subquery returns more than 1 row";
     UNKNOWN_STMT_HANDLER = 1243, b"HY000", "Unknown prepared statement handler (%) given to %";
+    ILLEGAL_REFERENCE = 1247, b"42S22", "Reference '%' not supported (%)";
     DERIVED_MUST_HAVE_ALIAS = 1248, b"42000", "Every derived table must have its own alias";
     TABLENAME_NOT_ALLOWED_HERE = 1250, b"42000", "Table '%' from one of the SELECTs cannot be used in %";
     SPATIAL_CANT_HAVE_NULL = 1252, b"42000", "All parts of a SPATIAL index must be NOT NULL";
@@ -245,6 +246,7 @@ error_table! {
     MULTIPLE_JSON_VALUES = 3967, b"22034", "More than one value was found by '%' on the specified path.";
     FIELD_IN_ORDER_NOT_SELECT = 3065, b"HY000", "Expression #% of ORDER BY clause is not in SELECT list, references column '%' which is not in SELECT list; this is incompatible with %";
     AGGREGATE_IN_ORDER_NOT_SELECT = 3066, b"HY000", "Expression #% of ORDER BY clause is not in SELECT list, contains aggregate function; this is incompatible with %";
+    AGGREGATE_ORDER_FOR_UNION = 3028, b"HY000", "Expression #% of ORDER BY contains aggregate function and applies to a UNION, EXCEPT or INTERSECT";
     AGGREGATE_ORDER_NON_AGG_QUERY = 3029, b"HY000", "Expression #% of ORDER BY contains aggregate function and applies to the result of a non-aggregated query";
     INVALID_BITWISE_OPERANDS_SIZE = 3513, b"HY000", "Binary operands of bitwise operators must be of equal length";
     QUERY_TIMEOUT = 3024, b"HY000", "Query execution was interrupted, maximum statement execution time exceeded";
@@ -318,6 +320,11 @@ error_table! {
     JSON_BAD_ONE_OR_ALL_ARG = 3154, b"42000", "The oneOrAll argument to % may take these values: 'one' or 'all'.";
     JSON_DOCUMENT_TOO_DEEP = 3157, b"22032", "The JSON document exceeds the maximum depth.";
     JSON_DOCUMENT_NULL_KEY = 3158, b"22032", "JSON documents may not contain NULL member names.";
+    MISSING_JSON_TABLE_VALUE = 3665, b"22035", "Missing value for JSON_TABLE column '%'";
+    WRONG_JSON_TABLE_VALUE = 3666, b"2203F", "Can't store an array or an object in the scalar JSON_TABLE column '%'";
+    JSON_TABLE_VALUE_OUT_OF_RANGE = 3669, b"22003", "Value is out of range for JSON_TABLE's column '%'";
+    INVALID_JSON_VALUE_FOR_CAST = 3156, b"22018", "Invalid JSON value for CAST to % from column % at row %";
+    TABLE_FUNCTION_MUST_HAVE_ALIAS = 3667, b"42000", "Every table function must have an alias";
     INVALID_JSON_PATH_ARRAY_CELL = 3165, b"42000", "A path expression is not a path to a cell in an array.";
     SECURE_TRANSPORT_REQUIRED = 3159, b"HY000", "Connections using insecure transport are prohibited while --require_secure_transport=ON.";
     NO_SECURE_TRANSPORTS_CONFIGURED = 3160, b"HY000", "No secure transports (SSL or Shared Memory) are configured, unable to set --require_secure_transport=ON.";

@@ -298,6 +298,7 @@ fn accepted(definition: &table::Definition) -> String {
         Kind::TimeZone => {
             "; give SYSTEM, UTC or an offset such as +02:00 (zones with names are not known)".to_owned()
         }
+        Kind::TimeNames => "; give a locale such as en_US, de_DE or fr_FR".to_owned(),
         Kind::SqlMode => {
             format!("; give modes with commas between them, of {}", sql::sql_mode::text(u64::MAX))
         }

@@ -275,7 +275,6 @@ const MORE_GROUPS: &[Group] = &[
         "formats of dates and times are fixed",
         "date_format datetime_format time_format mysql56_temporal_format",
     ),
-    ("names of months and days are English", "lc_time_names"),
     ("SYSDATE() is always NOW()", "sysdate_is_now"),
     ("there are no spatial types", "max_points_in_geometry"),
     ("IS NULL does not look for the last inserted row", "sql_auto_is_null"),

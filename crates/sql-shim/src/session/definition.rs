@@ -2,30 +2,19 @@
 //! (`commands.rs` does that before it comes here).
 
 use sql::ast::{self, Alteration, CreateTable, DataType, Statement, TableName};
+use sql::column_types::{chosen, column_type, kept_as};
 use sql::errors;
 use sql::exec::insert::Changed;
 use sql::failure::Failure;
-use sql::plan::{charset_collation, collation_named};
 use sql::result::SqlError;
 use untorn::schema::{self, KeyKind, TableDef};
-use untorn::types::{Collation, ColumnType, SizeClass};
+use untorn::types::{Collation, ColumnType};
 
 use super::temporary_tables::NewTable;
 use super::{Outcome, Session, duplicate_members, stored_expressions};
 
 fn done() -> Outcome {
     Outcome::Done(Changed::default())
-}
-
-/// The character set or collation by which texts are kept that a definition wants in `latin1`, MariaDB's
-/// default: utf8mb4 has all its characters. `None` for other names.
-fn kept_as(name: &str) -> Option<&'static str> {
-    match name.to_ascii_lowercase().as_str() {
-        "latin1" => Some("utf8mb4"),
-        "latin1_swedish_ci" | "latin1_general_ci" => Some("utf8mb4_general_ci"),
-        "latin1_bin" => Some("utf8mb4_bin"),
-        _ => None,
-    }
 }
 
 /// Says so, if a definition's text is kept by another name than it says.
@@ -37,137 +26,6 @@ pub(super) fn warn_of_kept(state: &super::state::SessionState, names: [Option<&s
     }
 }
 
-/// The collation that CHARACTER SET and COLLATE say, or `default`.
-pub(super) fn chosen(
-    charset: Option<&str>,
-    collation: Option<&str>,
-    default: Collation,
-) -> Result<Collation, SqlError> {
-    let charset = charset.map(|name| kept_as(name).unwrap_or(name));
-    let collation = collation.map(|name| kept_as(name).unwrap_or(name));
-    if let Some(collation) = collation {
-        let rule = collation_named(collation)
-            .ok_or_else(|| errors::error(errors::UNKNOWN_COLLATION, &[&collation]))?;
-        let Some(charset) = charset else { return Ok(rule) };
-        let named = charset_collation(charset)
-            .ok_or_else(|| errors::error(errors::UNKNOWN_CHARACTER_SET, &[&charset]))?;
-        if named.charset() != rule.charset() {
-            let names = (rule.name(), named.charset().name());
-            return Err(errors::error(errors::COLLATION_CHARSET_MISMATCH, &[&names.0, &names.1]));
-        }
-        return Ok(rule);
-    }
-    match charset {
-        Some(charset) => charset_collation(charset)
-            .ok_or_else(|| errors::error(errors::UNKNOWN_CHARACTER_SET, &[&charset])),
-        None => Ok(default),
-    }
-}
-
-fn size_class(name: &str) -> SizeClass {
-    match name.as_bytes().first() {
-        Some(b'T') if name.len() == 8 => SizeClass::Tiny,
-        Some(b'M') => SizeClass::Medium,
-        Some(b'L') => SizeClass::Long,
-        _ => SizeClass::Normal,
-    }
-}
-
-/// The engine's type of a type as written.
-pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<ColumnType, SqlError> {
-    let unsigned = said.unsigned;
-    let argument = said.arguments.first().copied();
-    let rule = chosen(said.charset.as_deref(), said.collation.as_deref(), default)?;
-    let fraction = || match argument.unwrap_or(0) {
-        digits @ 0..=6 => Ok(digits as u8),
-        digits => Err(errors::error(errors::TOO_BIG_PRECISION, &[&digits, &name, &6])),
-    };
-    let too_long = |max: u32| errors::error(errors::TOO_BIG_FIELDLENGTH, &[&name, &max]);
-    let members = || -> Result<Vec<String>, SqlError> {
-        said.members
-            .iter()
-            .map(|member| {
-                String::from_utf8(member.clone()).map_err(|_| {
-                    errors::error(
-                        errors::INVALID_CHARACTER_STRING,
-                        &[&"utf8mb4", &String::from_utf8_lossy(member)],
-                    )
-                })
-            })
-            .collect()
-    };
-    Ok(match said.name.as_str() {
-        "TINYINT" => ColumnType::TinyInt { unsigned },
-        "SMALLINT" => ColumnType::SmallInt { unsigned },
-        "MEDIUMINT" => ColumnType::MediumInt { unsigned },
-        "INT" => ColumnType::Int { unsigned },
-        "BIGINT" => ColumnType::BigInt { unsigned },
-        "FLOAT" => match argument {
-            Some(54..) if said.arguments.len() == 1 => {
-                return Err(errors::error(errors::WRONG_FIELD_SPEC, &[&name]));
-            }
-            Some(25..) if said.arguments.len() == 1 => ColumnType::Double,
-            _ => ColumnType::Float,
-        },
-        "DOUBLE" => ColumnType::Double,
-        "DECIMAL" => decimal(name, &said.arguments)?,
-        "DATE" => ColumnType::Date,
-        "DATETIME" => ColumnType::DateTime { fraction: fraction()? },
-        "TIMESTAMP" => ColumnType::Timestamp { fraction: fraction()? },
-        "TIME" => ColumnType::Time { fraction: fraction()? },
-        "YEAR" => ColumnType::Year,
-        "CHAR" => {
-            let chars = argument.unwrap_or(1);
-            if chars > 255 {
-                return Err(too_long(255));
-            }
-            if rule == Collation::Binary {
-                ColumnType::Binary { bytes: chars }
-            } else {
-                ColumnType::Char { chars, collation: rule }
-            }
-        }
-        "VARCHAR" => {
-            let chars = argument.ok_or_else(|| errors::syntax(b"", 1))?;
-            if chars > 65_535 / rule.bytes_per_char_max() {
-                return Err(too_long(65_535 / rule.bytes_per_char_max()));
-            }
-            if rule == Collation::Binary {
-                ColumnType::VarBinary { bytes: chars }
-            } else {
-                ColumnType::VarChar { chars, collation: rule }
-            }
-        }
-        "BINARY" => match argument.unwrap_or(1) {
-            bytes @ 0..=255 => ColumnType::Binary { bytes },
-            _ => return Err(too_long(255)),
-        },
-        "VARBINARY" => match argument.unwrap_or(0) {
-            bytes @ 0..=65_535 => ColumnType::VarBinary { bytes },
-            _ => return Err(too_long(65_535)),
-        },
-        text @ ("TINYTEXT" | "TEXT" | "MEDIUMTEXT" | "LONGTEXT") => {
-            let size = sized(text, argument);
-            if rule == Collation::Binary {
-                ColumnType::Blob { size }
-            } else {
-                ColumnType::Text { size, collation: rule }
-            }
-        }
-        blob @ ("TINYBLOB" | "BLOB" | "MEDIUMBLOB" | "LONGBLOB") => {
-            ColumnType::Blob { size: sized(blob, argument) }
-        }
-        "JSON" => ColumnType::Json,
-        "ENUM" => ColumnType::Enum { members: members()?, collation: rule },
-        "SET" if said.members.len() <= 64 => ColumnType::Set { members: members()?, collation: rule },
-        "BIT" => match argument.unwrap_or(1) {
-            bits @ 1..=64 => ColumnType::Bit { bits: bits as u8 },
-            bits => return Err(errors::error(errors::TOO_BIG_DISPLAYWIDTH, &[&name, &bits])),
-        },
-        other => return Err(errors::unsupported(other)),
-    })
-}
-
 /// What the definition shows of a number: TINYINT(1), ZEROFILL, FLOAT(M,D) and DOUBLE(M,D). Other widths have
 /// no meaning, and are not kept, as in MySQL.
 fn set_display(name: &str, said: &DataType, def: &mut schema::ColumnDef) -> Result<(), SqlError> {
@@ -175,6 +33,7 @@ fn set_display(name: &str, said: &DataType, def: &mut schema::ColumnDef) -> Resu
     let float = matches!(def.kind, ColumnType::Float | ColumnType::Double);
     def.unsigned = said.unsigned && (float || matches!(def.kind, ColumnType::Decimal { .. }));
     let integer = def.kind.integer().is_some() && def.kind != ColumnType::Year;
+    def.zerofill = said.zerofill && def.unsigned;
     if !float && !integer {
         return Ok(());
     }
@@ -203,35 +62,6 @@ fn set_display(name: &str, said: &DataType, def: &mut schema::ColumnDef) -> Resu
         def.width = Some(1);
     }
     Ok(())
-}
-
-fn decimal(name: &str, arguments: &[u32]) -> Result<ColumnType, SqlError> {
-    let argument = |at: usize| arguments.get(at).copied().unwrap_or(0);
-    let (precision, scale) = (argument(0), argument(1));
-    let precision = if precision == 0 { 10 } else { precision };
-    if precision > 65 {
-        return Err(errors::error(errors::TOO_BIG_PRECISION, &[&precision, &name, &65]));
-    }
-    if scale > 30 {
-        return Err(errors::error(errors::TOO_BIG_SCALE, &[&scale, &name, &30]));
-    }
-    if scale > precision {
-        return Err(errors::error(errors::M_BIGGER_THAN_D, &[&name]));
-    }
-    Ok(ColumnType::Decimal { precision: precision as u8, scale: scale as u8 })
-}
-
-/// `TEXT(1000)` is the smallest class that holds that much.
-fn sized(name: &str, argument: Option<u32>) -> SizeClass {
-    match argument {
-        Some(bytes) if !name.starts_with(['T', 'M', 'L']) || name == "TEXT" => match bytes {
-            0..=255 => SizeClass::Tiny,
-            256..=65_535 => SizeClass::Normal,
-            65_536..=16_777_215 => SizeClass::Medium,
-            _ => SizeClass::Long,
-        },
-        _ => size_class(name),
-    }
 }
 
 impl Session {

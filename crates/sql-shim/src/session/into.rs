@@ -166,7 +166,7 @@ fn put_field(format: &TextFormat, value: &Value<'_>, column: &ColumnMeta, out: &
 fn text_of<'v>(value: &'v Value<'_>, column: &ColumnMeta) -> Cow<'v, [u8]> {
     let exact = matches!(value, Value::Int(_) | Value::UInt(_) | Value::Decimal(_));
     let number = exact || matches!(value, Value::Float(_) | Value::Double(_));
-    match column.kind {
+    let text: Cow<'v, [u8]> = match column.kind {
         kind::NEWDECIMAL if exact => {
             let rounded = decimal::round(&value.to_decimal(), i64::from(column.decimals));
             decimal::format(&rounded).into_bytes().into()
@@ -177,14 +177,14 @@ fn text_of<'v>(value: &'v Value<'_>, column: &ColumnMeta) -> Cow<'v, [u8]> {
             text.into()
         }
         kind::DOUBLE | kind::FLOAT if exact => Value::Double(value.to_double()).to_text().into_owned().into(),
-        kind::YEAR if number && value.to_integer() == 0 => b"0000".into(),
-        _ if exact && column.flags & column_flag::ZEROFILL != 0 => {
-            let text = value.to_text();
-            let missing = (column.length.min(255) as usize).saturating_sub(text.len());
-            [&vec![b'0'; missing], &*text].concat().into()
-        }
+        kind::YEAR if number && value.to_integer() == 0 => return b"0000".into(),
         _ => value.to_text(),
+    };
+    if number && column.flags & column_flag::ZEROFILL != 0 {
+        let missing = (column.length.min(255) as usize).saturating_sub(text.len());
+        return [&vec![b'0'; missing], &*text].concat().into();
     }
+    text
 }
 
 #[cfg(test)]

@@ -251,7 +251,7 @@ fn is_shapely(statement: &Statement) -> bool {
     fn plain(table: &TableRef) -> bool {
         match table {
             TableRef::Table { .. } => true,
-            TableRef::Derived { .. } => false,
+            TableRef::Derived { .. } | TableRef::JsonTable { .. } => false,
             TableRef::Join { left, right, .. } => plain(left) && plain(right),
         }
     }

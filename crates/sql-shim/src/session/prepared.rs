@@ -53,6 +53,8 @@ pub(super) struct PreparedIn {
     /// The current database.
     database: Option<Arc<str>>,
     modes: LexicalModes,
+    /// ONLY_FULL_GROUP_BY.
+    held_to_groups: bool,
 }
 
 /// A statement of PREPARE.
@@ -123,12 +125,16 @@ impl Session {
         sql: &[u8],
     ) -> Result<Prepared<PlannedStatement>, Failure> {
         let current = self.state.current_database();
-        if prepared_in.database == current {
-            return self.prepare_with(sql, prepared_in.modes).await;
+        let elsewhere = prepared_in.database != current;
+        if elsewhere {
+            self.state.set_current_database(prepared_in.database.as_deref());
         }
-        self.state.set_current_database(prepared_in.database.as_deref());
+        self.state.held_to_groups.set(Some(prepared_in.held_to_groups));
         let prepared = self.prepare_with(sql, prepared_in.modes).await;
-        self.state.set_current_database(current.as_deref());
+        self.state.held_to_groups.set(None);
+        if elsewhere {
+            self.state.set_current_database(current.as_deref());
+        }
         prepared
     }
 
@@ -176,7 +182,11 @@ impl Session {
                 version,
                 plan_modes,
                 sql,
-                prepared_in: PreparedIn { database: self.state.current_database(), modes },
+                prepared_in: PreparedIn {
+                    database: self.state.current_database(),
+                    modes,
+                    held_to_groups: self.state.is_held_to_groups(),
+                },
                 digest: None,
                 _charge: charge,
             },

@@ -439,7 +439,10 @@ impl Session {
             None => match &self.planner().named_source(name, None)?.kind {
                 SourceKind::Table(table) => columns_of_table(&table.0),
                 SourceKind::View(view) => columns_of_view(view),
-                SourceKind::Derived(_) | SourceKind::Recursion(_) | SourceKind::Definition => Vec::new(),
+                SourceKind::Derived(_)
+                | SourceKind::JsonTable(_)
+                | SourceKind::Recursion(_)
+                | SourceKind::Definition => Vec::new(),
             },
         };
         let wanted: &'static [usize] =

@@ -31,6 +31,7 @@ pub use value::Value;
 use sql::context::Settings;
 use sql::result::SqlError;
 use sql::sql_mode;
+use sql::time_names::TimeNames;
 use sql::value::Collation;
 
 use change::{warning_of_set, without_effect, wrong_scope};
@@ -162,6 +163,8 @@ fn decode(values: &[Value]) -> SessionSettings {
             max_join_size: number("max_join_size"),
             statement_memory_limit: number("untorn_statement_memory_limit"),
             time_zone_offset_seconds: value::time_zone_offset(text("time_zone")).flatten(),
+            time_names: TimeNames::of_locale(text("lc_time_names"))
+                .map_or(TimeNames::default(), |(names, _)| names),
         },
         autocommit: flag("autocommit"),
         isolation,

@@ -41,6 +41,8 @@ pub enum Kind {
     Collation,
     /// `SYSTEM`, `UTC` or an offset.
     TimeZone,
+    /// A locale, for names of days and months.
+    TimeNames,
 }
 
 /// One variable.
@@ -342,7 +344,7 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("large_pages", Kind::Bool, "OFF").constant(),
     session("last_insert_id", true, ANY, "0"),
     both("lc_messages", TEXT, "en_US").constant(),
-    both("lc_time_names", TEXT, "en_US").constant(),
+    both("lc_time_names", Kind::TimeNames, "en_US"),
     fixed("license", TEXT, "MIT OR Apache-2.0").constant(),
     global("local_infile", Kind::Bool, "OFF"),
     both("lock_wait_timeout", SECONDS, "31536000"),

@@ -136,6 +136,7 @@ fn another_value(definition: &Definition) -> Option<Value> {
         Kind::Charset(_) => vec![Value::text("latin1")],
         Kind::Collation => vec![Value::text("latin1_bin")],
         Kind::TimeZone => vec![Value::text("+01:00")],
+        Kind::TimeNames => vec![Value::text("de_DE")],
         Kind::SqlMode => vec![Value::text("ANSI_QUOTES")],
         Kind::Switches => vec![Value::text("hash_join=on")],
         Kind::Text(_) => vec![Value::text("something")],

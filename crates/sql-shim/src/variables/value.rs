@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use sql::errors;
 use sql::result::SqlError;
 use sql::sql_mode;
+use sql::time_names::TimeNames;
 use sql::value::Collation;
 
 use super::table::{Definition, Kind, NULL};
@@ -165,6 +167,7 @@ pub fn convert(definition: &Definition, value: &Value) -> Result<Value, SqlError
         Kind::Charset(nullable) => to_charset(name, nullable, value),
         Kind::Collation => to_collation(value),
         Kind::TimeZone => to_time_zone(value),
+        Kind::TimeNames => to_time_names(name, value),
     }
 }
 
@@ -315,6 +318,18 @@ pub fn time_zone_offset(text: &str) -> Option<Option<i32>> {
     let plain = rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b':') && minutes < 60;
     // MySQL 8.0.19 and later: -13:59 to +14:00.
     (plain && (-50_340..=50_400).contains(&seconds)).then_some(Some(seconds))
+}
+
+fn to_time_names(name: &str, value: &Value) -> Result<Value, SqlError> {
+    match value {
+        Value::Null => Err(null(name)),
+        Value::Double(_) => Err(wrong_type(name)),
+        value => {
+            let text = value.show();
+            let known = TimeNames::of_locale(&text).map(|(_, locale)| Value::text(locale));
+            known.ok_or_else(|| errors::error(errors::UNKNOWN_LOCALE, &[&text]))
+        }
+    }
 }
 
 fn to_time_zone(value: &Value) -> Result<Value, SqlError> {

@@ -9,6 +9,7 @@
 //! affected rows under CLIENT_FOUND_ROWS are counted by `exec/change.rs`, `exec/multi_table_change.rs` and
 //! `exec/insert.rs` of `crates/sql`.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -138,20 +139,25 @@ impl<'a, F: Flush> Reply<'a, F> {
             kind::LONG | kind::INT24 => self.output.u32(value.round() as i64 as u32),
             kind::LONGLONG if shape.unsigned => self.output.u64(value.round() as u64),
             kind::LONGLONG => self.output.u64(value.round() as i64 as u64),
-            _ => self.put_text_float(value, single, shape.decimals),
+            _ => self.put_text_float(value, single, shape),
         }
     }
 
-    fn put_text_float(&mut self, value: f64, single: bool, decimals: u8) {
+    fn put_text_float(&mut self, value: f64, single: bool, shape: ColumnShape) {
+        let ColumnShape { decimals, filled, .. } = shape;
+        let mut text = Vec::new();
         if decimals < 31 && decimals > 0 {
-            let mut text = Vec::new();
             put_fixed(&mut text, value, usize::from(decimals));
-            self.output.length_encoded_bytes(&text);
+        } else if filled == 0 && single {
+            return self.output.short_text(|out| put_f32(out, value as f32));
+        } else if filled == 0 {
+            return self.output.short_text(|out| put_f64(out, value));
         } else if single {
-            self.output.short_text(|out| put_f32(out, value as f32));
+            put_f32(&mut text, value as f32);
         } else {
-            self.output.short_text(|out| put_f64(out, value));
+            put_f64(&mut text, value);
         }
+        self.output.length_encoded_bytes(&zero_filled(&text, filled));
     }
 
     /// A value in text form for a column whose binary form may be something else.
@@ -201,6 +207,14 @@ impl Widened {
 
 fn widen(value: i64, unsigned: bool) -> Widened {
     Widened(if unsigned { value as u64 as f64 } else { value as f64 })
+}
+
+/// A number as ZEROFILL shows it.
+fn zero_filled(number: &[u8], width: u8) -> Cow<'_, [u8]> {
+    match usize::from(width).saturating_sub(number.len()) {
+        0 => number.into(),
+        missing => [&vec![b'0'; missing], number].concat().into(),
+    }
 }
 
 fn shape_of(meta: &ColumnMeta) -> ColumnShape {
@@ -290,8 +304,8 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
 
     fn float(&mut self, value: f32) {
         if self.is_text() {
-            let decimals = self.shape().decimals;
-            self.put_text_float(f64::from(value), true, decimals);
+            let shape = self.shape();
+            self.put_text_float(f64::from(value), true, shape);
         } else {
             self.binary_double(f64::from(value), true);
         }
@@ -299,8 +313,8 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
 
     fn double(&mut self, value: f64) {
         if self.is_text() {
-            let decimals = self.shape().decimals;
-            self.put_text_float(value, false, decimals);
+            let shape = self.shape();
+            self.put_text_float(value, false, shape);
         } else {
             self.binary_double(value, false);
         }
@@ -308,6 +322,13 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
 
     #[inline]
     fn bytes(&mut self, value: &[u8]) {
+        if let Some(ColumnShape { kind: kind::NEWDECIMAL, filled: filled @ 1.., .. }) =
+            self.scratch.shapes.get(self.column)
+        {
+            let text = zero_filled(value, *filled);
+            self.column += 1;
+            return self.output.length_encoded_bytes(&text);
+        }
         if self.is_text() {
             self.column += 1;
             self.output.length_encoded_bytes(value)

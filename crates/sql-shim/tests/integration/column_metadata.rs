@@ -47,5 +47,21 @@ fn widths_reach_the_client() {
     assert_eq!(texts(&mut client, "SELECT f FROM d.t"), ["1.00", "7.00"]);
     // The width says nothing of the values.
     assert_eq!(texts(&mut client, "SELECT flag FROM d.t UNION ALL SELECT 1.5"), ["1.0", "127.0", "1.5"]);
+    for statement in [
+        "CREATE TABLE d.z (d DECIMAL(8,2) ZEROFILL, f FLOAT ZEROFILL, g DOUBLE ZEROFILL, h FLOAT(9,3) ZEROFILL)",
+        "INSERT INTO d.z VALUES (1.5, 1.5, 1e200, 1.5)",
+    ] {
+        client.run(statement).unwrap();
+    }
+    for (column, width, text) in [
+        ("d", 9, "000001.50"),
+        ("f", 12, "0000000001.5"),
+        ("g", 22, "000000000000000001e200"),
+        ("h", 9, "00001.500"),
+    ] {
+        let (length, flags) = shown(&mut client, &format!("SELECT {column} FROM d.z"));
+        assert_eq!((length, flags & ZEROFILL), (width, ZEROFILL), "{column}");
+        assert_eq!(texts(&mut client, &format!("SELECT {column} FROM d.z")), [text]);
+    }
     engine.finish();
 }

@@ -3,7 +3,7 @@
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
 
-use super::{Destination, Expr, WindowSpec};
+use super::{Destination, Expr, JsonTable, WindowSpec};
 
 /// A possibly qualified table name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -99,8 +99,10 @@ pub enum SelectItem {
 pub enum TableRef {
     /// A named table.
     Table { name: TableName, alias: Option<String>, hints: Vec<IndexHint> },
-    /// `(SELECT …) alias`.
-    Derived { query: Box<Query>, alias: String },
+    /// `[LATERAL] (SELECT …) alias [(columns)]`; no columns: those of the query.
+    Derived { query: Box<Query>, alias: String, columns: Vec<String>, lateral: bool },
+    /// `JSON_TABLE(…) alias`.
+    JsonTable { table: Box<JsonTable>, alias: String },
     /// A join.
     Join {
         left: Box<TableRef>,
@@ -181,6 +183,18 @@ pub enum LockWait {
     NoWait,
     /// Leaves them out.
     SkipLocked,
+}
+
+impl TableRef {
+    /// A query expression in parentheses as a part of another: it has no name.
+    pub fn part(query: Query) -> TableRef {
+        TableRef::Derived {
+            query: Box::new(query),
+            alias: String::new(),
+            columns: Vec::new(),
+            lateral: false,
+        }
+    }
 }
 
 impl Query {

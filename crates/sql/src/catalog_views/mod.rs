@@ -196,7 +196,11 @@ pub fn database_names(state: &SqlContext) -> Vec<String> {
 /// The type of a column as SHOW COLUMNS prints it. As in MySQL only TINYINT(1) and ZEROFILL show a width.
 pub fn type_text(column: &ColumnDef) -> String {
     let text = column_type_text(&column.kind);
-    let unsigned = if column.unsigned { " unsigned" } else { "" };
+    let unsigned = match (column.unsigned, column.zerofill) {
+        (true, true) => " unsigned zerofill",
+        (true, false) => " unsigned",
+        _ => "",
+    };
     match (column.width, column.decimals) {
         (Some(width), Some(decimals)) => format!("{text}({width},{decimals}){unsigned}"),
         (Some(width), None) if column.zerofill => {
@@ -208,7 +212,7 @@ pub fn type_text(column: &ColumnDef) -> String {
 }
 
 /// A type without what only the definition of its column says.
-fn column_type_text(kind: &ColumnType) -> String {
+pub(crate) fn column_type_text(kind: &ColumnType) -> String {
     let unsigned =
         |name: &str, unsigned: bool| if unsigned { format!("{name} unsigned") } else { name.to_owned() };
     let digits =

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::Flow;
 use super::join::Views;
 use super::select::Consumer;
-use super::{Executor, Subqueries, SubqueryResult, Target};
+use super::{Executor, Subqueries, SubqueryResult, Target, are_identical};
 use crate::expr::{Context, ValueSet};
 use crate::failure::Failure;
 use crate::memory::Charge;
 use crate::plan::SelectPlan;
-use crate::plan::apply::Apply;
+use crate::plan::apply::{AppliedCondition, Apply};
 use crate::result::ResultSink;
 use crate::value::Value;
 
@@ -45,13 +45,26 @@ impl<'p, 'e> Applied<'p, 'e> {
         cx: &Context<'_>,
     ) -> Result<bool, Failure> {
         let apply = self.apply;
-        for (numbers, condition) in &apply.conditions {
+        if !self.meets(executor, &apply.conditions, cx).await? {
+            return Ok(false);
+        }
+        self.run(executor, &apply.rows, cx).await?;
+        Ok(true)
+    }
+
+    /// Whether the row of `cx` meets these conditions.
+    pub async fn meets(
+        &mut self,
+        executor: &mut Executor<'e>,
+        conditions: &[AppliedCondition],
+        cx: &Context<'_>,
+    ) -> Result<bool, Failure> {
+        for (numbers, condition) in conditions {
             self.run(executor, numbers, cx).await?;
             if condition.truth(&Context { subqueries: &self.results, ..*cx })? != Some(true) {
                 return Ok(false);
             }
         }
-        self.run(executor, &apply.rows, cx).await?;
         Ok(true)
     }
 
@@ -66,14 +79,8 @@ impl<'p, 'e> Applied<'p, 'e> {
         for number in numbers {
             let at = usize::from(*number);
             let plan = &self.subqueries[at];
-            let mut captured = Vec::with_capacity(plan.captures.len());
-            for capture in &plan.captures {
-                captured.push(capture.eval(cx)?.into_owned());
-            }
-            let known = self.of[at].as_ref().is_some_and(|(of, _)| {
-                of.iter().zip(&captured).all(|(left, right)| super::change::same(left, right))
-            });
-            if known {
+            let captured = Executor::captured(plan, &Context { subqueries: &self.results, ..*cx })?;
+            if self.of[at].as_ref().is_some_and(|(of, _)| are_identical(of, &captured)) {
                 continue;
             }
             self.of[at] = None;

@@ -4,7 +4,8 @@
 //! latched while the steps behind it read); the last step streams into the consumer. So a join keeps a batch
 //! of rows for each step, whatever the sizes of the tables, and one that wants a single row (LIMIT 1) reads a
 //! single path: batches begin with one row and double. A derived table or view that is not the first is
-//! looked up by what its columns are equal to (`hash_lookup.rs`).
+//! looked up by what its columns are equal to (`hash_lookup.rs`). One that reads the tables before it
+//! (LATERAL, JSON_TABLE) is made again when they have other values.
 
 use untorn::engine::OwnedKey;
 use untorn::types::Collation;
@@ -15,13 +16,15 @@ use super::cursor::Cursor;
 use super::hash_lookup::{Found, HashLookup};
 use super::multi_table_change::pack_key;
 use super::select::{Consumer, all_true};
-use super::{Executor, KeptRows, Target};
+use super::{Executor, KeptRows, Target, are_identical};
+use crate::context::SqlContext;
 use crate::errors;
-use crate::expr::{Context, RowView};
+use crate::expr::{Context, Expr, RowView};
 use crate::failure::Failure;
 use crate::memory::{self, Charge};
+use crate::plan::json_table::JsonTable;
 use crate::plan::outer_join::InnerSide;
-use crate::plan::source::SourceKind;
+use crate::plan::source::{Source, SourceKind};
 use crate::plan::{Condition, SelectPlan, Step};
 use crate::result::{ResultSink, SqlError};
 use crate::value::Value;
@@ -43,7 +46,29 @@ enum Input<'p, 'e> {
     /// A table of the engine; none before its first ranges are known.
     Table(Option<Box<Cursor>>),
     /// A derived table or a view.
-    Memory(Memory<'p, 'e>),
+    Memory(Box<Memory<'p, 'e>>),
+}
+
+/// What the rows of a step are made of again and again.
+#[derive(Clone, Copy)]
+enum MadeOf<'p> {
+    /// A LATERAL derived table.
+    Query(&'p SelectPlan),
+    /// JSON_TABLE.
+    Document(&'p JsonTable),
+}
+
+impl MadeOf<'_> {
+    /// The values that they are made of.
+    fn captured(self, cx: &Context<'_>) -> Result<Vec<Value<'static>>, SqlError> {
+        let held = cx.state.held();
+        let captured = match self {
+            MadeOf::Query(plan) => Executor::captured(plan, cx)?,
+            MadeOf::Document(table) => vec![table.document.eval(cx)?.into_owned()],
+        };
+        cx.state.release_to(held);
+        Ok(captured)
+    }
 }
 
 /// Rows in memory.
@@ -57,11 +82,20 @@ struct Memory<'p, 'e> {
     lookup: Option<Option<HashLookup<'p, 'e>>>,
     /// Only rows of one key are read.
     chained: bool,
+    /// What its rows are made of, if they depend on the rows that the steps before are at.
+    made_of: Option<MadeOf<'p>>,
+    /// Of which values of those they are.
+    of: Option<Vec<Value<'static>>>,
 }
 
-impl<'e> Memory<'_, 'e> {
+impl<'p, 'e> Memory<'p, 'e> {
     fn new(rows: KeptRows<'e>) -> Self {
-        Memory { rows, at: Some(0), begun: false, lookup: None, chained: false }
+        Memory { rows, at: Some(0), begun: false, lookup: None, chained: false, made_of: None, of: None }
+    }
+
+    /// Rows that come when the step begins.
+    fn lateral(made_of: MadeOf<'p>, state: &'e SqlContext) -> Self {
+        Memory { made_of: Some(made_of), ..Memory::new(KeptRows::new(state, 0)) }
     }
 
     /// The next row.
@@ -117,8 +151,9 @@ enum Next {
     Nothing,
 }
 
-/// Whether a row meets the conditions of its step, outer joins included. `reached` becomes the number of the
-/// inner sides ending here that have a match, if more do by this row.
+/// Whether a row meets the conditions of its step, outer joins included, but for what needs correlated
+/// subqueries: then the outer joins wait for that. `reached` becomes the number of the inner sides ending
+/// here that have a match, if more do by this row.
 fn test(
     step: &Step,
     conditions: &[Condition],
@@ -130,14 +165,12 @@ fn test(
     let mut rows: Views<'_> = base.iter().copied().collect();
     rows[step.source] = view;
     let cx = Context { rows: &rows, ..*cx };
-    Ok(all_true(conditions, &cx)? && ended_sides(&step.inner_ends, &cx, reached)?)
-}
-
-/// Whether what follows the inner sides of outer joins holds, from one to the next; how many are `reached`.
-fn ended_sides(ends: &[InnerSide], cx: &Context<'_>, reached: &mut usize) -> Result<bool, SqlError> {
-    for (at, end) in ends.iter().enumerate() {
+    if !all_true(conditions, &cx)? {
+        return Ok(false);
+    }
+    for (at, end) in step.inner_ends.iter().enumerate().take_while(|_| !step.is_applied()) {
         *reached = (*reached).max(at + 1);
-        if !all_true(&end.after, cx)? {
+        if !all_true(&end.after, &cx)? {
             return Ok(false);
         }
     }
@@ -149,25 +182,6 @@ fn note_matches(levels: &mut [Level<'_, '_>], last: usize, skipped: usize, reach
     for end in levels[last].step.inner_ends.iter().skip(skipped).take(reached) {
         levels[end.first].matched = true;
     }
-}
-
-/// Whether the NULLs of the inner side that begins at step `depth` are to be shown.
-fn missing_side(
-    levels: &mut [Level<'_, '_>],
-    depth: usize,
-    sources: usize,
-    cx: &Context<'_>,
-) -> Result<bool, SqlError> {
-    let level = &levels[depth];
-    let Some(last) = level.step.inner_last.filter(|_| !level.matched) else { return Ok(false) };
-    let ends: &[InnerSide] = &levels[last].step.inner_ends;
-    let at = ends.iter().position(|end| end.first == depth).unwrap_or(0);
-    let mut reached = 0;
-    let base = views(levels, depth, sources);
-    let shown = ended_sides(&ends[at..], &Context { rows: &base, ..*cx }, &mut reached)?;
-    drop(base);
-    note_matches(levels, last, at, reached);
-    Ok(shown)
 }
 
 /// Leaves out the steps of an inner side without a match, which begins at `first`: their rows are NULLs, and
@@ -192,6 +206,11 @@ fn views<'v>(levels: &'v [Level<'_, '_>], depth: usize, sources: usize) -> Views
         }
     }
     views
+}
+
+/// Whether a source is made of the rows of those before it.
+fn depends(source: &Source) -> bool {
+    source.reads().any(|expr| !expr.visit(&mut |inner| !matches!(inner, Expr::Column { .. })))
 }
 
 fn copy(plan: &SelectPlan, source: usize, view: RowView<'_>, cx: &Context<'_>) -> Row {
@@ -237,7 +256,7 @@ impl<'e> Executor<'e> {
                     return Ok(());
                 }
             } else if let next @ (Next::Row | Next::Missing) =
-                self.next_row(plan, &mut levels, depth, cx).await?
+                self.next_row(plan, &mut levels, depth, cx, applied).await?
             {
                 if next == Next::Missing {
                     depth = skip_inner_side(&mut levels, depth);
@@ -278,15 +297,30 @@ impl<'e> Executor<'e> {
         let mut levels = Vec::with_capacity(plan.steps.len());
         for step in &plan.steps {
             let input = match &plan.sources[step.source].kind {
+                SourceKind::Derived(inner) if inner.follows_rows() => {
+                    Input::Memory(Box::new(Memory::lateral(MadeOf::Query(inner), state)))
+                }
+                SourceKind::JsonTable(table) if depends(&plan.sources[step.source]) => {
+                    Input::Memory(Box::new(Memory::lateral(MadeOf::Document(table), state)))
+                }
+                SourceKind::JsonTable(table) => {
+                    let made_of = MadeOf::Document(table);
+                    let document = made_of.captured(&self.context(&[]))?;
+                    Input::Memory(Box::new(Memory::new(self.made(made_of, &document).await?)))
+                }
                 SourceKind::Derived(inner) => {
                     let rows = match &inner.recursion {
                         Some(recursion) => self.recursive_rows(inner, recursion).await?,
+                        None if !inner.captures.is_empty() => {
+                            let captured = MadeOf::Query(inner).captured(&self.context(&[]))?;
+                            self.rows_for(inner, &captured).await?
+                        }
                         None => self.rows(inner).await?,
                     };
-                    Input::Memory(Memory::new(rows))
+                    Input::Memory(Box::new(Memory::new(rows)))
                 }
                 SourceKind::Recursion(number) => {
-                    Input::Memory(Memory::new(self.working_rows(*number).await?))
+                    Input::Memory(Box::new(Memory::new(self.working_rows(*number).await?)))
                 }
                 SourceKind::View(view) => {
                     let mut rows = KeptRows::new(state, usize::MAX);
@@ -294,10 +328,10 @@ impl<'e> Executor<'e> {
                         super::RowTaker::take(&mut rows, row)?;
                         self.tick(VIEW_ROW_UNITS).await?;
                     }
-                    Input::Memory(Memory::new(rows))
+                    Input::Memory(Box::new(Memory::new(rows)))
                 }
                 SourceKind::Table(_) => Input::Table(None),
-                SourceKind::Definition => Input::Memory(Memory::new(KeptRows::new(state, 0))),
+                SourceKind::Definition => Input::Memory(Box::new(Memory::new(KeptRows::new(state, 0)))),
             };
             levels.push(Level {
                 step,
@@ -317,7 +351,7 @@ impl<'e> Executor<'e> {
 
     /// Begins a step for the rows that the steps before it are at.
     async fn open<'p>(
-        &self,
+        &mut self,
         plan: &'p SelectPlan,
         levels: &mut [Level<'p, 'e>],
         depth: usize,
@@ -364,7 +398,7 @@ impl<'e> Executor<'e> {
 
     /// Begins a step in memory for the rows that the steps before it are at.
     async fn open_keyed<'p>(
-        &self,
+        &mut self,
         plan: &'p SelectPlan,
         levels: &mut [Level<'p, 'e>],
         depth: usize,
@@ -372,6 +406,18 @@ impl<'e> Executor<'e> {
     ) -> Result<(), Failure> {
         let (before, rest) = levels.split_at_mut(depth);
         let Level { step, input: Input::Memory(memory), .. } = &mut rest[0] else { return Ok(()) };
+        if let Some(made_of) = memory.made_of {
+            let base = views(before, depth, plan.sources.len());
+            let cx = Context { rows: &base, ..*cx };
+            let captured = made_of.captured(&cx)?;
+            drop(base);
+            if !memory.of.as_ref().is_some_and(|of| are_identical(of, &captured)) {
+                memory.rows = self.made(made_of, &captured).await?;
+                memory.of = Some(captured);
+            }
+            memory.at = Some(0);
+            return Ok(());
+        }
         if !std::mem::replace(&mut memory.begun, true) {
             return Ok(());
         }
@@ -383,6 +429,14 @@ impl<'e> Executor<'e> {
         Ok(())
     }
 
+    /// The rows that are made of these values.
+    async fn made(&mut self, made_of: MadeOf<'_>, of: &[Value<'static>]) -> Result<KeptRows<'e>, Failure> {
+        match made_of {
+            MadeOf::Query(plan) => self.rows_for(plan, of).await,
+            MadeOf::Document(table) => self.rows_of_document(table, of.first().unwrap_or(&Value::Null)).await,
+        }
+    }
+
     /// Goes to the next row of a step before the last.
     async fn next_row(
         &mut self,
@@ -390,21 +444,95 @@ impl<'e> Executor<'e> {
         levels: &mut [Level<'_, 'e>],
         depth: usize,
         cx: &Context<'_>,
+        applied: &mut Option<Applied<'_, 'e>>,
     ) -> Result<Next, Failure> {
         loop {
             self.tick(1).await?;
             if let Some(row) = levels[depth].batch.pop() {
                 levels[depth].current = Some(row);
+                if levels[depth].step.is_applied()
+                    && !self.matches(levels, depth, plan.sources.len(), cx, applied).await?
+                {
+                    continue;
+                }
                 return Ok(Next::Row);
             }
             if levels[depth].ended {
-                let shown = missing_side(levels, depth, plan.sources.len(), cx)?;
+                let shown = self.missing_side(levels, depth, plan.sources.len(), cx, applied).await?;
                 levels[depth].matched = true;
                 levels[depth].current = None;
                 return Ok(if shown { Next::Missing } else { Next::Nothing });
             }
             self.fill(plan, levels, depth, cx).await?;
         }
+    }
+
+    /// Whether the row that a step is at meets what needs correlated subqueries, and what follows the inner
+    /// sides of outer joins that end there.
+    async fn matches(
+        &mut self,
+        levels: &mut [Level<'_, 'e>],
+        depth: usize,
+        sources: usize,
+        cx: &Context<'_>,
+        applied: &mut Option<Applied<'_, 'e>>,
+    ) -> Result<bool, Failure> {
+        let step = levels[depth].step;
+        let (mut holds, mut reached) = (true, 0);
+        let base = views(levels, depth + 1, sources);
+        let cx = Context { rows: &base, ..*cx };
+        if let Some(applied) = applied {
+            holds = applied.meets(self, &step.applied, &cx).await?;
+        }
+        holds = holds && self.ended_sides(&step.inner_ends, &cx, applied, &mut reached).await?;
+        drop(base);
+        note_matches(levels, depth, 0, reached);
+        Ok(holds)
+    }
+
+    /// Whether what follows the inner sides of outer joins holds, from one to the next; how many are
+    /// `reached`.
+    async fn ended_sides(
+        &mut self,
+        ends: &[InnerSide],
+        cx: &Context<'_>,
+        applied: &mut Option<Applied<'_, 'e>>,
+        reached: &mut usize,
+    ) -> Result<bool, Failure> {
+        for (at, end) in ends.iter().enumerate() {
+            *reached = (*reached).max(at + 1);
+            if !all_true(&end.after, cx)? {
+                return Ok(false);
+            }
+            if let Some(applied) = applied
+                && !applied.meets(self, &end.applied, cx).await?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the NULLs of the inner side that begins at step `depth` are to be shown.
+    async fn missing_side(
+        &mut self,
+        levels: &mut [Level<'_, 'e>],
+        depth: usize,
+        sources: usize,
+        cx: &Context<'_>,
+        applied: &mut Option<Applied<'_, 'e>>,
+    ) -> Result<bool, Failure> {
+        let level = &levels[depth];
+        let Some(last) = level.step.inner_last.filter(|_| !level.matched) else { return Ok(false) };
+        let ends: &[InnerSide] = &levels[last].step.inner_ends;
+        let at = ends.iter().position(|end| end.first == depth).unwrap_or(0);
+        let mut reached = 0;
+        let base = views(levels, depth, sources);
+        let cx = Context { rows: &base, ..*cx };
+        let shown = self.ended_sides(&ends[at..], &cx, applied, &mut reached).await?;
+        drop(base);
+        note_matches(levels, last, at, reached);
+        Ok(shown)
     }
 
     /// Copies the next rows of a step that meet its conditions.
@@ -511,7 +639,7 @@ impl<'e> Executor<'e> {
         }
         drop(base);
         note_matches(levels, depth, 0, reached);
-        if missing_side(levels, depth, plan.sources.len(), cx)? {
+        if self.missing_side(levels, depth, plan.sources.len(), cx, &mut None).await? {
             let base = views(levels, depth, plan.sources.len());
             let flow = consumer.row(&base, target)?;
             consumer.make_room(self, target).await?;

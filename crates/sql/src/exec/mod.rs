@@ -36,6 +36,7 @@ mod hash_lookup;
 pub mod insert;
 mod integer_key;
 pub(crate) mod join;
+mod json_table;
 pub(crate) mod keys;
 pub mod load;
 mod multi_table_change;
@@ -72,7 +73,7 @@ use crate::expr::{Context, ValueSet};
 use crate::failure::Failure;
 use crate::memory::{self, Charge};
 use crate::plan::SelectPlan;
-use crate::result::ResultSink;
+use crate::result::{ResultSink, SqlError};
 use crate::value::Value;
 
 /// What a callback wants next.
@@ -190,6 +191,18 @@ impl ResultSink for NoSink {
     async fn flush_if_full(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Whether these values are the same, not only equal: what is made of the ones is what is made of the others.
+fn are_identical(left: &[Value<'_>], right: &[Value<'_>]) -> bool {
+    left.iter().zip(right).all(|pair| match pair {
+        (Value::Float(left), Value::Float(right)) => left.to_bits() == right.to_bits(),
+        (Value::Double(left), Value::Double(right)) => left.to_bits() == right.to_bits(),
+        (Value::Decimal(left), Value::Decimal(right)) => {
+            left == right && left.fractional_digit_count() == right.fractional_digit_count()
+        }
+        (left, right) => left == right,
+    })
 }
 
 /// Rows in memory.
@@ -319,6 +332,24 @@ impl<'e> Executor<'e> {
         })
     }
 
+    /// Executes a query that reads these values of the row of the query around it into memory.
+    async fn rows_for(
+        &mut self,
+        plan: &SelectPlan,
+        outer: &[Value<'static>],
+    ) -> Result<KeptRows<'e>, Failure> {
+        let (state, parameters, working) = (self.state, self.parameters, self.working);
+        let mut rows = KeptRows::new(state, usize::MAX);
+        let mut inner = Executor { state, transaction: &mut *self.transaction, parameters, outer, working };
+        inner.select_into(plan, &mut rows).await?;
+        Ok(rows)
+    }
+
+    /// What a query reads of the row of `cx`.
+    fn captured(plan: &SelectPlan, cx: &Context<'_>) -> Result<Vec<Value<'static>>, SqlError> {
+        plan.captures.iter().map(|capture| capture.eval(cx).map(Value::into_owned)).collect()
+    }
+
     /// Executes a query for somebody in this statement.
     pub fn select_into<'a>(
         &'a mut self,
@@ -340,11 +371,7 @@ impl<'e> Executor<'e> {
                 results.push(Arc::default());
                 continue;
             }
-            let cx = self.context(&[]);
-            let mut captured = Vec::with_capacity(plan.captures.len());
-            for capture in &plan.captures {
-                captured.push(capture.eval(&cx)?.into_owned());
-            }
+            let captured = Self::captured(plan, &self.context(&[]))?;
             let SubqueryResult { values, charge } = self.subquery(plan, &captured).await?;
             charges.push(charge);
             results.push(Arc::new(values));

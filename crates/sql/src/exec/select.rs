@@ -8,6 +8,7 @@ use super::apply::Applied;
 use super::cursor::Cursor;
 use super::group::Groups;
 use super::integer_key::integer_key;
+use super::join::Views;
 use super::order_limit::OrderLimit;
 use super::point::{is_point, show_row};
 use super::result_row::{SourceRow, ValueRow};
@@ -335,7 +336,13 @@ impl Executor<'_> {
             }
             ([], true) => {
                 self.wait_for_functions(plan, &cx).await?;
-                consumer.only_row(self, target).await?;
+                match &mut applied {
+                    // A subquery may name what others give.
+                    Some(applied) => {
+                        self.applied_row(&Views::new(), applied, &mut consumer, &cx, target).await?;
+                    }
+                    None => consumer.only_row(self, target).await?,
+                }
             }
             ([step], true)
                 if applied.is_none()

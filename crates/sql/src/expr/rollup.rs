@@ -5,6 +5,10 @@
 //! matching subexpression is replaced. What stands in the argument of an aggregate is of the rows and stays
 //! as it is.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use super::{Context, Evaluated, Expr};
 use crate::errors;
 use crate::plan::Planner;
@@ -22,9 +26,35 @@ pub struct GroupKeys<'k> {
     pub keys: &'k [Expr],
     /// WITH ROLLUP: without, only GROUPING asks for them.
     pub rollup: bool,
+    /// What stands in several places and has been changed there, by their addresses before and after, which
+    /// they keep as long as they are here.
+    shared: RefCell<HashMap<*const Expr, (Arc<Expr>, Arc<Expr>)>>,
+}
+
+impl<'k> GroupKeys<'k> {
+    /// Nothing has been changed yet.
+    pub fn new(planner: &'k Planner<'k>, keys: &'k [Expr], rollup: bool) -> GroupKeys<'k> {
+        GroupKeys { planner, keys, rollup, shared: RefCell::default() }
+    }
 }
 
 impl GroupKeys<'_> {
+    /// Changes what several places share, in the same way for all of them.
+    fn mark_shared(&self, entry: &mut Arc<Expr>) -> Result<(), SqlError> {
+        let before = entry.clone();
+        if let Some((_, changed)) = self.shared.borrow().get(&Arc::as_ptr(&before)) {
+            *entry = changed.clone();
+            return Ok(());
+        }
+        let mut own = (*before).clone();
+        self.mark(&mut own)?;
+        *entry = Arc::new(own);
+        let mut shared = self.shared.borrow_mut();
+        shared.insert(Arc::as_ptr(&before), (before, entry.clone()));
+        shared.insert(Arc::as_ptr(entry), (entry.clone(), entry.clone()));
+        Ok(())
+    }
+
     fn position(&self, expr: &Expr) -> Option<u16> {
         let at = self.keys.iter().position(|key| key.unshared() == expr.unshared())?;
         u16::try_from(at).ok()
@@ -35,6 +65,9 @@ impl GroupKeys<'_> {
         self.planner.work(super::NODE_BYTES)?;
         match expr {
             Expr::RolledUp { .. } => return Ok(()),
+            Expr::Shared(entry) if !self.rollup || self.position(entry).is_none() => {
+                return self.mark_shared(entry);
+            }
             Expr::Grouping(arguments) => {
                 for (at, argument) in arguments.iter_mut().enumerate() {
                     let marked = match argument.unshared() {
@@ -78,8 +111,8 @@ pub fn grouping(keys: &[Expr], cx: &Context<'_>) -> Value<'static> {
 
 type Change<'c> = &'c mut dyn FnMut(&mut Expr) -> Result<(), SqlError>;
 
-/// Changes what stands directly in an expression. What is shared is an entry of the select list, which has
-/// been changed there.
+/// Changes what stands directly in an expression. What is shared is an entry of the select list, which is
+/// changed there.
 pub fn for_each_child(expr: &mut Expr, change: Change<'_>) -> Result<(), SqlError> {
     let each = |list: &mut [Expr], change: Change<'_>| list.iter_mut().try_for_each(change);
     match expr {

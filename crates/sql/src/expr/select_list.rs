@@ -56,24 +56,47 @@ impl SelectList {
         SelectList { entries, names: HashMap::new() }
     }
 
+    /// No entries.
+    pub fn empty() -> SelectList {
+        SelectList::new(Elsewhere::new(Vec::new(), false))
+    }
+
     /// Gives the entries their names, in the order of the list.
     pub fn give_names<'n>(
         &mut self,
         planner: &Planner<'_>,
         names: impl Iterator<Item = &'n str>,
     ) -> Result<(), SqlError> {
-        for ((at, entry), name) in self.entries.iter().enumerate().zip(names) {
-            planner.expand(1, NAME_BYTES + name.len())?;
-            let meaning = self.names.entry(name.to_ascii_lowercase()).or_insert(Meaning::One(at));
-            let Meaning::One(before) = *meaning else { continue };
-            // Behind an expression of that name nobody looks on.
-            if let Some(first) = column_of(&self.entries[before])
-                && column_of(entry) != Some(first)
-            {
-                *meaning = if column_of(entry).is_some() { Meaning::Several } else { Meaning::One(at) };
-            }
+        self.names.clear();
+        for (at, name) in names.enumerate().take(self.entries.len()) {
+            self.give_name(planner, at, name)?;
         }
         Ok(())
+    }
+
+    fn give_name(&mut self, planner: &Planner<'_>, at: usize, name: &str) -> Result<(), SqlError> {
+        planner.expand(1, NAME_BYTES + name.len())?;
+        let meaning = self.names.entry(name.to_ascii_lowercase()).or_insert(Meaning::One(at));
+        let Meaning::One(before) = *meaning else { return Ok(()) };
+        // Behind an expression of that name nobody looks on.
+        let own = column_of(&self.entries[at]);
+        if let Some(first) = column_of(&self.entries[before])
+            && own != Some(first)
+        {
+            *meaning = if own.is_some() { Meaning::Several } else { Meaning::One(at) };
+        }
+        Ok(())
+    }
+
+    /// One more entry, which has that name if it is given one.
+    pub fn push(&mut self, planner: &Planner<'_>, entry: Bound, name: Option<&str>) -> Result<(), SqlError> {
+        self.entries.push(entry);
+        name.map_or(Ok(()), |name| self.give_name(planner, self.entries.len() - 1, name))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// The columns among the entries: source and number.

@@ -20,6 +20,7 @@ mod expression;
 mod function;
 mod into;
 mod join;
+mod json_table;
 mod load;
 mod query;
 pub(crate) mod reserved;

@@ -32,9 +32,8 @@ fn has_no_tail(query: &Query) -> bool {
 
 /// A query expression in parentheses as a part of another: what it sorts and limits is its own.
 fn whole(query: Query) -> Select {
-    let derived = TableRef::Derived { query: Box::new(query), alias: String::new() };
     let items = vec![SelectItem::Star { database: None, table: None }];
-    Select { items, from: Some(derived), ..Select::default() }
+    Select { items, from: Some(TableRef::part(query)), ..Select::default() }
 }
 
 impl Parser<'_> {
@@ -301,7 +300,7 @@ impl Parser<'_> {
     }
 
     /// `[AS] alias`; strings only for columns.
-    fn alias(&mut self, text_allowed: bool) -> Parsed<Option<String>> {
+    pub(super) fn alias(&mut self, text_allowed: bool) -> Parsed<Option<String>> {
         let said = self.accept("AS");
         match self.current.kind {
             TokenKind::Text if text_allowed => self.text_string().map(Some),
@@ -328,18 +327,22 @@ impl Parser<'_> {
     }
 
     fn table_factor_itself(&mut self) -> Parsed<TableRef> {
+        if self.is_json_table() {
+            self.count_table()?;
+            return self.json_table();
+        }
+        if self.is_word("LATERAL") {
+            self.advance();
+            self.expect_symbol(b"(")?;
+            return self.derived_table(true);
+        }
         if self.is_symbol(b"(") {
-            let derived = self.starts_query();
+            let derived = self.starts_query() || self.peek_is_word("TABLE") || self.peek_is_word("VALUES");
             self.advance();
             // `((SELECT …) UNION …) d` is a derived table, `((SELECT …) d JOIN …)` a join.
             let is_query = !self.is_symbol(b"(") || self.query_goes_on_behind(true);
             if derived && is_query || self.is_word("SELECT") {
-                self.count_table()?;
-                let query = Box::new(self.nested(Self::query)?);
-                self.expect_symbol(b")")?;
-                let alias = self.alias(false)?;
-                let alias = alias.ok_or_else(|| errors::error(errors::DERIVED_MUST_HAVE_ALIAS, &[]))?;
-                return Ok(TableRef::Derived { query, alias });
+                return self.derived_table(false);
             }
             let inner = self.nested(Self::table_references)?;
             self.expect_symbol(b")")?;
@@ -371,6 +374,17 @@ impl Parser<'_> {
             hints.push(hint);
         }
         Ok(TableRef::Table { name, alias, hints })
+    }
+
+    /// A derived table, behind its parenthesis.
+    fn derived_table(&mut self, lateral: bool) -> Parsed<TableRef> {
+        self.count_table()?;
+        let query = Box::new(self.nested(Self::query)?);
+        self.expect_symbol(b")")?;
+        let alias = self.alias(false)?;
+        let alias = alias.ok_or_else(|| errors::error(errors::DERIVED_MUST_HAVE_ALIAS, &[]))?;
+        let columns = if self.is_symbol(b"(") { self.parenthesised(Self::name)? } else { Vec::new() };
+        Ok(TableRef::Derived { query, alias, columns, lateral })
     }
 
     fn count_table(&mut self) -> Parsed<()> {

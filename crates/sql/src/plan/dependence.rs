@@ -176,6 +176,8 @@ impl Planner<'_> {
                 found.columns.extend(more.into_iter().map(|item| (at, item as u16)));
                 Ok(())
             }
+            // Nothing says that a row of a document is there once.
+            SourceKind::JsonTable(_) => Ok(()),
             // Their tables have keys of which nothing is known here.
             SourceKind::View(_)
             | SourceKind::Definition
@@ -236,9 +238,12 @@ impl Planner<'_> {
         let known_items: Vec<&Expr> = known.iter().map(|at| plan.items[*at].unshared()).collect();
         let columns = known_items.iter().filter_map(|item| column(item));
         let found = self.dependent(&rows, columns.collect(), depth)?;
+        // LATERAL: it is another table for each row.
+        let lateral = !plan.captures.is_empty();
         let has = |inner: &Expr| match inner {
             Expr::Column { source, column } => found.has((*source, *column)),
             Expr::Aggregate(_) | Expr::RolledUp { .. } => false,
+            Expr::Outer(_) if lateral => false,
             _ => self.walk(),
         };
         let is_known = |expr: &Expr| {
@@ -251,7 +256,7 @@ impl Planner<'_> {
             expr.visit_subqueries(&mut |number| known &= of_subquery(number));
             known_items.contains(&expr) || (known && expr.visit(&mut { has }))
         };
-        let by_group = |keys: &[Expr]| keys.iter().all(is_known);
+        let by_group = |keys: &[Expr]| !(lateral && keys.is_empty()) && keys.iter().all(is_known);
         let found = match &plan.grouping {
             Some(grouping) if !grouping.rollup && by_group(&grouping.keys) => all(),
             _ => (0..plan.items.len()).filter(|at| is_known(&plan.items[*at])).collect(),

@@ -9,6 +9,7 @@ use super::access_path::{Path, PathChooser};
 use super::index_order::{use_index_end, use_index_order};
 use super::order_by_members::order_by_members;
 use super::outer_join::{Conditions, OuterJoin};
+use super::source::Source;
 use super::{Condition, Planner, SelectPlan, Step, apply};
 use crate::ast::HintKind;
 use crate::expr::{Expr, NODE_BYTES};
@@ -81,7 +82,7 @@ impl Planner<'_> {
         let Pending { conjuncts, outer, hints, straight } = pending;
         self.finish_derived(plan, &conjuncts, &outer)?;
         plan.needed = self.needed_columns(plan, &conjuncts, &outer);
-        let conjuncts = apply::take_conditions(plan, conjuncts, &outer)?;
+        let conjuncts = apply::take_conditions(plan, conjuncts);
         let all = plan.sources.iter().enumerate().fold(0, |all, (source, _)| all | only(source as u16));
         let read = conjuncts.into_iter().map(|condition| {
             let volatile = self.is_volatile(&condition);
@@ -90,7 +91,13 @@ impl Planner<'_> {
         let (constant, conjuncts): (Vec<_>, Vec<_>) = read.partition(|(sources, _)| *sources == 0);
         plan.constant_conditions = constant.into_iter().map(|(_, condition)| condition).collect();
         let waiting = |join: OuterJoin| {
-            let on = join.on.into_iter().map(|condition| (self.read_sources(&condition), condition));
+            let on = join.on.into_iter().map(|condition| {
+                let of_subqueries = apply::following(&condition, &plan.subqueries).into_iter();
+                let captures =
+                    of_subqueries.flat_map(|number| &plan.subqueries[usize::from(number)].captures);
+                let read = captures.fold(0, |read, capture| read | self.read_sources(capture));
+                (read | self.read_sources(&condition), condition)
+            });
             (join.first, join.last, on.collect())
         };
         let fixed_order = straight || !outer.is_empty();
@@ -106,9 +113,15 @@ impl Planner<'_> {
                 self.work(NODE_BYTES)?;
             }
         }
+        let read_by = |source: &Source| source.reads().fold(0, |read, expr| read | self.read_sources(expr));
+        let reads: Vec<Sources> = plan.sources.iter().map(read_by).collect();
+        self.outcome()?;
         let mut bound: Vec<u16> = Vec::new();
         while bound.len() < plan.sources.len() {
-            let left: Vec<u16> = (0..plan.sources.len() as u16).filter(|s| !bound.contains(s)).collect();
+            let mut left: Vec<u16> = (0..plan.sources.len() as u16).filter(|s| !bound.contains(s)).collect();
+            // What reads others comes behind them.
+            let known = bound.iter().fold(0, |known, s| known | only(*s));
+            left.retain(|source| reads[usize::from(*source)] & !known == 0);
             let source = match &left[..] {
                 [only] => *only,
                 _ if fixed_order => left[0],
@@ -116,14 +129,18 @@ impl Planner<'_> {
             };
             let hints = &hints[usize::from(source)];
             let known = bound.iter().fold(only(source), |known, s| known | only(*s));
-            let (all_conditions, inner_ends) = conditions.take(source.into(), known);
+            let (taken, mut inner_ends) = conditions.take(source.into(), known);
+            let (applied, all_conditions) = apply::parted(taken, &plan.subqueries);
+            for end in &mut inner_ends {
+                (end.applied, end.after) = apply::parted(std::mem::take(&mut end.after), &plan.subqueries);
+            }
             let path = self.choose(plan, source, &all_conditions, &bound, hints)?;
             let filter = without(&all_conditions, &path.consumed);
             let joins = &mut conditions.of_joins.iter();
             let inner_last =
                 joins.find(|(first, ..)| *first == usize::from(source)).map(|(_, last, _)| *last);
             let source = source.into();
-            plan.steps.push(Step { source, path, filter, all_conditions, inner_last, inner_ends });
+            plan.steps.push(Step { source, path, filter, all_conditions, applied, inner_last, inner_ends });
             bound.push(source as u16);
         }
         use_index_order(plan);
@@ -214,6 +231,7 @@ impl Planner<'_> {
         conjuncts.iter().for_each(|expr| note(expr));
         outer.iter().flat_map(|join| &join.on).for_each(|expr| note(expr));
         plan.subqueries.iter().flat_map(|subquery| &subquery.captures).for_each(&mut note);
+        plan.sources.iter().flat_map(Source::reads).for_each(&mut note);
         plan.items.iter().for_each(&mut note);
         plan.order.iter().for_each(|(expr, _)| note(expr));
         if let Some(grouping) = &plan.grouping {

@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use super::source::{Source, SourceColumn, SourceKind};
 use super::with::Around;
-use super::{Condition, Planner};
+use super::{Condition, Planner, SelectPlan};
 use crate::ast::{self, HintKind, JoinKind, TableRef};
 use crate::catalog_views;
 use crate::errors;
+use crate::expr::bind::scope::Scope;
 use crate::expr::select_list::Meaning;
 use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
@@ -97,12 +98,21 @@ impl Planner<'_> {
                 }
                 self.shown(first, from)
             }
-            TableRef::Derived { query, alias } => {
-                let plan = self.unfinished(query, around)?;
-                let names = plan.columns.metas().iter().map(|meta| meta.name.clone());
-                let columns: Vec<(String, Type)> = names.zip(plan.types.iter().copied()).collect();
+            TableRef::Derived { query, alias, columns, lateral } => {
+                let plan = match lateral {
+                    true => self.lateral(query, &from.sources, around)?,
+                    false => self.unfinished(query, around)?,
+                };
+                let names = self.column_names(columns, &plan)?;
+                let columns: Vec<(String, Type)> =
+                    names.into_iter().zip(plan.types.iter().copied()).collect();
                 let kind = SourceKind::Derived(Box::new(plan));
                 let source = self.derived(alias, columns.into_iter(), kind)?;
+                self.add_source(source, from)?;
+                self.shown(first, from)
+            }
+            TableRef::JsonTable { table, alias } => {
+                let source = self.json_table(table, alias, &from.sources, around)?;
                 self.add_source(source, from)?;
                 self.shown(first, from)
             }
@@ -144,6 +154,20 @@ impl Planner<'_> {
                 common.chain(rest.copied()).collect()
             }
         })
+    }
+
+    /// A derived table that reads columns of the tables before it, as a subquery reads those of the query
+    /// around it.
+    fn lateral(
+        &self,
+        query: &ast::Query,
+        before: &[Source],
+        around: Around<'_>,
+    ) -> Result<SelectPlan, SqlError> {
+        let scope = Scope::new(before, 0..before.len(), around.outer);
+        let mut plan = self.unfinished(query, Around { outer: Some(&scope), ..around })?;
+        plan.captures = scope.into_read().captures;
+        Ok(plan)
     }
 
     /// Equalities of USING and NATURAL. The columns of the right side, which is all behind `left`, are merged

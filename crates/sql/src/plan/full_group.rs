@@ -15,7 +15,6 @@ use super::{Planner, SelectPlan};
 use crate::errors;
 use crate::expr::{Expr, functions};
 use crate::result::SqlError;
-use crate::sql_mode;
 
 /// What a query makes of its groups.
 pub(super) struct Grouped<'g> {
@@ -49,8 +48,7 @@ impl Planner<'_> {
         grouped: bool,
         distinct: bool,
     ) -> Result<(), SqlError> {
-        let asked = self.state.settings().sql_mode & sql_mode::ONLY_FULL_GROUP_BY != 0;
-        if !asked || self.views.only_defined.get() {
+        if !self.state.is_held_to_groups() || self.views.only_defined.get() {
             return Ok(());
         }
         if grouped {

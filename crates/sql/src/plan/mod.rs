@@ -16,6 +16,7 @@ mod finish;
 mod from;
 mod full_group;
 mod index_order;
+pub(crate) mod json_table;
 pub mod load;
 pub mod multi_table_change;
 pub mod no_index_used;
@@ -47,7 +48,7 @@ use crate::memory::StatementCharge;
 use crate::result::{ResultColumns, SqlError};
 use access_path::Path;
 use aggregate::Aggregate;
-use apply::Apply;
+use apply::{AppliedCondition, Apply};
 use finish::Pending;
 use multi_table_change::MultiTableChange;
 use outer_join::InnerSide;
@@ -70,11 +71,20 @@ pub struct Step {
     pub filter: Vec<Condition>,
     /// All conditions, for when a key could not be made exactly.
     pub all_conditions: Vec<Condition>,
+    /// Conditions that need correlated subqueries: of ON of an outer join.
+    pub applied: Vec<AppliedCondition>,
     /// The first of the inner side of an outer join: the step of its last. Where nothing there matches, their
     /// rows are NULLs.
     pub inner_last: Option<usize>,
     /// The inner sides of outer joins that end here, from the innermost to the outermost.
     pub inner_ends: Vec<InnerSide>,
+}
+
+impl Step {
+    /// Whether correlated subqueries decide which of its rows match.
+    pub fn is_applied(&self) -> bool {
+        !self.applied.is_empty() || self.inner_ends.iter().any(|end| !end.applied.is_empty())
+    }
 }
 
 /// Grouping.
@@ -227,6 +237,7 @@ impl SelectPlan {
                 source::SourceKind::Table(table) => found.push(table.0.clone()),
                 source::SourceKind::Derived(plan) => plan.tables(found),
                 source::SourceKind::View(_)
+                | source::SourceKind::JsonTable(_)
                 | source::SourceKind::Definition
                 | source::SourceKind::Recursion(_) => {}
             }

@@ -5,6 +5,7 @@
 //! joins inside it; no two of them begin at the same source, as there is an outer side before each.
 
 use super::Condition;
+use super::apply::AppliedCondition;
 
 /// The inner side of an outer join: sources, from the first to the last, and ON. Conditions of the inner
 /// joins among them belong to ON.
@@ -23,6 +24,8 @@ pub struct InnerSide {
     pub first: usize,
     /// Conditions from around the outer join, checked when it has its match or its NULLs.
     pub after: Vec<Condition>,
+    /// Those of them that need correlated subqueries, tested last.
+    pub applied: Vec<AppliedCondition>,
 }
 
 /// The innermost outer join that has a source on its inner side.
@@ -63,7 +66,7 @@ impl Conditions {
                 break;
             }
             let outside = around.last_mut().map_or(&mut self.of_where, |(_, _, on)| on);
-            ends.push(InnerSide { first: *first, after: ready(outside, known) });
+            ends.push(InnerSide { first: *first, after: ready(outside, known), applied: Vec::new() });
         }
         (own.unwrap_or_else(|| ready(&mut self.of_where, known)), ends)
     }

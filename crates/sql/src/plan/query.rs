@@ -8,8 +8,7 @@
 //! GROUP BY, HAVING, ORDER BY. It is finished later, when the query around it is bound too and may have given
 //! it conditions (`push.rs`).
 
-use std::collections::{HashMap, HashSet};
-use std::fmt::Display;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::dependence::Rows;
@@ -18,19 +17,19 @@ use super::from::{From, Shown};
 use super::full_group::Grouped;
 use super::order_by_members::order_by_members;
 use super::outer_join::{OuterJoin, around_mut};
-use super::source::Source;
+use super::source::SourceKind;
 use super::with::{Around, With};
 use super::{Condition, Grouping, Plan, Planner, SelectPlan, ValuePlan};
 use crate::ast::{self, SelectItem};
 use crate::background_drop::Elsewhere;
 use crate::errors;
+use crate::expr::Expr;
 use crate::expr::bind::common_type::converted;
 use crate::expr::bind::window::check as check_windows;
-use crate::expr::bind::{Binder, Bound, NameRule};
+use crate::expr::bind::{Binder, NameRule};
 use crate::expr::rollup::GroupKeys;
-use crate::expr::select_list::{Meaning, SelectList};
+use crate::expr::select_list::SelectList;
 use crate::expr::types::Type;
-use crate::expr::{Expr, NODE_BYTES};
 use crate::privilege::Privileges;
 use crate::result::{ColumnMeta, ResultColumns, SqlError, column_flag};
 use crate::value::Value;
@@ -112,41 +111,71 @@ impl Planner<'_> {
             let own = std::mem::replace(&mut next.types, types.clone());
             next.convert_items(&own);
         }
-        // ORDER BY and LIMIT of the union: by position or by column name of the first SELECT.
-        let mut by_name: HashMap<String, Meaning<usize>> = HashMap::new();
-        if !query.order_by.is_empty() {
-            self.work(names.len() * NODE_BYTES)?;
-            for (at, name) in names.iter().enumerate() {
-                by_name.entry(name.to_ascii_lowercase()).or_insert(Meaning::Nothing).add(at);
-            }
-        }
-        for item in &query.order_by {
-            self.work(NODE_BYTES)?;
-            let unknown = |shown: &dyn Display| errors::error(errors::BAD_FIELD, &[shown, &"order clause"]);
-            let at = match &item.expr {
-                ast::Expr::Integer(number) => {
-                    let at = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
-                    at.filter(|at| *at < names.len()).ok_or_else(|| unknown(number))?
-                }
-                ast::Expr::Column { table: Some(table), .. } => {
-                    return Err(errors::error(
-                        errors::TABLENAME_NOT_ALLOWED_HERE,
-                        &[table, &"global ORDER clause"],
-                    ));
-                }
-                ast::Expr::Column { name, .. } => match by_name.get(&name.to_ascii_lowercase()) {
-                    Some(Meaning::One(at)) => *at,
-                    Some(Meaning::Several) => {
-                        return Err(errors::error(errors::NON_UNIQ, &[name, &"order clause"]));
-                    }
-                    Some(Meaning::Nothing) | None => return Err(unknown(name)),
-                },
-                _ => return Err(errors::unsupported("an expression in ORDER BY of a UNION")),
-            };
-            plan.order.push((Expr::Column { source: 0, column: at as u16 }, item.descending));
-        }
+        let Some(order) = self.order_of_whole(&query.order_by, &names, &plan.types, around)? else {
+            return self.ordered_outside(query, around);
+        };
+        plan.order = order;
         plan.limit = self.limit(query.limit.as_ref())?;
         Ok(plan)
+    }
+
+    /// ORDER BY of several SELECTs: it has the columns of the result, by position and by the names of the
+    /// first SELECT. `None`: there are subqueries in it.
+    fn order_of_whole(
+        &self,
+        order_by: &[ast::OrderItem],
+        names: &[String],
+        types: &[Type],
+        around: Around<'_>,
+    ) -> Result<Option<Vec<(Expr, bool)>>, SqlError> {
+        let mut order = Vec::with_capacity(order_by.len());
+        if order_by.is_empty() {
+            return Ok(Some(order));
+        }
+        let column = |(at, ty): (usize, &Type)| (Expr::Column { source: 0, column: at as u16 }, *ty);
+        let entries = self.elsewhere(types.iter().enumerate().map(column).collect());
+        let columns: Vec<(String, Type)> = names.iter().cloned().zip(types.iter().copied()).collect();
+        let source = [self.derived("", columns.into_iter(), SourceKind::Definition)?];
+        let mut binder =
+            Binder { around, clause: "order clause", rule: NameRule::Whole, ..Binder::new(self, &source) };
+        binder.select_list = SelectList::new(entries);
+        binder.select_list.give_names(self, names.iter().map(String::as_str))?;
+        (binder.aggregates_allowed, binder.windows_allowed) = (true, true);
+        for (at, item) in order_by.iter().enumerate() {
+            let refused = |code| Err(errors::error(code, &[&(at + 1)]));
+            binder.rule = match &item.expr {
+                ast::Expr::Column { table: None, .. } => NameRule::SelectList,
+                _ => NameRule::Whole,
+            };
+            let expr = match binder.position(&item.expr)? {
+                Some((expr, _)) => expr,
+                None => binder.bind(&item.expr)?.0,
+            };
+            if !binder.aggregates.is_empty() {
+                return refused(errors::AGGREGATE_ORDER_FOR_UNION);
+            }
+            if !binder.windows.is_empty() {
+                return refused(errors::AGGREGATE_ORDER_FOR_UNION);
+            }
+            order.push((expr, item.descending));
+        }
+        Ok(binder.subqueries.is_empty().then_some(order))
+    }
+
+    /// Plans several SELECTs whose rows are sorted by what subqueries say of them: they are a derived table.
+    fn ordered_outside(&self, query: &ast::Query, around: Around<'_>) -> Result<SelectPlan, SqlError> {
+        let whole = ast::Query {
+            with: Vec::new(),
+            order_by: Vec::new(),
+            limit: None,
+            locking: None,
+            into: ast::Destination::Client,
+            ..query.clone()
+        };
+        let items = vec![SelectItem::Star { database: None, table: None }];
+        let from = Some(ast::TableRef::part(whole));
+        let select = ast::Select { items, from, ..ast::Select::default() };
+        self.single(&select, &query.order_by, query.limit.as_ref(), None, around)
     }
 
     /// Plans a value that stands alone, as in SET; with subqueries it is a query, whose result goes into a
@@ -199,14 +228,13 @@ impl Planner<'_> {
         // Output.
         binder.clause = "field list";
         (binder.aggregates_allowed, binder.windows_allowed) = (true, !select.is_values);
-        let Items { bound, mut metas } = self.items(&mut binder, &shown, select)?;
-        binder.select_list = SelectList::new(bound);
+        let mut metas = self.items(&mut binder, &shown, select)?;
         if !(select.group_by.is_empty() && select.having.is_none() && order_by.is_empty()) {
             binder.select_list.give_names(self, metas.iter().map(|meta| meta.name.as_str()))?;
         }
         binder.windows_allowed = false;
         let keys = self.group_keys(&mut binder, select, &metas)?;
-        let groups = GroupKeys { planner: self, keys: &keys, rollup: select.rollup };
+        let groups = GroupKeys::new(self, &keys, select.rollup);
         mark_items(&mut binder, &groups, &mut metas)?;
         binder.aggregates_allowed = true;
         binder.clause = "having clause";
@@ -385,24 +413,27 @@ impl Planner<'_> {
         Ok((order, places))
     }
 
-    /// The select list, stars expanded.
+    /// The select list, stars expanded: the definitions for the client. Subqueries in it may name the entries
+    /// before them.
     fn items(
         &self,
         binder: &mut Binder<'_, '_>,
         shown: &Shown,
         select: &ast::Select,
-    ) -> Result<Items, SqlError> {
-        let mut items = Items { bound: self.elsewhere(Vec::new()), metas: self.elsewhere(Vec::new()) };
+    ) -> Result<Elsewhere<Vec<ColumnMeta>>, SqlError> {
+        let mut metas = self.elsewhere(Vec::new());
+        binder.select_list = SelectList::new(self.elsewhere(Vec::new()));
+        binder.in_select_list = true;
         for item in &select.items {
             match item {
                 SelectItem::Star { database, table } => {
                     let of = (database.as_deref(), table.as_deref());
-                    self.star(binder.sources, shown, of, &mut items)?;
+                    self.star(binder, shown, of, &mut metas)?;
                 }
                 SelectItem::Expr { expr, alias, text } => {
                     let (expr, ty) = binder.bind(expr)?;
                     let name = alias.as_ref().unwrap_or(text);
-                    items.metas.push(match &expr {
+                    metas.push(match &expr {
                         Expr::Column { source, column } => {
                             let source = &binder.sources[usize::from(*source)];
                             self.expand(1, ITEM_BYTES + source.meta_bytes("", 2 * name.len()))?;
@@ -413,47 +444,49 @@ impl Planner<'_> {
                             ty.meta(name)
                         }
                     });
-                    items.bound.push((expr, ty));
+                    binder.select_list.push(self, (expr, ty), alias.as_deref())?;
                 }
             }
-            if items.bound.len() > ITEMS_MAX {
+            if binder.select_list.len() > ITEMS_MAX {
                 return Err(errors::error(errors::TOO_MANY_FIELDS, &[]));
             }
         }
-        Ok(items)
+        binder.in_select_list = false;
+        Ok(metas)
     }
 
     /// `*`, `table.*`.
     fn star(
         &self,
-        sources: &[Source],
+        binder: &mut Binder<'_, '_>,
         shown: &Shown,
         (database, table): (Option<&str>, Option<&str>),
-        items: &mut Items,
+        metas: &mut Vec<ColumnMeta>,
     ) -> Result<(), SqlError> {
+        let sources = binder.sources;
+        let mut show = |at: u16, number: u16| -> Result<(), SqlError> {
+            let source = &sources[usize::from(at)];
+            let column = &source.columns[usize::from(number)];
+            self.expand(1, ITEM_BYTES + source.meta_bytes(&column.name, column.name.len()))?;
+            let entry = (Expr::Column { source: at, column: number }, column.ty);
+            binder.select_list.push(self, entry, None)?;
+            metas.push(source.meta(number, &column.name));
+            Ok(())
+        };
         let Some(table) = table else {
             if sources.is_empty() {
                 return Err(errors::error(errors::NO_TABLES_USED, &[]));
             }
-            return shown.iter().try_for_each(|(at, column)| self.show(sources, *at, *column, items));
+            return shown.iter().try_for_each(|(at, column)| show(*at, *column));
         };
         let mut any = false;
         for (at, source) in sources.iter().enumerate() {
             if source.answers_to(database, Some(table)) {
                 any = true;
-                source.shown().try_for_each(|column| self.show(sources, at as u16, column, items))?;
+                source.shown().try_for_each(|column| show(at as u16, column))?;
             }
         }
         if any { Ok(()) } else { Err(errors::error(errors::BAD_TABLE, &[&table])) }
-    }
-
-    fn show(&self, sources: &[Source], at: u16, number: u16, items: &mut Items) -> Result<(), SqlError> {
-        let source = &sources[usize::from(at)];
-        let column = &source.columns[usize::from(number)];
-        self.expand(1, ITEM_BYTES + source.meta_bytes(&column.name, column.name.len()))?;
-        items.bound.push((Expr::Column { source: at, column: number }, column.ty));
-        items.metas.push(source.meta(number, &column.name));
-        Ok(())
     }
 }
 
@@ -489,13 +522,6 @@ fn mark_items(
 
 fn is_name(expr: &ast::Expr) -> bool {
     matches!(expr, ast::Expr::Column { .. })
-}
-
-/// The select list.
-struct Items {
-    bound: Elsewhere<Vec<Bound>>,
-    /// Their definitions for the client.
-    metas: Elsewhere<Vec<ColumnMeta>>,
 }
 
 /// Splits at AND, and rows that are equal into columns that are.

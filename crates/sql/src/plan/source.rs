@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use untorn::Table;
-use untorn::schema::{KeyKind, TableDef};
+use untorn::schema::{ColumnDef, KeyKind, TableDef};
 use untorn::types::ColumnType;
 
+use super::json_table::JsonTable;
 use super::view::Below;
 use super::{Condition, SelectPlan};
 use crate::ast::HintKind;
@@ -47,6 +48,8 @@ pub enum SourceKind {
     View(&'static View),
     /// `(SELECT …) alias`.
     Derived(Box<SelectPlan>),
+    /// `JSON_TABLE(…) alias`
+    JsonTable(Box<JsonTable>),
     /// The rows that came new in the recursive common table of this number.
     Recursion(u32),
     /// A table that is to be made: its expressions are bound to it, nothing is read from it.
@@ -103,6 +106,17 @@ pub struct Source {
 
 /// Names are looked for one by one among so few.
 const COLUMNS_FEW: usize = 24;
+
+/// The characters that ZEROFILL fills up to, where the definition does not say so.
+fn filled_width(column: &ColumnDef) -> Option<u32> {
+    Some(match column.kind {
+        _ if !column.zerofill => return None,
+        ColumnType::Float => 12,
+        ColumnType::Double => 22,
+        ColumnType::Decimal { precision, scale } => u32::from(precision) + u32::from(scale > 0),
+        _ => return None,
+    })
+}
 
 impl Source {
     /// What a statement knows as `alias`.
@@ -162,7 +176,7 @@ impl Source {
                 flags |= column_flag::UNSIGNED;
             }
             ty.decimals = column.decimals.unwrap_or(ty.decimals);
-            let shown_length = column.width.map(u32::from);
+            let shown_length = column.width.map(u32::from).or_else(|| filled_width(column));
             columns.push(SourceColumn { name: column.name.clone(), ty, flags, shown_length, merged: false });
         }
         columns
@@ -176,11 +190,25 @@ impl Source {
         }
     }
 
+    /// What it reads of the sources before it: of a LATERAL derived table, or a JSON_TABLE.
+    pub fn reads(&self) -> impl Iterator<Item = &Expr> {
+        let read = match &self.kind {
+            SourceKind::Derived(plan) => &plan.captures[..],
+            SourceKind::JsonTable(table) => std::slice::from_ref(&table.document),
+            _ => &[],
+        };
+        read.iter()
+    }
+
     /// The definition of an ENUM or SET column, also where a derived table shows it.
     pub fn members(&self, column: u16) -> Option<&ColumnType> {
         match &self.kind {
             SourceKind::Table(table) => {
                 let kind = &table.0.def.columns.get(usize::from(column))?.kind;
+                matches!(kind, ColumnType::Enum { .. } | ColumnType::Set { .. }).then_some(kind)
+            }
+            SourceKind::JsonTable(table) => {
+                let kind = &table.columns.get(usize::from(column))?.kind;
                 matches!(kind, ColumnType::Enum { .. } | ColumnType::Set { .. }).then_some(kind)
             }
             SourceKind::Derived(plan) if plan.unions.is_empty() && plan.recursion.is_none() => {

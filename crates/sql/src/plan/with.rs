@@ -119,19 +119,20 @@ impl Planner<'_> {
             true => self.recursive(table, around)?,
             false => self.query(&table.query, around)?,
         };
-        let names = self.column_names(table, &plan)?;
+        let names = self.column_names(&table.columns, &plan)?;
         let columns: Vec<(String, Type)> = names.into_iter().zip(plan.types.iter().copied()).collect();
         self.derived(alias, columns.into_iter(), SourceKind::Derived(Box::new(plan)))
     }
 
-    fn column_names(&self, table: &ast::CommonTable, plan: &SelectPlan) -> Result<Vec<String>, SqlError> {
-        if table.columns.is_empty() {
+    /// The names of the columns of a query in FROM: those that are said behind its alias, or its own.
+    pub(super) fn column_names(&self, said: &[String], plan: &SelectPlan) -> Result<Vec<String>, SqlError> {
+        if said.is_empty() {
             return Ok(plan.columns.metas().iter().map(|ColumnMeta { name, .. }| name.clone()).collect());
         }
-        if table.columns.len() != plan.items.len() {
+        if said.len() != plan.items.len() {
             return Err(errors::error(errors::VIEW_WRONG_LIST, &[]));
         }
-        Ok(table.columns.clone())
+        Ok(said.to_vec())
     }
 
     /// Plans a common table that may name itself.
@@ -161,7 +162,7 @@ impl Planner<'_> {
             let part = self.query(&of_selects(&query.selects[at..=at]), inside)?;
             match itself.named.get() - before {
                 0 if parts.is_empty() => {
-                    itself.add_columns(self.column_names(table, &part)?, &part.types);
+                    itself.add_columns(self.column_names(&table.columns, &part)?, &part.types);
                     plan = Some(part);
                 }
                 0 => return Err(itself.error(errors::CTE_RECURSIVE_REQUIRES_NONRECURSIVE_FIRST)),
@@ -202,7 +203,7 @@ impl Planner<'_> {
                  Expression",
             ));
         }
-        let names = self.column_names(table, &plan)?.into_iter();
+        let names = self.column_names(&table.columns, &plan)?.into_iter();
         let columns = names.zip(&plan.types).map(|(name, ty)| ColumnDef { name, ..typed(*ty) }).collect();
         let limit = self.limit(query.limit.as_ref())?;
         plan.recursion = Some(Box::new(Recursion { number, parts, distinct, columns, limit }));
@@ -271,7 +272,7 @@ impl Itself<'_> {
         }
         // What sorts and limits its rows is a derived table without a name.
         let cut = match &select.from {
-            Some(ast::TableRef::Derived { query, alias }) if alias.is_empty() => {
+            Some(ast::TableRef::Derived { query, alias, .. }) if alias.is_empty() => {
                 !query.order_by.is_empty() || query.limit.is_some()
             }
             _ => false,

@@ -5,9 +5,10 @@ use untorn::schema::{KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType};
 
 use super::super::Session;
-use super::super::definition::{Options, chosen, warn_of_kept};
+use super::super::definition::{Options, warn_of_kept};
 use super::columns::Column;
 use sql::ast::Alteration;
+use sql::column_types::chosen;
 use sql::errors;
 use sql::result::SqlError;
 

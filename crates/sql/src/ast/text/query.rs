@@ -3,6 +3,8 @@
 //! Names are in backquotes and say where they are from, every column of the select list has its name behind
 //! AS, and joins are in parentheses, as MySQL writes them. What only a statement can have is refused.
 
+mod json_table;
+
 use super::{
     Databases, Style, Unkept, Written, push, quoted_name, symbol, write, write_in, write_list, write_quoted,
 };
@@ -159,7 +161,9 @@ fn names(list: &[String]) -> String {
 fn in_parentheses(select: &Select) -> Option<&Query> {
     let all = [SelectItem::Star { database: None, table: None }];
     match &select.from {
-        Some(TableRef::Derived { query, alias }) if alias.is_empty() && select.items == all => Some(query),
+        Some(TableRef::Derived { query, alias, .. }) if alias.is_empty() && select.items == all => {
+            Some(query)
+        }
         _ => None,
     }
 }
@@ -248,9 +252,19 @@ fn write_table(table: &TableRef, style: Style<'_>, out: &mut String) -> Written 
                 push(out, format_args!(" {kind} index ({})", names(&hint.indexes)));
             }
         }
-        TableRef::Derived { query, alias } => {
-            write_nested("(", query, style, out)?;
+        TableRef::Derived { query, alias, columns, lateral } => {
+            write_nested(if *lateral { "lateral (" } else { "(" }, query, style, out)?;
             push(out, format_args!(" {}", quoted_name(alias)));
+            if !columns.is_empty() {
+                push(out, format_args!(" ({})", names(columns)));
+            }
+        }
+        TableRef::JsonTable { table, alias } => {
+            out.push_str("json_table(");
+            write(&table.document, style, out)?;
+            out.push_str(", ");
+            json_table::write_rows(&table.rows, out)?;
+            push(out, format_args!(") {}", quoted_name(alias)));
         }
         TableRef::Join { left, right, kind, on, using, natural } => {
             out.push('(');

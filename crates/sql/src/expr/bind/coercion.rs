@@ -256,7 +256,12 @@ fn among_extremes(operands: Vec<Bound>) -> Vec<Bound> {
 impl Binder<'_, '_> {
     /// A column with ZEROFILL as it is shown.
     pub(super) fn filled(&self, (expr, ty): Bound) -> Bound {
-        let Expr::Column { source, column } = &expr else { return (expr, ty) };
+        // One with digits behind its point is a number of those already.
+        let shown = match &expr {
+            Expr::Cast(inner, CastType::Decimal { .. }) => inner,
+            other => other,
+        };
+        let Expr::Column { source, column } = shown else { return (expr, ty) };
         let source = self.sources.get(usize::from(*source));
         let column = source.and_then(|source| source.columns.get(usize::from(*column)));
         match column {

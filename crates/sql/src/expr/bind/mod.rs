@@ -4,6 +4,7 @@
 mod coercion;
 mod collation;
 pub mod common_type;
+mod function_types;
 mod json_value;
 mod literals;
 mod names;
@@ -22,7 +23,6 @@ use super::select_list::SelectList;
 use super::types::{Derivation, Type, cast_type};
 use super::{Context, Expr, NODE_BYTES};
 use crate::ast;
-use crate::background_drop::Elsewhere;
 use crate::errors;
 use crate::plan::aggregate::{Aggregate, AggregateKind};
 use crate::plan::source::Source;
@@ -34,6 +34,7 @@ use crate::value::Value;
 use coercion::{as_shown, is_number};
 use collation::collated;
 use common_type::{conversion, converted};
+use function_types::{null_by_type, type_of_call, with_six_digits};
 pub use literals::value_type;
 use literals::{decimal_literal, integer_literal, temporal_literal};
 pub use names::InsertedAs;
@@ -56,6 +57,8 @@ pub enum NameRule {
     Group,
     /// HAVING: the columns that are grouped by and the select list, and nothing else of the tables.
     Having,
+    /// ORDER BY of several SELECTs: the columns of the result, which belong to no table.
+    Whole,
 }
 
 /// Binds the expressions of one query.
@@ -86,6 +89,8 @@ pub struct Binder<'p, 'a> {
     pub subqueries: Vec<SelectPlan>,
     /// The select list, for GROUP BY, HAVING and ORDER BY.
     pub select_list: SelectList,
+    /// The select list is not whole yet: only subqueries see the names that it gives.
+    pub in_select_list: bool,
     /// Columns of the select list that HAVING may name.
     pub selected: HashSet<(u16, u16)>,
     /// Columns of GROUP BY that HAVING may name.
@@ -118,7 +123,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             windows: Vec::new(),
             asks_grouping: false,
             subqueries: Vec::new(),
-            select_list: SelectList::new(Elsewhere::new(Vec::new(), false)),
+            select_list: SelectList::empty(),
+            in_select_list: false,
             selected: HashSet::new(),
             grouped: HashSet::new(),
             rule: NameRule::Tables,
@@ -431,7 +437,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             let seed = Box::new(seed);
             return Ok((Expr::Random { seed, constant }, Type::DOUBLE.not_null()));
         }
-        let ty = rounded_type(function.name, &bound, &types).unwrap_or_else(|| (function.result)(&types));
+        let of_values = type_of_call(function.name, &bound, &types, self.planner.state);
+        let ty = of_values.unwrap_or_else(|| (function.result)(&types));
         // They answer one of their arguments, which need not be of the kind of the others.
         let chooses = matches!(function.name, "GREATEST" | "LEAST" | "ELT");
         let whole = matches!(function.name, "CEIL" | "CEILING" | "FLOOR") && ty.kind == kind::NEWDECIMAL;
@@ -706,12 +713,16 @@ impl<'p, 'a> Binder<'p, 'a> {
             (false, true) => RoomForAggregates::After(self.aggregates.len()),
             (false, false) => RoomForAggregates::None,
         };
-        let scope = Scope::new(self.sources, self.visible.clone(), outer, room, self.subqueries.len());
+        let select_list = std::mem::replace(&mut self.select_list, SelectList::empty());
+        let scope = Scope::new(self.sources, self.visible.clone(), outer)
+            .with_select_list(select_list)
+            .with_room(room, self.subqueries.len());
         let mut plan = self.planner.query(query, Around { outer: Some(&scope), with, of_members })?;
-        let (captures, aggregates, subqueries) = scope.into_captures();
-        plan.captures = captures;
-        self.aggregates.extend(aggregates);
-        self.subqueries.extend(subqueries);
+        let read = scope.into_read();
+        plan.captures = read.captures;
+        self.select_list = read.select_list;
+        self.aggregates.extend(read.aggregates);
+        self.subqueries.extend(read.subqueries);
         plan.whole_rows = columns.is_some_and(|columns| columns > 1);
         if let Some(wanted) = columns
             && plan.items.len() != wanted
@@ -734,53 +745,10 @@ impl<'p, 'a> Binder<'p, 'a> {
     }
 }
 
-/// CHARSET and COLLATION of a NULL are those of its type.
-fn null_by_type(name: &str, arguments: &mut Vec<Expr>, types: &[Type]) {
-    if matches!(name, "CHARSET" | "COLLATION") && types[0].is_text() {
-        arguments.push(Expr::Literal(Value::Text(Default::default(), types[0].collation)));
-        *arguments = vec![Expr::Coalesce(std::mem::take(arguments))];
-    }
-}
-
-/// A TIME or DATETIME of text whose digits are not known before it is read has all six of a second.
-fn with_six_digits(call: Expr, types: &[Type], ty: Type) -> Expr {
-    let Expr::Call(function, arguments) = &call else { return call };
-    let cast = match ty.kind {
-        kind::TIME => ast::CastType::Time { fraction: 6 },
-        kind::DATETIME => ast::CastType::DateTime { fraction: 6 },
-        _ => return call,
-    };
-    let shows = functions::temporal::shows_six_digits(function.name, arguments, types);
-    if shows { Expr::Cast(Box::new(call), cast) } else { call }
-}
-
 /// Aggregates and subqueries of one query are numbered with 16 bits.
 fn number_of(index: usize) -> Result<u16, SqlError> {
     u16::try_from(index)
         .map_err(|_| errors::unsupported("more than 65535 aggregates or subqueries in one query"))
-}
-
-/// The type of functions that change the digits behind the point, which depends on the value of their
-/// argument.
-fn rounded_type(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> {
-    if let Some(ty) = functions::type_of_constants(name, arguments) {
-        return Some(ty);
-    }
-    let operand = *types.first().filter(|ty| ty.kind == kind::NEWDECIMAL)?;
-    let (precision, scale) = operand.digits();
-    let wanted = match (name, arguments.get(1)) {
-        ("CEIL" | "CEILING" | "FLOOR", _) if precision - scale.min(precision) < 18 => {
-            return Some(Type { nullable: operand.nullable, ..Type::INT });
-        }
-        ("CEIL" | "CEILING" | "FLOOR", _) => 0,
-        ("ROUND" | "TRUNCATE", Some(Expr::Literal(digits))) => {
-            digits.to_i64().clamp(0, i64::from(scale)) as u8
-        }
-        ("ROUND", None) => 0,
-        _ => return None,
-    };
-    let whole = precision - scale.min(precision) + 1;
-    Some(Type { nullable: operand.nullable, ..Type::decimal((whole + wanted).min(65), wanted) })
 }
 
 /// Whether one of them holds, or none.

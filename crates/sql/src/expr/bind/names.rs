@@ -116,6 +116,16 @@ impl<'p, 'a> Binder<'p, 'a> {
                 }
             }
             NameRule::Having => self.having_column(database, table, name)?,
+            NameRule::Whole => match table {
+                Some(table) => {
+                    let place = "global ORDER clause";
+                    return Err(errors::error(errors::TABLENAME_NOT_ALLOWED_HERE, &[&table, &place]));
+                }
+                None => match self.table_column(database, table, name)? {
+                    Meaning::One(column) => Some(column),
+                    _ => None,
+                },
+            },
         };
         if let (None, Some(outer)) = (&found, self.around.outer) {
             let written = WrittenName { database, table, name };
@@ -140,7 +150,7 @@ impl<'p, 'a> Binder<'p, 'a> {
 
     /// The entry of the select list that has this name.
     pub(super) fn listed(&mut self, table: Option<&str>, name: &str) -> Result<Option<Bound>, SqlError> {
-        if table.is_some() {
+        if table.is_some() || self.in_select_list {
             return Ok(None);
         }
         let meaning = self.select_list.named(name);

@@ -2,7 +2,9 @@
 //!
 //! A subquery that reads a column of a query around it is correlated. It never sees the outer row: what it
 //! reads becomes a numbered value ([`Expr::Outer`]), and the list of its captures says where the query around
-//! it finds each of them. A name of two queries further out is captured by both.
+//! it finds each of them. A name of two queries further out is captured by both. Where the subquery stands
+//! behind the select list (HAVING, ORDER BY), it may name an entry of that, too, if the tables have no such
+//! column.
 
 pub mod aggregates;
 
@@ -11,11 +13,12 @@ use std::ops::Range;
 
 use super::Bound;
 use crate::errors;
-use crate::expr::select_list::Meaning;
+use crate::expr::select_list::{Meaning, SelectList};
 use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
 use crate::plan::aggregate::Aggregate;
 use crate::plan::source::Source;
+use crate::plan::window::has_window;
 use crate::plan::{Planner, SelectPlan};
 use crate::result::SqlError;
 
@@ -45,7 +48,9 @@ pub struct Scope<'s> {
     visible: Range<usize>,
     /// The query around that one.
     outer: Option<&'s Scope<'s>>,
-    captures: RefCell<Vec<(Expr, Type)>>,
+    captures: RefCell<Vec<Captured>>,
+    /// The select list of the query around, where there is one already.
+    select_list: RefCell<SelectList>,
     /// Whether the query around may have aggregates where the subquery stands.
     room: RoomForAggregates,
     /// Those that the subquery has added.
@@ -56,32 +61,62 @@ pub struct Scope<'s> {
     subqueries: RefCell<Vec<SelectPlan>>,
 }
 
+/// What a subquery reads of the query around it.
+#[derive(Clone)]
+struct Captured {
+    expr: Expr,
+    ty: Type,
+    /// It is named as an entry of the select list: an aggregate over it is the subquery's own.
+    listed: bool,
+}
+
+/// What a subquery has read of the query around it, and left there.
+pub struct Read {
+    /// What it reads, by the numbers of [`Expr::Outer`].
+    pub captures: Vec<Expr>,
+    /// Aggregates that it has added to the query around.
+    pub aggregates: Vec<Aggregate>,
+    /// The subqueries in them.
+    pub subqueries: Vec<SelectPlan>,
+    /// The select list of the query around, which gets it back.
+    pub select_list: SelectList,
+}
+
 impl<'s> Scope<'s> {
-    /// The scope of a subquery of a query with these sources.
-    pub fn new(
-        sources: &'s [Source],
-        visible: Range<usize>,
-        outer: Option<&'s Scope<'s>>,
-        room: RoomForAggregates,
-        subqueries_before: usize,
-    ) -> Scope<'s> {
+    /// The scope of a subquery of a query with these sources, where that has no select list and can have no
+    /// aggregates.
+    pub fn new(sources: &'s [Source], visible: Range<usize>, outer: Option<&'s Scope<'s>>) -> Scope<'s> {
         Scope {
             sources,
             visible,
             outer,
             captures: RefCell::default(),
-            room,
+            select_list: RefCell::new(SelectList::empty()),
+            room: RoomForAggregates::None,
             aggregates: RefCell::default(),
-            subqueries_before,
+            subqueries_before: 0,
             subqueries: RefCell::default(),
         }
     }
 
-    /// What the subquery reads of the query around it, by the numbers of [`Expr::Outer`], and the aggregates
-    /// that it has added to that one, with their subqueries.
-    pub fn into_captures(self) -> (Vec<Expr>, Vec<Aggregate>, Vec<SelectPlan>) {
-        let captures = self.captures.into_inner().into_iter().map(|(expr, _)| expr).collect();
-        (captures, self.aggregates.into_inner(), self.subqueries.into_inner())
+    /// The subquery stands behind this select list.
+    pub fn with_select_list(self, select_list: SelectList) -> Scope<'s> {
+        Scope { select_list: RefCell::new(select_list), ..self }
+    }
+
+    /// The query around may have such aggregates there, and has that many subqueries.
+    pub fn with_room(self, room: RoomForAggregates, subqueries_before: usize) -> Scope<'s> {
+        Scope { room, subqueries_before, ..self }
+    }
+
+    /// What the subquery has read.
+    pub fn into_read(self) -> Read {
+        Read {
+            captures: self.captures.into_inner().into_iter().map(|captured| captured.expr).collect(),
+            aggregates: self.aggregates.into_inner(),
+            subqueries: self.subqueries.into_inner(),
+            select_list: self.select_list.into_inner(),
+        }
     }
 
     /// The column of this name as the subquery sees it.
@@ -91,11 +126,13 @@ impl<'s> Scope<'s> {
         written: WrittenName<'_>,
         clause: &str,
     ) -> Result<Option<Bound>, SqlError> {
-        let Some((expr, ty)) = self.find(planner, written, clause)? else { return Ok(None) };
+        let Some(found) = self.find(planner, written, clause)? else { return Ok(None) };
+        let ty = found.ty;
         let mut captures = self.captures.borrow_mut();
-        let known = captures.iter().position(|(other, _)| is_same(other, &expr));
+        let is_known = |other: &Captured| is_same(&other.expr, &found.expr) && other.listed == found.listed;
+        let known = captures.iter().position(is_known);
         let number = known.unwrap_or_else(|| {
-            captures.push((expr, ty));
+            captures.push(found);
             captures.len() - 1
         });
         let number = u16::try_from(number)
@@ -109,7 +146,7 @@ impl<'s> Scope<'s> {
         planner: &Planner<'_>,
         WrittenName { database, table, name }: WrittenName<'_>,
         clause: &str,
-    ) -> Result<Option<Bound>, SqlError> {
+    ) -> Result<Option<Captured>, SqlError> {
         planner.work(self.visible.len() * NODE_BYTES)?;
         let mut meaning = Meaning::Nothing;
         for (at, source) in self.sources.iter().enumerate().take(self.visible.end).skip(self.visible.start) {
@@ -122,13 +159,35 @@ impl<'s> Scope<'s> {
         }
         match meaning {
             Meaning::One((source, column)) => {
-                Ok(Some(self.sources[usize::from(source)].column(source, column)))
+                let (expr, ty) = self.sources[usize::from(source)].column(source, column);
+                Ok(Some(Captured { expr, ty, listed: false }))
             }
             Meaning::Several => Err(errors::error(errors::NON_UNIQ, &[&name, &clause])),
-            Meaning::Nothing => match self.outer {
-                Some(outer) => outer.capture(planner, WrittenName { database, table, name }, clause),
-                None => Ok(None),
+            Meaning::Nothing => match (self.listed(table, name, clause)?, self.outer) {
+                (None, Some(outer)) => {
+                    let found = outer.capture(planner, WrittenName { database, table, name }, clause)?;
+                    Ok(found.map(|(expr, ty)| Captured { expr, ty, listed: false }))
+                }
+                (listed, _) => Ok(listed),
             },
+        }
+    }
+
+    /// The entry of the select list that has this name.
+    fn listed(&self, table: Option<&str>, name: &str, clause: &str) -> Result<Option<Captured>, SqlError> {
+        if table.is_some() {
+            return Ok(None);
+        }
+        match self.select_list.borrow_mut().named(name) {
+            Meaning::Nothing => Ok(None),
+            Meaning::Several => Err(errors::error(errors::NON_UNIQ, &[&name, &clause])),
+            Meaning::One((expr, _)) if has_window(&expr) => {
+                Err(errors::error(errors::WINDOW_INVALID_ALIAS_USE, &[&name]))
+            }
+            Meaning::One((expr, _)) if !expr.visit(&mut |inner| !matches!(inner, Expr::Aggregate(_))) => {
+                Err(errors::error(errors::ILLEGAL_REFERENCE, &[&name, &"reference to group function"]))
+            }
+            Meaning::One((expr, ty)) => Ok(Some(Captured { expr, ty, listed: true })),
         }
     }
 }

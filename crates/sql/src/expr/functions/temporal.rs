@@ -11,6 +11,7 @@ use crate::expr::types::Type;
 use crate::expr::{Context, Evaluated, Expr};
 use crate::result::{SqlError, kind};
 use crate::sql_mode;
+use crate::time_names::TimeNames;
 use crate::value::{Value, decimal, temporal};
 
 /// A function of one moment that makes a number.
@@ -252,12 +253,17 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(if any_null(v) { Value::Null } else { date.map_or(Value::Null, Value::Date) })
     }),
     function!("DAYNAME", 1..=1, |_| Type::text(9), |v, cx| Ok(match whole_date(&v[0], cx) {
-        Some(moment) => Value::text(DAYS[temporal::weekday(moment.date) as usize]),
+        Some(moment) => {
+            let name = cx.state.settings().time_names.day(temporal::weekday(moment.date) as usize, false);
+            name.map_or(Value::Null, Value::text)
+        }
         None => Value::Null,
     })),
     function!("MONTHNAME", 1..=1, |_| Type::text(9), |v, cx| Ok(match loose_moment(&v[0], cx) {
-        Some(moment) if moment.date.month > 0 => Value::text(MONTHS[usize::from(moment.date.month) - 1]),
-        _ => Value::Null,
+        Some(moment) => {
+            cx.state.settings().time_names.month(moment.date.month, false).map_or(Value::Null, Value::text)
+        }
+        None => Value::Null,
     })),
     function!("DATE_FORMAT", 2..=2, |_| Type::text(255), |v, cx| {
         if any_null(v) {
@@ -568,7 +574,8 @@ fn date_format<'a>(moment: DateTime, format: &Value<'_>, made: &mut Formatted<'_
     }
     let mut rest = &*format;
     while !rest.is_empty() {
-        let Some(next) = date_piece(moment, rest, &mut made.text) else { return Ok(Value::Null) };
+        let names = made.cx.state.settings().time_names;
+        let Some(next) = date_piece(moment, rest, names, &mut made.text) else { return Ok(Value::Null) };
         rest = next;
         if !made.has_grown()? {
             return Ok(Value::Null);
@@ -625,13 +632,17 @@ impl<'c> Formatted<'c> {
 
 /// Writes what the format begins with, a specifier or the text before one. What is left of it; `None` for the
 /// name of something that the date has not.
-fn date_piece<'f>(moment: DateTime, format: &'f str, result: &mut String) -> Option<&'f str> {
+fn date_piece<'f>(
+    moment: DateTime,
+    format: &'f str,
+    names: &TimeNames,
+    result: &mut String,
+) -> Option<&'f str> {
     use std::fmt::Write as _;
     let date = moment.date;
     // A date without year and month is no day of a week.
     let weekday = || (date.year > 0 || date.month > 0).then(|| temporal::weekday(date));
-    let day_name = || weekday().map(|day| DAYS[day.clamp(0, 6) as usize]);
-    let month_name = || MONTHS.get(usize::from(date.month).wrapping_sub(1)).copied();
+    let day_name = |short| names.day(weekday()? as usize, short);
     let time = temporal::time_of_day(moment);
     let Some((specifier, rest)) = specifier(format, result) else { return Some("") };
     let Some(specifier) = specifier else { return Some(rest) };
@@ -643,10 +654,8 @@ fn date_piece<'f>(moment: DateTime, format: &'f str, result: &mut String) -> Opt
         'c' => write!(result, "{}", date.month),
         'd' => write!(result, "{:02}", date.day),
         'e' => write!(result, "{}", date.day),
-        'W' => write!(result, "{}", day_name()?),
-        'a' => write!(result, "{}", &day_name()?[..3]),
-        'M' => write!(result, "{}", month_name()?),
-        'b' => write!(result, "{}", &month_name()?[..3]),
+        'W' | 'a' => write!(result, "{}", day_name(specifier == 'a')?),
+        'M' | 'b' => write!(result, "{}", names.month(date.month, specifier == 'b')?),
         'j' => write!(result, "{:03}", temporal::day_of_year(date)),
         'w' => write!(result, "{}", (weekday()? + 1) % 7),
         'u' => write!(result, "{:02}", temporal::week(date, 1).0),

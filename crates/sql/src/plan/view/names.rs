@@ -90,6 +90,11 @@ impl Planner<'_> {
                 names = own;
             }
         }
+        if !single {
+            // The result's columns belong to no table.
+            let scope = Scope { tables: &[], listed: &names, listed_first: true, outer };
+            query.order_by.iter_mut().try_for_each(|item| self.expr_names(&mut item.expr, scope, &common))?;
+        }
         Ok(names)
     }
 
@@ -237,8 +242,17 @@ impl Planner<'_> {
                 };
                 tables.push(visible);
             }
-            TableRef::Derived { query, alias } => {
-                let columns = self.query_names(query, outer, common)?;
+            TableRef::Derived { query, alias, columns, lateral } => {
+                let before = Scope { tables, listed: &[], listed_first: false, outer };
+                let names = self.query_names(query, if *lateral { Some(&before) } else { outer }, common)?;
+                let columns = if columns.is_empty() { names } else { columns.clone() };
+                tables.push(visible(alias, columns));
+            }
+            TableRef::JsonTable { table, alias } => {
+                let before = Scope { tables, listed: &[], listed_first: false, outer };
+                self.expr_names(&mut table.document, before, common)?;
+                let mut columns = Vec::new();
+                table.rows.column_names(&mut columns);
                 tables.push(visible(alias, columns));
             }
             TableRef::Join { .. } => return self.join_names(from, tables, outer, common),

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::super::{Bound, number_of};
-use super::{RoomForAggregates, Scope};
+use super::{Captured, RoomForAggregates, Scope};
 use crate::errors;
 use crate::expr::rollup::for_each_child;
 use crate::expr::types::Type;
@@ -112,10 +112,11 @@ impl Scope<'_> {
         let (mut innermost, mut inside) = (None, usize::MAX);
         for number in reads {
             match self.level_of(*number)? {
-                (level, true) => inside = inside.min(level),
-                (level, false) => {
+                Some((level, true)) => inside = inside.min(level),
+                Some((level, false)) => {
                     innermost = Some(innermost.map_or(level, |innermost: usize| innermost.min(level)));
                 }
+                None => {}
             }
         }
         if innermost.is_some_and(|level| level >= inside) {
@@ -136,13 +137,15 @@ impl Scope<'_> {
     }
 
     /// How many queries further out that is which the subquery reads, and whether it is an aggregate there.
-    fn level_of(&self, number: u16) -> Result<(usize, bool), SqlError> {
+    /// `None` for an entry of a select list.
+    fn level_of(&self, number: u16) -> Result<Option<(usize, bool)>, SqlError> {
         let mut number = number;
         for (at, scope) in self.around().enumerate() {
             match scope.captures.borrow().get(usize::from(number)) {
-                Some((Expr::Outer(further), _)) => number = *further,
-                Some((Expr::Column { .. }, _)) => return Ok((at + 1, false)),
-                Some((Expr::Aggregate(_), _)) => return Ok((at + 1, true)),
+                Some(Captured { listed: true, .. }) => return Ok(None),
+                Some(Captured { expr: Expr::Outer(further), .. }) => number = *further,
+                Some(Captured { expr: Expr::Column { .. }, .. }) => return Ok(Some((at + 1, false))),
+                Some(Captured { expr: Expr::Aggregate(_), .. }) => return Ok(Some((at + 1, true))),
                 _ => return Err(errors::error(errors::INVALID_GROUP_FUNC_USE, &[])),
             }
         }
@@ -160,8 +163,8 @@ impl Scope<'_> {
         let captures = self.captures.borrow();
         let found = |expr: &mut Expr| match expr {
             Expr::Outer(number) => match captures.get(usize::from(*number)) {
-                Some((value, _)) => {
-                    *expr = value.clone();
+                Some(captured) => {
+                    *expr = captured.expr.clone();
                     Ok(())
                 }
                 None => Err(errors::error(errors::INTERNAL_ERROR, &[&"a column of no query"])),
@@ -206,7 +209,7 @@ impl Scope<'_> {
 
     fn add_capture(&self, value: Expr, ty: Type) -> Result<u16, SqlError> {
         let mut captures = self.captures.borrow_mut();
-        captures.push((value, ty));
+        captures.push(Captured { expr: value, ty, listed: false });
         number_of(captures.len() - 1)
     }
 }

@@ -1,0 +1,62 @@
+//! Types of calls that the types of their arguments do not decide alone.
+
+use crate::ast;
+use crate::context::SqlContext;
+use crate::expr::types::Type;
+use crate::expr::{Expr, functions};
+use crate::result::kind;
+use crate::value::Value;
+
+/// The type of functions whose type depends on more: those that change the digits behind the point on the
+/// value of their argument, names of days and months on their language.
+pub(super) fn type_of_call(
+    name: &str,
+    arguments: &[Expr],
+    types: &[Type],
+    state: &SqlContext,
+) -> Option<Type> {
+    let names = state.settings().time_names;
+    match name {
+        "DAYNAME" => return Some(Type::text(names.day_chars_max())),
+        "MONTHNAME" => return Some(Type::text(names.month_chars_max())),
+        _ => {}
+    }
+    if let Some(ty) = functions::type_of_constants(name, arguments) {
+        return Some(ty);
+    }
+    let operand = *types.first().filter(|ty| ty.kind == kind::NEWDECIMAL)?;
+    let (precision, scale) = operand.digits();
+    let wanted = match (name, arguments.get(1)) {
+        ("CEIL" | "CEILING" | "FLOOR", _) if precision - scale.min(precision) < 18 => {
+            return Some(Type { nullable: operand.nullable, ..Type::INT });
+        }
+        ("CEIL" | "CEILING" | "FLOOR", _) => 0,
+        ("ROUND" | "TRUNCATE", Some(Expr::Literal(digits))) => {
+            digits.to_i64().clamp(0, i64::from(scale)) as u8
+        }
+        ("ROUND", None) => 0,
+        _ => return None,
+    };
+    let whole = precision - scale.min(precision) + 1;
+    Some(Type { nullable: operand.nullable, ..Type::decimal((whole + wanted).min(65), wanted) })
+}
+
+/// CHARSET and COLLATION of a NULL are those of its type.
+pub(super) fn null_by_type(name: &str, arguments: &mut Vec<Expr>, types: &[Type]) {
+    if matches!(name, "CHARSET" | "COLLATION") && types[0].is_text() {
+        arguments.push(Expr::Literal(Value::Text(Default::default(), types[0].collation)));
+        *arguments = vec![Expr::Coalesce(std::mem::take(arguments))];
+    }
+}
+
+/// A TIME or DATETIME of text whose digits are not known before it is read has all six of a second.
+pub(super) fn with_six_digits(call: Expr, types: &[Type], ty: Type) -> Expr {
+    let Expr::Call(function, arguments) = &call else { return call };
+    let cast = match ty.kind {
+        kind::TIME => ast::CastType::Time { fraction: 6 },
+        kind::DATETIME => ast::CastType::DateTime { fraction: 6 },
+        _ => return call,
+    };
+    let shows = functions::temporal::shows_six_digits(function.name, arguments, types);
+    if shows { Expr::Cast(Box::new(call), cast) } else { call }
+}
