@@ -186,12 +186,7 @@ pub enum Campaign {
 pub enum Experiment {
     /// What writing pages twice costs: doublewrite, atomic writes of the file system, no protection; stock
     /// servers beside.
-    Doublewrite {
-        #[command(flatten)]
-        target: Target,
-        #[command(flatten)]
-        setup: doublewrite::Setup,
-    },
+    Doublewrite(Measured<doublewrite::Setup>),
     /// Does the cap of the slow disk hold, and what does it cost: direct reads and writes against requests
     /// and bytes per second.
     Disk(capped_disk::CheckArguments),
@@ -205,60 +200,34 @@ pub enum Experiment {
         settings: extension::CostSettings,
     },
     /// How long `SELECT 1` takes beside long statements; stock servers beside.
-    Latency {
-        #[command(flatten)]
-        target: Target,
-        #[command(flatten)]
-        setup: latency::Setup,
-    },
+    Latency(Measured<latency::Setup>),
     /// Whether a load runs evenly while pages must be written all the time; stock servers beside.
-    Waves {
-        #[command(flatten)]
-        target: Target,
-        #[command(flatten)]
-        setup: waves::Setup,
-    },
+    Waves(Measured<waves::Setup>),
     /// What a restart costs: the rate after a clean stop with the buffer pool's dump loaded and without, and
     /// recovery after `kill -9`; stock servers beside.
-    Restart {
-        #[command(flatten)]
-        target: Target,
-        #[command(flatten)]
-        setup: restart::Setup,
-    },
+    Restart(Measured<restart::Setup>),
     /// What tuning gains: the defaults beside the best of a sweep over redo log, io_capacity, threads and
     /// buffer pool, on four kinds of machine; stock servers beside.
-    Tuning {
-        #[command(flatten)]
-        target: Target,
-        #[command(flatten)]
-        setup: tuning::Setup,
-    },
+    Tuning(Measured<tuning::Setup>),
     /// Whether `innodb_io_capacity` and `_max` matter: eight settings beside the defaults; stock servers
     /// beside.
-    IoCapacity {
-        #[command(flatten)]
-        target: Target,
-        #[command(flatten)]
-        setup: io_capacity::Setup,
-    },
+    IoCapacity(Measured<io_capacity::Setup>),
     /// What a transaction costs the device: page sizes by redo log sizes by doublewrite; stock servers
     /// beside.
-    Ladder {
-        #[command(flatten)]
-        target: Target,
-        #[command(flatten)]
-        setup: ladder::Setup,
-    },
+    Ladder(Measured<ladder::Setup>),
     /// gp2 with its bucket of credits, io1, ESSD and RAID 0, simulated; stock servers beside.
-    Volumes {
-        #[command(flatten)]
-        target: Target,
-        #[command(flatten)]
-        setup: volumes::Setup,
-    },
+    Volumes(Measured<volumes::Setup>),
     /// How soon the server is warm after `kill -9`, with the extension kept and without.
     BpeRamp(ExtensionArguments),
+}
+
+/// What an experiment is made of, and the server.
+#[derive(Args)]
+pub struct Measured<S: Args> {
+    #[command(flatten)]
+    pub target: Target,
+    #[command(flatten)]
+    pub setup: S,
 }
 
 #[derive(Args)]

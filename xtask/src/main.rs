@@ -129,9 +129,7 @@ fn run_campaign(steps: &mut Steps, campaign: Campaign) -> Result<()> {
 
 fn run_experiment(steps: &mut Steps, experiment: Experiment) -> Result<()> {
     match experiment {
-        Experiment::Doublewrite { target, setup } => {
-            measure(steps, &target, |on| doublewrite::run(on, &setup))
-        }
+        Experiment::Doublewrite(it) => measure(steps, &it.target, |on| doublewrite::run(on, &it.setup)),
         Experiment::Disk(arguments) => {
             steps.step("packages", system_packages::install_missing);
             steps.step("disk with a cap", || capped_disk::check(&arguments));
@@ -146,15 +144,13 @@ fn run_experiment(steps: &mut Steps, experiment: Experiment) -> Result<()> {
         Experiment::BpeRamp(ExtensionArguments { target, settings }) => {
             measure(steps, &target, |on| extension::ramp(on, &settings))
         }
-        Experiment::Latency { target, setup } => measure(steps, &target, |on| latency::run(on, &setup)),
-        Experiment::Waves { target, setup } => measure(steps, &target, |on| waves::run(on, &setup)),
-        Experiment::Restart { target, setup } => measure(steps, &target, |on| restart::run(on, &setup)),
-        Experiment::Tuning { target, setup } => measure(steps, &target, |on| tuning::run(on, &setup)),
-        Experiment::IoCapacity { target, setup } => {
-            measure(steps, &target, |on| io_capacity::run(on, &setup))
-        }
-        Experiment::Ladder { target, setup } => measure(steps, &target, |on| ladder::run(on, &setup)),
-        Experiment::Volumes { target, setup } => measure(steps, &target, |on| volumes::run(on, &setup)),
+        Experiment::Latency(it) => measure(steps, &it.target, |on| latency::run(on, &it.setup)),
+        Experiment::Waves(it) => measure(steps, &it.target, |on| waves::run(on, &it.setup)),
+        Experiment::Restart(it) => measure(steps, &it.target, |on| restart::run(on, &it.setup)),
+        Experiment::Tuning(it) => measure(steps, &it.target, |on| tuning::run(on, &it.setup)),
+        Experiment::IoCapacity(it) => measure(steps, &it.target, |on| io_capacity::run(on, &it.setup)),
+        Experiment::Ladder(it) => measure(steps, &it.target, |on| ladder::run(on, &it.setup)),
+        Experiment::Volumes(it) => measure(steps, &it.target, |on| volumes::run(on, &it.setup)),
     }
 }
 

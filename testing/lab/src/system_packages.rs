@@ -1,5 +1,6 @@
 //! The system packages the end-to-end tests need: sysbench, a stock MariaDB and its clients; and the tools of
-//! the file systems that the tests of the probe mount; a browser for the dashboard; the exporter of Prometheus.
+//! the file systems that the tests of the probe mount; a browser for the dashboard; the exporter of
+//! Prometheus.
 //!
 //! Missing ones are installed when that is possible (Debian, root). Otherwise the step fails and says what to
 //! install: a test that is skipped where its tools are missing tests nothing.

@@ -1,5 +1,5 @@
-//! Columns of views that are declared as MySQL declares them: the type in its words, NOT NULL, the key and the
-//! default that DESCRIBE shows.
+//! Columns of views that are declared as MySQL declares them: the type in its words, NOT NULL, the key and
+//! the default that DESCRIBE shows.
 
 use untorn::types::{Collation, ColumnType, SizeClass};
 

@@ -87,9 +87,9 @@ pub fn view_database(name: &str) -> Option<&'static str> {
 }
 
 /// Whether the views of `mysql` are what this name means. Unlike the others it is the name of a database that
-/// can be made, as a dump of all of a server's databases does: then it is that database. It is not in lists of
-/// databases, because what such a list is for (a dump) has no use for a view of the accounts. Its tables have
-/// privileges like any.
+/// can be made, as a dump of all of a server's databases does: then it is that database. It is not in lists
+/// of databases, because what such a list is for (a dump) has no use for a view of the accounts. Its tables
+/// have privileges like any.
 pub fn stands_in(state: &SqlContext, database: &str) -> bool {
     database == MYSQL && state.database.database(database).is_none()
 }

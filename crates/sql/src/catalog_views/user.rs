@@ -1,9 +1,10 @@
 //! `mysql.user`: the accounts, to be read only. CREATE USER and its like change them.
 //!
-//! Columns are MySQL's; what there is no such thing of here (limits of an account, ages of passwords, subjects
-//! of certificates) has the value that an account of MySQL without it has. The stored form of a password is
-//! for those who may give the account another one, which is less than MySQL shows: an account that may read all
-//! tables, as those of monitoring often may, would otherwise get what guesses of passwords are checked with.
+//! Columns are MySQL's; what there is no such thing of here (limits of an account, ages of passwords,
+//! subjects of certificates) has the value that an account of MySQL without it has. The stored form of a
+//! password is for those who may give the account another one, which is less than MySQL shows: an account
+//! that may read all tables, as those of monitoring often may, would otherwise get what guesses of passwords
+//! are checked with.
 
 use untorn::types::Collation;
 
