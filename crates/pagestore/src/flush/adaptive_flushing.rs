@@ -65,6 +65,17 @@ pub(crate) struct Load {
     pub(crate) restart: f64,
     /// Whether a batch may be written ahead now, and if so how many pages a second such batches manage.
     pub(crate) ahead: Option<f64>,
+    /// Pages that may be started now.
+    pub(crate) room: Room,
+}
+
+/// Pages for which there are batches left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// In the steady state.
+    pub(crate) paced: usize,
+    /// When the log is nearly full.
+    pub(crate) urgent: usize,
 }
 
 /// From this age on a batch is always under way.
@@ -162,10 +173,17 @@ impl Controller {
         }
     }
 
-    /// So many of the pages that were decided on have not been started: the cap has them left.
-    pub(crate) fn give_back(&mut self, pages: usize) {
+    /// So many of the pages that were decided on have not been started: the cap has them left, and they are
+    /// still due.
+    pub(crate) fn give_back(&mut self, decision: Decision, pages: usize) {
+        if decision.urgency == Urgency::Sync {
+            return;
+        }
         if self.io_capacity_max.is_some() {
             self.allowance += pages as f64;
+        }
+        if matches!(decision.urgency, Urgency::Paced | Urgency::Async) {
+            self.credit += pages as f64;
         }
     }
 
@@ -196,7 +214,7 @@ impl Controller {
         let mut urgency = self.urgency(&load);
         let mut pages = match urgency {
             Urgency::Sync => {
-                let pages = (load.overdue + 2 * STEP_MIN as usize).min(load.dirty);
+                let pages = (load.overdue + 2 * STEP_MIN as usize).min(load.dirty).min(load.room.urgent);
                 return Decision { pages, urgency, spread: Duration::ZERO };
             }
             Urgency::Idle => IDLE_STEP as f64,
@@ -207,7 +225,9 @@ impl Controller {
             pages = AHEAD_STEP as f64;
         }
         let capped = if self.io_capacity_max.is_some() { pages.min(self.allowance) } else { pages };
-        let pages = capped.min(load.dirty as f64).floor();
+        let room = if urgency == Urgency::Async { load.room.urgent } else { load.room.paced };
+        // What finds no room is not forgotten: the credit stays.
+        let pages = capped.min(load.dirty.min(room) as f64).floor();
         if pages >= 1.0 {
             if self.io_capacity_max.is_some() {
                 self.allowance -= pages;

@@ -20,7 +20,8 @@ use disk::Event;
 use page::FlushPurpose;
 use redo::Lsn;
 
-use crate::flush::adaptive_flushing::{Controller, Decision, Load, Urgency, async_age};
+use crate::flush::adaptive_flushing::{Controller, Decision, Load, Room, Urgency, async_age};
+use crate::flush::batch::BATCHES_MAX;
 use crate::flush::collect::Which;
 use crate::flush::feeder;
 use crate::pool::frame::FrameRef;
@@ -39,8 +40,6 @@ const DEPTH_WANTED: usize = 16 << 10;
 const CLEAN_PART: usize = 16;
 /// Batches under way beyond which paced work waits.
 const BATCHES_PACED: usize = 3;
-/// Batches under way at most.
-const BATCHES_MAX: usize = 8;
 
 /// After a batch written ahead the device is left alone for this multiple of the time it took.
 const AHEAD_REST: u32 = 3;
@@ -199,8 +198,12 @@ impl Cleaner {
     fn flush_by_age(&mut self, store: &PageStore, now: Duration, elapsed: Duration) -> (Decision, Load) {
         let lsn = store.redo.current().0;
         let capacity = store.redo.capacity();
-        let batches = store.batches.lock().len();
-        let ahead = self.ahead.may_start(now, batches == 0);
+        let (batches, batch_pages) = (store.batches_under_way(), store.batch_pages());
+        let ahead = self.ahead.may_start(now, batches.all() == 0);
+        let room = Room {
+            paced: batches.checkpoint_room(BATCHES_PACED, false) * batch_pages,
+            urgent: batches.checkpoint_room(BATCHES_MAX, true) * batch_pages,
+        };
         let room_wanted = store.redo.room_wanted();
         let load = {
             let mut list = store.flush_list.lock();
@@ -225,28 +228,25 @@ impl Cleaner {
                 allowed,
                 restart: store.restart_time.estimate(age, dirty).div_duration_f64(target),
                 ahead,
+                room,
             }
         };
         self.controller.set_io_capacity_max(store.io_capacity_max());
         let decision = self.controller.decide(load);
-        let batches_max = if decision.urgency >= Urgency::Async { BATCHES_MAX } else { BATCHES_PACED };
         if decision.urgency >= Urgency::Async || store.free.is_wanted() {
             store.hurry_batches();
         }
-        let room = batches_max.saturating_sub(batches) * store.batch_pages();
-        let pages = decision.pages.min(room);
         let mut started = 0;
-        if pages > 0 {
+        if decision.pages > 0 {
             let which = Which::OlderThan(Lsn(u64::MAX));
-            let collected = store.start_flush(which, pages, FlushPurpose::Checkpoint, decision.spread);
+            let collected =
+                store.start_flush(which, decision.pages, FlushPurpose::Checkpoint, decision.spread);
             started = collected.pages;
             if decision.urgency == Urgency::Ahead && collected.pages > 0 {
                 self.ahead.started = Some((now, collected.pages));
             }
         }
-        if decision.urgency != Urgency::Sync {
-            self.controller.give_back(decision.pages.saturating_sub(started));
-        }
+        self.controller.give_back(decision, decision.pages.saturating_sub(started));
         (decision, load)
     }
 
@@ -315,7 +315,7 @@ fn find_victims(store: &PageStore, missing: usize) -> Victims {
     let wanted = missing.saturating_sub(coming);
     // Each batch costs its syncs: a small one waits for more as long as frames are coming.
     let too_few = coming > 0 && wanted < store.batch_pages() / 2;
-    let dirty_max = if too_few { 0 } else { wanted.min(2 * store.batch_pages()).min(store.flight_room()) };
+    let dirty_max = if too_few { 0 } else { wanted.min(2 * store.batch_pages()).min(store.lru_room(0)) };
     let mut lru = store.lru.lock();
     let depth_clean = if writing { deepest.saturating_sub(lru.old_len() / CLEAN_PART) } else { 0 };
     let mut next = lru.tail();

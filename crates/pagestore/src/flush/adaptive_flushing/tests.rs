@@ -33,8 +33,11 @@ struct Pool {
     random: u64,
     allowed: Allowed,
     ahead: Option<f64>,
+    room: Room,
     controller: Controller,
 }
+
+const ROOM: Room = Room { paced: usize::MAX, urgent: usize::MAX };
 
 impl Pool {
     fn new(touches: Touches, capacity: u64) -> Pool {
@@ -49,6 +52,7 @@ impl Pool {
             random: 0x9e37_79b9_7f4a_7c15,
             allowed: UNBOUNDED,
             ahead: None,
+            room: ROOM,
             controller: Controller::new(None),
         }
     }
@@ -100,6 +104,7 @@ impl Pool {
             allowed: self.allowed,
             restart: (lsn - oldest) as f64 / self.allowed.age,
             ahead: self.ahead,
+            room: self.room,
         });
         for (start, page) in self.list.drain(..decision.pages.min(self.list.len())) {
             self.dirty.remove(&page);
@@ -264,6 +269,21 @@ fn a_cap_that_is_set_later_counts_from_then_on() {
     assert!(capped.iter().all(|pages| (300..=600).contains(pages)), "{capped:?}");
     let mut controller = Controller::new(Some(500));
     controller.allowance = 100.0;
-    controller.give_back(40);
-    assert_eq!(controller.allowance, 140.0);
+    let decision = Decision { pages: 60, urgency: Urgency::Paced, spread: Duration::ZERO };
+    controller.give_back(decision, 40);
+    assert_eq!((controller.allowance, controller.credit), (140.0, 40.0));
+}
+
+/// Where all batches are under way nothing is started, and what was due then is due still.
+#[test]
+fn what_found_no_room_is_written_when_there_is_some() {
+    let mut pool = Pool::new(Touches::Rows { for_each: 8 }, 100 * MIB);
+    pool.seconds(60, 4 * MIB);
+    let usual = pool.second(4 * MIB);
+    pool.room.paced = 0;
+    assert_eq!(pool.second(4 * MIB), 0);
+    pool.room.paced = 128;
+    let after = pool.second(4 * MIB);
+    assert!(after as f64 > 1.8 * usual as f64, "{after} pages after a second without, {usual} before");
+    assert!((0..LOOKS).all(|_| pool.look(4 * MIB).pages <= 128));
 }
