@@ -157,6 +157,14 @@ impl PageWriter for ProtectedWriter {
         self.shared.unsynced.lock().forget(file);
     }
 
+    /// No more than there is room for, and none that were not made since the start: those of before are of
+    /// pages that are older than the checkpoint by now.
+    fn copies_kept(&self) -> u64 {
+        let options = &self.shared.options;
+        let room = 2 * options.segments() * options.pages;
+        self.shared.counters.doublewrite_pages.load(Ordering::Relaxed).min(room as u64)
+    }
+
     fn contiguous_runs(&self, file: &Arc<dyn File>) -> ContiguousRuns {
         self.shared.decisions.contiguous_runs(file, self.mode())
     }

@@ -21,6 +21,7 @@ use page::FlushPurpose;
 use redo::Lsn;
 
 use crate::flush::adaptive_flushing::{Controller, Decision, Load, Room, Urgency, async_age};
+use crate::flush::age_bounds::{AgeBounds, ReadsShown};
 use crate::flush::batch::BATCHES_MAX;
 use crate::flush::collect::Which;
 use crate::flush::feeder;
@@ -77,6 +78,8 @@ impl Ahead {
 struct Cleaner {
     ahead: Ahead,
     controller: Controller,
+    bounds: AgeBounds,
+    reads: ReadsShown,
     last_look: Duration,
     last_checkpoint: Duration,
     /// Frames taken per look: the recent maximum.
@@ -89,6 +92,8 @@ impl PageStore {
         let cleaner = Cleaner {
             ahead: Ahead { started: None, next: Duration::ZERO, rate: AHEAD_RATE },
             controller: Controller::new(self.options.io_capacity_max),
+            bounds: AgeBounds::default(),
+            reads: ReadsShown::default(),
             last_look: self.env.now(),
             last_checkpoint: self.env.now(),
             demand: 0.0,
@@ -175,6 +180,7 @@ impl Cleaner {
             }
             return PERIOD;
         }
+        self.reads.look(store, now);
         // First: what is evicted for the frames that are missing has been offered then.
         let fed = feeder::feed(store, self.demand);
         let refilled = self.refill(store) + fed.taken;
@@ -207,32 +213,35 @@ impl Cleaner {
         let room_wanted = store.redo.room_wanted();
         let load = {
             let mut list = store.flush_list.lock();
-            list.fit_ages(capacity);
-            let dirty = list.len();
-            let allowed = store.restart_time.allowed(dirty);
-            let goal = self.controller.goal(capacity, allowed);
-            let listed = list.oldest_listed().map_or(lsn, |oldest| oldest.0);
+            let found = store.found_by_restart(&list);
+            let allowed = self.bounds.look(store, &found, capacity);
+            let (limit, bound) = (allowed.limit(capacity), allowed.bound(capacity));
+            list.fit_ages(capacity, limit);
+            let goal = self.controller.goal(limit);
             let oldest = list.oldest_unwritten().map_or(lsn, |oldest| oldest.0);
-            let age = lsn.saturating_sub(oldest);
-            let target = store.restart_time.target(store.frame_count());
+            let target = store.recovery_target();
             Load {
                 elapsed,
                 lsn,
-                age,
+                age: lsn.saturating_sub(oldest),
                 room_wanted,
                 capacity,
-                pressure: list.ages().pressure(listed, lsn, goal),
-                overdue: list.ages().older_than(listed, lsn, async_age(capacity)),
-                dirty,
+                limit,
+                bound,
+                pressure: list.ages().pressure(lsn, goal),
+                overdue: list.ages().older_than(lsn, async_age(bound)),
+                dirty: list.len(),
                 hot: list.ages().hot(),
-                allowed,
-                restart: store.restart_time.estimate(age, dirty).div_duration_f64(target),
+                dirty_max: allowed.dirty,
+                restart: store.restart_time.estimate(&found).div_duration_f64(target),
                 ahead,
                 room,
             }
         };
+        self.bounds.tell(store, &load);
         self.controller.set_io_capacity_max(store.io_capacity_max());
         let decision = self.controller.decide(load);
+        self.bounds.tell_of_cap(store, self.controller.is_passed_over(decision));
         if decision.urgency >= Urgency::Async || store.free.is_wanted() {
             store.hurry_batches();
         }
@@ -264,7 +273,9 @@ impl Cleaner {
             }
             if !victims.dirty.is_empty() {
                 store.add_neighbours(&mut victims.dirty);
-                done += store.start_batches(victims.dirty, FlushPurpose::Lru, Duration::ZERO).pages;
+                let started = store.start_batches(victims.dirty, FlushPurpose::Lru, Duration::ZERO).pages;
+                self.controller.charge(started);
+                done += started;
             }
         }
         // Some of those who were woken may have gone away since.

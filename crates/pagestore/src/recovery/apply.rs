@@ -13,7 +13,7 @@ use crate::recovery::changes::{Batch, Changes, Entry};
 use crate::store::PageStore;
 
 /// Pages read ahead together by one thread.
-const READ_TOGETHER: usize = 32;
+pub(crate) const READ_TOGETHER: usize = 32;
 
 impl PageStore {
     /// Applies a batch.
