@@ -159,8 +159,8 @@ pub(crate) struct Broken {
     pub(crate) checkpoint_sync: AtomicBool,
     /// The page cleaner goes on living.
     pub(crate) cleaner: AtomicBool,
-    /// Writers wait for a target that was set.
-    pub(crate) age_limit: AtomicBool,
+    /// The target for a restart counts.
+    pub(crate) target: AtomicBool,
 }
 
 impl PageStore {
@@ -440,6 +440,7 @@ impl PageStore {
             log: self.redo.current().since(checkpoint),
             search: if reach >= capacity / 2 { capacity } else { reach },
             pages: list.len() as u64 + named.written,
+            dirty: list.len() as u64,
             became_dirty: named.became_dirty,
             pages_at_a_time: recovery::pages_at_a_time(frames) as u64,
             log_at_a_time: recovery::bytes_at_a_time(frames, self.page_size) as u64,

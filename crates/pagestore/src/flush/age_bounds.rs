@@ -51,9 +51,9 @@ impl AgeBounds {
     pub(crate) fn look(&mut self, store: &PageStore, found: &Found, capacity: u64) -> Allowed {
         let allowed = store.restart_time.allowed(found);
         #[cfg(test)]
-        let allowed = Allowed {
-            is_bound: allowed.is_bound && !store.broken.age_limit.load(Ordering::Relaxed),
-            ..allowed
+        let allowed = match store.broken.target.load(Ordering::Relaxed) {
+            true => Allowed { age: f64::MAX, dirty: f64::MAX, is_bound: false },
+            false => allowed,
         };
         self.is_out_of_reach = allowed.is_out_of_reach(capacity);
         allowed

@@ -230,6 +230,16 @@ impl FlushList {
         self.named.fit(capacity);
     }
 
+    /// Recovery found a page whose last change, which ended there, is in its file.
+    pub(crate) fn named_and_written(&mut self, changed: Lsn) {
+        self.named.write(changed.0);
+    }
+
+    /// Recovery has changed a page that may have been written with its last change before, which ended there.
+    pub(crate) fn named_again(&mut self, changed: Lsn) {
+        self.named.change(changed.0);
+    }
+
     /// What the log names from this checkpoint on, the dirty pages left out.
     pub(crate) fn named_since(&self, checkpoint: Lsn) -> Named {
         self.named.since(checkpoint.0)

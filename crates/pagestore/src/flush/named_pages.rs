@@ -81,10 +81,18 @@ impl NamedPages {
         if let Some(place) = self.place(start) {
             place.became_dirty += 1;
         }
-        if (1..=start).contains(&changed)
+        // Recovery enters pages with their last change.
+        if changed <= start {
+            self.change(changed);
+        }
+    }
+
+    /// A page is changed again whose last change before ended there (0: never).
+    pub(crate) fn change(&mut self, changed: u64) {
+        if changed > 0
             && let Some(place) = self.place(changed)
         {
-            // It was not counted if it was read from its file since the start.
+            // It was not counted if nobody has changed it since the start.
             place.written = place.written.saturating_sub(1);
         }
     }

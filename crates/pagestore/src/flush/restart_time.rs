@@ -10,7 +10,8 @@
 //!   pages                                                   + pages / page rate
 //!   where that is more than recovery holds at a time:
 //!     the log behind what fitted, once more                 + part behind * log / log rate
-//!     pages of each part of the log, read and written       + (reads + writes) / page rate
+//!     pages of several parts, as far as the pool has        + (reads + writes) / page rate
+//!       not kept them, and the writes that make room
 //! ```
 //!
 //! The rates are this machine's: [measured](crate::recovery::rates) by recoveries, and pages also by what
@@ -22,8 +23,10 @@
 //! be written fast enough for it, writers wait, as they do for a log that is full
 //! ([`RedoLog::set_age_limit`](redo::RedoLog::set_age_limit)).
 //!
-//! What a target allows is an age: what is left of it for the log when the pages are read. Where the pages
-//! alone take more than three quarters of it, it is the age at which fewer would be named.
+//! What a target allows is an age. Where the log takes most of the time, it is what is left for it when the
+//! pages are read: with more log come few more pages. Where the pages take most of it, it is the age at which
+//! as many are named as there is time for, if they are as dense all over the log. In between it is in
+//! between. Either is the present age where a restart would take just the target.
 
 use parking_lot::Mutex;
 use std::time::Duration;
@@ -37,12 +40,14 @@ const TARGET_MIN: f64 = 1.0;
 /// And at most, seconds: a century is no bound, and a `Duration` near its own maximum could not be made from
 /// seconds again.
 const TARGET_MAX: f64 = 100.0 * 365.0 * 86_400.0;
-/// Part of the target that pages may take.
+/// Part of the target that dirty pages may take.
 const PAGES_PART: f64 = 0.75;
 /// The age may always be this part of the capacity: with less, writers would wait for each batch.
 const AGE_PART_MIN: u64 = 32;
 /// And at least this, for a few batches of pages.
 const AGE_MIN: u64 = 1 << 20;
+/// A change of a page logs this much at least, by and large.
+const CHANGE_BYTES_MIN: f64 = 64.0;
 /// What this process's reads have shown counts for so long.
 const SHOWN_FOR: Duration = Duration::from_secs(600);
 
@@ -55,6 +60,8 @@ pub(crate) struct Found {
     pub(crate) search: u64,
     /// Pages that the log names.
     pub(crate) pages: u64,
+    /// Those of them that are not in their files.
+    pub(crate) dirty: u64,
     /// How often a page of them became dirty.
     pub(crate) became_dirty: u64,
     /// Pages that recovery changes at a time.
@@ -144,12 +151,18 @@ impl State {
             + found.files.min(found.pages) as f64 / rate(Kind::Files)
             + found.copies.min(found.pages) as f64 / rate(Kind::Copies);
         let (log, pages) = (found.log as f64, found.pages as f64);
-        let part = |holds: u64, of: f64| (holds as f64 / of.max(1.0)).min(1.0);
-        let pages_behind = 1.0 - part(found.pages_at_a_time, pages);
-        let behind = pages_behind.max(1.0 - part(found.log_at_a_time, log));
-        let reads = pages + pages_behind * (found.became_dirty as f64 - pages).max(0.0);
-        // What comes next needs the frames of what came before. The last ones stay.
-        let writes = if pages_behind > 0.0 { (reads - found.frames as f64).max(0.0) } else { 0.0 };
+        let times = |of: f64, holds: u64| (of / holds.max(1) as f64).max(1.0);
+        let batches = times(pages, found.pages_at_a_time).max(times(log, found.log_at_a_time));
+        let behind = 1.0 - 1.0 / batches;
+        // How often pages are wanted batch by batch, at most, beyond the first time.
+        let wanted = ((batches - 1.0) * found.pages_at_a_time as f64).min(log / CHANGE_BYTES_MIN);
+        let wanted = if batches > 1.0 { wanted.max(found.became_dirty as f64) } else { 0.0 };
+        let again = (wanted - pages).max(0.0);
+        let in_pool = (found.frames as f64 / pages.max(1.0)).min(1.0);
+        let reads = pages + again * (1.0 - in_pool);
+        // What comes next needs the frames of what came before; the last ones stay. What was in its file is
+        // not written.
+        let writes = (reads - found.frames as f64).max(0.0) * found.dirty as f64 / pages.max(1.0);
         Parts {
             fixed,
             log: log * (1.0 + behind) / rate(Kind::Log),
@@ -196,16 +209,19 @@ impl RestartTime {
         let pool = if is_bound { 0.0 } else { target - BASE };
         let fixed = if is_bound { parts.fixed } else { parts.fixed.min(BASE / 2.0) };
         let left = (target - fixed).max(0.0);
-        let for_pages = (PAGES_PART * left).max(pool);
-        let log_rate = match found.log {
-            0 => state.rate(Kind::Log),
-            log => log as f64 / parts.log,
+        let for_pages = PAGES_PART * left;
+        let (log, log_rate) = match found.log {
+            0 => (0.0, state.rate(Kind::Log)),
+            log => (log as f64, log as f64 / parts.log),
         };
-        let by_log = (left - parts.pages.min(for_pages)) * log_rate;
-        let by_pages =
-            if parts.pages > for_pages { found.log as f64 * for_pages / parts.pages } else { f64::INFINITY };
+        // Both are the age that there is where a restart would take what is left, more where it would take
+        // less, and less where more.
+        let same_pages = ((left - parts.pages) * log_rate).max(0.0);
+        let same_density = log * left / (parts.log + parts.pages).max(f64::MIN_POSITIVE);
+        let weight = if for_pages > 0.0 { ((parts.pages - pool) / for_pages).clamp(0.0, 1.0) } else { 1.0 };
+        let age = same_pages * (1.0 - weight) + same_density.min(f64::MAX / 4.0) * weight;
         let dirty = if is_bound { for_pages * state.rate(Kind::Pages) } else { f64::INFINITY };
-        Allowed { age: by_log.min(by_pages).max(1.0), dirty, is_bound }
+        Allowed { age: age.max(1.0), dirty, is_bound }
     }
 
     /// A recovery took these times.

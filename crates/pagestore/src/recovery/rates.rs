@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Rates kept of each kind.
 const KEPT: usize = 3;
 /// Work that took less time than this says little, unless it was much.
-const TOOK_MIN: Duration = Duration::from_secs(1);
+const TOOK_MIN: Duration = Duration::from_millis(500);
 
 /// What recovery does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Kind {
     /// So much says something however fast it went.
     fn is_much(self) -> u64 {
         match self {
-            Kind::Log => 8 << 20,
+            Kind::Log => 2 << 20,
             Kind::Pages => 1000,
             Kind::Files | Kind::Copies => 200,
         }

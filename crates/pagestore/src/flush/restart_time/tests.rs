@@ -17,6 +17,7 @@ fn found(log: u64, pages: u64) -> Found {
     Found {
         log,
         pages,
+        dirty: pages,
         became_dirty: pages,
         pages_at_a_time: 1 << 20,
         log_at_a_time: 1 << 40,
@@ -67,7 +68,9 @@ fn what_recovery_cannot_hold_at_once_is_read_again_and_written() {
     assert!((270.0..310.0).contains(&estimate), "{estimate}");
     // Continuous: no jump where it begins.
     let just = Found { pages_at_a_time: 90_001, log_at_a_time: 1 << 40, frames: 90_001, ..small };
-    let over = Found { pages_at_a_time: 89_900, ..just };
+    // Pages that are in their files need not be written.
+    assert!(seconds(&time, &Found { dirty: 4096, ..small }) < 0.6 * estimate);
+    let over = Found { pages_at_a_time: 89_900, frames: 89_900, ..just };
     assert!(seconds(&time, &over) - seconds(&time, &just) < 0.5);
     // Only the log is too much: its rest is read again.
     let log_only = Found { log_at_a_time: 62 << 20, ..just };
@@ -111,18 +114,22 @@ fn the_extreme_targets_are_harmless() {
 fn what_is_allowed_keeps_the_target() {
     let time = machine(Some(Duration::from_secs(8)));
     let fixed = Found { search: 100 << 20, files: 50, ..Found::default() };
-    for pages in [100, 4000, 9700] {
-        let now = Found { search: fixed.search, files: fixed.files, ..found(300 << 20, pages) };
-        let allowed = time.allowed(&now);
-        let restart = seconds(&time, &Found { log: allowed.age as u64, ..now });
-        assert!((restart - 8.0).abs() < 0.01, "{pages} pages: {restart}");
+    for pages in [0, 100, 4000, 9700, 12_000] {
+        let with_log = |log| Found { search: fixed.search, files: fixed.files, ..found(log, pages) };
+        // The log with which it is just kept, and no other, may be as old as it is.
+        let log = ((8.0 - seconds(&time, &with_log(0))) * (100 << 20) as f64) as u64;
+        assert!((seconds(&time, &with_log(log)) - 8.0).abs() < 0.01);
+        let age = |log| time.allowed(&with_log(log)).age / log as f64;
+        assert!((age(log) - 1.0).abs() < 0.001, "{pages} pages: {}", age(log));
+        assert!(age(log / 10 * 9) > 1.001 && age(log / 10 * 11) < 0.999, "{pages} pages");
     }
     // More pages than the target has time for: the age at which fewer are named.
-    let now = found(100 << 20, 24_000);
-    let allowed = time.allowed(&now);
-    assert_eq!(allowed.age as u64 >> 20, 50);
-    assert!(seconds(&time, &found(50 << 20, 12_000)) <= 8.0);
+    let allowed = time.allowed(&Found { frames: 30_000, ..found(100 << 20, 24_000) });
+    assert_eq!(((allowed.age * 13.0 / 8.0) as u64 + 1) >> 20, 100);
     assert_eq!(allowed.dirty, 12_000.0);
+    // Few pages: all but what they take is for the log.
+    let few = time.allowed(&found(100 << 20, 200)).age;
+    assert!(few > (760 << 20) as f64, "{few}");
 }
 
 #[test]
