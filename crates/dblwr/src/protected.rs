@@ -195,7 +195,7 @@ impl Shared {
         assert_eq!(batch.page_size(), self.options.page_size, "one page size per database");
         let plan = self.decisions.plan(batch, self.mode(), self.env.now());
         let bytes = (batch.len() + plan.copied.len()) * batch.page_size();
-        let mut pace = Pace::new(&self.env, batch.spread.clone(), bytes);
+        let mut pace = Pace::new(&self.env, batch.spread.clone(), bytes, &plan.turns);
         let mut result = self.write_planned(batch, &plan, &mut pace).await;
         if let Ok(unsynced) = &result
             && let Err(error) = self.sync_as_measured(&plan, unsynced).await
@@ -206,7 +206,7 @@ impl Shared {
         for turn in &plan.turns {
             let pages = if result.is_ok() { turn.pages } else { 0 };
             let mut trial = turn.trial.lock();
-            if let Some(way) = trial.ended(turn.way, pages, self.env.now(), pace.slept()) {
+            if let Some(way) = trial.ended(turn.way, pages, self.env.now()) {
                 tracing::info!("pages are written by the way \"{way}\" from now on: {}", trial.outcome());
             }
         }
