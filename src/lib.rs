@@ -100,6 +100,7 @@ pub mod private;
 mod protection;
 mod provenance;
 mod rebuild;
+mod recovery_rates;
 mod rename;
 mod report;
 mod retry;

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use disk::{Environment, OpenHow, Storage};
 use page::{PageId, PageWriter};
@@ -24,6 +25,7 @@ use crate::file_names::table_file;
 use crate::forced_recovery::{self, Explainer, Level};
 use crate::options::Options;
 use crate::provenance::{self, Identity, Marks};
+use crate::recovery_rates;
 use crate::report::OpenReport;
 use crate::sort::TEMPORARY_PREFIX;
 
@@ -56,7 +58,7 @@ pub(crate) async fn open(
     // Whatever writes here, now or in the background later, holds the log.
     log.keep(lock);
     let mut unlock = UnlockOnError(Some(log.clone()));
-    let restored = restore_torn_pages(&*storage, &options, page_size, &log, &spaces)?;
+    let (restored, restoring_took) = restore_torn_pages(&environment, &options, page_size, &log, &spaces)?;
     let undo_file = directory.join(UNDO_FILE);
     if exists && !level.skips_undo() {
         provenance::check_undo(&*storage, &undo_file, page_size, &catalog.snapshot(), &identity)?;
@@ -71,6 +73,7 @@ pub(crate) async fn open(
     let explainer =
         Explainer { catalog: &catalog, undo_file: undo_file.clone(), unrestored: &unrestored_pages };
     let recovered = apply_redo(&store, &identity, &spaces, &explainer, level)?;
+    recovery_rates::keep(&directory, &store, (restored.compared, restoring_took));
     if exists && !level.skips_redo() {
         provenance::log_is_open(&catalog, &identity, &log)?;
     }
@@ -125,7 +128,6 @@ pub(crate) async fn open(
         closed: AtomicBool::new(false),
         buffer_pool_dump: Arc::default(),
         in_memory: AtomicBool::new(false),
-
         own_environment: OnceLock::new(),
         closing: Closing::default(),
     };
@@ -483,19 +485,20 @@ fn space_files(
     Ok(files)
 }
 
-/// Repairs pages torn by a crash. Copies older than the checkpoint are left alone: redo no longer holds what
+/// Repairs pages torn by a crash, and says how long that took. Copies older than the checkpoint are left alone: redo no longer holds what
 /// came after them, so they could only hide another kind of damage.
 fn restore_torn_pages(
-    storage: &dyn Storage,
+    environment: &Arc<dyn Environment>,
     options: &Options,
     page_size: PageSize,
     log: &RedoLog,
     spaces: &BTreeMap<u32, PathBuf>,
-) -> Result<dblwr::Recovered> {
+) -> Result<(dblwr::Recovered, Duration)> {
+    let (started, storage) = (environment.now(), &**environment.storage());
     // At the level that applies no redo, a copy without the redo that follows it is no better than the
     // damage. After an orderly shutdown every copy is older than the checkpoint.
     if Level(options.force_recovery).skips_redo() || log.found_closed() {
-        return Ok(dblwr::Recovered::default());
+        return Ok(Default::default());
     }
     let directory = &options.directory;
     let mut directories = vec![directory.clone(), options.doublewrite_directory()];
@@ -521,7 +524,7 @@ fn restore_torn_pages(
     for page in &recovered.unrestored {
         tracing::warn!("page {} was torn and cannot be restored: {}", page.page, page.why);
     }
-    Ok(recovered)
+    Ok((recovered, environment.now() - started))
 }
 
 fn open_redo(
@@ -604,6 +607,7 @@ fn open_store(
         page_size,
         skip_corrupt: Level(options.force_recovery).skips_damaged(),
         recovery_target: options.recovery_target,
+        recovery_rates: recovery_rates::read(&**environment.storage(), &options.directory),
         recovery_threads: defaults.recovery_threads.min(environment.threads_max()),
         ..defaults
     };

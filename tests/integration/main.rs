@@ -24,6 +24,7 @@ mod names;
 mod orderly_shutdown;
 mod page_protection;
 mod put_model;
+mod recovery_rates;
 mod row_writing;
 mod sample;
 mod simulation;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use disk::{Environment, IoKind, Result, submit_each};
 use page::Spread;
 
+use crate::decision::Measured;
 use crate::requests::{Cut, PageRequest, Part};
 
 /// Bytes that are submitted together when requests are spread: what a device of 50 MB/s does in 5 ms.
@@ -21,6 +22,8 @@ const SLICE_BYTES: usize = 256 << 10;
 /// the device's queue short. Where the device is slower than that, each slice follows the one before at once.
 pub(crate) struct Pace<'e> {
     env: &'e Arc<dyn Environment>,
+    /// The measurements that the batch takes part in.
+    turns: &'e [Measured],
     spread: Spread,
     bytes: usize,
     begun: Duration,
@@ -30,8 +33,13 @@ pub(crate) struct Pace<'e> {
 
 impl<'e> Pace<'e> {
     /// For requests of this size, over all steps together.
-    pub(crate) fn new(env: &'e Arc<dyn Environment>, spread: Spread, bytes: usize) -> Pace<'e> {
-        Pace { env, spread, bytes: bytes.max(1), begun: env.now(), done: 0, slept: Duration::ZERO }
+    pub(crate) fn new(
+        env: &'e Arc<dyn Environment>,
+        spread: Spread,
+        bytes: usize,
+        turns: &'e [Measured],
+    ) -> Pace<'e> {
+        Pace { env, turns, spread, bytes: bytes.max(1), begun: env.now(), done: 0, slept: Duration::ZERO }
     }
 
     /// Whether requests are spread at all.
@@ -87,13 +95,16 @@ impl<'e> Pace<'e> {
         if due <= now || self.spread.hurry.is_set() {
             return;
         }
+        self.turns.iter().for_each(|turn| turn.trial.lock().pauses(turn.way, now));
         let (mut sleep, mut hurry) = (self.env.sleep(due - now), self.spread.hurry.wait());
         std::future::poll_fn(|context| {
             let hurried = Pin::new(&mut hurry).poll(context).is_ready();
             if hurried || sleep.as_mut().poll(context).is_ready() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
-        self.slept += self.env.now().saturating_sub(now);
+        let until = self.env.now();
+        self.turns.iter().for_each(|turn| turn.trial.lock().goes_on(turn.way, until));
+        self.slept += until.saturating_sub(now);
     }
 }
 

@@ -160,6 +160,14 @@ impl PageWriter for ProtectedWriter {
         self.shared.unsynced.lock().forget(file);
     }
 
+    /// No more than there is room for, and none that were not made since the start: those of before are of
+    /// pages that are older than the checkpoint by now.
+    fn copies_kept(&self) -> u64 {
+        let options = &self.shared.options;
+        let room = 2 * options.segments() * options.pages;
+        self.shared.counters.doublewrite_pages.load(Ordering::Relaxed).min(room as u64)
+    }
+
     fn contiguous_runs(&self, file: &Arc<dyn File>) -> ContiguousRuns {
         self.shared.decisions.contiguous_runs(file, self.mode())
     }
@@ -190,7 +198,7 @@ impl Shared {
         assert_eq!(batch.page_size(), self.options.page_size, "one page size per database");
         let plan = self.decisions.plan(batch, self.mode(), self.env.now());
         let bytes = (batch.len() + plan.copied.len()) * batch.page_size();
-        let mut pace = Pace::new(&self.env, batch.spread.clone(), bytes);
+        let mut pace = Pace::new(&self.env, batch.spread.clone(), bytes, &plan.turns);
         let mut result = self.write_planned(batch, &plan, &mut pace).await;
         if let Ok(unsynced) = &result
             && let Err(error) = self.sync_as_measured(&plan, unsynced).await
@@ -201,7 +209,7 @@ impl Shared {
         for turn in &plan.turns {
             let pages = if result.is_ok() { turn.pages } else { 0 };
             let mut trial = turn.trial.lock();
-            if let Some(way) = trial.ended(turn.way, pages, self.env.now(), pace.slept()) {
+            if let Some(way) = trial.ended(turn.way, pages, self.env.now()) {
                 tracing::info!("pages are written by the way \"{way}\" from now on: {}", trial.outcome());
             }
         }

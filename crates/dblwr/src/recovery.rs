@@ -32,6 +32,8 @@ pub struct Recovered {
     pub unrestored: Vec<Unrestored>,
     /// Valid copies looked at.
     pub copies: usize,
+    /// Pages compared with their copies.
+    pub compared: usize,
     /// Slots that hold something which is not a whole page (the traces of a batch the crash interrupted), or
     /// that cannot be read.
     pub damaged_copies: usize,
@@ -149,6 +151,7 @@ fn restore(found: Found, page_size: usize, locate: Locate<'_>) -> Result<Recover
     let mut data = AlignedBuf::zeroed(page_size);
     for (page, copy) in &newest {
         let Some((file, offset)) = locate(*page)? else { continue };
+        recovered.compared += 1;
         // Beyond the end of the file: the extension was lost with the crash, and redo repeats it.
         if offset >= file.len()? || is_whole(&*file, offset, &mut data) {
             continue;

@@ -56,6 +56,7 @@ fn each_mode_and_verdict_has_its_way() {
             "{offered} {mode}"
         );
         assert_eq!((status.atomic_pages, status.bytes_data), (atomic, data), "{offered} {mode}");
+        assert_eq!(writer.copies_kept(), copied, "what a restart compares, {offered} {mode}");
         assert!(status.atomic_writes <= atomic, "{offered} {mode}");
         let shown = writer.protection(&files[&1]);
         assert_eq!((shown.verdict, shown.mode), (offered, way), "{}", shown.reason);

@@ -43,6 +43,11 @@ pub trait PageWriter: Send + Sync {
     /// does not matter.
     fn forget(&self, file: &Arc<dyn File>);
 
+    /// How many pages have copies that the next start would compare with them, as far as is known.
+    fn copies_kept(&self) -> u64 {
+        0
+    }
+
     /// How the next batch for this file is likely to be cut into requests. A hint: it may be cut otherwise,
     /// and nothing may depend on it.
     fn contiguous_runs(&self, _file: &Arc<dyn File>) -> ContiguousRuns {

@@ -57,6 +57,8 @@ pub use space::file_identity::{FileIdentity, Replaced, remove_space_file, unlink
 pub use ::page::{self, Lsn, PageId, PageSize};
 #[cfg(not(loom))]
 pub use recovery::RecoverySummary;
+/// Rates of recoveries.
+pub use recovery::rates::RecoveryRates;
 #[cfg(not(loom))]
 pub use space::registry::SpaceInfo;
 #[cfg(not(loom))]

@@ -18,13 +18,15 @@ use crate::counters::{Counter, Counters};
 use crate::error::{Error, Interrupt};
 use crate::flush::batch::UnderWay;
 use crate::flush::flush_list::FlushList;
-use crate::flush::restart_time::RestartTime;
+use crate::flush::restart_time::{Found, RestartTime};
 use crate::pool::extension::TierPlace;
 use crate::pool::frame::{FrameRef, Frames};
 use crate::pool::free_list::FreeFrames;
 use crate::pool::lru::Lru;
 use crate::pool::missing_page::{PendingReads, ReadTimes};
 use crate::pool::resize::{Resizing, frames_of};
+use crate::recovery;
+use crate::recovery::rates::{Kind, RecoveryRates};
 use crate::signal::Signal;
 use crate::space::registry::{Space, SpaceInfo, SpaceRegistry};
 use crate::space::stamp::{self, Stamp};
@@ -59,6 +61,8 @@ pub struct Options {
     /// `untorn_recovery_target`: how long a restart after a crash may take; `None`: by the machine. See
     /// [`PageStore::recovery_target`].
     pub recovery_target: Option<Duration>,
+    /// How fast recoveries were before ([`PageStore::take_recovery_rates`]).
+    pub recovery_rates: RecoveryRates,
     /// Threads that apply redo at recovery; 1 under the simulator.
     pub recovery_threads: usize,
     /// Whether recovery leaves out damaged pages instead of failing (`innodb_force_recovery` above 0).
@@ -78,6 +82,7 @@ impl Default for Options {
             old_blocks_time_ms: 1000,
             io_capacity_max: None,
             recovery_target: None,
+            recovery_rates: RecoveryRates::default(),
             recovery_threads: recovery_threads(),
             skip_corrupt: false,
             background: true,
@@ -124,6 +129,10 @@ pub struct PageStore {
     /// Recovery is applying redo: the checkpoint must not move.
     pub(crate) recovering: AtomicBool,
     pub(crate) restart_time: RestartTime,
+    /// Frames that the next start will have, if it has the options of this one.
+    frames_at_start: usize,
+    /// Data files that are open, as the cleaner has counted them last.
+    pub(crate) files_open: AtomicUsize,
     pub(crate) stopping: AtomicBool,
     pub(crate) tier: TierPlace,
     /// `innodb_io_capacity_max` as it is now; 0: no limit.
@@ -150,6 +159,8 @@ pub(crate) struct Broken {
     pub(crate) checkpoint_sync: AtomicBool,
     /// The page cleaner goes on living.
     pub(crate) cleaner: AtomicBool,
+    /// The target for a restart counts.
+    pub(crate) target: AtomicBool,
 }
 
 impl PageStore {
@@ -197,7 +208,9 @@ impl PageStore {
             checkpoint_over: Signal::default(),
             sync_over: Signal::default(),
             recovering,
-            restart_time: RestartTime::new(options.recovery_target),
+            restart_time: RestartTime::new(options.recovery_target, options.recovery_rates.clone()),
+            frames_at_start: count,
+            files_open: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             tier: TierPlace::default(),
             io_capacity_max: AtomicU32::new(options.io_capacity_max.unwrap_or(0)),
@@ -395,7 +408,8 @@ impl PageStore {
 
     /// How long a restart after a crash may take: the page cleaner keeps the log and the number of dirty
     /// pages below what would take longer, as far as rates that were measured tell. Unless it was set, 10
-    /// seconds and the time in which the storage reads the buffer pool.
+    /// seconds and the time in which the storage reads the buffer pool. One that was set is a bound: writers
+    /// wait where the cleaner cannot keep it.
     pub fn recovery_target(&self) -> Duration {
         self.restart_time.target(self.frame_count())
     }
@@ -407,13 +421,44 @@ impl PageStore {
 
     /// How long a restart would take if the process were killed now.
     pub fn recovery_estimate(&self) -> Duration {
-        let (dirty, oldest) = {
+        let found = {
             let list = self.flush_list.lock();
-            (list.len(), list.oldest())
+            self.found_by_restart(&list)
         };
-        let lsn = self.redo.current();
-        let age = lsn.0.saturating_sub(oldest.unwrap_or(lsn).0);
-        self.restart_time.estimate(age, dirty)
+        self.restart_time.estimate(&found)
+    }
+
+    /// What a restart would find if the process were killed now.
+    pub(crate) fn found_by_restart(&self, list: &FlushList) -> Found {
+        let (checkpoint, capacity) = (self.redo.checkpoint_lsn(), self.redo.capacity());
+        let named = list.named_since(checkpoint);
+        let frames = self.frame_count().min(self.frames_at_start);
+        // How far the log may end past what its newest checkpoint block knows to be there; where that is much
+        // of it, all is searched.
+        let reach = (capacity / 16).max(4 << 20).max(3 * self.redo.mini_transaction_bytes_max() as u64);
+        Found {
+            log: self.redo.current().since(checkpoint),
+            search: if reach >= capacity / 2 { capacity } else { reach },
+            pages: list.len() as u64 + named.written,
+            dirty: list.len() as u64,
+            became_dirty: named.became_dirty,
+            pages_at_a_time: recovery::pages_at_a_time(frames) as u64,
+            log_at_a_time: recovery::bytes_at_a_time(frames, self.page_size) as u64,
+            frames: frames as u64,
+            files: self.files_open.load(Ordering::Relaxed) as u64,
+            copies: self.writer.copies_kept(),
+        }
+    }
+
+    /// How fast recoveries were, if this process's own has changed that since this was asked last: to be
+    /// given to the next one that opens the store.
+    pub fn take_recovery_rates(&self) -> Option<RecoveryRates> {
+        self.restart_time.take_learned()
+    }
+
+    /// Before the store was opened this many pages were compared with their copies, which took so long.
+    pub fn note_copies_compared(&self, pages: u64, took: Duration) {
+        self.restart_time.recovered(Kind::Copies, pages, took);
     }
 
     /// Renames the tablespace's file, durably.

@@ -8,6 +8,11 @@
 //! happened in between, an unchanged sum means unchanged room. An append adds to the sum before its promise
 //! is given back, so the sum is never too low.
 //!
+//! A third limit is soft, and may be lowered ([`RedoLog::set_age_limit`]): it is not what the log has room
+//! for, but how far it should run ahead of its checkpoint. Whoever finds the sum below it is let in, however
+//! large it is; so the log goes past it by one mini-transaction at most, and the largest one is let in at the
+//! latest when everything before it is in the data files. Promises that were given are kept.
+//!
 //! **Waking.** A refused mini-transaction waits in a queue. When room appears, those at its front are woken
 //! whose promises fit it, and at least one: each mini-transaction gives back some room, and if all of a
 //! thousand were woken for it, all but one would have been woken for nothing. A woken one tries again like a
@@ -24,7 +29,7 @@
 
 #[cfg(not(loom))]
 use {
-    crate::log::{Phase, RedoLog},
+    crate::log::{Phase, RedoLog, State},
     crate::{Error, Flush, Interrupt},
     disk::{Wait, WaitKind},
     std::sync::Arc,
@@ -42,6 +47,8 @@ pub(crate) struct Ledger {
     written: AtomicU64,
     /// The log may not grow beyond this LSN.
     file_limit: AtomicU64,
+    /// Nobody is let in while the sum is at or past this LSN.
+    age_limit: AtomicU64,
     /// Bytes that may lie between `written` and the end.
     buffer_size: u64,
     /// Somebody may be in the queue.
@@ -79,6 +86,8 @@ pub(crate) struct Refusal {
 pub(crate) enum Short {
     /// The file is full up to its limit: the checkpoint must advance.
     File,
+    /// The log runs as far ahead of its checkpoint as it should: that must advance.
+    Age,
     /// The buffer is full: it must be written.
     Buffer,
 }
@@ -89,6 +98,7 @@ impl Ledger {
             promised_end: AtomicU64::new(0),
             written: AtomicU64::new(0),
             file_limit: AtomicU64::new(0),
+            age_limit: AtomicU64::new(u64::MAX),
             buffer_size,
             refused: AtomicBool::new(false),
             waiting: Mutex::new(Waiting::default()),
@@ -128,6 +138,12 @@ impl Ledger {
         self.wake();
     }
 
+    /// The log may grow up to `file`, and should not be past `age` when somebody is let in.
+    pub(crate) fn set_limits(&self, file: u64, age: u64) {
+        self.age_limit.store(age, Ordering::Release);
+        self.set_file_limit(file);
+    }
+
     /// Whether the first of those who were refused waits for room in the file.
     pub(crate) fn is_file_wanted(&self) -> bool {
         let waiting = self.waiting.lock();
@@ -148,6 +164,9 @@ impl Ledger {
             let end = seen + bytes;
             if end > self.file_limit.load(Ordering::Acquire) {
                 return Err(Short::File);
+            }
+            if seen >= self.age_limit.load(Ordering::Acquire) {
+                return Err(Short::Age);
             }
             if end.saturating_sub(self.written()) > self.buffer_size {
                 return Err(Short::Buffer);
@@ -246,12 +265,14 @@ impl Ledger {
             let mut waiting = self.waiting.lock();
             let mut end = self.promised_end.load(Ordering::SeqCst);
             let file_limit = self.file_limit.load(Ordering::SeqCst);
+            let age_limit = self.age_limit.load(Ordering::SeqCst);
             let buffer_limit = self.written.load(Ordering::SeqCst) + self.buffer_size;
             while let Some(front) = waiting.queue.front() {
-                end += front.bytes;
-                if !woken.is_empty() && end > file_limit.min(buffer_limit) {
+                let fits = end + front.bytes <= file_limit.min(buffer_limit) && end < age_limit;
+                if !woken.is_empty() && !fits {
                     break;
                 }
+                end += front.bytes;
                 woken.extend(waiting.queue.pop_front().map(|waiter| waiter.notice));
             }
             if waiting.queue.is_empty() {
@@ -314,12 +335,37 @@ impl RedoLog {
                 }
                 Interrupt::Wait(Wait::in_place(notice, place).of(WaitKind::LogRoom))
             }
+            Short::Age => {
+                self.want_space(bytes);
+                Interrupt::Wait(Wait::in_place(notice, place).of(WaitKind::LogRoom))
+            }
             Short::Buffer => match self.flush(self.current(), Flush::Write) {
                 Err(Interrupt::Error(error)) => Interrupt::Error(error),
                 // The writer that was faster has set the notice.
                 _ => Interrupt::Wait(Wait::in_place(notice, place).of(WaitKind::LogRoom)),
             },
         }
+    }
+
+    /// From now on the log runs at most this many bytes ahead of its checkpoint, beside what its capacity
+    /// allows: whoever finds it there waits, as for room, and the cleaner is told
+    /// ([`RedoLog::space_wanted`], [`RedoLog::room_wanted`]). May be raised and lowered at any time. Who has
+    /// been admitted stays so; the log goes past the limit by the mini-transaction that reaches it.
+    /// `u64::MAX` for no such limit. A few KiB at least, so that a log without content is below it.
+    pub fn set_age_limit(&self, bytes: u64) {
+        let mut state = self.state.lock();
+        state.age_limit = bytes;
+        self.publish_limits(&state);
+    }
+
+    /// What [`RedoLog::set_age_limit`] has set.
+    pub fn age_limit(&self) -> u64 {
+        self.state.lock().age_limit
+    }
+
+    /// Tells the admissions how far the log may go now.
+    pub(crate) fn publish_limits(&self, state: &State) {
+        self.ends.ledger.set_limits(state.file_limit().0, state.age_limit_at().0);
     }
 
     /// The most one mini-transaction may ask [`RedoLog::admit`] for, in bytes.
@@ -443,6 +489,31 @@ mod tests {
     }
 
     #[test]
+    fn the_age_limit_lets_in_whoever_finds_it_free_and_holds_back_the_next() {
+        let ledger = ledger(100, 10_000, 10_000);
+        ledger.set_limits(10_000, 150);
+        assert!(ledger.promise(40).is_ok() && ledger.promise(5000).is_ok(), "however large it is");
+        let waiting: Vec<Notice> = (0..3).map(|_| refused(&ledger, 20, Short::Age)).collect();
+        let woken = || waiting.iter().filter(|notice| notice.is_set()).count();
+        // Raised, but not above what is promised: one looks again, as after every change.
+        ledger.set_limits(10_000, 5000);
+        assert_eq!(woken(), 1);
+        assert!(ledger.promise(1).is_err());
+        ledger.set_limits(10_000, 5200);
+        assert_eq!(woken(), 3);
+        assert!(ledger.promise(20).is_ok());
+        // Lowered: what was promised is kept.
+        ledger.set_limits(10_000, 120);
+        refused(&ledger, 1, Short::Age);
+        ledger.appended(5020);
+        ledger.give_back(5060);
+        refused(&ledger, 1, Short::Age);
+        ledger.set_limits(10_000, 5121);
+        assert!(ledger.promise(4800).is_ok(), "larger than the limit, and there is nothing before it");
+        refused(&ledger, 500, Short::File);
+    }
+
+    #[test]
     fn closing_waits_for_open_promises_and_refuses_new_ones() {
         let ledger = ledger(100, 1000, 1000);
         assert!(ledger.promise(50).is_ok());
@@ -524,6 +595,33 @@ mod loom_tests {
             ledger.give_back(15);
             others.into_iter().for_each(|other| other.join().unwrap());
             assert!(ledger.promise(15).is_ok(), "everything was given back");
+        });
+    }
+
+    /// The limit of the age is lowered and raised while two want room: nobody is forgotten.
+    #[test]
+    fn loom_no_wake_up_is_lost_when_the_age_limit_moves() {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(3);
+        builder.check(|| {
+            let ledger = Arc::new(Ledger::new(100));
+            ledger.set_limits(50, 5);
+            let start = |run: fn(&Ledger)| {
+                let ledger = ledger.clone();
+                thread::spawn(move || run(&ledger))
+            };
+            let other = start(|ledger| {
+                promise_patiently(ledger, 10);
+                ledger.give_back(10);
+            });
+            let mover = start(|ledger| {
+                ledger.set_limits(50, 0);
+                ledger.set_limits(50, 1);
+            });
+            promise_patiently(&ledger, 10);
+            ledger.give_back(10);
+            other.join().unwrap();
+            mover.join().unwrap();
         });
     }
 

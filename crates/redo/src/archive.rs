@@ -178,7 +178,7 @@ impl ArchiveHold {
         // Once the log is closing nothing more is let in.
         if state.phase == Phase::Ready {
             self.log.renew_space_wanted();
-            self.log.ends.ledger.set_file_limit(state.file_limit().0);
+            self.log.publish_limits(&state);
         }
         true
     }

@@ -205,7 +205,7 @@ impl RedoLog {
             // That of a closed log lies past the end, at the next place where one may begin.
             self.set_checkpoint_lsn(block.checkpoint.min(self.current()));
             self.renew_space_wanted();
-            self.ends.ledger.set_file_limit(state.file_limit().0);
+            self.publish_limits(&state);
             self.growth_if_due(&state, false)
         };
         if let Some(grow) = grow {

@@ -182,7 +182,7 @@ impl RedoLog {
 
     fn allow_wrap(&self, state: &mut State) {
         state.wrap_at = Some(state.lap_end());
-        self.ends.ledger.set_file_limit(state.file_limit().0);
+        self.publish_limits(&state);
     }
 
     async fn grow(&self) -> Option<()> {
@@ -217,7 +217,7 @@ impl RedoLog {
         }
         let mut state = self.state.lock();
         state.growing_from = None;
-        self.ends.ledger.set_file_limit(state.file_limit().0);
+        self.publish_limits(&state);
         Some(())
     }
 
@@ -345,7 +345,7 @@ impl RedoLog {
         let ledger = &self.ends.ledger;
         if ledger.take_all(self.current().0) {
             state.wrap_at = None;
-            ledger.set_file_limit(state.file_limit().0);
+            self.publish_limits(state);
             ledger.give_back_all();
             if let Some(wanted) = &state.grow_wanted {
                 wanted.set();

@@ -144,6 +144,8 @@ pub(crate) struct State {
     pub epoch_start: Lsn,
     /// How large the circle may become.
     pub area_max: u64,
+    /// How far the log should run ahead of its checkpoint at most.
+    pub age_limit: u64,
     /// Set when something may be due for its growth; `None` once it is as large as it may be.
     pub grow_wanted: Option<Event>,
     /// The end of a lap after which the log goes on at the front. Others are not passed before that is
@@ -223,6 +225,12 @@ impl State {
         limits.into_iter().flatten().fold(self.circle_limit(), Lsn::min)
     }
 
+    /// Nobody is let in while the log is promised up to here. A log in which nothing is needed ends with the
+    /// padding of its last group.
+    pub(crate) fn age_limit_at(&self) -> Lsn {
+        Lsn(self.block.checkpoint.0.saturating_add(self.age_limit.max(2 * self.layout.block)))
+    }
+
     /// Where the circle is full, for promises.
     pub(crate) fn circle_limit(&self) -> Lsn {
         self.kept_from().plus(self.layout.usable())
@@ -261,6 +269,7 @@ impl RedoLog {
             epoch: block.epoch,
             epoch_start: block.flushed,
             area_max,
+            age_limit: u64::MAX,
             grow_wanted: None,
             wrap_at: None,
             growing_from: None,
@@ -302,7 +311,7 @@ impl RedoLog {
             state: Mutex::new(state),
             options,
         });
-        log.ends.ledger.set_file_limit(log.state.lock().file_limit().0);
+        log.publish_limits(&log.state.lock());
         log
     }
 
@@ -326,7 +335,7 @@ impl RedoLog {
         self.usable.store(largest.usable(), Ordering::Relaxed);
         self.overhead.store((HEADER + FRAME) as u64 + block.layout.block, Ordering::Relaxed);
         self.ends.ledger.set_written(end.0);
-        self.ends.ledger.set_file_limit(state.file_limit().0);
+        self.publish_limits(state);
     }
 
     /// Appends the records of one mini-transaction, and calls `then(start, end)` under the log's mutex, so
@@ -447,12 +456,18 @@ impl RedoLog {
 
     /// What has to be free of the log for those who wait for room in it, in bytes; 0 when nobody waits. Twice
     /// what one of them has asked for, because others are promised room as well; and a checkpoint frees the
-    /// log up to where a group begins, a 16th of it before the oldest change at most.
+    /// log up to where a group begins, a 16th of it before the oldest change at most. What the age limit
+    /// leaves of the capacity is to stay free besides ([`RedoLog::set_age_limit`]).
     pub fn room_wanted(&self) -> u64 {
-        match self.space_short() {
-            0 => 0,
-            short => short.saturating_mul(2).saturating_add(self.capacity() / 16),
+        let short = self.space_short();
+        if short == 0 {
+            return 0;
         }
+        let capacity = self.capacity();
+        let wanted = short.saturating_mul(2);
+        let limit = self.age_limit().min(capacity);
+        let below_limit = capacity - limit + wanted.min(limit / 2) + limit / 16;
+        wanted.saturating_add(capacity / 16).max(if limit < capacity { below_limit } else { 0 })
     }
 
     /// Asks for a checkpoint that frees this many bytes.

@@ -1,11 +1,12 @@
 //! How many pages to write now: a controller without an `io_capacity` to set.
 //!
-//! Let `age` be the distance from the oldest change that is not in its file to the end of the log, `C` the
-//! most it may become, and `r` the rate at which the log grows. The age is steered for a **goal**, as near to
-//! `C` as is safe: the older a page is when it is written, the more changes the one write is for.
+//! Let `age` be the distance from the oldest change that is not in its file to the end of the log, `L` the
+//! most it may become (the log's capacity, or what a restart within its target may find), and `r` the rate at
+//! which the log grows. The age is steered for a **goal**, as near to `L` as is safe: the older a page is when
+//! it is written, the more changes the one write is for.
 //!
 //! ```text
-//!   goal = min(29/32 C, C - two seconds of r, what a restart within its target may find)
+//!   goal = min(29/32 L, L - two seconds of r), but not less than L/4
 //! ```
 //!
 //! **Feed-forward.** Every dirty page has a deadline: the moment when its age reaches the goal. The
@@ -25,17 +26,20 @@
 //! early only means writing them again soon. Then they are left to grow old, unless the load is so light
 //! that this costs next to nothing and a restart would take more than a sixteenth of its target.
 //!
-//! From 15/16 on (async) at least one full batch is always under way; from 31/32 on (sync) there is no limit
-//! at all, and `innodb_io_capacity_max`, if set, no longer holds. Writers wait only when the log is really
-//! full. A mini-transaction that may log a quarter of it is refused long before the goal, so anybody who
-//! waits for room puts the controller into the sync state too. When the log has not grown for a second, the
-//! pool is drained gently, so that an idle server becomes clean.
+//! From 15/16 of the **bound** on (async) at least one full batch is always under way; from 31/32 on (sync)
+//! there is no limit at all. The bound is `L` if the target was set by somebody, and the log's capacity
+//! otherwise. Writers wait only when it is really reached. A mini-transaction that may log a quarter of the
+//! log is refused long before the goal, so anybody who waits for room puts the controller into the sync state
+//! too. When the log has not grown for a second, the pool is drained gently, so that an idle server becomes
+//! clean.
+//!
+//! **The cap** (`innodb_io_capacity_max`) holds below 15/16 of the bound. Above it would not make fewer pages
+//! be written, because writers wait for them; it would only make them wait. So there it is passed over.
+//! Pages written to make frames free are not held back by it, and count.
 //!
 //! Pure: figures in, a decision out. The cleaner feeds it every few milliseconds.
 
 use std::time::Duration;
-
-use crate::flush::restart_time::Allowed;
 
 /// What the cleaner sees.
 #[derive(Debug, Clone, Copy)]
@@ -48,28 +52,43 @@ pub(crate) struct Load {
     pub(crate) age: u64,
     /// What has to be free of the log for those who wait for room in it, bytes; 0 when nobody waits.
     pub(crate) room_wanted: u64,
-    /// The most the age may become, bytes.
+    /// The log's capacity, bytes.
     pub(crate) capacity: u64,
+    /// The most the age should become, bytes: see the essay.
+    pub(crate) limit: u64,
+    /// The most it may become before writers wait.
+    pub(crate) bound: u64,
     /// Pages that must be written with each byte of log so that none grows older than
     /// [`Controller::goal`].
     pub(crate) pressure: f64,
-    /// Dirty pages that are older than [`async_age`].
+    /// Dirty pages that are older than [`async_age`] of the bound.
     pub(crate) overdue: usize,
     /// All dirty pages.
     pub(crate) dirty: usize,
     /// Many of the pages that become dirty now were changed shortly before.
     pub(crate) hot: bool,
-    /// What a restart within its target may find.
-    pub(crate) allowed: Allowed,
+    /// Dirty pages that a restart within its target may find.
+    pub(crate) dirty_max: f64,
     /// What a restart would take now, as a part of its target.
     pub(crate) restart: f64,
     /// Whether a batch may be written ahead now, and if so how many pages a second such batches manage.
     pub(crate) ahead: Option<f64>,
+    /// Pages that may be started now.
+    pub(crate) room: Room,
+}
+
+/// Pages for which there are batches left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// In the steady state.
+    pub(crate) paced: usize,
+    /// When the log is nearly full.
+    pub(crate) urgent: usize,
 }
 
 /// From this age on a batch is always under way.
-pub(crate) fn async_age(capacity: u64) -> u64 {
-    capacity / 16 * 15
+pub(crate) fn async_age(bound: u64) -> u64 {
+    bound / 16 * 15
 }
 
 /// Whether somebody waits for room in the log that begins with a dirty page. Where the age is too small for
@@ -98,9 +117,9 @@ pub(crate) enum Urgency {
     Ahead,
     /// Steady state.
     Paced,
-    /// Above 15/16: always a batch under way.
+    /// Above 15/16 of the bound: always a batch under way.
     Async,
-    /// Above 31/32, or somebody waits for room in the log: as much as the storage takes.
+    /// Above 31/32 of it, or somebody waits for room in the log: as much as the storage takes.
     Sync,
 }
 
@@ -162,19 +181,32 @@ impl Controller {
         }
     }
 
-    /// So many of the pages that were decided on have not been started: the cap has them left.
-    pub(crate) fn give_back(&mut self, pages: usize) {
+    /// So many of the pages that were decided on have not been started: the cap has them left, and they are
+    /// still due.
+    pub(crate) fn give_back(&mut self, decision: Decision, pages: usize) {
+        if decision.urgency == Urgency::Sync {
+            return;
+        }
         if self.io_capacity_max.is_some() {
             self.allowance += pages as f64;
         }
+        if matches!(decision.urgency, Urgency::Paced | Urgency::Async) {
+            self.credit += pages as f64;
+        }
     }
 
-    /// The age to steer for, bytes.
-    pub(crate) fn goal(&self, capacity: u64, allowed: Allowed) -> u64 {
-        let safe = capacity as f64 * 29.0 / 32.0;
-        let with_lag = capacity as f64 - CHECKPOINT_LAG * self.rate;
-        let goal = safe.min(with_lag).max(capacity as f64 / 4.0).min(allowed.age);
-        (goal as u64).max(1)
+    /// Pages were started to make frames free: the cap has so many fewer left.
+    pub(crate) fn charge(&mut self, pages: usize) {
+        if let Some(max) = self.io_capacity_max {
+            self.allowance = (self.allowance - pages as f64).max(-f64::from(max));
+        }
+    }
+
+    /// The age to steer for where it should not be more than `limit`, bytes.
+    pub(crate) fn goal(&self, limit: u64) -> u64 {
+        let safe = limit as f64 * 29.0 / 32.0;
+        let with_lag = limit as f64 - CHECKPOINT_LAG * self.rate;
+        (safe.min(with_lag).max(limit as f64 / 4.0) as u64).max(1)
     }
 
     /// Decides for now.
@@ -196,7 +228,8 @@ impl Controller {
         let mut urgency = self.urgency(&load);
         let mut pages = match urgency {
             Urgency::Sync => {
-                let pages = (load.overdue + 2 * STEP_MIN as usize).min(load.dirty);
+                let pages = (load.overdue + 2 * STEP_MIN as usize).min(load.dirty).min(load.room.urgent);
+                self.charge(pages);
                 return Decision { pages, urgency, spread: Duration::ZERO };
             }
             Urgency::Idle => IDLE_STEP as f64,
@@ -206,12 +239,12 @@ impl Controller {
             urgency = Urgency::Ahead;
             pages = AHEAD_STEP as f64;
         }
-        let capped = if self.io_capacity_max.is_some() { pages.min(self.allowance) } else { pages };
-        let pages = capped.min(load.dirty as f64).floor();
+        let capped = if urgency < Urgency::Async { self.capped(pages) } else { pages };
+        let room = if urgency == Urgency::Async { load.room.urgent } else { load.room.paced };
+        // What finds no room is not forgotten: the credit stays.
+        let pages = capped.min(load.dirty.min(room) as f64).floor();
         if pages >= 1.0 {
-            if self.io_capacity_max.is_some() {
-                self.allowance -= pages;
-            }
+            self.charge(pages as usize);
             self.credit = (self.credit - pages).max(0.0);
             self.since_step = Duration::ZERO;
         }
@@ -222,16 +255,31 @@ impl Controller {
     fn urgency(&self, load: &Load) -> Urgency {
         match load.age {
             _ if pages_are_in_the_way(load) => Urgency::Sync,
-            age if age >= load.capacity / 32 * 31 => Urgency::Sync,
-            age if age >= async_age(load.capacity) => Urgency::Async,
+            age if age >= load.bound / 32 * 31 => Urgency::Sync,
+            age if age >= async_age(load.bound) => Urgency::Async,
             _ if self.quiet >= IDLE_AFTER => Urgency::Idle,
             _ => Urgency::Paced,
         }
     }
 
+    /// As many of the pages as the cap leaves. No batch that is too small to be worth it: what is capped is
+    /// written later, not in more pieces.
+    fn capped(&self, pages: f64) -> f64 {
+        if self.io_capacity_max.is_none() || pages <= self.allowance {
+            return pages;
+        }
+        let is_worth_it = self.allowance >= STEP_MIN || self.since_step >= STEP_WAIT_MAX;
+        if is_worth_it { self.allowance.max(0.0) } else { 0.0 }
+    }
+
+    /// Whether the cap would hold back what has to be written.
+    pub(crate) fn is_passed_over(&self, decision: Decision) -> bool {
+        self.allowance <= 0.0 && self.io_capacity_max.is_some() && decision.urgency >= Urgency::Async
+    }
+
     /// Pages a second that are due.
     fn due(&self, load: &Load) -> f64 {
-        let surplus = (load.dirty as f64 - load.allowed.dirty).max(0.0);
+        let surplus = (load.dirty as f64 - load.dirty_max).max(0.0);
         self.rate * load.pressure + surplus / SURPLUS_WITHIN
     }
 
@@ -248,7 +296,7 @@ impl Controller {
         if load.hot {
             return load.restart > HOT_FROM && to_hold < manages / 16.0;
         }
-        let least = self.goal(load.capacity, load.allowed) as f64 / AHEAD_FROM;
+        let least = self.goal(load.limit) as f64 / AHEAD_FROM;
         load.age as f64 > least && to_hold < manages / 2.0
     }
 

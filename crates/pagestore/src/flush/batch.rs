@@ -38,6 +38,8 @@ use crate::store::PageStore;
 
 /// Pages of one batch, at most.
 pub(super) const BATCH_PAGES: usize = 128;
+/// Batches under way at most.
+pub(super) const BATCHES_MAX: usize = 8;
 /// Emptied batches kept for the next use, per purpose.
 const SPARE_BATCHES: usize = 4;
 
@@ -78,6 +80,8 @@ struct Written {
 /// A batch under way, for those who wait for it.
 #[derive(Clone)]
 pub(crate) struct UnderWay {
+    /// Why it is written.
+    purpose: FlushPurpose,
     /// Set when it is over.
     over: Event,
     /// Setting it has it written as fast as the storage can.
@@ -92,7 +96,48 @@ impl UnderWay {
     }
 }
 
+/// How many batches are under way, by purpose.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct BatchesUnderWay {
+    pub(crate) checkpoint: usize,
+    pub(crate) lru: usize,
+}
+
+impl BatchesUnderWay {
+    pub(crate) fn all(self) -> usize {
+        self.checkpoint + self.lru
+    }
+
+    /// How many more may start to move the checkpoint on, where it may have `most` at a time. Evicting pages
+    /// leaves it one in any case, and half of them where the log is nearly full: pages that never come to
+    /// the end of the LRU list are written by nobody else.
+    pub(crate) fn checkpoint_room(self, most: usize, urgent: bool) -> usize {
+        let least = if urgent { BATCHES_MAX / 2 } else { 1 };
+        // One is left to those who wait for frames.
+        let most = most.min(BATCHES_MAX - 1);
+        most.min(BATCHES_MAX.saturating_sub(self.lru)).max(least).saturating_sub(self.checkpoint)
+    }
+
+    /// How many more may start to make frames free: half of all at least.
+    pub(crate) fn lru_room(self) -> usize {
+        let most = BATCHES_MAX - self.checkpoint.clamp(1, BATCHES_MAX / 2);
+        most.saturating_sub(self.lru)
+    }
+}
+
 impl PageStore {
+    /// How many batches are under way.
+    pub(crate) fn batches_under_way(&self) -> BatchesUnderWay {
+        let mut count = BatchesUnderWay::default();
+        for batch in &*self.batches.lock() {
+            match batch.purpose {
+                FlushPurpose::Checkpoint => count.checkpoint += 1,
+                FlushPurpose::Lru => count.lru += 1,
+            }
+        }
+        count
+    }
+
     /// Pages of one batch in this pool.
     pub(crate) fn batch_pages(&self) -> usize {
         BATCH_PAGES.min(self.frame_count() / 4)
@@ -139,7 +184,7 @@ impl PageStore {
         drop(spare);
         let (id, over) = (self.flush_list.lock().begin_batch(), Event::new());
         let hurry = images.spread.hurry.clone();
-        self.batches.lock().push(UnderWay { over: over.clone(), hurry });
+        self.batches.lock().push(UnderWay { purpose, over: over.clone(), hurry });
         let (store, frames, newest) = (self.this(), Vec::new(), Lsn(0));
         Batch { store, id, images: Some(images), frames, victims: 0, newest, purpose, durable: false, over }
     }
@@ -315,5 +360,29 @@ impl Drop for Batch {
         self.store.poison("a page write did not come to its end");
         self.store.unwritten.lock().append(&mut self.frames);
         self.announce_end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_purpose_takes_all_batches() {
+        let room =
+            |checkpoint, lru, most, urgent| BatchesUnderWay { checkpoint, lru }.checkpoint_room(most, urgent);
+        // Readers wait for frames all the time: the checkpoint is written all the same.
+        for lru in 0..=BATCHES_MAX {
+            assert!(room(0, lru, 3, false) >= 1, "{lru}");
+            assert!(room(0, lru, BATCHES_MAX, true) >= BATCHES_MAX / 2, "{lru}");
+        }
+        assert_eq!(room(0, 4, 3, false), 3, "where there are batches enough nobody is in the way");
+        assert_eq!(room(3, 0, 3, false), 0);
+        assert_eq!(room(0, 0, BATCHES_MAX, true), BATCHES_MAX - 1);
+        for checkpoint in 0..=BATCHES_MAX {
+            let lru = BatchesUnderWay { checkpoint, lru: 0 }.lru_room();
+            assert!((BATCHES_MAX / 2..BATCHES_MAX).contains(&lru), "{lru} beside {checkpoint}");
+            assert_eq!(BatchesUnderWay { checkpoint, lru }.lru_room(), 0);
+        }
     }
 }

@@ -27,9 +27,11 @@ impl PageStore {
         let checkpoint = self.redo.checkpoint_lsn().0;
         let target = self.flush_list.lock().checkpoint_when_synced().0;
         let gain = target.saturating_sub(checkpoint);
-        let short = load.lsn.saturating_sub(checkpoint) > load.capacity / 4 * 3;
+        let short = load.lsn.saturating_sub(checkpoint) > load.limit / 4 * 3;
+        // Where the limit is far below the capacity, that is much log all the same.
+        let worth_it = (load.limit / 32).max(load.capacity / 256);
         let due = now.saturating_sub(*last) >= CHECKPOINT_EVERY;
-        let hurry = self.redo.space_wanted().is_set() || (short && gain > load.capacity / 32);
+        let hurry = self.redo.space_wanted().is_set() || (short && gain > worth_it);
         if gain > 0 && (due || hurry) {
             *last = now;
             self.start_checkpoint();

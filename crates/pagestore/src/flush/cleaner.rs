@@ -20,7 +20,9 @@ use disk::Event;
 use page::FlushPurpose;
 use redo::Lsn;
 
-use crate::flush::adaptive_flushing::{Controller, Decision, Load, Urgency, async_age};
+use crate::flush::adaptive_flushing::{Controller, Decision, Load, Room, Urgency, async_age};
+use crate::flush::age_bounds::{AgeBounds, ReadsShown};
+use crate::flush::batch::BATCHES_MAX;
 use crate::flush::collect::Which;
 use crate::flush::feeder;
 use crate::pool::frame::FrameRef;
@@ -39,8 +41,6 @@ const DEPTH_WANTED: usize = 16 << 10;
 const CLEAN_PART: usize = 16;
 /// Batches under way beyond which paced work waits.
 const BATCHES_PACED: usize = 3;
-/// Batches under way at most.
-const BATCHES_MAX: usize = 8;
 
 /// After a batch written ahead the device is left alone for this multiple of the time it took.
 const AHEAD_REST: u32 = 3;
@@ -78,6 +78,8 @@ impl Ahead {
 struct Cleaner {
     ahead: Ahead,
     controller: Controller,
+    bounds: AgeBounds,
+    reads: ReadsShown,
     last_look: Duration,
     last_checkpoint: Duration,
     /// Frames taken per look: the recent maximum.
@@ -90,6 +92,8 @@ impl PageStore {
         let cleaner = Cleaner {
             ahead: Ahead { started: None, next: Duration::ZERO, rate: AHEAD_RATE },
             controller: Controller::new(self.options.io_capacity_max),
+            bounds: AgeBounds::default(),
+            reads: ReadsShown::default(),
             last_look: self.env.now(),
             last_checkpoint: self.env.now(),
             demand: 0.0,
@@ -176,6 +180,7 @@ impl Cleaner {
             }
             return PERIOD;
         }
+        self.reads.look(store, now);
         // First: what is evicted for the frames that are missing has been offered then.
         let fed = feeder::feed(store, self.demand);
         let refilled = self.refill(store) + fed.taken;
@@ -199,54 +204,58 @@ impl Cleaner {
     fn flush_by_age(&mut self, store: &PageStore, now: Duration, elapsed: Duration) -> (Decision, Load) {
         let lsn = store.redo.current().0;
         let capacity = store.redo.capacity();
-        let batches = store.batches.lock().len();
-        let ahead = self.ahead.may_start(now, batches == 0);
+        let (batches, batch_pages) = (store.batches_under_way(), store.batch_pages());
+        let ahead = self.ahead.may_start(now, batches.all() == 0);
+        let room = Room {
+            paced: batches.checkpoint_room(BATCHES_PACED, false) * batch_pages,
+            urgent: batches.checkpoint_room(BATCHES_MAX, true) * batch_pages,
+        };
         let room_wanted = store.redo.room_wanted();
         let load = {
             let mut list = store.flush_list.lock();
-            list.fit_ages(capacity);
-            let dirty = list.len();
-            let allowed = store.restart_time.allowed(dirty);
-            let goal = self.controller.goal(capacity, allowed);
-            let listed = list.oldest_listed().map_or(lsn, |oldest| oldest.0);
+            let found = store.found_by_restart(&list);
+            let allowed = self.bounds.look(store, &found, capacity);
+            let (limit, bound) = (allowed.limit(capacity), allowed.bound(capacity));
+            list.fit_ages(capacity, limit);
+            let goal = self.controller.goal(limit);
             let oldest = list.oldest_unwritten().map_or(lsn, |oldest| oldest.0);
-            let age = lsn.saturating_sub(oldest);
-            let target = store.restart_time.target(store.frame_count());
+            let target = store.recovery_target();
             Load {
                 elapsed,
                 lsn,
-                age,
+                age: lsn.saturating_sub(oldest),
                 room_wanted,
                 capacity,
-                pressure: list.ages().pressure(listed, lsn, goal),
-                overdue: list.ages().older_than(listed, lsn, async_age(capacity)),
-                dirty,
+                limit,
+                bound,
+                pressure: list.ages().pressure(lsn, goal),
+                overdue: list.ages().older_than(lsn, async_age(bound)),
+                dirty: list.len(),
                 hot: list.ages().hot(),
-                allowed,
-                restart: store.restart_time.estimate(age, dirty).div_duration_f64(target),
+                dirty_max: allowed.dirty,
+                restart: store.restart_time.estimate(&found).div_duration_f64(target),
                 ahead,
+                room,
             }
         };
+        self.bounds.tell(store, &load);
         self.controller.set_io_capacity_max(store.io_capacity_max());
         let decision = self.controller.decide(load);
-        let batches_max = if decision.urgency >= Urgency::Async { BATCHES_MAX } else { BATCHES_PACED };
+        self.bounds.tell_of_cap(store, self.controller.is_passed_over(decision));
         if decision.urgency >= Urgency::Async || store.free.is_wanted() {
             store.hurry_batches();
         }
-        let room = batches_max.saturating_sub(batches) * store.batch_pages();
-        let pages = decision.pages.min(room);
         let mut started = 0;
-        if pages > 0 {
+        if decision.pages > 0 {
             let which = Which::OlderThan(Lsn(u64::MAX));
-            let collected = store.start_flush(which, pages, FlushPurpose::Checkpoint, decision.spread);
+            let collected =
+                store.start_flush(which, decision.pages, FlushPurpose::Checkpoint, decision.spread);
             started = collected.pages;
             if decision.urgency == Urgency::Ahead && collected.pages > 0 {
                 self.ahead.started = Some((now, collected.pages));
             }
         }
-        if decision.urgency != Urgency::Sync {
-            self.controller.give_back(decision.pages.saturating_sub(started));
-        }
+        self.controller.give_back(decision, decision.pages.saturating_sub(started));
         (decision, load)
     }
 
@@ -264,7 +273,9 @@ impl Cleaner {
             }
             if !victims.dirty.is_empty() {
                 store.add_neighbours(&mut victims.dirty);
-                done += store.start_batches(victims.dirty, FlushPurpose::Lru, Duration::ZERO).pages;
+                let started = store.start_batches(victims.dirty, FlushPurpose::Lru, Duration::ZERO).pages;
+                self.controller.charge(started);
+                done += started;
             }
         }
         // Some of those who were woken may have gone away since.
@@ -315,7 +326,7 @@ fn find_victims(store: &PageStore, missing: usize) -> Victims {
     let wanted = missing.saturating_sub(coming);
     // Each batch costs its syncs: a small one waits for more as long as frames are coming.
     let too_few = coming > 0 && wanted < store.batch_pages() / 2;
-    let dirty_max = if too_few { 0 } else { wanted.min(2 * store.batch_pages()).min(store.flight_room()) };
+    let dirty_max = if too_few { 0 } else { wanted.min(2 * store.batch_pages()).min(store.lru_room(0)) };
     let mut lru = store.lru.lock();
     let depth_clean = if writing { deepest.saturating_sub(lru.old_len() / CLEAN_PART) } else { 0 };
     let mut next = lru.tail();

@@ -19,6 +19,7 @@ use std::sync::atomic::Ordering;
 use redo::Lsn;
 
 use crate::flush::age_histogram::AgeHistogram;
+use crate::flush::named_pages::{Named, NamedPages};
 #[cfg(test)]
 use crate::pool::frame::Frames;
 use crate::pool::frame::{FrameRef, reach};
@@ -46,6 +47,7 @@ pub(crate) struct FlushList {
     tail: u32,
     len: usize,
     ages: AgeHistogram,
+    named: NamedPages,
     /// Batches under way, and the oldest start LSN of each.
     batches: Vec<(BatchId, Option<u64>)>,
     /// Written, but not synced: the oldest start LSN.
@@ -68,6 +70,7 @@ impl FlushList {
             tail: NONE,
             len: 0,
             ages: AgeHistogram::new(capacity),
+            named: NamedPages::new(capacity),
             batches: Vec::new(),
             unsynced: None,
             syncing: None,
@@ -110,7 +113,9 @@ impl FlushList {
         }
         self.head = index;
         self.len += 1;
-        self.ages.enter(start.0, frame.newest.load(Ordering::Relaxed));
+        let changed = frame.newest.load(Ordering::Relaxed);
+        self.ages.enter(start.0, changed);
+        self.named.enter(start.0, changed);
         frame.oldest.store(start.0, Ordering::Relaxed);
     }
 
@@ -156,6 +161,7 @@ impl FlushList {
     /// `None` when it is clean.
     pub(crate) fn move_to_batch(&mut self, batch: BatchId, frame: FrameRef) -> Option<Lsn> {
         let start = self.take(frame)?;
+        self.named.write(frame.newest.load(Ordering::Relaxed));
         let entry = self.batches.iter_mut().find(|(id, _)| *id == batch);
         assert!(entry.is_some(), "a page joins a batch that has ended");
         if let Some((_, oldest)) = entry {
@@ -217,13 +223,26 @@ impl FlushList {
         (self.tail != NONE).then(|| Lsn(self.nodes[self.tail as usize].start))
     }
 
-    /// Counts the pages by age for a log of this capacity. It is known when the list is made, but a log that
-    /// was closed cleanly gets another size at the next start, once it has been scanned.
-    pub(crate) fn fit_ages(&mut self, capacity: u64) {
-        if self.ages.capacity() != capacity {
-            let starts: Vec<u64> = self.oldest_first().map(|(_, start)| start.0).collect();
-            self.ages.fit(capacity, starts.into_iter());
-        }
+    /// Counts the pages by age up to `age`, for a log of this capacity. That is known when the list is made,
+    /// but a log that was closed cleanly gets another size at the next start, once it has been scanned.
+    pub(crate) fn fit_ages(&mut self, capacity: u64, age: u64) {
+        self.ages.fit(age);
+        self.named.fit(capacity);
+    }
+
+    /// Recovery found a page whose last change, which ended there, is in its file.
+    pub(crate) fn named_and_written(&mut self, changed: Lsn) {
+        self.named.write(changed.0);
+    }
+
+    /// Recovery has changed a page that may have been written with its last change before, which ended there.
+    pub(crate) fn named_again(&mut self, changed: Lsn) {
+        self.named.change(changed.0);
+    }
+
+    /// What the log names from this checkpoint on, the dirty pages left out.
+    pub(crate) fn named_since(&self, checkpoint: Lsn) -> Named {
+        self.named.since(checkpoint.0)
     }
 
     /// Pages by age, those under way not among them.

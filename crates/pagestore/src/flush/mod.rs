@@ -6,6 +6,7 @@
 //! left unsynced. The **feeder** offers clean pages to the buffer pool extension before they are evicted.
 
 pub(crate) mod adaptive_flushing;
+pub(crate) mod age_bounds;
 pub(crate) mod age_histogram;
 pub(crate) mod batch;
 pub(crate) mod checkpoint;
@@ -13,6 +14,7 @@ pub(crate) mod cleaner;
 pub(crate) mod collect;
 pub(crate) mod feeder;
 pub(crate) mod flush_list;
+pub(crate) mod named_pages;
 pub(crate) mod neighbours;
 pub(crate) mod reservation;
 pub(crate) mod restart_time;

@@ -24,7 +24,7 @@ const REACH: u32 = 15;
 impl PageStore {
     /// Reserves the dirty neighbours of the pages, which are reserved, and adds them.
     pub(crate) fn add_neighbours(&self, pages: &mut Vec<FrameRef>) {
-        let mut room = self.flight_room().min(3 * pages.len());
+        let mut room = self.lru_room(pages.len()).min(3 * pages.len());
         // Asked once for pages of one tablespace in a row.
         let mut last = None;
         for at in 0..pages.len() {

@@ -40,6 +40,17 @@ impl PageStore {
         victim
     }
 
+    /// How many more pages may be in flight to make frames free. A batch of the checkpoint finds room beside
+    /// them: in a small pool two batches are all that may be in flight.
+    /// `reserved`: so many are, and not in batches yet.
+    pub(crate) fn lru_room(&self, reserved: usize) -> usize {
+        let (batches, pages) = (self.batches_under_way(), self.batch_pages());
+        let alone = batches.checkpoint > 0 || self.recovering.load(Ordering::Acquire);
+        let kept = if alone { 0 } else { pages };
+        let in_batches = (batches.lru_room() * pages).saturating_sub(reserved);
+        self.flight_room().saturating_sub(kept).min(in_batches)
+    }
+
     /// How many more pages may be in flight.
     pub(crate) fn flight_room(&self) -> usize {
         (self.frame_count() / 2).saturating_sub(self.in_flight.load(Ordering::Relaxed))

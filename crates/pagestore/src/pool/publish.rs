@@ -70,6 +70,8 @@ impl PageStore {
                 // them for a page before the creator has made one. SAFETY: the frame is owned.
                 let bytes = unsafe { frame.bytes_mut() };
                 bytes[page::LSN..page::LSN + 8].fill(0);
+                // Nor what the frame's former page was for this one.
+                frame.newest.store(0, Ordering::Relaxed);
                 shard.remove(&page);
                 self.publish(page, frame, 1, true);
                 drop(shard);

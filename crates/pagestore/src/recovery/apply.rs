@@ -13,7 +13,7 @@ use crate::recovery::changes::{Batch, Changes, Entry};
 use crate::store::PageStore;
 
 /// Pages read ahead together by one thread.
-const READ_TOGETHER: usize = 32;
+pub(crate) const READ_TOGETHER: usize = 32;
 
 impl PageStore {
     /// Applies a batch.
@@ -128,8 +128,15 @@ impl PageStore {
         let mut missing = entries.iter().filter(|entry| had < changes.lsns(entry).1);
         let first = missing.clone().next().map(|entry| changes.lsns(entry).0);
         let applied = missing.try_for_each(|entry| changes.apply(entry, bytes, id));
-        if let (Some(last), true) = (entries.last(), first.is_some()) {
-            let end = changes.lsns(last).1.0;
+        let end = entries.last().map_or(0, |last| changes.lsns(last).1.0);
+        // What the next recovery would find, if it came soon. A page may be in several batches, and has been
+        // in its file with what it had.
+        if first.is_some() {
+            self.flush_list.lock().named_again(had);
+        } else if had.0 == end {
+            self.flush_list.lock().named_and_written(had);
+        }
+        if first.is_some() {
             bytes[page::LSN..page::LSN + 8].copy_from_slice(&end.to_be_bytes());
             frame.newest.store(end, Ordering::Relaxed);
         }

@@ -22,20 +22,23 @@
 //! from being recovered: its changes are lost, which is told before the log gives them up. Files that the log
 //! does not name are not even opened.
 
-mod apply;
+pub(crate) mod apply;
 mod changes;
 pub(crate) mod page_map;
+pub(crate) mod rates;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use page::{BufferPoolExtension, PageId};
+use page::{BufferPoolExtension, PageId, PageSize};
 use redo::{Lsn, Record, ScanSummary};
 
+use crate::counters::Counter;
 use crate::error::Error;
 use crate::recovery::changes::Batch;
 use crate::recovery::page_map::{PageMap, SpaceSet};
+use crate::recovery::rates::Kind;
 use crate::store::PageStore;
 
 /// Frames of a pool that changed pages of a batch leave to other pages, where it is not small.
@@ -88,6 +91,21 @@ struct Known {
     last: Option<(u32, bool)>,
     /// Where each page is initialised for the last time.
     inits: PageMap<Lsn>,
+    /// Files that were opened, and how long that took.
+    opened: u64,
+    opening: Duration,
+}
+
+/// How much a recovery had to do beside what its summary tells.
+#[derive(Default)]
+struct Work {
+    /// When it began.
+    started: Duration,
+    /// Bytes of log that were read, those read twice counted twice.
+    log: u64,
+    /// Files opened and synced, and how long that took.
+    files: u64,
+    files_took: Duration,
 }
 
 impl Known {
@@ -129,7 +147,11 @@ impl Known {
         if self.present.contains(&space) || self.skipped.contains(&space) {
             return Ok(());
         }
-        match store.spaces.get_for_recovery(&**store.env.storage(), space) {
+        let began = store.env.now();
+        let opened = store.spaces.get_for_recovery(&**store.env.storage(), space);
+        self.opening += store.env.now().saturating_sub(began);
+        self.opened += 1;
+        match opened {
             Ok(_) => drop(self.present.insert(space)),
             Err(Error::NoSuchSpace(_)) => {
                 self.skipped.insert(space);
@@ -183,10 +205,8 @@ impl PageStore {
         on_lost: &mut OnLost<'_>,
     ) -> Result<RecoverySummary, Error> {
         self.recovering.store(true, Ordering::Release);
-        let started = self.env.now();
         let result = self.recover_spaces(spaces, on_lost);
-        if let Ok(summary) = &result {
-            self.note_rates(summary, self.env.now().saturating_sub(started));
+        if result.is_ok() {
             self.flush_list.lock().saw(self.redo.current());
             self.recovering.store(false, Ordering::Release);
         }
@@ -194,11 +214,22 @@ impl PageStore {
     }
 
     /// Remembers how fast this machine recovers, for the page cleaner, which keeps the next recovery short.
-    fn note_rates(&self, summary: &RecoverySummary, took: Duration) {
-        let bytes = summary.end.0.saturating_sub(summary.checkpoint.0);
-        let pages = summary.pages_changed + summary.pages_current;
-        let scanning = took.saturating_sub(summary.applying);
-        self.restart_time.recovered((bytes, scanning), (pages, summary.applying));
+    fn note_rates(&self, summary: &RecoverySummary, work: &Work) {
+        let time = &self.restart_time;
+        let scanning = self.env.now().saturating_sub(work.started + summary.applying + work.files_took);
+        // About half of what may be searched is. A log that is short beside that says nothing.
+        let search = self.found_by_restart(&self.flush_list.lock()).search;
+        if work.log >= search / 4 {
+            time.recovered(Kind::Log, work.log + search / 2, scanning);
+        }
+        time.recovered(Kind::Files, work.files, work.files_took);
+        // Pages that begin with their initialisation are made in no time, and say nothing about the disk.
+        let sum = |counter| self.counters.sum(counter);
+        let (read, written) = (sum(Counter::PagesRead), sum(Counter::PagesFlushed));
+        let handled = summary.pages_changed + summary.pages_current;
+        if 2 * read >= handled {
+            time.recovered(Kind::Pages, read + written, summary.applying);
+        }
     }
 
     /// Makes the given tablespaces known without applying the redo log, to read what can be read: from then
@@ -216,11 +247,11 @@ impl PageStore {
         spaces: &[(u32, PathBuf)],
         on_lost: &mut OnLost<'_>,
     ) -> Result<RecoverySummary, Error> {
+        let mut work = Work { started: self.env.now(), ..Work::default() };
         self.open_without_redo(spaces)?;
         let mut known = Known::default();
-        let budget =
-            (self.frame_count() * self.page_size.bytes() / 3).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX);
-        let pages_max = batch_pages_max(self.frame_count());
+        let budget = bytes_at_a_time(self.frame_count(), self.page_size);
+        let pages_max = pages_at_a_time(self.frame_count());
         let mut summary = RecoverySummary::default();
         let mut batch = Batch::default();
         // From here on changes did not fit into the batch.
@@ -246,9 +277,13 @@ impl PageStore {
             |done, most| progress.report(self, done, most),
         )?;
         note(&mut summary, &scanned);
+        let syncing = self.env.now();
         if scanned.mini_transactions > 0 {
             self.sync_files()?;
         }
+        work.log = summary.end.since(left.unwrap_or(summary.end)) + summary.end.since(summary.checkpoint);
+        work.files = known.opened;
+        work.files_took = known.opening + self.env.now().saturating_sub(syncing);
         summary.run = self.redo.epoch();
         if let Some(left) = left {
             // It was collected before the initialisations further on were known.
@@ -273,6 +308,7 @@ impl PageStore {
             )?;
         }
         self.apply(batch, &mut summary)?;
+        self.note_rates(&summary, &work);
         summary.lost_spaces = known.lost;
         summary.skipped_spaces = known.skipped.into_iter().collect();
         summary.skipped_spaces.sort_unstable();
@@ -317,8 +353,13 @@ fn invalidate_changed(tier: &dyn BufferPoolExtension, bytes: &[u8]) {
 
 /// Pages of a batch in a pool of this size. Changed ones stay pinned until their batch is over; the rest of
 /// the pool is for reading them, and for the mini-transaction that goes beyond.
-fn batch_pages_max(frames: usize) -> usize {
+pub(crate) fn pages_at_a_time(frames: usize) -> usize {
     (frames / 3 * 2).min(frames.saturating_sub(FRAMES_LEFT)).max(frames / 3)
+}
+
+/// Bytes of a batch's changes.
+pub(crate) fn bytes_at_a_time(frames: usize, page_size: PageSize) -> usize {
+    (frames * page_size.bytes() / 3).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX)
 }
 
 /// Not an error of reading: the checksum of its group is right.

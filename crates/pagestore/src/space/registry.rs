@@ -232,6 +232,11 @@ impl SpaceRegistry {
         files
     }
 
+    /// How many files are open.
+    pub(crate) fn open_count(&self) -> usize {
+        self.known.read().values().filter(|space| space.file_if_open().is_some()).count()
+    }
+
     /// Makes a tablespace known, whose file is opened when it is needed.
     pub(crate) fn add(&self, id: u32, path: &Path, expected: Option<Stamp>) -> Result<(), Error> {
         self.register(id, path, None, expected).map(drop)

@@ -1,6 +1,7 @@
 //! The log over a simulated machine, in one program.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod age_limit;
 mod archive;
 mod common;
 mod crash;

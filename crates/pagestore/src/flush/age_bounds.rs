@@ -1,0 +1,143 @@
+//! What the target for a restart means for the log, and what reads tell about the device.
+//!
+//! At each look of the cleaner the log is told how old it may become ([`RedoLog::set_age_limit`]): where
+//! pages are not written fast enough for a target that was set, writers wait for them. What nobody can keep,
+//! or keeps writers waiting, or passes over a cap, is said once in the log, and again when it was otherwise
+//! for a while.
+//!
+//! [`RedoLog::set_age_limit`]: redo::RedoLog::set_age_limit
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use page::extension::Source;
+
+use crate::counters::Counter;
+use crate::flush::adaptive_flushing::Load;
+use crate::flush::restart_time::{Allowed, Found};
+use crate::recovery::apply::READ_TOGETHER;
+use crate::store::PageStore;
+
+/// A message is not repeated sooner.
+const SAY_AGAIN: Duration = Duration::from_secs(600);
+/// Reads are watched for stretches of this length.
+const STRETCH: Duration = Duration::from_secs(1);
+
+/// Says something once.
+#[derive(Default)]
+struct Once(Option<Duration>);
+
+impl Once {
+    /// It is so now. Whether to say it: unless it was so not long ago.
+    fn is_news(&mut self, now: Duration) -> bool {
+        let last = self.0.replace(now);
+        last.is_none_or(|last| now.saturating_sub(last) > SAY_AGAIN)
+    }
+}
+
+/// The bounds in force.
+#[derive(Default)]
+pub(crate) struct AgeBounds {
+    /// What the log was told last; 0: nothing.
+    told: u64,
+    is_out_of_reach: bool,
+    out_of_reach: Once,
+    waits: Once,
+    passed_over: Once,
+}
+
+impl AgeBounds {
+    /// How old the log may become now.
+    pub(crate) fn look(&mut self, store: &PageStore, found: &Found, capacity: u64) -> Allowed {
+        let allowed = store.restart_time.allowed(found);
+        #[cfg(test)]
+        let allowed = match store.broken.target.load(Ordering::Relaxed) {
+            true => Allowed { age: f64::MAX, dirty: f64::MAX, is_bound: false },
+            false => allowed,
+        };
+        self.is_out_of_reach = allowed.is_out_of_reach(capacity);
+        allowed
+    }
+
+    /// Tells the log, and whoever reads the messages. Not under the flush list's mutex, which is locked under
+    /// the log's.
+    pub(crate) fn tell(&mut self, store: &PageStore, load: &Load) {
+        let now = store.env.now();
+        let limit = if load.bound < load.capacity { load.bound } else { u64::MAX };
+        // Lowered at once, raised when it is worth it.
+        if limit < self.told || limit - self.told > self.told / 64 {
+            store.redo.set_age_limit(limit);
+            self.told = limit;
+        }
+        if self.is_out_of_reach && self.out_of_reach.is_news(now) {
+            tracing::warn!(
+                "untorn_recovery_target={} cannot be kept: as it looks, a restart would take longer even with no more than {} MiB of redo log; \
+                 less would stop writers for each page",
+                store.recovery_target().as_secs(),
+                load.bound >> 20
+            );
+        }
+        if limit < load.capacity && load.room_wanted > 0 && self.waits.is_news(now) {
+            tracing::info!(
+                "writers wait for pages to be written, so that a restart keeps untorn_recovery_target={}: the redo log may be {} of its \
+                 {} MiB old",
+                store.recovery_target().as_secs(),
+                limit >> 20,
+                load.capacity >> 20
+            );
+        }
+    }
+
+    /// The cap on page writes does not hold now.
+    pub(crate) fn tell_of_cap(&mut self, store: &PageStore, is_passed_over: bool) {
+        if is_passed_over && self.passed_over.is_news(store.env.now()) {
+            tracing::info!(
+                "innodb_io_capacity_max={} is less than the pages that have to be written, so that writers need not wait for room in the \
+                 redo log: it is passed over",
+                store.io_capacity_max().unwrap_or(0)
+            );
+        }
+    }
+}
+
+/// What the reads of this process say about the device: how many pages it reads and writes in a second in
+/// which as many reads were under way all the time as a recovery has.
+#[derive(Default)]
+pub(crate) struct ReadsShown {
+    began: Duration,
+    pages: u64,
+    /// There were enough of them at each look.
+    all_the_time: bool,
+}
+
+impl ReadsShown {
+    pub(crate) fn look(&mut self, store: &PageStore, now: Duration) {
+        self.all_the_time &= store.pending.len() >= READ_TOGETHER * 3 / 4;
+        let took = now.saturating_sub(self.began);
+        if took < STRETCH {
+            return;
+        }
+        let read = store.read_times.of(Source::DataFile).times().count();
+        let pages = read + store.counters.sum(Counter::PagesFlushed);
+        if self.all_the_time {
+            let seen = pages.saturating_sub(self.pages);
+            store.restart_time.shown(seen as f64 / took.as_secs_f64(), now);
+        }
+        *self = ReadsShown { began: now, pages, all_the_time: true };
+        store.restart_time.forget_old(now);
+        store.files_open.store(store.spaces.open_count(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lasts_is_said_once() {
+        let mut once = Once::default();
+        assert!(once.is_news(Duration::ZERO));
+        assert!((1..1000).all(|second| !once.is_news(Duration::from_secs(second))));
+        assert!(once.is_news(Duration::from_secs(1000) + SAY_AGAIN));
+    }
+}

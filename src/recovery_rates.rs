@@ -1,0 +1,70 @@
+//! How fast recoveries of this directory were, in the small file `untorn-recovery-rates`.
+//!
+//! From them the page cleaner knows how much it may leave to a restart ([`pagestore::RecoveryRates`] has the
+//! form). The file is a hint, and may be missing, damaged or another machine's: then the cleaner reckons with
+//! guesses, until the next recovery. It is written after a recovery that was long enough to tell.
+
+use std::path::Path;
+use std::time::Duration;
+
+use disk::{OpenHow, Storage};
+use pagestore::{PageStore, RecoveryRates};
+
+use crate::small_file::write_atomically;
+
+const FILE: &str = "untorn-recovery-rates";
+/// Nothing that we wrote is longer.
+const BYTES_MAX: u64 = 4096;
+
+/// What recoveries before this one have shown.
+pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> RecoveryRates {
+    RecoveryRates::parse(&text(storage, &directory.join(FILE)).unwrap_or_default())
+}
+
+fn text(storage: &dyn Storage, path: &Path) -> Option<String> {
+    if !storage.exists(path).ok()? {
+        return None;
+    }
+    let file = storage.open(path, OpenHow::READ_ONLY.buffered().by_this_name()).ok()?;
+    let length = file.len().ok().filter(|length| *length <= BYTES_MAX)?;
+    let mut bytes = vec![0; usize::try_from(length).ok()?];
+    file.read_at(&mut bytes, 0).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// Keeps what this start's recovery has added; before it, so many pages were compared with their copies in
+/// this time. A directory that is full does without.
+pub(crate) fn keep(directory: &Path, store: &PageStore, (compared, took): (usize, Duration)) {
+    store.note_copies_compared(compared as u64, took);
+    let Some(rates) = store.take_recovery_rates() else { return };
+    let path = directory.join(FILE);
+    if let Err(error) =
+        write_atomically(&**store.environment().storage(), &path, rates.to_string().as_bytes())
+    {
+        tracing::warn!("{} cannot be written: {error}", path.display());
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use disk::SimulatedStorage;
+
+    #[test]
+    fn the_file_is_a_hint() {
+        let (storage, directory) = (SimulatedStorage::new(1), Path::new("/data"));
+        let storage =
+            disk::Environment::storage(&*disk::SimulatedEnvironment::with_storage(1, storage)).clone();
+        storage.create_dir_all(directory).unwrap();
+        let write = |bytes: &[u8]| write_atomically(&*storage, &directory.join(FILE), bytes).unwrap();
+        assert_eq!(read(&*storage, directory), RecoveryRates::default());
+        let rates = RecoveryRates::parse("log 50000000\npages 120 130\n");
+        write(rates.to_string().as_bytes());
+        assert_eq!(read(&*storage, directory), rates);
+        for nonsense in [&[0xff; 40][..], b"", b"pages many", &[b'1'; 5000]] {
+            write(nonsense);
+            assert_eq!(read(&*storage, directory), RecoveryRates::default());
+        }
+    }
+}
