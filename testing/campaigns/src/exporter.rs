@@ -99,9 +99,13 @@ fn judge(text: &str, log: &str) -> Result<()> {
     }
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let Some((name, value)) = line.rsplit_once(' ') else { continue };
-        let failed = name.starts_with("mysql_exporter_scrape_errors_total") && value != "0"
-            || name.starts_with("mysql_exporter_collector_success") && value == "0"
-            || name == "mysql_exporter_last_scrape_error" && value != "0";
+        let failed = if name.starts_with("mysql_exporter_collector_success") {
+            value == "0"
+        } else {
+            let counts_errors = name.starts_with("mysql_exporter_scrape_errors_total")
+                || name == "mysql_exporter_last_scrape_error";
+            counts_errors && value != "0"
+        };
         ensure!(!failed, "{line}");
     }
     for figure in FIGURES {
