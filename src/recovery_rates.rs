@@ -32,7 +32,7 @@ fn text(storage: &dyn Storage, path: &Path) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Keeps what this start's recovery has added; before it, so many pages were compared with their copies in
+/// Keeps what this start's recovery has added; before it, this many pages were compared with their copies in
 /// this time. A directory that is full does without.
 pub(crate) fn keep(directory: &Path, store: &PageStore, (compared, took): (usize, Duration)) {
     store.note_copies_compared(compared as u64, took);
