@@ -329,7 +329,11 @@ impl RedoLog {
             Short::File => {
                 self.want_space(bytes);
                 self.hurry_mark();
-                let grow = self.growth_if_due(&self.state.lock(), true);
+                let grow = {
+                    let state = self.state.lock();
+                    state.growth_hurry.set();
+                    self.growth_if_due(&state, true)
+                };
                 if let Some(grow) = grow {
                     grow.set();
                 }

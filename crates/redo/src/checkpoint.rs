@@ -132,6 +132,7 @@ impl RedoLog {
     pub(crate) fn next_block(&self, state: &mut State, lsn: Lsn) -> CheckpointBlock {
         let flushed = self.flushed();
         debug_assert!(lsn <= flushed);
+        state.age_most = state.age_most.max(state.groups.start.since(state.block.checkpoint));
         let scan_start = if lsn == state.groups.start {
             lsn
         } else {
@@ -161,7 +162,7 @@ impl RedoLog {
     fn closed_block(&self, state: &mut State) -> CheckpointBlock {
         let block = self.next_block(state, self.current());
         let origin = Lsn(block.checkpoint.0.next_multiple_of(CHECKPOINT_BLOCK as u64));
-        let area = block.layout.area.min(self.options.area_at_rest());
+        let area = block.layout.area.min(self.options.area_at_rest(state.age_most));
         let layout = Layout { area, origin, ..block.layout };
         let reach = layout.reach(&self.options);
         let (checkpoint, scan_start, flushed) = (origin, origin, origin);

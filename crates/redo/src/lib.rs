@@ -46,6 +46,8 @@ mod layout;
 mod log;
 #[cfg(not(loom))]
 mod open;
+#[cfg(not(loom))]
+mod rates;
 mod record;
 #[cfg(not(loom))]
 mod scan;

@@ -12,6 +12,7 @@ use crate::checkpoint_block::CheckpointBlock;
 use crate::group::{FRAME, HEADER};
 use crate::groups::{Ends, Groups, Sizes};
 use crate::layout::Layout;
+use crate::rates::Rates;
 use crate::{Error, Flush, Lsn};
 use disk::{Environment, Event, File, Histogram, Times};
 use parking_lot::Mutex;
@@ -105,6 +106,8 @@ pub struct RedoLog {
     space_wanted: Mutex<Event>,
     /// The most that one of those who wait for it has asked for, in bytes.
     space_short: AtomicU64,
+    /// What the age of the checkpoint should come down to for somebody who waits for it; `u64::MAX`: nobody.
+    age_wanted: AtomicU64,
     pub(crate) state: Mutex<State>,
     /// Dropped last, see [`RedoLog::keep`].
     kept: Mutex<Vec<Box<dyn Send + Sync>>>,
@@ -157,8 +160,13 @@ pub(crate) struct State {
     pub grow_after: Option<Duration>,
     /// Set when the growth under way is over.
     pub growing: Option<Event>,
-    /// The end of the lap out of which the cleaner has been asked to bring the checkpoint.
-    pub asked_for: Option<Lsn>,
+    /// The most bytes that were between the checkpoint and the end of the log since the start.
+    pub age_most: u64,
+    /// Set to end the rests of a growth under way.
+    pub growth_hurry: Event,
+    /// The file has zeros up to this byte, if that is past its circle.
+    pub zeros_upto: u64,
+    pub rates: Rates,
     pub groups: Groups,
     /// End of the last mini-transaction; what lies between it and the end of the log is padding.
     pub last_end: Lsn,
@@ -275,7 +283,10 @@ impl RedoLog {
             growing_from: None,
             grow_after: None,
             growing: None,
-            asked_for: None,
+            age_most: 0,
+            growth_hurry: Event::new(),
+            zeros_upto: 0,
+            rates: Rates::new(),
             groups: Groups::new(sizes(&layout, &options), block.flushed),
             last_end: block.flushed,
             in_flight: None,
@@ -307,6 +318,7 @@ impl RedoLog {
             poison: OnceLock::new(),
             space_wanted: Mutex::new(Event::new()),
             space_short: AtomicU64::new(0),
+            age_wanted: AtomicU64::new(u64::MAX),
             kept: Mutex::default(),
             state: Mutex::new(state),
             options,
@@ -459,15 +471,16 @@ impl RedoLog {
     /// log up to where a group begins, a 16th of it before the oldest change at most. What the age limit
     /// leaves of the capacity is to stay free besides ([`RedoLog::set_age_limit`]).
     pub fn room_wanted(&self) -> u64 {
-        let short = self.space_short();
+        let (short, capacity) = (self.space_short(), self.capacity());
+        let for_age = capacity.saturating_sub(self.age_wanted.load(Ordering::Relaxed));
         if short == 0 {
-            return 0;
+            return for_age;
         }
-        let capacity = self.capacity();
         let wanted = short.saturating_mul(2);
         let limit = self.age_limit().min(capacity);
         let below_limit = capacity - limit + wanted.min(limit / 2) + limit / 16;
-        wanted.saturating_add(capacity / 16).max(if limit < capacity { below_limit } else { 0 })
+        let room = wanted.saturating_add(capacity / 16);
+        room.max(if limit < capacity { below_limit } else { 0 }).max(for_age)
     }
 
     /// Asks for a checkpoint that frees this many bytes.
@@ -476,7 +489,14 @@ impl RedoLog {
         self.space_short.fetch_max(bytes, Ordering::Relaxed);
     }
 
+    /// Asks for a checkpoint that is at most this many bytes before the end of the log.
+    pub(crate) fn want_age(&self, bytes: u64) {
+        self.age_wanted.fetch_min(bytes, Ordering::Relaxed);
+        self.space_wanted.lock().set();
+    }
+
     pub(crate) fn renew_space_wanted(&self) {
+        self.age_wanted.store(u64::MAX, Ordering::Relaxed);
         self.space_short.store(0, Ordering::Relaxed);
         let mut event = self.space_wanted.lock();
         if event.is_set() {
@@ -497,6 +517,7 @@ impl RedoLog {
         }
         let events = {
             let state = self.state.lock();
+            state.growth_hurry.set();
             let grow = state.grow_wanted.clone();
             let checkpoint = state.checkpoint_over.clone();
             let flush = [Some(state.in_flight_over.clone()), Some(state.next_over.clone())];

@@ -202,11 +202,13 @@ impl Cleaner {
         let batches = store.batches.lock().len();
         let ahead = self.ahead.may_start(now, batches == 0);
         let room_wanted = store.redo.room_wanted();
+        let age_goal = store.redo.age_goal().map_or(f64::INFINITY, |age| age as f64);
         let load = {
             let mut list = store.flush_list.lock();
             list.fit_ages(capacity);
             let dirty = list.len();
-            let allowed = store.restart_time.allowed(dirty);
+            let mut allowed = store.restart_time.allowed(dirty);
+            allowed.age = allowed.age.min(age_goal);
             let goal = self.controller.goal(capacity, allowed);
             let listed = list.oldest_listed().map_or(lsn, |oldest| oldest.0);
             let oldest = list.oldest_unwritten().map_or(lsn, |oldest| oldest.0);
