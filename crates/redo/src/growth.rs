@@ -79,6 +79,8 @@ enum Due {
     Wrap,
     /// The checkpoint has to come into the lap in which the log ends.
     Checkpoint,
+    /// The circle has to become smaller, and can.
+    Cut,
 }
 
 impl State {
@@ -88,7 +90,7 @@ impl State {
     }
 
     /// The lap in which what is needed begins ends here.
-    fn lap_end(&self) -> Lsn {
+    pub(crate) fn lap_end(&self) -> Lsn {
         let laps = self.kept_from().since(self.layout.origin) / self.layout.area;
         self.layout.origin.plus((laps + 1) * self.layout.area)
     }
@@ -101,7 +103,7 @@ impl State {
     /// Where the log must not go beyond before it is decided how.
     pub(crate) fn undecided_from(&self) -> Option<Lsn> {
         let lap = (self.may_grow() && !self.is_wrapping()).then(|| self.lap_end());
-        lap.into_iter().chain(self.growing_from).min()
+        lap.into_iter().chain(self.growing_from).chain(self.aimed_at).min()
     }
 
     /// Lets the log wrap where it has wrapped already, at an opening.
@@ -116,7 +118,13 @@ impl State {
 
     /// `waits`: somebody waits for room in the file; `short`: the most that one of them asks for.
     fn due(&self, waits: bool, short: u64, now: Duration) -> Option<Due> {
-        if !self.may_grow() || self.phase != Phase::Ready {
+        if self.phase != Phase::Ready {
+            return None;
+        }
+        if self.can_be_cut() {
+            return Some(Due::Cut);
+        }
+        if !self.may_grow() {
             return None;
         }
         let (area, end, lap_end) = (self.layout.area, self.groups.start, self.lap_end());
@@ -193,14 +201,8 @@ enum GoOn {
 
 impl RedoLog {
     pub(crate) fn start_growing(&self) {
-        let wanted = {
-            let mut state = self.state.lock();
-            state.grow_wanted = state.may_grow().then(Event::already_set);
-            state.grow_wanted.is_some()
-        };
-        if wanted {
-            self.env.spawn("redo log growth", Box::pin(grow_when_due(self.me.clone())));
-        }
+        self.state.lock().grow_wanted = Some(Event::already_set());
+        self.env.spawn("redo log growth", Box::pin(grow_when_due(self.me.clone())));
     }
 
     /// The event to set when there is something to do.
@@ -214,33 +216,39 @@ impl RedoLog {
     }
 
     /// What to wait for before the next look, and how long at most: somebody may wait for a disk that is
-    /// left alone. `None` when the circle is as large as it may be.
+    /// left alone, and a change of the capacity goes on by itself. `None` when the log is being closed.
     fn next_look(&self) -> Option<(Event, Option<TaskFuture>)> {
-        let (wanted, after) = {
+        let (wanted, after, resizes) = {
             let state = self.state.lock();
-            (state.grow_wanted.clone()?, state.grow_after)
+            (state.grow_wanted.clone()?, state.grow_after, state.is_resizing())
         };
         let pause = after.map(|after| after.saturating_sub(self.env.now())).filter(|pause| !pause.is_zero());
+        let pause = pause.into_iter().chain(resizes.then_some(self.options.resize_step)).min();
         Some((wanted, pause.map(|pause| self.env.sleep(pause))))
     }
 
     /// Does what is due. `None` when there will be nothing more to do.
     async fn growth_step(&self) -> Option<()> {
-        let due = {
+        let (due, empties) = {
             let mut state = self.state.lock();
+            self.resize_step(&mut state);
             let due = state.due(self.ends.ledger.is_file_wanted(), self.space_short(), self.env.now());
             if due == Some(Due::Wrap) {
                 self.allow_wrap(&mut state);
             }
-            due
+            (due, self.empties(&state))
         };
+        if let Some(end) = empties {
+            self.move_checkpoint(end).await.ok()?;
+            self.cut().await?;
+        }
         match due {
+            Some(Due::Cut) => self.cut().await?,
             Some(Due::Grow) => self.grow().await?,
             Some(Due::Checkpoint) => self.ask_for_checkpoint().await?,
             Some(Due::Wrap) | None => {}
         }
-        let state = self.state.lock();
-        (state.may_grow() && state.phase == Phase::Ready).then_some(())
+        (self.state.lock().phase == Phase::Ready).then_some(())
     }
 
     /// How far the cleaner should let the log run ahead of its checkpoint, where that is less than its
@@ -286,13 +294,13 @@ impl RedoLog {
         }
         if !self.enlarge(upto - FRONT) {
             self.cut_back(from);
-            return None;
+            return self.goes_on().then_some(());
         }
         self.new_circle_in_force().await
     }
 
     /// Makes durable what the state says of the circle, and lets the log use it.
-    async fn new_circle_in_force(&self) -> Option<()> {
+    pub(crate) async fn new_circle_in_force(&self) -> Option<()> {
         for _ in 0..2 {
             self.write_mark().await?;
         }
@@ -307,11 +315,12 @@ impl RedoLog {
         self.poisoned().is_none() && self.state.lock().phase == Phase::Ready
     }
 
-    /// Takes the larger circle into use, whose bytes are durable. False when the log is being closed.
+    /// Takes the larger circle into use, whose bytes are durable. False when the log is being closed, or is
+    /// not to become so large any more.
     fn enlarge(&self, area: u64) -> bool {
         let grows_again = {
             let mut state = self.state.lock();
-            if state.phase != Phase::Ready {
+            if state.phase != Phase::Ready || area > state.area_max {
                 return false;
             }
             let lap_end = state.lap_end();
@@ -342,7 +351,7 @@ impl RedoLog {
     }
 
     /// Gives back what was added past the circle. What stays is cut off by the next opening.
-    fn cut_back(&self, from: u64) {
+    pub(crate) fn cut_back(&self, from: u64) {
         self.state.lock().zeros_upto = 0;
         if self.poisoned().is_none()
             && let Err(error) = self.file.set_len(from)
@@ -374,6 +383,12 @@ impl RedoLog {
             let next = {
                 let waits = self.ends.ledger.is_file_wanted();
                 let mut state = self.state.lock();
+                if to > FRONT + state.area_max {
+                    // As far as it goes is nowhere: the capacity has become smaller.
+                    drop(state);
+                    self.cut_back(from);
+                    return Ok(None);
+                }
                 let next = state.go_on_growing(at, to, took, waits, self.space_short());
                 if next == GoOn::Wrap {
                     self.allow_wrap(&mut state);
@@ -478,9 +493,9 @@ impl Layout {
 }
 
 /// A growth under way; a close that waits for its end is told of it, also when it is dropped.
-struct GrowthOver<'l> {
-    log: &'l RedoLog,
-    over: Event,
+pub(crate) struct GrowthOver<'l> {
+    pub(crate) log: &'l RedoLog,
+    pub(crate) over: Event,
 }
 
 impl Drop for GrowthOver<'_> {

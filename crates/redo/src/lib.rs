@@ -50,6 +50,8 @@ mod open;
 mod rates;
 mod record;
 #[cfg(not(loom))]
+mod resize;
+#[cfg(not(loom))]
 mod scan;
 
 pub use page::Lsn;
@@ -62,5 +64,6 @@ pub use {
     group_commit::Flush,
     layout::CAPACITY_MIN,
     log::{Options, RedoLog, Status},
+    resize::Resize,
     scan::ScanSummary,
 };
