@@ -98,6 +98,7 @@ pub mod private;
 mod protection;
 mod provenance;
 mod rebuild;
+mod redo_capacity;
 mod rename;
 mod report;
 mod retry;

@@ -170,6 +170,8 @@ pub(crate) struct State {
     pub walk: Option<Walk>,
     /// Where the circle is to be cut ([`crate::resize`]): the log does not go beyond it before.
     pub aimed_at: Option<Lsn>,
+    /// How often the circle has become smaller.
+    pub cuts: u64,
     /// How far the log should run ahead of its checkpoint at most.
     pub age_limit: u64,
     /// Set when something may be due for its growth; `None` once it is as large as it may be.
@@ -310,6 +312,7 @@ impl RedoLog {
             area_found: area_max,
             walk: None,
             aimed_at: None,
+            cuts: 0,
             age_limit: u64::MAX,
             grow_wanted: None,
             wrap_at: None,

@@ -65,6 +65,8 @@ pub struct Resize {
     pub wanted: u64,
     /// Bytes that hold: as many, or more while the log is becoming smaller.
     pub reached: u64,
+    /// How often the circle has become smaller since the start.
+    pub cuts: u64,
 }
 
 impl Resize {
@@ -186,7 +188,7 @@ impl RedoLog {
         } else {
             state.capacity
         };
-        Resize { wanted: state.capacity, reached }
+        Resize { wanted: state.capacity, reached, cuts: state.cuts }
     }
 
     /// Takes the capacity that is wanted into account.
@@ -280,7 +282,8 @@ impl RedoLog {
         };
         self.new_circle_in_force().await?;
         let (length, capacity) = {
-            let state = self.state.lock();
+            let mut state = self.state.lock();
+            state.cuts += 1;
             (state.layout.file_size(), state.capacity)
         };
         self.cut_back(length);
