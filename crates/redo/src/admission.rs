@@ -10,11 +10,11 @@
 //!
 //! How far the file may be filled becomes less where the log is to become smaller ([`crate::resize`]), or is
 //! closed. Nobody may have been promised more then, nor be promised it by a limit that was read before. So a
-//! promise looks at the limit again when it has been entered, and whoever lowers the limit looks at the
+//! promise looks at the limit again when it has been entered, and the one who lowers the limit looks at the
 //! promises after that ([`Ledger::lower_file_limit`]): one of the two sees the other.
 //!
 //! A third limit is soft, and may be lowered ([`RedoLog::set_age_limit`]): it is not what the log has room
-//! for, but how far it should run ahead of its checkpoint. Whoever finds the sum below it is let in, however
+//! for, but how far it should run ahead of its checkpoint. Who finds the sum below it is let in, however
 //! large it is; so the log goes past it by one mini-transaction at most, and the largest one is let in at the
 //! latest when everything before it is in the data files. Promises that were given are kept.
 //!
@@ -386,7 +386,7 @@ impl RedoLog {
     }
 
     /// From now on the log runs at most this many bytes ahead of its checkpoint, beside what its capacity
-    /// allows: whoever finds it there waits, as for room, and the cleaner is told
+    /// allows: those who find it there wait, as for room, and the cleaner is told
     /// ([`RedoLog::space_wanted`], [`RedoLog::room_wanted`]). May be raised and lowered at any time. Who has
     /// been admitted stays so; the log goes past the limit by the mini-transaction that reaches it.
     /// `u64::MAX` for no such limit. A few KiB at least, so that a log without content is below it.
@@ -636,8 +636,8 @@ mod loom_tests {
         });
     }
 
-    /// The limit is lowered while somebody is promised room: either the one who lowers it hears of the promise,
-    /// or the promise is within the limit.
+    /// The limit is lowered while somebody is promised room: either the one who lowers it hears of the
+    /// promise, or the promise is within the limit.
     #[test]
     fn loom_a_limit_that_is_lowered_holds_for_every_promise() {
         loom::model(|| {
@@ -652,7 +652,7 @@ mod loom_tests {
             let lowered = ledger.lower_file_limit(10);
             let promised = other.join().unwrap();
             assert!(!(lowered && promised), "promised beyond the limit");
-            // Given back by whoever came too late: nothing else is left of it.
+            // Given back by the one who came too late: nothing else is left of it.
             assert_eq!(ledger.promised_end(), if promised { 20 } else { 0 });
         });
     }

@@ -238,6 +238,7 @@ impl RedoLog {
             }
             (due, self.empties(&state))
         };
+        self.cut_zeros();
         if let Some(end) = empties {
             self.move_checkpoint(end).await.ok()?;
             self.cut().await?;
@@ -252,7 +253,8 @@ impl RedoLog {
     }
 
     /// How far the cleaner should let the log run ahead of its checkpoint, where that is less than its
-    /// capacity says: while it goes round in a circle that can become larger once the checkpoint has followed.
+    /// capacity says: while it goes round in a circle that can become larger once the checkpoint has
+    /// followed.
     pub fn age_goal(&self) -> Option<u64> {
         let state = self.state.lock();
         state.is_wrapping().then(|| state.layout.area / 32 * 15)
@@ -347,6 +349,17 @@ impl RedoLog {
         };
         if first && self.poisoned().is_none() {
             tracing::error!("{}", cannot_grow(error));
+        }
+    }
+
+    /// Zeros that wait behind the circle are cut off if the file may not have that many any more.
+    fn cut_zeros(&self) {
+        let (zeros, length, most) = {
+            let state = self.state.lock();
+            (state.zeros_upto, state.layout.file_size(), FRONT + state.area_max)
+        };
+        if zeros > most {
+            self.cut_back(length);
         }
     }
 

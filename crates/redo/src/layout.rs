@@ -58,8 +58,8 @@ impl Layout {
     /// How far the log may end past the `flushed` of the newest checkpoint block; 0 for no such bound. A
     /// sixteenth of the circle is read quickly. It is more where single mini-transactions are large, because
     /// there must always be room for one of them; where that is half of the circle the bound is worth
-    /// nothing. It is judged by the largest circle, and does not become less when this one grows. A reach of the
-    /// whole circle binds nobody.
+    /// nothing. It is judged by the largest circle, and does not become less when this one grows. A reach of
+    /// the whole circle binds nobody.
     pub(crate) fn reach(&self, options: &Options) -> u64 {
         let largest = Layout { area: self.area.max(options.area_max()), ..*self };
         let mini_transaction = (largest.usable() / 4).min(options.buffer_size as u64 / 2);

@@ -478,8 +478,8 @@ impl RedoLog {
         drop(kept);
     }
 
-    /// The most the log may grow beyond the checkpoint, in bytes; admissions beyond it wait. Less becomes of it
-    /// step by step ([`RedoLog::set_capacity`]).
+    /// The most the log may grow beyond the checkpoint, in bytes; admissions beyond it wait. Less becomes of
+    /// it step by step ([`RedoLog::set_capacity`]).
     #[inline]
     pub fn capacity(&self) -> u64 {
         self.usable.load(Ordering::Relaxed)

@@ -41,7 +41,7 @@ impl Rates {
         self.log += (rate - self.log) * (1.0 - (-passed.as_secs_f64() / memory).exp());
     }
 
-    /// So many zeros took so long, pauses not counted.
+    /// This many bytes of zeros took this long, pauses not counted.
     pub(crate) fn zeros_written(&mut self, bytes: u64, took: Duration) {
         let rate = bytes as f64 / took.as_secs_f64().max(1e-5);
         self.zeros += (rate - self.zeros) / 8.0;

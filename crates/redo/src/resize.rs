@@ -5,14 +5,14 @@
 //!
 //! **Smaller** takes three steps, each of them in the background and none in anybody's way:
 //!
-//! 1. *The capacity walks down.* [`RedoLog::capacity`], for which the cleaner steers, does not fall to the new
-//!    value at once, because all pages that are older than that would have to be written as fast as the disk
-//!    can. It stays a little above the age, and follows it down, for which pages are written as ever, only
-//!    sooner. Admissions see it as a limit of the age (`admission.rs`).
+//! 1. *The capacity walks down.* [`RedoLog::capacity`], for which the cleaner steers, does not fall to the
+//!    new value at once, because all pages that are older than that would have to be written as fast as the
+//!    disk can. It stays a little above the age, and follows it down, for which pages are written as ever,
+//!    only sooner. Admissions see it as a limit of the age (`admission.rs`).
 //! 2. *A place is aimed at.* The log is to pass from the end of the smaller circle to the front, so what is
 //!    needed has to lie before that end: in the lap in which the log is, if it is not past that place, or in
-//!    the next one. So no promise is given beyond the place. Nobody has to wait for that: the age is less than
-//!    the smaller circle by then, so the checkpoint is in the lap before the log is at the place.
+//!    the next one. So no promise is given beyond the place. Nobody has to wait for that: the age is less
+//!    than the smaller circle by then, so the checkpoint is in the lap before the log is at the place.
 //! 3. *The circle is cut* when all that is needed lies in that lap. The same bytes mean the same in the
 //!    smaller circle, whose first lap begins where this one did, and nothing is rewritten.
 //!
@@ -113,10 +113,13 @@ impl State {
         if self.is_too_large() { usable / 8 * 7 } else { usable }
     }
 
-    /// The reach of the next block: at least up to where anything is or will be promised under this one.
+    /// The reach of the next block: at least up to where anything has been promised, or will be before that
+    /// block is in force. That is bounded by the one that is, whatever else becomes of the limits meanwhile.
     pub(crate) fn reach_of_next(&self, options: &Options, flushed: Lsn, promised: u64) -> u64 {
         let reach = self.layout.reach(&Options { capacity: self.capacity, ..options.clone() });
-        let promised = self.promise_limit().max(Lsn(promised)).since(flushed.min(Lsn(promised)));
+        let whole_circle = self.block.scan_start.plus(self.block.layout.area);
+        let promised = self.reach_limit().unwrap_or(whole_circle).0.max(promised);
+        let promised = promised.saturating_sub(flushed.0);
         let promised = promised.min(self.layout.area);
         // As in `reach_limit`.
         let covers = |reach: u64| (reach - reach / 32).saturating_sub(4 * self.layout.block) >= promised;

@@ -128,7 +128,7 @@ impl Plan {
     }
 
     /// Whether the capacity of the redo log changes meanwhile.
-    pub fn resizes_log(&self) -> bool {
+    fn resizes_log(&self) -> bool {
         let plain = self.sabotage == Sabotage::None && self.tier == TierPlan::BySeed;
         plain && Random::new(self.seed ^ 0x4E5).one_in(2)
     }

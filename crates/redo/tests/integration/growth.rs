@@ -243,7 +243,8 @@ fn a_log_that_has_gone_round_asks_for_what_is_missing_of_half_its_circle() {
     assert_eq!((machine.log.age_goal(), machine.log.room_wanted()), (None, 0));
 }
 
-/// A circle of 64 MiB that has begun to grow, with so many bytes of zeros written, and a log that needs `age`.
+/// A circle of 64 MiB that has begun to grow, with `zeros` bytes of zeros written, and a log that needs
+/// `age`.
 fn growth_under_way(age: u64, zeros: u64) -> Machine {
     let first = FRONT + (64 << 20);
     let (capacity, buffer_size) = (256 << 20, 64 << 20);
@@ -312,6 +313,10 @@ fn a_sudden_load_goes_round_where_there_is_room_and_finds_the_zeros_in_a_later_l
     load(70 << 20);
     machine.checkpoint();
     assert_eq!(machine.length(), zeros, "they are kept");
+    machine.log.set_capacity(first).unwrap();
+    machine.simulated.run_until_idle();
+    assert_eq!(machine.length(), first, "as long as the capacity has room for them");
+    machine.log.set_capacity(256 << 20).unwrap();
     load(115 << 20);
     machine.simulated.advance(Duration::from_secs(5));
     assert!(machine.length() > zeros + (4 << 20), "{}", machine.length());

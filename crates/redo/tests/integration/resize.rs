@@ -45,7 +45,7 @@ impl Machine {
         self.file.len().unwrap()
     }
 
-    /// Appends so many bytes, in durable pieces; the age is kept below `age`.
+    /// Appends this many bytes, in durable pieces; the age is kept below `age`.
     fn load(&self, bytes: u64, age: u64) {
         let (begin, mut random) = (self.log.current(), self.random.lock());
         while self.log.current().since(begin) < bytes {
