@@ -101,6 +101,7 @@ mod protection;
 mod provenance;
 mod rebuild;
 mod recovery_rates;
+mod redo_capacity;
 mod rename;
 mod report;
 mod retry;

@@ -26,6 +26,7 @@ use crate::forced_recovery::{self, Explainer, Level};
 use crate::options::Options;
 use crate::provenance::{self, Identity, Marks};
 use crate::recovery_rates;
+use crate::redo_capacity;
 use crate::report::OpenReport;
 use crate::sort::TEMPORARY_PREFIX;
 
@@ -311,7 +312,6 @@ pub(crate) fn check(options: &Options) -> Result<()> {
 }
 
 fn check_options(options: &Options) -> Result<()> {
-    const MIB: u64 = 1 << 20;
     Level(options.force_recovery).check()?;
     let refuse = |setting: &'static str, why: String| Err(Error::Setting { setting, why });
     if options.directory.as_os_str().is_empty() {
@@ -336,11 +336,7 @@ fn check_options(options: &Options) -> Result<()> {
         return Ok(());
     }
     buffer_pool_resize::check_size(options.buffer_pool_bytes)?;
-    if options.redo_capacity_bytes < 8 * MIB {
-        let why = format!("{} bytes is too small; the minimum is 8 MiB", options.redo_capacity_bytes);
-        return refuse("innodb_redo_log_capacity", why);
-    }
-    Ok(())
+    redo_capacity::check_capacity(options.redo_capacity_bytes)
 }
 
 fn no_page_size(bytes: u32) -> String {
@@ -543,6 +539,7 @@ fn open_redo(
         // A mini-transaction fits half of it, and a structure change of a high tree rewrites up to 32 pages.
         buffer_size: options.log_buffer_bytes.max(64 * u64::from(page_bytes)) as usize,
         block_size: options.redo_block_bytes.map(|bytes| bytes as usize),
+        resize_step: Duration::from_micros(if options.unchecked_sizes { 500 } else { 100_000 }),
         owner: identity.owner,
         ..redo::Options::default()
     };

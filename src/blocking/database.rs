@@ -261,6 +261,36 @@ impl Database {
         self.inner.buffer_pool_bytes()
     }
 
+    /// Changes the most bytes that the redo log may take (`innodb_redo_log_capacity`), under any load, until
+    /// the database is closed. A larger capacity holds at once. A smaller one is reached in the background,
+    /// when so much log is enough; another change on the way takes the place of the one before.
+    ///
+    /// ```
+    /// # fn main() -> untorn::Result<()> {
+    /// let db = untorn::Database::in_memory()?;
+    /// db.set_redo_capacity(256 << 20)?;
+    /// assert_eq!(db.redo_capacity_bytes(), 256 << 20);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When that is less than 8 MiB, or the engine writes nothing any more. Nothing has changed then.
+    pub fn set_redo_capacity(&self, bytes: u64) -> Result<()> {
+        self.inner.set_redo_capacity(bytes)
+    }
+
+    /// The capacity of the redo log that was last asked for, in bytes.
+    pub fn redo_capacity_bytes(&self) -> u64 {
+        self.inner.redo_capacity_bytes()
+    }
+
+    /// The capacity of the redo log that holds, in bytes: more than [`Database::redo_capacity_bytes`] while
+    /// the log becomes smaller.
+    pub fn redo_capacity_reached(&self) -> u64 {
+        self.inner.redo_capacity_reached()
+    }
+
     /// Protects pages from tearing in another way from now on (`innodb_doublewrite`); returns when what was
     /// written unprotected before is durable. Lasts until the database is closed.
     ///

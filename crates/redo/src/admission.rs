@@ -3,13 +3,18 @@
 //! A mini-transaction is admitted ([`RedoLog::admit`]) before it changes its first page byte, and from then
 //! on it waits for nothing. One that is larger than the log or its buffer can take is refused for good.
 //! [`Ledger`] keeps the accounts and knows nothing of the log. They are one sum, the end of the log plus all
-//! promises still open, and two limits that only grow (how far the file may be filled, and how much may lie
-//! unwritten in memory). Because end and promises are one number, a promise is one compare-and-swap: whatever
+//! promises still open, and two limits (how far the file may be filled, and how much may lie unwritten in
+//! memory). Because end and promises are one number, a promise is one compare-and-swap: whatever
 //! happened in between, an unchanged sum means unchanged room. An append adds to the sum before its promise
 //! is given back, so the sum is never too low.
 //!
+//! How far the file may be filled becomes less where the log is to become smaller ([`crate::resize`]), or is
+//! closed. Nobody may have been promised more then, nor be promised it by a limit that was read before. So a
+//! promise looks at the limit again when it has been entered, and the one who lowers the limit looks at the
+//! promises after that ([`Ledger::lower_file_limit`]): one of the two sees the other.
+//!
 //! A third limit is soft, and may be lowered ([`RedoLog::set_age_limit`]): it is not what the log has room
-//! for, but how far it should run ahead of its checkpoint. Whoever finds the sum below it is let in, however
+//! for, but how far it should run ahead of its checkpoint. Who finds the sum below it is let in, however
 //! large it is; so the log goes past it by one mini-transaction at most, and the largest one is let in at the
 //! latest when everything before it is in the data files. Promises that were given are kept.
 //!
@@ -171,11 +176,40 @@ impl Ledger {
             if end.saturating_sub(self.written()) > self.buffer_size {
                 return Err(Short::Buffer);
             }
-            match self.promised_end.compare_exchange_weak(seen, end, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Ok(()),
+            match self.promised_end.compare_exchange_weak(seen, end, Ordering::SeqCst, Ordering::Acquire) {
+                Ok(_) => return self.confirm(bytes, end),
                 Err(now) => seen = now,
             }
         }
+    }
+
+    /// The promise has been entered: is there a limit that has been lowered meanwhile?
+    #[inline]
+    fn confirm(&self, bytes: u64, end: u64) -> Result<(), Short> {
+        // The exchange and this load are sequentially consistent; loom takes only fences as such.
+        #[cfg(loom)]
+        fence(Ordering::SeqCst);
+        if end <= self.file_limit.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.give_back(bytes);
+        Err(Short::File)
+    }
+
+    /// The log may not grow beyond `lsn` from now on. False, and as before, if somebody has been promised to.
+    pub(crate) fn lower_file_limit(&self, lsn: u64) -> bool {
+        let before = self.file_limit.swap(lsn, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let is_kept = self.promised_end.load(Ordering::SeqCst) <= lsn;
+        if !is_kept {
+            self.set_file_limit(before);
+        }
+        is_kept
+    }
+
+    /// End of the log and all promises.
+    pub(crate) fn promised_end(&self) -> u64 {
+        self.promised_end.load(Ordering::Acquire)
     }
 
     #[cold]
@@ -329,7 +363,11 @@ impl RedoLog {
             Short::File => {
                 self.want_space(bytes);
                 self.hurry_mark();
-                let grow = self.growth_if_due(&self.state.lock(), true);
+                let grow = {
+                    let state = self.state.lock();
+                    state.growth_hurry.set();
+                    self.growth_if_due(&state, true)
+                };
                 if let Some(grow) = grow {
                     grow.set();
                 }
@@ -348,7 +386,7 @@ impl RedoLog {
     }
 
     /// From now on the log runs at most this many bytes ahead of its checkpoint, beside what its capacity
-    /// allows: whoever finds it there waits, as for room, and the cleaner is told
+    /// allows: those who find it there wait, as for room, and the cleaner is told
     /// ([`RedoLog::space_wanted`], [`RedoLog::room_wanted`]). May be raised and lowered at any time. Who has
     /// been admitted stays so; the log goes past the limit by the mini-transaction that reaches it.
     /// `u64::MAX` for no such limit. A few KiB at least, so that a log without content is below it.
@@ -370,7 +408,7 @@ impl RedoLog {
 
     /// The most one mini-transaction may ask [`RedoLog::admit`] for, in bytes.
     pub fn mini_transaction_bytes_max(&self) -> usize {
-        (self.capacity() / 4).min(self.options.buffer_size as u64 / 2) as usize
+        (self.usable_wanted.load(Ordering::Relaxed) / 4).min(self.options.buffer_size as u64 / 2) as usize
     }
 }
 
@@ -595,6 +633,27 @@ mod loom_tests {
             ledger.give_back(15);
             others.into_iter().for_each(|other| other.join().unwrap());
             assert!(ledger.promise(15).is_ok(), "everything was given back");
+        });
+    }
+
+    /// The limit is lowered while somebody is promised room: either the one who lowers it hears of the
+    /// promise, or the promise is within the limit.
+    #[test]
+    fn loom_a_limit_that_is_lowered_holds_for_every_promise() {
+        loom::model(|| {
+            let ledger = Arc::new(Ledger::new(100));
+            ledger.set_file_limit(30);
+            let other = {
+                let ledger = ledger.clone();
+                thread::spawn(move || {
+                    ledger.promise(20).map_err(|refusal| ledger.leave(refusal.number)).is_ok()
+                })
+            };
+            let lowered = ledger.lower_file_limit(10);
+            let promised = other.join().unwrap();
+            assert!(!(lowered && promised), "promised beyond the limit");
+            // Given back by the one who came too late: nothing else is left of it.
+            assert_eq!(ledger.promised_end(), if promised { 20 } else { 0 });
         });
     }
 

@@ -65,9 +65,12 @@ impl RedoLog {
             return Err(Error::Setting("the redo log is being copied by another backup".to_owned()));
         }
         let block = state.block;
+        // What is copied stays where it is.
+        state.aimed_at = None;
         state.archives += 1;
         let number = state.archives;
         state.archived = Some(Archived { number, from: block.scan_start });
+        self.publish_limits(&state);
         Ok(Archive { hold: ArchiveHold { log: log.clone(), number }, block, next: block.scan_start })
     }
 }

@@ -11,7 +11,7 @@
 use crate::checkpoint_block::CheckpointBlock;
 use crate::layout::{CHECKPOINT_BLOCK, Layout};
 use crate::log::{Phase, RedoLog, State};
-use crate::{Flush, Lsn, Result};
+use crate::{Flush, Lsn, Options, Result};
 use disk::{Event, Io, IoBuf, IoKind};
 use std::sync::Arc;
 
@@ -106,6 +106,10 @@ impl RedoLog {
             state.phase = Phase::Closing;
             self.ends.ledger.set_file_limit(0);
         }
+        let grow = self.state.lock().grow_wanted.clone();
+        if let Some(grow) = grow {
+            grow.set();
+        }
         // They are told that it is closed.
         self.ends.ledger.wake_all();
         loop {
@@ -132,6 +136,7 @@ impl RedoLog {
     pub(crate) fn next_block(&self, state: &mut State, lsn: Lsn) -> CheckpointBlock {
         let flushed = self.flushed();
         debug_assert!(lsn <= flushed);
+        state.age_most = state.age_most.max(state.groups.start.since(state.block.checkpoint));
         let scan_start = if lsn == state.groups.start {
             lsn
         } else {
@@ -148,7 +153,7 @@ impl RedoLog {
             checkpoint: lsn,
             scan_start,
             flushed,
-            reach: state.layout.reach(&self.options),
+            reach: state.reach_of_next(&self.options, flushed, self.ends.ledger.promised_end()),
             closed: false,
             owner: state.block.owner,
         }
@@ -161,9 +166,10 @@ impl RedoLog {
     fn closed_block(&self, state: &mut State) -> CheckpointBlock {
         let block = self.next_block(state, self.current());
         let origin = Lsn(block.checkpoint.0.next_multiple_of(CHECKPOINT_BLOCK as u64));
-        let area = block.layout.area.min(self.options.area_at_rest());
+        let options = Options { capacity: state.capacity, ..self.options.clone() };
+        let area = block.layout.area.min(options.area_at_rest(state.age_most)).min(options.area_max());
         let layout = Layout { area, origin, ..block.layout };
-        let reach = layout.reach(&self.options);
+        let reach = layout.reach(&options);
         let (checkpoint, scan_start, flushed) = (origin, origin, origin);
         CheckpointBlock { layout, checkpoint, scan_start, flushed, reach, closed: true, ..block }
     }

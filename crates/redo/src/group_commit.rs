@@ -273,7 +273,11 @@ impl RedoLog {
             if how == Flush::Sync {
                 self.set_flushed(upto);
             }
-            if let Some(write) = state.in_flight.take()
+            let write = state.in_flight.take();
+            if let Some(write) = write {
+                state.rates.log_ends(write.started, upto);
+            }
+            if let Some(write) = write
                 && how == Flush::Sync
             {
                 self.sync_times.record(self.env.now().saturating_sub(write.started));

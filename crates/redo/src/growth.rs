@@ -8,11 +8,18 @@
 //!
 //! Behind the end of the circle the log either goes on at its front, or the circle becomes larger and the log
 //! goes on where it is. The second is possible as long as everything that is still needed lies in one
-//! lap: then the same bytes mean the same in the larger circle, whose first lap begins where this one did
-//! ([`Layout::grown`]). So while the circle may still grow, no promise goes beyond the end of the lap
+//! lap: then the same bytes mean the same in the larger circle, whose first lap begins where this one did.
+//! So while the circle may still grow, no promise goes beyond the end of the lap
 //! ([`State::file_limit`]), until one of the two is decided. That is done early, so that writers need not
 //! wait: from the middle of the lap on the circle grows if more than a quarter of it is needed, and shortly
 //! before its end the log wraps around if less is. A log whose checkpoint keeps up never grows.
+//!
+//! **Nobody waits for it.** The zeros that make the file longer are begun early enough for the rate at which
+//! the log grows and the rate at which the device took zeros the last time ([`crate::rates`]), three times
+//! over. They are written in small pieces, with rests between them: in half of the time that the log takes
+//! to the end of its lap. If the log comes near the end before they are all written, what has been written is
+//! taken into use, and the rest follows; and if that is next to nothing and half of the circle is free, the
+//! log goes round after all, and the zeros wait behind the circle until it grows in a later lap.
 //!
 //! A small circle becomes twice as large at a time, so that a log that is to be large is so soon. A large one
 //! grows by half, and later in its lap: what is added is written once for nothing, and of a log that ends in
@@ -30,15 +37,15 @@
 //! checkpoint. Then it is tried with the next lap, and at once if somebody waits for room. A sync that fails
 //! stops the log: it may have been told of the loss of a commit.
 //!
-//! **Wrapped.** Until the checkpoint has followed to the new lap the circle cannot grow. The cleaner is
-//! asked for that once when the log has entered that lap, and again if more than half of the circle is in use
-//! or somebody waits; it judges by the size that the log may have, and would see no urgency. No page is
-//! flushed for log that only an archive still needs.
+//! **Wrapped.** Until the checkpoint has followed to the new lap the circle cannot grow. The cleaner judges
+//! by the size that the log may have, and would see no urgency; so it steers for less than half of the circle
+//! ([`RedoLog::age_goal`]), and is asked to hurry where more than half is in use or somebody waits. No page
+//! is flushed for log that only an archive still needs.
 //!
 //! **Closing** waits for a growth under way, which ends before its next step. The file is cut after that.
 
 use crate::Lsn;
-use crate::layout::{CHECKPOINT_BLOCK, Layout};
+use crate::layout::{CHECKPOINT_BLOCK, FRONT, Layout};
 use crate::log::{Phase, RedoLog, State, sizes};
 use disk::{AlignedBuf, Event, IoBuf, TaskFuture, write_async};
 use std::future::{Future, poll_fn};
@@ -49,8 +56,19 @@ use std::time::Duration;
 
 /// From this size on a circle grows by half. The first one is a little less than 1 MiB, and doubles.
 const LARGE: u64 = 31 << 20;
-/// Written at once.
-const ZEROS: usize = 1 << 20;
+/// Written at once: a commit or a read that comes meanwhile waits behind no more.
+const ZEROS: usize = 256 << 10;
+/// So much is written without rests: it is little.
+const UNPACED: u64 = 1 << 20;
+/// The longest rest: what is to be done may have become urgent.
+const REST_MAX: Duration = Duration::from_millis(200);
+/// The circle begins to grow when the log may be at the end of its lap in this multiple of the time that the
+/// zeros take.
+const EARLY: u64 = 3;
+/// If so much time is left until the end of the lap, what has been written is taken into use.
+const PRESSING: Duration = Duration::from_millis(250);
+/// That much at least, or a 16th of the circle, so that there are not too many steps.
+const PART: u64 = 8 << 20;
 /// How long a disk that had no room is left alone before the file is made longer again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -61,6 +79,8 @@ enum Due {
     Wrap,
     /// The checkpoint has to come into the lap in which the log ends.
     Checkpoint,
+    /// The circle has to become smaller, and can.
+    Cut,
 }
 
 impl State {
@@ -70,7 +90,7 @@ impl State {
     }
 
     /// The lap in which what is needed begins ends here.
-    fn lap_end(&self) -> Lsn {
+    pub(crate) fn lap_end(&self) -> Lsn {
         let laps = self.kept_from().since(self.layout.origin) / self.layout.area;
         self.layout.origin.plus((laps + 1) * self.layout.area)
     }
@@ -83,7 +103,7 @@ impl State {
     /// Where the log must not go beyond before it is decided how.
     pub(crate) fn undecided_from(&self) -> Option<Lsn> {
         let lap = (self.may_grow() && !self.is_wrapping()).then(|| self.lap_end());
-        lap.into_iter().chain(self.growing_from).min()
+        lap.into_iter().chain(self.growing_from).chain(self.aimed_at).min()
     }
 
     /// Lets the log wrap where it has wrapped already, at an opening.
@@ -98,15 +118,20 @@ impl State {
 
     /// `waits`: somebody waits for room in the file; `short`: the most that one of them asks for.
     fn due(&self, waits: bool, short: u64, now: Duration) -> Option<Due> {
-        if !self.may_grow() || self.phase != Phase::Ready {
+        if self.phase != Phase::Ready {
+            return None;
+        }
+        if self.can_be_cut() {
+            return Some(Due::Cut);
+        }
+        if !self.may_grow() {
             return None;
         }
         let (area, end, lap_end) = (self.layout.area, self.groups.start, self.lap_end());
         let age = end.since(self.kept_from());
         if self.is_wrapping() {
             let helps = self.block.scan_start < lap_end || end <= lap_end;
-            let unasked = end > lap_end && self.asked_for != Some(lap_end);
-            return (helps && (waits || unasked || age > area / 2)).then_some(Due::Checkpoint);
+            return (helps && (waits || age > area / 2)).then_some(Due::Checkpoint);
         }
         let left = lap_end.since(end);
         let is_small = age <= area / 4 && self.archived.is_none();
@@ -121,23 +146,63 @@ impl State {
                 // What is asked for must fit the circle with what is needed besides.
                 if is_small && short <= area / 4 { Due::Wrap } else { Due::Grow }
             }
-            () if left <= growth_begins(area) && age > area / 4 && !pauses => Due::Grow,
+            () if left <= self.growth_begins() && age > area / 4 && !pauses => Due::Grow,
             () => return None,
         };
         Some(if pauses { Due::Wrap } else { due })
     }
+
+    /// What may be left of a lap when the circle begins to grow, so that nobody waits for it.
+    fn growth_begins(&self) -> u64 {
+        let area = self.layout.area;
+        let least = if area < LARGE { area / 2 } else { area / 4 };
+        let to = self.layout.grown(self.area_max);
+        let zeros = (FRONT + to).saturating_sub(self.zeros_upto.max(FRONT + area));
+        least.max(EARLY.saturating_mul(self.rates.log_while_zeros(zeros)))
+    }
+
+    /// The file has zeros up to `at` of `to`. What to do next; `waits`: somebody waits for room in the file,
+    /// `short`: the most that one of them asks for.
+    fn go_on_growing(&self, at: u64, to: u64, took: Duration, waits: bool, short: u64) -> GoOn {
+        let (area, end, lap_end) = (self.layout.area, self.groups.start, self.lap_end());
+        let done = at - self.layout.file_size();
+        if at >= to {
+            return GoOn::TakeIntoUse;
+        }
+        if to - self.layout.file_size() <= UNPACED {
+            return GoOn::Write(Duration::ZERO);
+        }
+        let left = lap_end.since(end.min(lap_end));
+        let pressing = waits || left <= self.rates.log_in(PRESSING);
+        if !pressing {
+            let rest = self.rates.rest_after(ZEROS as u64, took, to - at, left);
+            return GoOn::Write(rest.min(REST_MAX));
+        }
+        let part = PART.min(area / 16).max(2 * short);
+        let age = end.since(self.kept_from());
+        match () {
+            () if done >= part => GoOn::TakeIntoUse,
+            () if age <= area / 2 && short <= area / 4 && self.archived.is_none() => GoOn::Wrap,
+            () => GoOn::Write(Duration::ZERO),
+        }
+    }
+}
+
+/// What to do after a piece of zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum GoOn {
+    /// The next piece, after this rest.
+    Write(Duration),
+    /// The circle grows by what there is.
+    TakeIntoUse,
+    /// The log goes round in the circle there is.
+    Wrap,
 }
 
 impl RedoLog {
     pub(crate) fn start_growing(&self) {
-        let wanted = {
-            let mut state = self.state.lock();
-            state.grow_wanted = state.may_grow().then(Event::already_set);
-            state.grow_wanted.is_some()
-        };
-        if wanted {
-            self.env.spawn("redo log growth", Box::pin(grow_when_due(self.me.clone())));
-        }
+        self.state.lock().grow_wanted = Some(Event::already_set());
+        self.env.spawn("redo log growth", Box::pin(grow_when_due(self.me.clone())));
     }
 
     /// The event to set when there is something to do.
@@ -151,33 +216,48 @@ impl RedoLog {
     }
 
     /// What to wait for before the next look, and how long at most: somebody may wait for a disk that is
-    /// left alone. `None` when the circle is as large as it may be.
+    /// left alone, and a change of the capacity goes on by itself. `None` when the log is being closed.
     fn next_look(&self) -> Option<(Event, Option<TaskFuture>)> {
-        let (wanted, after) = {
+        let (wanted, after, resizes) = {
             let state = self.state.lock();
-            (state.grow_wanted.clone()?, state.grow_after)
+            (state.grow_wanted.clone()?, state.grow_after, state.is_resizing())
         };
         let pause = after.map(|after| after.saturating_sub(self.env.now())).filter(|pause| !pause.is_zero());
+        let pause = pause.into_iter().chain(resizes.then_some(self.options.resize_step)).min();
         Some((wanted, pause.map(|pause| self.env.sleep(pause))))
     }
 
     /// Does what is due. `None` when there will be nothing more to do.
     async fn growth_step(&self) -> Option<()> {
-        let due = {
+        let (due, empties) = {
             let mut state = self.state.lock();
+            self.resize_step(&mut state);
             let due = state.due(self.ends.ledger.is_file_wanted(), self.space_short(), self.env.now());
             if due == Some(Due::Wrap) {
                 self.allow_wrap(&mut state);
             }
-            due
+            (due, self.empties(&state))
         };
+        self.cut_zeros();
+        if let Some(end) = empties {
+            self.move_checkpoint(end).await.ok()?;
+            self.cut().await?;
+        }
         match due {
+            Some(Due::Cut) => self.cut().await?,
             Some(Due::Grow) => self.grow().await?,
             Some(Due::Checkpoint) => self.ask_for_checkpoint().await?,
             Some(Due::Wrap) | None => {}
         }
+        (self.state.lock().phase == Phase::Ready).then_some(())
+    }
+
+    /// How far the cleaner should let the log run ahead of its checkpoint, where that is less than its
+    /// capacity says: while it goes round in a circle that can become larger once the checkpoint has
+    /// followed.
+    pub fn age_goal(&self) -> Option<u64> {
         let state = self.state.lock();
-        (state.may_grow() && state.phase == Phase::Ready).then_some(())
+        state.is_wrapping().then(|| state.layout.area / 32 * 15)
     }
 
     fn allow_wrap(&self, state: &mut State) {
@@ -193,13 +273,19 @@ impl RedoLog {
             }
             let over = Event::new();
             state.growing = Some(over.clone());
-            let to = state.layout.grown(state.lap_end(), state.area_max).file_size();
-            (state.layout.file_size(), to, GrowthOver { log: self, over })
+            state.growth_hurry = Event::new();
+            let from = state.layout.file_size();
+            let to = FRONT + state.layout.grown(state.area_max);
+            (from, to, GrowthOver { log: self, over })
         };
-        if let Err(error) = self.lengthen(from, to).await {
-            self.refuse_growth(from, &error);
-            return self.poisoned().is_none().then_some(());
-        }
+        let upto = match self.lengthen(from, to).await {
+            Ok(upto) => upto,
+            Err(error) => {
+                self.refuse_growth(from, &error);
+                return self.poisoned().is_none().then_some(());
+            }
+        };
+        let Some(upto) = upto else { return self.goes_on().then_some(()) };
         if self.goes_on() {
             // By itself, because a sync of this file that fails is the log's end whatever the reason: it may
             // have been told of the loss of a commit.
@@ -208,10 +294,15 @@ impl RedoLog {
                 return None;
             }
         }
-        if !self.enlarge() {
+        if !self.enlarge(upto - FRONT) {
             self.cut_back(from);
-            return None;
+            return self.goes_on().then_some(());
         }
+        self.new_circle_in_force().await
+    }
+
+    /// Makes durable what the state says of the circle, and lets the log use it.
+    pub(crate) async fn new_circle_in_force(&self) -> Option<()> {
         for _ in 0..2 {
             self.write_mark().await?;
         }
@@ -226,16 +317,18 @@ impl RedoLog {
         self.poisoned().is_none() && self.state.lock().phase == Phase::Ready
     }
 
-    /// Takes the larger circle into use, whose bytes are durable. False when the log is being closed.
-    fn enlarge(&self) -> bool {
+    /// Takes the larger circle into use, whose bytes are durable. False when the log is being closed, or is
+    /// not to become so large any more.
+    fn enlarge(&self, area: u64) -> bool {
         let grows_again = {
             let mut state = self.state.lock();
-            if state.phase != Phase::Ready {
+            if state.phase != Phase::Ready || area > state.area_max {
                 return false;
             }
             let lap_end = state.lap_end();
             state.growing_from = Some(lap_end);
-            state.layout = state.layout.grown(lap_end, state.area_max);
+            // What lies in the lap that ends there is where it was.
+            state.layout = Layout { area, origin: Lsn(lap_end.0 - state.layout.area), ..state.layout };
             let sizes = sizes(&state.layout, &self.options);
             state.groups.resize(sizes);
             state.grow_after.take().is_some()
@@ -259,8 +352,20 @@ impl RedoLog {
         }
     }
 
+    /// Zeros that wait behind the circle are cut off if the file may not have that many any more.
+    fn cut_zeros(&self) {
+        let (zeros, length, most) = {
+            let state = self.state.lock();
+            (state.zeros_upto, state.layout.file_size(), FRONT + state.area_max)
+        };
+        if zeros > most {
+            self.cut_back(length);
+        }
+    }
+
     /// Gives back what was added past the circle. What stays is cut off by the next opening.
-    fn cut_back(&self, from: u64) {
+    pub(crate) fn cut_back(&self, from: u64) {
+        self.state.lock().zeros_upto = 0;
         if self.poisoned().is_none()
             && let Err(error) = self.file.set_len(from)
         {
@@ -270,23 +375,59 @@ impl RedoLog {
 
     /// Waits for a growth under way, which a log that is being closed soon ends.
     pub(crate) async fn growth_over(&self) {
-        let growing = self.state.lock().growing.clone();
+        let growing = {
+            let state = self.state.lock();
+            state.growth_hurry.set();
+            state.growing.clone()
+        };
         if let Some(over) = growing {
             over.wait().await;
         }
     }
 
-    /// Writes zeros past the circle.
-    async fn lengthen(&self, from: u64, to: u64) -> disk::Result<()> {
+    /// Writes zeros past the circle. Returns up to where, a place where the circle may end; `None` when it is
+    /// not to grow now.
+    async fn lengthen(&self, from: u64, to: u64) -> disk::Result<Option<u64>> {
         let zeros = Arc::new(AlignedBuf::zeroed(ZEROS.min((to - from) as usize)));
-        let mut at = from;
-        while at < to && self.goes_on() {
+        // Those of an earlier try are still there.
+        let mut at = self.state.lock().zeros_upto.clamp(from, to);
+        let mut took = Duration::ZERO;
+        while self.goes_on() {
+            let next = {
+                let waits = self.ends.ledger.is_file_wanted();
+                let mut state = self.state.lock();
+                if to > FRONT + state.area_max {
+                    // As far as it goes is nowhere: the capacity has become smaller.
+                    drop(state);
+                    self.cut_back(from);
+                    return Ok(None);
+                }
+                let next = state.go_on_growing(at, to, took, waits, self.space_short());
+                if next == GoOn::Wrap {
+                    self.allow_wrap(&mut state);
+                }
+                next
+            };
+            match next {
+                GoOn::TakeIntoUse => return Ok(Some(at)),
+                GoOn::Wrap => return Ok(None),
+                GoOn::Write(rest) if !rest.is_zero() => {
+                    let hurry = self.state.lock().growth_hurry.clone();
+                    wait_or_pause(hurry, Some(self.env.sleep(rest))).await;
+                }
+                GoOn::Write(_) => {}
+            }
             let bytes = (to - at).min(zeros.len() as u64);
             let buf = IoBuf::Shared(zeros.clone(), 0..bytes as usize);
+            let started = self.env.now();
             write_async(&**self.env.storage(), &self.file, buf, at, false).await?;
+            took = self.env.now().saturating_sub(started);
             at += bytes;
+            let mut state = self.state.lock();
+            state.zeros_upto = at;
+            state.rates.zeros_written(bytes, took);
         }
-        Ok(())
+        Ok(Some(at))
     }
 
     /// Writes a checkpoint block that says nothing new but the layout; `None` when there is no more need.
@@ -324,16 +465,18 @@ impl RedoLog {
                 self.forbid_wrap(&mut state);
                 return Some(());
             }
-            if end > lap_end {
-                state.asked_for = Some(lap_end);
-            }
-            (state.block.checkpoint >= state.last_end).then_some(end)
+            let done = (state.block.checkpoint >= state.last_end).then_some(end);
+            // Who waits goes on when the circle has room for it, or when it can grow.
+            let waits = self.ends.ledger.is_file_wanted();
+            let room = 2 * self.space_short() + state.layout.area / 16;
+            let has_room = state.layout.usable().saturating_sub(room);
+            let can_grow = end.since(lap_end.min(end));
+            done.ok_or(if waits { has_room.max(can_grow) } else { state.layout.area / 2 })
         };
         match all_done {
-            Some(end) => self.move_checkpoint(end).await.ok(),
-            None => {
-                // However large the log may become, in this circle the checkpoint has to move.
-                self.want_space(self.capacity());
+            Ok(end) => self.move_checkpoint(end).await.ok(),
+            Err(age) => {
+                self.want_age(age);
                 Some(())
             }
         }
@@ -355,24 +498,17 @@ impl RedoLog {
 }
 
 impl Layout {
-    /// The larger circle, in which what lies in the lap that ends at `lap_end` is where it was.
-    fn grown(&self, lap_end: Lsn, area_max: u64) -> Layout {
-        let origin = Lsn(lap_end.0 - self.area);
+    /// Bytes of the next larger circle.
+    fn grown(&self, area_max: u64) -> u64 {
         let more = if self.area < LARGE { self.area } else { self.area / 2 };
-        let area = self.area + (more & !(CHECKPOINT_BLOCK as u64 - 1));
-        Layout { area: area_max.min(area), origin, ..*self }
+        area_max.min(self.area + (more & !(CHECKPOINT_BLOCK as u64 - 1)))
     }
 }
 
-/// What may be left of a lap when the circle begins to grow, so that nobody waits for it.
-fn growth_begins(area: u64) -> u64 {
-    if area < LARGE { area / 2 } else { area / 4 }
-}
-
 /// A growth under way; a close that waits for its end is told of it, also when it is dropped.
-struct GrowthOver<'l> {
-    log: &'l RedoLog,
-    over: Event,
+pub(crate) struct GrowthOver<'l> {
+    pub(crate) log: &'l RedoLog,
+    pub(crate) over: Event,
 }
 
 impl Drop for GrowthOver<'_> {

@@ -58,14 +58,19 @@ impl Layout {
     /// How far the log may end past the `flushed` of the newest checkpoint block; 0 for no such bound. A
     /// sixteenth of the circle is read quickly. It is more where single mini-transactions are large, because
     /// there must always be room for one of them; where that is half of the circle the bound is worth
-    /// nothing. It is judged by the largest circle, and does not become less when this one grows: what was
-    /// promised before must not lie beyond it. A reach of the whole circle binds nobody.
+    /// nothing. It is judged by the largest circle, and does not become less when this one grows. A reach of
+    /// the whole circle binds nobody.
     pub(crate) fn reach(&self, options: &Options) -> u64 {
         let largest = Layout { area: self.area.max(options.area_max()), ..*self };
         let mini_transaction = (largest.usable() / 4).min(options.buffer_size as u64 / 2);
         let reach = (largest.area / 16).max(REACH_MIN).max(3 * mini_transaction);
         let reach = reach & !(CHECKPOINT_BLOCK as u64 - 1);
         if reach >= largest.area / 2 { 0 } else { reach.min(self.area) }
+    }
+
+    /// Bytes of the file of the smallest circle that has so much [`Layout::usable`], about.
+    pub(crate) fn file_size_for(&self, usable: u64) -> u64 {
+        FRONT + usable.saturating_add(4 * self.block) / 31 * 32
     }
 
     /// The next block boundary at or after `lsn`.

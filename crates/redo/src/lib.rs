@@ -46,7 +46,11 @@ mod layout;
 mod log;
 #[cfg(not(loom))]
 mod open;
+#[cfg(not(loom))]
+mod rates;
 mod record;
+#[cfg(not(loom))]
+mod resize;
 #[cfg(not(loom))]
 mod scan;
 
@@ -60,5 +64,6 @@ pub use {
     group_commit::Flush,
     layout::CAPACITY_MIN,
     log::{Options, RedoLog, Status},
+    resize::Resize,
     scan::ScanSummary,
 };

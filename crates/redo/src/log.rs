@@ -12,6 +12,8 @@ use crate::checkpoint_block::CheckpointBlock;
 use crate::group::{FRAME, HEADER};
 use crate::groups::{Ends, Groups, Sizes};
 use crate::layout::Layout;
+use crate::rates::Rates;
+use crate::resize::Walk;
 use crate::{Error, Flush, Lsn};
 use disk::{Environment, Event, File, Histogram, Times};
 use parking_lot::Mutex;
@@ -35,6 +37,8 @@ pub struct Options {
     /// Pause between the syncs in the background that bound the loss of `innodb_flush_log_at_trx_commit` 0
     /// and 2 (`innodb_flush_log_at_timeout`).
     pub background_sync: std::time::Duration,
+    /// Pause between the steps of a change of the capacity ([`RedoLog::set_capacity`]).
+    pub resize_step: Duration,
     /// Number of the data directory, written into the log at its creation and each opening.
     /// [`RedoLog::owner`] says which one was found. 0: none.
     pub owner: u64,
@@ -53,6 +57,7 @@ impl Default for Options {
             first_size: 1 << 20,
             block_size: None,
             background_sync: std::time::Duration::from_secs(1),
+            resize_step: Duration::from_millis(100),
             owner: 0,
             begin_at: Lsn(0),
             first_epoch: 1,
@@ -96,7 +101,9 @@ pub struct RedoLog {
     pub(crate) ends: Ends,
     flushed: AtomicU64,
     checkpoint: AtomicU64,
-    usable: AtomicU64,
+    pub(crate) usable: AtomicU64,
+    /// The same for the capacity that is wanted.
+    pub(crate) usable_wanted: AtomicU64,
     /// What a promise adds to the records: frame, header, and padding up to a block.
     pub(crate) overhead: AtomicU64,
     pub(crate) waits: AtomicU64,
@@ -105,9 +112,20 @@ pub struct RedoLog {
     space_wanted: Mutex<Event>,
     /// The most that one of those who wait for it has asked for, in bytes.
     space_short: AtomicU64,
+    /// What the age of the checkpoint should come down to for somebody who waits for it; `u64::MAX`: nobody.
+    age_wanted: AtomicU64,
     pub(crate) state: Mutex<State>,
     /// Dropped last, see [`RedoLog::keep`].
     kept: Mutex<Vec<Box<dyn Send + Sync>>>,
+}
+
+impl Drop for RedoLog {
+    fn drop(&mut self) {
+        // The task that waits for it ends.
+        if let Some(wanted) = &self.state.get_mut().grow_wanted {
+            wanted.set();
+        }
+    }
 }
 
 /// Where the log is in its life.
@@ -142,8 +160,18 @@ pub(crate) struct State {
     pub epoch: u32,
     /// The first LSN this opening may write.
     pub epoch_start: Lsn,
-    /// How large the circle may become.
+    /// The most bytes of the file, as wanted.
+    pub capacity: u64,
+    /// How large the circle may become: that of the capacity, or as large as it is, or was said to be.
     pub area_max: u64,
+    /// The circle of the block that was found, of which the file may have had less. A recovery may need it.
+    pub area_found: u64,
+    /// The capacity on its way down.
+    pub walk: Option<Walk>,
+    /// Where the circle is to be cut ([`crate::resize`]): the log does not go beyond it before.
+    pub aimed_at: Option<Lsn>,
+    /// How often the circle has become smaller.
+    pub cuts: u64,
     /// How far the log should run ahead of its checkpoint at most.
     pub age_limit: u64,
     /// Set when something may be due for its growth; `None` once it is as large as it may be.
@@ -157,8 +185,13 @@ pub(crate) struct State {
     pub grow_after: Option<Duration>,
     /// Set when the growth under way is over.
     pub growing: Option<Event>,
-    /// The end of the lap out of which the cleaner has been asked to bring the checkpoint.
-    pub asked_for: Option<Lsn>,
+    /// The most bytes that were between the checkpoint and the end of the log since the start.
+    pub age_most: u64,
+    /// Set to end the rests of a growth under way.
+    pub growth_hurry: Event,
+    /// The file has zeros up to this byte, if that is past its circle.
+    pub zeros_upto: u64,
+    pub rates: Rates,
     pub groups: Groups,
     /// End of the last mini-transaction; what lies between it and the end of the log is padding.
     pub last_end: Lsn,
@@ -221,6 +254,11 @@ impl State {
         if self.phase >= Phase::Closing {
             return Lsn(0);
         }
+        self.promise_limit()
+    }
+
+    /// The same while it is open.
+    pub(crate) fn promise_limit(&self) -> Lsn {
         let limits = [self.reach_limit(), self.wrap_limit()];
         limits.into_iter().flatten().fold(self.circle_limit(), Lsn::min)
     }
@@ -228,7 +266,8 @@ impl State {
     /// Nobody is let in while the log is promised up to here. A log in which nothing is needed ends with the
     /// padding of its last group.
     pub(crate) fn age_limit_at(&self) -> Lsn {
-        Lsn(self.block.checkpoint.0.saturating_add(self.age_limit.max(2 * self.layout.block)))
+        let limit = self.walk.map_or(u64::MAX, |walk| walk.usable).min(self.age_limit);
+        Lsn(self.block.checkpoint.0.saturating_add(limit.max(2 * self.layout.block)))
     }
 
     /// Where the circle is full, for promises.
@@ -268,14 +307,22 @@ impl RedoLog {
             block,
             epoch: block.epoch,
             epoch_start: block.flushed,
+            capacity: options.capacity,
             area_max,
+            area_found: area_max,
+            walk: None,
+            aimed_at: None,
+            cuts: 0,
             age_limit: u64::MAX,
             grow_wanted: None,
             wrap_at: None,
             growing_from: None,
             grow_after: None,
             growing: None,
-            asked_for: None,
+            age_most: 0,
+            growth_hurry: Event::new(),
+            zeros_upto: 0,
+            rates: Rates::new(),
             groups: Groups::new(sizes(&layout, &options), block.flushed),
             last_end: block.flushed,
             in_flight: None,
@@ -301,12 +348,14 @@ impl RedoLog {
             flushed: AtomicU64::new(end),
             checkpoint: AtomicU64::new(block.checkpoint.0),
             usable: AtomicU64::new(Layout { area: area_max, ..layout }.usable()),
+            usable_wanted: AtomicU64::new(Layout { area: options.area_max(), ..layout }.usable()),
             overhead: AtomicU64::new((HEADER + FRAME) as u64 + layout.block),
             waits: AtomicU64::new(0),
             sync_times: Histogram::default(),
             poison: OnceLock::new(),
             space_wanted: Mutex::new(Event::new()),
             space_short: AtomicU64::new(0),
+            age_wanted: AtomicU64::new(u64::MAX),
             kept: Mutex::default(),
             state: Mutex::new(state),
             options,
@@ -323,7 +372,6 @@ impl RedoLog {
         state.epoch = block.epoch;
         state.epoch_start = end;
         state.phase = Phase::Ready;
-        state.settle_wrap(end);
         let starts = std::mem::take(&mut state.groups.starts);
         state.groups = Groups::new(sizes(&block.layout, &self.options), end);
         state.groups.starts = starts;
@@ -331,10 +379,12 @@ impl RedoLog {
         self.ends.move_to(end);
         self.flushed.store(end.0, Ordering::Release);
         self.checkpoint.store(block.checkpoint.0, Ordering::Release);
-        let largest = Layout { area: state.area_max, ..block.layout };
-        self.usable.store(largest.usable(), Ordering::Relaxed);
         self.overhead.store((HEADER + FRAME) as u64 + block.layout.block, Ordering::Relaxed);
         self.ends.ledger.set_written(end.0);
+        let largest = Layout { area: state.area_max.max(block.layout.area), ..block.layout };
+        self.usable.store(largest.usable(), Ordering::Relaxed);
+        self.fit_capacity(state);
+        state.settle_wrap(end);
         self.publish_limits(state);
     }
 
@@ -428,7 +478,8 @@ impl RedoLog {
         drop(kept);
     }
 
-    /// The most the log may grow beyond the checkpoint, in bytes; admissions beyond it wait.
+    /// The most the log may grow beyond the checkpoint, in bytes; admissions beyond it wait. Less becomes of
+    /// it step by step ([`RedoLog::set_capacity`]).
     #[inline]
     pub fn capacity(&self) -> u64 {
         self.usable.load(Ordering::Relaxed)
@@ -459,15 +510,16 @@ impl RedoLog {
     /// log up to where a group begins, a 16th of it before the oldest change at most. What the age limit
     /// leaves of the capacity is to stay free besides ([`RedoLog::set_age_limit`]).
     pub fn room_wanted(&self) -> u64 {
-        let short = self.space_short();
+        let (short, capacity) = (self.space_short(), self.capacity());
+        let for_age = capacity.saturating_sub(self.age_wanted.load(Ordering::Relaxed));
         if short == 0 {
-            return 0;
+            return for_age;
         }
-        let capacity = self.capacity();
         let wanted = short.saturating_mul(2);
         let limit = self.age_limit().min(capacity);
         let below_limit = capacity - limit + wanted.min(limit / 2) + limit / 16;
-        wanted.saturating_add(capacity / 16).max(if limit < capacity { below_limit } else { 0 })
+        let room = wanted.saturating_add(capacity / 16);
+        room.max(if limit < capacity { below_limit } else { 0 }).max(for_age)
     }
 
     /// Asks for a checkpoint that frees this many bytes.
@@ -476,7 +528,14 @@ impl RedoLog {
         self.space_short.fetch_max(bytes, Ordering::Relaxed);
     }
 
+    /// Asks for a checkpoint that is at most this many bytes before the end of the log.
+    pub(crate) fn want_age(&self, bytes: u64) {
+        self.age_wanted.fetch_min(bytes, Ordering::Relaxed);
+        self.space_wanted.lock().set();
+    }
+
     pub(crate) fn renew_space_wanted(&self) {
+        self.age_wanted.store(u64::MAX, Ordering::Relaxed);
         self.space_short.store(0, Ordering::Relaxed);
         let mut event = self.space_wanted.lock();
         if event.is_set() {
@@ -497,6 +556,7 @@ impl RedoLog {
         }
         let events = {
             let state = self.state.lock();
+            state.growth_hurry.set();
             let grow = state.grow_wanted.clone();
             let checkpoint = state.checkpoint_over.clone();
             let flush = [Some(state.in_flight_over.clone()), Some(state.next_over.clone())];

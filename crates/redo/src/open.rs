@@ -31,10 +31,13 @@ impl Options {
         Layout::area_of(self.first_size.max(AREA_MIN + FRONT)).min(self.area_max())
     }
 
-    /// What an orderly shutdown leaves of the circle, which is empty then: a log that was large will be so
-    /// again soon after the next start, and a directory at rest is small.
-    pub(crate) fn area_at_rest(&self) -> u64 {
-        Layout::area_of(self.capacity / 16 + FRONT).max(self.area_first())
+    /// What an orderly shutdown leaves of the circle, which is empty then, if the log was never longer than
+    /// `used` since the start: so much that such a log need not grow, which it does from two thirds on. So a
+    /// server that is started again writes no zeros beside its load, and the directory of one that does
+    /// little is small.
+    pub(crate) fn area_at_rest(&self, used: u64) -> u64 {
+        let used = (used + used / 2).next_multiple_of(CHECKPOINT_BLOCK as u64);
+        Layout::area_of(self.capacity / 16 + FRONT).max(self.area_first()).max(used)
     }
 }
 

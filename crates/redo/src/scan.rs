@@ -195,7 +195,7 @@ impl RedoLog {
             ..old
         };
         let length = self.file.len()?;
-        let area_max = self.options.area_max();
+        let area_max = self.state.lock().area_wanted();
         let unit = block_size(&self.options, &*self.file)?;
         if summary.end == old.scan_start && old.checkpoint == old.scan_start {
             // It starts over at the front; a multiple of 4096 suits every block size.
@@ -211,7 +211,7 @@ impl RedoLog {
         } else if old.layout.area > area_max || old.layout.block != unit {
             // Also the log of a backup, which is as large as what it holds and a whole log more.
             tracing::info!(
-                "the redo log stays at {} KiB, in blocks of {}, until the next clean shutdown; the settings ask for {} KiB, in blocks of {unit}",
+                "the redo log has {} KiB, in blocks of {}; the settings ask for {} KiB, to which it is cut as it comes round, in blocks of {unit}, which it has after the next clean shutdown",
                 old.layout.file_size() >> 10,
                 old.layout.block,
                 (FRONT + area_max) >> 10
@@ -230,9 +230,6 @@ impl RedoLog {
         }
         {
             let mut state = self.state.lock();
-            if block.layout.origin == summary.end {
-                state.area_max = area_max;
-            }
             self.restart_at(&mut state, block, summary.end);
             for start in starts {
                 state.groups.remember_start(*start);

@@ -14,8 +14,8 @@ use crate::model::{INDEXER, Model, SESSIONS, SharedModel};
 use crate::rivals::{RIVALS, rival};
 use crate::sabotage::Sabotage;
 use crate::workload::{
-    KEYS, Part, Stage, definer, indexer, large_transactions, maintenance, prepare, session, stock_up,
-    tier_mover,
+    KEYS, Part, Stage, definer, indexer, large_transactions, log_resizer, maintenance, prepare, session,
+    stock_up, tier_mover,
 };
 use disk::probe::Atomic;
 use disk::{
@@ -127,6 +127,12 @@ impl Plan {
         self.sabotage == Sabotage::None && Random::new(self.seed ^ 0x0DD0).one_in(3)
     }
 
+    /// Whether the capacity of the redo log changes meanwhile.
+    fn resizes_log(&self) -> bool {
+        let plain = self.sabotage == Sabotage::None && self.tier == TierPlan::BySeed;
+        plain && Random::new(self.seed ^ 0x4E5).one_in(2)
+    }
+
     /// Whether the tier is switched, resized and moved while it is used.
     pub fn moves_tier(&self) -> bool {
         match self.tier {
@@ -198,6 +204,9 @@ pub struct Point {
     pub model: Model,
 }
 
+/// How often the redo log became smaller, among the figures.
+const CUTS: &str = "redo log cuts";
+
 /// A history that was run.
 pub struct History {
     /// Every moment just before a sync, in order.
@@ -226,6 +235,7 @@ impl History {
             ("Innodb_row_lock_waits", "row lock waits in histories", "histories with row lock waits"),
             ("Innodb_deadlocks", "deadlocks in histories", "histories with deadlocks"),
             ("Untorn_checkpoints", "checkpoints in histories", "histories with checkpoints"),
+            (CUTS, "times the redo log became smaller", "histories in which it did"),
             (
                 "Untorn_undo_truncations",
                 "truncations of undo in histories",
@@ -304,7 +314,9 @@ pub fn record(plan: &Plan) -> History {
             failure = look_through(&db, &model, plan).await.err().map(|wrong| format!("{wrong:?}"));
         }
         let false_reads = environment.disk().false_reads();
-        Ok::<_, Error>((db.status(), Some(db.extension()), false_reads, failure))
+        let mut figures = db.status();
+        figures.push((CUTS, db.redo_log_cuts()));
+        Ok::<_, Error>((figures, Some(db.extension()), false_reads, failure))
     });
     environment.disk().stop_observing();
     let (figures, tier, false_reads, failure) = match outcome {
@@ -376,6 +388,9 @@ pub async fn act(db: &Database, model: &SharedModel, plan: &Plan) -> Option<Stri
     }
     if plan.has_backups() {
         parts.push(Box::pin(backups(stage.clone(), plan.seed ^ 0xBAC0)));
+    }
+    if plan.resizes_log() {
+        parts.push(Box::pin(log_resizer(stage.clone(), plan.seed ^ 0x4E51)));
     }
     if plan.has_large_transactions() {
         parts.push(Box::pin(large_transactions(stage.clone(), random.next_u64())));

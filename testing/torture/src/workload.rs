@@ -493,6 +493,24 @@ pub async fn tier_mover(stage: Stage, seed: u64) {
     }
 }
 
+/// Changes the capacity of the redo log both ways, over and over, often before the last change is in force.
+pub async fn log_resizer(stage: Stage, seed: u64) {
+    let mut random = Random::new(seed);
+    loop {
+        stage.sleep(Duration::from_micros(random.below(20_000) as u64)).await;
+        let bytes = [5 << 18, 6 << 18, 2 << 20, 4 << 20][random.below(4)];
+        if let Err(error) = stage.db.set_redo_capacity(bytes) {
+            return stage.fail("capacity of the redo log", &error);
+        }
+        // To the end of some of the changes.
+        let mut looks = if random.one_in(3) { 0 } else { 100 };
+        while looks > 0 && stage.db.redo_capacity_reached() > bytes {
+            stage.sleep(Duration::from_millis(1)).await;
+            looks -= 1;
+        }
+    }
+}
+
 /// Reads the accounts twice in one read view, with a pause between.
 async fn read_accounts(stage: &Stage, random: &mut Random) -> Result<(), Error> {
     let accounts = stage.db.table(DATABASE, ACCOUNT)?;

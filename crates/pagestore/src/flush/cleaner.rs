@@ -211,13 +211,14 @@ impl Cleaner {
             urgent: batches.checkpoint_room(BATCHES_MAX, true) * batch_pages,
         };
         let room_wanted = store.redo.room_wanted();
+        let age_goal = store.redo.age_goal().unwrap_or(u64::MAX);
         let load = {
             let mut list = store.flush_list.lock();
             let found = store.found_by_restart(&list);
             let allowed = self.bounds.look(store, &found, capacity);
             let (limit, bound) = (allowed.limit(capacity), allowed.bound(capacity));
             list.fit_ages(capacity, limit);
-            let goal = self.controller.goal(limit);
+            let goal = self.controller.goal(limit.min(age_goal));
             let oldest = list.oldest_unwritten().map_or(lsn, |oldest| oldest.0);
             let target = store.recovery_target();
             Load {

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::common::*;
-use disk::{Environment, Fault, FaultKind, Random, SimulatedEnvironment, SimulatedStorage};
+use disk::{Environment, Event, Fault, FaultKind, Random, SimulatedEnvironment, SimulatedStorage};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use untorn_redo::{Error, Flush, Options, RedoLog};
@@ -18,6 +18,8 @@ struct Life {
     fault: Option<(u64, FaultKind)>,
     /// Ends with an orderly shutdown if nothing goes wrong.
     close: bool,
+    /// Its capacity is changed all the time.
+    resizes: bool,
 }
 
 /// What is left after a life: the disk after the power cut, and the number of calls it made.
@@ -63,6 +65,12 @@ fn live(disk: Arc<SimulatedStorage>, truth: &mut Truth, life: &Life) -> Result<L
     let mut poisoned = false;
     if let Some(log) = log {
         let shared = Arc::new(Mutex::new(std::mem::take(truth)));
+        let stop = Event::new();
+        if life.resizes {
+            let random = Random::new(life.seed);
+            let changes = change_capacity(env.clone(), log.clone(), stop.clone(), random);
+            env.spawn("changes the capacity", Box::pin(changes));
+        }
         simulated.run_until_complete(run(env.clone(), log.clone(), shared.clone(), life.load, life.seed));
         if life.close {
             simulated.run_until_complete(async {
@@ -72,6 +80,7 @@ fn live(disk: Arc<SimulatedStorage>, truth: &mut Truth, life: &Life) -> Result<L
                 }
             });
         }
+        stop.set();
         poisoned = log.poisoned().is_some();
         *truth = shared.lock().clone();
         if poisoned && life.fault.is_none() {
@@ -87,13 +96,13 @@ fn live(disk: Arc<SimulatedStorage>, truth: &mut Truth, life: &Life) -> Result<L
 const LOAD: Load = Load { workers: 6, mini_transactions: 12, size: 2500, acknowledge_at: Flush::Sync };
 
 fn life(seed: u64) -> Life {
-    Life { seed, load: LOAD, options: small(), fault: None, close: false }
+    Life { seed, load: LOAD, options: small(), fault: None, close: false, resizes: false }
 }
 
 /// Many lives in a row on one disk, each cut off somewhere, some in the middle of recovery.
 #[test]
 fn life_after_life_nothing_acknowledged_is_lost() {
-    let (laps, poisonings) = lives(&small());
+    let (laps, poisonings) = lives(&small(), false);
     assert!(laps > seeds() / 2, "the circle was gone around, {laps} laps");
     assert!(poisonings > seeds(), "the power was cut, {poisonings} times");
 }
@@ -101,7 +110,25 @@ fn life_after_life_nothing_acknowledged_is_lost() {
 /// The same with a circle that begins small.
 #[test]
 fn life_after_life_nothing_is_lost_by_growing() {
-    lives(&growing());
+    lives(&growing(), false);
+}
+
+/// The same while the capacity changes both ways, and each life begins with another one.
+#[test]
+fn life_after_life_nothing_is_lost_by_changes_of_the_capacity() {
+    lives(&resizing(), true);
+}
+
+/// All steps of growing and of becoming smaller are among these calls.
+#[test]
+fn a_crash_at_every_call_while_the_capacity_changes_is_recovered() {
+    let load = Load { workers: 3, mini_transactions: 24, size: 12_000, ..LOAD };
+    crash_at_every_call(&resizing(), load, true);
+}
+
+/// Steps as short as the lives.
+fn resizing() -> Options {
+    Options { resize_step: std::time::Duration::from_micros(30), ..growing() }
 }
 
 fn seeds() -> u64 {
@@ -109,7 +136,7 @@ fn seeds() -> u64 {
 }
 
 /// Returns how often the log went over 256 KiB, and how often it was stopped by a fault.
-fn lives(options: &Options) -> (u64, u64) {
+fn lives(options: &Options, resizes: bool) -> (u64, u64) {
     let (mut laps, mut poisonings) = (0, 0);
     for seed in 0..seeds() {
         let mut random = Random::new(seed);
@@ -117,8 +144,12 @@ fn lives(options: &Options) -> (u64, u64) {
         let mut disk = created(options);
         for number in 0..8 {
             let fault = (!random.one_in(4)).then(|| (random.below(120) as u64, FaultKind::PowerLoss));
-            let options = options.clone();
-            let life = Life { fault, options, close: random.one_in(3), ..life(random.next_u64()) };
+            let mut options = options.clone();
+            if resizes {
+                options.capacity = CAPACITIES[random.below(CAPACITIES.len())];
+            }
+            let close = random.one_in(3);
+            let life = Life { fault, options, close, resizes, ..life(random.next_u64()) };
             let left = live(disk, &mut truth, &life)
                 .unwrap_or_else(|error| panic!("seed {seed}, life {number}: {error}"));
             disk = left.disk;
@@ -133,21 +164,21 @@ fn lives(options: &Options) -> (u64, u64) {
 /// several ways.
 #[test]
 fn a_crash_at_every_call_is_recovered() {
-    crash_at_every_call(&small(), Load { workers: 3, mini_transactions: 8, ..LOAD });
+    crash_at_every_call(&small(), Load { workers: 3, mini_transactions: 8, ..LOAD }, false);
 }
 
 /// The load has the circle grow more than once, so these calls are the steps of growing, too.
 #[test]
 fn a_crash_at_every_call_while_the_circle_grows_is_recovered() {
     let load = Load { workers: 3, mini_transactions: 24, size: 12_000, ..LOAD };
-    let left = crash_at_every_call(&growing(), load);
+    let left = crash_at_every_call(&growing(), load, false);
     let length = left.content(&dir().join("#untorn_redo")).map_or(0, |content| content.len());
     assert!(length > 300 << 10, "{length}");
 }
 
 /// Returns the disk of a life without a crash.
-fn crash_at_every_call(options: &Options, load: Load) -> Arc<SimulatedStorage> {
-    let life = |seed, fault| Life { load, fault, options: options.clone(), ..life(seed) };
+fn crash_at_every_call(options: &Options, load: Load, resizes: bool) -> Arc<SimulatedStorage> {
+    let life = |seed, fault| Life { load, fault, resizes, options: options.clone(), ..life(seed) };
     let start = created(options);
     let whole = live(start.crash(1), &mut Truth::default(), &life(7, None)).unwrap();
     assert!(whole.calls > 15, "{}", whole.calls);

@@ -104,8 +104,10 @@ fn an_open_group_across_the_end_of_a_lap_in_which_the_log_was_let_round_goes_on(
         let Err(Interrupt::Wait(wait)) = machine.log.admit(200_000) else { panic!("it does not fit") };
         machine.flush();
         machine.simulated.run_until_idle();
+        machine.refused(200_000);
         assert!(machine.log.poisoned().is_none());
-        assert_eq!(machine.log.space_short(), machine.log.capacity(), "the cleaner is asked");
+        let room = machine.log.capacity() - machine.log.room_wanted();
+        assert!(room < 10_000, "the cleaner is asked to follow into the new lap: {room}");
         machine.checkpoint();
         machine.simulated.run_until_complete(wait);
         machine.put(200_000);
@@ -180,6 +182,7 @@ fn closing_ends_a_growth_and_the_file_stays_as_it_was_cut() {
     while machine.length() == first {
         machine.put(400_000);
         machine.flush();
+        machine.simulated.advance(Duration::from_millis(30));
     }
     machine.simulated.run_until_complete(async {
         machine.log.move_checkpoint(machine.log.current()).await.unwrap();
@@ -198,8 +201,10 @@ fn a_large_circle_grows_by_half_and_not_before_a_quarter_of_it_is_left() {
     while machine.length() == first {
         machine.put(400_000);
         machine.flush();
-        machine.simulated.run_until_idle();
+        machine.simulated.advance(Duration::from_secs(1));
     }
+    // At leisure.
+    machine.simulated.advance(Duration::from_secs(20));
     let end = machine.log.current().0;
     assert!((FRONT + (24 << 20)..FRONT + (26 << 20)).contains(&end), "{end}");
     assert_eq!(machine.length(), FRONT + (48 << 20));
@@ -217,22 +222,119 @@ fn a_burst_of_promises_lets_the_circle_grow() {
     assert!(machine.log.admit(16 << 10).is_ok());
 }
 
-/// As long as the checkpoint is in the lap before the circle cannot grow, so it is asked for before there is
-/// need.
+/// As long as the checkpoint is in the lap before the circle cannot grow. The cleaner steers for less than
+/// half of it, and is asked to hurry for no more than is missing.
 #[test]
-fn a_log_that_has_gone_round_asks_for_a_checkpoint_at_once_and_once() {
+fn a_log_that_has_gone_round_asks_for_what_is_missing_of_half_its_circle() {
     let machine = Machine::new(8, options());
+    machine.load(FRONT + AREA / 2, true);
+    assert_eq!(machine.log.age_goal(), None);
     machine.load(FIRST - 3000, true);
-    assert!(!machine.log.space_wanted().is_set(), "let round, with nothing to do yet");
-    machine.load(FIRST + 3000, false);
-    assert!(machine.log.space_wanted().is_set() && machine.log.age() < AREA / 4);
-    // It has followed a part of the way.
-    let before = machine.log.current();
-    machine.load(FIRST + 6000, false);
-    machine.simulated.run_until_complete(machine.log.move_checkpoint(Lsn(FIRST - 2000))).unwrap();
-    assert!(machine.log.current() > before && !machine.log.space_wanted().is_set());
-    machine.load(FIRST + 9000, false);
+    assert_eq!(machine.log.age_goal(), Some(AREA / 32 * 15));
+    machine.load(FIRST + AREA / 2 - 5000, false);
     assert!(!machine.log.space_wanted().is_set(), "there is no hurry");
+    machine.load(FIRST + AREA / 2 + 5000, false);
+    assert!(machine.log.space_wanted().is_set());
+    assert_eq!(machine.log.capacity() - machine.log.room_wanted(), AREA / 2);
+    // It has followed a part of the way.
+    machine.simulated.run_until_complete(machine.log.move_checkpoint(Lsn(FIRST))).unwrap();
+    assert!(machine.log.room_wanted() == 0 || machine.log.age() > AREA / 2);
+    machine.checkpoint();
+    assert_eq!((machine.log.age_goal(), machine.log.room_wanted()), (None, 0));
+}
+
+/// A circle of 64 MiB that has begun to grow, with `zeros` bytes of zeros written, and a log that needs
+/// `age`.
+fn growth_under_way(age: u64, zeros: u64) -> Machine {
+    let first = FRONT + (64 << 20);
+    let (capacity, buffer_size) = (256 << 20, 64 << 20);
+    let machine = Machine::new(12, Options { capacity, buffer_size, first_size: first, ..options() });
+    let put = |upto: u64| {
+        while machine.log.current().0 < upto {
+            machine.put(400_000);
+            machine.flush();
+            machine.simulated.advance(Duration::from_millis(100));
+        }
+    };
+    put(FRONT + (47 << 20) - age);
+    machine.checkpoint();
+    put(FRONT + (47 << 20));
+    assert_eq!(machine.length(), first);
+    while machine.length() < first + zeros {
+        machine.put(400);
+        machine.flush();
+        machine.simulated.advance(Duration::from_millis(1));
+    }
+    machine
+}
+
+/// Promises all there is, and waits for more.
+fn promise_all(machine: &Machine) {
+    let promised: Vec<_> = std::iter::from_fn(|| machine.log.admit(500_000).ok()).collect();
+    assert!((20..40).contains(&promised.len()), "{}", promised.len());
+    let begun = machine.env.now();
+    machine.simulated.run_until_complete(machine.refused(500_000));
+    assert!(machine.log.admit(500_000).is_ok());
+    let took = machine.env.now() - begun;
+    assert!(took < Duration::from_millis(20), "{took:?}");
+}
+
+#[test]
+fn a_sudden_load_takes_what_there_is_of_zeros_and_the_circle_goes_on_growing() {
+    let machine = growth_under_way(40 << 20, 5 << 20);
+    let first = FRONT + (64 << 20);
+    promise_all(&machine);
+    let grown = machine.length();
+    assert!((first + (5 << 20)..first + (8 << 20)).contains(&grown), "{grown}");
+    assert_eq!(machine.log.age_goal(), None);
+    while machine.log.current().0 < FRONT + (90 << 20) {
+        machine.put(400_000);
+        machine.flush();
+    }
+    machine.simulated.run_until_idle();
+    assert!(machine.length() > FRONT + (96 << 20), "{}", machine.length());
+}
+
+/// Where next to nothing has been written and half of the circle is free.
+#[test]
+fn a_sudden_load_goes_round_where_there_is_room_and_finds_the_zeros_in_a_later_lap() {
+    let machine = growth_under_way(18 << 20, 1);
+    promise_all(&machine);
+    let (first, zeros) = (FRONT + (64 << 20), machine.length());
+    assert!(machine.log.age_goal().is_some() && zeros < first + (2 << 20), "{zeros}");
+    let load = |upto: u64| {
+        while machine.log.current().0 < FRONT + upto {
+            machine.put(400_000);
+            machine.flush();
+        }
+    };
+    load(55 << 20);
+    machine.checkpoint();
+    load(70 << 20);
+    machine.checkpoint();
+    assert_eq!(machine.length(), zeros, "they are kept");
+    machine.log.set_capacity(first).unwrap();
+    machine.simulated.run_until_idle();
+    assert_eq!(machine.length(), first, "as long as the capacity has room for them");
+    machine.log.set_capacity(256 << 20).unwrap();
+    load(115 << 20);
+    machine.simulated.advance(Duration::from_secs(5));
+    assert!(machine.length() > zeros + (4 << 20), "{}", machine.length());
+    // What is in both laps is found.
+    machine.flush();
+    let disk = machine.simulated.disk().crash(1);
+    let env: Arc<dyn Environment> = SimulatedEnvironment::with_storage(2, disk);
+    let log = RedoLog::open(&env, &dir(), Options { capacity: 256 << 20, ..options() }).unwrap();
+    let mut end = Lsn(0);
+    log.scan::<Error>(
+        |_, last, _| {
+            end = last;
+            Ok(())
+        },
+        |_, _| {},
+    )
+    .unwrap();
+    assert!(end.0 > FRONT + (115 << 20), "{end}");
 }
 
 #[test]
@@ -258,6 +360,7 @@ fn a_closed_log_says_what_its_file_has() {
     machine.simulated.run_until_idle();
     machine.load(FRONT + 5 * AREA, false);
     assert!(machine.length() > FIRST + AREA);
+    let used = machine.log.age();
     machine.checkpoint();
     machine.simulated.run_until_complete(machine.log.close()).unwrap();
     let content = machine.simulated.disk().content(&RedoLog::path(&dir())).unwrap();
@@ -266,7 +369,9 @@ fn a_closed_log_says_what_its_file_has() {
     };
     let newest = usize::from(field(1, 16) > field(0, 16));
     let [area, origin, checkpoint, start, flushed] = [32, 40, 48, 56, 64].map(|at| field(newest, at));
-    assert_eq!((content.len() as u64, area), (FIRST, AREA));
+    // So much that the same log has room without growing.
+    assert_eq!(content.len() as u64, FRONT + area);
+    assert!(area >= used / 2 * 3 && area < used / 2 * 3 + 8192 && used > 4 * AREA, "{area} for {used}");
     assert_eq!([checkpoint, start, flushed], [origin; 3]);
     assert!(origin >= machine.log.current().0 && origin.is_multiple_of(4096));
     assert_eq!(machine.log.checkpoint_lsn(), machine.log.current());

@@ -8,3 +8,4 @@ mod crash;
 mod end;
 mod growth;
 mod log;
+mod resize;

@@ -49,6 +49,7 @@ pub(super) fn connect(server: &Arc<Server>, database: &Database) {
         server.variables.on_change(name, Box::new(hook));
     }
     connect_pool_size(server, database);
+    connect_redo_capacity(server, database);
     connect_warm_up(server, database);
     const MEMORY: &str = "untorn_memory_limit";
     let memory = server.memory.clone();
@@ -90,6 +91,28 @@ fn connect_pool_size(server: &Arc<Server>, database: &Database) {
     let database = database.clone();
     server.status.add_source(Box::new(move |rows| {
         rows.push(("Innodb_buffer_pool_resize_status".into(), database.buffer_pool_resize_status()));
+    }));
+}
+
+/// `innodb_redo_log_capacity`: a change is begun; two status variables say how far it is.
+fn connect_redo_capacity(server: &Arc<Server>, database: &Database) {
+    const NAME: &str = "innodb_redo_log_capacity";
+    let _ = server.variables.set_at_start(NAME, &database.redo_capacity_bytes().to_string());
+    let resized = database.clone();
+    let hook = move |value: &Value| {
+        let bytes = value.as_u64().unwrap_or_default();
+        resized.set_redo_capacity(bytes).map_err(|error| {
+            let why = format!("Variable '{NAME}' can't be set to the value of '{bytes}': {error}");
+            SqlError::new(1231, b"42000", why)
+        })
+    };
+    server.variables.on_change(NAME, Box::new(hook));
+    let database = database.clone();
+    server.status.add_source(Box::new(move |rows| {
+        let (wanted, reached) = (database.redo_capacity_bytes(), database.redo_capacity_reached());
+        let status = if wanted < reached { "Resizing down" } else { "OK" };
+        rows.push(("Innodb_redo_log_capacity_resized".into(), reached.to_string()));
+        rows.push(("Innodb_redo_log_resize_status".into(), status.into()));
     }));
 }
 

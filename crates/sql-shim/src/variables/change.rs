@@ -40,6 +40,14 @@ pub(super) fn wrong_scope(name: &str, is: &str) -> SqlError {
     SqlError::new(1238, b"HY000", format!("Variable '{name}' is a {is} variable"))
 }
 
+/// A capacity of the redo log is whole mebibytes, as in MySQL.
+fn whole_mebibytes(definition: &Definition, value: Value) -> Value {
+    match value {
+        Value::UInt(bytes) if definition.name == "innodb_redo_log_capacity" => Value::UInt(bytes >> 20 << 20),
+        value => value,
+    }
+}
+
 /// A checked change of a variable.
 #[derive(Debug)]
 pub struct Change {
@@ -81,7 +89,7 @@ impl Change {
         let mut adjusted = None;
         let to = match value {
             Some(value) => {
-                let to = value::convert(definition, &value)?;
+                let to = whole_mebibytes(definition, value::convert(definition, &value)?);
                 adjusted = value::is_adjusted(&value, &to).then(|| value.show());
                 Some(to)
             }

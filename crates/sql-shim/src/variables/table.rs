@@ -312,7 +312,7 @@ pub const DEFINITIONS: &[Definition] = &[
     global("innodb_read_ahead_threshold", Kind::UInt(0, 64), "56").without_effect(),
     fixed("innodb_read_io_threads", Kind::UInt(1, 64), "4").without_effect(),
     fixed("innodb_read_only", Kind::Bool, "OFF").constant(),
-    fixed("innodb_redo_log_capacity", Kind::UInt(8 << 20, 512 * GIB), "104857600"),
+    global("innodb_redo_log_capacity", Kind::UInt(8 << 20, 512 * GIB), "104857600"),
     fixed("innodb_rollback_on_timeout", Kind::Bool, "OFF").constant(),
     fixed("innodb_sort_buffer_size", Kind::UInt(65_536, 64 << 20), "1048576").without_effect(),
     global("innodb_spin_wait_delay", Kind::UInt(0, 1000), "6").without_effect(),

@@ -149,6 +149,18 @@ async fn cleaner(log: Arc<RedoLog>, truth: Arc<Mutex<Truth>>, stop: Event, mut r
     }
 }
 
+/// What the capacity is changed to.
+pub const CAPACITIES: [u64; 4] = [256 << 10, 400 << 10, 800 << 10, 2 << 20];
+
+/// Changes the capacity, now and then before the last change has come to its end.
+pub async fn change_capacity(env: Arc<dyn Environment>, log: Arc<RedoLog>, stop: Event, mut random: Random) {
+    while !stop.is_set() && log.poisoned().is_none() {
+        let _ = log.set_capacity(CAPACITIES[random.below(CAPACITIES.len())]);
+        let pauses = 1 << random.below(9);
+        env.sleep(std::time::Duration::from_micros(random.below(100 * pauses) as u64)).await;
+    }
+}
+
 /// Runs a load to its end or to the first error.
 pub async fn run(
     env: Arc<dyn Environment>,
