@@ -485,8 +485,8 @@ fn space_files(
     Ok(files)
 }
 
-/// Repairs pages torn by a crash, and says how long that took. Copies older than the checkpoint are left alone: redo no longer holds what
-/// came after them, so they could only hide another kind of damage.
+/// Repairs pages torn by a crash, and says how long that took. Copies older than the checkpoint are left
+/// alone: redo no longer holds what came after them, so they could only hide another kind of damage.
 fn restore_torn_pages(
     environment: &Arc<dyn Environment>,
     options: &Options,

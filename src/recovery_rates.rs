@@ -32,8 +32,8 @@ fn text(storage: &dyn Storage, path: &Path) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Keeps what this start's recovery has added; before it, so many pages were compared with their copies in
-/// this time. A directory that is full does without.
+/// Keeps what this start's recovery has added; before it, `compared` pages were compared with their copies,
+/// which took `took`. A directory that is full does without.
 pub(crate) fn keep(directory: &Path, store: &PageStore, (compared, took): (usize, Duration)) {
     store.note_copies_compared(compared as u64, took);
     let Some(rates) = store.take_recovery_rates() else { return };

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// Batches that go the same way before the other one has its turn.
 const TURN: u32 = 8;
-/// One turn in so many is the other way's: at first nothing is known, ...
+/// One turn in this number is the other way's: at first nothing is known, ...
 const FIRST: u32 = 2;
 /// ... when the time per page has moved the other way may be much better, ...
 const SHIFTED: u32 = 4;
@@ -86,7 +86,7 @@ impl Side {
 
 /// The measurement of one device.
 pub(crate) struct PathMeasurement {
-    /// Set while measuring: one turn in so many is that of the way that is not chosen.
+    /// Set while measuring: one turn in this number is that of the way that is not chosen.
     measuring: Option<u32>,
     /// Batches begun in this measurement.
     begun: u32,

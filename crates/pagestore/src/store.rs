@@ -456,7 +456,7 @@ impl PageStore {
         self.restart_time.take_learned()
     }
 
-    /// Before the store was opened this many pages were compared with their copies, which took so long.
+    /// Before the store was opened this many pages were compared with their copies in this time.
     pub fn note_copies_compared(&self, pages: u64, took: Duration) {
         self.restart_time.recovered(Kind::Copies, pages, took);
     }

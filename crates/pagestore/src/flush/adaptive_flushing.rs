@@ -2,8 +2,8 @@
 //!
 //! Let `age` be the distance from the oldest change that is not in its file to the end of the log, `L` the
 //! most it may become (the log's capacity, or what a restart within its target may find), and `r` the rate at
-//! which the log grows. The age is steered for a **goal**, as near to `L` as is safe: the older a page is when
-//! it is written, the more changes the one write is for.
+//! which the log grows. The age is steered for a **goal**, as near to `L` as is safe: the older a page is
+//! when it is written, the more changes the one write is for.
 //!
 //! ```text
 //!   goal = min(29/32 L, L - two seconds of r), but not less than L/4
@@ -181,7 +181,7 @@ impl Controller {
         }
     }
 
-    /// So many of the pages that were decided on have not been started: the cap has them left, and they are
+    /// This many of the pages that were decided on have not been started: the cap has them left, and they are
     /// still due.
     pub(crate) fn give_back(&mut self, decision: Decision, pages: usize) {
         if decision.urgency == Urgency::Sync {
@@ -195,7 +195,7 @@ impl Controller {
         }
     }
 
-    /// Pages were started to make frames free: the cap has so many fewer left.
+    /// Pages were started to make frames free: the cap leaves fewer by this number.
     pub(crate) fn charge(&mut self, pages: usize) {
         if let Some(max) = self.io_capacity_max {
             self.allowance = (self.allowance - pages as f64).max(-f64::from(max));

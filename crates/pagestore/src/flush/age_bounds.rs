@@ -59,7 +59,7 @@ impl AgeBounds {
         allowed
     }
 
-    /// Tells the log, and whoever reads the messages. Not under the flush list's mutex, which is locked under
+    /// Tells the log, and those who read the messages. Not under the flush list's mutex, which is locked under
     /// the log's.
     pub(crate) fn tell(&mut self, store: &PageStore, load: &Load) {
         let now = store.env.now();

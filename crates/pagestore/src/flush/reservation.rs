@@ -42,7 +42,7 @@ impl PageStore {
 
     /// How many more pages may be in flight to make frames free. A batch of the checkpoint finds room beside
     /// them: in a small pool two batches are all that may be in flight.
-    /// `reserved`: so many are, and not in batches yet.
+    /// `reserved`: pages that are reserved for that, and in no batch yet.
     pub(crate) fn lru_room(&self, reserved: usize) -> usize {
         let (batches, pages) = (self.batches_under_way(), self.batch_pages());
         let alone = batches.checkpoint > 0 || self.recovering.load(Ordering::Acquire);

@@ -48,7 +48,7 @@ const AGE_PART_MIN: u64 = 32;
 const AGE_MIN: u64 = 1 << 20;
 /// A change of a page logs this much at least, by and large.
 const CHANGE_BYTES_MIN: f64 = 64.0;
-/// What this process's reads have shown counts for so long.
+/// What this process's reads have shown counts for this time.
 const SHOWN_FOR: Duration = Duration::from_secs(600);
 
 /// What a restart would find now.
@@ -236,7 +236,7 @@ impl RestartTime {
         std::mem::take(&mut state.learned).then(|| state.rates.clone())
     }
 
-    /// While as many reads were under way as recovery has, so many pages a second were read and written.
+    /// While as many reads were under way as recovery has, this many pages a second were read and written.
     pub(crate) fn shown(&self, pages_per_second: f64, now: Duration) {
         let mut state = self.state.lock();
         let rate = match state.shown {

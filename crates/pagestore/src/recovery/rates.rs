@@ -3,7 +3,7 @@
 //! Of each kind of work the last few rates are kept, and the one in the middle counts (the slower one of
 //! two): a disk that stumbled once is outvoted soon, and one that is slow is believed. The text form is for a
 //! small file of the data directory: a line for each kind, its name and rates a second, oldest first. It is a
-//! hint, and whoever finds something else in it reads nothing from it.
+//! hint, and a reader who finds something else in it takes nothing from it.
 
 use std::fmt;
 use std::time::Duration;

@@ -79,7 +79,7 @@ impl Machine {
         (machine, store)
     }
 
-    /// Eight writers change pages at random for so long, or until a restart would take `worst`.
+    /// Eight writers change pages at random for the time `most`, or until a restart would take `worst`.
     fn load(&self, store: &Arc<PageStore>, most: Duration, worst: Duration) {
         self.simulated.run_until_complete(store.resize(FRAMES * PAGE_SIZE).unwrap().wait());
         let until = self.env.now() + most;
