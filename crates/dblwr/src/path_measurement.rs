@@ -86,7 +86,7 @@ impl Side {
 
 /// The measurement of one device.
 pub(crate) struct PathMeasurement {
-    /// Set while measuring: one turn in so many is that of the way that is not chosen.
+    /// Set while measuring: one turn in this number is that of the way that is not chosen.
     measuring: Option<u32>,
     /// Batches begun in this measurement.
     begun: u32,

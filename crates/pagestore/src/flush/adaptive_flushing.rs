@@ -181,7 +181,7 @@ impl Controller {
         }
     }
 
-    /// So many of the pages that were decided on have not been started: the cap has them left, and they are
+    /// This many of the pages that were decided on have not been started: the cap has them left, and they are
     /// still due.
     pub(crate) fn give_back(&mut self, decision: Decision, pages: usize) {
         if decision.urgency == Urgency::Sync {

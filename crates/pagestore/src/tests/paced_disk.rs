@@ -32,7 +32,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// How long a request with so many bytes takes that comes now.
+    /// How long a request of `bytes` takes that comes now.
     fn enter(&self, bytes: usize) -> Duration {
         let (now, mut queue) = (self.env.now(), self.queue.lock());
         let Some(Speed { requests, bytes: per_second }) = queue.speed else { return Duration::ZERO };
