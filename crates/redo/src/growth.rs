@@ -262,7 +262,7 @@ impl RedoLog {
 
     fn allow_wrap(&self, state: &mut State) {
         state.wrap_at = Some(state.lap_end());
-        self.publish_limits(&state);
+        self.publish_limits(state);
     }
 
     async fn grow(&self) -> Option<()> {
