@@ -59,8 +59,8 @@ impl AgeBounds {
         allowed
     }
 
-    /// Tells the log, and those who read the messages. Not under the flush list's mutex, which is locked under
-    /// the log's.
+    /// Tells the log, and those who read the messages. Not under the flush list's mutex, which is locked
+    /// under the log's.
     pub(crate) fn tell(&mut self, store: &PageStore, load: &Load) {
         let now = store.env.now();
         let limit = if load.bound < load.capacity { load.bound } else { u64::MAX };
