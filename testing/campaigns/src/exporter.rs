@@ -37,7 +37,7 @@ GRANT PROCESS, REPLICATION CLIENT, SELECT ON *.* TO exporter@localhost;
 /// What it has to tell after that work: the beginnings of lines whose value is above 0.
 const FIGURES: [&str; 9] = [
     "mysql_up ",
-    "mysql_global_status_uptime ",
+    "mysql_global_status_questions ",
     "mysql_info_schema_innodb_tablespace_file_size_bytes{tablespace_name=\"shop/cart\"}",
     "mysql_info_schema_auto_increment_column{column=\"id\",schema=\"shop\",table=\"cart\"}",
     "mysql_perf_schema_file_events_bytes_total{event_name=\"wait/io/file/innodb/innodb_log_file\",mode=\"write\"}",
