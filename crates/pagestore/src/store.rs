@@ -435,11 +435,14 @@ impl PageStore {
         let frames = self.frame_count().min(self.frames_at_start);
         // How far the log may end past what its newest checkpoint block knows to be there; where that is much
         // of it, all is searched.
+        let log = self.redo.current().since(checkpoint);
+        // The counts are of stretches of the log; of one that is empty nothing is read.
+        let written = if log == 0 { 0 } else { named.written };
         let reach = (capacity / 16).max(4 << 20).max(3 * self.redo.mini_transaction_bytes_max() as u64);
         Found {
-            log: self.redo.current().since(checkpoint),
+            log,
             search: if reach >= capacity / 2 { capacity } else { reach },
-            pages: list.len() as u64 + named.written,
+            pages: list.len() as u64 + written,
             dirty: list.len() as u64,
             became_dirty: named.became_dirty,
             pages_at_a_time: recovery::pages_at_a_time(frames) as u64,

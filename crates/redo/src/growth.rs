@@ -278,6 +278,10 @@ impl RedoLog {
             let to = FRONT + state.layout.grown(state.area_max);
             (from, to, GrowthOver { log: self, over })
         };
+        if to <= from {
+            // The capacity became smaller a moment ago.
+            return self.goes_on().then_some(());
+        }
         let upto = match self.lengthen(from, to).await {
             Ok(upto) => upto,
             Err(error) => {
@@ -317,15 +321,17 @@ impl RedoLog {
         self.poisoned().is_none() && self.state.lock().phase == Phase::Ready
     }
 
-    /// Takes the larger circle into use, whose bytes are durable. False when the log is being closed, or is
-    /// not to become so large any more.
+    /// Takes the larger circle into use, whose bytes are durable. False when the log is being closed, is not
+    /// to become so large any more, or has been allowed to wrap: while the zeros were synced the capacity may
+    /// have been lowered, which lets writers past the end of the lap, and raised again.
     fn enlarge(&self, area: u64) -> bool {
         let grows_again = {
             let mut state = self.state.lock();
-            if state.phase != Phase::Ready || area > state.area_max {
+            let lap_end = state.lap_end();
+            let may = state.may_grow() && !state.is_wrapping() && area > state.layout.area;
+            if state.phase != Phase::Ready || !may || area > state.area_max {
                 return false;
             }
-            let lap_end = state.lap_end();
             state.growing_from = Some(lap_end);
             // What lies in the lap that ends there is where it was.
             state.layout = Layout { area, origin: Lsn(lap_end.0 - state.layout.area), ..state.layout };
@@ -414,6 +420,11 @@ impl RedoLog {
                 GoOn::Write(rest) if !rest.is_zero() => {
                     let hurry = self.state.lock().growth_hurry.clone();
                     wait_or_pause(hurry, Some(self.env.sleep(rest))).await;
+                    // One piece is hurried, not all that follow.
+                    let mut state = self.state.lock();
+                    if state.growth_hurry.is_set() {
+                        state.growth_hurry = Event::new();
+                    }
                 }
                 GoOn::Write(_) => {}
             }

@@ -5,7 +5,9 @@
 use crate::common::*;
 use disk::{Environment, Event, File, OpenHow, Random, SimulatedEnvironment};
 use parking_lot::Mutex;
+use std::future::Future;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use untorn_redo::{Error, Flush, Interrupt, Options, RedoLog};
 
@@ -265,3 +267,47 @@ fn the_promise_of_a_reach_becomes_less_without_being_broken() {
     assert!(machine.log.poisoned().is_none() && machine.length() <= 32 * MIB);
     machine.crash(large);
 }
+
+/// While a growth is under way, at any of its steps, the capacity becomes smaller, so that a writer comes past
+/// the end of the lap, and then larger again. The circle must not grow over what was written at its front.
+#[test]
+fn a_growth_is_given_up_when_the_log_has_gone_round_meanwhile() {
+    let small = Options { capacity: 512 * KIB, first_size: 512 * KIB, ..options() };
+    let mut past = 0;
+    for moment in 0..80 {
+        let machine = Machine::new(moment, small.clone());
+        machine.load(470 * KIB, 250 * KIB);
+        machine.log.set_capacity(4 * MIB).unwrap();
+        (0..moment).all(|_| machine.simulated.step());
+        let grows = machine.length() > 512 * KIB;
+        machine.log.set_capacity(512 * KIB).unwrap();
+        let mut random = Random::new(moment);
+        while machine.log.current().0 < 600 * KIB && machine.log.admit(5000).is_ok() {
+            // There is room: nothing waits.
+            let append = append(&machine.log, &machine.truth, 4000, &mut random);
+            assert!(append.now_or_never().is_some());
+        }
+        past += u32::from(grows && machine.log.current().0 > 520 * KIB);
+        machine.log.set_capacity(4 * MIB).unwrap();
+        machine.steps(30);
+        assert!(machine.log.poisoned().is_none(), "{moment}: {:?}", machine.log.poisoned());
+        machine.load(10 * KIB, MIB);
+        machine.crash(small.clone());
+        machine.load(2 * MIB, 1500 * KIB);
+        assert!(machine.log.poisoned().is_none(), "{moment}");
+        machine.crash(small.clone());
+    }
+    assert!(past > 0, "it was never past the lap while the circle grew");
+}
+
+/// The output of a future that waits for nothing.
+trait NowOrNever: Future + Sized {
+    fn now_or_never(self) -> Option<Self::Output> {
+        match std::pin::pin!(self).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        }
+    }
+}
+
+impl<F: Future> NowOrNever for F {}
