@@ -268,8 +268,9 @@ fn the_promise_of_a_reach_becomes_less_without_being_broken() {
     machine.crash(large);
 }
 
-/// While a growth is under way, at any of its steps, the capacity becomes smaller, so that a writer comes past
-/// the end of the lap, and then larger again. The circle must not grow over what was written at its front.
+/// While a growth is under way, at any of its steps, the capacity becomes smaller, so that a writer comes
+/// past the end of the lap, and then larger again. The circle must not grow over what was written at its
+/// front.
 #[test]
 fn a_growth_is_given_up_when_the_log_has_gone_round_meanwhile() {
     let small = Options { capacity: 512 * KIB, first_size: 512 * KIB, ..options() };
