@@ -1,7 +1,7 @@
 //! What a restart costs, beside stock servers.
 //!
-//! [`warm`]: after a clean stop, how soon the rate is back, with the dump of the buffer pool loaded and
-//! without. [`recovery`]: after `kill -9` with a log that is nearly full, how fast the log is applied.
+//! `warm.rs`: after a clean stop, how soon the rate is back, with the dump of the buffer pool loaded and
+//! without. `recovery.rs`: after `kill -9` with a log that is nearly full, how fast the log is applied.
 
 mod recovery;
 mod warm;
