@@ -132,12 +132,10 @@ struct Alone(Database);
 
 impl Source for Alone {
     fn rows(&self) -> Option<Vec<(String, String)>> {
-        let figures = self.0.status().into_iter();
-        let mut rows: Vec<_> = figures.map(|(name, figure)| (name.to_owned(), figure.to_string())).collect();
+        let mut rows = self.0.status_rows();
         let times = self.0.times();
         let quantiles = times.iter().flat_map(Series::figures);
         rows.extend(quantiles.map(|(name, figure)| (name.to_owned(), figure.to_string())));
-        rows.push((recorder::PROTECTION.to_owned(), self.0.page_protection_summary().join("; ")));
         rows.push((recorder::RESIZE.to_owned(), self.0.buffer_pool_resize_status()));
         Some(rows)
     }

@@ -71,7 +71,7 @@ const TIMES: &[(&str, [(&str, f64); 2])] = &[
 ];
 
 /// How files are protected, with the number of files and what was measured.
-pub(super) const PROTECTION: &str = "Untorn_page_protection";
+const PROTECTION: &str = "Untorn_page_protection";
 
 /// How far a resize of the buffer pool is.
 pub(super) const RESIZE: &str = "Innodb_buffer_pool_resize_status";

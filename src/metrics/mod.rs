@@ -123,6 +123,17 @@ impl Database {
         };
         all().map(|metric| (metric.name, (metric.read)(&now))).collect()
     }
+
+    /// The engine's rows of SHOW GLOBAL STATUS but its histograms: every figure, and how files are protected.
+    #[doc(hidden)]
+    pub fn status_rows(&self) -> Vec<(String, String)> {
+        let figures = self.status().into_iter();
+        let protection = self.page_protection_summary().join("; ");
+        figures
+            .map(|(name, figure)| (name.to_owned(), figure.to_string()))
+            .chain([("Untorn_page_protection".to_owned(), protection)])
+            .collect()
+    }
 }
 
 fn milliseconds(time: Duration) -> u64 {

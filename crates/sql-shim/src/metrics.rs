@@ -47,8 +47,6 @@ pub fn connect(server: &Arc<Server>, database: &Database) {
     let (database, timed) = (database.clone(), database.clone());
     server.status.add_time_source(Box::new(move || timed.times()));
     server.status.add_source(Box::new(move |rows| {
-        let figures = database.status().into_iter();
-        rows.extend(figures.map(|(name, figure)| (name.into(), figure.to_string())));
-        rows.push(("Untorn_page_protection".into(), database.page_protection_summary().join("; ")));
+        rows.extend(database.status_rows());
     }));
 }

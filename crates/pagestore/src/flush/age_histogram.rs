@@ -83,6 +83,9 @@ impl AgeHistogram {
         self.newest = ((former.newest << former.shift) + ((1 << former.shift) - 1)) >> self.shift;
         for slot in oldest..=former.newest {
             let count = former.counts[(slot % SLOTS) as usize];
+            if count == 0 {
+                continue;
+            }
             let (parts, first) = (1_u64 << finer, (slot << former.shift) >> self.shift);
             for part in 0..parts {
                 let share = i64::from(count) * (part as i64 + 1) / parts as i64

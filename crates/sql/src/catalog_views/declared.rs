@@ -45,6 +45,25 @@ pub(super) const fn keyed(key: &'static str, of: ViewType) -> ViewType {
     }
 }
 
+/// Columns, and behind them for each thing that is timed: how often (under this name), the sum, the least,
+/// the mean and the longest of its times, and its bytes where they are counted.
+macro_rules! timed_columns {
+    ([$($column:expr),* $(,)?]; $($count:literal, $of:literal $(, $bytes:expr)?);*) => {
+        &[
+            $($column,)*
+            $(
+                ($count, required("bigint unsigned")),
+                (concat!("SUM_TIMER_", $of), required("bigint unsigned")),
+                (concat!("MIN_TIMER_", $of), required("bigint unsigned")),
+                (concat!("AVG_TIMER_", $of), required("bigint unsigned")),
+                (concat!("MAX_TIMER_", $of), required("bigint unsigned")),
+                $($bytes,)?
+            )*
+        ]
+    };
+}
+pub(super) use timed_columns;
+
 impl Declared {
     /// The name of the type alone.
     pub(super) fn data_type(&self) -> &'static str {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use untorn::tablespaces::{FileIo, FileOperations, FileUse, Operations};
 
-use super::declared::{keyed, required};
+use super::declared::{keyed, required, timed_columns};
 use super::{PERFORMANCE_SCHEMA, RowSource, View, number, text};
 use crate::context::SqlContext;
 use crate::value::Value;
@@ -80,63 +80,31 @@ pub(super) static VIEWS: &[View] = &[
     View {
         database: PERFORMANCE_SCHEMA,
         name: "file_summary_by_event_name",
-        columns: &[
-            ("EVENT_NAME", keyed("PRI", required("varchar(128)"))),
-            ("COUNT_STAR", required("bigint unsigned")),
-            ("SUM_TIMER_WAIT", required("bigint unsigned")),
-            ("MIN_TIMER_WAIT", required("bigint unsigned")),
-            ("AVG_TIMER_WAIT", required("bigint unsigned")),
-            ("MAX_TIMER_WAIT", required("bigint unsigned")),
-            ("COUNT_READ", required("bigint unsigned")),
-            ("SUM_TIMER_READ", required("bigint unsigned")),
-            ("MIN_TIMER_READ", required("bigint unsigned")),
-            ("AVG_TIMER_READ", required("bigint unsigned")),
-            ("MAX_TIMER_READ", required("bigint unsigned")),
-            ("SUM_NUMBER_OF_BYTES_READ", required("bigint")),
-            ("COUNT_WRITE", required("bigint unsigned")),
-            ("SUM_TIMER_WRITE", required("bigint unsigned")),
-            ("MIN_TIMER_WRITE", required("bigint unsigned")),
-            ("AVG_TIMER_WRITE", required("bigint unsigned")),
-            ("MAX_TIMER_WRITE", required("bigint unsigned")),
-            ("SUM_NUMBER_OF_BYTES_WRITE", required("bigint")),
-            ("COUNT_MISC", required("bigint unsigned")),
-            ("SUM_TIMER_MISC", required("bigint unsigned")),
-            ("MIN_TIMER_MISC", required("bigint unsigned")),
-            ("AVG_TIMER_MISC", required("bigint unsigned")),
-            ("MAX_TIMER_MISC", required("bigint unsigned")),
-        ],
+        columns: timed_columns!(
+            [
+                ("EVENT_NAME", keyed("PRI", required("varchar(128)"))),
+            ];
+            "COUNT_STAR", "WAIT";
+            "COUNT_READ", "READ", ("SUM_NUMBER_OF_BYTES_READ", required("bigint"));
+            "COUNT_WRITE", "WRITE", ("SUM_NUMBER_OF_BYTES_WRITE", required("bigint"));
+            "COUNT_MISC", "MISC"
+        ),
         make: by_event,
     },
     View {
         database: PERFORMANCE_SCHEMA,
         name: "file_summary_by_instance",
-        columns: &[
-            ("FILE_NAME", keyed("MUL", required("varchar(512)"))),
-            ("EVENT_NAME", keyed("MUL", required("varchar(128)"))),
-            ("OBJECT_INSTANCE_BEGIN", keyed("PRI", required("bigint unsigned"))),
-            ("COUNT_STAR", required("bigint unsigned")),
-            ("SUM_TIMER_WAIT", required("bigint unsigned")),
-            ("MIN_TIMER_WAIT", required("bigint unsigned")),
-            ("AVG_TIMER_WAIT", required("bigint unsigned")),
-            ("MAX_TIMER_WAIT", required("bigint unsigned")),
-            ("COUNT_READ", required("bigint unsigned")),
-            ("SUM_TIMER_READ", required("bigint unsigned")),
-            ("MIN_TIMER_READ", required("bigint unsigned")),
-            ("AVG_TIMER_READ", required("bigint unsigned")),
-            ("MAX_TIMER_READ", required("bigint unsigned")),
-            ("SUM_NUMBER_OF_BYTES_READ", required("bigint")),
-            ("COUNT_WRITE", required("bigint unsigned")),
-            ("SUM_TIMER_WRITE", required("bigint unsigned")),
-            ("MIN_TIMER_WRITE", required("bigint unsigned")),
-            ("AVG_TIMER_WRITE", required("bigint unsigned")),
-            ("MAX_TIMER_WRITE", required("bigint unsigned")),
-            ("SUM_NUMBER_OF_BYTES_WRITE", required("bigint")),
-            ("COUNT_MISC", required("bigint unsigned")),
-            ("SUM_TIMER_MISC", required("bigint unsigned")),
-            ("MIN_TIMER_MISC", required("bigint unsigned")),
-            ("AVG_TIMER_MISC", required("bigint unsigned")),
-            ("MAX_TIMER_MISC", required("bigint unsigned")),
-        ],
+        columns: timed_columns!(
+            [
+                ("FILE_NAME", keyed("MUL", required("varchar(512)"))),
+                ("EVENT_NAME", keyed("MUL", required("varchar(128)"))),
+                ("OBJECT_INSTANCE_BEGIN", keyed("PRI", required("bigint unsigned"))),
+            ];
+            "COUNT_STAR", "WAIT";
+            "COUNT_READ", "READ", ("SUM_NUMBER_OF_BYTES_READ", required("bigint"));
+            "COUNT_WRITE", "WRITE", ("SUM_NUMBER_OF_BYTES_WRITE", required("bigint"));
+            "COUNT_MISC", "MISC"
+        ),
         make: by_instance,
     },
 ];

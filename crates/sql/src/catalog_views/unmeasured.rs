@@ -2,7 +2,7 @@
 //! counted (work on each table and index, waits for a table, allocations), or there is no such thing
 //! (replication). A row of zeros would say that nothing happened.
 
-use super::declared::{keyed, nullable, required};
+use super::declared::{keyed, nullable, required, timed_columns};
 use super::{PERFORMANCE_SCHEMA, RowSource, View, ViewType};
 use crate::context::SqlContext;
 
@@ -17,163 +17,61 @@ const fn empty(name: &'static str, columns: &'static [(&'static str, ViewType)])
 pub(super) static VIEWS: &[View] = &[
     empty(
         "table_io_waits_summary_by_table",
-        &[
-            ("OBJECT_TYPE", keyed("MUL", nullable("varchar(64)"))),
-            ("OBJECT_SCHEMA", nullable("varchar(64)")),
-            ("OBJECT_NAME", nullable("varchar(64)")),
-            ("COUNT_STAR", required("bigint unsigned")),
-            ("SUM_TIMER_WAIT", required("bigint unsigned")),
-            ("MIN_TIMER_WAIT", required("bigint unsigned")),
-            ("AVG_TIMER_WAIT", required("bigint unsigned")),
-            ("MAX_TIMER_WAIT", required("bigint unsigned")),
-            ("COUNT_READ", required("bigint unsigned")),
-            ("SUM_TIMER_READ", required("bigint unsigned")),
-            ("MIN_TIMER_READ", required("bigint unsigned")),
-            ("AVG_TIMER_READ", required("bigint unsigned")),
-            ("MAX_TIMER_READ", required("bigint unsigned")),
-            ("COUNT_WRITE", required("bigint unsigned")),
-            ("SUM_TIMER_WRITE", required("bigint unsigned")),
-            ("MIN_TIMER_WRITE", required("bigint unsigned")),
-            ("AVG_TIMER_WRITE", required("bigint unsigned")),
-            ("MAX_TIMER_WRITE", required("bigint unsigned")),
-            ("COUNT_FETCH", required("bigint unsigned")),
-            ("SUM_TIMER_FETCH", required("bigint unsigned")),
-            ("MIN_TIMER_FETCH", required("bigint unsigned")),
-            ("AVG_TIMER_FETCH", required("bigint unsigned")),
-            ("MAX_TIMER_FETCH", required("bigint unsigned")),
-            ("COUNT_INSERT", required("bigint unsigned")),
-            ("SUM_TIMER_INSERT", required("bigint unsigned")),
-            ("MIN_TIMER_INSERT", required("bigint unsigned")),
-            ("AVG_TIMER_INSERT", required("bigint unsigned")),
-            ("MAX_TIMER_INSERT", required("bigint unsigned")),
-            ("COUNT_UPDATE", required("bigint unsigned")),
-            ("SUM_TIMER_UPDATE", required("bigint unsigned")),
-            ("MIN_TIMER_UPDATE", required("bigint unsigned")),
-            ("AVG_TIMER_UPDATE", required("bigint unsigned")),
-            ("MAX_TIMER_UPDATE", required("bigint unsigned")),
-            ("COUNT_DELETE", required("bigint unsigned")),
-            ("SUM_TIMER_DELETE", required("bigint unsigned")),
-            ("MIN_TIMER_DELETE", required("bigint unsigned")),
-            ("AVG_TIMER_DELETE", required("bigint unsigned")),
-            ("MAX_TIMER_DELETE", required("bigint unsigned")),
-        ],
+        timed_columns!(
+            [
+                ("OBJECT_TYPE", keyed("MUL", nullable("varchar(64)"))),
+                ("OBJECT_SCHEMA", nullable("varchar(64)")),
+                ("OBJECT_NAME", nullable("varchar(64)")),
+            ];
+            "COUNT_STAR", "WAIT";
+            "COUNT_READ", "READ";
+            "COUNT_WRITE", "WRITE";
+            "COUNT_FETCH", "FETCH";
+            "COUNT_INSERT", "INSERT";
+            "COUNT_UPDATE", "UPDATE";
+            "COUNT_DELETE", "DELETE"
+        ),
     ),
     empty(
         "table_io_waits_summary_by_index_usage",
-        &[
-            ("OBJECT_TYPE", keyed("MUL", nullable("varchar(64)"))),
-            ("OBJECT_SCHEMA", nullable("varchar(64)")),
-            ("OBJECT_NAME", nullable("varchar(64)")),
-            ("INDEX_NAME", nullable("varchar(64)")),
-            ("COUNT_STAR", required("bigint unsigned")),
-            ("SUM_TIMER_WAIT", required("bigint unsigned")),
-            ("MIN_TIMER_WAIT", required("bigint unsigned")),
-            ("AVG_TIMER_WAIT", required("bigint unsigned")),
-            ("MAX_TIMER_WAIT", required("bigint unsigned")),
-            ("COUNT_READ", required("bigint unsigned")),
-            ("SUM_TIMER_READ", required("bigint unsigned")),
-            ("MIN_TIMER_READ", required("bigint unsigned")),
-            ("AVG_TIMER_READ", required("bigint unsigned")),
-            ("MAX_TIMER_READ", required("bigint unsigned")),
-            ("COUNT_WRITE", required("bigint unsigned")),
-            ("SUM_TIMER_WRITE", required("bigint unsigned")),
-            ("MIN_TIMER_WRITE", required("bigint unsigned")),
-            ("AVG_TIMER_WRITE", required("bigint unsigned")),
-            ("MAX_TIMER_WRITE", required("bigint unsigned")),
-            ("COUNT_FETCH", required("bigint unsigned")),
-            ("SUM_TIMER_FETCH", required("bigint unsigned")),
-            ("MIN_TIMER_FETCH", required("bigint unsigned")),
-            ("AVG_TIMER_FETCH", required("bigint unsigned")),
-            ("MAX_TIMER_FETCH", required("bigint unsigned")),
-            ("COUNT_INSERT", required("bigint unsigned")),
-            ("SUM_TIMER_INSERT", required("bigint unsigned")),
-            ("MIN_TIMER_INSERT", required("bigint unsigned")),
-            ("AVG_TIMER_INSERT", required("bigint unsigned")),
-            ("MAX_TIMER_INSERT", required("bigint unsigned")),
-            ("COUNT_UPDATE", required("bigint unsigned")),
-            ("SUM_TIMER_UPDATE", required("bigint unsigned")),
-            ("MIN_TIMER_UPDATE", required("bigint unsigned")),
-            ("AVG_TIMER_UPDATE", required("bigint unsigned")),
-            ("MAX_TIMER_UPDATE", required("bigint unsigned")),
-            ("COUNT_DELETE", required("bigint unsigned")),
-            ("SUM_TIMER_DELETE", required("bigint unsigned")),
-            ("MIN_TIMER_DELETE", required("bigint unsigned")),
-            ("AVG_TIMER_DELETE", required("bigint unsigned")),
-            ("MAX_TIMER_DELETE", required("bigint unsigned")),
-        ],
+        timed_columns!(
+            [
+                ("OBJECT_TYPE", keyed("MUL", nullable("varchar(64)"))),
+                ("OBJECT_SCHEMA", nullable("varchar(64)")),
+                ("OBJECT_NAME", nullable("varchar(64)")),
+                ("INDEX_NAME", nullable("varchar(64)")),
+            ];
+            "COUNT_STAR", "WAIT";
+            "COUNT_READ", "READ";
+            "COUNT_WRITE", "WRITE";
+            "COUNT_FETCH", "FETCH";
+            "COUNT_INSERT", "INSERT";
+            "COUNT_UPDATE", "UPDATE";
+            "COUNT_DELETE", "DELETE"
+        ),
     ),
     empty(
         "table_lock_waits_summary_by_table",
-        &[
-            ("OBJECT_TYPE", keyed("MUL", nullable("varchar(64)"))),
-            ("OBJECT_SCHEMA", nullable("varchar(64)")),
-            ("OBJECT_NAME", nullable("varchar(64)")),
-            ("COUNT_STAR", required("bigint unsigned")),
-            ("SUM_TIMER_WAIT", required("bigint unsigned")),
-            ("MIN_TIMER_WAIT", required("bigint unsigned")),
-            ("AVG_TIMER_WAIT", required("bigint unsigned")),
-            ("MAX_TIMER_WAIT", required("bigint unsigned")),
-            ("COUNT_READ", required("bigint unsigned")),
-            ("SUM_TIMER_READ", required("bigint unsigned")),
-            ("MIN_TIMER_READ", required("bigint unsigned")),
-            ("AVG_TIMER_READ", required("bigint unsigned")),
-            ("MAX_TIMER_READ", required("bigint unsigned")),
-            ("COUNT_WRITE", required("bigint unsigned")),
-            ("SUM_TIMER_WRITE", required("bigint unsigned")),
-            ("MIN_TIMER_WRITE", required("bigint unsigned")),
-            ("AVG_TIMER_WRITE", required("bigint unsigned")),
-            ("MAX_TIMER_WRITE", required("bigint unsigned")),
-            ("COUNT_READ_NORMAL", required("bigint unsigned")),
-            ("SUM_TIMER_READ_NORMAL", required("bigint unsigned")),
-            ("MIN_TIMER_READ_NORMAL", required("bigint unsigned")),
-            ("AVG_TIMER_READ_NORMAL", required("bigint unsigned")),
-            ("MAX_TIMER_READ_NORMAL", required("bigint unsigned")),
-            ("COUNT_READ_WITH_SHARED_LOCKS", required("bigint unsigned")),
-            ("SUM_TIMER_READ_WITH_SHARED_LOCKS", required("bigint unsigned")),
-            ("MIN_TIMER_READ_WITH_SHARED_LOCKS", required("bigint unsigned")),
-            ("AVG_TIMER_READ_WITH_SHARED_LOCKS", required("bigint unsigned")),
-            ("MAX_TIMER_READ_WITH_SHARED_LOCKS", required("bigint unsigned")),
-            ("COUNT_READ_HIGH_PRIORITY", required("bigint unsigned")),
-            ("SUM_TIMER_READ_HIGH_PRIORITY", required("bigint unsigned")),
-            ("MIN_TIMER_READ_HIGH_PRIORITY", required("bigint unsigned")),
-            ("AVG_TIMER_READ_HIGH_PRIORITY", required("bigint unsigned")),
-            ("MAX_TIMER_READ_HIGH_PRIORITY", required("bigint unsigned")),
-            ("COUNT_READ_NO_INSERT", required("bigint unsigned")),
-            ("SUM_TIMER_READ_NO_INSERT", required("bigint unsigned")),
-            ("MIN_TIMER_READ_NO_INSERT", required("bigint unsigned")),
-            ("AVG_TIMER_READ_NO_INSERT", required("bigint unsigned")),
-            ("MAX_TIMER_READ_NO_INSERT", required("bigint unsigned")),
-            ("COUNT_READ_EXTERNAL", required("bigint unsigned")),
-            ("SUM_TIMER_READ_EXTERNAL", required("bigint unsigned")),
-            ("MIN_TIMER_READ_EXTERNAL", required("bigint unsigned")),
-            ("AVG_TIMER_READ_EXTERNAL", required("bigint unsigned")),
-            ("MAX_TIMER_READ_EXTERNAL", required("bigint unsigned")),
-            ("COUNT_WRITE_ALLOW_WRITE", required("bigint unsigned")),
-            ("SUM_TIMER_WRITE_ALLOW_WRITE", required("bigint unsigned")),
-            ("MIN_TIMER_WRITE_ALLOW_WRITE", required("bigint unsigned")),
-            ("AVG_TIMER_WRITE_ALLOW_WRITE", required("bigint unsigned")),
-            ("MAX_TIMER_WRITE_ALLOW_WRITE", required("bigint unsigned")),
-            ("COUNT_WRITE_CONCURRENT_INSERT", required("bigint unsigned")),
-            ("SUM_TIMER_WRITE_CONCURRENT_INSERT", required("bigint unsigned")),
-            ("MIN_TIMER_WRITE_CONCURRENT_INSERT", required("bigint unsigned")),
-            ("AVG_TIMER_WRITE_CONCURRENT_INSERT", required("bigint unsigned")),
-            ("MAX_TIMER_WRITE_CONCURRENT_INSERT", required("bigint unsigned")),
-            ("COUNT_WRITE_LOW_PRIORITY", required("bigint unsigned")),
-            ("SUM_TIMER_WRITE_LOW_PRIORITY", required("bigint unsigned")),
-            ("MIN_TIMER_WRITE_LOW_PRIORITY", required("bigint unsigned")),
-            ("AVG_TIMER_WRITE_LOW_PRIORITY", required("bigint unsigned")),
-            ("MAX_TIMER_WRITE_LOW_PRIORITY", required("bigint unsigned")),
-            ("COUNT_WRITE_NORMAL", required("bigint unsigned")),
-            ("SUM_TIMER_WRITE_NORMAL", required("bigint unsigned")),
-            ("MIN_TIMER_WRITE_NORMAL", required("bigint unsigned")),
-            ("AVG_TIMER_WRITE_NORMAL", required("bigint unsigned")),
-            ("MAX_TIMER_WRITE_NORMAL", required("bigint unsigned")),
-            ("COUNT_WRITE_EXTERNAL", required("bigint unsigned")),
-            ("SUM_TIMER_WRITE_EXTERNAL", required("bigint unsigned")),
-            ("MIN_TIMER_WRITE_EXTERNAL", required("bigint unsigned")),
-            ("AVG_TIMER_WRITE_EXTERNAL", required("bigint unsigned")),
-            ("MAX_TIMER_WRITE_EXTERNAL", required("bigint unsigned")),
-        ],
+        timed_columns!(
+            [
+                ("OBJECT_TYPE", keyed("MUL", nullable("varchar(64)"))),
+                ("OBJECT_SCHEMA", nullable("varchar(64)")),
+                ("OBJECT_NAME", nullable("varchar(64)")),
+            ];
+            "COUNT_STAR", "WAIT";
+            "COUNT_READ", "READ";
+            "COUNT_WRITE", "WRITE";
+            "COUNT_READ_NORMAL", "READ_NORMAL";
+            "COUNT_READ_WITH_SHARED_LOCKS", "READ_WITH_SHARED_LOCKS";
+            "COUNT_READ_HIGH_PRIORITY", "READ_HIGH_PRIORITY";
+            "COUNT_READ_NO_INSERT", "READ_NO_INSERT";
+            "COUNT_READ_EXTERNAL", "READ_EXTERNAL";
+            "COUNT_WRITE_ALLOW_WRITE", "WRITE_ALLOW_WRITE";
+            "COUNT_WRITE_CONCURRENT_INSERT", "WRITE_CONCURRENT_INSERT";
+            "COUNT_WRITE_LOW_PRIORITY", "WRITE_LOW_PRIORITY";
+            "COUNT_WRITE_NORMAL", "WRITE_NORMAL";
+            "COUNT_WRITE_EXTERNAL", "WRITE_EXTERNAL"
+        ),
     ),
     empty(
         "memory_summary_global_by_event_name",
