@@ -56,9 +56,7 @@ pub use space::file_identity::{FileIdentity, Replaced, remove_space_file, unlink
 #[cfg(not(loom))]
 pub use ::page::{self, Lsn, PageId, PageSize};
 #[cfg(not(loom))]
-pub use recovery::RecoverySummary;
-/// Rates of recoveries.
-pub use recovery::rates::RecoveryRates;
+pub use recovery::{RecoverySummary, rates::RecoveryRates};
 #[cfg(not(loom))]
 pub use space::registry::SpaceInfo;
 #[cfg(not(loom))]
