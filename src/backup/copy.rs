@@ -19,7 +19,9 @@ use redo::{Archive, Flush, RedoLog};
 use super::Broken;
 use super::gate::BackupPass;
 use super::hold::{Holds, Over, watch};
-use super::manifest::{FileEntry, Manifest};
+use super::incremental::{Destination, OpenBase};
+use super::manifest::{FileEntry, Manifest, TablespaceEntry};
+use super::page_list::{PageListWriter, PageMark};
 use super::{
     BackupOptions, BackupProgress, BackupReport, begin_directory, failed, finish_directory,
     is_there_and_empty,
@@ -75,6 +77,13 @@ async fn make(
     refuse_one_in_the_other(storage, &target, &inner.directory)?;
     // Before anybody waits; those who wait have made nothing that would be in the way of another try.
     is_there_and_empty(storage, &target)?;
+    let base = match &options.since {
+        None => None,
+        Some(directory) => {
+            refuse_one_in_the_other(storage, &target, directory)?;
+            Some(OpenBase::open(storage, directory, inner.store.page_size().bytes()).await?)
+        }
+    };
     holds.keep_pass(keep_definitions_out(database, options.timeout).await?);
     let watching =
         watch(Arc::downgrade(holds), inner.environment.clone(), Arc::downgrade(inner), options.writers_wait);
@@ -83,7 +92,7 @@ async fn make(
         return Err(why.error(&target));
     }
     begin_directory(storage, &target, &inner.directory)?;
-    let mut copying = Copying::begin(database, target, options, holds)?;
+    let mut copying = Copying::begin(database, target, options, holds, base.as_ref())?;
     let spaces = copying.spaces()?;
     holds.keep_still(spaces.iter().map(|space| Still::of(&inner.store, space.id)).collect());
     // Before the log, so that the marks it speaks of are in the files at the checkpoint.
@@ -179,6 +188,8 @@ struct Copying<'b> {
     /// In the copy, without itself.
     directories: BTreeSet<PathBuf>,
     files: Vec<FileEntry>,
+    base: Option<&'b OpenBase>,
+    page_list: PageListWriter,
 }
 
 impl<'b> Copying<'b> {
@@ -187,11 +198,15 @@ impl<'b> Copying<'b> {
         target: PathBuf,
         options: &'b BackupOptions,
         holds: &'b Holds,
+        base: Option<&'b OpenBase>,
     ) -> Result<Copying<'b>> {
         let environment = &database.0.environment;
+        let storage = &**environment.storage();
         Ok(Copying {
             database,
-            storage: &**environment.storage(),
+            storage,
+            base,
+            page_list: PageListWriter::create(storage, &target)?,
             page_size: database.0.store.page_size(),
             directories: BTreeSet::new(),
             target,
@@ -273,25 +288,38 @@ impl<'b> Copying<'b> {
     }
 
     async fn copy_space(&mut self, space: &Tablespace) -> Result<()> {
-        let copy = self.create(&space.path, OpenHow::CREATE_NEW)?;
-        let page_bytes = self.page_size.bytes() as u64;
+        if let Some(parent) = space.path.parent() {
+            self.create_directory(parent)?;
+        }
+        let target = self.target.join(&space.path);
+        #[cfg(test)]
+        let mut copy = Destination::of(self.base, self.storage, space.id, &target, self.options.broken)?;
+        #[cfg(not(test))]
+        let mut copy = Destination::of(self.base, self.storage, space.id, &target)?;
+        let (page_bytes, marks_at) = (self.page_size.bytes(), self.page_list.position());
         let (mut at, mut sum) = (0, 0);
         loop {
             self.refuse_when_over()?;
             // Asked each time: it grows, and a cut that had begun before may end now.
-            let left = (space.file.len()? / page_bytes * page_bytes).saturating_sub(at);
+            let whole = space.file.len()? / page_bytes as u64 * page_bytes as u64;
+            let left = whole.saturating_sub(at);
             if left == 0 {
                 break;
             }
             let Some(stretch) = self.read_stretch(space, at, left.min(STRETCH)).await? else { continue };
             let bytes = stretch.len() as u64;
             sum = crc32c::crc32c_append(sum, &stretch);
-            write_async(self.storage, &copy, IoBuf::owned(stretch), at, false).await?;
+            let marks: Vec<PageMark> = stretch.chunks_exact(page_bytes).map(PageMark::of).collect();
+            copy.take(self.storage, at, stretch, &marks).await?;
+            self.page_list.push(self.storage, &marks).await?;
             at += bytes;
             self.copied(bytes).await?;
         }
-        sync_async(self.storage, &copy).await?;
-        self.files.push(FileEntry { path: space.path.clone(), bytes: at, crc32c: sum, private: false });
+        let changed = copy.finish(self.storage).await?;
+        let pages = (at >> self.page_size.shift()) as u32;
+        let tablespace = Some(TablespaceEntry { id: space.id, pages, marks_at });
+        let whole = FileEntry::whole(space.path.clone(), at, sum);
+        self.files.push(FileEntry { tablespace, changed, ..whole });
         Ok(())
     }
 
@@ -360,7 +388,7 @@ impl<'b> Copying<'b> {
         file.write_at(bytes, 0)?;
         sync_async(self.storage, &file).await?;
         let (path, crc32c) = (path.to_owned(), crc32c::crc32c(bytes));
-        self.files.push(FileEntry { path, bytes: bytes.len() as u64, crc32c, private });
+        self.files.push(FileEntry { private, ..FileEntry::whole(path, bytes.len() as u64, crc32c) });
         Ok(())
     }
 
@@ -378,19 +406,25 @@ impl<'b> Copying<'b> {
                 self.put_small_file(name, &bytes, true).await?;
             }
         }
+        let page_list = self.page_list.finish(self.storage, self.page_size.bytes()).await?;
         for directory in self.directories.iter().rev() {
             self.storage.sync_dir(&self.target.join(directory))?;
         }
         self.storage.sync_dir(&self.target)?;
-        self.refuse_when_over()?;
+        self.database.refuse_after_close()?;
+        if let Some(why) = self.holds.broken() {
+            return Err(why.error(&self.target));
+        }
         let directories = self.directories.into_iter().collect();
-        let manifest = Manifest::new(checkpoint, end, directories, self.files);
+        let base = self.base.map(|base| base.entry(self.storage, &self.target)).transpose()?;
+        let manifest = Manifest::new(checkpoint, end, directories, self.files).with_pages(base, page_list);
         manifest.write(self.storage, &self.target)?;
         finish_directory(self.storage, &self.target)?;
         Ok(BackupReport {
             directory: self.target,
             files: manifest.files.len(),
-            bytes: manifest.bytes(),
+            bytes: manifest.stored_bytes(),
+            bytes_restored: manifest.bytes(),
             redo_bytes,
             checkpoint,
             end,
@@ -484,6 +518,6 @@ impl LogCopy {
         write_async(storage, &self.file, IoBuf::owned(front), 0, false).await?;
         sync_async(storage, &self.file).await?;
         let path = self.path.file_name().map(PathBuf::from).unwrap_or_default();
-        Ok(FileEntry { path, bytes, crc32c: sum, private: false })
+        Ok(FileEntry::whole(path, bytes, sum))
     }
 }

@@ -9,8 +9,12 @@ use super::{MANIFEST, failed};
 use crate::error::{Error, Result};
 use crate::small_file::{read_whole, write_atomically};
 
-/// Format of the manifest that this version writes, and the newest that it knows.
-const FORMAT: u32 = 1;
+/// The newest format of the manifest that this version knows: an incremental backup's. Others are written in
+/// the first one, which every version restores.
+const FORMAT: u32 = 2;
+const FORMAT_WITHOUT_BASE: u32 = 1;
+/// Behind the name of a file of which only the changed pages are there.
+const CHANGED_PAGES: &str = ".changed";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
@@ -23,7 +27,53 @@ pub(crate) struct Manifest {
     /// Directories of databases, of which some may have no tables.
     #[serde(default)]
     pub directories: Vec<PathBuf>,
+    /// The backup that this one adds to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<Base>,
+    /// What every page of every tablespace is known by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_list: Option<PageListEntry>,
     pub files: Vec<FileEntry>,
+    /// Of its text; what a backup that adds to this one knows it by.
+    #[serde(skip)]
+    pub checksum: u32,
+}
+
+/// The backup that an incremental one adds to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Base {
+    pub directory: PathBuf,
+    /// That is a name beside the incremental one: they may be moved together.
+    pub is_beside: bool,
+    /// Checksum of its manifest.
+    pub manifest_crc32c: u32,
+}
+
+/// The file with the list of pages ([`super::page_list`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PageListEntry {
+    pub bytes: u64,
+    pub crc32c: u32,
+    pub page_bytes: u64,
+}
+
+/// A tablespace of a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TablespaceEntry {
+    pub id: u32,
+    pub pages: u32,
+    /// Where its part of the list of pages begins.
+    pub marks_at: u64,
+}
+
+/// The pages of a file that its base does not have. They lie one after the other, and each says its number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ChangedEntry {
+    pub bytes: u64,
+    pub crc32c: u32,
+    /// First page and number of pages that have become zero.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub zeros: Vec<(u32, u32)>,
 }
 
 /// A file of the backup.
@@ -31,11 +81,39 @@ pub(crate) struct Manifest {
 pub(crate) struct FileEntry {
     /// In the backup, and in the data directory that is made of it.
     pub path: PathBuf,
+    /// Of the whole file, also where only its changed pages are here.
     pub bytes: u64,
     pub crc32c: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tablespace: Option<TablespaceEntry>,
+    /// In place of the whole file, what has changed since the base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<ChangedEntry>,
     /// Nobody but its owner may read it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub private: bool,
+}
+
+impl FileEntry {
+    pub fn whole(path: PathBuf, bytes: u64, crc32c: u32) -> FileEntry {
+        FileEntry { path, bytes, crc32c, tablespace: None, changed: None, private: false }
+    }
+
+    /// Where its changed pages lie.
+    pub fn path_of_changes(&self) -> PathBuf {
+        path_of_changes(&self.path)
+    }
+
+    /// Bytes of it that are in the backup itself.
+    fn stored(&self) -> u64 {
+        self.changed.as_ref().map_or(self.bytes, |changed| changed.bytes)
+    }
+}
+
+pub(crate) fn path_of_changes(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(CHANGED_PAGES);
+    name.into()
 }
 
 /// What every format has, so that a newer one is told from a damaged one.
@@ -48,11 +126,30 @@ struct Format {
 impl Manifest {
     pub fn new(checkpoint: u64, end: u64, directories: Vec<PathBuf>, files: Vec<FileEntry>) -> Manifest {
         let written_by = env!("CARGO_PKG_VERSION").to_owned();
-        Manifest { format: FORMAT, written_by, checkpoint, end, directories, files }
+        let (format, checksum) = (FORMAT_WITHOUT_BASE, 0);
+        let (base, page_list) = (None, None);
+        Manifest { format, written_by, checkpoint, end, directories, base, page_list, files, checksum }
     }
 
+    /// An incremental backup, if it has a base.
+    pub fn with_pages(self, base: Option<Base>, page_list: PageListEntry) -> Manifest {
+        let format = if base.is_some() { FORMAT } else { FORMAT_WITHOUT_BASE };
+        Manifest { format, base, page_list: Some(page_list), ..self }
+    }
+
+    /// Bytes of the data directory that is made of it.
     pub fn bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
+    }
+
+    /// Bytes of its own files.
+    pub fn stored_bytes(&self) -> u64 {
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.stored()))
+    }
+
+    /// The file of a tablespace, which may have had another name then.
+    pub fn tablespace(&self, id: u32) -> Option<&FileEntry> {
+        self.files.iter().find(|file| file.tablespace.is_some_and(|space| space.id == id))
     }
 
     /// Writes it, durably.
@@ -92,7 +189,8 @@ impl Manifest {
                 manifest.format, manifest.written_by
             ));
         }
-        let manifest: Manifest = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        let mut manifest: Manifest = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        manifest.checksum = crc32c::crc32c(body);
         // What it names is written below the target, and nowhere else.
         let stays_inside = |path: &Path| {
             path.components().next().is_some()
@@ -112,7 +210,7 @@ mod tests {
     use super::*;
 
     fn text(path: &str, directory: &str) -> Vec<u8> {
-        let file = FileEntry { path: PathBuf::from(path), bytes: 3, crc32c: 7, private: false };
+        let file = FileEntry::whole(PathBuf::from(path), 3, 7);
         let mut text =
             serde_json::to_vec_pretty(&Manifest::new(1, 2, vec![directory.into()], vec![file])).unwrap();
         let sum = crc32c::crc32c(&text);
@@ -135,11 +233,11 @@ mod tests {
     /// What else a later format says, nobody knows yet.
     #[test]
     fn a_manifest_of_a_newer_format_is_refused_by_its_number() {
-        let mut text = br#"{"format": 2, "written_by": "9.9", "streams": []}"#.to_vec();
+        let mut text = br#"{"format": 3, "written_by": "9.9", "streams": []}"#.to_vec();
         let sum = crc32c::crc32c(&text);
         text.extend_from_slice(format!("\n{sum:08x}\n").as_bytes());
         let why = Manifest::parse(&text).unwrap_err();
-        assert!(why.contains("format 2 (written by version 9.9)"), "{why}");
+        assert!(why.contains("format 3 (written by version 9.9)"), "{why}");
     }
 
     #[test]

@@ -23,11 +23,17 @@
 //! ([`manifest`]) comes last, when everything that it names is durable. A directory with either is refused as
 //! a data directory: one is not whole, and the other would no longer be the backup that its manifest
 //! describes. [`restore()`] compares every byte with the manifest, and marks its own target the same way.
+//!
+//! A backup may hold only the pages that an earlier one does not have: [`incremental`].
 
 mod copy;
 pub(crate) mod gate;
 mod hold;
+mod incremental;
+#[cfg(test)]
+mod incremental_tests;
 mod manifest;
+mod page_list;
 #[cfg(test)]
 mod place_tests;
 mod restore;
@@ -77,6 +83,7 @@ pub struct BackupOptions {
     bytes_per_second: Option<u64>,
     progress: OnProgress,
     small_files: Vec<PathBuf>,
+    since: Option<PathBuf>,
     #[cfg(test)]
     broken: Option<Broken>,
 }
@@ -89,6 +96,8 @@ enum Broken {
     LogEndsAtStart,
     /// Definitions change meanwhile.
     DefinitionsGoOn,
+    /// An incremental one lacks the first changed page of each tablespace.
+    LeavesOutAPage,
 }
 
 impl Default for BackupOptions {
@@ -99,6 +108,7 @@ impl Default for BackupOptions {
             bytes_per_second: None,
             progress: Arc::new(|_| {}),
             small_files: Vec::new(),
+            since: None,
             #[cfg(test)]
             broken: None,
         }
@@ -134,6 +144,14 @@ impl BackupOptions {
         self
     }
 
+    /// Copies only the pages that differ from those in this finished backup, its *base*, which may be an
+    /// incremental one itself. Every page is read, as for a whole backup. Restoring needs the base and what
+    /// that adds to; each is found where it is now, or beside the new one if it is beside it now.
+    pub fn since(mut self, base: impl Into<PathBuf>) -> BackupOptions {
+        self.since = Some(base.into());
+        self
+    }
+
     /// Is called after each stretch that was copied, on a thread of the engine: it must be short.
     pub fn progress(mut self, progress: impl Fn(BackupProgress) + Send + Sync + 'static) -> BackupOptions {
         self.progress = Arc::new(progress);
@@ -147,10 +165,12 @@ impl BackupOptions {
 pub struct BackupReport {
     /// Where it is.
     pub directory: PathBuf,
-    /// Files in it, without the manifest.
+    /// Files that are restored from it.
     pub files: usize,
-    /// Their bytes.
+    /// Bytes that it holds of them: all, or of an incremental backup what its base does not have.
     pub bytes: u64,
+    /// Bytes of the files as they are restored.
+    pub bytes_restored: u64,
     /// Those of them that are redo log.
     pub redo_bytes: u64,
     /// LSN of the checkpoint it begins at.
@@ -171,8 +191,9 @@ impl Database {
     /// removed.
     ///
     /// # Errors
-    /// A target that is not empty or cannot be written; a table's file that is missing or damaged; a timeout;
-    /// [`Error::ForcedRecovery`]. The database goes on in any case.
+    /// A target that is not empty or cannot be written; a base that is not finished or damaged; a table's
+    /// file that is missing or damaged; a timeout; [`Error::ForcedRecovery`]. The database goes on in any
+    /// case.
     pub async fn backup(&self, target: impl AsRef<Path>) -> Result<BackupReport> {
         self.backup_with(target, BackupOptions::default()).await
     }

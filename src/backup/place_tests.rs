@@ -73,6 +73,31 @@ fn nobody_may_read_in_a_backup_or_its_restoration_what_they_may_not_in_the_sourc
     fs::remove_dir_all(root).unwrap();
 }
 
+/// Side by side they may be moved together. A base that is elsewhere, or replaced, is named.
+#[test]
+fn the_base_of_a_backup_is_found_beside_it_or_where_it_was() {
+    let (root, db) = place("base");
+    let (copies, moved) = (root.join("copies"), root.join("moved"));
+    fs::create_dir(&copies).unwrap();
+    block_on(db.backup(copies.join("one"))).unwrap();
+    block_on(db.backup(root.join("far"))).unwrap();
+    for (name, base) in [("two", copies.join("one")), ("three", root.join("far"))] {
+        block_on(db.backup_with(copies.join(name), BackupOptions::default().since(base))).unwrap();
+    }
+    fs::rename(&copies, &moved).unwrap();
+    for (number, name) in ["two", "three"].iter().enumerate() {
+        restore(moved.join(name), root.join(number.to_string()), |_| {}).unwrap();
+    }
+    fs::rename(moved.join("one"), moved.join("hidden")).unwrap();
+    is_refused(restore(moved.join("two"), root.join("again"), |_| {}), "its base");
+    block_on(db.create_database("other", Collation::Utf8mb4Bin)).unwrap();
+    block_on(db.backup(moved.join("one"))).unwrap();
+    is_refused(restore(moved.join("two"), root.join("again"), |_| {}), "another backup");
+    assert!(!root.join("again").exists(), "nothing was made");
+    block_on(db.close()).unwrap();
+    fs::remove_dir_all(root).unwrap();
+}
+
 #[test]
 fn a_backup_does_not_lie_in_its_data_directory_by_whatever_name() {
     let (root, db) = place("inside");

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use disk::{AlignedBuf, Environment, OpenHow, RealEnvironment, RealOptions, Storage};
+use disk::{AlignedBuf, Environment, File, OpenHow, RealEnvironment, RealOptions, Storage};
 
 use super::copy::refuse_one_in_the_other;
-use super::manifest::{FileEntry, Manifest};
+use super::incremental::Chain;
+use super::manifest::FileEntry;
 use super::{BackupProgress, begin_directory, failed, finish_directory};
 use crate::error::Result;
 
@@ -28,12 +30,13 @@ pub struct RestoreReport {
 }
 
 /// Makes a data directory of a backup: copies it into a new or empty directory and compares every file with
-/// what the backup's manifest says of it. The backup stays as it is. Opening the directory then recovers it.
-/// Blocks for the files.
+/// what the backup's manifest says of it. An incremental backup is put together with those it adds to, which
+/// must be where they were when it was made, or beside it as they were then. The backups stay as they are.
+/// Opening the directory then recovers it. Blocks for the files.
 ///
 /// # Errors
-/// A backup that is not finished or damaged; a target that is not empty or cannot be written. The target is
-/// then marked as incomplete and may be removed.
+/// A backup that is not finished or damaged, or whose base is missing; a target that is not empty or cannot
+/// be written. The target is then marked as incomplete and may be removed.
 pub fn restore(
     backup: impl AsRef<Path>,
     directory: impl AsRef<Path>,
@@ -53,8 +56,11 @@ pub fn restore_in(
     directory: &Path,
     mut progress: impl FnMut(BackupProgress),
 ) -> Result<RestoreReport> {
-    let manifest = Manifest::read(storage, backup)?;
-    refuse_one_in_the_other(storage, directory, backup)?;
+    let chain = Chain::read(storage, backup)?;
+    let manifest = chain.newest();
+    for source in chain.directories() {
+        refuse_one_in_the_other(storage, directory, source)?;
+    }
     begin_directory(storage, directory, backup)?;
     let mut state = BackupProgress { bytes: 0, bytes_expected: manifest.bytes() };
     let parents = manifest.files.iter().filter_map(|file| file.path.parent());
@@ -70,10 +76,17 @@ pub fn restore_in(
         }
     }
     for file in &manifest.files {
-        copy_file(storage, backup, file, &directory.join(&file.path), &mut |bytes| {
+        let mut done = |bytes| {
             state.bytes += bytes;
             progress(state);
-        })?;
+        };
+        let target = directory.join(&file.path);
+        match file.tablespace {
+            Some(space) if file.changed.is_some() => {
+                put_together(storage, &chain, space.id, file, &target, &mut done)?;
+            }
+            _ => drop(copy_file(storage, backup, file, &target, &mut done)?),
+        }
     }
     for below in directories.iter().rev() {
         storage.sync_dir(&directory.join(below))?;
@@ -88,13 +101,73 @@ pub fn restore_in(
     })
 }
 
+/// A tablespace from the backup that has the whole of it and the changed pages of those since.
+fn put_together(
+    storage: &dyn Storage,
+    chain: &Chain,
+    id: u32,
+    entry: &FileEntry,
+    target: &Path,
+    done: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let layers = chain.layers(id)?;
+    let mut copy = None;
+    for layer in &layers {
+        match (&copy, &layer.file.changed) {
+            (None, None) => {
+                copy = Some(copy_file(storage, layer.directory, layer.file, target, &mut |_| {})?);
+            }
+            (Some(copy), Some(changed)) => layer.apply(storage, changed, &**copy)?,
+            _ => return Err(failed(layer.directory, "its pages do not follow those of its base")),
+        }
+    }
+    let Some(copy) = copy else { return Err(failed(target, "no backup has the whole of it")) };
+    let mut buffer = AlignedBuf::zeroed(STRETCH);
+    let sum = sum_of(&*copy, entry.bytes, &mut buffer, |_, stretch| {
+        done(stretch.len() as u64);
+        Ok(())
+    })?;
+    refuse_another(target, sum, entry)?;
+    copy.sync_data()?;
+    Ok(())
+}
+
+/// The checksum of a file, of which each stretch is given on when it is read.
+fn sum_of(
+    file: &dyn File,
+    bytes: u64,
+    buffer: &mut AlignedBuf,
+    mut with: impl FnMut(u64, &[u8]) -> Result<()>,
+) -> Result<u32> {
+    let (mut at, mut sum) = (0, 0);
+    while at < bytes {
+        let stretch = &mut buffer[..(bytes - at).min(STRETCH as u64) as usize];
+        file.read_at(stretch, at)?;
+        sum = crc32c::crc32c_append(sum, stretch);
+        with(at, stretch)?;
+        at += stretch.len() as u64;
+    }
+    Ok(sum)
+}
+
+fn refuse_another(path: &Path, sum: u32, entry: &FileEntry) -> Result<()> {
+    if sum == entry.crc32c {
+        return Ok(());
+    }
+    let why = format!(
+        "its checksum is {sum:08x}, the manifest says {:08x}: the backup is damaged; use another one",
+        entry.crc32c
+    );
+    Err(failed(path, why))
+}
+
 fn copy_file(
     storage: &dyn Storage,
     backup: &Path,
     entry: &FileEntry,
     target: &Path,
     copied: &mut dyn FnMut(u64),
-) -> Result<()> {
+) -> Result<Arc<dyn File>> {
     let path = backup.join(&entry.path);
     let source = storage.open(&path, OpenHow::READ_ONLY.buffered())?;
     let found = source.len()?;
@@ -108,22 +181,12 @@ fn copy_file(
     let how = OpenHow::CREATE_NEW.buffered();
     let copy = storage.open(target, if entry.private { how.private() } else { how })?;
     let mut buffer = AlignedBuf::zeroed(STRETCH);
-    let (mut at, mut sum) = (0, 0);
-    while at < entry.bytes {
-        let stretch = &mut buffer[..(entry.bytes - at).min(STRETCH as u64) as usize];
-        source.read_at(stretch, at)?;
-        sum = crc32c::crc32c_append(sum, stretch);
+    let sum = sum_of(&*source, entry.bytes, &mut buffer, |at, stretch| {
         copy.write_at(stretch, at)?;
-        at += stretch.len() as u64;
         copied(stretch.len() as u64);
-    }
-    if sum != entry.crc32c {
-        let why = format!(
-            "its checksum is {sum:08x}, the manifest says {:08x}: the backup is damaged; use another one",
-            entry.crc32c
-        );
-        return Err(failed(&path, why));
-    }
+        Ok(())
+    })?;
+    refuse_another(&path, sum, entry)?;
     copy.sync_data()?;
-    Ok(())
+    Ok(copy)
 }

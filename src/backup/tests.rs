@@ -197,14 +197,25 @@ async fn verify(db: &Database, journals: &Journals, least: impl Fn(&Journal) -> 
 }
 
 /// What was made of it.
-struct History {
-    environment: Arc<SimulatedEnvironment>,
+pub(super) struct History {
+    pub environment: Arc<SimulatedEnvironment>,
     journals: Journals,
-    report: Option<BackupReport>,
+    /// Of the last backup.
+    pub report: Option<BackupReport>,
 }
 
 /// A backup beside sessions and definitions, and a power loss after this many polls or when it is done.
 fn history(seed: u64, polls: u64, broken: Option<Broken>) -> History {
+    history_of(&[TARGET], seed, polls, broken)
+}
+
+/// Several, one after the other, each of which adds to the one before.
+pub(super) fn history_of(
+    targets: &'static [&'static str],
+    seed: u64,
+    polls: u64,
+    broken: Option<Broken>,
+) -> History {
     let mut random = Random::new(seed);
     let environment = SimulatedEnvironment::new(random.next_u64());
     let shared: Arc<dyn Environment> = environment.clone();
@@ -223,17 +234,24 @@ fn history(seed: u64, polls: u64, broken: Option<Broken>) -> History {
         let (source, noted, seen) = (db.clone(), report.clone(), journals.clone());
         let (warm_up, speed) = (random.below(400) as u64, 1 << (21 + random.below(3)));
         parts.push(Box::pin(async move {
-            source.environment().sleep(Duration::from_millis(warm_up)).await;
-            let progress = move |_| {
-                for journal in seen.iter() {
-                    let mut journal = journal.lock();
-                    journal.copied = journal.acknowledged;
+            let mut since = None;
+            for &target in targets {
+                source.environment().sleep(Duration::from_millis(warm_up)).await;
+                let seen = seen.clone();
+                let progress = move |_| {
+                    for journal in seen.iter() {
+                        let mut journal = journal.lock();
+                        journal.copied = journal.acknowledged;
+                    }
+                };
+                let options = BackupOptions { broken, ..BackupOptions::default() };
+                let mut options = options.progress(progress).bytes_per_second(speed);
+                if let Some(base) = since.replace(target) {
+                    options = options.since(base);
                 }
-            };
-            let options = BackupOptions { broken, ..BackupOptions::default() };
-            let options = options.progress(progress).bytes_per_second(speed);
-            let made = source.backup_with(TARGET, options).await.unwrap();
-            *noted.lock() = Some(made);
+                let made = source.backup_with(target, options).await.unwrap();
+                *noted.lock() = Some(made);
+            }
             stop.store(true, Ordering::Release);
         }));
         interleave(parts, random.next_u64(), polls).await;
@@ -247,17 +265,22 @@ fn history(seed: u64, polls: u64, broken: Option<Broken>) -> History {
 }
 
 fn restore_and_verify(history: &History) {
+    restore_and_verify_from(TARGET, history);
+}
+
+/// From the last backup of the history.
+pub(super) fn restore_and_verify_from(target: &str, history: &History) {
     let shared: Arc<dyn Environment> = history.environment.clone();
     let storage = shared.storage().clone();
     history.environment.run_until_complete(async {
-        restore_in(&*storage, Path::new(TARGET), Path::new("/restored"), |_| {}).unwrap();
+        restore_in(&*storage, Path::new(target), Path::new("/restored"), |_| {}).unwrap();
         let db = Database::open_in(shared, options("/restored")).await.unwrap();
         verify(&db, &history.journals, |journal| journal.copied).await;
         db.close().await.unwrap();
     });
 }
 
-fn seeds(count: u64) -> Vec<u64> {
+pub(super) fn seeds(count: u64) -> Vec<u64> {
     match std::env::var("UNTORN_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],
         Err(_) => (1..=count).collect(),

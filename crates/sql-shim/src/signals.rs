@@ -3,6 +3,9 @@
 //! One request may come as several signals: `timeout` of coreutils signals its child and then the group that
 //! the child is in, a terminal and a supervisor may both send one. So what follows the first within
 //! [`SAME_REQUEST`] is taken for the same request. A database is closed in about that time, too.
+//!
+//! SIGHUP, with which stock servers open their logs again, ends nothing: no log of the server is held open.
+//! A terminal that is closed sends it, too; a server that it started goes on, as the stock ones do.
 
 use std::io;
 use std::process;
@@ -31,17 +34,23 @@ impl Watcher {
     }
 }
 
-/// The two signals that ask to stop.
+/// The two signals that ask to stop, and the one that does not.
 struct Stops {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
 }
 
 impl Stops {
     async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => {
+                    say("SIGHUP: there is nothing to open again, logs are opened for each writing; the server goes on");
+                }
+            }
         }
     }
 
@@ -72,7 +81,11 @@ pub fn watch() -> io::Result<Watcher> {
         let _entered = runtime.enter();
         // Who is listened to does not kill: a file that has come to its limit is an error of its write.
         let _ = signal(SignalKind::from_raw(nix::libc::SIGXFSZ))?;
-        Stops { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? }
+        Stops {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        }
     };
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         runtime.block_on(async move {

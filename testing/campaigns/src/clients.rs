@@ -51,6 +51,8 @@ fn run_in(program: &Program, place: &Path) -> Result<()> {
     server.feed("", "CREATE DATABASE copy;")?;
     server.feed("copy", &dump)?;
     ensure!(contents(&server, "copy")? == before, "the restored dump differs");
+    // Which ends nothing: the stop is a clean one.
+    server.hang_up()?;
     server.stop()?;
     let server = ServerProcess::start(program, place, &[])?;
     println!("restart after an orderly stop in {:.2} s", server.started_in.as_secs_f64());

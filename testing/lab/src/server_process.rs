@@ -201,6 +201,11 @@ impl ServerProcess {
         Ok(Conn::new(options)?)
     }
 
+    /// What its terminal would say when it is closed.
+    pub fn hang_up(&self) -> Result<()> {
+        Ok(kill(self.pid()?, Signal::SIGHUP)?)
+    }
+
     /// Stops the server cleanly, which must succeed.
     pub fn stop(mut self) -> Result<Duration> {
         let begin = Instant::now();

@@ -1,9 +1,10 @@
 //! Backups as an actor, and their oracle.
 //!
-//! An actor makes one backup after the other while all others act. A crash may come at any moment of one.
-//! Afterwards every copy is asked for: what [`untorn::restore_in`] makes a data directory of must be
-//! complete, sound, and one moment between the call of the backup and its end; a backup that was acknowledged
-//! must be among that; and what is refused must be refused as a data directory too.
+//! An actor makes one backup after the other while all others act, whole ones and such that add to an earlier
+//! one. A crash may come at any moment of one. Afterwards every copy is asked for: what
+//! [`untorn::restore_in`] makes a data directory of must be complete, sound, and one moment between the call
+//! of the backup and its end; a backup that was acknowledged must be among that; and what is refused must be
+//! refused as a data directory too.
 //!
 //! A [`struct@Copy`] knows what may be found in it: each actor's states from the one that was acknowledged
 //! at the call, up to the copy's end. That they are of one moment for all is seen by the accounts, whose
@@ -34,6 +35,8 @@ pub struct Copy {
     allowed: Vec<Vec<Arc<ActorState>>>,
     /// It was acknowledged: from now on it is there, and nothing is added to it.
     finished: bool,
+    /// The copy that it adds to.
+    since: Option<usize>,
 }
 
 impl Copy {
@@ -42,7 +45,7 @@ impl Copy {
         let now = |journal: &Journal| {
             std::iter::once(&journal.acknowledged).chain(&journal.possible).cloned().collect()
         };
-        Copy { allowed: journals.iter().map(now).collect(), finished: false }
+        Copy { allowed: journals.iter().map(now).collect(), finished: false, since: None }
     }
 
     /// What it may hold, as a model.
@@ -56,10 +59,17 @@ impl Copy {
 }
 
 impl Model {
-    /// A backup is called for; its number.
-    fn begin_copy(&mut self) -> usize {
-        self.copies.push(Arc::new(Copy::of(&self.journals)));
+    /// A backup is called for, which may add to another; its number.
+    fn begin_copy(&mut self, since: Option<usize>) -> usize {
+        self.copies.push(Arc::new(Copy { since, ..Copy::of(&self.journals) }));
         self.copies.len() - 1
+    }
+
+    /// A finished copy, if there is one.
+    fn any_copy(&self, random: &mut Random) -> Option<usize> {
+        let finished: Vec<usize> =
+            (0..self.copies.len()).filter(|copy| self.copies[*copy].finished).collect();
+        (!finished.is_empty()).then(|| finished[random.below(finished.len())])
     }
 
     /// A step that may get into the copies under way.
@@ -89,8 +99,15 @@ pub async fn backups(stage: Stage, seed: u64) {
     let mut random = Random::new(seed);
     loop {
         stage.sleep(Duration::from_micros(random.below(6_000) as u64)).await;
-        let number = stage.model.lock().begin_copy();
         let mut options = BackupOptions::default().timeout(PATIENCE);
+        let number = {
+            let mut model = stage.model.lock();
+            let since = if random.one_in(2) { model.any_copy(&mut random) } else { None };
+            if let Some(base) = since {
+                options = options.since(directory_of(base));
+            }
+            model.begin_copy(since)
+        };
         if random.one_in(2) {
             // So that there is more time for things to happen meanwhile.
             options = options.bytes_per_second(4 << 20 << random.below(6));
@@ -131,6 +148,7 @@ pub async fn check_copies(
                 let Found { rows, .. } =
                     verify(&db, &copy.model()).await.map_err(|what| of_copy(number, what))?;
                 coverage.add("backups restored", 1);
+                coverage.add("backups restored that add to others", u64::from(copy.since.is_some()));
                 coverage.add("backups restored that were not acknowledged", u64::from(!copy.finished));
                 coverage.most("most rows in a restored backup", rows);
             }

@@ -55,7 +55,8 @@ fn crash_states_recover_to_what_was_acknowledged() {
 #[test]
 fn backups_that_crashes_leave_are_whole_or_refused() {
     let seeds = (1..).filter(|seed| Plan::new(*seed).has_backups()).take(6);
-    let wanted = ["backups restored", "backups cut by a crash that left files"];
+    let wanted =
+        ["backups restored", "backups restored that add to others", "backups cut by a crash that left files"];
     all_came_up(&explored(seeds, 100), &wanted);
 }
 

@@ -1,7 +1,9 @@
-//! `BACKUP SERVER TO 'name'`: a copy of the running server's data directory.
+//! `BACKUP SERVER TO 'name' [SINCE 'base']`: a copy of the running server's data directory, or of what an
+//! earlier copy does not have.
 //!
 //! The right to make a backup does not make a client the owner of the machine: the copy is a new directory
-//! in the one that `untorn_backup_dir` named at start, and the statement has only its name.
+//! in the one that `untorn_backup_dir` named at start, the base one that is there, and the statement has only
+//! their names.
 
 use std::future::{Future, poll_fn};
 use std::path::{Component, Path, PathBuf};
@@ -19,8 +21,8 @@ use super::{Outcome, Session};
 use crate::auth::accounts;
 use crate::variables::persisted;
 
-/// Where the copy goes.
-fn target(directory: &str, name: &[u8]) -> Result<PathBuf, SqlError> {
+/// Where a copy lies.
+fn place(directory: &str, name: &[u8]) -> Result<PathBuf, SqlError> {
     if directory.is_empty() {
         let mut refused = error(errors::OPTION_PREVENTS_STATEMENT, &[&"--untorn-backup-dir=''"]);
         refused.message = format!("{}; start it with --untorn-backup-dir=DIR", refused.message).into();
@@ -31,23 +33,28 @@ fn target(directory: &str, name: &[u8]) -> Result<PathBuf, SqlError> {
         let parts: Vec<_> = name.components().collect();
         matches!(parts[..], [Component::Normal(part)] if part == name.as_os_str())
     });
-    let refused = "BACKUP SERVER TO takes the name of a new directory in untorn_backup_dir, without a path";
+    let refused = "BACKUP SERVER takes names of directories in untorn_backup_dir, without a path: TO a new one, SINCE a backup";
     alone.map(|name| Path::new(directory).join(name)).ok_or_else(|| error(errors::UNKNOWN_ERROR, &[&refused]))
 }
 
 impl Session {
     /// Returns when the copy is made and durable.
-    pub(super) async fn backup(&mut self, name: &[u8]) -> Result<Outcome, Failure> {
+    pub(super) async fn backup(&mut self, name: &[u8], since: Option<&[u8]>) -> Result<Outcome, Failure> {
         // A table held for export is a change of definitions that does not end before this does.
         if !self.export_holds.is_empty() {
             return Err(error(errors::LOCK_OR_ACTIVE_TRANSACTION, &[]).into());
         }
-        let target = target(&self.state.server.variables.text("untorn_backup_dir"), name)?;
+        let directory = self.state.server.variables.text("untorn_backup_dir");
+        let target = place(&directory, name)?;
+        let base = since.map(|name| place(&directory, name)).transpose()?;
         self.implicit_commit().await?;
-        let options = BackupOptions::default()
+        let mut options = BackupOptions::default()
             .timeout(self.lock_wait_timeout())
             .small_file(accounts::FILE_NAME)
             .small_file(persisted::FILE_NAME);
+        if let Some(base) = base {
+            options = options.since(base);
+        }
         let database = self.state.database.clone();
         self.unless_killed(database.backup_with(&target, options)).await??;
         Ok(Outcome::Done(Changed::default()))
@@ -76,11 +83,11 @@ mod tests {
 
     #[test]
     fn a_backup_lies_in_its_directory_and_nowhere_else() {
-        assert_eq!(target("/backups", b"monday").ok(), Some(PathBuf::from("/backups/monday")));
+        assert_eq!(place("/backups", b"monday").ok(), Some(PathBuf::from("/backups/monday")));
         for name in ["", ".", "..", "../data", "/etc", "a/b", "monday/", "./monday"] {
-            assert!(target("/backups", name.as_bytes()).is_err(), "{name}");
+            assert!(place("/backups", name.as_bytes()).is_err(), "{name}");
         }
-        assert!(target("/backups", b"\xff").is_err());
-        assert!(target("", b"monday").is_err(), "nobody allowed any");
+        assert!(place("/backups", b"\xff").is_err());
+        assert!(place("", b"monday").is_err(), "nobody allowed any");
     }
 }

@@ -128,7 +128,7 @@ impl Session {
             }),
             Statement::Flush(flush) => self.check_flush(flush),
             Statement::Shutdown => state.require_any(Privileges::SHUTDOWN),
-            Statement::Backup(_) => state.require_any(Privileges::RELOAD | Privileges::BACKUP_ADMIN),
+            Statement::Backup { .. } => state.require_any(Privileges::RELOAD | Privileges::BACKUP_ADMIN),
             Statement::SetTransaction { scope: Some(Scope::Global | Scope::Persist), .. } => {
                 state.require_any(Privileges::SUPER | Privileges::SYSTEM_VARIABLES_ADMIN)
             }

@@ -37,8 +37,21 @@ fn a_backup_is_restored_with_its_accounts() {
     all(&mut app, &["BACKUP SERVER TO 'monday'"]);
     assert_eq!(code(&mut app, "BACKUP SERVER TO 'monday'"), 1105, "it is there");
     all(&mut root, &["INSERT INTO shop.item VALUES (3, 30)", "DROP USER 'app'@'%'"]);
+    // What has changed since, from names in the same directory alone.
+    for base in ["sunday", "../monday", ""] {
+        let refused = code(&mut root, &format!("BACKUP SERVER TO 'tuesday' SINCE '{base}'"));
+        assert_eq!(refused, 1105, "{base}");
+    }
+    all(&mut root, &["BACKUP SERVER TO 'tuesday' SINCE 'monday'"]);
+    assert!(!backups.join("tuesday/shop/item.ibd").exists(), "what has changed of it at most");
     drop((root, app));
     engine.finish();
+    untorn::restore(backups.join("tuesday"), backups.join("second"), |_| {}).unwrap();
+    let second = Engine::open(&backups.join("second"));
+    let rows = second.root().run("SELECT COUNT(*) FROM shop.item").unwrap();
+    assert_eq!(rows[0][0].as_deref(), Some("3"));
+    assert!(second.login("app", "secret", None).is_err(), "dropped by then");
+    second.finish();
 
     untorn::restore(backups.join("monday"), &restored, |_| {}).unwrap();
     for copy in [backups.join("monday"), restored.clone()] {

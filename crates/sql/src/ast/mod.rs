@@ -156,8 +156,11 @@ pub enum Statement {
     /// `GET DIAGNOSTICS`.
     GetDiagnostics(Box<GetDiagnostics>),
     Shutdown,
-    /// `BACKUP SERVER TO 'name'`.
-    Backup(Vec<u8>),
+    /// `BACKUP SERVER TO 'name' [SINCE 'name']`.
+    Backup {
+        name: Vec<u8>,
+        since: Option<Vec<u8>>,
+    },
     /// Known to MySQL, not supported here (1235 with this name).
     Unsupported(&'static str),
 }

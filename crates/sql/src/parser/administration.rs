@@ -138,7 +138,9 @@ impl Parser<'_> {
                 self.advance();
                 self.expect("SERVER")?;
                 self.expect("TO")?;
-                Ok(Statement::Backup(self.text()?))
+                let name = self.text()?;
+                let since = if self.accept("SINCE") { Some(self.text()?) } else { None };
+                Ok(Statement::Backup { name, since })
             }
             "LOAD" => self.load(),
             "CALL" => self.refuse("CALL"),

@@ -1,0 +1,306 @@
+//! Backups that hold only what their *base* does not have: an earlier backup, whole or incremental itself.
+//!
+//! A page is left out if the base's list of pages ([`super::page_list`]) has it with the same LSN and the
+//! same checksum. So what is left out lies in the base byte for byte, whatever has happened since, to this
+//! directory or to another one: a base of a directory that was restored and went another way from there only
+//! has fewer pages in common. Nothing is concluded from a moment, a checkpoint or an identity.
+//!
+//! Every page is read for that; what is saved is room, and writing. The manifest has the checksum of the
+//! whole file, as it is when the base's pages and the changed ones are put together, and restoring compares
+//! it.
+//!
+//! A tablespace is found in the base by its number, under whatever name. One that the base does not have is
+//! copied whole. The redo log, the catalog and small files are always whole.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use disk::{AlignedBuf, File, IoBuf, OpenHow, Storage, sync_async, write_async};
+use page::PageSize;
+
+#[cfg(test)]
+use super::Broken;
+use super::failed;
+use super::manifest::{Base, ChangedEntry, FileEntry, Manifest, TablespaceEntry, path_of_changes};
+use super::page_list::{PageList, PageMark};
+use crate::error::Result;
+
+/// The base of a backup that is being made.
+pub(super) struct OpenBase {
+    directory: PathBuf,
+    manifest: Manifest,
+    pages: PageList,
+}
+
+impl OpenBase {
+    pub async fn open(storage: &dyn Storage, directory: &Path, page_bytes: usize) -> Result<OpenBase> {
+        let manifest = Manifest::read(storage, directory)?;
+        let pages = PageList::open(storage, directory, &manifest, page_bytes).await?;
+        Ok(OpenBase { directory: directory.to_owned(), manifest, pages })
+    }
+
+    /// How the manifest of a backup in `target`, which is there by now, names it.
+    pub fn entry(&self, storage: &dyn Storage, target: &Path) -> Result<Base> {
+        let (base, target) = (storage.real_path(&self.directory)?, storage.real_path(target)?);
+        let is_beside = base.parent() == target.parent();
+        let directory = match base.file_name() {
+            Some(name) if is_beside => PathBuf::from(name),
+            _ => base,
+        };
+        Ok(Base { directory, is_beside, manifest_crc32c: self.manifest.checksum })
+    }
+
+    fn tablespace(&self, id: u32) -> Option<TablespaceEntry> {
+        self.manifest.tablespace(id)?.tablespace
+    }
+}
+
+/// Where the pages of a tablespace go.
+pub(super) enum Destination<'b> {
+    Whole { file: Arc<dyn File> },
+    Changed(ChangedPages<'b>),
+}
+
+/// Those that the base does not have, one behind the other.
+pub(super) struct ChangedPages<'b> {
+    base: &'b OpenBase,
+    known: TablespaceEntry,
+    path: PathBuf,
+    /// Made with the first of them.
+    file: Option<Arc<dyn File>>,
+    entry: ChangedEntry,
+    /// Of the tablespace, looked at so far.
+    pages: u32,
+    #[cfg(test)]
+    pub leave_out: bool,
+}
+
+impl<'b> Destination<'b> {
+    /// For a tablespace that lies at `path`, under the target. Its directory is there.
+    pub fn of(
+        base: Option<&'b OpenBase>,
+        storage: &dyn Storage,
+        id: u32,
+        path: &Path,
+        #[cfg(test)] broken: Option<Broken>,
+    ) -> Result<Destination<'b>> {
+        match base.and_then(|base| Some((base, base.tablespace(id)?))) {
+            None => Ok(Destination::Whole { file: storage.open(path, OpenHow::CREATE_NEW)? }),
+            Some((base, known)) => Ok(Destination::Changed(ChangedPages {
+                base,
+                known,
+                path: path_of_changes(path),
+                file: None,
+                entry: ChangedEntry { bytes: 0, crc32c: 0, zeros: Vec::new() },
+                pages: 0,
+                #[cfg(test)]
+                leave_out: broken == Some(Broken::LeavesOutAPage),
+            })),
+        }
+    }
+
+    /// Takes the pages behind those before.
+    pub async fn take(
+        &mut self,
+        storage: &dyn Storage,
+        at: u64,
+        stretch: AlignedBuf,
+        marks: &[PageMark],
+    ) -> Result<()> {
+        match self {
+            Destination::Whole { file } => {
+                Ok(write_async(storage, file, IoBuf::owned(stretch), at, false).await?)
+            }
+            Destination::Changed(pages) => pages.take(storage, stretch, marks).await,
+        }
+    }
+
+    /// Makes it durable. What is there in place of the whole file, if that is not.
+    pub async fn finish(self, storage: &dyn Storage) -> Result<Option<ChangedEntry>> {
+        let (file, changed) = match self {
+            Destination::Whole { file } => (Some(file), None),
+            Destination::Changed(pages) => (pages.file, Some(pages.entry)),
+        };
+        if let Some(file) = file {
+            sync_async(storage, &file).await?;
+        }
+        Ok(changed)
+    }
+}
+
+impl ChangedPages<'_> {
+    async fn take(
+        &mut self,
+        storage: &dyn Storage,
+        mut stretch: AlignedBuf,
+        marks: &[PageMark],
+    ) -> Result<()> {
+        let page_bytes = stretch.len() / marks.len().max(1);
+        let known = self.base.pages.marks(storage, self.known, self.pages, marks.len()).await?;
+        let mut kept = 0;
+        for (at, mark) in marks.iter().enumerate() {
+            let number = self.pages + at as u32;
+            if known.get(at) == Some(mark) {
+                continue;
+            }
+            let bytes = at * page_bytes..(at + 1) * page_bytes;
+            if page::is_all_zero(&stretch[bytes.clone()]) {
+                // Behind the base's end there are zeros anyway.
+                if known.get(at).is_some() {
+                    self.note_zero(number);
+                }
+                continue;
+            }
+            #[cfg(test)]
+            if std::mem::take(&mut self.leave_out) {
+                continue;
+            }
+            stretch.copy_within(bytes, kept);
+            kept += page_bytes;
+        }
+        self.pages += marks.len() as u32;
+        if kept == 0 {
+            return Ok(());
+        }
+        let kept = if kept < stretch.len() { AlignedBuf::copy_of(&stretch[..kept]) } else { stretch };
+        let file = match &self.file {
+            Some(file) => file,
+            None => self.file.insert(storage.open(&self.path, OpenHow::CREATE_NEW)?),
+        };
+        let at = self.entry.bytes;
+        self.entry.crc32c = crc32c::crc32c_append(self.entry.crc32c, &kept);
+        self.entry.bytes += kept.len() as u64;
+        Ok(write_async(storage, file, IoBuf::owned(kept), at, false).await?)
+    }
+
+    fn note_zero(&mut self, page: u32) {
+        match self.entry.zeros.last_mut() {
+            Some((first, count)) if *first + *count == page => *count += 1,
+            _ => self.entry.zeros.push((page, 1)),
+        }
+    }
+}
+
+/// A backup and those it adds to, newest first.
+pub(super) struct Chain(Vec<(PathBuf, Manifest)>);
+
+/// More of them than this are not followed: a manifest that somebody made may lead back to itself.
+const CHAIN_MAX: usize = 1000;
+
+impl Chain {
+    pub fn read(storage: &dyn Storage, backup: &Path) -> Result<Chain> {
+        let mut chain = vec![(backup.to_owned(), Manifest::read(storage, backup)?)];
+        while let Some((directory, Manifest { base: Some(base), .. })) = chain.last() {
+            if chain.len() >= CHAIN_MAX {
+                return Err(failed(backup, format!("it adds to more than {CHAIN_MAX} others")));
+            }
+            let path = if base.is_beside {
+                let here = storage.real_path(directory)?;
+                here.parent().unwrap_or(Path::new("/")).join(&base.directory)
+            } else {
+                base.directory.clone()
+            };
+            if !storage.exists(&path)? {
+                let why =
+                    format!("it is incremental, and its base {} is not there: put it back", path.display());
+                return Err(failed(directory, why));
+            }
+            let manifest = Manifest::read(storage, &path)?;
+            if manifest.checksum != base.manifest_crc32c {
+                let why = format!(
+                    "it is incremental, and {} is another backup than the one it adds to: put that one back",
+                    path.display()
+                );
+                return Err(failed(directory, why));
+            }
+            chain.push((path, manifest));
+        }
+        Ok(Chain(chain))
+    }
+
+    /// The one that is restored.
+    pub fn newest(&self) -> &Manifest {
+        &self.0[0].1
+    }
+
+    /// Directories of the backups.
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().map(|(directory, _)| &**directory)
+    }
+
+    /// Where a tablespace of the newest has its pages: the backup with the whole file first, then those with
+    /// changed pages, oldest first.
+    pub fn layers(&self, id: u32) -> Result<Vec<Layer<'_>>> {
+        let mut layers = Vec::new();
+        for (directory, manifest) in &self.0 {
+            let Some(file) = manifest.tablespace(id) else {
+                return Err(failed(
+                    directory,
+                    format!("it has no tablespace {id}, to which others add: use another backup"),
+                ));
+            };
+            let page_bytes = manifest.page_list.as_ref().map_or(0, |list| list.page_bytes);
+            layers.push(Layer { directory, file, page_bytes });
+            if file.changed.is_none() {
+                layers.reverse();
+                return Ok(layers);
+            }
+        }
+        Err(failed(&self.0[0].0, format!("no backup has the whole of tablespace {id}: use another one")))
+    }
+}
+
+/// What one backup has of a tablespace.
+pub(super) struct Layer<'c> {
+    pub directory: &'c Path,
+    pub file: &'c FileEntry,
+    page_bytes: u64,
+}
+
+impl Layer<'_> {
+    /// Puts its changed pages into the file as it was in its base.
+    pub fn apply(&self, storage: &dyn Storage, changed: &ChangedEntry, file: &dyn File) -> Result<()> {
+        let page_bytes = self.page_bytes;
+        let path = self.directory.join(self.file.path_of_changes());
+        let damaged = |why: String| failed(&path, format!("{why}: the backup is damaged; use another one"));
+        let length = self.file.bytes;
+        let is_size = usize::try_from(page_bytes).ok().and_then(PageSize::new).is_some();
+        if !is_size || changed.bytes % page_bytes != 0 {
+            return Err(damaged(format!("{} bytes are no whole pages of {page_bytes}", changed.bytes)));
+        }
+        file.set_len(length)?;
+        for &(first, count) in &changed.zeros {
+            let (from, to) =
+                (u64::from(first) * page_bytes, (u64::from(first) + u64::from(count)) * page_bytes);
+            if to > length {
+                return Err(damaged(format!("page {first} lies behind the end of the file")));
+            }
+            file.write_zeros(from, to)?;
+        }
+        if changed.bytes == 0 {
+            return Ok(());
+        }
+        let source = storage.open(&path, OpenHow::READ_ONLY.buffered())?;
+        let found = source.len()?;
+        if found != changed.bytes {
+            return Err(damaged(format!("it has {found} bytes, the manifest says {}", changed.bytes)));
+        }
+        let mut page = AlignedBuf::zeroed(page_bytes as usize);
+        let (mut at, mut sum) = (0, 0);
+        while at < changed.bytes {
+            source.read_at(&mut page, at)?;
+            sum = crc32c::crc32c_append(sum, &page);
+            let offset = u64::from(page::page_number(&page)) * page_bytes;
+            if offset + page_bytes > length {
+                return Err(damaged(format!("its page at {at} says a number behind the end of the file")));
+            }
+            file.write_at(&page, offset)?;
+            at += page_bytes;
+        }
+        if sum != changed.crc32c {
+            let expected = changed.crc32c;
+            return Err(damaged(format!("its checksum is {sum:08x}, the manifest says {expected:08x}")));
+        }
+        Ok(())
+    }
+}
