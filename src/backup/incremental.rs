@@ -265,7 +265,7 @@ impl Layer<'_> {
         let damaged = |why: String| failed(&path, format!("{why}: the backup is damaged; use another one"));
         let length = self.file.bytes;
         let is_size = usize::try_from(page_bytes).ok().and_then(PageSize::new).is_some();
-        if !is_size || changed.bytes % page_bytes != 0 {
+        if !is_size || !changed.bytes.is_multiple_of(page_bytes) {
             return Err(damaged(format!("{} bytes are no whole pages of {page_bytes}", changed.bytes)));
         }
         file.set_len(length)?;

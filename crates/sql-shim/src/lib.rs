@@ -3,6 +3,7 @@
 #![recursion_limit = "256"]
 
 pub mod auth;
+pub mod backup;
 pub mod dashboard;
 pub mod extension;
 pub mod inspect;

@@ -1,5 +1,6 @@
 //! The `untorn` program: `serve` is the default command, `probe` tells how pages are protected at a place,
-//! `inspect` what a file of a data directory says, `restore` makes a data directory of a backup.
+//! `inspect` what a file of a data directory says, `backup` copies one that no server has open, `restore` makes
+//! a data directory of a backup.
 // A connection's future is that many futures deep: connection, session, watch, executor, engine.
 #![recursion_limit = "256"]
 
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
     match words.first().map(String::as_str) {
         Some("probe") => return sql_shim::probe::run(words.into_iter().skip(1)),
         Some("inspect") => return sql_shim::inspect::run(words.into_iter().skip(1)),
+        Some("backup") => return sql_shim::backup::run(words.into_iter().skip(1)),
         Some("restore") => return sql_shim::restore::run(words.into_iter().skip(1)),
         Some("serve") => drop(words.remove(0)),
         Some("help") => words = vec!["--help".to_owned()],

@@ -319,6 +319,7 @@ pub fn help(with_variables: bool) -> String {
 
 usage: untorn [serve] [options]
        untorn probe PATH          how pages of files there are protected, and why (untorn probe --help)
+       untorn backup TARGET       copies a directory that no server has open (untorn backup --help)
        untorn restore BACKUP DIR  makes a data directory of a backup, and verifies every byte
        untorn inspect catalog DIR what the catalog of a stopped or crashed directory says, as JSON
 

@@ -61,6 +61,32 @@ fn run_in(program: &Program, place: &Path) -> Result<()> {
     }
     server.feed("", "DROP DATABASE copy;")?;
     server.stop()?;
+    backups_are_restored(program, place, &before)
+}
+
+/// The commands `backup` and `restore`: a whole copy of the stopped server's directory, and one of what has
+/// changed since.
+fn backups_are_restored(program: &Program, place: &Path, before: &str) -> Result<()> {
+    let command = |words: &[&str]| {
+        let mut command = Command::new(&program.path);
+        command.current_dir(place).args(words);
+        captured(&mut command)
+    };
+    command(&["backup", "monday", "--datadir=data"])?;
+    let server = ServerProcess::start(program, place, &[])?;
+    ensure!(command(&["backup", "meanwhile", "--datadir=data"]).is_err(), "a server has it open");
+    server.feed("shop", "DELETE FROM purchase WHERE customer > 25;")?;
+    let after = contents(&server, "shop")?;
+    server.stop()?;
+    command(&["backup", "tuesday", "--since=monday", "--datadir=data"])?;
+    ensure!(command(&["backup", "nothing", "--datadir=missing"]).is_err(), "there is nothing to copy");
+    for (backup, expected) in [("monday", before), ("tuesday", &*after)] {
+        let directory = format!("{backup}-restored");
+        command(&["restore", backup, &directory])?;
+        let server = ServerProcess::start_on(program, place, &place.join(directory), &[])?;
+        ensure!(contents(&server, "shop")? == expected, "{backup} is another state");
+        server.stop()?;
+    }
     Ok(())
 }
 
