@@ -80,8 +80,16 @@ async fn make(
     let base = match &options.since {
         None => None,
         Some(directory) => {
-            refuse_one_in_the_other(storage, &target, directory)?;
-            Some(OpenBase::open(storage, directory, inner.store.page_size().bytes()).await?)
+            let go_on = || {
+                database.refuse_after_close()?;
+                holds.broken().map_or(Ok(()), |why| Err(why.error(&target)))
+            };
+            let page_bytes = inner.store.page_size().bytes();
+            let base = OpenBase::open(storage, directory, &target, page_bytes, &go_on).await?;
+            for directory in base.directories() {
+                refuse_one_in_the_other(storage, &target, directory)?;
+            }
+            Some(base)
         }
     };
     holds.keep_pass(keep_definitions_out(database, options.timeout).await?);
@@ -416,7 +424,7 @@ impl<'b> Copying<'b> {
             return Err(why.error(&self.target));
         }
         let directories = self.directories.into_iter().collect();
-        let base = self.base.map(|base| base.entry(self.storage, &self.target)).transpose()?;
+        let base = self.base.map(|base| base.entry(self.storage)).transpose()?;
         let manifest = Manifest::new(checkpoint, end, directories, self.files).with_pages(base, page_list);
         manifest.write(self.storage, &self.target)?;
         finish_directory(self.storage, &self.target)?;

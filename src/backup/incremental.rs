@@ -12,6 +12,7 @@
 //! A tablespace is found in the base by its number, under whatever name. One that the base does not have is
 //! copied whole. The redo log, the catalog and small files are always whole.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,38 +21,68 @@ use page::PageSize;
 
 #[cfg(test)]
 use super::Broken;
-use super::failed;
 use super::manifest::{Base, ChangedEntry, FileEntry, Manifest, TablespaceEntry, path_of_changes};
 use super::page_list::{PageList, PageMark};
+use super::{INCOMPLETE, MANIFEST, failed};
 use crate::error::Result;
 
 /// The base of a backup that is being made.
 pub(super) struct OpenBase {
-    directory: PathBuf,
-    manifest: Manifest,
+    chain: Chain,
     pages: PageList,
+    entry: Base,
 }
 
 impl OpenBase {
-    pub async fn open(storage: &dyn Storage, directory: &Path, page_bytes: usize) -> Result<OpenBase> {
-        let manifest = Manifest::read(storage, directory)?;
-        let pages = PageList::open(storage, directory, &manifest, page_bytes).await?;
-        Ok(OpenBase { directory: directory.to_owned(), manifest, pages })
+    /// Looks whether what will be restored with the backup in `target` is there, down to the whole backup,
+    /// and reads the base's list of pages. `go_on` says, now and then, whether anybody still wants it.
+    pub async fn open(
+        storage: &dyn Storage,
+        directory: &Path,
+        target: &Path,
+        page_bytes: usize,
+        go_on: &(dyn Fn() -> Result<()> + Sync),
+    ) -> Result<OpenBase> {
+        // By the name that stays: a link may lead elsewhere by the end.
+        let real = storage.real_path(directory)?;
+        if storage.exists(&real.join(INCOMPLETE))? {
+            return Err(failed(directory, "it is a backup that was not finished: use another one"));
+        }
+        let chain = Chain::read(storage, &real)?;
+        if chain.0.len() >= CHAIN_MAX {
+            let why = format!("it adds to {} others, which is enough: make a whole backup", CHAIN_MAX - 1);
+            return Err(failed(directory, why));
+        }
+        chain.refuse_what_is_cut(storage)?;
+        let manifest = chain.newest();
+        let pages = PageList::open(storage, &real, manifest, page_bytes, go_on).await?;
+        if real.to_str().is_none() {
+            return Err(failed(directory, "its path is no UTF-8, and cannot be written down: rename it"));
+        }
+        let is_beside = real.parent() == storage.real_path(target)?.parent();
+        let beside = real.file_name().filter(|_| is_beside).map(PathBuf::from);
+        let entry = Base { directory: real, beside, manifest_crc32c: manifest.checksum };
+        Ok(OpenBase { chain, pages, entry })
     }
 
-    /// How the manifest of a backup in `target`, which is there by now, names it.
-    pub fn entry(&self, storage: &dyn Storage, target: &Path) -> Result<Base> {
-        let (base, target) = (storage.real_path(&self.directory)?, storage.real_path(target)?);
-        let is_beside = base.parent() == target.parent();
-        let directory = match base.file_name() {
-            Some(name) if is_beside => PathBuf::from(name),
-            _ => base,
-        };
-        Ok(Base { directory, is_beside, manifest_crc32c: self.manifest.checksum })
+    /// For the manifest of the backup that is made, if the base is what it was when that was begun.
+    pub fn entry(&self, storage: &dyn Storage) -> Result<Base> {
+        let now = Chain::read(storage, &self.entry.directory)?;
+        let sums = |chain: &Chain| chain.0.iter().map(|(_, manifest)| manifest.checksum).collect::<Vec<_>>();
+        if sums(&now) != sums(&self.chain) {
+            return Err(failed(&self.entry.directory, "somebody replaced it meanwhile, or what it adds to"));
+        }
+        now.refuse_what_is_cut(storage)?;
+        Ok(self.entry.clone())
+    }
+
+    /// Directories of the backups that it needs, itself first.
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.chain.directories()
     }
 
     fn tablespace(&self, id: u32) -> Option<TablespaceEntry> {
-        self.manifest.tablespace(id)?.tablespace
+        self.chain.newest().tablespace(id)?.tablespace
     }
 }
 
@@ -89,7 +120,7 @@ impl<'b> Destination<'b> {
             Some((base, known)) => Ok(Destination::Changed(ChangedPages {
                 base,
                 known,
-                path: path_of_changes(path),
+                path: path_of_changes(path, id),
                 file: None,
                 entry: ChangedEntry { bytes: 0, crc32c: 0, zeros: Vec::new() },
                 pages: 0,
@@ -189,33 +220,37 @@ const CHAIN_MAX: usize = 1000;
 
 impl Chain {
     pub fn read(storage: &dyn Storage, backup: &Path) -> Result<Chain> {
+        let real = storage.real_path(backup)?;
+        let mut seen = BTreeSet::from([real]);
         let mut chain = vec![(backup.to_owned(), Manifest::read(storage, backup)?)];
         while let Some((directory, Manifest { base: Some(base), .. })) = chain.last() {
-            if chain.len() >= CHAIN_MAX {
-                return Err(failed(backup, format!("it adds to more than {CHAIN_MAX} others")));
+            let next = find_base(storage, directory, base)?;
+            if chain.len() >= CHAIN_MAX || !seen.insert(storage.real_path(&next.0)?) {
+                return Err(failed(backup, format!("it adds to more than {CHAIN_MAX} others, or to itself")));
             }
-            let path = if base.is_beside {
-                let here = storage.real_path(directory)?;
-                here.parent().unwrap_or(Path::new("/")).join(&base.directory)
-            } else {
-                base.directory.clone()
-            };
-            if !storage.exists(&path)? {
-                let why =
-                    format!("it is incremental, and its base {} is not there: put it back", path.display());
-                return Err(failed(directory, why));
-            }
-            let manifest = Manifest::read(storage, &path)?;
-            if manifest.checksum != base.manifest_crc32c {
-                let why = format!(
-                    "it is incremental, and {} is another backup than the one it adds to: put that one back",
-                    path.display()
-                );
-                return Err(failed(directory, why));
-            }
-            chain.push((path, manifest));
+            chain.push(next);
         }
         Ok(Chain(chain))
+    }
+
+    /// Whether the pages of each tablespace are all there; what they are is seen when it is restored.
+    fn refuse_what_is_cut(&self, storage: &dyn Storage) -> Result<()> {
+        for space in self.newest().files.iter().filter_map(|file| file.tablespace) {
+            for layer in self.layers(space.id)? {
+                let (path, bytes) = layer.stored();
+                let found = match bytes {
+                    0 => 0,
+                    _ => storage.open(&path, OpenHow::READ_ONLY.buffered())?.len()?,
+                };
+                if found != bytes {
+                    let why = format!(
+                        "it has {found} bytes, the manifest says {bytes}: the backup is damaged; use another one"
+                    );
+                    return Err(failed(&path, why));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The one that is restored.
@@ -240,7 +275,13 @@ impl Chain {
                 ));
             };
             let page_bytes = manifest.page_list.as_ref().map_or(0, |list| list.page_bytes);
-            layers.push(Layer { directory, file, page_bytes });
+            let pages = file.tablespace.map_or(0, |space| space.pages);
+            let is_size = usize::try_from(page_bytes).ok().and_then(PageSize::new).is_some();
+            if !is_size || file.bytes != u64::from(pages) * page_bytes {
+                let why = format!("{} bytes are not {pages} pages of {page_bytes}", file.bytes);
+                return Err(failed(&directory.join(&file.path), why));
+            }
+            layers.push(Layer { directory, file, id, page_bytes });
             if file.changed.is_none() {
                 layers.reverse();
                 return Ok(layers);
@@ -250,32 +291,72 @@ impl Chain {
     }
 }
 
+/// A base is looked for beside the backup, if it was there, and then where it was.
+fn find_base(storage: &dyn Storage, directory: &Path, base: &Base) -> Result<(PathBuf, Manifest)> {
+    let real = storage.real_path(directory)?;
+    let beside = base.beside.as_ref().and_then(|name| Some(real.parent()?.join(name)));
+    let mut another = None;
+    for path in beside.iter().chain([&base.directory]) {
+        if !storage.exists(&path.join(MANIFEST))? {
+            continue;
+        }
+        let manifest = Manifest::read(storage, path)?;
+        if manifest.checksum == base.manifest_crc32c {
+            return Ok((path.clone(), manifest));
+        }
+        another.get_or_insert(path);
+    }
+    let why = match another {
+        None => {
+            let place = beside.as_ref().unwrap_or(&base.directory).display();
+            format!("it is incremental, and its base {place} is not there: put it back")
+        }
+        Some(path) => {
+            let place = path.display();
+            format!(
+                "it is incremental, and {place} is another backup than the one it adds to: put that one back"
+            )
+        }
+    };
+    Err(failed(directory, why))
+}
+
 /// What one backup has of a tablespace.
 pub(super) struct Layer<'c> {
     pub directory: &'c Path,
     pub file: &'c FileEntry,
+    id: u32,
     page_bytes: u64,
 }
 
 impl Layer<'_> {
+    /// Where its pages lie in the backup, and how many bytes of them there are.
+    fn stored(&self) -> (PathBuf, u64) {
+        match &self.file.changed {
+            None => (self.directory.join(&self.file.path), self.file.bytes),
+            Some(changed) => (self.directory.join(path_of_changes(&self.file.path, self.id)), changed.bytes),
+        }
+    }
+
     /// Puts its changed pages into the file as it was in its base.
     pub fn apply(&self, storage: &dyn Storage, changed: &ChangedEntry, file: &dyn File) -> Result<()> {
-        let page_bytes = self.page_bytes;
-        let path = self.directory.join(self.file.path_of_changes());
+        let (page_bytes, length, before) = (self.page_bytes, self.file.bytes, file.len()?);
+        let (path, _) = self.stored();
         let damaged = |why: String| failed(&path, format!("{why}: the backup is damaged; use another one"));
-        let length = self.file.bytes;
-        let is_size = usize::try_from(page_bytes).ok().and_then(PageSize::new).is_some();
-        if !is_size || !changed.bytes.is_multiple_of(page_bytes) {
+        if !changed.bytes.is_multiple_of(page_bytes) {
             return Err(damaged(format!("{} bytes are no whole pages of {page_bytes}", changed.bytes)));
         }
         file.set_len(length)?;
+        let mut behind = 0;
         for &(first, count) in &changed.zeros {
             let (from, to) =
                 (u64::from(first) * page_bytes, (u64::from(first) + u64::from(count)) * page_bytes);
-            if to > length {
-                return Err(damaged(format!("page {first} lies behind the end of the file")));
+            // Nothing else is written down: what lies behind the base's end is zero by itself.
+            if from < behind || to > length.min(before) {
+                return Err(damaged(format!("{count} pages from page {first} on cannot have become zero")));
             }
             file.write_zeros(from, to)?;
+            behind = to;
         }
         if changed.bytes == 0 {
             return Ok(());

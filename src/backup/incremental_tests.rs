@@ -14,6 +14,7 @@ use super::{BackupOptions, BackupProgress, BackupReport, Broken, restore_in};
 use crate::database::Database;
 use crate::error::Error;
 use crate::rows::Range;
+use crate::small_file::{read_whole, write_atomically};
 use crate::types::Value;
 
 const SECOND: &str = "/backups/two";
@@ -211,6 +212,61 @@ fn a_base_that_is_missing_or_no_backup_is_refused() {
     });
 }
 
+/// Its name is as long as one can be: what belongs to its file has another.
+#[test]
+fn a_table_with_the_longest_name_is_copied() {
+    with_rows(100, |shared, db| async move {
+        let name = "\u{416}".repeat(50);
+        fill(&db, &name, 100).await;
+        db.backup(TARGET).await.unwrap();
+        set(&db, &name, 0, 50, 2).await;
+        backup(&db, SECOND, TARGET).await;
+        db.close().await.unwrap();
+        let db = restored(&shared, SECOND, "/second").await;
+        assert_eq!(balances(&db, &name).await.iter().sum::<i64>(), 150);
+        db.close().await.unwrap();
+    });
+}
+
+/// A manifest that somebody wrote: its checksum is right, what it says is not.
+#[test]
+fn a_manifest_that_cannot_be_true_is_refused() {
+    with_rows(3_000, |shared, db| async move {
+        db.backup(TARGET).await.unwrap();
+        set(&db, "u", 0, 3_000, 2).await;
+        backup(&db, SECOND, TARGET).await;
+        db.close().await.unwrap();
+        let storage = shared.storage().clone();
+        let path = Path::new(SECOND).join("untorn.backup");
+        let text = String::from_utf8(read_whole(&*storage, &path).unwrap()).unwrap();
+        let body = text[..text.trim_end().rfind('\n').unwrap()].to_owned();
+        let mut value: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let at =
+            value["files"].as_array().unwrap().iter().position(|file| file["path"] == "test/u.ibd").unwrap();
+        let good = value.clone();
+        let changes: [(&str, &dyn Fn(&mut serde_json::Value)); 5] = [
+            ("zeros far behind", &|file| {
+                file["changed"]["zeros"] = serde_json::json!([[0, 4_000_000_000u32]])
+            }),
+            ("zeros again", &|file| file["changed"]["zeros"] = serde_json::json!([[0, 5], [0, 5]])),
+            ("another length", &|file| file["bytes"] = serde_json::json!(1u64 << 62)),
+            ("no whole pages", &|file| file["changed"]["bytes"] = serde_json::json!(4095)),
+            ("another tablespace", &|file| file["tablespace"]["id"] = serde_json::json!(77_777)),
+        ];
+        for (number, (what, change)) in changes.iter().enumerate() {
+            value = good.clone();
+            change(&mut value["files"][at]);
+            let mut forged = serde_json::to_vec_pretty(&value).unwrap();
+            let sum = crc32c::crc32c(&forged);
+            forged.extend_from_slice(format!("\n{sum:08x}\n").as_bytes());
+            write_atomically(&*storage, &path, &forged).unwrap();
+            let target = format!("/restored-{number}");
+            let outcome = restore_in(&*storage, Path::new(SECOND), Path::new(&target), |_| {});
+            assert!(matches!(outcome, Err(Error::Backup { .. })), "{what}: {outcome:?}");
+        }
+    });
+}
+
 #[test]
 fn every_changed_byte_and_missing_file_of_a_chain_is_noticed() {
     with_rows(3_000, |shared, db| async move {
@@ -218,9 +274,11 @@ fn every_changed_byte_and_missing_file_of_a_chain_is_noticed() {
         set(&db, "u", 0, 3_000, 2).await;
         backup(&db, SECOND, TARGET).await;
         let storage = shared.storage().clone();
-        let files = ["one/test/u.ibd", "one/untorn.backup", "two/test/u.ibd.changed", "two/untorn.backup"];
+        let id = db.table("test", "u").unwrap().def.space;
+        let changed = format!("test/#{id}.changed");
+        let files = ["one/test/u.ibd", "one/untorn.backup", "two/test/CHANGED", "two/untorn.backup"];
         for (number, file) in files.iter().enumerate() {
-            let path = Path::new("/backups").join(file);
+            let path = Path::new("/backups").join(file.replace("test/CHANGED", &changed));
             let opened = storage.open(&path, OpenHow::EXISTING.buffered()).unwrap();
             let at = opened.len().unwrap() / 3;
             let mut byte = [0];
@@ -236,7 +294,7 @@ fn every_changed_byte_and_missing_file_of_a_chain_is_noticed() {
         opened.write_at(&[1], 8).unwrap();
         let outcome = db.backup_with(THIRD, BackupOptions::default().since(SECOND)).await;
         is_refused(outcome, "the backup is damaged");
-        storage.remove(&Path::new(SECOND).join("test/u.ibd.changed")).unwrap();
+        storage.remove(&Path::new(SECOND).join(&changed)).unwrap();
         assert!(restore_in(&*storage, Path::new(SECOND), Path::new("/again"), |_| {}).is_err());
         restored(&shared, TARGET, "/first").await.close().await.unwrap();
         db.close().await.unwrap();

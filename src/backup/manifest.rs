@@ -1,8 +1,9 @@
 //! What a backup consists of: JSON for people, and a last line with its checksum.
 
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
-use disk::Storage;
+use disk::{OpenHow, Storage};
 use serde::{Deserialize, Serialize};
 
 use super::{MANIFEST, failed};
@@ -13,8 +14,8 @@ use crate::small_file::{read_whole, write_atomically};
 /// the first one, which every version restores.
 const FORMAT: u32 = 2;
 const FORMAT_WITHOUT_BASE: u32 = 1;
-/// Behind the name of a file of which only the changed pages are there.
-const CHANGED_PAGES: &str = ".changed";
+/// Bytes of a manifest at most: half a million tables. A longer one is not read into memory.
+const LENGTH_MAX: u64 = 256 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
@@ -37,14 +38,19 @@ pub(crate) struct Manifest {
     /// Of its text; what a backup that adds to this one knows it by.
     #[serde(skip)]
     pub checksum: u32,
+    /// Where each tablespace is among the files.
+    #[serde(skip)]
+    tablespaces: HashMap<u32, usize>,
 }
 
 /// The backup that an incremental one adds to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Base {
+    /// Where it was.
     pub directory: PathBuf,
-    /// That is a name beside the incremental one: they may be moved together.
-    pub is_beside: bool,
+    /// Its name, if it lies beside the incremental one: they may be moved together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<PathBuf>,
     /// Checksum of its manifest.
     pub manifest_crc32c: u32,
 }
@@ -99,21 +105,15 @@ impl FileEntry {
         FileEntry { path, bytes, crc32c, tablespace: None, changed: None, private: false }
     }
 
-    /// Where its changed pages lie.
-    pub fn path_of_changes(&self) -> PathBuf {
-        path_of_changes(&self.path)
-    }
-
     /// Bytes of it that are in the backup itself.
     fn stored(&self) -> u64 {
         self.changed.as_ref().map_or(self.bytes, |changed| changed.bytes)
     }
 }
 
-pub(crate) fn path_of_changes(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(CHANGED_PAGES);
-    name.into()
+/// Where the changed pages of a tablespace lie: not by its name, which may be as long as a name can be.
+pub(crate) fn path_of_changes(path: &Path, id: u32) -> PathBuf {
+    path.with_file_name(format!("#{id}.changed"))
 }
 
 /// What every format has, so that a newer one is told from a damaged one.
@@ -128,7 +128,19 @@ impl Manifest {
         let written_by = env!("CARGO_PKG_VERSION").to_owned();
         let (format, checksum) = (FORMAT_WITHOUT_BASE, 0);
         let (base, page_list) = (None, None);
-        Manifest { format, written_by, checkpoint, end, directories, base, page_list, files, checksum }
+        let tablespaces = HashMap::new();
+        Manifest {
+            format,
+            written_by,
+            checkpoint,
+            end,
+            directories,
+            base,
+            page_list,
+            files,
+            checksum,
+            tablespaces,
+        }
     }
 
     /// An incremental backup, if it has a base.
@@ -149,7 +161,7 @@ impl Manifest {
 
     /// The file of a tablespace, which may have had another name then.
     pub fn tablespace(&self, id: u32) -> Option<&FileEntry> {
-        self.files.iter().find(|file| file.tablespace.is_some_and(|space| space.id == id))
+        self.tablespaces.get(&id).map(|at| &self.files[*at])
     }
 
     /// Writes it, durably.
@@ -172,6 +184,10 @@ impl Manifest {
                 format!("it has no file {MANIFEST}: it is no backup, or one that was not finished"),
             ));
         }
+        let bytes = storage.open(&path, OpenHow::READ_ONLY.buffered())?.len()?;
+        if bytes > LENGTH_MAX {
+            return Err(failed(&path, format!("it has {bytes} bytes, which is no manifest's length")));
+        }
         let text = read_whole(storage, &path)?;
         Manifest::parse(&text).map_err(|why| failed(&path, why))
     }
@@ -191,6 +207,12 @@ impl Manifest {
         }
         let mut manifest: Manifest = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         manifest.checksum = crc32c::crc32c(body);
+        for (at, file) in manifest.files.iter().enumerate() {
+            let Some(space) = file.tablespace else { continue };
+            if manifest.tablespaces.insert(space.id, at).is_some() {
+                return Err(format!("it has two files of tablespace {}", space.id));
+            }
+        }
         // What it names is written below the target, and nowhere else.
         let stays_inside = |path: &Path| {
             path.components().next().is_some()

@@ -1,9 +1,10 @@
-//! What every page of a backup is known by: its LSN and the checksum of all its bytes. The next backup
-//! compares with it and copies the pages that differ ([`super::incremental`]).
+//! What every page of a backup is known by: its LSN and a hash of all its bytes. The next backup compares
+//! with it and copies the pages that differ ([`super::incremental`]). The hash is another one than the
+//! checksums of pages and files, so that one notices what the other might not.
 //!
-//! The file is numbers, little endian: 8 bytes of LSN and 4 of crc32c for each page of a tablespace, from
-//! page 0 on, one tablespace behind the other. Where each begins, and the checksum of the whole file, is in
-//! the manifest. That is 12 bytes a page, less than a thousandth of what it describes.
+//! The file is numbers, little endian: 8 bytes of LSN and 8 of XXH3 for each page of a tablespace, from page
+//! 0 on, one tablespace behind the other. Where each begins, and the checksum of the whole file, is in the
+//! manifest. That is 16 bytes a page, a thousandth of what it describes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,29 +24,23 @@ const STRETCH: usize = PageMark::BYTES << 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageMark {
     lsn: u64,
-    crc32c: u32,
+    hash: u64,
 }
 
 impl PageMark {
-    const BYTES: usize = 12;
+    const BYTES: usize = 16;
 
     pub fn of(page: &[u8]) -> PageMark {
-        PageMark { lsn: page::lsn(page), crc32c: crc32c::crc32c(page) }
+        PageMark { lsn: page::lsn(page), hash: xxhash_rust::xxh3::xxh3_64(page) }
     }
 
     fn to_bytes(self) -> [u8; PageMark::BYTES] {
-        let mut bytes = [0; PageMark::BYTES];
-        bytes[..8].copy_from_slice(&self.lsn.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.crc32c.to_le_bytes());
-        bytes
+        (u128::from(self.hash) << 64 | u128::from(self.lsn)).to_le_bytes()
     }
 
     fn from_bytes(bytes: &[u8; PageMark::BYTES]) -> PageMark {
-        let [a, b, c, d, e, f, g, h, i, j, k, l] = *bytes;
-        PageMark {
-            lsn: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
-            crc32c: u32::from_le_bytes([i, j, k, l]),
-        }
+        let both = u128::from_le_bytes(*bytes);
+        PageMark { lsn: both as u64, hash: (both >> 64) as u64 }
     }
 }
 
@@ -102,12 +97,13 @@ pub(super) struct PageList {
 }
 
 impl PageList {
-    /// Opens it, and compares it with the manifest.
+    /// Opens it, and compares it with the manifest. `go_on` is asked before each stretch.
     pub async fn open(
         storage: &dyn Storage,
         backup: &Path,
         manifest: &Manifest,
         page_bytes: usize,
+        go_on: &(dyn Fn() -> Result<()> + Sync),
     ) -> Result<PageList> {
         let Some(entry) = &manifest.page_list else {
             return Err(failed(
@@ -120,20 +116,23 @@ impl PageList {
             return Err(failed(backup, why));
         }
         let path = backup.join(PAGE_LIST);
+        let damaged =
+            || failed(&path, "it is not what the manifest says: the backup is damaged; use another one");
+        let pages = manifest.files.iter().filter_map(|file| file.tablespace);
+        let pages = pages.fold(0, |sum, space| sum + u64::from(space.pages));
         let file = storage.open(&path, OpenHow::READ_ONLY.buffered())?;
-        let (bytes, mut at, mut sum) = (file.len()?, 0, 0);
-        while bytes == entry.bytes && at < bytes {
+        let bytes = file.len()?;
+        if bytes != entry.bytes || bytes != pages * PageMark::BYTES as u64 {
+            return Err(damaged());
+        }
+        let (mut at, mut sum) = (0, 0);
+        while at < bytes {
+            go_on()?;
             let stretch = read_async(storage, &file, at, (bytes - at).min(STRETCH as u64) as usize).await?;
             sum = crc32c::crc32c_append(sum, &stretch);
             at += stretch.len() as u64;
         }
-        if bytes != entry.bytes || sum != entry.crc32c {
-            return Err(failed(
-                &path,
-                "it is not what the manifest says: the backup is damaged; use another one",
-            ));
-        }
-        Ok(PageList { file, bytes })
+        if sum == entry.crc32c { Ok(PageList { file, bytes }) } else { Err(damaged()) }
     }
 
     /// The marks of a tablespace's pages from this one on, as far as there are any.

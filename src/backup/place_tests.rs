@@ -84,6 +84,13 @@ fn the_base_of_a_backup_is_found_beside_it_or_where_it_was() {
     for (name, base) in [("two", copies.join("one")), ("three", root.join("far"))] {
         block_on(db.backup_with(copies.join(name), BackupOptions::default().since(base))).unwrap();
     }
+    // Alone elsewhere, one finds its base where that was.
+    fs::create_dir(root.join("alone")).unwrap();
+    let copied = std::process::Command::new("cp")
+        .args(["-r".as_ref(), copies.join("two").as_os_str(), root.join("alone/two").as_os_str()])
+        .status();
+    assert!(copied.unwrap().success());
+    restore(root.join("alone/two"), root.join("from-alone"), |_| {}).unwrap();
     fs::rename(&copies, &moved).unwrap();
     for (number, name) in ["two", "three"].iter().enumerate() {
         restore(moved.join(name), root.join(number.to_string()), |_| {}).unwrap();
@@ -93,6 +100,9 @@ fn the_base_of_a_backup_is_found_beside_it_or_where_it_was() {
     block_on(db.create_database("other", Collation::Utf8mb4Bin)).unwrap();
     block_on(db.backup(moved.join("one"))).unwrap();
     is_refused(restore(moved.join("two"), root.join("again"), |_| {}), "another backup");
+    // Nothing is added to what cannot be restored.
+    let four = BackupOptions::default().since(moved.join("two"));
+    is_refused(block_on(db.backup_with(moved.join("four"), four)), "another backup");
     assert!(!root.join("again").exists(), "nothing was made");
     block_on(db.close()).unwrap();
     fs::remove_dir_all(root).unwrap();

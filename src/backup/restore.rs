@@ -31,7 +31,7 @@ pub struct RestoreReport {
 
 /// Makes a data directory of a backup: copies it into a new or empty directory and compares every file with
 /// what the backup's manifest says of it. An incremental backup is put together with those it adds to, which
-/// must be where they were when it was made, or beside it as they were then. The backups stay as they are.
+/// must be where they were when it was made, or beside it if they were then. The backups stay as they are.
 /// Opening the directory then recovers it. Blocks for the files.
 ///
 /// # Errors
@@ -68,11 +68,13 @@ pub fn restore_in(
     let directories: BTreeSet<&Path> =
         parents.chain(named).filter(|below| !below.as_os_str().is_empty()).collect();
     for below in &directories {
-        let (made, like) = (directory.join(below), backup.join(below));
+        let made = directory.join(below);
         storage.create_dir_all(&made)?;
-        // One without files may not have come along when the backup was copied.
-        if storage.exists(&like)? {
-            storage.restrict_like(&made, &like)?;
+        for like in chain.directories().map(|backup| backup.join(below)) {
+            // One without files may not have come along when the backup was copied.
+            if storage.exists(&like)? {
+                storage.restrict_like(&made, &like)?;
+            }
         }
     }
     for file in &manifest.files {
@@ -85,7 +87,7 @@ pub fn restore_in(
             Some(space) if file.changed.is_some() => {
                 put_together(storage, &chain, space.id, file, &target, &mut done)?;
             }
-            _ => drop(copy_file(storage, backup, file, &target, &mut done)?),
+            _ => drop(copy_file(storage, backup, file, file.bytes, &target, &mut done)?),
         }
     }
     for below in directories.iter().rev() {
@@ -111,11 +113,13 @@ fn put_together(
     done: &mut dyn FnMut(u64),
 ) -> Result<()> {
     let layers = chain.layers(id)?;
+    // What was cut off since is not written first: there may be no room for it.
+    let keep = layers.iter().map(|layer| layer.file.bytes).min().unwrap_or(0);
     let mut copy = None;
     for layer in &layers {
         match (&copy, &layer.file.changed) {
             (None, None) => {
-                copy = Some(copy_file(storage, layer.directory, layer.file, target, &mut |_| {})?);
+                copy = Some(copy_file(storage, layer.directory, layer.file, keep, target, &mut |_| {})?);
             }
             (Some(copy), Some(changed)) => layer.apply(storage, changed, &**copy)?,
             _ => return Err(failed(layer.directory, "its pages do not follow those of its base")),
@@ -161,10 +165,12 @@ fn refuse_another(path: &Path, sum: u32, entry: &FileEntry) -> Result<()> {
     Err(failed(path, why))
 }
 
+/// Copies a file, or what lies before `keep` of it; all of it is compared with the manifest.
 fn copy_file(
     storage: &dyn Storage,
     backup: &Path,
     entry: &FileEntry,
+    keep: u64,
     target: &Path,
     copied: &mut dyn FnMut(u64),
 ) -> Result<Arc<dyn File>> {
@@ -182,7 +188,10 @@ fn copy_file(
     let copy = storage.open(target, if entry.private { how.private() } else { how })?;
     let mut buffer = AlignedBuf::zeroed(STRETCH);
     let sum = sum_of(&*source, entry.bytes, &mut buffer, |at, stretch| {
-        copy.write_at(stretch, at)?;
+        let kept = keep.saturating_sub(at).min(stretch.len() as u64) as usize;
+        if kept > 0 {
+            copy.write_at(&stretch[..kept], at)?;
+        }
         copied(stretch.len() as u64);
         Ok(())
     })?;

@@ -1,6 +1,6 @@
 //! The `untorn` program: `serve` is the default command, `probe` tells how pages are protected at a place,
-//! `inspect` what a file of a data directory says, `backup` copies one that no server has open, `restore` makes
-//! a data directory of a backup.
+//! `inspect` what a file of a data directory says, `backup` copies one that no server has open, `restore`
+//! makes a data directory of a backup.
 // A connection's future is that many futures deep: connection, session, watch, executor, engine.
 #![recursion_limit = "256"]
 
