@@ -342,9 +342,20 @@ impl Socket {
         if output.is_empty() {
             return Ok(());
         }
+        if output.is_packing() {
+            packed(output).await;
+        }
         let (result, buffer) = self.write_all(output.lend()).await;
         output.restore(buffer);
         result
+    }
+}
+
+/// Compresses what has gathered, piece by piece: the thread's other connections have their turn in between.
+/// Given up in the middle it can be gone on with.
+pub(super) async fn packed(output: &mut PacketOutput) {
+    while output.pack_piece() {
+        tokio::task::yield_now().await;
     }
 }
 

@@ -205,6 +205,7 @@ impl Session {
         let _counted = CountedStatement::new(&self.state.server)?;
         self.state.memory.keep(0, name.len() + text.len())?;
         self.named_statements.insert(name, NamedStatement { text, prepared_in, _counted });
+        self.state_is_changed();
         Ok(done())
     }
 
@@ -238,6 +239,7 @@ impl Session {
         };
         self.state.connection.counters.add(Counter::ComStmtClose, 1);
         self.state.memory.keep(name.len() + old.text.len(), 0)?;
+        self.state_is_changed();
         Ok(done())
     }
 }

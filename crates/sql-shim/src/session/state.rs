@@ -105,6 +105,16 @@ impl ServerFacts for ConnectionFacts {
                 }
             }
         }
+        if let Some(algorithm) = self.connection.compression.get() {
+            for (name, value) in &mut rows {
+                match name.as_str() {
+                    "Compression" => *value = "ON".to_owned(),
+                    "Compression_algorithm" => *value = algorithm.name().to_owned(),
+                    "Compression_level" => *value = algorithm.level().to_string(),
+                    _ => {}
+                }
+            }
+        }
         rows
     }
 

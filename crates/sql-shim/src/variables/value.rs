@@ -9,6 +9,7 @@ use sql::time_names::TimeNames;
 use sql::value::Collation;
 
 use super::table::{Definition, Kind, NULL};
+use super::tracked_names::{LIST_BYTES_MAX, TrackedNames, listed_twice};
 
 /// A variable's value.
 #[derive(Debug, Clone, PartialEq)]
@@ -168,6 +169,8 @@ pub fn convert(definition: &Definition, value: &Value) -> Result<Value, SqlError
         Kind::Collation => to_collation(value),
         Kind::TimeZone => to_time_zone(value),
         Kind::TimeNames => to_time_names(name, value),
+        Kind::TrackedNames => to_tracked_names(name, value),
+        Kind::Compressions => to_compressions(name, value),
     }
 }
 
@@ -329,6 +332,28 @@ fn to_time_names(name: &str, value: &Value) -> Result<Value, SqlError> {
             let known = TimeNames::of_locale(&text).map(|(_, locale)| Value::text(locale));
             known.ok_or_else(|| errors::error(errors::UNKNOWN_LOCALE, &[&text]))
         }
+    }
+}
+
+fn to_tracked_names(name: &str, value: &Value) -> Result<Value, SqlError> {
+    match value {
+        Value::Null => Ok(Value::Null),
+        Value::Text(list) if list.len() > LIST_BYTES_MAX => Err(wrong_value(name, list)),
+        Value::Text(list) => match TrackedNames::parse(list).twice {
+            Some(twice) => Err(listed_twice(&twice)),
+            None => Ok(value.clone()),
+        },
+        _ => Err(wrong_type(name)),
+    }
+}
+
+fn to_compressions(name: &str, value: &Value) -> Result<Value, SqlError> {
+    let Value::Text(list) = value else { return Err(wrong_value(name, &shown(value))) };
+    let known = ["zlib", "zstd", "uncompressed"];
+    let listed: Vec<String> = list.split(',').map(|item| item.trim().to_ascii_lowercase()).collect();
+    match listed.len() <= known.len() && listed.iter().all(|item| known.contains(&item.as_str())) {
+        true => Ok(Value::text(&listed.join(","))),
+        false => Err(wrong_value(name, list)),
     }
 }
 
