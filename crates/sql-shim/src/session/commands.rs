@@ -93,7 +93,7 @@ impl Session {
                 self.end_change();
                 if of_temporary_tables && result.is_ok() {
                     // It commits nothing, but clients hear that it does: so they do from MySQL.
-                    self.track_transaction(|tracker, _| tracker.ended(false));
+                    self.track_transaction(|tracker| tracker.ended(false));
                 }
                 result
             }

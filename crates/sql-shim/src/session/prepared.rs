@@ -26,7 +26,7 @@ use sql::value::{Collation, Value, decimal};
 use untorn::types;
 
 use super::commands::done;
-use super::{Outcome, REPLANS_MAX, Session, com_counters};
+use super::{Changed, Outcome, REPLANS_MAX, Session, com_counters};
 use crate::server::prepared_statements::CountedStatement;
 use crate::session_interface::{Param, Prepared};
 use crate::statement_stats::digests::DigestRow;
@@ -206,7 +206,7 @@ impl Session {
         self.state.memory.keep(0, name.len() + text.len())?;
         self.named_statements.insert(name, NamedStatement { text, prepared_in, _counted });
         self.state_is_changed();
-        Ok(done())
+        Ok(Outcome::Done(Changed { info: "Statement prepared".to_owned(), ..Changed::default() }))
     }
 
     pub(super) async fn execute_named<S: ResultSink>(

@@ -232,7 +232,7 @@ impl Session {
                 }
                 if !before && self.state.settings().autocommit {
                     self.commit_open().await?;
-                    self.track_transaction(|tracker, _| tracker.ended(false));
+                    self.track_transaction(|tracker| tracker.ended(false));
                 }
                 if of_session {
                     self.characteristic_is_set(name);

@@ -106,7 +106,7 @@ impl Session {
         let (reads, writes) =
             locks.fold((false, false), |(reads, writes), lock| (reads || !lock.write, writes || lock.write));
         self.track_accesses(|| Accesses { reads, writes });
-        self.track_transaction(|tracker, tracking| tracker.locked(true, tracking));
+        self.track_transaction(|tracker| tracker.locked(true));
         Ok(Outcome::Done(Changed::default()))
     }
 
@@ -138,7 +138,7 @@ impl Session {
         self.transaction.release_tables();
         let held = self.table_locks.take().is_some();
         if held {
-            self.track_transaction(|tracker, tracking| tracker.locked(false, tracking));
+            self.track_transaction(|tracker| tracker.locked(false));
         }
         held
     }

@@ -74,7 +74,7 @@ impl Session {
         if snapshot {
             self.transaction.engine_mut().begin_with_snapshot();
         }
-        self.track_transaction(|tracker, _| tracker.begun(snapshot, read_only));
+        self.track_transaction(|tracker| tracker.begun(snapshot, read_only));
         Ok(done())
     }
 
@@ -100,7 +100,7 @@ impl Session {
         } else {
             self.forget_characteristics();
         }
-        self.track_transaction(|tracker, _| tracker.ended(chain));
+        self.track_transaction(|tracker| tracker.ended(chain));
         if release {
             self.state.connection.kill(Kill::Connection);
         }
@@ -127,7 +127,7 @@ impl Session {
             }
             self.next_read_only = read_only.or(self.next_read_only);
             let said = level.is_some().then_some(self.next_isolation).flatten();
-            self.track_transaction(|tracker, tracking| tracker.characterized(said, read_only, tracking));
+            self.track_transaction(|tracker| tracker.characterized(said, read_only));
             return Ok(done());
         };
         let scope = if scope == Scope::Global { variables::Scope::Global } else { variables::Scope::Session };
@@ -169,7 +169,7 @@ impl Session {
         }
         (self.next_isolation, self.next_read_only) =
             (level.or(self.next_isolation), read_only.or(self.next_read_only));
-        self.track_transaction(|tracker, tracking| tracker.characterized(level, read_only, tracking));
+        self.track_transaction(|tracker| tracker.characterized(level, read_only));
         Ok(())
     }
 
@@ -235,11 +235,11 @@ impl Session {
             match variable {
                 "transaction_isolation" => {
                     self.next_isolation = None;
-                    self.track_transaction(|tracker, _| tracker.forgotten(true, false));
+                    self.track_transaction(|tracker| tracker.forgotten(true, false));
                 }
                 "transaction_read_only" => {
                     self.next_read_only = None;
-                    self.track_transaction(|tracker, _| tracker.forgotten(false, true));
+                    self.track_transaction(|tracker| tracker.forgotten(false, true));
                 }
                 _ => {}
             }
@@ -265,7 +265,7 @@ impl Session {
     pub(super) async fn implicit_commit(&mut self) -> Result<(), Failure> {
         let result = self.commit_open().await;
         self.forget_characteristics();
-        self.track_transaction(|tracker, _| tracker.ended(false));
+        self.track_transaction(|tracker| tracker.ended(false));
         result
     }
 
@@ -312,7 +312,7 @@ impl Session {
         self.forget_characteristics();
         self.explicit = false;
         self.read_only = false;
-        self.track_transaction(|tracker, _| tracker.lost());
+        self.track_transaction(|tracker| tracker.lost());
         // Tables held by LOCK TABLES go with it: the rollback still changes them.
         self.table_locks = None;
         self.transaction = self.state.database.transaction();

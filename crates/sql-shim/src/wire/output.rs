@@ -1,7 +1,8 @@
 //! Builds packets in one reusable buffer.
 
-use super::compression::{Algorithm, PIECE_BYTES, put_packed};
+use super::compression::Algorithm;
 use super::input::FRAGMENT_BYTES_MAX;
+use super::packed_output::PackedOutput;
 
 const HEADER_BYTES: usize = 4;
 /// A reply longer than this goes to the socket before the command is complete.
@@ -19,18 +20,7 @@ pub struct PacketOutput {
     sequence: u8,
     /// Bytes given away to be written, since somebody asked.
     sent: u64,
-    packing: Option<Box<Packing>>,
-}
-
-/// The compressed side of an output.
-#[derive(Debug)]
-struct Packing {
-    algorithm: Algorithm,
-    /// Of the next compressed packet.
-    sequence: u8,
-    /// Bytes of the output that are packed.
-    done: usize,
-    packed: Vec<u8>,
+    packing: Option<Box<PackedOutput>>,
 }
 
 impl PacketOutput {
@@ -55,8 +45,7 @@ impl PacketOutput {
     /// From here on packets go out compressed; all so far must have been written.
     pub fn pack(&mut self, algorithm: Algorithm) {
         debug_assert!(self.is_empty(), "packets in clear would be compressed");
-        let packing = Packing { algorithm, sequence: self.sequence, done: 0, packed: Vec::new() };
-        self.packing = Some(Box::new(packing));
+        self.packing = Some(Box::new(PackedOutput::new(algorithm, self.sequence)));
     }
 
     /// Whether packets have to be compressed before they are written.
@@ -68,17 +57,9 @@ impl PacketOutput {
     /// Compresses a piece of what has gathered; whether there is more.
     pub fn pack_piece(&mut self) -> bool {
         let Some(packing) = &mut self.packing else { return false };
-        let rest = self.bytes.get(packing.done..).unwrap_or_default();
-        let piece = rest.get(..PIECE_BYTES).unwrap_or(rest);
-        if !piece.is_empty() {
-            put_packed(&mut packing.packed, packing.algorithm, packing.sequence, piece);
-            packing.sequence = packing.sequence.wrapping_add(1);
-            packing.done += piece.len();
-        }
-        if packing.done < self.bytes.len() {
+        if packing.step(&self.bytes) {
             return true;
         }
-        packing.done = 0;
         emptied(&mut self.bytes);
         false
     }
@@ -295,6 +276,7 @@ pub fn put_length_encoded(bytes: &mut Vec<u8>, value: u64) {
 #[cfg(test)]
 mod tests {
     use super::super::input::PacketInput;
+    use super::super::packed_output::PIECE_BYTES;
     use super::*;
 
     #[test]
@@ -362,7 +344,7 @@ mod tests {
         output.pack(Algorithm::Zlib);
         input.unpack(Algorithm::Zlib);
         output.begin();
-        output.put(&[1; PIECE_BYTES]);
+        output.put(&[1; 2 * PIECE_BYTES]);
         output.end();
         assert!(output.pack_piece());
         output.begin();

@@ -13,7 +13,7 @@ use sql::plan::Plan;
 use super::Session;
 use crate::server::registry::ClientFlags;
 use crate::variables::tracked_names::TrackedNames;
-use crate::variables::{Scope, TransactionTracking, Value};
+use crate::variables::{Scope, Value};
 use crate::wire::output::put_length_encoded;
 
 pub(super) use transaction::{Accesses, TransactionTracker};
@@ -73,6 +73,8 @@ impl Session {
         self.tracker = Tracker::new(self.state.connection.client_flags());
         if self.tracker.wanted {
             self.read_tracked_names();
+            let tracking = self.state.settings().track_transactions;
+            self.tracker.transaction.start(tracking);
         }
     }
 
@@ -139,21 +141,17 @@ impl Session {
     }
 
     /// Says something of the transaction to the tracker, which answers whether the client is to hear of it.
-    pub(super) fn track_transaction(
-        &mut self,
-        change: impl FnOnce(&mut TransactionTracker, TransactionTracking) -> bool,
-    ) {
+    pub(super) fn track_transaction(&mut self, change: impl FnOnce(&mut TransactionTracker) -> bool) {
         if self.tracker.wanted {
-            let tracking = self.state.settings().track_transactions;
-            self.tracker.dirty |= change(&mut self.tracker.transaction, tracking);
+            self.tracker.dirty |= change(&mut self.tracker.transaction);
         }
     }
 
-    /// A statement uses these tables in the transaction.
+    /// A statement uses tables in the transaction.
     pub(super) fn track_accesses(&mut self, accesses: impl FnOnce() -> Accesses) {
-        if self.tracker.wanted && self.state.settings().track_transactions != TransactionTracking::Off {
+        if self.tracker.wanted {
             let implicit = !self.state.settings().autocommit;
-            self.tracker.dirty |= self.tracker.transaction.accesses(accesses(), implicit);
+            self.tracker.dirty |= self.tracker.transaction.accesses(accesses, implicit);
         }
     }
 
@@ -185,8 +183,7 @@ impl Session {
         if std::mem::take(&mut self.tracker.state) {
             put_entry(&mut block, entry::STATE_CHANGE, b"1");
         }
-        let tracking = self.state.settings().track_transactions;
-        let (state, characteristics) = self.tracker.transaction.take(tracking);
+        let (state, characteristics) = self.tracker.transaction.take();
         if let Some(state) = state {
             put_entry(&mut block, entry::TRANSACTION_STATE, &text_entry(&state));
         }

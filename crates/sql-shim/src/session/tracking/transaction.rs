@@ -47,14 +47,28 @@ pub(in crate::session) struct TransactionTracker {
     characteristics: Characteristics,
     /// The client is to hear them again.
     characteristics_changed: bool,
+    /// `session_track_transaction_info`.
+    tracking: TransactionTracking,
 }
 
 impl TransactionTracker {
-    /// `session_track_transaction_info` was set.
+    /// A fresh session's, with the global setting.
+    pub(super) fn start(&mut self, tracking: TransactionTracking) {
+        self.tracking = tracking;
+    }
+
+    /// `session_track_transaction_info` was set. What was done before anybody followed is not said.
     pub(super) fn begin_tracking(&mut self, tracking: TransactionTracking) -> bool {
-        (self.state, self.said) = (0, 0);
+        if self.tracking == TransactionTracking::Off && tracking != self.tracking {
+            (self.state, self.said) = (0, 0);
+        }
+        self.tracking = tracking;
         self.characteristics_changed = tracking != TransactionTracking::Off;
         self.characteristics_changed
+    }
+
+    fn is_followed(&self) -> bool {
+        self.tracking != TransactionTracking::Off
     }
 
     /// BEGIN.
@@ -95,12 +109,13 @@ impl TransactionTracker {
         &mut self,
         isolation: Option<Isolation>,
         read_only: Option<bool>,
-        tracking: TransactionTracking,
     ) -> bool {
-        self.characteristics.isolation = isolation.or(self.characteristics.isolation);
-        self.characteristics.read_only = read_only.or(self.characteristics.read_only);
-        self.characteristics_changed |= tracking != TransactionTracking::Off;
-        tracking != TransactionTracking::Off
+        if self.is_followed() {
+            self.characteristics.isolation = isolation.or(self.characteristics.isolation);
+            self.characteristics.read_only = read_only.or(self.characteristics.read_only);
+            self.characteristics_changed = true;
+        }
+        self.is_followed()
     }
 
     /// What was said of one does not hold any more.
@@ -118,16 +133,19 @@ impl TransactionTracker {
     }
 
     /// A statement outside transactions has used up what was said.
-    pub(in crate::session) fn used_up(&mut self, tracking: TransactionTracking) -> bool {
+    pub(in crate::session) fn used_up(&mut self) -> bool {
         let changed = self.characteristics != Characteristics::default();
         self.characteristics = Characteristics::default();
         self.characteristics_changed |= changed;
-        changed && tracking != TransactionTracking::Off
+        changed
     }
 
     /// A statement uses tables; `implicit`: with `autocommit = 0`.
-    pub(super) fn accesses(&mut self, accesses: Accesses, implicit: bool) -> bool {
-        let before = self.state;
+    pub(super) fn accesses(&mut self, accesses: impl FnOnce() -> Accesses, implicit: bool) -> bool {
+        if !self.is_followed() {
+            return false;
+        }
+        let (before, accesses) = (self.state, accesses());
         if self.state & OPEN == 0 {
             if !implicit || !accesses.reads && !accesses.writes {
                 return false;
@@ -140,19 +158,19 @@ impl TransactionTracker {
     }
 
     /// Rows were sent.
-    pub(in crate::session) fn rows_sent(&mut self, tracking: TransactionTracking) -> bool {
+    pub(in crate::session) fn rows_sent(&mut self) -> bool {
         let before = self.state;
-        if tracking != TransactionTracking::Off && self.state & OPEN != 0 {
+        if self.is_followed() && self.state & OPEN != 0 {
             self.state |= place::RESULTS;
         }
         before != self.state
     }
 
     /// LOCK TABLES, or UNLOCK TABLES.
-    pub(in crate::session) fn locked(&mut self, locks: bool, tracking: TransactionTracking) -> bool {
+    pub(in crate::session) fn locked(&mut self, locks: bool) -> bool {
         let before = self.state;
         match locks {
-            true if tracking != TransactionTracking::Off => self.state |= place::LOCKS,
+            true if self.is_followed() => self.state |= place::LOCKS,
             true => {}
             false => self.state &= !place::LOCKS,
         }
@@ -160,11 +178,11 @@ impl TransactionTracker {
     }
 
     /// What is to be said of state and characteristics.
-    pub(super) fn take(&mut self, tracking: TransactionTracking) -> (Option<[u8; 8]>, Option<String>) {
+    pub(super) fn take(&mut self) -> (Option<[u8; 8]>, Option<String>) {
         let state = (self.state != self.said).then(|| self.places());
         self.said = self.state;
         let changed = std::mem::take(&mut self.characteristics_changed);
-        let characteristics = changed && tracking == TransactionTracking::Characteristics;
+        let characteristics = changed && self.tracking == TransactionTracking::Characteristics;
         (state, characteristics.then(|| self.statements()))
     }
 
