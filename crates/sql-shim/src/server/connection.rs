@@ -20,14 +20,14 @@ use super::panics::{Panicked, caught};
 use super::prepared_statements::PreparedStatements;
 use super::registry::Connection;
 use super::shared::Server;
-use super::transport::{Socket, packed};
+use super::transport::Socket;
 use crate::auth::Peer;
 use crate::session_interface::{SessionFactory, SessionService};
 use crate::status::Counter;
 use crate::wire::command::{self, Command};
 use crate::wire::compression::Algorithm;
 use crate::wire::input::{InputError, PacketInput};
-use crate::wire::output::PacketOutput;
+use crate::wire::output::{FLUSH_BYTES, PacketOutput};
 use crate::wire::params::ParamError;
 use crate::wire::reply::{Encoding, Flush as _, Reply, ReplyScratch};
 use crate::wire::{capability, response_packets};
@@ -116,8 +116,10 @@ impl Link {
         if self.output.is_empty() {
             return self.read().await;
         }
-        if self.output.is_packing() {
-            packed(&mut self.output).await;
+        if self.output.is_packing() && self.output.as_bytes().len() > FLUSH_BYTES {
+            // It takes its time to compress, and others their turn meanwhile.
+            self.flush().await?;
+            return self.read().await;
         }
         let (output, input) = (self.output.lend(), self.input.lend());
         self.count_bytes();

@@ -127,9 +127,7 @@ impl Session {
             return Err(errors::error(errors::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[]).into());
         }
         self.ensure_transaction();
-        if self.in_transaction() {
-            self.track_accesses(|| accesses_of(plan));
-        }
+        self.track_accesses(|| accesses_of(plan));
         self.use_up_characteristics(|| !plan.tables().is_empty() || plan.reads_dictionary());
         if !writes {
             return self.run_in_transaction(plan, parameters, out, false).await;

@@ -4,8 +4,8 @@ use sql::result::SqlError;
 
 use super::table::{ALIASES, DEFINITIONS, find};
 
-/// Longest list, bytes.
-pub const LIST_BYTES_MAX: usize = 64 << 10;
+/// Longest list, bytes: several times all names.
+pub const LIST_BYTES_MAX: usize = 16 << 10;
 
 /// Which variables a client hears of.
 #[derive(Debug, Default, PartialEq, Eq)]

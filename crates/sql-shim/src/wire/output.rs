@@ -96,6 +96,14 @@ impl PacketOutput {
         bytes
     }
 
+    /// Gives away what is compressed already, if that is worth a write; there is more then.
+    pub fn lend_part(&mut self) -> Option<Vec<u8>> {
+        let packing = self.packing.as_mut().filter(|packing| packing.has_part())?;
+        let bytes = std::mem::take(&mut packing.packed);
+        self.sent += bytes.len() as u64;
+        Some(bytes)
+    }
+
     /// Takes the buffer back after the write.
     pub fn restore(&mut self, mut buffer: Vec<u8>) {
         emptied(&mut buffer);

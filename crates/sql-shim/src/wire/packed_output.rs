@@ -19,6 +19,8 @@ use super::input::FRAGMENT_BYTES_MAX;
 
 /// Bytes compressed in one step.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
+/// What is written before more is compressed: a long reply is not in memory a second time.
+const PART_BYTES: usize = 1 << 20;
 /// Less than this is stored: the header of a stream alone would eat the gain.
 const COMPRESSED_BYTES_MIN: usize = 50;
 const PACKET_HEADER_BYTES: usize = 4;
@@ -76,6 +78,11 @@ impl PackedOutput {
         }
         self.done = 0;
         false
+    }
+
+    /// Whether a good part of what there is to send is ready, and can go before the rest is compressed.
+    pub(super) fn has_part(&self) -> bool {
+        self.open.is_none() && self.packed.len() >= PART_BYTES
     }
 
     fn begin(&mut self, bytes: &[u8]) -> Open {
@@ -214,6 +221,20 @@ mod tests {
             packed = &rest[length..];
         }
         found
+    }
+
+    #[test]
+    fn a_long_reply_goes_in_parts() {
+        let all = packet(&noise(1 << 20)).repeat(4);
+        let mut output = PackedOutput::new(Algorithm::Zlib, 0);
+        let (mut parts, mut most) = (0, 0);
+        while output.step(&all) {
+            if output.has_part() {
+                (parts, most) = (parts + 1, most.max(output.packed.len()));
+                output.packed.clear();
+            }
+        }
+        assert!(parts == 3 && most < 2 << 20, "{parts} of at most {most}");
     }
 
     fn noise(bytes: usize) -> Vec<u8> {

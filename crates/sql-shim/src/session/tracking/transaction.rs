@@ -142,14 +142,11 @@ impl TransactionTracker {
 
     /// A statement uses tables; `implicit`: with `autocommit = 0`.
     pub(super) fn accesses(&mut self, accesses: impl FnOnce() -> Accesses, implicit: bool) -> bool {
-        if !self.is_followed() {
+        if !self.is_followed() || self.state & OPEN == 0 && !implicit {
             return false;
         }
         let (before, accesses) = (self.state, accesses());
-        if self.state & OPEN == 0 {
-            if !implicit || !accesses.reads && !accesses.writes {
-                return false;
-            }
+        if self.state & OPEN == 0 && (accesses.reads || accesses.writes) {
             self.state |= place::IMPLICIT;
         }
         self.state |= if accesses.reads { place::READS } else { 0 };
