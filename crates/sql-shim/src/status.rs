@@ -399,10 +399,7 @@ pub fn collect(server: &Server) -> Vec<(String, String)> {
     rows.extend(numbers.map(|(name, value)| (name.to_owned(), value.to_string())));
     rows.extend(ZEROES.iter().map(|name| ((*name).to_owned(), "0".to_owned())));
     // Of a connection: those of the one that asks are filled in by its session.
-    let of_connection =
-        [("Compression", "OFF"), ("Compression_algorithm", ""), ("Compression_level", "0")].into_iter();
-    let of_connection = of_connection.chain([("Ssl_cipher", ""), ("Ssl_version", "")]);
-    rows.extend(of_connection.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    rows.extend(["Ssl_cipher", "Ssl_version"].map(|name| (name.to_owned(), String::new())));
     // Stable: of rows with one name the first, a source's, stays.
     rows.sort_by_cached_key(|(name, _)| name.to_ascii_lowercase());
     rows.dedup_by(|later, earlier| later.0.eq_ignore_ascii_case(&earlier.0));

@@ -41,7 +41,7 @@ struct Compressions {
 impl Compressions {
     fn of(server: &Server) -> Compressions {
         let list = server.variables.text("protocol_compression_algorithms");
-        let has = |name: &str| list.split(',').any(|listed| listed == name);
+        let has = |name: &str| list.split(',').any(|listed| listed.eq_ignore_ascii_case(name));
         Compressions { zlib: has("zlib"), zstd: has("zstd"), uncompressed: has("uncompressed") }
     }
 

@@ -348,11 +348,16 @@ fn to_tracked_names(name: &str, value: &Value) -> Result<Value, SqlError> {
 }
 
 fn to_compressions(name: &str, value: &Value) -> Result<Value, SqlError> {
-    let Value::Text(list) = value else { return Err(wrong_value(name, &shown(value))) };
+    let list = match value {
+        Value::Text(list) => list,
+        Value::Null => return Err(null(name)),
+        _ => return Err(wrong_type(name)),
+    };
     let known = ["zlib", "zstd", "uncompressed"];
-    let listed: Vec<String> = list.split(',').map(|item| item.trim().to_ascii_lowercase()).collect();
-    match listed.len() <= known.len() && listed.iter().all(|item| known.contains(&item.as_str())) {
-        true => Ok(Value::text(&listed.join(","))),
+    let is_known = |item: &&str| known.iter().any(|known| known.eq_ignore_ascii_case(item));
+    let listed: Vec<&str> = list.split(',').filter(|item| !item.is_empty()).collect();
+    match (1..=known.len()).contains(&listed.len()) && listed.iter().all(is_known) {
+        true => Ok(value.clone()),
         false => Err(wrong_value(name, list)),
     }
 }

@@ -113,6 +113,8 @@ fn the_session_says_how_it_is_compressed() {
     ] {
         let mut client = login(&engine.server, algorithm);
         assert_eq!(status(&mut client), shown);
+        // There is none of the server.
+        assert_eq!(client.run("SHOW GLOBAL STATUS LIKE 'Compression%'").unwrap().len(), 0);
     }
     engine.finish();
 }
@@ -132,7 +134,7 @@ fn the_setting_says_what_is_offered() {
     let set = "SET GLOBAL protocol_compression_algorithms = ";
     for (list, expected) in [
         ("'zlib,zstd,uncompressed'", COMPRESS | ZSTD),
-        ("'ZSTD, uncompressed'", ZSTD),
+        ("'ZSTD,uncompressed,'", ZSTD),
         ("'uncompressed'", 0),
         ("'zlib'", COMPRESS),
     ] {
@@ -145,9 +147,10 @@ fn the_setting_says_what_is_offered() {
     assert_eq!(error_code(&reply), 3922);
     assert!(refused.is_closed());
     login(&engine.server, COMPRESS);
-    for wrong in ["''", "'lz4'", "'zlib,zlib,zstd,uncompressed'", "NULL", "7"] {
+    for wrong in ["''", "'lz4'", "'zlib, zstd'", "'zlib,zlib,zstd,uncompressed'", "NULL"] {
         assert_eq!(client.run(&format!("{set}{wrong}")).unwrap_err().0, 1231, "{wrong}");
     }
+    assert_eq!(client.run(&format!("{set}7")).unwrap_err().0, 1232);
     assert_eq!(client.run("SET protocol_compression_algorithms = 'zlib'").unwrap_err().0, 1229);
     assert_eq!(one(&mut client, "SELECT @@protocol_compression_algorithms"), "zlib");
     all(&mut client, &[&format!("{set}DEFAULT")]);
