@@ -103,7 +103,7 @@ pub trait SessionService {
     }
     /// COM_CHANGE_USER succeeded, after [`reset`](Self::reset): the connection names another account now.
     fn user_changed(&mut self) {}
-    /// What has changed of the session since the last answer, as an OK carries it to a client that asks for it.
+    /// What has changed of the session since the last answer, as an OK carries it to a client that wants it.
     fn take_changes(&mut self) -> Option<Box<[u8]>> {
         None
     }

@@ -28,8 +28,8 @@ pub const DEPRECATE_EOF: u32 = 1 << 24;
 pub const ZSTD_COMPRESSION: u32 = 1 << 26;
 pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
 
-/// What every greeting offers; TLS and compression are offered where there is such. LONG_PASSWORD must be among
-/// them: without bit 0 libmariadb takes the server for MariaDB.
+/// What every greeting offers; TLS and compression are offered where there is such. LONG_PASSWORD must be
+/// among them: without bit 0 libmariadb takes the server for MariaDB.
 pub const OFFERED: u32 = LONG_PASSWORD
     | FOUND_ROWS
     | LONG_FLAG

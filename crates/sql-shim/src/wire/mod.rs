@@ -7,7 +7,7 @@
 //!   session -> reply::Reply (a ResultSink) -> output::PacketOutput -> socket bytes
 //! ```
 //!
-//! Compressed packets (`compression.rs`, `packed_input.rs`, `packed_output.rs`) are opened and made inside the two.
+//! Compressed packets (`compression.rs`) are opened and made inside the two.
 //!
 //! Everything read from a client goes through [`payload_reader::PayloadReader`], whose every step is checked:
 //! a malformed packet is an error value, never a panic and never a read past the packet. Packet layouts are

@@ -1,7 +1,7 @@
 //! Opens the compressed packets of a client.
 //!
-//! A compressed packet is opened when all of it has come, and nothing in it is looked at before it has proved to
-//! be whole: as long as its header says, checksum included, and nothing behind. Memory is taken for what
+//! A compressed packet is opened when all of it has come, and nothing in it is looked at before it has proved
+//! to be whole: as long as its header says, checksum included, and nothing behind. Memory is taken for what
 //! really comes out, at most what the header says, and that is checked against the limit of packets first. So
 //! neither a header nor a bomb costs more than two packets of 16 MiB.
 //!

@@ -1,8 +1,8 @@
 //! Makes compressed packets of what is sent.
 //!
-//! Each holds whole packets, of [`PIECE_BYTES`] together or a little more, or a single long one; only one of the
-//! very longest is cut, once. Stream parsers would take any cut, but clients are known that look for the rest
-//! of a packet in the next compressed one and not beyond, and never for the rest of a header.
+//! Each holds whole packets, of [`PIECE_BYTES`] together or a little more, or a single long one; only one of
+//! the very longest is cut, once. Stream parsers would take any cut, but clients are known that look for the
+//! rest of a packet in the next compressed one and not beyond, and never for the rest of a header.
 //!
 //! A long one is compressed in steps, between which the thread serves others: as one stream of zlib, or
 //! as frames of zstd behind each other. Frames of this length also keep the tables of the high levels small:

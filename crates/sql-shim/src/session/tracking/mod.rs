@@ -1,8 +1,8 @@
 //! What a client hears of its session's changes: CLIENT_SESSION_TRACK and the variables `session_track_*`.
 //!
-//! Changes are marked where they happen, and go with the next OK as a block of entries, the values as they are
-//! then. An error packet has no place for them, and neither have rows that end with an EOF: they wait. The
-//! entries, their order and when there is an empty block are MySQL 9.7's, as it sends them.
+//! Changes are marked where they happen, and go with the next OK as a block of entries, the values as they
+//! are then. An error packet has no place for them, and neither have rows that end with an EOF: they wait.
+//! The entries, their order and when there is an empty block are MySQL 9.7's, as it sends them.
 
 mod transaction;
 
