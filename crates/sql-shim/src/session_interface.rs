@@ -103,6 +103,10 @@ pub trait SessionService {
     }
     /// COM_CHANGE_USER succeeded, after [`reset`](Self::reset): the connection names another account now.
     fn user_changed(&mut self) {}
+    /// What has changed of the session since the last answer, as an OK carries it to a client that wants it.
+    fn take_changes(&mut self) -> Option<Box<[u8]>> {
+        None
+    }
     /// Warnings of the last statement.
     fn warnings(&self) -> u16 {
         0

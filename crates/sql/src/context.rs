@@ -350,6 +350,12 @@ impl SqlContext {
         self.statement_time.set(None);
     }
 
+    /// `@@timestamp`: the statement's time in seconds since 1970.
+    pub fn timestamp(&self) -> f64 {
+        let now = self.now_utc();
+        now.to_unix() as f64 + f64::from(now.micros) / 1e6
+    }
+
     /// The statement's time in the zone set.
     pub fn now_local(&self) -> DateTime {
         let now = self.now_utc();
@@ -439,10 +445,7 @@ impl SqlContext {
             "insert_id" => return Ok(Value::UInt(self.insert_id.get())),
             "warning_count" => return Ok(Value::UInt(self.counts_before.get().0)),
             "error_count" => return Ok(Value::UInt(self.counts_before.get().1)),
-            "timestamp" => {
-                let now = self.now_utc();
-                return Ok(Value::Double(now.to_unix() as f64 + f64::from(now.micros) / 1e6));
-            }
+            "timestamp" => return Ok(Value::Double(self.timestamp())),
             _ => {}
         }
         self.facts.system_variable(name, scope)

@@ -213,6 +213,9 @@ pub struct Completion<'a> {
     pub info: Cow<'a, str>,
     /// Another response of the same command follows.
     pub more_results: bool,
+    /// What has changed of the session, as the protocol writes it, for a client that asks for it. It goes
+    /// with an OK: ends of rows in the old form have no place for it.
+    pub session_changes: Option<Box<[u8]>>,
 }
 
 /// An error as the client sees it.

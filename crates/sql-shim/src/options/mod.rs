@@ -304,6 +304,8 @@ fn accepted(definition: &table::Definition) -> String {
         }
         Kind::Charset(_) => "; give utf8mb4, utf8mb3, ascii or binary".to_owned(),
         Kind::Collation => "; `SHOW COLLATION` lists them".to_owned(),
+        Kind::TrackedNames => "; give names of variables with commas between them, or *".to_owned(),
+        Kind::Compressions => "; give some of zlib, zstd and uncompressed".to_owned(),
         Kind::Text(_) | Kind::Switches => String::new(),
     }
 }

@@ -184,9 +184,8 @@ const MORE_GROUPS: &[Group] = &[
         "innodb_stats_* histogram_* analyze_max_length analyze_sample_percentage use_stat_tables \
          information_schema_stats_expiry enable_secondary_engine_statistics",
     ),
-    ("clients are not told of changes of their session's state", "session_track_*"),
+    ("there are no GTIDs", "session_track_gtids"),
     ("there is no proxy, and no account to stand for", "proxy_user proxy_protocol_networks"),
-    ("nothing is compressed between client and server", "protocol_compression_algorithms"),
     (
         "it only says what the server is",
         "version version_* innodb_version license protocol_version system_time_zone character_set_system \

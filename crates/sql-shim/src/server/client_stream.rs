@@ -29,10 +29,10 @@ impl Flush for ClientStream<'_> {
         if output.is_empty() {
             return Ok(());
         }
-        self.connection.counters.add(Counter::BytesSent, output.as_bytes().len() as u64);
         let before = self.connection.deadline();
         self.connection.shorten_deadline(self.server);
         let outcome = self.connection.unless_killed(pin!(self.socket.flush(output))).await;
+        self.connection.counters.add(Counter::BytesSent, output.take_sent());
         self.connection.set_deadline(before);
         outcome.unwrap_or_else(|| Err(io::ErrorKind::ConnectionAborted.into()))
     }
@@ -48,6 +48,10 @@ impl Flush for ClientStream<'_> {
         let broken = |_| io::Error::from(io::ErrorKind::InvalidData);
         input.expect_sequence(output.sequence());
         while !input.advance(limit).map_err(broken)? {
+            if input.is_unpacking() {
+                tokio::task::yield_now().await;
+                continue;
+            }
             self.connection.set_deadline(self.server.clock.now_ms() + timeout);
             let buffer = input.lend();
             // A kill of the statement waits for what the client sends next: what a read that is given up has

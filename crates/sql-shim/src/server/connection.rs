@@ -25,8 +25,9 @@ use crate::auth::Peer;
 use crate::session_interface::{SessionFactory, SessionService};
 use crate::status::Counter;
 use crate::wire::command::{self, Command};
+use crate::wire::compression::Algorithm;
 use crate::wire::input::{InputError, PacketInput};
-use crate::wire::output::PacketOutput;
+use crate::wire::output::{FLUSH_BYTES, PacketOutput};
 use crate::wire::params::ParamError;
 use crate::wire::reply::{Encoding, Flush as _, Reply, ReplyScratch};
 use crate::wire::{capability, response_packets};
@@ -74,6 +75,7 @@ impl Link {
         loop {
             match self.input.advance(limit) {
                 Ok(true) => return Ok(()),
+                Ok(false) if self.input.is_unpacking() => tokio::task::yield_now().await,
                 Ok(false) => self.read().await?,
                 Err(error) => return Err(protocol_end(error)),
             }
@@ -97,6 +99,10 @@ impl Link {
         match self.input.advance(limit) {
             // A pipelining client: its next command is here already.
             Ok(true) => self.flush().await,
+            Ok(false) if self.input.is_unpacking() => {
+                self.flush().await?;
+                self.receive(limit).await
+            }
             Ok(false) => {
                 pin!(self.exchange()).await?;
                 self.receive(limit).await
@@ -110,8 +116,13 @@ impl Link {
         if self.output.is_empty() {
             return self.read().await;
         }
-        self.count_bytes();
+        if self.output.is_packing() && self.output.as_bytes().len() > FLUSH_BYTES {
+            // It takes its time to compress, and others their turn meanwhile.
+            self.flush().await?;
+            return self.read().await;
+        }
         let (output, input) = (self.output.lend(), self.input.lend());
+        self.count_bytes();
         // The reply has its own time, before that of the next command goes on.
         let idle = self.connection.deadline();
         self.connection.shorten_deadline(&self.server);
@@ -131,7 +142,7 @@ impl Link {
 
     fn count_bytes(&mut self) {
         let counters = &self.connection.counters;
-        counters.add(Counter::BytesSent, self.output.as_bytes().len() as u64);
+        counters.add(Counter::BytesSent, self.output.take_sent());
         counters.add(Counter::BytesReceived, self.input.take_received());
     }
 
@@ -145,10 +156,20 @@ impl Link {
     /// Writes what has gathered although the connection is killed: the client that asked for the kill gets
     /// its answer.
     async fn flush_briefly(&mut self) {
-        self.count_bytes();
         let flush = self.socket.flush(&mut self.output);
         // A client that does not read within a second hears nothing.
         let _ = tokio::time::timeout(GOODBYE, flush).await;
+        self.count_bytes();
+    }
+
+    /// Writes what has gathered in clear; whatever follows, in either direction, is compressed.
+    async fn compress(&mut self, algorithm: Algorithm) -> Result<(), End> {
+        self.flush().await?;
+        self.input.unpack(algorithm);
+        self.output.pack(algorithm);
+        // Nobody has set it before.
+        let _ = self.connection.compression.set(algorithm);
+        Ok(())
     }
 
     /// Adds a packet.
@@ -168,10 +189,20 @@ impl Link {
 /// How long the last words to a client may take.
 const GOODBYE: Duration = Duration::from_secs(1);
 
+fn refused_parameters(error: ParamError) -> SqlError {
+    match error {
+        ParamError::Malformed => response_packets::error::malformed_packet(),
+        ParamError::WrongType => response_packets::error::wrong_arguments(),
+        ParamError::TooFew => response_packets::error::too_few_arguments(),
+        ParamError::LongDataTooLong => response_packets::error::long_data_too_long(),
+    }
+}
+
 fn protocol_end(error: InputError) -> End {
     End::Protocol(match error {
         InputError::TooLong => response_packets::error::packet_too_large(),
         InputError::OutOfOrder => response_packets::error::out_of_order(),
+        InputError::Corrupt => response_packets::error::corrupt_packet(),
     })
 }
 
@@ -314,6 +345,11 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         if let Err(end) = self.open_first_database(request.database).await {
             return end;
         }
+        if let Some(algorithm) = request.compression
+            && let Err(end) = self.link.compress(algorithm).await
+        {
+            return end;
+        }
         loop {
             // Futures are pinned where they stand, here and below: awaited by value, each is copied for each
             // command.
@@ -356,7 +392,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
         // The command borrows the input, the reply borrows the output and the socket.
         let Self { link, session, statements, scratch, server, capabilities, packet_bytes_max, .. } = self;
         let Link { socket, input, output, connection, .. } = link;
-        let Ok(command) = command::decode(input.payload()) else {
+        let Ok(command) = command::decode(input.payload(), *capabilities) else {
             response_packets::put_error(output, true, &response_packets::error::malformed_packet());
             return Ok(());
         };
@@ -391,7 +427,9 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                     return Ok(());
                 };
                 connection.begin_command(&server.clock, "Execute", &found.prepared.sql);
-                let outcome = match found.params.decode(found.prepared.params.len(), arguments) {
+                let with_attributes = *capabilities & capability::QUERY_ATTRIBUTES != 0;
+                let count = found.prepared.params.len();
+                let outcome = match found.params.decode(count, arguments, with_attributes) {
                     Ok(params) => {
                         let status = session.status_flags();
                         let mut stream = ClientStream { socket, connection, server, files: None };
@@ -399,20 +437,8 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                             Reply::new(output, scratch, &mut stream, *capabilities, Encoding::Binary, status);
                         session.execute(&mut found.prepared, &params, &mut reply).await
                     }
-                    Err(ParamError::Malformed | ParamError::WrongType) => {
-                        response_packets::put_error(
-                            output,
-                            true,
-                            &response_packets::error::wrong_arguments(),
-                        );
-                        Ok(())
-                    }
-                    Err(ParamError::LongDataTooLong) => {
-                        response_packets::put_error(
-                            output,
-                            true,
-                            &response_packets::error::long_data_too_long(),
-                        );
+                    Err(error) => {
+                        response_packets::put_error(output, true, &refused_parameters(error));
                         Ok(())
                     }
                 };
@@ -560,6 +586,7 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         let completion = Completion {
             status: self.session.status_flags(),
             warnings: self.session.warnings(),
+            session_changes: self.session.take_changes(),
             ..Completion::default()
         };
         response_packets::put_ok(&mut self.link.output, 0, &completion);

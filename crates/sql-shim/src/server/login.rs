@@ -10,6 +10,7 @@ use super::registry::ClientFlags;
 use super::shared::Server;
 use crate::auth::exchange::{Exchange, Step};
 use crate::auth::{self, DEFAULT_PLUGIN, Identity, Peer};
+use crate::wire::compression::{Algorithm, ZSTD_LEVELS};
 use crate::wire::handshake::{self, Greeting, HandshakeResponse, LOGIN_PACKET_BYTES_MAX, SALT_BYTES};
 use crate::wire::{capability, response_packets};
 
@@ -26,6 +27,42 @@ pub struct LoginRequest {
     pub charset: u8,
     /// Database to start with.
     pub database: Option<Vec<u8>>,
+    /// What comes behind the login's OK is compressed so.
+    pub compression: Option<Algorithm>,
+}
+
+/// `protocol_compression_algorithms`, decoded.
+struct Compressions {
+    zlib: bool,
+    zstd: bool,
+    uncompressed: bool,
+}
+
+impl Compressions {
+    fn of(server: &Server) -> Compressions {
+        let list = server.variables.text("protocol_compression_algorithms");
+        let has = |name: &str| list.split(',').any(|listed| listed.eq_ignore_ascii_case(name));
+        Compressions { zlib: has("zlib"), zstd: has("zstd"), uncompressed: has("uncompressed") }
+    }
+
+    fn capabilities(&self) -> u32 {
+        let zlib = if self.zlib { capability::COMPRESS } else { 0 };
+        zlib | if self.zstd { capability::ZSTD_COMPRESSION } else { 0 }
+    }
+
+    /// What a client gets: of two that it offers, zlib, as from MySQL.
+    fn chosen(&self, response: &HandshakeResponse<'_>) -> Result<Option<Algorithm>, SqlError> {
+        if response.capabilities & capability::COMPRESS != 0 {
+            return Ok(Some(Algorithm::Zlib));
+        }
+        let level = response.zstd_level;
+        match response.capabilities & capability::ZSTD_COMPRESSION != 0 {
+            true if ZSTD_LEVELS.contains(&level) => Ok(Some(Algorithm::Zstd { level })),
+            true => Err(response_packets::error::wrong_compression_level()),
+            false if self.uncompressed => Ok(None),
+            false => Err(response_packets::error::wrong_compression("uncompressed")),
+        }
+    }
 }
 
 /// Greets the client and authenticates it. The final OK is left to the caller, who still has to open the
@@ -35,6 +72,8 @@ pub struct LoginRequest {
 pub async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result<LoginRequest, End> {
     let tls = server.tls.get();
     let salt = auth::fresh_salt();
+    let compressions = Compressions::of(server);
+    let offered = capability::OFFERED | compressions.capabilities();
     link.output.set_sequence(0);
     handshake::put_greeting(
         &mut link.output,
@@ -42,7 +81,7 @@ pub async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result
             server_version: SERVER_VERSION,
             connection_id: link.connection.id,
             salt,
-            capabilities: capability::OFFERED | if tls.is_some() { capability::SSL } else { 0 },
+            capabilities: offered | if tls.is_some() { capability::SSL } else { 0 },
             charset: 45,
             status: status_flag::AUTOCOMMIT,
             plugin: DEFAULT_PLUGIN,
@@ -59,13 +98,20 @@ pub async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result
         link.input.release();
         return Err(End::Denied(error));
     }
-    let decoded = handshake::decode_response(link.input.payload());
+    let decoded = handshake::decode_response(link.input.payload(), offered);
     let Ok(response) = decoded else {
         link.input.release();
         return Err(End::Protocol(response_packets::error::bad_handshake()));
     };
     let capabilities = response.capabilities;
-    let request = parts(&response, capabilities);
+    let compression = match compressions.chosen(&response) {
+        Ok(compression) => compression,
+        Err(error) => {
+            link.input.release();
+            return Err(End::Denied(error));
+        }
+    };
+    let request = parts(&response, capabilities, compression);
     let (exchange, step) = begin(server, peer, salt, &response);
     link.input.release();
     let identity = finish(link, server, exchange, step).await?;
@@ -125,7 +171,7 @@ pub async fn change_user(
     let Ok(response) = handshake::decode_change_user(capabilities, arguments) else {
         return Err(End::Protocol(response_packets::error::malformed_packet()));
     };
-    let request = parts(&response, capabilities);
+    let request = parts(&response, capabilities, None);
     let (exchange, step) =
         Exchange::begin(&server.accounts, peer, auth::fresh_salt(), response.user, None, None);
     let identity = finish(link, server, exchange, step).await?;
@@ -145,10 +191,11 @@ fn begin(
 fn parts(
     response: &HandshakeResponse<'_>,
     capabilities: u32,
+    compression: Option<Algorithm>,
 ) -> impl FnOnce(Identity) -> LoginRequest + use<> {
     let charset = response.charset;
     let database = response.database.map(<[u8]>::to_vec);
-    move |identity| LoginRequest { identity, capabilities, charset, database }
+    move |identity| LoginRequest { identity, capabilities, charset, database, compression }
 }
 
 async fn finish(
@@ -200,6 +247,8 @@ pub fn client_flags(request: &LoginRequest) -> ClientFlags {
         multi_statements: request.capabilities & capability::MULTI_STATEMENTS != 0,
         interactive: request.capabilities & capability::INTERACTIVE != 0,
         ignore_space: request.capabilities & capability::IGNORE_SPACE != 0,
+        session_track: request.capabilities & capability::SESSION_TRACK != 0,
+        deprecate_eof: request.capabilities & capability::DEPRECATE_EOF != 0,
         charset: u16::from(request.charset),
     }
 }

@@ -25,6 +25,7 @@ use super::shared::Server;
 use super::waits::Waits;
 use crate::status::{ConnectionCounters, Counters};
 use crate::tls::stream::TlsFacts;
+use crate::wire::compression::Algorithm;
 
 /// A connection's number, unique while the server runs; what CONNECTION_ID() and KILL mean.
 pub type ConnectionId = u32;
@@ -40,6 +41,10 @@ pub struct ClientFlags {
     pub interactive: bool,
     /// IGNORE_SPACE of the client: sets sql_mode IGNORE_SPACE.
     pub ignore_space: bool,
+    /// Tells the client what changes of its session.
+    pub session_track: bool,
+    /// Rows end with an OK.
+    pub deprecate_eof: bool,
     /// Collation id of the handshake.
     pub charset: u16,
 }
@@ -76,6 +81,8 @@ pub struct Connection {
     pub counters: Arc<ConnectionCounters>,
     /// How it is encrypted, if it is.
     pub tls: OnceLock<TlsFacts>,
+    /// How it is compressed, if it is.
+    pub compression: OnceLock<Algorithm>,
     reserve: bool,
     kill_switch: Arc<KillSwitch>,
     timed_out: AtomicBool,
@@ -302,6 +309,7 @@ impl Registry {
             reserve,
             counters: Arc::new(ConnectionCounters::new(counters)),
             tls: OnceLock::new(),
+            compression: OnceLock::new(),
             kill_switch: Arc::default(),
             timed_out: AtomicBool::new(false),
             deadline_ms: AtomicU64::new(0),

@@ -342,10 +342,29 @@ impl Socket {
         if output.is_empty() {
             return Ok(());
         }
+        while output.is_packing()
+            && let Some(part) = packed(output).await
+        {
+            let (result, buffer) = self.write_all(part).await;
+            output.restore(buffer);
+            result?;
+        }
         let (result, buffer) = self.write_all(output.lend()).await;
         output.restore(buffer);
         result
     }
+}
+
+/// Compresses what has gathered, step by step: the thread's other connections have their turn in between. Of
+/// much it is a part, to be written before the rest. Given up in the middle it can be gone on with.
+async fn packed(output: &mut PacketOutput) -> Option<Vec<u8>> {
+    while output.pack_piece() {
+        if let Some(part) = output.lend_part() {
+            return Some(part);
+        }
+        tokio::task::yield_now().await;
+    }
+    None
 }
 
 async fn then<T>(work: impl Future<Output = T>, done: impl FnOnce()) -> T {

@@ -83,13 +83,18 @@ impl Session {
             Statement::Maintain { what, tables } => self.maintain(*what, tables, out, more).await,
             other => {
                 self.check_locked_for(other)?;
-                if !other.is_of_temporary_tables() {
+                let of_temporary_tables = other.is_of_temporary_tables();
+                if !of_temporary_tables {
                     self.implicit_commit().await?;
                 }
                 self.check_writable()?;
                 self.begin_change().await?;
                 let result = self.define(other).await;
                 self.end_change();
+                if of_temporary_tables && result.is_ok() {
+                    // It commits nothing, but clients hear that it does: so they do from MySQL.
+                    self.track_transaction(|tracker| tracker.ended(false));
+                }
                 result
             }
         }
@@ -98,6 +103,7 @@ impl Session {
     pub(super) fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
         if let Some(views) = sql::catalog_views::view_database(name) {
             self.state.set_current_database(Some(views));
+            self.schema_is_chosen();
             return Ok(());
         }
         if name.is_empty() {
@@ -112,6 +118,7 @@ impl Session {
             return Err(errors::error(errors::BAD_DB, &[&name]));
         }
         self.state.set_current_database(Some(name));
+        self.schema_is_chosen();
         Ok(())
     }
 

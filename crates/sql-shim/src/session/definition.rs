@@ -127,6 +127,7 @@ impl Session {
                     .await?;
                 if self.state.current_database().as_deref() == Some(name) {
                     self.state.set_current_database(None);
+                    self.schema_is_changed();
                 }
                 Ok(Outcome::Done(Changed { affected: tables as u64, ..Changed::default() }))
             }
@@ -352,6 +353,7 @@ impl Session {
         }
         for (database, name) in forgotten {
             self.forget_temporary(&database, name);
+            self.state_is_changed();
         }
         self.drop_unused_private().await;
         if found.is_empty() {

@@ -55,6 +55,7 @@ impl Session {
         let result = match failure {
             _ if matches!(failure, Failure::RolledBack(_)) || self.transaction.engine().is_rolled_back() => {
                 self.explicit = false;
+                self.track_transaction(|tracker| tracker.lost());
                 // After a deadlock nothing is left to undo: this ends the transaction. The next one is like
                 // it.
                 self.transaction.rollback().await

@@ -41,6 +41,7 @@ mod temporary_tables;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tracking;
 mod transaction;
 mod views;
 mod watch;
@@ -69,6 +70,7 @@ use state::SessionState;
 use statement_stats::CurrentStatement;
 use table_locks::LockedTable;
 use temporary_tables::PrivateDatabases;
+use tracking::Tracker;
 use yielding::{YieldState, run_yielding};
 
 pub use prepared::PlannedStatement;
@@ -143,6 +145,7 @@ pub struct Session {
     /// Databases that hold temporary tables.
     private: PrivateDatabases,
     current: CurrentStatement,
+    tracker: Tracker,
 }
 
 /// How a statement ended well.
@@ -163,7 +166,7 @@ impl Session {
         let change_mark = ChangeMark::new(server.read_lock.clone(), connection.clone());
         let slice = transaction.engine().slice().clone();
         let state = Rc::new(SessionState::new(server, connection, database, slice));
-        Session {
+        let mut session = Session {
             state,
             transaction,
             cache: PlanCache::default(),
@@ -179,7 +182,10 @@ impl Session {
             yield_state: Arc::default(),
             private: PrivateDatabases::default(),
             current: CurrentStatement::default(),
-        }
+            tracker: Tracker::default(),
+        };
+        session.start_tracking();
+        session
     }
 
     fn lock_wait_timeout(&self) -> Duration {
@@ -241,6 +247,7 @@ impl SessionService for Session {
         self.state_mut().reset();
         self.state.connection.counters.forget_own();
         self.named_statements.clear();
+        self.start_tracking();
     }
 
     async fn close(&mut self) {
@@ -255,6 +262,10 @@ impl SessionService for Session {
 
     fn status_flags(&self) -> u16 {
         self.flags()
+    }
+
+    fn take_changes(&mut self) -> Option<Box<[u8]>> {
+        self.take_session_changes(false)
     }
 
     fn warnings(&self) -> u16 {

@@ -26,7 +26,7 @@ use sql::value::{Collation, Value, decimal};
 use untorn::types;
 
 use super::commands::done;
-use super::{Outcome, REPLANS_MAX, Session, com_counters};
+use super::{Changed, Outcome, REPLANS_MAX, Session, com_counters};
 use crate::server::prepared_statements::CountedStatement;
 use crate::session_interface::{Param, Prepared};
 use crate::statement_stats::digests::DigestRow;
@@ -205,7 +205,8 @@ impl Session {
         let _counted = CountedStatement::new(&self.state.server)?;
         self.state.memory.keep(0, name.len() + text.len())?;
         self.named_statements.insert(name, NamedStatement { text, prepared_in, _counted });
-        Ok(done())
+        self.state_is_changed();
+        Ok(Outcome::Done(Changed { info: "Statement prepared".to_owned(), ..Changed::default() }))
     }
 
     pub(super) async fn execute_named<S: ResultSink>(
@@ -238,6 +239,7 @@ impl Session {
         };
         self.state.connection.counters.add(Counter::ComStmtClose, 1);
         self.state.memory.keep(name.len() + old.text.len(), 0)?;
+        self.state_is_changed();
         Ok(done())
     }
 }

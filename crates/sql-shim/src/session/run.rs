@@ -16,6 +16,7 @@ use sql::result::{Completion, ResultSink};
 use sql::value::Value;
 use untorn::Table;
 
+use super::tracking::{TransactionTracker, accesses_of};
 use super::watch::Watch;
 use super::{Outcome, Session, com_counters};
 
@@ -32,8 +33,18 @@ impl Session {
         Ok(())
     }
 
-    /// Completion with this session's flags.
-    pub(super) fn completion<'c>(&self, changed: &'c Changed, more: bool) -> Completion<'c> {
+    /// Completion with this session's flags, and with what has changed of it.
+    pub(super) fn completion<'c>(&mut self, changed: &'c Changed, more: bool) -> Completion<'c> {
+        Completion { session_changes: self.take_session_changes(false), ..self.completion_of(changed, more) }
+    }
+
+    /// The same for rows.
+    fn rows_completion<'c>(&mut self, changed: &'c Changed, more: bool) -> Completion<'c> {
+        self.track_transaction(TransactionTracker::rows_sent);
+        Completion { session_changes: self.take_session_changes(true), ..self.completion_of(changed, more) }
+    }
+
+    fn completion_of<'c>(&self, changed: &'c Changed, more: bool) -> Completion<'c> {
         Completion {
             affected: changed.affected,
             last_insert_id: changed.insert_id,
@@ -41,6 +52,7 @@ impl Session {
             status: self.flags(),
             info: Cow::Borrowed(&changed.info),
             more_results: more,
+            session_changes: None,
         }
     }
 
@@ -84,7 +96,7 @@ impl Session {
             Outcome::Rows => {
                 self.current.stats.sent = out.rows_sent();
                 self.state.row_count.set(-1);
-                out.rows_end(&self.completion(&Changed::default(), more));
+                out.rows_end(&self.rows_completion(&Changed::default(), more));
             }
             Outcome::Done(changed) => {
                 self.current.stats.affected = changed.affected;
@@ -115,6 +127,7 @@ impl Session {
             return Err(errors::error(errors::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[]).into());
         }
         self.ensure_transaction();
+        self.track_accesses(|| accesses_of(plan));
         self.use_up_characteristics(|| !plan.tables().is_empty() || plan.reads_dictionary());
         if !writes {
             return self.run_in_transaction(plan, parameters, out, false).await;

@@ -16,7 +16,12 @@ use sql::value::Value;
 
 use super::{Changed, Outcome, Session};
 use crate::server::shared::Server;
+use crate::variables::tracked_names::{TrackedNames, not_known};
 use crate::variables::{self, Change};
+
+/// What NAMES and CHARACTER SET set.
+const CHARACTER_SETS: [&str; 3] =
+    ["character_set_client", "character_set_connection", "character_set_results"];
 
 /// A checked item.
 enum Setting<'s> {
@@ -129,8 +134,7 @@ impl Session {
             }
             SetItem::Names(charset, collation) => {
                 let charset = charset.as_deref().unwrap_or("utf8mb4");
-                let names = ["character_set_client", "character_set_connection", "character_set_results"];
-                let changes = names.map(|name| (name, charset)).into_iter();
+                let changes = CHARACTER_SETS.map(|name| (name, charset)).into_iter();
                 if let Some(collation) = collation {
                     belongs(collation, charset)?;
                 }
@@ -177,15 +181,28 @@ impl Session {
 
     async fn apply(&mut self, setting: Setting<'_>) -> Result<(), Failure> {
         match setting {
-            Setting::User(name, value) => self.state.set_user_variable(name, value)?,
-            Setting::LastInsertId(id) => self.state.last_insert_id.set(id),
-            Setting::InsertId(id) => self.state.insert_id.set(id),
-            Setting::Timestamp(seconds) => self.state.set_timestamp(seconds),
+            Setting::User(name, value) => {
+                self.state.set_user_variable(name, value)?;
+                self.state_is_changed();
+            }
+            Setting::LastInsertId(id) => {
+                self.state.last_insert_id.set(id);
+                self.variable_is_set("last_insert_id");
+            }
+            Setting::InsertId(id) => {
+                self.state.insert_id.set(id);
+                self.variable_is_set("insert_id");
+            }
+            Setting::Timestamp(seconds) => {
+                self.state.set_timestamp(seconds);
+                self.variable_is_set("timestamp");
+            }
             Setting::Texts(changes) => {
                 for change in changes {
                     self.state_mut()
                         .change_variables(|variables, globals| variables.apply(globals, change))?;
                 }
+                CHARACTER_SETS.iter().for_each(|name| self.variable_is_set(name));
             }
             Setting::OfNextTransaction(change) => self.characterize_next(&change)?,
             Setting::System(change) => {
@@ -194,6 +211,13 @@ impl Session {
                     self.state.warn(warning);
                 }
                 let name = change.name();
+                if let ("session_track_system_variables", Some(variables::Value::Text(list))) =
+                    (name, change.value())
+                {
+                    for unknown in TrackedNames::parse(list).unknown {
+                        self.state.warn(not_known(&unknown));
+                    }
+                }
                 let (before, of_session) = (self.state.settings().autocommit, !change.is_global());
                 let applied = if change.is_global() {
                     change_global(self.state.server.clone(), change).await
@@ -208,9 +232,11 @@ impl Session {
                 }
                 if !before && self.state.settings().autocommit {
                     self.commit_open().await?;
+                    self.track_transaction(|tracker| tracker.ended(false));
                 }
                 if of_session {
                     self.characteristic_is_set(name);
+                    self.variable_is_set(name);
                 }
             }
         }

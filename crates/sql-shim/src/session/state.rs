@@ -105,6 +105,16 @@ impl ServerFacts for ConnectionFacts {
                 }
             }
         }
+        if !global {
+            let algorithm = self.connection.compression.get();
+            let of_session = [
+                ("Compression", algorithm.map_or("OFF", |_| "ON").to_owned()),
+                ("Compression_algorithm", algorithm.map_or("", |algorithm| algorithm.name()).to_owned()),
+                ("Compression_level", algorithm.map_or(0, |algorithm| algorithm.level()).to_string()),
+            ];
+            rows.extend(of_session.map(|(name, value)| (name.to_owned(), value)));
+            rows.sort_by_cached_key(|(name, _)| name.to_ascii_lowercase());
+        }
         rows
     }
 

@@ -19,6 +19,7 @@ use untorn::asynchronous::{NotUsable, TableLockRequest};
 use untorn::engine::Wait;
 
 use super::metadata_locks::{FOR_TABLE, discarded};
+use super::tracking::Accesses;
 use super::{Outcome, Session};
 
 /// A table locked by LOCK TABLES.
@@ -101,6 +102,11 @@ impl Session {
                 return Err(failure);
             }
         }
+        let locks = self.table_locks.iter().flatten();
+        let (reads, writes) =
+            locks.fold((false, false), |(reads, writes), lock| (reads || !lock.write, writes || lock.write));
+        self.track_accesses(|| Accesses { reads, writes });
+        self.track_transaction(|tracker| tracker.locked(true));
         Ok(Outcome::Done(Changed::default()))
     }
 
@@ -130,7 +136,11 @@ impl Session {
     /// Lets go of LOCK TABLES; true if there was anything.
     pub(super) fn release_table_locks(&mut self) -> bool {
         self.transaction.release_tables();
-        self.table_locks.take().is_some()
+        let held = self.table_locks.take().is_some();
+        if held {
+            self.track_transaction(|tracker| tracker.locked(false));
+        }
+        held
     }
 
     /// UNLOCK TABLES.

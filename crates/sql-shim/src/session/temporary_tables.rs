@@ -70,6 +70,7 @@ impl Session {
             Ok(changed) if temporary => {
                 let NewTable { create, database, .. } = new;
                 self.state.temporary.add(database, create.name.name.clone(), private);
+                self.state_is_changed();
                 return Ok(Outcome::Done(changed));
             }
             Ok(changed) => self.move_to_its_place(&private, &new).await.map(|()| changed),

@@ -20,6 +20,7 @@ use sql::sql_mode;
 use untorn::engine::Durability;
 
 use super::commands::done;
+use super::tracking::TransactionTracker;
 use super::{Outcome, Session};
 use crate::variables::{self, GlobalVariables, SessionVariables};
 
@@ -73,6 +74,7 @@ impl Session {
         if snapshot {
             self.transaction.engine_mut().begin_with_snapshot();
         }
+        self.track_transaction(|tracker| tracker.begun(snapshot, read_only));
         Ok(done())
     }
 
@@ -98,6 +100,7 @@ impl Session {
         } else {
             self.forget_characteristics();
         }
+        self.track_transaction(|tracker| tracker.ended(chain));
         if release {
             self.state.connection.kill(Kill::Connection);
         }
@@ -123,6 +126,8 @@ impl Session {
                 });
             }
             self.next_read_only = read_only.or(self.next_read_only);
+            let said = level.is_some().then_some(self.next_isolation).flatten();
+            self.track_transaction(|tracker| tracker.characterized(said, read_only));
             return Ok(done());
         };
         let scope = if scope == Scope::Global { variables::Scope::Global } else { variables::Scope::Session };
@@ -137,6 +142,7 @@ impl Session {
             self.set_variable("transaction_isolation", scope, value)?;
             if scope == variables::Scope::Session {
                 self.characteristic_is_set("transaction_isolation");
+                self.variable_is_set("transaction_isolation");
             }
         }
         if let Some(read_only) = read_only {
@@ -144,6 +150,7 @@ impl Session {
             self.set_variable("transaction_read_only", scope, value)?;
             if scope == variables::Scope::Session {
                 self.characteristic_is_set("transaction_read_only");
+                self.variable_is_set("transaction_read_only");
             }
         }
         Ok(done())
@@ -154,11 +161,15 @@ impl Session {
         if self.is_within_transaction() {
             return Err(errors::error(errors::CANT_CHANGE_TX_CHARACTERISTICS, &[]));
         }
+        let (mut level, mut read_only) = (None, None);
         match change.value() {
-            Some(variables::Value::Text(level)) => self.next_isolation = Some(variables::isolation_of(level)),
-            Some(flag) => self.next_read_only = flag.as_u64().map(|flag| flag != 0),
+            Some(variables::Value::Text(name)) => level = Some(variables::isolation_of(name)),
+            Some(flag) => read_only = flag.as_u64().map(|flag| flag != 0),
             None => {}
         }
+        (self.next_isolation, self.next_read_only) =
+            (level.or(self.next_isolation), read_only.or(self.next_read_only));
+        self.track_transaction(|tracker| tracker.characterized(level, read_only));
         Ok(())
     }
 
@@ -222,8 +233,14 @@ impl Session {
     pub(super) fn characteristic_is_set(&mut self, variable: &str) {
         if !self.is_within_transaction() {
             match variable {
-                "transaction_isolation" => self.next_isolation = None,
-                "transaction_read_only" => self.next_read_only = None,
+                "transaction_isolation" => {
+                    self.next_isolation = None;
+                    self.track_transaction(|tracker| tracker.forgotten(true, false));
+                }
+                "transaction_read_only" => {
+                    self.next_read_only = None;
+                    self.track_transaction(|tracker| tracker.forgotten(false, true));
+                }
                 _ => {}
             }
         }
@@ -240,6 +257,7 @@ impl Session {
         let said = self.next_isolation.is_some() || self.next_read_only.is_some();
         if said && !self.in_transaction() && reads() {
             self.forget_characteristics();
+            self.track_transaction(TransactionTracker::used_up);
         }
     }
 
@@ -247,6 +265,7 @@ impl Session {
     pub(super) async fn implicit_commit(&mut self) -> Result<(), Failure> {
         let result = self.commit_open().await;
         self.forget_characteristics();
+        self.track_transaction(|tracker| tracker.ended(false));
         result
     }
 
@@ -293,6 +312,7 @@ impl Session {
         self.forget_characteristics();
         self.explicit = false;
         self.read_only = false;
+        self.track_transaction(|tracker| tracker.lost());
         // Tables held by LOCK TABLES go with it: the rollback still changes them.
         self.table_locks = None;
         self.transaction = self.state.database.transaction();

@@ -16,6 +16,7 @@
 mod change;
 pub mod persisted;
 pub mod table;
+pub mod tracked_names;
 pub mod value;
 
 use std::collections::HashMap;
@@ -59,6 +60,16 @@ pub enum Isolation {
     Serializable,
 }
 
+/// `session_track_transaction_info`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub enum TransactionTracking {
+    #[default]
+    Off,
+    State,
+    Characteristics,
+}
+
 /// Session variables in decoded form.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)]
@@ -82,6 +93,9 @@ pub struct SessionSettings {
     pub wait_timeout_seconds: u64,
     /// Seconds.
     pub interactive_timeout_seconds: u64,
+    pub track_schema: bool,
+    pub track_state_change: bool,
+    pub track_transactions: TransactionTracking,
 }
 
 /// All values by index, and their decoded form.
@@ -177,6 +191,13 @@ fn decode(values: &[Value]) -> SessionSettings {
         min_examined_row_limit: number("min_examined_row_limit"),
         wait_timeout_seconds: number("wait_timeout"),
         interactive_timeout_seconds: number("interactive_timeout"),
+        track_schema: flag("session_track_schema"),
+        track_state_change: flag("session_track_state_change"),
+        track_transactions: match text("session_track_transaction_info") {
+            "STATE" => TransactionTracking::State,
+            "CHARACTERISTICS" => TransactionTracking::Characteristics,
+            _ => TransactionTracking::Off,
+        },
     }
 }
 

@@ -43,6 +43,10 @@ pub enum Kind {
     TimeZone,
     /// A locale, for names of days and months.
     TimeNames,
+    /// Names of variables, or `*`; NULL is allowed.
+    TrackedNames,
+    /// Some of `zlib`, `zstd` and `uncompressed`.
+    Compressions,
 }
 
 /// One variable.
@@ -126,6 +130,10 @@ const SECONDS: Kind = Kind::UInt(1, YEAR_SECONDS);
 /// Levels in the order of their numbers.
 pub const ISOLATION_LEVELS: &[&str] =
     &["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"];
+
+/// What clients hear of where nobody says otherwise.
+const TRACKED: &str =
+    "time_zone,autocommit,character_set_client,character_set_results,character_set_connection";
 
 /// How AES_ENCRYPT encrypts.
 const BLOCK_MODES: &[&str] = &[
@@ -218,7 +226,7 @@ pub const DEFINITIONS: &[Definition] = &[
     global("gtid_mode", Kind::Enum(&["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]), "OFF").constant(),
     session("gtid_next", true, TEXT, "AUTOMATIC").constant(),
     global("gtid_purged", TEXT, "").constant(),
-    fixed("have_compress", TEXT, "NO").constant(),
+    fixed("have_compress", TEXT, "YES").constant(),
     fixed("have_dynamic_loading", TEXT, "NO").constant(),
     fixed("have_geometry", TEXT, "NO").constant(),
     fixed("have_openssl", TEXT, "DISABLED"),
@@ -398,6 +406,7 @@ pub const DEFINITIONS: &[Definition] = &[
     both("preload_buffer_size", Kind::UInt(1024, GIB), "32768").without_effect(),
     both("profiling", Kind::Bool, "OFF").constant(),
     both("profiling_history_size", Kind::UInt(0, 100), "0").constant(),
+    global("protocol_compression_algorithms", Kind::Compressions, "zlib,zstd,uncompressed"),
     fixed("protocol_version", ANY, "10").constant(),
     session("proxy_user", false, Kind::Text(true), NULL).constant(),
     session("pseudo_thread_id", true, ANY, "0").without_effect(),
@@ -417,12 +426,11 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("secure_file_priv", Kind::Text(true), NULL),
     global("server_id", Kind::UInt(0, 4_294_967_295), "1").without_effect(),
     fixed("server_uuid", TEXT, ""),
-    both("session_track_gtids", Kind::Enum(&["OFF", "OWN_GTID", "ALL_GTIDS"]), "OFF").constant(),
-    both("session_track_schema", Kind::Bool, "OFF").constant(),
-    both("session_track_state_change", Kind::Bool, "OFF").constant(),
-    both("session_track_system_variables", TEXT, "").constant(),
-    both("session_track_transaction_info", Kind::Enum(&["OFF", "STATE", "CHARACTERISTICS"]), "OFF")
-        .constant(),
+    both("session_track_gtids", Kind::Enum(&["OFF"]), "OFF").constant(),
+    both("session_track_schema", Kind::Bool, "ON"),
+    both("session_track_state_change", Kind::Bool, "OFF"),
+    both("session_track_system_variables", Kind::TrackedNames, TRACKED),
+    both("session_track_transaction_info", Kind::Enum(&["OFF", "STATE", "CHARACTERISTICS"]), "OFF"),
     both("show_create_table_skip_secondary_engine", Kind::Bool, "OFF").constant(),
     both("show_create_table_verbosity", Kind::Bool, "OFF").constant(),
     both("show_gipk_in_create_table_and_information_schema", Kind::Bool, "OFF").constant(),
@@ -505,12 +513,8 @@ pub const DEFINITIONS: &[Definition] = &[
 
 /// Variables without effect that clients set by themselves, and who does: a warning would be noise in every
 /// session, and an error for clients that treat warnings as errors.
-pub const SET_BY_CLIENTS: &[(&str, &str)] = &[
-    ("lc_messages", "phpMyAdmin, on connecting"),
-    ("session_track_schema", "MariaDB Connector/J, on connecting"),
-    ("session_track_system_variables", "MariaDB Connector/J, on connecting"),
-    ("unique_checks", "every dump, in its first lines"),
-];
+pub const SET_BY_CLIENTS: &[(&str, &str)] =
+    &[("lc_messages", "phpMyAdmin, on connecting"), ("unique_checks", "every dump, in its first lines")];
 
 /// Other names that mean the same variable. They work in SET and @@ and at start, and are no rows of SHOW
 /// VARIABLES.

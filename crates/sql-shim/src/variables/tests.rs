@@ -139,6 +139,8 @@ fn another_value(definition: &Definition) -> Option<Value> {
         Kind::TimeNames => vec![Value::text("de_DE")],
         Kind::SqlMode => vec![Value::text("ANSI_QUOTES")],
         Kind::Switches => vec![Value::text("hash_join=on")],
+        Kind::TrackedNames => vec![Value::text("sql_mode")],
+        Kind::Compressions => vec![Value::text("zlib")],
         Kind::Text(_) => vec![Value::text("something")],
     };
     candidates.into_iter().find(|candidate| *candidate != default)

@@ -9,6 +9,7 @@ use sql::time_names::TimeNames;
 use sql::value::Collation;
 
 use super::table::{Definition, Kind, NULL};
+use super::tracked_names::{LIST_BYTES_MAX, TrackedNames, listed_twice};
 
 /// A variable's value.
 #[derive(Debug, Clone, PartialEq)]
@@ -168,6 +169,8 @@ pub fn convert(definition: &Definition, value: &Value) -> Result<Value, SqlError
         Kind::Collation => to_collation(value),
         Kind::TimeZone => to_time_zone(value),
         Kind::TimeNames => to_time_names(name, value),
+        Kind::TrackedNames => to_tracked_names(name, value),
+        Kind::Compressions => to_compressions(name, value),
     }
 }
 
@@ -329,6 +332,33 @@ fn to_time_names(name: &str, value: &Value) -> Result<Value, SqlError> {
             let known = TimeNames::of_locale(&text).map(|(_, locale)| Value::text(locale));
             known.ok_or_else(|| errors::error(errors::UNKNOWN_LOCALE, &[&text]))
         }
+    }
+}
+
+fn to_tracked_names(name: &str, value: &Value) -> Result<Value, SqlError> {
+    match value {
+        Value::Null => Ok(Value::Null),
+        Value::Text(list) if list.len() > LIST_BYTES_MAX => Err(wrong_value(name, list)),
+        Value::Text(list) => match TrackedNames::parse(list).twice {
+            Some(twice) => Err(listed_twice(&twice)),
+            None => Ok(value.clone()),
+        },
+        _ => Err(wrong_type(name)),
+    }
+}
+
+fn to_compressions(name: &str, value: &Value) -> Result<Value, SqlError> {
+    let list = match value {
+        Value::Text(list) => list,
+        Value::Null => return Err(null(name)),
+        _ => return Err(wrong_type(name)),
+    };
+    let known = ["zlib", "zstd", "uncompressed"];
+    let is_known = |item: &&str| known.iter().any(|known| known.eq_ignore_ascii_case(item));
+    let listed: Vec<&str> = list.split(',').filter(|item| !item.is_empty()).collect();
+    match (1..=known.len()).contains(&listed.len()) && listed.iter().all(is_known) {
+        true => Ok(value.clone()),
+        false => Err(wrong_value(name, list)),
     }
 }
 

@@ -25,10 +25,11 @@ pub const CONNECT_ATTRS: u32 = 1 << 20;
 pub const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
 pub const SESSION_TRACK: u32 = 1 << 23;
 pub const DEPRECATE_EOF: u32 = 1 << 24;
+pub const ZSTD_COMPRESSION: u32 = 1 << 26;
 pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
 
-/// What the greeting offers. LONG_PASSWORD must be among them: without bit 0 libmariadb takes the server for
-/// MariaDB. QUERY_ATTRIBUTES must not: it changes the layout of COM_QUERY.
+/// What every greeting offers; TLS and compression are offered where there is such. LONG_PASSWORD must be
+/// among them: without bit 0 libmariadb takes the server for MariaDB.
 pub const OFFERED: u32 = LONG_PASSWORD
     | FOUND_ROWS
     | LONG_FLAG
@@ -47,4 +48,6 @@ pub const OFFERED: u32 = LONG_PASSWORD
     | PLUGIN_AUTH
     | CONNECT_ATTRS
     | PLUGIN_AUTH_LENENC
-    | DEPRECATE_EOF;
+    | SESSION_TRACK
+    | DEPRECATE_EOF
+    | QUERY_ATTRIBUTES;

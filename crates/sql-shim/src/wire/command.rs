@@ -1,6 +1,7 @@
 //! Commands of a logged-in client.
 
 use super::payload_reader::{Malformed, PayloadReader};
+use super::{capability, query_attributes};
 
 /// A command as the client sent it; text is bytes, whatever its encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,6 +9,7 @@ use super::payload_reader::{Malformed, PayloadReader};
 pub enum Command<'a> {
     Quit,
     InitDb(&'a [u8]),
+    /// The statement, without the attributes before it.
     Query(&'a [u8]),
     FieldList {
         table: &'a [u8],
@@ -47,13 +49,18 @@ pub enum Command<'a> {
     Unknown(u8),
 }
 
-/// Decodes a command packet.
-pub fn decode(packet: &[u8]) -> Result<Command<'_>, Malformed> {
+/// Decodes a command packet of a client with these capabilities.
+pub fn decode(packet: &[u8], capabilities: u32) -> Result<Command<'_>, Malformed> {
     let mut cursor = PayloadReader::new(packet);
     let command = match cursor.u8()? {
         0x01 => Command::Quit,
         0x02 => Command::InitDb(cursor.rest()),
-        0x03 => Command::Query(cursor.rest()),
+        0x03 => {
+            if capabilities & capability::QUERY_ATTRIBUTES != 0 {
+                query_attributes::skip(&mut cursor)?;
+            }
+            Command::Query(cursor.rest())
+        }
         0x04 => Command::FieldList { table: cursor.nul_or_end(), pattern: cursor.nul_or_end() },
         0x05 => Command::CreateDb(cursor.rest()),
         0x06 => Command::DropDb(cursor.rest()),

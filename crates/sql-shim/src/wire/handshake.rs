@@ -68,6 +68,8 @@ pub struct HandshakeResponse<'a> {
     pub database: Option<&'a [u8]>,
     /// Method that made `auth_response`.
     pub plugin: Option<&'a [u8]>,
+    /// Level of zstd; 0 where none was sent.
+    pub zstd_level: u8,
 }
 
 /// Bytes of a request for TLS: the beginning of a response, up to the user.
@@ -84,11 +86,11 @@ pub fn is_tls_request(packet: &[u8]) -> Result<bool, Malformed> {
     }
 }
 
-/// Decodes the client's answer. Only protocol 41 is served; anything older, and a request for TLS that was
-/// not offered, is malformed.
-pub fn decode_response(packet: &[u8]) -> Result<HandshakeResponse<'_>, Malformed> {
+/// Decodes the client's answer to a greeting that `offered` these capabilities. Only protocol 41 is served;
+/// anything older, and a request for TLS that was not offered, is malformed.
+pub fn decode_response(packet: &[u8], offered: u32) -> Result<HandshakeResponse<'_>, Malformed> {
     let mut cursor = PayloadReader::new(packet);
-    let capabilities = cursor.u32()? & capability::OFFERED;
+    let capabilities = cursor.u32()? & offered;
     if capabilities & capability::PROTOCOL_41 == 0 || capabilities & capability::SECURE_CONNECTION == 0 {
         return Err(Malformed);
     }
@@ -99,7 +101,11 @@ pub fn decode_response(packet: &[u8]) -> Result<HandshakeResponse<'_>, Malformed
     let auth_response = read_auth_response(capabilities, &mut cursor)?;
     let database = read_database(capabilities, &mut cursor);
     let plugin = read_plugin(capabilities, &mut cursor);
-    Ok(HandshakeResponse { capabilities, charset, user, auth_response, database, plugin })
+    if capabilities & capability::CONNECT_ATTRS != 0 && !cursor.is_empty() {
+        cursor.length_encoded_bytes()?;
+    }
+    let zstd_level = cursor.u8().unwrap_or_default();
+    Ok(HandshakeResponse { capabilities, charset, user, auth_response, database, plugin, zstd_level })
 }
 
 /// Decodes COM_CHANGE_USER after its command byte.
@@ -112,7 +118,7 @@ pub fn decode_change_user(capabilities: u32, arguments: &[u8]) -> Result<Handsha
     // Clients may end here; the charset is two bytes in this packet.
     let charset = cursor.u16().map_or(0, |id| id as u8);
     let plugin = read_plugin(capabilities, &mut cursor);
-    Ok(HandshakeResponse { capabilities, charset, user, auth_response, database, plugin })
+    Ok(HandshakeResponse { capabilities, charset, user, auth_response, database, plugin, zstd_level: 0 })
 }
 
 fn read_auth_response<'a>(capabilities: u32, cursor: &mut PayloadReader<'a>) -> Result<&'a [u8], Malformed> {
@@ -172,7 +178,7 @@ mod tests {
     fn a_complete_response() {
         let bytes = response(capability::OFFERED, b"root\0\x02ab\x05sbtest\0mysql_native_password\0\x00");
         // CONNECT_WITH_DB is NUL-terminated, so the length-like byte belongs to the name.
-        let got = decode_response(&bytes).unwrap();
+        let got = decode_response(&bytes, capability::OFFERED).unwrap();
         assert_eq!(got.user, b"root");
         assert_eq!(got.auth_response, b"ab");
         assert_eq!(got.database, Some(&b"\x05sbtest"[..]));
@@ -180,13 +186,33 @@ mod tests {
     }
 
     #[test]
+    fn the_level_is_behind_the_attributes() {
+        let offered = capability::OFFERED | capability::ZSTD_COMPRESSION;
+        let level = |capabilities: u32, tail: &[u8]| {
+            let bytes = response(capabilities, &[&b"root\0\0db\0caching_sha2_password\0"[..], tail].concat());
+            decode_response(&bytes, offered).map(|response| response.zstd_level)
+        };
+        assert_eq!(level(offered, b"\x04\x01a\x01b\x07"), Ok(7));
+        assert_eq!(level(offered, b"\x04\x01a\x01b"), Ok(0));
+        assert_eq!(level(offered, b""), Ok(0));
+        assert_eq!(level(offered, b"\x09\x01a\x01b\x07"), Err(Malformed));
+        assert_eq!(level(offered & !capability::CONNECT_ATTRS, b"\x07"), Ok(7));
+    }
+
+    #[test]
     fn old_protocols_and_long_password_lengths_are_refused() {
-        assert!(decode_response(&response(0, b"root\0\0")).is_err());
+        assert!(decode_response(&response(0, b"root\0\0"), capability::OFFERED).is_err());
         let capabilities = capability::PROTOCOL_41 | capability::SECURE_CONNECTION;
-        assert!(decode_response(&response(capabilities, b"root\0\xfbxx")).is_err());
+        assert!(decode_response(&response(capabilities, b"root\0\xfbxx"), capability::OFFERED).is_err());
         let lenenc = capabilities | capability::PLUGIN_AUTH_LENENC;
-        assert!(decode_response(&response(lenenc, b"root\0\xfe\xff\xff\xff\xff\xff\xff\xff\xffxx")).is_err());
-        assert!(decode_response(&response(capabilities, b"root")).is_err());
+        assert!(
+            decode_response(
+                &response(lenenc, b"root\0\xfe\xff\xff\xff\xff\xff\xff\xff\xffxx"),
+                capability::OFFERED
+            )
+            .is_err()
+        );
+        assert!(decode_response(&response(capabilities, b"root"), capability::OFFERED).is_err());
     }
 
     #[test]

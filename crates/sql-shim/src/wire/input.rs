@@ -7,12 +7,16 @@
 
 use std::ops::Range;
 
+use super::compression::Algorithm;
+use super::packed_input::{PackedInput, Step};
+
 /// Largest payload of one fragment; a fragment of this length is followed by another.
 pub const FRAGMENT_BYTES_MAX: usize = 0xff_ffff;
 const HEADER_BYTES: usize = 4;
 /// Capacity an idle connection keeps.
 pub const BUFFER_BYTES_IDLE: usize = 4096;
-const BUFFER_BYTES_KEPT: usize = 64 * 1024;
+/// Capacity kept between packets.
+pub(super) const BUFFER_BYTES_KEPT: usize = 64 * 1024;
 
 /// Why the stream cannot be cut further; the connection has to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub enum InputError {
     TooLong,
     /// Sequence id not the next one (error 1156).
     OutOfOrder,
+    /// A compressed packet that cannot be opened, or is not what its header says (error 1157).
+    Corrupt,
 }
 
 /// Where a complete packet lies.
@@ -41,6 +47,8 @@ pub struct PacketInput {
     sequence: u8,
     found: Option<Found>,
     received: u64,
+    /// Where the bytes come from, if they are compressed.
+    packed: Option<Box<PackedInput>>,
 }
 
 impl PacketInput {
@@ -53,6 +61,9 @@ impl PacketInput {
     /// (within reason).
     pub fn lend(&mut self) -> Vec<u8> {
         debug_assert!(self.found.is_none(), "a read while a packet is being looked at");
+        if let Some(packed) = &mut self.packed {
+            return packed.lend();
+        }
         if self.start > 0 {
             self.buffer.drain(..self.start);
             self.start = 0;
@@ -75,13 +86,19 @@ impl PacketInput {
 
     /// Takes the buffer back after a read that appended `count` bytes.
     pub fn restore(&mut self, buffer: Vec<u8>, count: usize) {
-        self.buffer = buffer;
+        match &mut self.packed {
+            None => self.buffer = buffer,
+            Some(packed) => packed.restore(buffer),
+        }
         self.received += count as u64;
     }
 
     /// Appends bytes (tests, fuzzing).
     pub fn feed(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
+        match &mut self.packed {
+            None => self.buffer.extend_from_slice(bytes),
+            Some(packed) => packed.feed(bytes),
+        }
         self.received += bytes.len() as u64;
     }
 
@@ -92,28 +109,70 @@ impl PacketInput {
 
     /// A new command begins: its first packet has sequence id 0.
     pub fn expect_command(&mut self) {
-        self.sequence = 0;
+        self.expect_sequence(0);
     }
 
     /// The next packet of the client carries this sequence id (answers within an exchange).
     pub fn expect_sequence(&mut self, sequence: u8) {
         self.sequence = sequence;
+        if let Some(packed) = &mut self.packed {
+            packed.expect_sequence(sequence);
+        }
     }
 
     /// Sequence id for the reply: one after the client's last.
     pub fn reply_sequence(&self) -> u8 {
-        self.sequence
+        self.packed.as_ref().map_or(self.sequence, |packed| packed.reply_sequence())
+    }
+
+    /// From here on the client's packets are compressed: what has come behind the last one too.
+    pub fn unpack(&mut self, algorithm: Algorithm) {
+        let rest = self.take_rest();
+        self.packed = Some(Box::new(PackedInput::new(algorithm, rest)));
+    }
+
+    /// Whether [`advance`](Self::advance) has something to go on with before more bytes come.
+    pub fn is_unpacking(&self) -> bool {
+        self.packed.as_ref().is_some_and(|packed| packed.is_working())
     }
 
     /// Looks for a whole packet of at most `limit` payload bytes. True: [`payload`](Self::payload) has it;
-    /// false: more bytes are needed.
+    /// false: more bytes are needed, or time ([`is_unpacking`](Self::is_unpacking)).
     pub fn advance(&mut self, limit: usize) -> Result<bool, InputError> {
+        match self.packed.take() {
+            None => self.cut(limit, true),
+            Some(mut packed) => {
+                let advanced = self.advance_packed(&mut packed, limit);
+                self.packed = Some(packed);
+                advanced
+            }
+        }
+    }
+
+    fn advance_packed(&mut self, packed: &mut PackedInput, limit: usize) -> Result<bool, InputError> {
+        loop {
+            // Inside compressed packets clients number as they like: some go on, some begin with the number
+            // of the compressed one.
+            if !packed.is_working() && self.cut(limit, false)? {
+                return Ok(true);
+            }
+            self.buffer.drain(..std::mem::take(&mut self.start));
+            if self.buffer.is_empty() && self.buffer.capacity() > BUFFER_BYTES_KEPT {
+                self.buffer = Vec::new();
+            }
+            if packed.step(limit, &mut self.buffer)? != Step::Opened {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn cut(&mut self, limit: usize, numbered: bool) -> Result<bool, InputError> {
         debug_assert!(self.found.is_none(), "the last packet has not been released");
         loop {
             let available = self.buffer.get(self.start..).unwrap_or_default();
             let Some([a, b, c, sequence]) = available.first_chunk::<HEADER_BYTES>() else { return Ok(false) };
             let length = u32::from_le_bytes([*a, *b, *c, 0]) as usize;
-            if *sequence != self.sequence {
+            if *sequence != self.sequence && numbered {
                 return Err(InputError::OutOfOrder);
             }
             if self.assembled.len() + length > limit {
@@ -144,6 +203,12 @@ impl PacketInput {
             Some(Found::Assembled) => &self.assembled,
             None => &[],
         }
+    }
+
+    /// Bytes of memory that wait for packets.
+    #[cfg(test)]
+    pub(super) fn buffer_capacity(&self) -> usize {
+        self.buffer.capacity()
     }
 
     /// Takes away what came behind the last packet: the bytes are not packets any more.

@@ -1,6 +1,8 @@
 //! Builds packets in one reusable buffer.
 
+use super::compression::Algorithm;
 use super::input::FRAGMENT_BYTES_MAX;
+use super::packed_output::PackedOutput;
 
 const HEADER_BYTES: usize = 4;
 /// A reply longer than this goes to the socket before the command is complete.
@@ -16,6 +18,9 @@ pub struct PacketOutput {
     /// Between [`begin`](Self::begin) and [`end`](Self::end).
     unfinished: bool,
     sequence: u8,
+    /// Bytes given away to be written, since somebody asked.
+    sent: u64,
+    packing: Option<Box<PackedOutput>>,
 }
 
 impl PacketOutput {
@@ -24,14 +29,39 @@ impl PacketOutput {
         Self::default()
     }
 
-    /// The next packet carries this sequence id.
+    /// The next packet carries this sequence id, and the compressed one around it.
     pub fn set_sequence(&mut self, sequence: u8) {
         self.sequence = sequence;
+        if let Some(packing) = &mut self.packing {
+            packing.sequence = sequence;
+        }
     }
 
-    /// Sequence id of the next packet.
+    /// Sequence id of what comes next; if that is compressed, when all so far is written.
     pub fn sequence(&self) -> u8 {
-        self.sequence
+        self.packing.as_ref().map_or(self.sequence, |packing| packing.sequence)
+    }
+
+    /// From here on packets go out compressed; all so far must have been written.
+    pub fn pack(&mut self, algorithm: Algorithm) {
+        debug_assert!(self.is_empty(), "packets in clear would be compressed");
+        self.packing = Some(Box::new(PackedOutput::new(algorithm, self.sequence)));
+    }
+
+    /// Whether packets have to be compressed before they are written.
+    #[inline]
+    pub fn is_packing(&self) -> bool {
+        self.packing.is_some()
+    }
+
+    /// Compresses a piece of what has gathered; whether there is more.
+    pub fn pack_piece(&mut self) -> bool {
+        let Some(packing) = &mut self.packing else { return false };
+        if packing.step(&self.bytes) {
+            return true;
+        }
+        emptied(&mut self.bytes);
+        false
     }
 
     /// Whether enough has gathered to be written early.
@@ -42,7 +72,12 @@ impl PacketOutput {
 
     /// Whether nothing is waiting to be written.
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.bytes.is_empty() && self.packing.as_ref().is_none_or(|packing| packing.packed.is_empty())
+    }
+
+    /// Bytes given away to be written since the last call.
+    pub fn take_sent(&mut self) -> u64 {
+        std::mem::take(&mut self.sent)
     }
 
     /// What has gathered.
@@ -52,16 +87,30 @@ impl PacketOutput {
 
     /// Gives the buffer away to be written; only between packets.
     pub fn lend(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.bytes)
+        while self.pack_piece() {}
+        let bytes = match &mut self.packing {
+            None => std::mem::take(&mut self.bytes),
+            Some(packing) => std::mem::take(&mut packing.packed),
+        };
+        self.sent += bytes.len() as u64;
+        bytes
+    }
+
+    /// Gives away what is compressed already, if that is worth a write; there is more then.
+    pub fn lend_part(&mut self) -> Option<Vec<u8>> {
+        let packing = self.packing.as_mut().filter(|packing| packing.has_part())?;
+        let bytes = std::mem::take(&mut packing.packed);
+        self.sent += bytes.len() as u64;
+        Some(bytes)
     }
 
     /// Takes the buffer back after the write.
     pub fn restore(&mut self, mut buffer: Vec<u8>) {
-        if buffer.capacity() > BUFFER_BYTES_KEPT {
-            buffer = Vec::new();
+        emptied(&mut buffer);
+        match &mut self.packing {
+            None => self.bytes = buffer,
+            Some(packing) => packing.packed = buffer,
         }
-        buffer.clear();
-        self.bytes = buffer;
     }
 
     /// Starts a packet.
@@ -205,6 +254,13 @@ impl PacketOutput {
     }
 }
 
+fn emptied(buffer: &mut Vec<u8>) {
+    if buffer.capacity() > BUFFER_BYTES_KEPT {
+        *buffer = Vec::new();
+    }
+    buffer.clear();
+}
+
 /// Appends a length-encoded integer.
 #[inline]
 pub fn put_length_encoded(bytes: &mut Vec<u8>, value: u64) {
@@ -228,6 +284,7 @@ pub fn put_length_encoded(bytes: &mut Vec<u8>, value: u64) {
 #[cfg(test)]
 mod tests {
     use super::super::input::PacketInput;
+    use super::super::packed_output::PIECE_BYTES;
     use super::*;
 
     #[test]
@@ -251,6 +308,60 @@ mod tests {
             assert_eq!(input.payload().len(), length);
             assert_eq!(input.reply_sequence(), output.sequence());
         }
+    }
+
+    #[test]
+    fn what_is_compressed_is_what_the_other_side_opens() {
+        for algorithm in [Algorithm::Zlib, Algorithm::Zstd { level: 1 }] {
+            for length in [0, 40, 60, 3 * PIECE_BYTES, FRAGMENT_BYTES_MAX + 5] {
+                let (mut output, mut input) = (PacketOutput::new(), PacketInput::new());
+                output.pack(algorithm);
+                input.unpack(algorithm);
+                output.set_sequence(250);
+                input.expect_sequence(250);
+                for _ in 0..2 {
+                    output.begin();
+                    output.put(&vec![9; length]);
+                    output.end();
+                }
+                assert!(!output.is_empty());
+                let sent = output.lend();
+                assert!(sent.len() <= length / 50 + 200, "{length}: {}", sent.len());
+                assert_eq!(output.take_sent(), sent.len() as u64);
+                input.feed(&sent);
+                output.restore(sent);
+                assert!(output.is_empty());
+                for _ in 0..2 {
+                    let mut found = input.advance(usize::MAX);
+                    while found == Ok(false) && input.is_unpacking() {
+                        found = input.advance(usize::MAX);
+                    }
+                    assert_eq!(found, Ok(true), "{length}");
+                    assert_eq!(input.payload(), vec![9; length]);
+                    input.release();
+                }
+                assert_eq!(input.reply_sequence(), output.sequence());
+            }
+        }
+    }
+
+    /// Who is given up while its reply is being compressed is still told why.
+    #[test]
+    fn more_may_gather_between_pieces() {
+        let (mut output, mut input) = (PacketOutput::new(), PacketInput::new());
+        output.pack(Algorithm::Zlib);
+        input.unpack(Algorithm::Zlib);
+        output.begin();
+        output.put(&[1; 2 * PIECE_BYTES]);
+        output.end();
+        assert!(output.pack_piece());
+        output.begin();
+        output.u8(2);
+        output.end();
+        input.feed(&output.lend());
+        assert_eq!(input.advance(usize::MAX), Ok(true));
+        input.release();
+        assert_eq!((input.advance(usize::MAX), input.payload()), (Ok(true), &[2][..]));
     }
 
     #[test]

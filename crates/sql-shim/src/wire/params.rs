@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use sql::result::{Date, kind};
 
 use super::payload_reader::{Malformed, PayloadReader};
+use super::query_attributes;
 use super::temporal::{read_datetime, read_time};
 use crate::session_interface::Param;
 
@@ -40,6 +41,8 @@ pub enum ParamError {
     Malformed,
     /// A type nobody knows, or none bound at the first execution.
     WrongType,
+    /// Fewer parameters than the statement has.
+    TooFew,
     /// More long data than a packet may have.
     LongDataTooLong,
 }
@@ -89,20 +92,38 @@ impl ParamState {
     }
 
     /// Decodes the part of COM_STMT_EXECUTE after the statement id for a statement with `count` parameters.
-    pub fn decode<'a>(&'a mut self, count: usize, arguments: &'a [u8]) -> Result<Params<'a>, ParamError> {
+    /// `with_attributes`: the client may send query attributes, which follow the parameters as if they were
+    /// more of them.
+    pub fn decode<'a>(
+        &'a mut self,
+        count: usize,
+        arguments: &'a [u8],
+        with_attributes: bool,
+    ) -> Result<Params<'a>, ParamError> {
         if let Some(why) = self.refused {
             return Err(why);
         }
         let mut cursor = PayloadReader::new(arguments);
-        let _cursor_type = cursor.u8()?;
+        let flags = cursor.u8()?;
         let _iterations = cursor.u32()?;
         let mut params = Params::new();
-        if count == 0 {
+        let sent = match with_attributes && (count > 0 || flags & PARAMETER_COUNT_AVAILABLE != 0) {
+            true => query_attributes::read_count(&mut cursor)?,
+            false => count,
+        };
+        if sent < count {
+            return Err(ParamError::TooFew);
+        }
+        if sent == 0 {
             return Ok(params);
         }
-        let nulls = cursor.take(count.div_ceil(8))?;
+        let nulls = cursor.take(sent.div_ceil(8))?;
+        let mut attributes = Vec::new();
         if cursor.u8()? == 1 {
-            self.read_types(count, &mut cursor)?;
+            attributes = self.read_types(count, sent, with_attributes, &mut cursor)?;
+        }
+        if attributes.len() != sent - count {
+            return Err(ParamError::Malformed);
         }
         if self.types.len() != count {
             return Err(ParamError::WrongType);
@@ -112,24 +133,49 @@ impl ParamState {
                 params.push(Param::Bytes { value: data, binary: is_binary(bound.kind) });
                 continue;
             }
-            let is_null = nulls.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1);
-            params.push(if is_null { Param::Null } else { read_value(*bound, &mut cursor)? });
+            params.push(if is_null(nulls, index) { Param::Null } else { read_value(*bound, &mut cursor)? });
         }
+        query_attributes::skip_values((count..).zip(&attributes), nulls, &mut cursor)?;
         Ok(params)
     }
 
-    fn read_types(&mut self, count: usize, cursor: &mut PayloadReader<'_>) -> Result<(), ParamError> {
+    /// Keeps the types of the parameters; those of the attributes behind them are good for this once.
+    fn read_types(
+        &mut self,
+        count: usize,
+        sent: usize,
+        named: bool,
+        cursor: &mut PayloadReader<'_>,
+    ) -> Result<Vec<BoundType>, ParamError> {
         self.types.clear();
-        for _ in 0..count {
-            let bound = BoundType { kind: cursor.u8()?, unsigned: cursor.u8()? & 0x80 != 0 };
+        let mut attributes = Vec::new();
+        for index in 0..sent {
+            let bound = read_type(cursor)?;
+            if named {
+                cursor.length_encoded_bytes()?;
+            }
             if !is_known(bound.kind) {
                 self.types.clear();
                 return Err(ParamError::WrongType);
             }
-            self.types.push(bound);
+            let list = if index < count { &mut self.types } else { &mut attributes };
+            list.push(bound);
         }
-        Ok(())
+        Ok(attributes)
     }
+}
+
+/// Flag of COM_STMT_EXECUTE: the count is there although the statement has no parameters.
+const PARAMETER_COUNT_AVAILABLE: u8 = 8;
+
+pub(super) fn read_type(cursor: &mut PayloadReader<'_>) -> Result<BoundType, Malformed> {
+    Ok(BoundType { kind: cursor.u8()?, unsigned: cursor.u8()? & 0x80 != 0 })
+}
+
+/// Whether a bitmap says NULL.
+#[inline]
+pub(super) fn is_null(nulls: &[u8], index: usize) -> bool {
+    nulls.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1)
 }
 
 fn is_known(kind: u8) -> bool {
@@ -144,7 +190,10 @@ fn is_binary(kind: u8) -> bool {
 }
 
 #[inline]
-fn read_value<'a>(bound: BoundType, cursor: &mut PayloadReader<'a>) -> Result<Param<'a>, ParamError> {
+pub(super) fn read_value<'a>(
+    bound: BoundType,
+    cursor: &mut PayloadReader<'a>,
+) -> Result<Param<'a>, ParamError> {
     let value = match (bound.kind, bound.unsigned) {
         (kind::NULL, _) => Param::Null,
         (kind::TINY, false) => Param::Int(i64::from(cursor.u8()? as i8)),
@@ -186,6 +235,50 @@ mod tests {
         bytes
     }
 
+    /// Parameters and attributes of a client that may send both.
+    fn named(flags: u8, count: u8, nulls: u8, types: &[&[u8]], values: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![flags, 1, 0, 0, 0, count, nulls, u8::from(!types.is_empty())];
+        bytes.extend(types.concat());
+        bytes.extend_from_slice(values);
+        bytes
+    }
+
+    #[test]
+    fn attributes_follow_the_parameters() {
+        let mut state = ParamState::default();
+        let types: [&[u8]; 2] = [b"\x01\0\0", b"\xfd\0\x04name"];
+        let both = named(8, 2, 0, &types, &[5, 3, b'a', b'b', b'c']);
+        assert_eq!(state.decode(1, &both, true).unwrap().as_slice(), [Param::Int(5)]);
+        // A NULL among the attributes; the count is there without the flag, because there are parameters.
+        let null = named(0, 2, 2, &types, &[6]);
+        assert_eq!(state.decode(1, &null, true).unwrap().as_slice(), [Param::Int(6)]);
+        let again = named(8, 1, 0, &[], &[7]);
+        assert_eq!(state.decode(1, &again, true).unwrap().as_slice(), [Param::Int(7)]);
+        // Attributes alone, none of them, and a client that sends no count.
+        let alone = named(8, 1, 0, &[types[1]], &[1, b'a']);
+        assert!(state.decode(0, &alone, true).unwrap().is_empty());
+        assert!(state.decode(0, &[8, 1, 0, 0, 0, 0], true).unwrap().is_empty());
+        assert!(state.decode(0, &[8, 1, 0, 0, 0], false).unwrap().is_empty());
+        assert!(state.decode(0, &[0, 1, 0, 0, 0], true).unwrap().is_empty());
+    }
+
+    #[test]
+    fn attributes_that_are_cut_or_impossible_are_refused() {
+        let types: [&[u8]; 2] = [b"\x01\0\0", b"\xfd\0\x04name"];
+        let whole = named(8, 2, 0, &types, &[5, 3, b'a', b'b', b'c']);
+        for length in 0..whole.len() {
+            let mut state = ParamState::default();
+            assert!(state.decode(1, &whole[..length], true).is_err(), "{length}");
+        }
+        let mut state = ParamState::default();
+        assert!(state.decode(1, &whole, true).is_ok());
+        // Types of attributes are not remembered; fewer than the statement's parameters are too few.
+        assert_eq!(state.decode(1, &named(8, 2, 0, &[], &[5, 0]), true), Err(ParamError::Malformed));
+        assert_eq!(state.decode(1, &[8, 1, 0, 0, 0, 0], true), Err(ParamError::TooFew));
+        let huge = [&[8, 1, 0, 0, 0, 0xfe][..], &[0xff; 8], &[0; 9]].concat();
+        assert_eq!(state.decode(1, &huge, true), Err(ParamError::Malformed));
+    }
+
     #[test]
     fn types_are_remembered_for_the_next_execution() {
         let mut state = ParamState::default();
@@ -194,23 +287,23 @@ mod tests {
             Some(&[kind::LONGLONG, 0, kind::VAR_STRING, 0]),
             &[5, 0, 0, 0, 0, 0, 0, 0, 2, b'a', b'b'],
         );
-        let params = state.decode(2, &first).unwrap();
+        let params = state.decode(2, &first, false).unwrap();
         assert_eq!(params.as_slice(), [Param::Int(5), Param::Bytes { value: b"ab", binary: false }]);
         drop(params);
         let second = execute(&[2], None, &[255, 255, 255, 255, 255, 255, 255, 255]);
-        assert_eq!(state.decode(2, &second).unwrap().as_slice(), [Param::Int(-1), Param::Null]);
+        assert_eq!(state.decode(2, &second, false).unwrap().as_slice(), [Param::Int(-1), Param::Null]);
     }
 
     #[test]
     fn a_first_execution_without_types_and_unknown_types_are_refused() {
         let mut state = ParamState::default();
         let bytes = execute(&[0], None, &[1]);
-        assert_eq!(state.decode(1, &bytes), Err(ParamError::WrongType));
+        assert_eq!(state.decode(1, &bytes, false), Err(ParamError::WrongType));
         let bytes = execute(&[0], Some(&[100, 0]), &[1]);
-        assert_eq!(state.decode(1, &bytes), Err(ParamError::WrongType));
+        assert_eq!(state.decode(1, &bytes, false), Err(ParamError::WrongType));
         let bytes = execute(&[0], Some(&[kind::LONG, 0x80]), &[1, 0]);
-        assert_eq!(state.decode(1, &bytes), Err(ParamError::Malformed));
-        assert_eq!(state.decode(1, &[]), Err(ParamError::Malformed));
+        assert_eq!(state.decode(1, &bytes, false), Err(ParamError::Malformed));
+        assert_eq!(state.decode(1, &[], false), Err(ParamError::Malformed));
     }
 
     #[test]
@@ -219,7 +312,7 @@ mod tests {
         state.append_long_data(2, 1, b"long ", 100);
         state.append_long_data(2, 1, b"data", 100);
         let bytes = execute(&[0], Some(&[kind::TINY, 0x80, kind::BLOB, 0]), &[200]);
-        let params = state.decode(2, &bytes).unwrap();
+        let params = state.decode(2, &bytes, false).unwrap();
         assert_eq!(params.as_slice(), [Param::UInt(200), Param::Bytes { value: b"long data", binary: true }]);
     }
 
@@ -233,10 +326,10 @@ mod tests {
         state.append_long_data(2, 1, &[2; 60], 100);
         state.append_long_data(2, 1, &[3; 10], 100);
         assert_eq!(state.long_bytes(), 0, "kept although it will not be used");
-        assert_eq!(state.decode(2, &bytes), Err(ParamError::LongDataTooLong));
+        assert_eq!(state.decode(2, &bytes, false), Err(ParamError::LongDataTooLong));
         state.clear_long_data();
-        assert!(state.decode(2, &bytes).is_ok());
+        assert!(state.decode(2, &bytes, false).is_ok());
         state.append_long_data(2, 2, b"x", 100);
-        assert_eq!(state.decode(2, &bytes), Err(ParamError::Malformed), "there is no such parameter");
+        assert_eq!(state.decode(2, &bytes, false), Err(ParamError::Malformed), "there is no such parameter");
     }
 }

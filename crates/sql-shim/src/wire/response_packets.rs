@@ -13,19 +13,26 @@ pub fn put_ok(output: &mut PacketOutput, header: u8, completion: &Completion<'_>
     output.length_encoded(completion.last_insert_id);
     output.u16(completion_status(completion));
     output.u16(completion.warnings);
-    if !completion.info.is_empty() {
+    let changes = completion.session_changes.as_deref();
+    if !completion.info.is_empty() || changes.is_some() {
         output.length_encoded_bytes(completion.info.as_bytes());
+    }
+    if let Some(changes) = changes {
+        output.length_encoded_bytes(changes);
     }
     output.end();
 }
 
-/// Status flags with the "more results" bit where it belongs.
+/// Status flags with the bits of "more results" and of changes where they belong.
 fn completion_status(completion: &Completion<'_>) -> u16 {
+    let mut status = completion.status;
     if completion.more_results {
-        completion.status | status_flag::MORE_RESULTS_EXISTS
-    } else {
-        completion.status
+        status |= status_flag::MORE_RESULTS_EXISTS;
     }
+    if completion.session_changes.is_some() {
+        status |= status_flag::SESSION_STATE_CHANGED;
+    }
+    status
 }
 
 /// Writes an EOF packet.
@@ -145,6 +152,18 @@ pub mod error {
     pub fn out_of_order() -> SqlError {
         SqlError::new(1156, b"08S01", "Got packets out of order")
     }
+    /// 1157.
+    pub fn corrupt_packet() -> SqlError {
+        SqlError::new(1157, b"08S01", "Couldn't uncompress communication packet")
+    }
+    /// 3922.
+    pub fn wrong_compression(algorithm: &str) -> SqlError {
+        SqlError::new(3922, b"HY000", format!("Invalid compression algorithm '{algorithm}'."))
+    }
+    /// 3923.
+    pub fn wrong_compression_level() -> SqlError {
+        SqlError::new(3923, b"HY000", "Invalid zstd compression level for algorithm 'zstd'.")
+    }
     /// 1040.
     pub fn too_many_connections() -> SqlError {
         SqlError::new(1040, b"08004", "Too many connections")
@@ -156,6 +175,10 @@ pub mod error {
     /// 1210.
     pub fn wrong_arguments() -> SqlError {
         SqlError::new(1210, b"HY000", "Incorrect arguments to mysqld_stmt_execute")
+    }
+    /// 1210.
+    pub fn too_few_arguments() -> SqlError {
+        SqlError::new(1210, b"HY000", "Incorrect arguments to COM_STMT_EXECUTE")
     }
     /// 1105, as MySQL words it.
     pub fn long_data_too_long() -> SqlError {

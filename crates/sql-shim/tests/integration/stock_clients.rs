@@ -58,6 +58,16 @@ fn the_mariadb_client_logs_in_every_way() {
 }
 
 #[test]
+fn the_mariadb_client_is_compressed() {
+    let (server, _) = server(RuntimeKind::Uring, "compressed");
+    let port = server.port.to_string();
+    let rows = printed(&["-h127.0.0.1", "-P", &port, "-uroot", "-C", "-N", "-e", "rows 2000 1000"]);
+    assert_eq!(rows.lines().count(), 2000);
+    let sent = server.server.status.sum(sql_shim::status::Counter::BytesSent);
+    assert!(sent < 100_000, "{sent} bytes for 2 MB");
+}
+
+#[test]
 fn columns_arrive_with_their_types() {
     let (server, _) = server(RuntimeKind::Uring, "types");
     let port = server.port.to_string();

@@ -230,6 +230,31 @@ impl SelectPlan {
             || inside.chain(self.unions.iter().map(|(_, plan)| plan)).any(SelectPlan::reads_dictionary)
     }
 
+    /// Whether it reads tables, and whether it locks rows of some to change them.
+    pub fn accesses(&self) -> (bool, bool) {
+        let exclusive = self.locking.is_some_and(|locking| locking.exclusive);
+        let (mut reads, mut writes) = (false, false);
+        let mut add = |accesses: (bool, bool)| {
+            reads |= accesses.0;
+            writes |= accesses.1;
+        };
+        for source in &self.sources {
+            match &source.kind {
+                source::SourceKind::Table(_) => add((!exclusive, exclusive)),
+                source::SourceKind::Derived(plan) => add(plan.accesses()),
+                source::SourceKind::View(_)
+                | source::SourceKind::JsonTable(_)
+                | source::SourceKind::Definition
+                | source::SourceKind::Recursion(_) => {}
+            }
+        }
+        let parts = self.recursion.iter().flat_map(|recursion| &recursion.parts);
+        let inside = self.windowed.iter().map(|windowed| &windowed.input).chain(parts);
+        let inside = inside.chain(&self.subqueries).chain(self.unions.iter().map(|(_, plan)| plan));
+        inside.for_each(|plan| add(plan.accesses()));
+        (reads, writes)
+    }
+
     /// All tables it reads, for metadata locks.
     pub fn tables(&self, found: &mut Tables) {
         for source in &self.sources {

@@ -304,11 +304,76 @@ impl Drop for TestServer {
 /// PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, MULTI_STATEMENTS, TRANSACTIONS.
 pub const CAPABILITIES: u32 = 1 << 9 | 1 << 15 | 1 << 19 | 1 << 16 | 1 << 13;
 pub const DEPRECATE_EOF: u32 = 1 << 24;
+pub const COMPRESS: u32 = 1 << 5;
+pub const ZSTD: u32 = 1 << 26;
 
 pub struct Client {
     pub stream: TcpStream,
     pub sequence: u8,
     pub greeting: Vec<u8>,
+    /// Packets are compressed.
+    pub packed: Option<Packed>,
+}
+
+/// The compressed side of a client.
+#[derive(Default)]
+pub struct Packed {
+    pub zstd: bool,
+    pub sequence: u8,
+    /// Opened, and not looked at yet.
+    opened: std::collections::VecDeque<u8>,
+    /// Of each packet received: its length, its sequence id, and the length of what is in it.
+    pub seen: Vec<(usize, u8, usize)>,
+}
+
+impl Packed {
+    /// As one compressed packet.
+    pub fn pack(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let compressed = match (bytes.len() >= 50, self.zstd) {
+            (false, _) => bytes.to_vec(),
+            (true, true) => zstd::bulk::compress(bytes, 3).unwrap(),
+            (true, false) => {
+                let mut stream = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+                stream.write_all(bytes).unwrap();
+                stream.finish().unwrap()
+            }
+        };
+        let unpacked = if bytes.len() >= 50 { bytes.len() } else { 0 };
+        let header = packed_header(compressed.len(), self.sequence, unpacked);
+        self.sequence = self.sequence.wrapping_add(1);
+        [header, compressed].concat()
+    }
+
+    fn open(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+        let mut header = [0; 7];
+        stream.read_exact(&mut header)?;
+        let [a, b, c, sequence, d, e, f] = header;
+        assert_eq!(sequence, self.sequence, "sequence id of a compressed packet");
+        self.sequence = sequence.wrapping_add(1);
+        let mut bytes = vec![0; u32::from_le_bytes([a, b, c, 0]) as usize];
+        stream.read_exact(&mut bytes)?;
+        let length = u32::from_le_bytes([d, e, f, 0]) as usize;
+        self.seen.push((bytes.len(), sequence, length));
+        if length > 0 {
+            let packed = std::mem::take(&mut bytes);
+            match self.zstd {
+                true => bytes = zstd::bulk::decompress(&packed, length).unwrap(),
+                false => {
+                    flate2::read::ZlibDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
+                }
+            }
+            assert_eq!(bytes.len(), length);
+        }
+        self.opened.extend(bytes);
+        Ok(())
+    }
+}
+
+pub fn packed_header(length: usize, sequence: u8, unpacked: usize) -> Vec<u8> {
+    let mut header = (length as u32).to_le_bytes()[..3].to_vec();
+    header.push(sequence);
+    header.extend_from_slice(&(unpacked as u32).to_le_bytes()[..3]);
+    header
 }
 
 /// Runs statements that must succeed.
@@ -337,7 +402,7 @@ impl Client {
     pub fn connect(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let mut client = Self { stream, sequence: 0, greeting: Vec::new() };
+        let mut client = Self { stream, sequence: 0, greeting: Vec::new(), packed: None };
         client.greeting = client.receive().unwrap();
         client
     }
@@ -349,27 +414,50 @@ impl Client {
     pub fn send(&mut self, payload: &[u8]) {
         // Payloads of 16 MiB and more go in several packets.
         const MOST: usize = 0xff_ffff;
+        if self.sequence == 0
+            && let Some(packed) = &mut self.packed
+        {
+            packed.sequence = 0;
+        }
         let mut rest = payload;
         loop {
             let (now, later) = rest.split_at(rest.len().min(MOST));
             let packet = packet(self.sequence, now);
-            self.send_raw(&packet);
+            match &mut self.packed {
+                None => self.send_raw(&packet),
+                Some(packed) => {
+                    let pieces: Vec<u8> = packet.chunks(MOST).flat_map(|piece| packed.pack(piece)).collect();
+                    self.send_raw(&pieces);
+                }
+            }
             self.sequence = self.sequence.wrapping_add(1);
             rest = later;
             if now.len() < MOST {
-                return;
+                break;
             }
         }
+        if let Some(packed) = &self.packed {
+            // The number inside follows the one outside, as in MySQL.
+            self.sequence = packed.sequence;
+        }
+    }
+
+    fn read_exact(&mut self, into: &mut [u8]) -> io::Result<()> {
+        let Some(packed) = &mut self.packed else { return self.stream.read_exact(into) };
+        while packed.opened.len() < into.len() {
+            packed.open(&mut self.stream)?;
+        }
+        packed.opened.read_exact(into)
     }
 
     pub fn receive(&mut self) -> io::Result<Vec<u8>> {
         let mut header = [0; 4];
-        self.stream.read_exact(&mut header)?;
+        self.read_exact(&mut header)?;
         let [a, b, c, sequence] = header;
         assert_eq!(sequence, self.sequence, "sequence id of the server");
         self.sequence = sequence.wrapping_add(1);
         let mut payload = vec![0; u32::from_le_bytes([a, b, c, 0]) as usize];
-        self.stream.read_exact(&mut payload)?;
+        self.read_exact(&mut payload)?;
         Ok(payload)
     }
 
@@ -409,8 +497,15 @@ impl Client {
         }
         payload.extend_from_slice(plugin.as_bytes());
         payload.push(0);
+        if capabilities & ZSTD != 0 {
+            payload.push(3);
+        }
         self.send(&payload);
-        self.finish_login(password)
+        let reply = self.finish_login(password);
+        if capabilities & (COMPRESS | ZSTD) != 0 && reply.first() == Some(&0) {
+            self.packed = Some(Packed { zstd: capabilities & COMPRESS == 0, ..Packed::default() });
+        }
+        reply
     }
 
     /// Follows switches and fast authentication to the final OK or ERR.

@@ -371,10 +371,11 @@ impl<'p, 'a> Binder<'p, 'a> {
             return self.timestamp_diff(*unit, from, to);
         }
         let Some(taken) = functions::arguments_of(name) else {
-            let shown = match self.planner.state.current_database() {
-                Some(database) => format!("{database}.{}", name.to_ascii_lowercase()),
-                None => name.clone(),
+            // It might be a stored function, if there were a database to have it.
+            let Some(database) = self.planner.state.current_database() else {
+                return Err(errors::error(errors::NO_DB, &[]));
             };
+            let shown = format!("{database}.{}", name.to_ascii_lowercase());
             return Err(errors::error(errors::SP_DOES_NOT_EXIST, &[&"FUNCTION", &shown]));
         };
         // The parser has checked the functions it knows; this protects the evaluation, which indexes.
