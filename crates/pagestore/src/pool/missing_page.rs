@@ -13,6 +13,7 @@
 //! a hold (`Wait::without_hold`) would restart the same read forever.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -299,6 +300,15 @@ impl PageStore {
         // tier has of it stays current until this read is over.
         let (file, io) = completion.request();
         Ok(Missing::Start(ReadStart { hold, over, file, io }))
+    }
+
+    /// A page is to be changed that its file does not have, although it was made.
+    #[cold]
+    pub(crate) fn lost_page(&self, page: PageId) -> Error {
+        self.counters.count(Counter::CorruptPages);
+        let file = self.spaces.get(page.space).map_or_else(|_| PathBuf::new(), |space| space.path());
+        let why = "there are only zeros in its place, and it is in use: its last write was lost".to_owned();
+        Error::Corrupt { file, page, why }
     }
 
     /// A page that was read has its changes from a log that reaches as far as its LSN. When this log ends

@@ -307,3 +307,62 @@ fn a_scan_reads_the_next_area_ahead() {
         assert_eq!(store.status().reads, reads, "pages that were read ahead were read again");
     });
 }
+
+/// Puts zeros in the place of a page, as where a write was lost.
+fn lose(dir: &TempDir, page: u64) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::options().write(true).open(dir.0.join("t.ibd")).unwrap();
+    file.write_all_at(&[0; 4096], page * 4096).unwrap();
+}
+
+#[test]
+fn a_page_whose_write_was_lost_is_not_changed() {
+    let (env, dir) = (real_environment(), TempDir::new("lost"));
+    let store = small_store(&env, &dir, 64, 10);
+    block_on(async {
+        for page in 0..10 {
+            retry(|| create_page(&store, PageId::new(SPACE, page), 1)).await.unwrap();
+        }
+        store.close_space(SPACE).await.unwrap();
+        lose(&dir, 5);
+        store.spaces.add(SPACE, &dir.0.join("t.ibd"), None).unwrap();
+        let lost = PageId::new(SPACE, 5);
+        let error = retry(|| update_page(&store, lost, 2)).await.unwrap_err();
+        assert!(matches!(error, Error::Corrupt { page, .. } if page == lost), "{error}");
+        assert!(error.to_string().contains("only zeros"), "{error}");
+        assert_eq!(store.status().corrupt_pages, 1);
+        // The others are as good as ever.
+        retry(|| update_page(&store, PageId::new(SPACE, 6), 2)).await.unwrap();
+        store.checkpoint().await.unwrap();
+    });
+}
+
+#[test]
+fn recovery_does_not_change_a_page_whose_write_was_lost() {
+    for skip_corrupt in [false, true] {
+        let (env, dir) = (real_environment(), TempDir::new("lost-recovery"));
+        let options = crate::store::Options { background: false, skip_corrupt, ..options(64, 4096) };
+        let store = new_store(&env, &dir.0, options.clone(), 8 << 20);
+        store.create_space(SPACE, &dir.0.join("t.ibd"), 10).unwrap();
+        block_on(async {
+            for page in 0..10 {
+                retry(|| create_page(&store, PageId::new(SPACE, page), 1)).await.unwrap();
+            }
+            store.checkpoint().await.unwrap();
+            let end = retry(|| update_page(&store, PageId::new(SPACE, 5), 2)).await.unwrap();
+            store.redo.flush_async(end, redo::Flush::Sync).await.unwrap();
+        });
+        drop(store);
+        lose(&dir, 5);
+        let log = redo::RedoLog::open(&env, &dir.0, super::support::redo_options(8 << 20)).unwrap();
+        let writer = Arc::new(super::support::PlainWriter(env.clone()));
+        let store = PageStore::open(env.clone(), log, options, writer).unwrap();
+        let recovered = store.recover(&[(SPACE, dir.0.join("t.ibd"))]);
+        if skip_corrupt {
+            assert_eq!(recovered.unwrap().corrupt_pages, [PageId::new(SPACE, 5)]);
+        } else {
+            let error = recovered.unwrap_err().to_string();
+            assert!(error.contains("only zeros"), "{error}");
+        }
+    }
+}
