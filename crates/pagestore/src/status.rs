@@ -55,4 +55,6 @@ pub struct PoolStatus {
     pub corrupt_pages: u64,
     /// Reads of the buffer pool extension that did not give the page and went on with the data file.
     pub tier_fallbacks: u64,
+    /// How often the redo log's capacity rose by itself.
+    pub log_raises: u64,
 }

@@ -18,6 +18,7 @@ use crate::counters::{Counter, Counters};
 use crate::error::{Error, Interrupt};
 use crate::flush::batch::UnderWay;
 use crate::flush::flush_list::FlushList;
+use crate::flush::log_growth::LogGrowthPlace;
 use crate::flush::restart_time::{Found, RestartTime};
 use crate::pool::extension::TierPlace;
 use crate::pool::frame::{FrameRef, Frames};
@@ -129,6 +130,7 @@ pub struct PageStore {
     /// Recovery is applying redo: the checkpoint must not move.
     pub(crate) recovering: AtomicBool,
     pub(crate) restart_time: RestartTime,
+    pub(crate) log_growth: LogGrowthPlace,
     /// Frames that the next start will have, if it has the options of this one.
     frames_at_start: usize,
     /// Data files that are open, as the cleaner has counted them last.
@@ -209,6 +211,7 @@ impl PageStore {
             sync_over: Signal::default(),
             recovering,
             restart_time: RestartTime::new(options.recovery_target, options.recovery_rates.clone()),
+            log_growth: LogGrowthPlace::default(),
             frames_at_start: count,
             files_open: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
@@ -606,6 +609,7 @@ impl PageStore {
             oldest_modification: oldest.map(|Lsn(lsn)| lsn),
             corrupt_pages: sum(Counter::CorruptPages),
             tier_fallbacks: sum(Counter::TierFallbacks),
+            log_raises: self.log_growth.raises(),
         }
     }
 

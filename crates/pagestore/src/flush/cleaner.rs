@@ -25,6 +25,7 @@ use crate::flush::age_bounds::{AgeBounds, ReadsShown};
 use crate::flush::batch::BATCHES_MAX;
 use crate::flush::collect::Which;
 use crate::flush::feeder;
+use crate::flush::log_growth::{LogGrowth, Seen, Started};
 use crate::pool::frame::FrameRef;
 use crate::pool::resize::Resizer;
 use crate::store::PageStore;
@@ -80,6 +81,8 @@ struct Cleaner {
     controller: Controller,
     bounds: AgeBounds,
     reads: ReadsShown,
+    growth: LogGrowth,
+    started: Started,
     last_look: Duration,
     last_checkpoint: Duration,
     /// Frames taken per look: the recent maximum.
@@ -94,6 +97,8 @@ impl PageStore {
             controller: Controller::new(self.options.io_capacity_max),
             bounds: AgeBounds::default(),
             reads: ReadsShown::default(),
+            growth: LogGrowth::default(),
+            started: Started::default(),
             last_look: self.env.now(),
             last_checkpoint: self.env.now(),
             demand: 0.0,
@@ -211,17 +216,20 @@ impl Cleaner {
             urgent: batches.checkpoint_room(BATCHES_MAX, true) * batch_pages,
         };
         let room_wanted = store.redo.room_wanted();
+        // Before the list is locked: the log's mutex comes first.
+        let capacity_asked = store.redo.resize().wanted;
         let age_goal = store.redo.age_goal().unwrap_or(u64::MAX);
-        let load = {
+        let (load, seen) = {
             let mut list = store.flush_list.lock();
             let found = store.found_by_restart(&list);
             let allowed = self.bounds.look(store, &found, capacity);
             let (limit, bound) = (allowed.limit(capacity), allowed.bound(capacity));
             list.fit_ages(capacity, limit);
-            let goal = self.controller.goal(limit.min(age_goal));
+            let (goal, goal_of_full) =
+                (self.controller.goal(limit.min(age_goal)), self.controller.goal(limit));
             let oldest = list.oldest_unwritten().map_or(lsn, |oldest| oldest.0);
             let target = store.recovery_target();
-            Load {
+            let load = Load {
                 elapsed,
                 lsn,
                 age: lsn.saturating_sub(oldest),
@@ -237,7 +245,18 @@ impl Cleaner {
                 restart: store.restart_time.estimate(&found).div_duration_f64(target),
                 ahead,
                 room,
-            }
+            };
+            let seen = Seen {
+                now,
+                lsn,
+                age: load.age,
+                goal: goal_of_full,
+                capacity: capacity_asked,
+                allowed: allowed.age,
+                started: self.started,
+                rewrites: list.rewrites(),
+            };
+            (load, seen)
         };
         self.bounds.tell(store, &load);
         self.controller.set_io_capacity_max(store.io_capacity_max());
@@ -256,6 +275,11 @@ impl Cleaner {
                 self.ahead.started = Some((now, collected.pages));
             }
         }
+        match decision.urgency {
+            Urgency::Paced | Urgency::Async | Urgency::Sync => self.started.for_age += started as u64,
+            Urgency::Idle | Urgency::Ahead => self.started.otherwise += started as u64,
+        }
+        store.grow_log_if_it_pays(&mut self.growth, seen);
         self.controller.give_back(decision, decision.pages.saturating_sub(started));
         (decision, load)
     }
@@ -276,6 +300,7 @@ impl Cleaner {
                 store.add_neighbours(&mut victims.dirty);
                 let started = store.start_batches(victims.dirty, FlushPurpose::Lru, Duration::ZERO).pages;
                 self.controller.charge(started);
+                self.started.otherwise += started as u64;
                 done += started;
             }
         }

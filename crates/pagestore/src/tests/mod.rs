@@ -7,6 +7,7 @@ mod frames;
 mod golden;
 mod hurry;
 mod large_recovery;
+mod log_growth;
 mod log_room;
 mod paced_disk;
 mod pool;

@@ -98,21 +98,34 @@ fn connect_pool_size(server: &Arc<Server>, database: &Database) {
 fn connect_redo_capacity(server: &Arc<Server>, database: &Database) {
     const NAME: &str = "innodb_redo_log_capacity";
     let _ = server.variables.set_at_start(NAME, &database.redo_capacity_bytes().to_string());
-    let resized = database.clone();
+    let shown = {
+        let server = Arc::downgrade(server);
+        move |bytes: u64| {
+            if let Some(server) = server.upgrade() {
+                let _ = server.variables.set_at_start(NAME, &bytes.to_string());
+            }
+        }
+    };
+    let (resized, set) = (database.clone(), shown.clone());
     let hook = move |value: &Value| {
         let bytes = value.as_u64().unwrap_or_default();
         resized.set_redo_capacity(bytes).map_err(|error| {
             let why = format!("Variable '{NAME}' can't be set to the value of '{bytes}': {error}");
             SqlError::new(1231, b"42000", why)
-        })
+        })?;
+        // A step by itself may have come between the two: what was set is what is shown.
+        set(bytes);
+        Ok(())
     };
     server.variables.on_change(NAME, Box::new(hook));
+    database.when_redo_capacity_rose(Box::new(shown));
     let database = database.clone();
     server.status.add_source(Box::new(move |rows| {
         let (wanted, reached) = (database.redo_capacity_bytes(), database.redo_capacity_reached());
         let status = if wanted < reached { "Resizing down" } else { "OK" };
         rows.push(("Innodb_redo_log_capacity_resized".into(), reached.to_string()));
         rows.push(("Innodb_redo_log_resize_status".into(), status.into()));
+        rows.push(("Untorn_redo_log_rose".into(), database.redo_capacity_rose()));
     }));
 }
 

@@ -31,6 +31,18 @@ fn the_recovery_target_is_set_in_seconds_and_is_the_machines_otherwise() {
     engine.finish();
 }
 
+#[test]
+fn a_redo_log_that_is_set_no_longer_changes_by_itself() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    engine.database.store().set_log_growth(Some(std::sync::Arc::new(|| u64::MAX)));
+    root.run("SET GLOBAL innodb_redo_log_capacity = 128 * 1024 * 1024").unwrap();
+    assert!(!engine.database.store().log_grows_by_itself());
+    let shown = root.run("SELECT @@GLOBAL.innodb_redo_log_capacity").unwrap();
+    assert_eq!(shown, vec![vec![Some((128 << 20).to_string())]]);
+    engine.finish();
+}
+
 /// Asks until the answer begins like this.
 fn until_status(client: &mut crate::support::Client, name: &str, wanted: &str) {
     loop {
