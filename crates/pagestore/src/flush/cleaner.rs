@@ -45,6 +45,8 @@ const BATCHES_PACED: usize = 3;
 
 /// After a batch written ahead the device is left alone for this multiple of the time it took.
 const AHEAD_REST: u32 = 3;
+/// This multiple of it where those who wait for reads wait long.
+const AHEAD_REST_SLOWLY: u32 = 8;
 /// But no longer than this: a batch seems to take hours when others follow it without a break.
 const AHEAD_REST_MAX: Duration = Duration::from_secs(10);
 /// What writing ahead is believed to manage before it was tried, in pages per second.
@@ -62,13 +64,15 @@ struct Ahead {
 
 impl Ahead {
     /// Looks whether the batch under way is over. Returns the rate if the next one may start.
-    fn may_start(&mut self, now: Duration, all_over: bool) -> Option<f64> {
+    /// `slow`: whether those who wait for reads wait long.
+    fn may_start(&mut self, now: Duration, all_over: bool, slow: impl FnOnce() -> bool) -> Option<f64> {
         if !all_over {
             return None;
         }
         if let Some((started, pages)) = self.started.take() {
             let took = now.saturating_sub(started).max(Duration::from_millis(1));
-            self.next = now + took.saturating_mul(AHEAD_REST).min(AHEAD_REST_MAX);
+            let times = if slow() { AHEAD_REST_SLOWLY } else { 1 };
+            self.next = now + took.saturating_mul(times * AHEAD_REST).min(AHEAD_REST_MAX);
             self.rate += (pages as f64 / took.saturating_mul(1 + AHEAD_REST).as_secs_f64() - self.rate) / 4.0;
         }
         (now >= self.next).then_some(self.rate)
@@ -210,7 +214,11 @@ impl Cleaner {
         let lsn = store.redo.current().0;
         let capacity = store.redo.capacity();
         let (batches, batch_pages) = (store.batches_under_way(), store.batch_pages());
-        let ahead = self.ahead.may_start(now, batches.all() == 0);
+        let was_ahead = self.ahead.started.is_some();
+        let ahead = self.ahead.may_start(now, batches.all() == 0, || store.foreground_comes_first());
+        if was_ahead && self.ahead.started.is_none() {
+            store.foreground.ahead_is_over();
+        }
         let room = Room {
             paced: batches.checkpoint_room(BATCHES_PACED, false) * batch_pages,
             urgent: batches.checkpoint_room(BATCHES_MAX, true) * batch_pages,
@@ -272,6 +280,7 @@ impl Cleaner {
                 store.start_flush(which, decision.pages, FlushPurpose::Checkpoint, decision.spread);
             started = collected.pages;
             if decision.urgency == Urgency::Ahead && collected.pages > 0 {
+                store.foreground.ahead_begins();
                 self.ahead.started = Some((now, collected.pages));
             }
         }
@@ -390,7 +399,19 @@ mod tests {
         let mut ahead =
             Ahead { started: Some((Duration::ZERO, 100)), next: Duration::ZERO, rate: AHEAD_RATE };
         // Others' batches went on without a break, or the machine was suspended.
-        assert_eq!(ahead.may_start(HOUR, true), None);
-        assert!(ahead.may_start(HOUR + Duration::from_secs(60), true).is_some());
+        assert_eq!(ahead.may_start(HOUR, true, || false), None);
+        assert!(ahead.may_start(HOUR + Duration::from_secs(60), true, || false).is_some());
+    }
+
+    #[test]
+    fn a_batch_ahead_is_followed_by_a_long_rest_where_others_wait() {
+        const MS: Duration = Duration::from_millis(1);
+        for (slow, rest) in [(false, 300 * MS), (true, 2400 * MS)] {
+            let started = Some((Duration::ZERO, 100));
+            let mut ahead = Ahead { started, next: Duration::ZERO, rate: AHEAD_RATE };
+            assert_eq!(ahead.may_start(100 * MS, true, || slow), None);
+            assert_eq!(ahead.may_start(99 * MS + rest, true, || slow), None);
+            assert!(ahead.may_start(100 * MS + rest, true, || slow).is_some());
+        }
     }
 }

@@ -4,6 +4,7 @@ mod crash;
 mod eviction;
 mod failed_sync;
 mod frames;
+mod give_way;
 mod golden;
 mod hurry;
 mod large_recovery;

@@ -366,3 +366,91 @@ fn recovery_does_not_change_a_page_whose_write_was_lost() {
         }
     }
 }
+
+/// Reads pages of a store whose table has 300 pages, none of them in memory at first.
+fn with_a_cold_table(frames: usize, work: impl AsyncFnOnce(&PageStore)) {
+    let (env, dir) = (real_environment(), TempDir::new("areas"));
+    let store = small_store(&env, &dir, frames, 300);
+    block_on(async {
+        for page in 0..300 {
+            retry(|| create_page(&store, PageId::new(SPACE, page), u64::from(page))).await.unwrap();
+        }
+        store.close_space(SPACE).await.unwrap();
+        store.spaces.add(SPACE, &dir.0.join("t.ibd"), None).unwrap();
+        work(&store).await;
+    });
+}
+
+async fn read_each(store: &PageStore, pages: impl IntoIterator<Item = u32>, scans: bool) {
+    for page in pages {
+        let id = PageId::new(SPACE, page);
+        assert_eq!(retry(|| Ok(value_of(&store.read(id)?))).await.unwrap(), u64::from(page));
+        if scans {
+            store.scan_reached(id);
+        }
+    }
+}
+
+#[test]
+fn the_threshold_says_how_much_of_an_area_a_scan_must_touch() {
+    let read_ahead = |threshold: Option<u32>, from: u32| {
+        let mut read = 0;
+        with_a_cold_table(512, async |store| {
+            if let Some(threshold) = threshold {
+                store.set_read_ahead_threshold(threshold);
+            }
+            read_each(store, from..161, true).await;
+            read = store.status().read_ahead;
+        });
+        read
+    };
+    // Up to the middle of the area from 128 on, by default 28 of the 32 pages before.
+    assert_eq!((read_ahead(None, 132), read_ahead(None, 133)), (64, 0));
+    assert_eq!((read_ahead(Some(64), 128), read_ahead(Some(64), 129)), (64, 0));
+    assert_eq!((read_ahead(Some(10), 155), read_ahead(Some(10), 156)), (64, 0));
+    assert_eq!(read_ahead(Some(0), 128), 0, "off");
+}
+
+#[test]
+fn random_read_ahead_reads_the_rest_of_an_area_of_which_13_pages_are_in_use() {
+    let wanted: Vec<u32> = (64..128).step_by(4).collect();
+    with_a_cold_table(512, async |store| {
+        read_each(store, wanted.iter().copied(), false).await;
+        assert_eq!(store.status().read_ahead_random, 0, "off unless it is switched on");
+    });
+    with_a_cold_table(512, async |store| {
+        store.set_random_read_ahead(true);
+        read_each(store, wanted[..13].iter().copied(), false).await;
+        assert_eq!(store.status().read_ahead_random, 0);
+        read_each(store, wanted[13..14].iter().copied(), false).await;
+        assert_eq!(store.status().read_ahead_random, 50, "14 of 64 were asked for");
+        let reads = store.status().reads;
+        read_each(store, 64..128, false).await;
+        let status = store.status();
+        assert_eq!((status.reads, status.read_ahead_random, status.read_ahead), (reads, 50, 0));
+        // What was only read ahead does not count: nobody has wanted 13 of these.
+        let ahead: Vec<PageId> = (192..224).map(|page| PageId::new(SPACE, page)).collect();
+        store.prefetch(&ahead);
+        read_each(store, [230], false).await;
+        assert_eq!(store.status().read_ahead_random, 50);
+    });
+}
+
+#[test]
+fn only_pages_that_nobody_wanted_are_evicted_in_vain() {
+    with_a_cold_table(128, async |store| {
+        let ahead: Vec<PageId> = (0..40).map(|page| PageId::new(SPACE, page)).collect();
+        store.prefetch(&ahead);
+        // The pool is too small for an old part: what is wanted is young all the time.
+        read_each(store, 0..30, false).await;
+        read_each(store, 100..300, false).await;
+        read_each(store, 100..300, false).await;
+        assert_eq!(store.status().read_ahead_evicted, 10);
+    });
+    with_a_cold_table(512, async |store| {
+        let ahead: Vec<PageId> = (0..40).map(|page| PageId::new(SPACE, page)).collect();
+        store.prefetch(&ahead);
+        store.close_space(SPACE).await.unwrap();
+        assert_eq!(store.status().read_ahead_evicted, 0, "they went with their tablespace");
+    });
+}

@@ -23,6 +23,10 @@ const SETTINGS: &[(&str, Apply)] = &[
         let max = u32::try_from(pages).ok().filter(|pages| u64::from(*pages) < NO_LIMIT);
         database.store().set_io_capacity_max(max);
     }),
+    ("innodb_random_read_ahead", |database, on| database.store().set_random_read_ahead(on != 0)),
+    ("innodb_read_ahead_threshold", |database, pages| {
+        database.store().set_read_ahead_threshold(u32::try_from(pages).unwrap_or(u32::MAX));
+    }),
     ("innodb_undo_log_truncate", |database, on| database.transaction_system().set_undo_log_truncate(on != 0)),
     ("innodb_max_undo_log_size", |database, bytes| {
         database.transaction_system().set_max_undo_log_size(bytes);

@@ -32,6 +32,26 @@ fn the_recovery_target_is_set_in_seconds_and_is_the_machines_otherwise() {
 }
 
 #[test]
+fn read_ahead_is_set_under_load() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    let store = engine.database.store();
+    assert_eq!((store.read_ahead_threshold(), store.random_read_ahead()), (56, false));
+    root.run("SET GLOBAL innodb_read_ahead_threshold = 0").unwrap();
+    root.run("SET GLOBAL innodb_random_read_ahead = ON").unwrap();
+    assert_eq!((store.read_ahead_threshold(), store.random_read_ahead()), (0, true));
+    root.run("SET GLOBAL innodb_read_ahead_threshold = DEFAULT").unwrap();
+    root.run("SET GLOBAL innodb_random_read_ahead = DEFAULT").unwrap();
+    assert_eq!((store.read_ahead_threshold(), store.random_read_ahead()), (56, false));
+    let names = root.run("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_read_ahead%'").unwrap();
+    let mut names: Vec<_> = names.into_iter().map(|row| row[0].clone().unwrap()).collect();
+    names.sort_unstable();
+    let all = ["", "_evicted", "_rnd"].map(|end| format!("Innodb_buffer_pool_read_ahead{end}"));
+    assert_eq!(names, all);
+    engine.finish();
+}
+
+#[test]
 fn a_redo_log_that_is_set_no_longer_changes_by_itself() {
     let engine = Engine::start();
     let mut root = engine.root();
