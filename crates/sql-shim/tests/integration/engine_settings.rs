@@ -43,11 +43,6 @@ fn read_ahead_is_set_under_load() {
     root.run("SET GLOBAL innodb_read_ahead_threshold = DEFAULT").unwrap();
     root.run("SET GLOBAL innodb_random_read_ahead = DEFAULT").unwrap();
     assert_eq!((store.read_ahead_threshold(), store.random_read_ahead()), (56, false));
-    let names = root.run("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_read_ahead%'").unwrap();
-    let mut names: Vec<_> = names.into_iter().map(|row| row[0].clone().unwrap()).collect();
-    names.sort_unstable();
-    let all = ["", "_evicted", "_rnd"].map(|end| format!("Innodb_buffer_pool_read_ahead{end}"));
-    assert_eq!(names, all);
     engine.finish();
 }
 
