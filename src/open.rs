@@ -54,8 +54,7 @@ pub(crate) async fn open(
     let elsewhere = ddl_recovery::finish(&*storage, &directory, &catalog, level.freezes_pages())?;
     let spaces = space_files(&*storage, &directory, &catalog, &elsewhere)?;
     let identity = Identity::of(&catalog, &environment);
-    let log =
-        open_redo(&environment, &directory, &options, exists.then_some(&*catalog), &identity, page_bytes)?;
+    let log = open_redo(&environment, (&options, room), exists.then_some(&*catalog), &identity, page_bytes)?;
     // Whatever writes here, now or in the background later, holds the log.
     log.keep(lock);
     let mut unlock = UnlockOnError(Some(log.clone()));
@@ -136,7 +135,7 @@ pub(crate) async fn open(
     let (mut inner, report) = start(inner, &unrestored_pages, report).await?;
     unlock.0 = None;
     inner.report = OpenReport { took: environment.now() - started, ..report };
-    Ok(Database(Arc::new(inner)))
+    Ok(redo_capacity::let_grow(Database(Arc::new(inner)), &options, room))
 }
 
 /// A data directory that is locked for us.
@@ -525,17 +524,17 @@ fn restore_torn_pages(
 
 fn open_redo(
     environment: &Arc<dyn Environment>,
-    directory: &Path,
-    options: &Options,
+    (options, room): (&Options, Room),
     catalog: Option<&Catalog>,
     identity: &Identity,
     page_bytes: u32,
 ) -> Result<Arc<RedoLog>> {
+    let directory = &*options.directory;
     if Level(options.force_recovery).skips_redo() {
         return forced_recovery::scratch_log(environment, directory);
     }
     let settings = redo::Options {
-        capacity: options.redo_capacity_bytes,
+        capacity: redo_capacity::at_start(&**environment.storage(), options, room),
         // A mini-transaction fits half of it, and a structure change of a high tree rewrites up to 32 pages.
         buffer_size: options.log_buffer_bytes.max(64 * u64::from(page_bytes)) as usize,
         block_size: options.redo_block_bytes.map(|bytes| bytes as usize),

@@ -17,8 +17,13 @@ pub struct Options {
     pub directory: PathBuf,
     /// Bytes of the buffer pool (`innodb_buffer_pool_size`).
     pub buffer_pool_bytes: u64,
-    /// Bytes of the redo log on disk (`innodb_redo_log_capacity`); never exceeded.
+    /// Bytes of the redo log on disk (`innodb_redo_log_capacity`); never exceeded. As long as it is the
+    /// default, it rises by itself where that saves page writes, up to the size of the buffer pool and an
+    /// eighth of the free disk.
     pub redo_capacity_bytes: u64,
+    /// The capacity that was chosen by default: another one was set.
+    #[doc(hidden)]
+    pub redo_capacity_default: Option<u64>,
     /// Bytes of the log buffer in memory (`innodb_log_buffer_size`).
     pub log_buffer_bytes: u64,
     /// Unit in which the redo log is written (`innodb_log_write_ahead_size`): 512, or 4096 for devices with
@@ -112,6 +117,7 @@ impl Options {
             directory: directory.into(),
             buffer_pool_bytes: pool,
             redo_capacity_bytes: redo_capacity_for(pool),
+            redo_capacity_default: Some(redo_capacity_for(pool)),
             log_buffer_bytes: 16 * MIB,
             redo_block_bytes: None,
             page_size: None,
@@ -143,20 +149,27 @@ impl Options {
         crate::open::check(self)
     }
 
-    /// Sets the size of the buffer pool in bytes. A redo log that is as large as the default is for the pool
-    /// before becomes as large as it is for this one.
+    /// Sets the size of the buffer pool in bytes. A redo log whose capacity was not set becomes as large as
+    /// the default is for this pool.
     pub fn buffer_pool_bytes(mut self, bytes: u64) -> Options {
-        if self.redo_capacity_bytes == redo_capacity_for(self.buffer_pool_bytes) {
+        if self.redo_capacity_grows() {
             self.redo_capacity_bytes = redo_capacity_for(bytes);
+            self.redo_capacity_default = Some(self.redo_capacity_bytes);
         }
         self.buffer_pool_bytes = bytes;
         self
     }
 
-    /// Sets the capacity of the redo log in bytes.
+    /// Sets the capacity of the redo log in bytes: it does not change by itself.
     pub fn redo_capacity_bytes(mut self, bytes: u64) -> Options {
         self.redo_capacity_bytes = bytes;
+        self.redo_capacity_default = None;
         self
+    }
+
+    /// Whether nobody has set the capacity of the redo log.
+    pub(crate) fn redo_capacity_grows(&self) -> bool {
+        self.redo_capacity_default == Some(self.redo_capacity_bytes)
     }
 
     /// Puts a buffer pool extension into this file, with this size in bytes (0: eight times the buffer

@@ -137,6 +137,7 @@ impl Source for Alone {
         let quantiles = times.iter().flat_map(Series::figures);
         rows.extend(quantiles.map(|(name, figure)| (name.to_owned(), figure.to_string())));
         rows.push((recorder::RESIZE.to_owned(), self.0.buffer_pool_resize_status()));
+        rows.push((recorder::LOG_ROSE.to_owned(), self.0.redo_capacity_rose()));
         Some(rows)
     }
 

@@ -76,9 +76,12 @@ const PROTECTION: &str = "Untorn_page_protection";
 /// How far a resize of the buffer pool is.
 pub(super) const RESIZE: &str = "Innodb_buffer_pool_resize_status";
 
+/// The last step of the redo log's capacity by itself, and why.
+pub(super) const LOG_ROSE: &str = "Untorn_redo_log_rose";
+
 /// Rows whose text is an event when it changes, and what changed.
 const TEXTS: &[(&str, &str)] =
-    &[(PROTECTION, "protection"), (RESIZE, "resize"), ("Untorn_bpe_state", "tier")];
+    &[(PROTECTION, "protection"), (RESIZE, "resize"), (LOG_ROSE, "resize"), ("Untorn_bpe_state", "tier")];
 
 /// Counters that are an event when they grow.
 const COUNTS: &[(&str, &str, &str)] = &[
@@ -265,6 +268,16 @@ mod tests {
         }
         recorder.record(20, &rows(8, "b"), &[]);
         assert_eq!(kinds(&recorder), ["start", "stall", "protection", "stall"]);
+    }
+
+    #[test]
+    fn a_redo_log_that_becomes_larger_by_itself_is_an_event_with_its_reason() {
+        let mut recorder = Recorder::new();
+        for text in ["", "", "redo log from 128 to 192 MiB by itself: of 300 page writes"] {
+            recorder.record(1, &[(LOG_ROSE.to_owned(), text.to_owned())], &[]);
+        }
+        assert_eq!(kinds(&recorder), ["start", "resize"]);
+        assert!(recorder.events.back().unwrap().text.contains("of 300 page writes"));
     }
 
     #[test]

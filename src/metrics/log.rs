@@ -110,6 +110,13 @@ pub(super) const METRICS: &[Metric] = &[
         read: |now: &Reading| now.log.checkpoints,
     },
     Metric {
+        name: "Untorn_redo_log_raises",
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Times that the capacity of the redo log rose by itself to save page writes.",
+        read: |now: &Reading| now.pool.log_raises,
+    },
+    Metric {
         name: "Untorn_recovery_target_ms",
         kind: Kind::Gauge,
         unit: Unit::Milliseconds,

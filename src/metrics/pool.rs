@@ -112,8 +112,15 @@ pub(super) const METRICS: &[Metric] = &[
         name: "Innodb_buffer_pool_read_ahead",
         kind: Kind::Counter,
         unit: Unit::Pages,
-        help: "Pages read ahead.",
+        help: "Pages read ahead of scans.",
         read: |now: &Reading| now.pool.read_ahead,
+    },
+    Metric {
+        name: "Innodb_buffer_pool_read_ahead_rnd",
+        kind: Kind::Counter,
+        unit: Unit::Pages,
+        help: "Pages read by random read-ahead.",
+        read: |now: &Reading| now.pool.read_ahead_random,
     },
     Metric {
         name: "Innodb_buffer_pool_read_ahead_evicted",

@@ -7,7 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use lab::capped_disk::{self, volume};
 use lab::release_build::Profile;
 use lab::server_process::{Kind, Program};
-use lab::{bench, doublewrite, extension, io_capacity, ladder, latency, restart, tuning, volumes, waves};
+use lab::{bench, doublewrite, extension, io_capacity, ladder, latency, read_ahead, restart, tuning};
+use lab::{volumes, waves};
 use std::path::PathBuf;
 
 /// The project's own commands.
@@ -191,14 +192,9 @@ pub enum Experiment {
     /// and bytes per second.
     Disk(capped_disk::CheckArguments),
     /// What the buffer pool extension gives: reads, writes and both with it off and on; a table and a chart.
-    Bpe(ExtensionArguments),
+    Bpe(Measured<extension::CompareSettings>),
     /// What it costs where it cannot help.
-    BpeCost {
-        #[command(flatten)]
-        target: Target,
-        #[command(flatten)]
-        settings: extension::CostSettings,
-    },
+    BpeCost(Measured<extension::CostSettings>),
     /// How long `SELECT 1` takes beside long statements; stock servers beside.
     Latency(Measured<latency::Setup>),
     /// Whether a load runs evenly while pages must be written all the time; stock servers beside.
@@ -217,8 +213,10 @@ pub enum Experiment {
     Ladder(Measured<ladder::Setup>),
     /// gp2 with its bucket of credits, io1, ESSD and RAID 0, simulated; stock servers beside.
     Volumes(Measured<volumes::Setup>),
+    /// Whether read-ahead pays: cold scans and a load on few areas, with it on and off.
+    ReadAhead(Measured<read_ahead::Setup>),
     /// How soon the server is warm after `kill -9`, with the extension kept and without.
-    BpeRamp(ExtensionArguments),
+    BpeRamp(Measured<extension::Settings>),
 }
 
 /// What an experiment is made of, and the server.
@@ -228,14 +226,6 @@ pub struct Measured<S: Args> {
     pub target: Target,
     #[command(flatten)]
     pub setup: S,
-}
-
-#[derive(Args)]
-pub struct ExtensionArguments {
-    #[command(flatten)]
-    pub target: Target,
-    #[command(flatten)]
-    pub settings: extension::Settings,
 }
 
 /// What is measured, or made from a record.

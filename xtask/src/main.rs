@@ -13,7 +13,7 @@ mod steps;
 mod test_command;
 
 use anyhow::Result;
-use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, ExtensionArguments, Target};
+use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, Target};
 use campaigns::{
     bad_input, clients, dashboard, differential, exporter, extension_soak, fuzz, import, isolation,
     kill_cycles, list_append, memory, miri, redo_capacity, shutdown_cycles, suites, sysbench_scripts,
@@ -25,7 +25,7 @@ use lab::release_build::Profile;
 use lab::server_process::{Kind, Program};
 use lab::{
     bench, capped_disk, collation_weights, doublewrite, extension, io_capacity, ladder, latency, many_tables,
-    restart, system_packages, tuning, volumes, waves,
+    read_ahead, restart, system_packages, tuning, volumes, waves,
 };
 use std::time::Duration;
 use steps::Steps;
@@ -135,15 +135,10 @@ fn run_experiment(steps: &mut Steps, experiment: Experiment) -> Result<()> {
             steps.step("disk with a cap", || capped_disk::check(&arguments));
             Ok(())
         }
-        Experiment::Bpe(ExtensionArguments { target, settings }) => {
-            measure(steps, &target, |on| extension::compare(on, &settings))
-        }
-        Experiment::BpeCost { target, settings } => {
-            measure(steps, &target, |on| extension::cost(on, &settings))
-        }
-        Experiment::BpeRamp(ExtensionArguments { target, settings }) => {
-            measure(steps, &target, |on| extension::ramp(on, &settings))
-        }
+        Experiment::Bpe(it) => measure(steps, &it.target, |on| extension::compare(on, &it.setup)),
+        Experiment::BpeCost(it) => measure(steps, &it.target, |on| extension::cost(on, &it.setup)),
+        Experiment::BpeRamp(it) => measure(steps, &it.target, |on| extension::ramp(on, &it.setup)),
+        Experiment::ReadAhead(it) => measure(steps, &it.target, |on| read_ahead::run(on, &it.setup)),
         Experiment::Latency(it) => measure(steps, &it.target, |on| latency::run(on, &it.setup)),
         Experiment::Waves(it) => measure(steps, &it.target, |on| waves::run(on, &it.setup)),
         Experiment::Restart(it) => measure(steps, &it.target, |on| restart::run(on, &it.setup)),

@@ -11,6 +11,7 @@ pub(crate) enum Counter {
     WriteRequests,
     WaitFree,
     ReadAhead,
+    ReadAheadRandom,
     ReadAheadEvicted,
     PagesFlushed,
     MadeYoung,

@@ -45,6 +45,8 @@ mod tests;
 #[cfg(not(loom))]
 pub use error::{Error, Interrupt};
 #[cfg(not(loom))]
+pub use flush::log_growth::{LogRose, MostLog};
+#[cfg(not(loom))]
 pub use mtr::{Mtr, PageHandle};
 #[cfg(not(loom))]
 pub use pool::guard::{PageRead, Pin};

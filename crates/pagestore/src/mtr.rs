@@ -23,7 +23,7 @@ use redo::{Admission, Lsn, RecordWriter};
 use smallvec::SmallVec;
 
 use crate::counters::Counter;
-use crate::error::Interrupt;
+use crate::error::{Error, Interrupt};
 use crate::pool::frame::FrameRef;
 use crate::pool::guard::Pin;
 use crate::store::PageStore;
@@ -130,7 +130,21 @@ impl<'s> Mtr<'s> {
             return Ok(handle);
         }
         let pin = self.pin_page(page)?;
-        Ok(self.latch(pin, Mode::Exclusive))
+        let handle = self.latch(pin, Mode::Exclusive);
+        self.refuse_zeros(handle)?;
+        Ok(handle)
+    }
+
+    /// A page that was never made is all zero, which is valid as long as nobody wants to change it: then it
+    /// was made, and its write is lost. Changed all the same it would get a sound checksum under no name.
+    fn refuse_zeros(&mut self, handle: PageHandle) -> Result<(), Error> {
+        let page = self.page_id(handle);
+        if page::identity(self.page(handle)) == page {
+            return Ok(());
+        }
+        // As for a page that is damaged and had to be read after the first change.
+        self.failed |= self.has_changes();
+        Err(self.store.lost_page(page))
     }
 
     /// As [`Mtr::x`] if the page is in memory: never a wait.

@@ -21,8 +21,10 @@ pub struct PoolStatus {
     pub write_requests: u64,
     /// `Innodb_buffer_pool_wait_free`: times nobody had a free frame.
     pub wait_free: u64,
-    /// `Innodb_buffer_pool_read_ahead`: pages read ahead.
+    /// `Innodb_buffer_pool_read_ahead`: pages read ahead of scans and of those who named them.
     pub read_ahead: u64,
+    /// `Innodb_buffer_pool_read_ahead_rnd`: pages read by random read-ahead.
+    pub read_ahead_random: u64,
     /// `Innodb_buffer_pool_read_ahead_evicted`: pages read ahead and evicted untouched.
     pub read_ahead_evicted: u64,
     /// `Innodb_buffer_pool_pages_flushed`: dirty pages written.
@@ -55,4 +57,6 @@ pub struct PoolStatus {
     pub corrupt_pages: u64,
     /// Reads of the buffer pool extension that did not give the page and went on with the data file.
     pub tier_fallbacks: u64,
+    /// How often the redo log's capacity rose by itself.
+    pub log_raises: u64,
 }

@@ -18,12 +18,15 @@ use crate::counters::{Counter, Counters};
 use crate::error::{Error, Interrupt};
 use crate::flush::batch::UnderWay;
 use crate::flush::flush_list::FlushList;
+use crate::flush::log_growth::LogGrowthPlace;
 use crate::flush::restart_time::{Found, RestartTime};
 use crate::pool::extension::TierPlace;
+use crate::pool::foreground_reads::ForegroundReads;
 use crate::pool::frame::{FrameRef, Frames};
 use crate::pool::free_list::FreeFrames;
 use crate::pool::lru::Lru;
 use crate::pool::missing_page::{PendingReads, ReadTimes};
+use crate::pool::read_ahead::ReadAheadSettings;
 use crate::pool::resize::{Resizing, frames_of};
 use crate::recovery;
 use crate::recovery::rates::{Kind, RecoveryRates};
@@ -104,6 +107,8 @@ pub struct PageStore {
     /// Coarse clock in milliseconds, never 0.
     pub(crate) now_ms: AtomicU32,
     pub(crate) pending: PendingReads,
+    pub(crate) read_ahead: ReadAheadSettings,
+    pub(crate) foreground: ForegroundReads,
     pub(crate) free: FreeFrames,
     pub(crate) resizing: Resizing,
     pub(crate) lru: Mutex<Lru>,
@@ -129,6 +134,7 @@ pub struct PageStore {
     /// Recovery is applying redo: the checkpoint must not move.
     pub(crate) recovering: AtomicBool,
     pub(crate) restart_time: RestartTime,
+    pub(crate) log_growth: LogGrowthPlace,
     /// Frames that the next start will have, if it has the options of this one.
     frames_at_start: usize,
     /// Data files that are open, as the cleaner has counted them last.
@@ -161,6 +167,8 @@ pub(crate) struct Broken {
     pub(crate) cleaner: AtomicBool,
     /// The target for a restart counts.
     pub(crate) target: AtomicBool,
+    /// What is ahead of need gives way to those who wait for reads.
+    pub(crate) give_way: AtomicBool,
 }
 
 impl PageStore {
@@ -190,6 +198,8 @@ impl PageStore {
             young_drift: AtomicU32::new(young_drift(count, &options)),
             now_ms: AtomicU32::new(1),
             pending: PendingReads::default(),
+            read_ahead: ReadAheadSettings::default(),
+            foreground: ForegroundReads::default(),
             free: FreeFrames::new(count),
             resizing: Resizing::new(options.pool_bytes, options.tier_bytes),
             lru: Mutex::new(Lru::new(count, options.old_blocks_pct)),
@@ -209,6 +219,7 @@ impl PageStore {
             sync_over: Signal::default(),
             recovering,
             restart_time: RestartTime::new(options.recovery_target, options.recovery_rates.clone()),
+            log_growth: LogGrowthPlace::default(),
             frames_at_start: count,
             files_open: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
@@ -590,6 +601,7 @@ impl PageStore {
             write_requests: sum(Counter::WriteRequests),
             wait_free: sum(Counter::WaitFree),
             read_ahead: sum(Counter::ReadAhead),
+            read_ahead_random: sum(Counter::ReadAheadRandom),
             read_ahead_evicted: sum(Counter::ReadAheadEvicted),
             pages_flushed: sum(Counter::PagesFlushed),
             pages_made_young: sum(Counter::MadeYoung),
@@ -606,6 +618,7 @@ impl PageStore {
             oldest_modification: oldest.map(|Lsn(lsn)| lsn),
             corrupt_pages: sum(Counter::CorruptPages),
             tier_fallbacks: sum(Counter::TierFallbacks),
+            log_raises: self.log_growth.raises(),
         }
     }
 

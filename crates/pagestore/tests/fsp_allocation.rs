@@ -1,4 +1,5 @@
 //! Allocation, growth and freeing, with the space check after each batch.
+#![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod fsp_support;

@@ -1,4 +1,5 @@
 //! Tablespaces that get smaller, and their files with them.
+#![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod fsp_support;

@@ -160,15 +160,31 @@ impl RedoLog {
                 "innodb_redo_log_capacity is {bytes}; the redo log needs at least {CAPACITY_FLOOR} bytes"
             )));
         }
+        let before = self.state.lock().capacity;
+        if before != bytes && self.poisoned().is_none() {
+            tracing::info!("the capacity of the redo log changes from {before} to {bytes} bytes");
+        }
+        self.change_capacity(|_| bytes)
+    }
+
+    /// Changes it to so many bytes if that is more, without a word in the log: the caller says why.
+    ///
+    /// # Errors
+    /// When the log has stopped.
+    pub fn raise_capacity(&self, bytes: u64) -> Result<()> {
+        self.change_capacity(|now| now.max(bytes))
+    }
+
+    fn change_capacity(&self, to: impl FnOnce(u64) -> u64) -> Result<()> {
         if let Some(error) = self.poisoned() {
             return Err(error);
         }
         let wake = {
             let mut state = self.state.lock();
+            let bytes = to(state.capacity);
             if state.capacity == bytes {
                 return Ok(());
             }
-            tracing::info!("the capacity of the redo log changes from {} to {bytes} bytes", state.capacity);
             state.capacity = bytes;
             self.fit_capacity(&mut state);
             state.growth_hurry.set();

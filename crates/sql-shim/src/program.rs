@@ -338,7 +338,8 @@ usage: untorn [serve] [options]
 
 good to know
   --innodb-buffer-pool-size=2G          memory for pages (default: 55 % of what the process may use)
-  --innodb-redo-log-capacity=1G         redo log on disk (default: a quarter of the pool, 128 MiB to 2 GiB)
+  --innodb-redo-log-capacity=1G         redo log on disk (default: a quarter of the pool, 128 MiB to 2 GiB, and more
+                                        where that saves page writes)
   --innodb-flush-log-at-trx-commit=1    1: a commit survives power loss; 2: survives the server; 0: neither
   --untorn-threads=8                    threads that carry connections (default: one per core)
   --max-connections=4096

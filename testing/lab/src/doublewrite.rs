@@ -9,14 +9,19 @@
 use crate::block_device::Counters;
 use crate::capped_disk::{Cap, Throttle};
 use crate::experiment::in_place;
+use crate::experiment::judgement::{at_least, ratio};
+use crate::experiment::report::Report;
+use crate::experiment::room::{Of, Run, figures};
+use crate::experiment::seconds::{self, Phase};
 use crate::experiment::servers::{Contestant, Peers, stock};
+use crate::experiment::table::Table;
 use crate::file_system::{FileSystem, FileSystemKind};
 use crate::server_process::{Program, ServerProcess, processor_time};
-use crate::statistics;
+use crate::statistics::median;
 use crate::sysbench::{self, Sysbench};
 use anyhow::{Context, Result, ensure};
+use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// What the experiment is made of.
 #[derive(clap::Args, Clone, Debug)]
@@ -27,12 +32,12 @@ pub struct Setup {
     #[arg(long, default_value_t = 64)]
     threads: u32,
     /// Seconds of each measured run.
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     time: u32,
     /// Seconds of each run before it, not measured.
     #[arg(long, default_value_t = 30)]
     warm_up: u32,
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Read and write operations per second of the disk, each.
     #[arg(long, default_value_t = 4000)]
@@ -42,6 +47,10 @@ pub struct Setup {
     megabytes: u64,
     #[command(flatten)]
     peers: Peers,
+    /// Where chart (`.svg`), table (`.md`), every second (`.csv`) and record (`.json`) go, without the
+    /// ending; `target/doublewrite` by default.
+    #[arg(long, value_name = "PATH")]
+    output: Option<PathBuf>,
     /// Where the disk image is made.
     #[arg(long)]
     place: Option<PathBuf>,
@@ -51,22 +60,25 @@ const TABLES: u32 = 4;
 /// Bytes of a sysbench row with its share of both indexes, as files grow by it.
 const ROW_BYTES: u64 = 240;
 
-/// One measured run.
-#[derive(Clone, Copy)]
-struct Figures {
-    transactions_per_second: f64,
-    processor_us: f64,
-    written_kib: f64,
-    flushes: f64,
-    percentile_ms: f64,
+/// What AUTO must be, as a multiple of our ON.
+const GOAL: f64 = 1.48;
+/// And as a multiple of MySQL's ON.
+const GOAL_TO_MYSQL: f64 = 1.9;
+const DISTRIBUTION: &str = "special";
+
+/// A server in one of its modes.
+struct Side {
+    server: String,
+    mode: &'static str,
+    contestant: Contestant,
 }
 
-/// Runs all contestants and prints the table.
+/// Runs all contestants and reports.
 pub fn run(program: &Program, setup: &Setup) -> Result<()> {
     in_place("doublewrite", setup.place.as_deref(), |place| run_in(program, setup, place))
 }
 
-fn contestants(program: &Program, setup: &Setup) -> Result<Vec<Contestant>> {
+fn sides(program: &Program, setup: &Setup) -> Result<Vec<Side>> {
     let mut all = Vec::new();
     let pool = format!("--innodb-buffer-pool-size={}M", setup.pool);
     for server in setup.peers.beside(program)? {
@@ -75,45 +87,39 @@ fn contestants(program: &Program, setup: &Setup) -> Result<Vec<Contestant>> {
             let mut settings = vec![pool.clone(), server.redo(1024)];
             settings.push(format!("--innodb-doublewrite={mode}"));
             settings.extend(if server.is_ours() { Vec::new() } else { stock(4000) });
-            all.push(Contestant {
-                name: format!("{}, doublewrite {mode}", server.name),
-                ..server.with(settings)
-            });
+            all.push(Side { server: server.name.clone(), mode, contestant: server.with(settings) });
         }
     }
     Ok(all)
 }
 
 fn run_in(program: &Program, setup: &Setup, place: &Path) -> Result<()> {
-    let contestants = contestants(program, setup)?;
+    let sides = sides(program, setup)?;
     let servers = setup.peers.beside(program)?.len() as u64;
     // Room for the redo logs and growth besides the data.
     let mut disk =
         FileSystem::create(place, "disk", FileSystemKind::Xfs, servers * (setup.pool * 24 + 3072))?;
-    for (at, contestant) in contestants.iter().enumerate() {
+    for (at, side) in sides.iter().enumerate() {
         // The variants of a server share its data.
-        if contestants[..at].iter().all(|before| before.directory != contestant.directory) {
-            prepare(contestant, setup, place, &disk)?;
+        if sides[..at].iter().all(|before| before.server != side.server) {
+            prepare(&side.contestant, setup, place, &disk)?;
         }
     }
     let cap = Cap { operations: setup.operations, bytes: setup.megabytes * 1_000_000 };
     let throttle = Throttle::new(disk.device()?)?;
     throttle.limit(cap)?;
-    let mut figures: Vec<Vec<Figures>> = contestants.iter().map(|_| Vec::new()).collect();
+    let mut runs = Vec::new();
     for round in 1..=setup.rounds {
-        for (contestant, figures) in contestants.iter().zip(&mut figures) {
-            let measured = measure(contestant, setup, place, &disk, &throttle)
-                .with_context(|| contestant.name.clone())?;
-            println!(
-                "round {round}, {}: {:.0} transactions/s",
-                contestant.name, measured.transactions_per_second
-            );
-            figures.push(measured);
+        for side in &sides {
+            let named = || format!("{}, doublewrite {}", side.server, side.mode);
+            let run = measure(side, round, setup, place, &disk, &throttle).with_context(named)?;
+            println!("round {round}, {}: {:.0} transactions/s", named(), run.transactions_per_second);
+            runs.push(run);
         }
     }
-    print_table(setup, &contestants, &figures);
     drop(throttle);
-    disk.unmount()
+    disk.unmount()?;
+    report(setup, &sides, &runs).publish(setup.output.as_deref(), &runs)
 }
 
 fn load<'s>(server: &'s ServerProcess, setup: &Setup, threads: u32) -> Sysbench<'s> {
@@ -136,60 +142,129 @@ fn prepare(contestant: &Contestant, setup: &Setup, place: &Path, disk: &FileSyst
 }
 
 fn measure(
-    contestant: &Contestant,
+    side: &Side,
+    round: u32,
     setup: &Setup,
     place: &Path,
     disk: &FileSystem,
     throttle: &Throttle,
-) -> Result<Figures> {
-    let server = contestant.start(place, disk.path())?;
+) -> Result<Run> {
+    let server = side.contestant.start(place, disk.path())?;
     throttle.put_in(server.id())?;
-    let load = load(&server, setup, setup.threads);
-    let seconds = |time: u32| format!("--time={time}");
-    let more = ["--rand-type=special", "--percentile=99"];
-    load.run("oltp_write_only", "run", &[&*seconds(setup.warm_up), more[0]])?;
-    let processor = processor_time(server.id())?;
-    let before = Counters::of(disk.device()?)?;
-    let output = load.run("oltp_write_only", "run", &[&*seconds(setup.time), more[0], more[1]])?;
-    let processor = processor_time(server.id())?.saturating_sub(processor);
-    let device = Counters::of(disk.device()?)?.since(&before);
+    let (script, threads) = ("oltp_write_only", setup.threads);
+    let load = load(&server, setup, threads);
+    if setup.warm_up > 0 {
+        let more = [format!("--time={}", setup.warm_up), format!("--rand-type={DISTRIBUTION}")];
+        load.run(script, "run", &[&*more[0], &*more[1]])?;
+    }
+    let before = (Counters::of(disk.device()?)?, processor_time(server.id())?);
+    let phase = Phase { script, threads, distribution: DISTRIBUTION, time: setup.time };
+    let seconds = seconds::seconds(&server, disk.device()?, &load, &phase)?;
+    let processor = processor_time(server.id())?.saturating_sub(before.1);
+    let moved = Counters::of(disk.device()?)?.since(&before.0);
     server.stop()?;
-    let transactions =
-        sysbench::figure(&output, "transactions:").context("no transactions: in the output")?;
-    ensure!(transactions > 0.0, "no transaction");
-    Ok(Figures {
-        transactions_per_second: transactions / f64::from(setup.time),
-        processor_us: Duration::as_secs_f64(&processor) * 1e6 / transactions,
-        written_kib: device.bytes_written as f64 / 1024.0 / transactions,
-        flushes: device.flushes as f64 / transactions,
-        percentile_ms: sysbench::figure(&output, "99th percentile:").unwrap_or(f64::NAN),
-    })
+    let setting = setting(side.mode);
+    let of = Of { group: script, server: &side.server, setting: &setting, round };
+    Ok(Run::new(&of, seconds, &moved, processor))
 }
 
-fn median(figures: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
-    statistics::median(figures.iter().map(of).collect())
+fn setting(mode: &str) -> String {
+    format!("doublewrite {mode}")
 }
 
-fn print_table(setup: &Setup, contestants: &[Contestant], figures: &[Vec<Figures>]) {
-    println!(
-        "\noltp_write_only --rand-type=special, {} clients, pool {} MiB, data 16 times that, disk {} operations/s and {} MB/s, median of {} runs of {} s\n",
-        setup.threads, setup.pool, setup.operations, setup.megabytes, setup.rounds, setup.time
+/// The runs of a server in a mode.
+fn of<'r>(runs: &'r [Run], server: &str, mode: &str) -> Vec<&'r Run> {
+    runs.iter().filter(|run| run.server == server && run.setting == setting(mode)).collect()
+}
+
+fn report(setup: &Setup, sides: &[Side], runs: &[Run]) -> Report {
+    let mut table = Table::new(
+        &["server", "mode"],
+        &[
+            "transactions/s",
+            "to the first",
+            "CoV",
+            "p99 ms",
+            "CPU µs each",
+            "KiB written each",
+            "flushes each",
+        ],
     );
-    let first = figures.first().map_or(f64::NAN, |figures| median(figures, |f| f.transactions_per_second));
-    println!(
-        "| server | transactions/s | to the first | p99 ms | CPU µs each | KiB written each | flushes each |"
+    let median = |runs: &[&Run], figure: fn(&Run) -> f64| median(figures(runs, figure));
+    let rate = |run: &Run| run.transactions_per_second;
+    let first = sides.first().map_or(f64::NAN, |side| median(&of(runs, &side.server, side.mode), rate));
+    for side in sides {
+        let these = of(runs, &side.server, side.mode);
+        table.row(vec![
+            side.server.clone(),
+            setting(side.mode),
+            format!("{:.0}", median(&these, rate)),
+            format!("{:.2}", median(&these, rate) / first),
+            format!("{:.3}", median(&these, |run| run.coefficient_of_variation)),
+            format!("{:.0}", median(&these, |run| run.p99_ms)),
+            format!("{:.0}", median(&these, |run| run.processor_us)),
+            format!("{:.1}", median(&these, |run| run.device_kib_written)),
+            format!("{:.2}", median(&these, |run| run.device_flushes)),
+        ]);
+    }
+    Report {
+        name: "doublewrite",
+        described: format!(
+            "oltp_write_only --rand-type={DISTRIBUTION}, {} clients, pool {} MiB, data 16 times that, disk {} operations/s and {} MB/s; medians of {} runs of {} s.",
+            setup.threads, setup.pool, setup.operations, setup.megabytes, setup.rounds, setup.time
+        ),
+        tables: table.to_string(),
+        conclusion: conclusion(sides, runs),
+        setup: json!({
+            "pool_mib": setup.pool, "threads": setup.threads, "time": setup.time, "warm_up": setup.warm_up,
+            "rounds": setup.rounds, "operations_per_second": setup.operations,
+            "megabytes_per_second": setup.megabytes,
+        }),
+    }
+}
+
+/// AUTO beside ON, ours and theirs.
+fn conclusion(sides: &[Side], runs: &[Run]) -> String {
+    let Some(ours) = sides.first().map(|side| side.server.as_str()) else { return String::new() };
+    let rates = |server: &str, mode| figures(&of(runs, server, mode), |run| run.transactions_per_second);
+    let auto = rates(ours, "AUTO");
+    let mut told = format!(
+        "With AUTO {ours} runs, as a multiple of its own transactions with ON, {}",
+        at_least(ratio(&auto, &rates(ours, "ON")), GOAL)
     );
-    println!("|---|---:|---:|---:|---:|---:|---:|");
-    for (contestant, figures) in contestants.iter().zip(figures) {
-        let rate = median(figures, |f| f.transactions_per_second);
-        println!(
-            "| {} | {rate:.0} | {:.2} | {:.0} | {:.0} | {:.1} | {:.2} |",
-            contestant.name,
-            rate / first,
-            median(figures, |f| f.percentile_ms),
-            median(figures, |f| f.processor_us),
-            median(figures, |f| f.written_kib),
-            median(figures, |f| f.flushes),
-        );
+    for side in sides.iter().filter(|side| side.server != ours && side.mode == "ON") {
+        let factor = ratio(&auto, &rates(&side.server, "ON"));
+        let factor = if side.server.to_lowercase().contains("mysql") {
+            at_least(factor, GOAL_TO_MYSQL)
+        } else {
+            format!("{factor:.2}")
+        };
+        told += &format!("; of {} with ON, {factor}", side.server);
+    }
+    told + "."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::room;
+    use crate::experiment::servers::tests::ours;
+
+    #[test]
+    fn the_conclusion_is_about_auto_beside_on() {
+        let side = |server: &str, mode| Side {
+            server: server.to_owned(),
+            mode,
+            contestant: ours().with(Vec::new()),
+        };
+        let sides = [side("Untorn", "ON"), side("Untorn", "AUTO"), side("MySQL", "ON")];
+        let run = |server: &str, mode, rate| {
+            let run = room::tests::run("oltp_write_only", &setting(mode), 1, rate);
+            Run { server: server.to_owned(), ..run }
+        };
+        let runs = [run("Untorn", "ON", 100.0), run("Untorn", "AUTO", 150.0), run("MySQL", "ON", 100.0)];
+        let told = conclusion(&sides, &runs);
+        assert!(told.contains("1.50 (goal at least 1.48: reached)"), "{told}");
+        assert!(told.contains("of MySQL with ON, 1.50 (goal at least 1.90: missed)"), "{told}");
     }
 }

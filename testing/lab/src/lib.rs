@@ -29,6 +29,7 @@ pub mod io_capacity;
 pub mod ladder;
 pub mod latency;
 pub mod many_tables;
+pub mod read_ahead;
 pub mod restart;
 pub mod tuning;
 pub mod volumes;

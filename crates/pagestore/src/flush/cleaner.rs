@@ -25,6 +25,7 @@ use crate::flush::age_bounds::{AgeBounds, ReadsShown};
 use crate::flush::batch::BATCHES_MAX;
 use crate::flush::collect::Which;
 use crate::flush::feeder;
+use crate::flush::log_growth::{LogGrowth, Seen, Started};
 use crate::pool::frame::FrameRef;
 use crate::pool::resize::Resizer;
 use crate::store::PageStore;
@@ -44,6 +45,8 @@ const BATCHES_PACED: usize = 3;
 
 /// After a batch written ahead the device is left alone for this multiple of the time it took.
 const AHEAD_REST: u32 = 3;
+/// This multiple of it where those who wait for reads wait long.
+const AHEAD_REST_SLOWLY: u32 = 8;
 /// But no longer than this: a batch seems to take hours when others follow it without a break.
 const AHEAD_REST_MAX: Duration = Duration::from_secs(10);
 /// What writing ahead is believed to manage before it was tried, in pages per second.
@@ -61,13 +64,15 @@ struct Ahead {
 
 impl Ahead {
     /// Looks whether the batch under way is over. Returns the rate if the next one may start.
-    fn may_start(&mut self, now: Duration, all_over: bool) -> Option<f64> {
+    /// `slow`: whether those who wait for reads wait long.
+    fn may_start(&mut self, now: Duration, all_over: bool, slow: impl FnOnce() -> bool) -> Option<f64> {
         if !all_over {
             return None;
         }
         if let Some((started, pages)) = self.started.take() {
             let took = now.saturating_sub(started).max(Duration::from_millis(1));
-            self.next = now + took.saturating_mul(AHEAD_REST).min(AHEAD_REST_MAX);
+            let times = if slow() { AHEAD_REST_SLOWLY } else { 1 };
+            self.next = now + took.saturating_mul(times * AHEAD_REST).min(AHEAD_REST_MAX);
             self.rate += (pages as f64 / took.saturating_mul(1 + AHEAD_REST).as_secs_f64() - self.rate) / 4.0;
         }
         (now >= self.next).then_some(self.rate)
@@ -80,6 +85,8 @@ struct Cleaner {
     controller: Controller,
     bounds: AgeBounds,
     reads: ReadsShown,
+    growth: LogGrowth,
+    started: Started,
     last_look: Duration,
     last_checkpoint: Duration,
     /// Frames taken per look: the recent maximum.
@@ -94,6 +101,8 @@ impl PageStore {
             controller: Controller::new(self.options.io_capacity_max),
             bounds: AgeBounds::default(),
             reads: ReadsShown::default(),
+            growth: LogGrowth::default(),
+            started: Started::default(),
             last_look: self.env.now(),
             last_checkpoint: self.env.now(),
             demand: 0.0,
@@ -205,23 +214,30 @@ impl Cleaner {
         let lsn = store.redo.current().0;
         let capacity = store.redo.capacity();
         let (batches, batch_pages) = (store.batches_under_way(), store.batch_pages());
-        let ahead = self.ahead.may_start(now, batches.all() == 0);
+        let was_ahead = self.ahead.started.is_some();
+        let ahead = self.ahead.may_start(now, batches.all() == 0, || store.foreground_comes_first());
+        if was_ahead && self.ahead.started.is_none() {
+            store.foreground.ahead_is_over();
+        }
         let room = Room {
             paced: batches.checkpoint_room(BATCHES_PACED, false) * batch_pages,
             urgent: batches.checkpoint_room(BATCHES_MAX, true) * batch_pages,
         };
         let room_wanted = store.redo.room_wanted();
+        // Before the list is locked: the log's mutex comes first.
+        let capacity_asked = store.redo.resize().wanted;
         let age_goal = store.redo.age_goal().unwrap_or(u64::MAX);
-        let load = {
+        let (load, seen) = {
             let mut list = store.flush_list.lock();
             let found = store.found_by_restart(&list);
             let allowed = self.bounds.look(store, &found, capacity);
             let (limit, bound) = (allowed.limit(capacity), allowed.bound(capacity));
             list.fit_ages(capacity, limit);
-            let goal = self.controller.goal(limit.min(age_goal));
+            let (goal, goal_of_full) =
+                (self.controller.goal(limit.min(age_goal)), self.controller.goal(limit));
             let oldest = list.oldest_unwritten().map_or(lsn, |oldest| oldest.0);
             let target = store.recovery_target();
-            Load {
+            let load = Load {
                 elapsed,
                 lsn,
                 age: lsn.saturating_sub(oldest),
@@ -237,7 +253,18 @@ impl Cleaner {
                 restart: store.restart_time.estimate(&found).div_duration_f64(target),
                 ahead,
                 room,
-            }
+            };
+            let seen = Seen {
+                now,
+                lsn,
+                age: load.age,
+                goal: goal_of_full,
+                capacity: capacity_asked,
+                allowed: allowed.age,
+                started: self.started,
+                rewrites: list.rewrites(),
+            };
+            (load, seen)
         };
         self.bounds.tell(store, &load);
         self.controller.set_io_capacity_max(store.io_capacity_max());
@@ -253,9 +280,15 @@ impl Cleaner {
                 store.start_flush(which, decision.pages, FlushPurpose::Checkpoint, decision.spread);
             started = collected.pages;
             if decision.urgency == Urgency::Ahead && collected.pages > 0 {
+                store.foreground.ahead_begins();
                 self.ahead.started = Some((now, collected.pages));
             }
         }
+        match decision.urgency {
+            Urgency::Paced | Urgency::Async | Urgency::Sync => self.started.for_age += started as u64,
+            Urgency::Idle | Urgency::Ahead => self.started.otherwise += started as u64,
+        }
+        store.grow_log_if_it_pays(&mut self.growth, seen);
         self.controller.give_back(decision, decision.pages.saturating_sub(started));
         (decision, load)
     }
@@ -276,6 +309,7 @@ impl Cleaner {
                 store.add_neighbours(&mut victims.dirty);
                 let started = store.start_batches(victims.dirty, FlushPurpose::Lru, Duration::ZERO).pages;
                 self.controller.charge(started);
+                self.started.otherwise += started as u64;
                 done += started;
             }
         }
@@ -365,7 +399,19 @@ mod tests {
         let mut ahead =
             Ahead { started: Some((Duration::ZERO, 100)), next: Duration::ZERO, rate: AHEAD_RATE };
         // Others' batches went on without a break, or the machine was suspended.
-        assert_eq!(ahead.may_start(HOUR, true), None);
-        assert!(ahead.may_start(HOUR + Duration::from_secs(60), true).is_some());
+        assert_eq!(ahead.may_start(HOUR, true, || false), None);
+        assert!(ahead.may_start(HOUR + Duration::from_secs(60), true, || false).is_some());
+    }
+
+    #[test]
+    fn a_batch_ahead_is_followed_by_a_long_rest_where_others_wait() {
+        const MS: Duration = Duration::from_millis(1);
+        for (slow, rest) in [(false, 300 * MS), (true, 2400 * MS)] {
+            let started = Some((Duration::ZERO, 100));
+            let mut ahead = Ahead { started, next: Duration::ZERO, rate: AHEAD_RATE };
+            assert_eq!(ahead.may_start(100 * MS, true, || slow), None);
+            assert_eq!(ahead.may_start(99 * MS + rest, true, || slow), None);
+            assert!(ahead.may_start(100 * MS + rest, true, || slow).is_some());
+        }
     }
 }

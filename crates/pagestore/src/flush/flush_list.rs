@@ -19,6 +19,7 @@ use std::sync::atomic::Ordering;
 use redo::Lsn;
 
 use crate::flush::age_histogram::AgeHistogram;
+use crate::flush::log_growth::Rewrites;
 use crate::flush::named_pages::{Named, NamedPages};
 #[cfg(test)]
 use crate::pool::frame::Frames;
@@ -48,6 +49,7 @@ pub(crate) struct FlushList {
     len: usize,
     ages: AgeHistogram,
     named: NamedPages,
+    rewrites: Rewrites,
     /// Batches under way, and the oldest start LSN of each.
     batches: Vec<(BatchId, Option<u64>)>,
     /// Written, but not synced: the oldest start LSN.
@@ -71,6 +73,7 @@ impl FlushList {
             len: 0,
             ages: AgeHistogram::new(capacity),
             named: NamedPages::new(capacity),
+            rewrites: Rewrites::default(),
             batches: Vec::new(),
             unsynced: None,
             syncing: None,
@@ -116,6 +119,7 @@ impl FlushList {
         let changed = frame.newest.load(Ordering::Relaxed);
         self.ages.enter(start.0, changed);
         self.named.enter(start.0, changed);
+        self.rewrites.enter(start.0, changed);
         frame.oldest.store(start.0, Ordering::Relaxed);
     }
 
@@ -228,6 +232,7 @@ impl FlushList {
     pub(crate) fn fit_ages(&mut self, capacity: u64, age: u64) {
         self.ages.fit(age);
         self.named.fit(capacity);
+        self.rewrites.within = age / 2;
     }
 
     /// Recovery found a page whose last change, which ended there, is in its file.
@@ -243,6 +248,11 @@ impl FlushList {
     /// What the log names from this checkpoint on, the dirty pages left out.
     pub(crate) fn named_since(&self, checkpoint: Lsn) -> Named {
         self.named.since(checkpoint.0)
+    }
+
+    /// How many pages became dirty, and again.
+    pub(crate) fn rewrites(&self) -> Rewrites {
+        self.rewrites
     }
 
     /// Pages by age, those under way not among them.

@@ -14,6 +14,7 @@ pub(crate) mod cleaner;
 pub(crate) mod collect;
 pub(crate) mod feeder;
 pub(crate) mod flush_list;
+pub(crate) mod log_growth;
 pub(crate) mod named_pages;
 pub(crate) mod neighbours;
 pub(crate) mod reservation;

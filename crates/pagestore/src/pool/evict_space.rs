@@ -36,6 +36,8 @@ impl PageStore {
                 if frame.page_id().space != space || !lru.is_listed(frame.index()) {
                     continue;
                 }
+                // It goes with its tablespace, not for want of use.
+                frame.read_ahead.store(false, Ordering::Relaxed);
                 if self.evict(&mut lru, frame) {
                     drop(lru);
                     self.free.put(frame);

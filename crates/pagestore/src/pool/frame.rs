@@ -107,6 +107,13 @@ impl Frame {
         self.len as usize
     }
 
+    /// Whether the page is in the young part of the LRU list, or all are as good as that, and was not only
+    /// read ahead.
+    pub(crate) fn was_wanted_lately(&self, all_are_young: bool) -> bool {
+        let is_young = all_are_young || !self.is_old.load(Ordering::Relaxed);
+        is_young && !self.read_ahead.load(Ordering::Relaxed)
+    }
+
     #[inline]
     pub(crate) fn page_id(&self) -> PageId {
         let word = self.page.load(Ordering::Relaxed);

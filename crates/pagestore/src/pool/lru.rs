@@ -240,6 +240,10 @@ impl PageStore {
         if frame.is_old.load(Ordering::Relaxed) {
             self.touch_old(frame);
         } else {
+            // The boundary may have passed a page that nobody had wanted yet.
+            if frame.read_ahead.load(Ordering::Relaxed) {
+                frame.read_ahead.store(false, Ordering::Relaxed);
+            }
             let drift = self
                 .freed_clock
                 .load(Ordering::Relaxed)

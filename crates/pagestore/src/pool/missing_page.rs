@@ -13,6 +13,7 @@
 //! a hold (`Wait::without_hold`) would restart the same read forever.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -176,7 +177,11 @@ impl PageStore {
             Missing::Present(pin) => Ok(pin),
             Missing::Failed(error) => Err(error.into()),
             Missing::Joined(hold) => Err(waiting(hold)),
-            Missing::Start(start) => Err(waiting(self.submit_one(start))),
+            Missing::Start(start) => {
+                let hold = self.submit_one(start);
+                self.page_was_missing(page);
+                Err(waiting(hold))
+            }
             Missing::UnderWay => unreachable!("who wants the page takes a share in its read"),
         }
     }
@@ -293,12 +298,33 @@ impl PageStore {
         let hold = wait.then(|| ReadHold { store: store.clone(), read: read.clone() });
         let tier = self.tier_to_use();
         let started = self.env.now();
-        let completion =
-            ReadCompletion { store, read, frame, space, tier, ticket: None, started, over: false };
+        if !wait {
+            store.foreground.ahead_begins();
+        }
+        let completion = ReadCompletion {
+            store,
+            read,
+            frame,
+            space,
+            tier,
+            ticket: None,
+            asked: wait,
+            started,
+            over: false,
+        };
         // The read is entered: the page is not in the pool and cannot come into it otherwise, so what the
         // tier has of it stays current until this read is over.
         let (file, io) = completion.request();
         Ok(Missing::Start(ReadStart { hold, over, file, io }))
+    }
+
+    /// A page is to be changed that its file does not have, although it was made.
+    #[cold]
+    pub(crate) fn lost_page(&self, page: PageId) -> Error {
+        self.counters.count(Counter::CorruptPages);
+        let file = self.spaces.get(page.space).map_or_else(|_| PathBuf::new(), |space| space.path());
+        let why = "there are only zeros in its place, and it is in use: its last write was lost".to_owned();
+        Error::Corrupt { file, page, why }
     }
 
     /// A page that was read has its changes from a log that reaches as far as its LSN. When this log ends
@@ -338,6 +364,8 @@ struct ReadCompletion {
     tier: Option<Arc<dyn BufferPoolExtension>>,
     /// Of the slot that is being read; without, it is the data file.
     ticket: Option<Ticket>,
+    /// Somebody wanted the page when the read began: it is not ahead of need.
+    asked: bool,
     /// When the request was made.
     started: Duration,
     over: bool,
@@ -429,8 +457,12 @@ impl ReadCompletion {
 
     /// Records how long the read took.
     fn took(&self, source: Source) -> Duration {
-        let took = self.store.env.now().saturating_sub(self.started);
+        let now = self.store.env.now();
+        let took = now.saturating_sub(self.started);
         self.store.read_times.of(source).record(took);
+        if self.asked && source == Source::DataFile {
+            self.store.foreground.read(took, now);
+        }
         took
     }
 
@@ -447,10 +479,14 @@ impl ReadCompletion {
         self.frame.newest.store(lsn, Ordering::Relaxed);
         let mut shard = store.pending.shard(self.read.id).lock();
         let mut state = self.read.state.lock();
-        let waiters = match &*state {
-            ReadState::Reading { waiters, .. } => *waiters,
+        let (waiters, wanted) = match &*state {
+            ReadState::Reading { waiters, wanted } => (*waiters, *wanted),
             _ => unreachable!("a read completes once"),
         };
+        if wanted {
+            // Somebody came for what was being read ahead.
+            self.frame.read_ahead.store(false, Ordering::Relaxed);
+        }
         // Recovery pins what it changes until its batch is over. In the old part these pages would lie
         // between the tail and the dirty pages of the batch before, which nobody would come to.
         let young = store.recovering.load(Ordering::Acquire);
@@ -482,6 +518,9 @@ impl ReadCompletion {
 
 impl Drop for ReadCompletion {
     fn drop(&mut self) {
+        if !self.asked {
+            self.store.foreground.ahead_is_over();
+        }
         if !self.over {
             self.fail(Error::Poisoned("the storage was shut down while a page was being read".into()));
             self.read.event.set();

@@ -86,16 +86,17 @@ impl PageStore {
                 .collect();
             self.prefetch(&wanted);
             for (page, entries) in group {
-                let pin = match self.pin_for_recovery(*page, changes.begin_with_init(entries)) {
+                let applied = self
+                    .pin_for_recovery(*page, changes.begin_with_init(entries))
+                    .and_then(|pin| Ok((self.apply_to_page(&pin, entries, changes)?, pin)));
+                match applied {
+                    Ok((Some(start), pin)) => changed.lock().push((start, pin)),
+                    Ok((None, _)) => {}
                     Err(Error::Corrupt { .. }) if self.options.skip_corrupt => {
                         tracing::error!("page {page} is damaged; its changes in the redo log are skipped");
                         corrupt.lock().push(*page);
-                        continue;
                     }
-                    other => other?,
-                };
-                if let Some(start) = self.apply_to_page(&pin, entries, changes)? {
-                    changed.lock().push((start, pin));
+                    Err(error) => return Err(error),
                 }
             }
         }
@@ -127,6 +128,11 @@ impl PageStore {
         let had = if changes.begin_with_init(entries) { Lsn(0) } else { Lsn(page::lsn(bytes)) };
         let mut missing = entries.iter().filter(|entry| had < changes.lsns(entry).1);
         let first = missing.clone().next().map(|entry| changes.lsns(entry).0);
+        if first.is_some() && !changes.begin_with_init(entries) && page::identity(bytes) != id {
+            // It was made before the checkpoint.
+            frame.latch.unlock_exclusive();
+            return Err(self.lost_page(id));
+        }
         let applied = missing.try_for_each(|entry| changes.apply(entry, bytes, id));
         let end = entries.last().map_or(0, |last| changes.lsns(last).1.0);
         // What the next recovery would find, if it came soon. A page may be in several batches, and has been

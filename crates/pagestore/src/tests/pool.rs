@@ -307,3 +307,150 @@ fn a_scan_reads_the_next_area_ahead() {
         assert_eq!(store.status().reads, reads, "pages that were read ahead were read again");
     });
 }
+
+/// Puts zeros in the place of a page, as where a write was lost.
+fn lose(dir: &TempDir, page: u64) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::options().write(true).open(dir.0.join("t.ibd")).unwrap();
+    file.write_all_at(&[0; 4096], page * 4096).unwrap();
+}
+
+#[test]
+fn a_page_whose_write_was_lost_is_not_changed() {
+    let (env, dir) = (real_environment(), TempDir::new("lost"));
+    let store = small_store(&env, &dir, 64, 10);
+    block_on(async {
+        for page in 0..10 {
+            retry(|| create_page(&store, PageId::new(SPACE, page), 1)).await.unwrap();
+        }
+        store.close_space(SPACE).await.unwrap();
+        lose(&dir, 5);
+        store.spaces.add(SPACE, &dir.0.join("t.ibd"), None).unwrap();
+        let lost = PageId::new(SPACE, 5);
+        let error = retry(|| update_page(&store, lost, 2)).await.unwrap_err();
+        assert!(matches!(error, Error::Corrupt { page, .. } if page == lost), "{error}");
+        assert!(error.to_string().contains("only zeros"), "{error}");
+        assert_eq!(store.status().corrupt_pages, 1);
+        // The others are as good as ever.
+        retry(|| update_page(&store, PageId::new(SPACE, 6), 2)).await.unwrap();
+        store.checkpoint().await.unwrap();
+    });
+}
+
+#[test]
+fn recovery_does_not_change_a_page_whose_write_was_lost() {
+    for skip_corrupt in [false, true] {
+        let (env, dir) = (real_environment(), TempDir::new("lost-recovery"));
+        let options = crate::store::Options { background: false, skip_corrupt, ..options(64, 4096) };
+        let store = new_store(&env, &dir.0, options.clone(), 8 << 20);
+        store.create_space(SPACE, &dir.0.join("t.ibd"), 10).unwrap();
+        block_on(async {
+            for page in 0..10 {
+                retry(|| create_page(&store, PageId::new(SPACE, page), 1)).await.unwrap();
+            }
+            store.checkpoint().await.unwrap();
+            let end = retry(|| update_page(&store, PageId::new(SPACE, 5), 2)).await.unwrap();
+            store.redo.flush_async(end, redo::Flush::Sync).await.unwrap();
+        });
+        drop(store);
+        lose(&dir, 5);
+        let log = redo::RedoLog::open(&env, &dir.0, super::support::redo_options(8 << 20)).unwrap();
+        let writer = Arc::new(super::support::PlainWriter(env.clone()));
+        let store = PageStore::open(env.clone(), log, options, writer).unwrap();
+        let recovered = store.recover(&[(SPACE, dir.0.join("t.ibd"))]);
+        if skip_corrupt {
+            assert_eq!(recovered.unwrap().corrupt_pages, [PageId::new(SPACE, 5)]);
+        } else {
+            let error = recovered.unwrap_err().to_string();
+            assert!(error.contains("only zeros"), "{error}");
+        }
+    }
+}
+
+/// Reads pages of a store whose table has 300 pages, none of them in memory at first.
+fn with_a_cold_table(frames: usize, work: impl AsyncFnOnce(&PageStore)) {
+    let (env, dir) = (real_environment(), TempDir::new("areas"));
+    let store = small_store(&env, &dir, frames, 300);
+    block_on(async {
+        for page in 0..300 {
+            retry(|| create_page(&store, PageId::new(SPACE, page), u64::from(page))).await.unwrap();
+        }
+        store.close_space(SPACE).await.unwrap();
+        store.spaces.add(SPACE, &dir.0.join("t.ibd"), None).unwrap();
+        work(&store).await;
+    });
+}
+
+async fn read_each(store: &PageStore, pages: impl IntoIterator<Item = u32>, scans: bool) {
+    for page in pages {
+        let id = PageId::new(SPACE, page);
+        assert_eq!(retry(|| Ok(value_of(&store.read(id)?))).await.unwrap(), u64::from(page));
+        if scans {
+            store.scan_reached(id);
+        }
+    }
+}
+
+#[test]
+fn the_threshold_says_how_much_of_an_area_a_scan_must_touch() {
+    let read_ahead = |threshold: Option<u32>, from: u32| {
+        let mut read = 0;
+        with_a_cold_table(512, async |store| {
+            if let Some(threshold) = threshold {
+                store.set_read_ahead_threshold(threshold);
+            }
+            read_each(store, from..161, true).await;
+            read = store.status().read_ahead;
+        });
+        read
+    };
+    // Up to the middle of the area from 128 on, by default 28 of the 32 pages before.
+    assert_eq!((read_ahead(None, 132), read_ahead(None, 133)), (64, 0));
+    assert_eq!((read_ahead(Some(64), 128), read_ahead(Some(64), 129)), (64, 0));
+    assert_eq!((read_ahead(Some(10), 155), read_ahead(Some(10), 156)), (64, 0));
+    assert_eq!(read_ahead(Some(0), 128), 0, "off");
+}
+
+#[test]
+fn random_read_ahead_reads_the_rest_of_an_area_of_which_13_pages_are_in_use() {
+    let wanted: Vec<u32> = (64..128).step_by(4).collect();
+    with_a_cold_table(512, async |store| {
+        read_each(store, wanted.iter().copied(), false).await;
+        assert_eq!(store.status().read_ahead_random, 0, "off unless it is switched on");
+    });
+    with_a_cold_table(512, async |store| {
+        store.set_random_read_ahead(true);
+        read_each(store, wanted[..13].iter().copied(), false).await;
+        assert_eq!(store.status().read_ahead_random, 0);
+        read_each(store, wanted[13..14].iter().copied(), false).await;
+        assert_eq!(store.status().read_ahead_random, 50, "14 of 64 were asked for");
+        let reads = store.status().reads;
+        read_each(store, 64..128, false).await;
+        let status = store.status();
+        assert_eq!((status.reads, status.read_ahead_random, status.read_ahead), (reads, 50, 0));
+        // What was only read ahead does not count: nobody has wanted 13 of these.
+        let ahead: Vec<PageId> = (192..224).map(|page| PageId::new(SPACE, page)).collect();
+        store.prefetch(&ahead);
+        read_each(store, [230], false).await;
+        assert_eq!(store.status().read_ahead_random, 50);
+    });
+}
+
+#[test]
+fn only_pages_that_nobody_wanted_are_evicted_in_vain() {
+    with_a_cold_table(128, async |store| {
+        let ahead: Vec<PageId> = (0..40).map(|page| PageId::new(SPACE, page)).collect();
+        store.prefetch(&ahead);
+        // The pool is too small for an old part: what is wanted is young all the time.
+        read_each(store, 0..30, false).await;
+        read_each(store, 100..300, false).await;
+        read_each(store, 100..300, false).await;
+        assert_eq!(store.status().read_ahead_evicted, 10);
+    });
+    with_a_cold_table(512, async |store| {
+        let ahead: Vec<PageId> = (0..40).map(|page| PageId::new(SPACE, page)).collect();
+        store.prefetch(&ahead);
+        store.close_space(SPACE).await.unwrap();
+        assert_eq!(store.status().read_ahead_evicted, 0, "they went with their tablespace");
+    });
+}

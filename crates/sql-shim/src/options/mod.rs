@@ -465,6 +465,9 @@ fn decide(variables: &GlobalVariables, given: &Given) -> Result<ServerOptions, O
     let listen = listen_options(variables, given, &datadir, threads, runtime)?;
 
     let mut database = untorn::Options::new(&datadir).buffer_pool_bytes(pool).redo_capacity_bytes(redo);
+    if !given.contains("innodb_redo_log_capacity") && given.log_files.capacity().is_none() {
+        database.redo_capacity_default = Some(redo);
+    }
     database.log_buffer_bytes = variables.number("innodb_log_buffer_size");
     database.lock_wait_timeout = Duration::from_secs(variables.number("innodb_lock_wait_timeout"));
     database.purge_threads = variables.number("innodb_purge_threads") as usize;

@@ -41,6 +41,19 @@ fn both_spellings_and_sizes() {
 }
 
 #[test]
+fn a_redo_log_that_is_not_given_may_change_by_itself() {
+    let by_itself = |words: &[&str]| {
+        let (options, variables) = given(words).unwrap();
+        let capacity = options.database.redo_capacity_bytes;
+        assert_eq!(variables.number("innodb_redo_log_capacity"), capacity);
+        options.database.redo_capacity_default == Some(capacity)
+    };
+    assert!(by_itself(&[]) && by_itself(&["--innodb-log-files-in-group=3"]));
+    assert!(!by_itself(&["--innodb-redo-log-capacity=64M"]));
+    assert!(!by_itself(&["--innodb-log-file-size=48M"]));
+}
+
+#[test]
 fn tls_has_a_switch_that_is_no_variable() {
     let offered = |words: &[&str]| given(words).map(|(options, _)| options.tls).unwrap();
     assert!(offered(&[]) && offered(&["--ssl"]) && offered(&["--skip-ssl", "--ssl=1"]));

@@ -213,9 +213,8 @@ const MORE_GROUPS: &[Group] = &[
     ("there is no adaptive hash index", "innodb_adaptive_hash_index innodb_adaptive_hash_index_*"),
     ("there is no change buffer", "innodb_change_buffering innodb_change_buffer_*"),
     (
-        "what is read ahead, and which pages go, is decided by what is in use",
-        "innodb_read_ahead innodb_read_ahead_threshold innodb_random_read_ahead innodb_old_blocks_pct \
-         innodb_old_blocks_time",
+        "which pages go is decided by what is in use",
+        "innodb_read_ahead innodb_old_blocks_pct innodb_old_blocks_time",
     ),
     (
         "checksums are always crc32, and always verified",

@@ -23,6 +23,10 @@ const SETTINGS: &[(&str, Apply)] = &[
         let max = u32::try_from(pages).ok().filter(|pages| u64::from(*pages) < NO_LIMIT);
         database.store().set_io_capacity_max(max);
     }),
+    ("innodb_random_read_ahead", |database, on| database.store().set_random_read_ahead(on != 0)),
+    ("innodb_read_ahead_threshold", |database, pages| {
+        database.store().set_read_ahead_threshold(u32::try_from(pages).unwrap_or(u32::MAX));
+    }),
     ("innodb_undo_log_truncate", |database, on| database.transaction_system().set_undo_log_truncate(on != 0)),
     ("innodb_max_undo_log_size", |database, bytes| {
         database.transaction_system().set_max_undo_log_size(bytes);
@@ -98,21 +102,34 @@ fn connect_pool_size(server: &Arc<Server>, database: &Database) {
 fn connect_redo_capacity(server: &Arc<Server>, database: &Database) {
     const NAME: &str = "innodb_redo_log_capacity";
     let _ = server.variables.set_at_start(NAME, &database.redo_capacity_bytes().to_string());
-    let resized = database.clone();
+    let shown = {
+        let server = Arc::downgrade(server);
+        move |bytes: u64| {
+            if let Some(server) = server.upgrade() {
+                let _ = server.variables.set_at_start(NAME, &bytes.to_string());
+            }
+        }
+    };
+    let (resized, set) = (database.clone(), shown.clone());
     let hook = move |value: &Value| {
         let bytes = value.as_u64().unwrap_or_default();
         resized.set_redo_capacity(bytes).map_err(|error| {
             let why = format!("Variable '{NAME}' can't be set to the value of '{bytes}': {error}");
             SqlError::new(1231, b"42000", why)
-        })
+        })?;
+        // A step by itself may have come between the two: what was set is what is shown.
+        set(bytes);
+        Ok(())
     };
     server.variables.on_change(NAME, Box::new(hook));
+    database.when_redo_capacity_rose(Box::new(shown));
     let database = database.clone();
     server.status.add_source(Box::new(move |rows| {
         let (wanted, reached) = (database.redo_capacity_bytes(), database.redo_capacity_reached());
         let status = if wanted < reached { "Resizing down" } else { "OK" };
         rows.push(("Innodb_redo_log_capacity_resized".into(), reached.to_string()));
         rows.push(("Innodb_redo_log_resize_status".into(), status.into()));
+        rows.push(("Untorn_redo_log_rose".into(), database.redo_capacity_rose()));
     }));
 }
 

@@ -31,6 +31,33 @@ fn the_recovery_target_is_set_in_seconds_and_is_the_machines_otherwise() {
     engine.finish();
 }
 
+#[test]
+fn read_ahead_is_set_under_load() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    let store = engine.database.store();
+    assert_eq!((store.read_ahead_threshold(), store.random_read_ahead()), (56, false));
+    root.run("SET GLOBAL innodb_read_ahead_threshold = 0").unwrap();
+    root.run("SET GLOBAL innodb_random_read_ahead = ON").unwrap();
+    assert_eq!((store.read_ahead_threshold(), store.random_read_ahead()), (0, true));
+    root.run("SET GLOBAL innodb_read_ahead_threshold = DEFAULT").unwrap();
+    root.run("SET GLOBAL innodb_random_read_ahead = DEFAULT").unwrap();
+    assert_eq!((store.read_ahead_threshold(), store.random_read_ahead()), (56, false));
+    engine.finish();
+}
+
+#[test]
+fn a_redo_log_that_is_set_no_longer_changes_by_itself() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    engine.database.store().set_log_growth(Some(std::sync::Arc::new(|| u64::MAX)));
+    root.run("SET GLOBAL innodb_redo_log_capacity = 128 * 1024 * 1024").unwrap();
+    assert!(!engine.database.store().log_grows_by_itself());
+    let shown = root.run("SELECT @@GLOBAL.innodb_redo_log_capacity").unwrap();
+    assert_eq!(shown, vec![vec![Some((128 << 20).to_string())]]);
+    engine.finish();
+}
+
 /// Asks until the answer begins like this.
 fn until_status(client: &mut crate::support::Client, name: &str, wanted: &str) {
     loop {

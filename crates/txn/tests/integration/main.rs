@@ -1,5 +1,6 @@
 //! Transactions over a simulated machine. One program of tests: every one would compile the generic functions
 //! of the layers below again.
+#![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod cancel;

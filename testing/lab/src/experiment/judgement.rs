@@ -71,6 +71,21 @@ pub fn ratio(rates: &[f64], to: &[f64]) -> f64 {
     geometric_mean(&ratios).unwrap_or(f64::NAN)
 }
 
+/// A figure beside its goal, in words: `1.52 (goal at least 1.48: reached)`.
+pub fn at_least(figure: f64, goal: f64) -> String {
+    format!("{figure:.2} (goal at least {goal:.2}: {})", reached(figure >= goal))
+}
+
+/// The same of one that must not be more.
+pub fn at_most(figure: f64, goal: f64) -> String {
+    format!("{figure:.2} (goal at most {goal:.2}: {})", reached(figure <= goal))
+}
+
+/// What is said of a goal. A figure that is not a number has reached none.
+pub fn reached(is: bool) -> &'static str {
+    if is { "reached" } else { "missed" }
+}
+
 /// `3.1 %`, or what stands for it where nobody knows.
 pub fn percent(part: Option<f64>) -> String {
     part.map_or_else(|| "unknown".to_owned(), |part| format!("{:.1} %", part * 100.0))
@@ -85,6 +100,14 @@ mod tests {
         let second = |transactions| Second { transactions, age: 9.0, age_max: 10.0, ..Second::default() };
         let judged = judge(&[second(10.0), second(10.0), second(4.0)]);
         assert_eq!((judged.mean, judged.worst, judged.age), (8.0, 0.5, (0.9, 0.9)));
+    }
+
+    #[test]
+    fn a_goal_is_reached_or_missed() {
+        assert_eq!(at_least(1.5, 1.48), "1.50 (goal at least 1.48: reached)");
+        assert_eq!(at_least(1.2, 1.48), "1.20 (goal at least 1.48: missed)");
+        assert_eq!(at_most(0.04, 0.05), "0.04 (goal at most 0.05: reached)");
+        assert!(at_least(f64::NAN, 1.0).ends_with("missed)") && at_most(f64::NAN, 1.0).ends_with("missed)"));
     }
 
     #[test]

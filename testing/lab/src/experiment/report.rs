@@ -101,6 +101,19 @@ fn charts(runs: &[Run]) -> Vec<Chart> {
     charts
 }
 
+/// The points of all lines.
+pub fn points_as_csv(charts: &[Chart]) -> String {
+    let mut text = "chart,line,second,figure\n".to_owned();
+    for chart in charts {
+        let title = chart.title.replace(',', ";");
+        for line in &chart.lines {
+            let name = line.name.replace(',', ";");
+            text.extend(line.points.iter().map(|(at, figure)| format!("{title},{name},{at},{figure}\n")));
+        }
+    }
+    text
+}
+
 /// Every second of every run.
 fn seconds_as_csv(runs: &[Run]) -> String {
     let mut text = "group,server,setting,round,second,transactions,p99_ms,age,age_max,pages_written,log_bytes,device_reads,device_writes,device_bytes_written\n".to_owned();

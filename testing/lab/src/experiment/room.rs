@@ -15,6 +15,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What is asked of a server.
 pub struct Trial<'t> {
@@ -51,6 +52,39 @@ pub struct Run {
     /// In the CSV, not in the record.
     #[serde(skip)]
     pub seconds: Vec<Second>,
+}
+
+/// Which run it is.
+pub struct Of<'r> {
+    pub group: &'r str,
+    pub server: &'r str,
+    pub setting: &'r str,
+    pub round: u32,
+}
+
+impl Run {
+    /// What these seconds come to, with what the device did and the processor time that the server took.
+    pub fn new(of: &Of<'_>, seconds: Vec<Second>, moved: &Counters, processor: Duration) -> Run {
+        let transactions: f64 = seconds.iter().map(|second| second.transactions).sum();
+        let Judged { mean, variation, p99_ms, pages, log_bytes_each, .. } = judgement::judge(&seconds);
+        Run {
+            group: of.group.to_owned(),
+            server: of.server.to_owned(),
+            setting: of.setting.to_owned(),
+            round: of.round,
+            transactions_per_second: mean,
+            coefficient_of_variation: variation,
+            p99_ms,
+            pages_written_per_second: pages,
+            log_bytes: log_bytes_each,
+            processor_us: processor.as_secs_f64() * 1e6 / transactions,
+            device_reads: moved.reads as f64 / transactions,
+            device_writes: moved.writes as f64 / transactions,
+            device_kib_written: moved.bytes_written as f64 / 1024.0 / transactions,
+            device_flushes: moved.flushes as f64 / transactions,
+            seconds,
+        }
+    }
 }
 
 /// The disk and what was filled on it.
@@ -136,25 +170,13 @@ impl<'r> Room<'r> {
         let processor = processor_time(server.id())?.saturating_sub(before.1);
         self.disk.limit(Cap::NONE)?;
         server.stop()?;
-        let transactions: f64 = seconds.iter().map(|second| second.transactions).sum();
-        let Judged { mean, variation, p99_ms, pages, log_bytes_each, .. } = judgement::judge(&seconds);
-        Ok(Run {
-            group: trial.group.clone(),
-            server: trial.contestant.name.clone(),
-            setting: trial.setting.clone(),
+        let of = Of {
+            group: &trial.group,
+            server: &trial.contestant.name,
+            setting: &trial.setting,
             round: trial.round,
-            transactions_per_second: mean,
-            coefficient_of_variation: variation,
-            p99_ms,
-            pages_written_per_second: pages,
-            log_bytes: log_bytes_each,
-            processor_us: processor.as_secs_f64() * 1e6 / transactions,
-            device_reads: moved.reads as f64 / transactions,
-            device_writes: moved.writes as f64 / transactions,
-            device_kib_written: moved.bytes_written as f64 / 1024.0 / transactions,
-            device_flushes: moved.flushes as f64 / transactions,
-            seconds,
-        })
+        };
+        Ok(Run::new(&of, seconds, &moved, processor))
     }
 }
 

@@ -3,12 +3,15 @@
 
 use super::stage::Stage;
 use super::workload::{Load, Run, status};
-use super::{MIB, Settings, UNIT, describe_machine, line, write_charts};
-use crate::server_process::{Kind, Program, ServerProcess};
+use super::{MIB, Settings, UNIT, describe_machine, line, publish};
+use crate::experiment::judgement::at_least;
+use crate::experiment::servers::Peers;
+use crate::experiment::table::Table;
+use crate::server_process::{Program, ServerProcess};
 use crate::statistics::median;
 use crate::time_chart::Chart;
-use anyhow::{Context, Result};
-use std::path::PathBuf;
+use anyhow::Result;
+use serde_json::json;
 
 const SCRIPTS: [&str; 3] = ["oltp_read_only", "oltp_write_only", "oltp_read_write"];
 /// What the extension should give, per script.
@@ -100,57 +103,168 @@ fn extension_counts(server: &ServerProcess) -> Result<(f64, f64)> {
     Ok((status(server, "Untorn_bpe_hits")?, status(server, "Untorn_bpe_misses")?))
 }
 
-/// Reads, writes and both with the extension off and on, and optionally a stock server: a table and a chart.
-pub fn compare(program: &Program, settings: &Settings) -> Result<()> {
+/// What a script came to, in each state and on stock servers.
+struct Scene {
+    script: &'static str,
+    goal: f64,
+    ours: Comparison,
+    theirs: Vec<(String, Run)>,
+}
+
+/// What the comparison is made of.
+#[derive(clap::Args, Clone, Debug)]
+pub struct CompareSettings {
+    #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
+    peers: Peers,
+}
+
+/// Reads, writes and both with the extension off and on, and stock servers on a disk like it.
+pub fn compare(program: &Program, setup: &CompareSettings) -> Result<()> {
+    let settings = &setup.settings;
     describe_machine(settings);
     let pool = settings.pool_mib * MIB;
     let load = Load::of_bytes(16 * pool, settings.threads);
-    let mut results = Vec::new();
+    let servers = setup.peers.beside(program)?;
+    let mut scenes = Vec::new();
     {
         let stage = Stage::new(program, settings, "extension", pool, &load, 8 * pool)?;
         println!("{}", stage.server.log_tail());
-        for script in SCRIPTS {
-            results.push((script, compare_script(&stage, &load, script, settings)?, Vec::new()));
+        for (script, goal) in SCRIPTS.into_iter().zip(GOALS) {
+            let ours = compare_script(&stage, &load, script, settings)?;
+            scenes.push(Scene { script, goal, ours, theirs: Vec::new() });
         }
         stage.server.stop()?;
     }
-    let peers = settings.peer.iter().map(|peer| peer_of(peer)).collect::<Result<Vec<_>>>()?;
-    for (name, peer) in &peers {
-        let stage = Stage::new(peer, settings, "extension-peer", pool, &load, 0)?;
-        for (script, _, theirs) in &mut results {
-            load.run(&stage.server, script, settings.warm_up)?;
-            let run = stage.measure(&load, script, settings.seconds)?;
+    for peer in servers.iter().filter(|server| !server.is_ours()) {
+        let stage = Stage::new(&peer.program, settings, "extension-peer", pool, &load, 0)?;
+        for scene in &mut scenes {
+            load.run(&stage.server, scene.script, settings.warm_up)?;
+            let run = stage.measure(&load, scene.script, settings.seconds)?;
             println!(
-                "{script:<18} {name} {:>9.0} queries/s  p99 {:>7.1} ms",
-                run.queries_per_second, run.p99
+                "{:<18} {} {:>9.0} queries/s  p99 {:>7.1} ms",
+                scene.script, peer.name, run.queries_per_second, run.p99
             );
-            theirs.push((name.clone(), run));
+            scene.theirs.push((peer.name.clone(), run));
         }
         stage.server.stop()?;
     }
-    let names: String = peers.iter().map(|(name, _)| format!(" {name} |")).collect();
-    println!("\ncap of {} requests/s and {} MB/s, {}", settings.iops, settings.mb_per_second, settings.cap);
-    println!("\n| script | extension off, queries/s | extension on | ratio | goal |{names}");
-    println!("|---|---|---|---|---|{}", "---|".repeat(peers.len()));
-    let mut charts = Vec::new();
-    for ((script, ours, theirs), goal) in results.iter().zip(GOALS) {
-        let (off, on) = (median_rate(&ours.off), median_rate(&ours.on));
-        let peer: String =
-            theirs.iter().map(|(_, run)| format!(" {:.0} |", run.queries_per_second)).collect();
-        println!("| {script} | {off:.0} | {on:.0} | {:.2} | {goal:.2} |{peer}", on / off);
-        let mut lines = vec![line("extension off", &ours.off), line("extension on", &ours.on)];
-        if *script == ATOMIC_SCRIPT {
-            let rate = median_rate(&ours.atomic);
-            println!(
-                "| {script}, atomic page writes | {off:.0} | {rate:.0} | {:.2} | {ATOMIC_GOAL:.2} |",
-                rate / off
-            );
-            lines.push(line("extension on, atomic page writes", &ours.atomic));
-        }
-        lines.extend(theirs.iter().map(|(name, run)| line(name, std::slice::from_ref(run))));
-        charts.push(Chart { title: (*script).to_owned(), unit: UNIT, lines });
+    let lines: Vec<Comparable> = scenes.iter().flat_map(Scene::lines).collect();
+    let conclusion = conclusion(&lines);
+    let text = format!(
+        "pool {} MiB, data 16 times that, extension 8 times, {} clients; cap of {} requests/s and {} MB/s, {}; medians of {} runs of {} s\n\n{}\n{conclusion}\n",
+        settings.pool_mib,
+        settings.threads,
+        settings.iops,
+        settings.mb_per_second,
+        settings.cap,
+        settings.rounds,
+        settings.seconds,
+        table(&scenes, &lines)
+    );
+    let charts: Vec<Chart> = scenes.iter().map(Scene::chart).collect();
+    let runs: Vec<_> = scenes.iter().flat_map(Scene::runs).collect();
+    let found = lines.iter().map(|line| {
+        json!({ "load": line.name, "off": line.off, "on": line.on, "goal": line.goal, "p99_ms": line.p99 })
+    });
+    let found = json!({ "loads": found.collect::<Vec<_>>(), "conclusion": conclusion });
+    publish(settings, &text, &charts, &runs, found)
+}
+
+/// A load without the extension and with it.
+struct Comparable {
+    name: String,
+    /// Queries a second.
+    off: f64,
+    on: f64,
+    goal: f64,
+    p99: [f64; 2],
+}
+
+impl Scene {
+    fn is_measured_with_atomic_writes(&self) -> bool {
+        !self.ours.atomic.is_empty()
     }
-    write_charts(settings, &charts)
+
+    fn lines(&self) -> Vec<Comparable> {
+        let p99 = |runs: &[Run]| median(runs.iter().map(|run| run.p99).collect());
+        let line = |name: String, runs: &[Run], goal| Comparable {
+            name,
+            off: median_rate(&self.ours.off),
+            on: median_rate(runs),
+            goal,
+            p99: [p99(&self.ours.off), p99(runs)],
+        };
+        let mut lines = vec![line(self.script.to_owned(), &self.ours.on, self.goal)];
+        if self.is_measured_with_atomic_writes() {
+            let name = format!("{}, atomic page writes", self.script);
+            lines.push(line(name, &self.ours.atomic, ATOMIC_GOAL));
+        }
+        lines
+    }
+
+    /// Every second of the first runs.
+    fn chart(&self) -> Chart {
+        let mut lines = vec![line("extension off", &self.ours.off), line("extension on", &self.ours.on)];
+        if self.is_measured_with_atomic_writes() {
+            lines.push(line("extension on, atomic page writes", &self.ours.atomic));
+        }
+        lines.extend(self.theirs.iter().map(|(name, run)| line(name, std::slice::from_ref(run))));
+        Chart { title: self.script.to_owned(), unit: UNIT, lines }
+    }
+
+    /// All runs, with their names.
+    fn runs(&self) -> Vec<(String, &Run)> {
+        let ours = [State::Off, State::On, State::Atomic].into_iter().flat_map(|state| {
+            let runs = match state {
+                State::Off => &self.ours.off,
+                State::On => &self.ours.on,
+                State::Atomic => &self.ours.atomic,
+            };
+            runs.iter().enumerate().map(move |(at, run)| (format!("{} round {}", state.name(), at + 1), run))
+        });
+        let theirs = self.theirs.iter().map(|(name, run)| (name.clone(), run));
+        ours.chain(theirs).map(|(name, run)| (format!("{} {name}", self.script), run)).collect()
+    }
+}
+
+fn table(scenes: &[Scene], lines: &[Comparable]) -> Table {
+    let figures = [
+        "extension off, queries/s",
+        "extension on",
+        "ratio",
+        "goal",
+        "p99 ms off",
+        "p99 ms on",
+        "stock servers",
+    ];
+    let mut table = Table::new(&["load"], &figures);
+    for line in lines {
+        let theirs = scenes.iter().find(|scene| scene.script == line.name).map(|scene| {
+            let told = scene.theirs.iter().map(|(name, run)| format!("{name} {:.0}", run.queries_per_second));
+            told.collect::<Vec<_>>().join("; ")
+        });
+        table.row(vec![
+            line.name.clone(),
+            format!("{:.0}", line.off),
+            format!("{:.0}", line.on),
+            format!("{:.2}", line.on / line.off),
+            format!("{:.2}", line.goal),
+            format!("{:.1}", line.p99[0]),
+            format!("{:.1}", line.p99[1]),
+            theirs.unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+fn conclusion(lines: &[Comparable]) -> String {
+    let told: Vec<String> = lines
+        .iter()
+        .map(|line| format!("{} {}", line.name, at_least(line.on / line.off, line.goal)))
+        .collect();
+    format!("With the extension, queries as a multiple of those without: {}.", told.join("; "))
 }
 
 /// How the server writes pages: verdicts and ways of its files.
@@ -167,11 +281,24 @@ fn page_protection(server: &ServerProcess) -> Result<String> {
     Ok(format!("    pages written: {}", ways.join(", ")))
 }
 
-/// A name, and the server it stands for.
-fn peer_of(text: &str) -> Result<(String, Program)> {
-    if text == "mariadb" {
-        return Ok(("MariaDB".to_owned(), Program::mariadb()?));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(rate: f64) -> Vec<Run> {
+        vec![Run { queries_per_second: rate, seconds: vec![rate; 3], ..Run::default() }]
     }
-    let (name, command) = text.split_once('=').context("--peer mariadb, or --peer NAME=COMMAND")?;
-    Ok((name.to_owned(), Program::new(Kind::Command, PathBuf::from(command))))
+
+    #[test]
+    fn each_load_is_judged_by_its_goal_and_each_run_has_its_seconds() {
+        let ours = Comparison { off: runs(100.0), on: runs(140.0), atomic: runs(150.0) };
+        let theirs = vec![("MySQL".to_owned(), Run::default())];
+        let scene = Scene { script: ATOMIC_SCRIPT, goal: 1.33, ours, theirs };
+        let lines = scene.lines();
+        let told = conclusion(&lines);
+        assert!(told.contains("oltp_write_only 1.40 (goal at least 1.33: reached)"), "{told}");
+        assert!(told.contains("atomic page writes 1.50 (goal at least 1.93: missed)"), "{told}");
+        assert_eq!((scene.chart().lines.len(), scene.runs().len()), (4, 4));
+        assert!(table(&[scene], &lines).to_string().contains("MySQL 0"));
+    }
 }

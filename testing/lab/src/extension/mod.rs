@@ -13,14 +13,16 @@ mod ramp;
 mod stage;
 pub mod workload;
 
-pub use comparison::compare;
+pub use comparison::{CompareSettings, compare};
 pub use cost::{CostSettings, cost};
 pub use ramp::ramp;
 
 use crate::capped_disk::CapKind;
-use crate::command;
-use crate::time_chart::{self, Chart, Line};
+use crate::experiment::report::Files;
+use crate::time_chart::{Chart, Line};
 use anyhow::Result;
+use serde_json::{Value, json};
+use std::fmt::Write;
 use std::path::PathBuf;
 
 const MIB: u64 = 1 << 20;
@@ -55,15 +57,10 @@ pub struct Settings {
     /// Cap of the data disk: MB per second.
     #[arg(long, default_value_t = 160)]
     pub mb_per_second: u64,
-    /// Also run a stock server on a disk like it: `mariadb` for the one of this machine, or `NAME=COMMAND`
-    /// with a shell command that becomes the server (`exec`), on the directory $DATA (to be filled when it is
-    /// empty), the port $PORT and the socket $SOCKET, with the options $SETTINGS and a root user without
-    /// password.
-    #[arg(long)]
-    pub peer: Vec<String>,
-    /// Where the chart goes.
-    #[arg(long, default_value = "target/extension.svg")]
-    pub chart: PathBuf,
+    /// Where chart (`.svg`), table (`.md`), every second (`.csv`) and record (`.json`) go, without the
+    /// ending.
+    #[arg(long, value_name = "PATH", default_value = "target/extension")]
+    pub output: PathBuf,
 }
 
 fn describe_machine(settings: &Settings) {
@@ -87,10 +84,38 @@ fn line(name: &str, runs: &[workload::Run]) -> Line {
     Line::of_seconds(name, runs.first().map_or(&[][..], |run| &run.seconds))
 }
 
-fn write_charts(settings: &Settings, charts: &[Chart]) -> Result<()> {
-    let path = command::root().join(&settings.chart);
-    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-    time_chart::write(&path, charts)?;
-    println!("chart: {}", path.display());
-    Ok(())
+/// Runs of load, with the words that say what each is.
+type Named<'r> = (String, &'r workload::Run);
+
+/// Prints and writes what an experiment has come to: the text, and every second of the runs.
+fn publish(
+    settings: &Settings,
+    text: &str,
+    charts: &[Chart],
+    runs: &[Named<'_>],
+    found: Value,
+) -> Result<()> {
+    let mut seconds = "run,second,queries,transactions_per_second_of_the_run,p99_ms_of_the_run\n".to_owned();
+    for (name, run) in runs {
+        for (at, queries) in run.seconds.iter().enumerate() {
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                seconds,
+                "{},{},{queries},{},{}",
+                name.replace(',', ";"),
+                at + 1,
+                run.transactions_per_second,
+                run.p99
+            );
+        }
+    }
+    let record = json!({
+        "setup": {
+            "pool_mib": settings.pool_mib, "seconds": settings.seconds, "warm_up": settings.warm_up,
+            "rounds": settings.rounds, "threads": settings.threads, "cap": settings.cap.to_string(),
+            "flushes": !settings.no_flushes, "iops": settings.iops, "mb_per_second": settings.mb_per_second,
+        },
+        "found": found,
+    });
+    Files::at(&settings.output)?.write(text, charts, &seconds, record)
 }

@@ -3,11 +3,14 @@
 
 use super::stage::Stage;
 use super::workload::{Load, status};
-use super::{MIB, Settings, UNIT, describe_machine, line, write_charts};
+use super::{MIB, Settings, UNIT, describe_machine, line, publish};
+use crate::experiment::judgement::at_least;
 use crate::experiment::judgement::warm_after;
+use crate::experiment::table::Table;
 use crate::server_process::Program;
 use crate::time_chart::Chart;
 use anyhow::{Context, Result};
+use serde_json::json;
 use std::time::Instant;
 
 const SCRIPT: &str = "oltp_read_only";
@@ -21,6 +24,7 @@ pub fn ramp(program: &Program, settings: &Settings) -> Result<()> {
     let mut stage = Stage::new(program, settings, "extension-ramp", pool, &load, 8 * pool)?;
     println!("{} holds the extension", stage.extension.display());
     let mut lines = Vec::new();
+    let mut runs = Vec::new();
     let mut taken = Vec::new();
     for (name, restart) in [("kept", "keep"), ("cold", "discard")] {
         load.run(&stage.server, SCRIPT, 2 * settings.warm_up)?;
@@ -40,13 +44,24 @@ pub fn ramp(program: &Program, settings: &Settings) -> Result<()> {
         lines.push(line(name, std::slice::from_ref(&run)));
         // A run that never got there counts as its length, which makes the factor a lower bound.
         taken.push(seconds.unwrap_or(until_load + run.seconds.len() as f64));
+        runs.push((name.to_owned(), run));
     }
     let (kept, cold) = taken.first().zip(taken.get(1)).context("two restarts")?;
-    println!("\ncap of {} requests/s and {} MB/s, {}", settings.iops, settings.mb_per_second, settings.cap);
-    println!(
-        "\n| restart | seconds from the kill to 90 % |\n|---|---|\n| kept | {kept:.1} |\n| cold | {cold:.1} |"
+    let mut table = Table::new(&["restart"], &["seconds from the kill to 90 %"]);
+    for (name, seconds) in [("kept", kept), ("cold", cold)] {
+        table.row(vec![name.to_owned(), format!("{seconds:.1}")]);
+    }
+    let conclusion = format!(
+        "With the extension kept the server is warm as many times as fast: {}.",
+        at_least(cold / kept, GOAL)
     );
-    println!("kept is {:.1} times as fast (goal: {GOAL:.0})", cold / kept);
-    write_charts(settings, &[Chart { title: format!("{SCRIPT} after kill -9"), unit: UNIT, lines }])?;
+    let text = format!(
+        "{SCRIPT} after kill -9, cap of {} requests/s and {} MB/s, {}\n\n{table}\n{conclusion}\n",
+        settings.iops, settings.mb_per_second, settings.cap
+    );
+    let charts = [Chart { title: format!("{SCRIPT} after kill -9"), unit: UNIT, lines }];
+    let named: Vec<_> = runs.iter().map(|(name, run)| (name.clone(), run)).collect();
+    let found = json!({ "kept_seconds": kept, "cold_seconds": cold, "conclusion": conclusion });
+    publish(settings, &text, &charts, &named, found)?;
     stage.server.stop().map(drop)
 }

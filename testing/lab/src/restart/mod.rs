@@ -6,7 +6,7 @@
 mod recovery;
 mod warm;
 
-use crate::experiment::report::Files;
+use crate::experiment::report::{Files, points_as_csv};
 use crate::experiment::servers::Peers;
 use crate::experiment::{Sizes, in_place};
 use crate::server_process::{Program, ServerProcess};
@@ -78,17 +78,7 @@ fn run_in(program: &Program, setup: &Setup, place: &Path) -> Result<()> {
         "volume_gib": setup.volume, "found": records,
     });
     let output = sizes.output.clone().unwrap_or_else(|| "target/restart".into());
-    Files::at(&output)?.write(&text, &charts, &seconds_of(&charts), record)
-}
-
-/// The points of all lines.
-fn seconds_of(charts: &[Chart]) -> String {
-    let mut text = "line,second,rate\n".to_owned();
-    for line in charts.iter().flat_map(|chart| &chart.lines) {
-        let name = line.name.replace(',', ";");
-        text.extend(line.points.iter().map(|(second, rate)| format!("{name},{second},{rate}\n")));
-    }
-    text
+    Files::at(&output)?.write(&text, &charts, &points_as_csv(&charts), record)
 }
 
 fn load<'s>(server: &'s ServerProcess, sizes: &Sizes, threads: u32) -> Sysbench<'s> {

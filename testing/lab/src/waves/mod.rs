@@ -6,6 +6,7 @@
 //! doublewrite, one after the other on the same XFS image, capped for the server process alone. Two loads:
 //! the same for the whole time, or one that changes each minute.
 
+mod goals;
 mod phases;
 mod report;
 
@@ -84,6 +85,8 @@ struct Restart {
     age: f64,
     /// What the server said that it would take, if it says so.
     estimate_seconds: Option<f64>,
+    /// And what it may take.
+    target_seconds: Option<f64>,
     /// From the start of the process to its first answer.
     seconds: f64,
 }
@@ -167,7 +170,8 @@ fn measure(
         let sysbench = load(&server, setup, phase.threads);
         run.phases.push(seconds::seconds(&server, disk.device()?, &sysbench, phase)?);
     }
-    run.restart.estimate_seconds = recovery_estimate(&server)?;
+    run.restart.estimate_seconds = seconds_told(&server, "Untorn_recovery_estimate_ms")?;
+    run.restart.target_seconds = seconds_told(&server, "Untorn_recovery_target_ms")?;
     server.kill();
     run.restart.age = run.phases.iter().flatten().last().map_or(f64::NAN, |second| second.age);
     let server = contestant.start(place, disk.path())?;
@@ -176,10 +180,9 @@ fn measure(
     Ok(run)
 }
 
-/// Seconds that a restart would take now, as the server thinks, if it says so.
-fn recovery_estimate(server: &ServerProcess) -> Result<Option<f64>> {
+/// Seconds by this status of milliseconds, if the server has it.
+fn seconds_told(server: &ServerProcess, name: &str) -> Result<Option<f64>> {
     let mut connection = server.connect(None)?;
-    let row: Option<(String, f64)> =
-        connection.query_first("SHOW GLOBAL STATUS LIKE 'Untorn_recovery_estimate_ms'")?;
+    let row: Option<(String, f64)> = connection.query_first(format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
     Ok(row.map(|(_, milliseconds)| milliseconds / 1e3))
 }

@@ -1,5 +1,6 @@
 //! The table, the chart, the seconds and the record.
 
+use super::goals::conclusion;
 use super::{Restart, Run, Setup};
 use crate::experiment::judgement::judge;
 use crate::experiment::seconds::{Phase, Second};
@@ -12,7 +13,7 @@ use std::fmt::Write;
 const SETTLE_PHASE: usize = 5;
 
 /// The seconds of each phase that count.
-fn counted<'r>(run: &'r Run, phases: &[Phase], settle: u32) -> Vec<&'r [Second]> {
+pub fn counted<'r>(run: &'r Run, phases: &[Phase], settle: u32) -> Vec<&'r [Second]> {
     let skip = if phases.len() > 1 { SETTLE_PHASE } else { settle as usize };
     run.phases.iter().map(|seconds| seconds.get(skip..).unwrap_or(&[])).collect()
 }
@@ -47,7 +48,7 @@ pub fn markdown(setup: &Setup, phases: &[Phase], runs: &[Run]) -> String {
         ],
     );
     let mut restarts =
-        Table::new(&["`kill -9` at the end"], &["log to read, MB", "restart s", "estimated s"]);
+        Table::new(&["`kill -9` at the end"], &["log to read, MB", "restart s", "estimated s", "target s"]);
     for run in runs {
         for (phase, seconds) in phases.iter().zip(counted(run, phases, setup.settle)) {
             let judged = judge(seconds);
@@ -63,9 +64,15 @@ pub fn markdown(setup: &Setup, phases: &[Phase], runs: &[Run]) -> String {
                 format!("{:.0}", judged.log_bytes_each),
             ]);
         }
-        let Restart { age, estimate_seconds, seconds } = run.restart;
-        let estimate = estimate_seconds.map_or_else(String::new, |estimate| format!("{estimate:.1}"));
-        restarts.row(vec![run.name.clone(), format!("{:.0}", age / 1e6), format!("{seconds:.1}"), estimate]);
+        let Restart { age, estimate_seconds, target_seconds, seconds } = run.restart;
+        let told = |seconds: Option<f64>| seconds.map_or_else(String::new, |seconds| format!("{seconds:.1}"));
+        restarts.row(vec![
+            run.name.clone(),
+            format!("{:.0}", age / 1e6),
+            format!("{seconds:.1}"),
+            told(estimate_seconds),
+            told(target_seconds),
+        ]);
     }
     format!(
         "pool {} MiB, redo log {} MiB, {} × {} rows, XFS capped at {} operations/s and {} MB/s, reads and writes each\n\n{loads}\n{restarts}\n{}\n",
@@ -75,25 +82,8 @@ pub fn markdown(setup: &Setup, phases: &[Phase], runs: &[Run]) -> String {
         setup.rows,
         setup.operations,
         setup.megabytes,
-        conclusion(phases, runs, setup.settle).unwrap_or_default()
+        conclusion(phases, runs, setup.settle)
     )
-}
-
-/// The first run beside the first of another server, in a sentence.
-fn conclusion(phases: &[Phase], runs: &[Run], settle: u32) -> Option<String> {
-    let ours = runs.first()?;
-    let theirs = runs.iter().find(|run| !run.name.starts_with("Untorn"))?;
-    let judged = |run: &Run| judge(&counted(run, phases, settle).concat());
-    let (one, other) = (judged(ours), judged(theirs));
-    Some(format!(
-        "{} runs {:.2} times as many transactions as {}; its worst second has {:.0} % of its mean, that of {} {:.0} %.",
-        ours.name,
-        one.mean / other.mean,
-        theirs.name,
-        one.worst * 100.0,
-        theirs.name,
-        other.worst * 100.0,
-    ))
 }
 
 /// Transactions, age and page writes in each second.
@@ -159,6 +149,7 @@ pub fn record(setup: &Setup, phases: &[Phase], runs: &[Run]) -> Value {
         },
         "phases": phases,
         "results": results.collect::<Vec<_>>(),
+        "conclusion": conclusion(phases, runs, setup.settle),
     })
 }
 

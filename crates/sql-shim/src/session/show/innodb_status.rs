@@ -199,9 +199,10 @@ impl Printout<'_> {
         }
         writeln!(
             out,
-            "Pages read ahead {:.2}/s, evicted without access {:.2}/s",
+            "Pages read ahead {:.2}/s, evicted without access {:.2}/s, Random read ahead {:.2}/s",
             self.figures.rate("Innodb_buffer_pool_read_ahead"),
             self.figures.rate("Innodb_buffer_pool_read_ahead_evicted"),
+            self.figures.rate("Innodb_buffer_pool_read_ahead_rnd"),
         )?;
         writeln!(out, "LRU len: {}", self.total("Innodb_buffer_pool_pages_data"))
     }
