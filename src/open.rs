@@ -128,6 +128,7 @@ pub(crate) async fn open(
         unchecked_sizes: options.unchecked_sizes,
         closed: AtomicBool::new(false),
         buffer_pool_dump: Arc::default(),
+        prepared: Arc::default(),
         in_memory: AtomicBool::new(false),
         own_environment: OnceLock::new(),
         closing: Closing::default(),
@@ -277,14 +278,16 @@ async fn start(
     }
     let tables = opened.0.tables.clone();
     let protection = opened.page_protection_summary();
-    let rolled_back = opened.0.system.recover(tables).await?.rolled_back;
+    let recovered = opened.0.system.recover(tables).await?;
+    let txn::RecoveryReport { rolled_back, prepared, .. } = recovered.report;
+    opened.0.prepared.found(recovered.prepared);
     // Only the table handles were given a reference, and they do not keep the database.
     let inner = Arc::try_unwrap(opened.0)
         .map_err(|_| Error::Internal("the database was shared before it was open".to_owned()))?;
     if !level.refuses_row_changes() {
         inner.marks.spawn();
     }
-    Ok((inner, OpenReport { rolled_back, protection, left_out, ..report }))
+    Ok((inner, OpenReport { rolled_back, prepared, protection, left_out, ..report }))
 }
 
 /// A start that fails lets go of the directory.

@@ -33,7 +33,8 @@ use crate::row::WriteBuffers;
 use crate::shared_snapshot::Snapshot;
 use crate::statement_counts::Counts;
 use crate::system::{Counters, System, TransactionSystem};
-use crate::table::Table;
+use crate::prepared;
+use crate::table::{Table, TableSource};
 use crate::time_slice::TimeSlice;
 use crate::undo::UndoLog;
 use crate::undo::directory::SLOTS_MAX;
@@ -117,6 +118,8 @@ pub struct Transaction {
     pub(crate) undo_log: Option<UndoLog>,
     /// Tables changed, for rollback.
     tables: SmallVec<[Arc<Table>; 4]>,
+    /// Knows them where a start has found the transaction.
+    source: Option<Arc<dyn TableSource>>,
     savepoints: Vec<(String, UndoMark)>,
     /// Where the operation under way began. Still there when another one begins, its future was dropped.
     unfinished: Option<UndoMark>,
@@ -152,6 +155,7 @@ impl Transaction {
             undo_home: system.0.undo.free.choose_home(),
             undo_log: None,
             tables: SmallVec::new(),
+            source: None,
             savepoints: Vec::new(),
             unfinished: None,
             rolled_back: false,
@@ -359,8 +363,8 @@ impl Transaction {
         if log.records <= mark.0.records {
             return Ok(());
         }
-        let tables = &self.tables;
-        let find = |id: u64| Ok(tables.iter().find(|table| table.id == id).cloned());
+        let (tables, source) = (&self.tables, self.source.as_deref());
+        let find = |id: u64| rollback::find_table(tables, source, id);
         rollback::roll_back(&self.system.0, log, &find, mark.0, &self.slot, locks_stay).await?;
         // Before anything new is written there.
         self.system.0.undo.cut_back.fetch_add(1, Ordering::SeqCst);
@@ -497,17 +501,44 @@ impl Transaction {
         let rest = self.system.0.locks.release_in_slices(&self.owner);
         self.owner.id.store(0, Ordering::Relaxed);
         self.owner.undo_records.store(0, Ordering::Relaxed);
+        self.rest();
+        self.begun = false;
+        self.unfinished = None;
+        self.observer = None;
+        self.tables.clear();
+        self.source = None;
+        rest
+    }
+
+    /// It reads and writes no more.
+    pub(crate) fn rest(&mut self) {
         self.close_view();
         self.add_counts();
         self.seen.clear();
         self.buffers.last = None;
         self.overlay.forget();
-        self.begun = false;
-        self.unfinished = None;
-        self.observer = None;
-        self.tables.clear();
         self.savepoints.clear();
-        rest
+    }
+
+    /// The tables it has changed.
+    pub(crate) fn changed_tables(&self) -> SmallVec<[u64; 8]> {
+        prepared::ids_of(&self.tables)
+    }
+
+    /// The transaction of a log that a start has found.
+    pub(crate) fn of_log(
+        system: &Arc<System>,
+        owner: Arc<Owner>,
+        log: UndoLog,
+        source: Arc<dyn TableSource>,
+    ) -> Transaction {
+        let mut transaction = Transaction::new(&TransactionSystem(system.clone()));
+        transaction.owner = owner;
+        transaction.view.creator = log.trx_id;
+        transaction.undo_log = Some(log);
+        transaction.source = Some(source);
+        transaction.begun = true;
+        transaction
     }
 
     /// Rolls back everything and releases the locks.
@@ -531,6 +562,10 @@ impl Transaction {
     }
 
     async fn roll_back_all(&mut self) -> Result<(), Error> {
+        let space = self.inner().undo.clone();
+        if let Some(log) = self.undo_log.as_mut().filter(|log| log.is_prepared()) {
+            retry(|| log.unprepare(&space)).await?;
+        }
         self.unfinished = Some(UndoMark::START);
         self.rolled_back = true;
         self.undo_after(UndoMark::START, None).await?;
@@ -619,7 +654,7 @@ impl Transaction {
     }
 
     /// Takes an id and an undo slot.
-    async fn take_log(&mut self) -> Result<(), Error> {
+    pub(crate) async fn take_log(&mut self) -> Result<(), Error> {
         let system = self.system.0.clone();
         if system.options.forced_recovery > 0 {
             return Err(Error::ForcedRecovery(system.options.forced_recovery));
@@ -727,10 +762,14 @@ impl Drop for Transaction {
             system.locks.release_all(&self.owner);
             return;
         };
+        if log.is_prepared() {
+            // The engine goes; the next start finds it.
+            return;
+        }
         // A session that went away in the middle of a transaction: somebody has to undo it.
         let tables = std::mem::take(&mut self.tables);
-        let abandoned =
-            Abandoned { owner: self.owner.clone(), undo_log: log, tables, kept: self.kept.take() };
+        let (source, kept) = (self.source.take(), self.kept.take());
+        let abandoned = Abandoned { owner: self.owner.clone(), undo_log: log, tables, source, kept };
         let env = system.env.clone();
         env.spawn_worker("rollback", Box::pin(rollback::roll_back_abandoned(system, abandoned)));
     }

@@ -44,6 +44,7 @@ mod text;
 mod transaction;
 mod views;
 mod watch;
+mod xa;
 pub mod yielding;
 
 use std::io;
@@ -69,6 +70,7 @@ use state::SessionState;
 use statement_stats::CurrentStatement;
 use table_locks::LockedTable;
 use temporary_tables::PrivateDatabases;
+use xa::XaTransaction;
 use yielding::{YieldState, run_yielding};
 
 pub use prepared::PlannedStatement;
@@ -125,6 +127,8 @@ pub struct Session {
     cache: PlanCache,
     /// Between BEGIN and COMMIT.
     explicit: bool,
+    /// The open transaction is an XA transaction; it is `explicit`, too.
+    xa: Option<XaTransaction>,
     /// The open transaction is READ ONLY.
     read_only: bool,
     /// SET TRANSACTION without scope: for the next transaction only.
@@ -168,6 +172,7 @@ impl Session {
             transaction,
             cache: PlanCache::default(),
             explicit: false,
+            xa: None,
             read_only: false,
             next_isolation: None,
             next_read_only: None,
@@ -281,6 +286,7 @@ impl Session {
             tracing::error!(%error, "cannot roll back at the end of a session; the transaction is abandoned");
             self.abandon_transaction();
         }
+        self.xa = None;
         self.release_table_locks();
         self.read_lock = None;
         self.export_holds.clear();

@@ -500,6 +500,7 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("version_compile_machine", TEXT, std::env::consts::ARCH).constant(),
     fixed("version_compile_os", TEXT, "Linux").constant(),
     both("wait_timeout", SECONDS, "28800"),
+    both("xa_detach_on_prepare", Kind::Bool, "ON").constant(),
     session("warning_count", false, ANY, "0"),
 ];
 
