@@ -149,7 +149,7 @@ impl Database {
         let mut names = self.0.prepared.0.lock();
         let entry = names.get_mut(&key(xid));
         match entry {
-            Some(entry) if matches!(entry, Entry::Prepared(found, _) if found == xid) => {
+            Some(entry) if matches!(&*entry, Entry::Prepared(found, _) if found == xid) => {
                 let level = self.0.forced_recovery.0;
                 if level >= FORCED_RECOVERY_LEAVES {
                     return Err(Error::ForcedRecovery(level));

@@ -459,13 +459,15 @@ impl Transaction {
         };
         let records = log.records;
         let changed = records > 0;
+        // That a prepared one has ended must be known after a crash too.
+        let lasts = changed || log.is_prepared();
         let number = CommitNumber::take(&system).await?;
         // The log stays where it is until the mark is written: should the caller drop this future, it can be
         // rolled back.
         let committed = retry(|| log.commit(&system.undo, number.number)).await?;
         // No await from here on: it is committed.
         let end = system.store.redo().current();
-        let lsn = changed.then_some(end);
+        let lsn = lasts.then_some(end);
         let number = number.used();
         let transaction = log.trx_id;
         let mut observer = self.observer.as_deref_mut().filter(|_| changed);
