@@ -51,7 +51,7 @@ impl fmt::Display for Xid {
         let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'\'' | b'\\');
         for part in [&self.gtrid, &self.bqual] {
             if part.iter().all(is_plain) {
-                write!(f, "'{}',", part.escape_ascii())?;
+                write!(f, "'{}',", String::from_utf8_lossy(part))?;
             } else {
                 write!(f, "X'")?;
                 part.iter().try_for_each(|byte| write!(f, "{byte:02X}"))?;
