@@ -1,9 +1,9 @@
 //! Prepared transactions: who decides is outside, as a coordinator that commits in several databases or in
 //! none.
 //!
-//! A name (XID) is **reserved** from the moment that somebody means to prepare under it (XA START), so that two
-//! do not; then it is **prepared**, and while it is being committed or rolled back, **ending**, which is as
-//! unknown to others. What the engine does with such a transaction is in `crates/txn/src/prepared.rs`.
+//! A name (XID) is **reserved** from the moment that somebody means to prepare under it (XA START), so that
+//! two do not; then it is **prepared**, and while it is being committed or rolled back, **ending**, which is
+//! as unknown to others. What the engine does with such a transaction is in `crates/txn/src/prepared.rs`.
 //!
 //! The transaction leaves its session when it is prepared. It takes its row locks along, and the uses of its
 //! tables: definitions wait for it. After a start it uses the tables that it changed.
@@ -115,8 +115,8 @@ impl Database {
     /// durability.
     ///
     /// # Errors
-    /// [`Error::UnknownXid`] when there is no prepared transaction of this name (any more), [`Error::Closed`],
-    /// [`Error::ForcedRecovery`] from level 3 on, a log that cannot be written.
+    /// [`Error::UnknownXid`] when there is no prepared transaction of this name (any more),
+    /// [`Error::Closed`], [`Error::ForcedRecovery`] from level 3 on, a log that cannot be written.
     pub async fn commit_prepared(&self, xid: &Xid, durability: Durability) -> Result<()> {
         let mut ending = self.end_prepared(xid)?;
         let Some(transaction) = &mut ending.transaction else { return Ok(()) };
@@ -197,14 +197,15 @@ impl Drop for Preparing<'_> {
 }
 
 impl Transaction {
-    /// Prepares the transaction under this name: its changes survive a crash from now on, nobody sees them, and
-    /// its row locks stay, until [`Database::commit_prepared`] or [`Database::rollback_prepared`] ends it, on
-    /// whatever handle and after however many starts. This object is then free for another transaction.
+    /// Prepares the transaction under this name: its changes survive a crash from now on, nobody sees them,
+    /// and its row locks stay, until [`Database::commit_prepared`] or [`Database::rollback_prepared`] ends
+    /// it, on whatever handle and after however many starts. This object is then free for another
+    /// transaction.
     ///
     /// A transaction without changes is prepared as well, and lets go of its locks.
     ///
-    /// **Dropped**, the future has not begun to prepare (the transaction goes on: [`Transaction::is_active`]),
-    /// or it is prepared and what is missing is the wait for durability.
+    /// **Dropped**, the future has not begun to prepare (the transaction goes on:
+    /// [`Transaction::is_active`]), or it is prepared and what is missing is the wait for durability.
     ///
     /// # Errors
     /// [`Error::XidInUse`], a deadlock met before, [`txn::Error::TooManyTransactions`]: the transaction goes

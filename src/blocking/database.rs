@@ -138,8 +138,8 @@ impl Database {
     /// Commits a prepared transaction, durably.
     ///
     /// # Errors
-    /// [`Error::UnknownXid`] when there is no prepared transaction of this name (any more), [`Error::Closed`], a
-    /// log that cannot be written.
+    /// [`Error::UnknownXid`] when there is no prepared transaction of this name (any more),
+    /// [`Error::Closed`], a log that cannot be written.
     pub fn commit_prepared(&self, xid: &Xid) -> Result<()> {
         block_on(self.inner.commit_prepared(xid, Durability::Sync))
     }
@@ -147,7 +147,8 @@ impl Database {
     /// Rolls back a prepared transaction, durably.
     ///
     /// # Errors
-    /// Those of [`Database::commit_prepared`]; storage errors, after which it is rolled back in the background.
+    /// Those of [`Database::commit_prepared`]; storage errors, after which it is rolled back in the
+    /// background.
     pub fn rollback_prepared(&self, xid: &Xid) -> Result<()> {
         block_on(self.inner.rollback_prepared(xid, Durability::Sync))
     }

@@ -233,8 +233,8 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::XidInUse`](crate::Error::XidInUse), a deadlock met before, a log that cannot be written. It is
-    /// then rolled back, in the background.
+    /// [`Error::XidInUse`](crate::Error::XidInUse), a deadlock met before, a log that cannot be written. It
+    /// is then rolled back, in the background.
     pub fn prepare(mut self, xid: &Xid) -> Result<()> {
         block_on(self.0.prepare(xid, Durability::Sync))
     }

@@ -17,12 +17,11 @@ use std::sync::Arc;
 
 use btree::FieldRef;
 use redo::Flush;
-use smallvec::SmallVec;
 
 use crate::error::{Error, Interrupt};
 use crate::lock::Owner;
 use crate::retry::retry;
-use crate::system::System;
+use crate::system::{System, TransactionSystem};
 use crate::table::{TableHold, TableSource};
 use crate::transaction::{Durability, Transaction};
 use crate::undo::record::{UndoBuilder, bytes_at};
@@ -47,9 +46,9 @@ fn encode(xid: &Xid, tables: &[u64], bytes: &mut Vec<u8>) {
     let format = xid.format_id().to_be_bytes();
     let ids: Vec<u8> = tables.iter().flat_map(|id| id.to_be_bytes()).collect();
     let ids = if tables.len() <= TABLES_MAX { FieldRef::Inline(&ids) } else { FieldRef::Null };
-    let parts = [FieldRef::Inline(&format), FieldRef::Inline(xid.gtrid()), FieldRef::Inline(xid.bqual()), ids];
+    let [format, gtrid, bqual] = [&format, xid.gtrid(), xid.bqual()].map(FieldRef::Inline);
     let mut record = UndoBuilder::new(bytes, UndoKind::Prepared, 0);
-    record.key(parts.into_iter());
+    record.key([format, gtrid, bqual, ids].into_iter());
     record.finish();
 }
 
@@ -81,7 +80,10 @@ impl Transaction {
         }
         let system = self.inner().clone();
         let mut record = Vec::new();
-        encode(xid, &self.changed_tables(), &mut record);
+        let mut ids: Vec<u64> = self.tables.iter().map(|table| table.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        encode(xid, &ids, &mut record);
         let Some(log) = &mut self.undo_log else { return Err(Error::RolledBack) };
         retry(|| log.prepare(&system.undo, &record)).await?;
         let end = system.store.redo().current();
@@ -136,7 +138,12 @@ pub(crate) async fn resurrect(
         holds.extend(tables.hold(id)?);
     }
     owner.undo_records.store(records, std::sync::atomic::Ordering::Relaxed);
-    let mut transaction = Transaction::of_log(system, owner, log, tables.clone());
+    let mut transaction = Transaction::new(&TransactionSystem(system.clone()));
+    transaction.owner = owner;
+    transaction.view.creator = log.trx_id;
+    transaction.undo_log = Some(log);
+    transaction.source = Some(tables.clone());
+    transaction.begun = true;
     transaction.keep_for_rollback(Box::new(holds));
     Ok(RecoveredTransaction { xid, transaction })
 }
@@ -157,14 +164,6 @@ async fn survey(system: &System, log: Unfinished) -> Result<Vec<u64>, Error> {
     while !survey.step(&system.undo).await? {}
     // Its own record is about no table.
     Ok(survey.tables.into_iter().filter(|id| *id != 0).collect())
-}
-
-/// Their ids, each once.
-pub(crate) fn ids_of(tables: &[Arc<crate::table::Table>]) -> SmallVec<[u64; 8]> {
-    let mut ids: SmallVec<[u64; 8]> = tables.iter().map(|table| table.id).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    ids
 }
 
 #[cfg(test)]

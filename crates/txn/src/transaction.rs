@@ -33,7 +33,6 @@ use crate::row::WriteBuffers;
 use crate::shared_snapshot::Snapshot;
 use crate::statement_counts::Counts;
 use crate::system::{Counters, System, TransactionSystem};
-use crate::prepared;
 use crate::table::{Table, TableSource};
 use crate::time_slice::TimeSlice;
 use crate::undo::UndoLog;
@@ -117,9 +116,9 @@ pub struct Transaction {
     undo_home: u16,
     pub(crate) undo_log: Option<UndoLog>,
     /// Tables changed, for rollback.
-    tables: SmallVec<[Arc<Table>; 4]>,
+    pub(crate) tables: SmallVec<[Arc<Table>; 4]>,
     /// Knows them where a start has found the transaction.
-    source: Option<Arc<dyn TableSource>>,
+    pub(crate) source: Option<Arc<dyn TableSource>>,
     savepoints: Vec<(String, UndoMark)>,
     /// Where the operation under way began. Still there when another one begins, its future was dropped.
     unfinished: Option<UndoMark>,
@@ -520,27 +519,6 @@ impl Transaction {
         self.buffers.last = None;
         self.overlay.forget();
         self.savepoints.clear();
-    }
-
-    /// The tables it has changed.
-    pub(crate) fn changed_tables(&self) -> SmallVec<[u64; 8]> {
-        prepared::ids_of(&self.tables)
-    }
-
-    /// The transaction of a log that a start has found.
-    pub(crate) fn of_log(
-        system: &Arc<System>,
-        owner: Arc<Owner>,
-        log: UndoLog,
-        source: Arc<dyn TableSource>,
-    ) -> Transaction {
-        let mut transaction = Transaction::new(&TransactionSystem(system.clone()));
-        transaction.owner = owner;
-        transaction.view.creator = log.trx_id;
-        transaction.undo_log = Some(log);
-        transaction.source = Some(source);
-        transaction.begun = true;
-        transaction
     }
 
     /// Rolls back everything and releases the locks.

@@ -277,5 +277,7 @@ pub async fn go_on(db: &Database, found: &Found) -> Result<(), Wrong> {
     drop(transaction);
     db.transaction_system().purge_all().await.map_err(Error::from)?;
     db.store().checkpoint().await.map_err(Error::from)?;
-    verify_contents(db, &Model::exactly(found.states.clone(), found.rivals.clone(), found.lanes)).await.map(drop)
+    verify_contents(db, &Model::exactly(found.states.clone(), found.rivals.clone(), found.lanes))
+        .await
+        .map(drop)
 }

@@ -298,8 +298,9 @@ impl<'h> Explorer<'h> {
         let options = self.options_of(&mut random, deep);
         // By this crash, or by one before it, which the state's name tells.
         let is_damaged = replay.contains("damaged:");
-        let recovered =
-            catch(|| self.recover(&environment, (options, seed), model, (deep && depth == 1, !deep), is_damaged));
+        let recovered = catch(|| {
+            self.recover(&environment, (options, seed), model, (deep && depth == 1, !deep), is_damaged)
+        });
         environment.disk().stop_observing();
         environment.shutdown();
         let again = deep.then(|| environment.disk().moment());

@@ -1,9 +1,9 @@
 //! An actor that prepares transactions, and commits them or rolls them back later: over a crash, an
 //! acknowledged PREPARE is there, so is an acknowledged end, and none is there by half.
 //!
-//! It works in **lanes**. A lane has a few rows, which always have the same value, and at most one branch at a
-//! time: a transaction that gives all of them the branch's number, one row by deleting it and making it again.
-//! So what is committed says which branch was the last, and half a branch is found out by itself.
+//! It works in **lanes**. A lane has a few rows, which always have the same value, and at most one branch at
+//! a time: a transaction that gives all of them the branch's number, one row by deleting it and making it
+//! again. So what is committed says which branch was the last, and half a branch is found out by itself.
 
 use crate::check::Wrong;
 use crate::workload::{PATIENCE, Stage, is_conflict};
@@ -206,8 +206,8 @@ async fn value_of(db: &Database, lane: usize) -> Result<i64, Wrong> {
     }
 }
 
-/// Ends what is found prepared: until then its rows are locked and its table stays, and afterwards all of it is
-/// there, or nothing.
+/// Ends what is found prepared: until then its rows are locked and its table stays, and afterwards all of it
+/// is there, or nothing.
 ///
 /// # Errors
 /// What is wrong.

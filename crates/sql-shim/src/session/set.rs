@@ -194,7 +194,9 @@ impl Session {
                     self.state.warn(warning);
                 }
                 let name = change.name();
-                if name == "autocommit" && !change.is_global() && !self.state.settings().autocommit
+                if name == "autocommit"
+                    && !change.is_global()
+                    && !self.state.settings().autocommit
                     && change.value().is_none_or(|value| value.as_u64() == Some(1))
                 {
                     self.check_xa_autocommit()?;

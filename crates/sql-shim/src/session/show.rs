@@ -52,7 +52,10 @@ enum Keeps {
 }
 
 impl Answer {
-    pub(super) fn new(columns: Vec<(String, Type)>, rows: impl IntoIterator<Item = Row, IntoIter: 'static>) -> Answer {
+    pub(super) fn new(
+        columns: Vec<(String, Type)>,
+        rows: impl IntoIterator<Item = Row, IntoIter: 'static>,
+    ) -> Answer {
         Answer { columns, rows: Box::new(rows.into_iter()), keeps: Keeps::All }
     }
 

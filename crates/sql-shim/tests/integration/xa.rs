@@ -1,5 +1,5 @@
-//! XA between sessions, over connections that end, and over restarts. What one session alone is answered is in
-//! the golden scripts; what is answered here is what MySQL 9.7 answers.
+//! XA between sessions, over connections that end, and over restarts. What one session alone is answered is
+//! in the golden scripts; what is answered here is what MySQL 9.7 answers.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::support::engine::Engine;
@@ -104,7 +104,17 @@ fn a_rollback_after_a_restart_undoes_everything() {
     let (engine, mut a, b) = start();
     let many = "INSERT INTO d.t WITH RECURSIVE s (i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM s WHERE i < 900) \
                 SELECT i, i FROM s";
-    prepare(&mut a, "x", &[many, "SAVEPOINT s", "DELETE FROM d.t WHERE id = 3", "ROLLBACK TO s", "DELETE FROM d.t WHERE id = 2"]);
+    prepare(
+        &mut a,
+        "x",
+        &[
+            many,
+            "SAVEPOINT s",
+            "DELETE FROM d.t WHERE id = 3",
+            "ROLLBACK TO s",
+            "DELETE FROM d.t WHERE id = 2",
+        ],
+    );
     drop((a, b));
     let directory = engine.stop();
     let engine = Engine::open(&directory);
@@ -247,7 +257,10 @@ fn who_lacks_the_privilege_does_not_see_names() {
     all(&mut a, &["GRANT XA_RECOVER_ADMIN ON *.* TO u"]);
     assert!(names(&mut u).is_empty());
     let grants = a.run("SHOW GRANTS FOR u").unwrap().concat();
-    assert!(grants.iter().flatten().any(|grant| grant == "GRANT XA_RECOVER_ADMIN ON *.* TO `u`@`%`"), "{grants:?}");
+    assert!(
+        grants.iter().flatten().any(|grant| grant == "GRANT XA_RECOVER_ADMIN ON *.* TO `u`@`%`"),
+        "{grants:?}"
+    );
     engine.finish();
 }
 

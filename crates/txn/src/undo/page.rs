@@ -76,7 +76,8 @@ impl LogHeader {
 
     /// Whether it can be one.
     pub fn is_one(&self) -> bool {
-        matches!(self.state, STATE_ACTIVE | STATE_COMMITTED | STATE_PURGED | STATE_PREPARED) && self.trx_id != 0
+        matches!(self.state, STATE_ACTIVE | STATE_COMMITTED | STATE_PURGED | STATE_PREPARED)
+            && self.trx_id != 0
     }
 
     /// The header of a log that begins.

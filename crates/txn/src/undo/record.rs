@@ -15,8 +15,8 @@
 //! chain's first page.
 //!
 //! A record of kind *prepared* names a prepared transaction (its key is the XID's format and parts) and the
-//! tables it has changed, as far as they fit. It is the last of its log, behind the end of what can be undone,
-//! and is not there any more once the log is committed or active again.
+//! tables it has changed, as far as they fit. It is the last of its log, behind the end of what can be
+//! undone, and is not there any more once the log is committed or active again.
 
 use btree::FieldRef;
 use smallvec::SmallVec;
