@@ -339,10 +339,10 @@ impl Session {
             let data = if converts { hexadecimal(&data) } else { data };
             let length = |part: &[u8]| Value::Int(part.len() as i64);
             let (gtrid, bqual) = (length(xid.gtrid()), length(xid.bqual()));
-            vec![Value::Int(xid.format_id()), gtrid, bqual, Value::Text(data.into(), Collation::Binary)]
+            vec![Value::Int(xid.format_id()), gtrid, bqual, Value::Text(data.into(), Collation::Utf8mb4GeneralCi)]
         });
         let number = |name: &str| (name.to_owned(), Type::INT);
-        let data = ("data".to_owned(), Type::bytes(258));
+        let data = ("data".to_owned(), Type::text(258));
         let columns = vec![number("formatID"), number("gtrid_length"), number("bqual_length"), data];
         self.send(Answer::new(columns, rows), out).await?;
         Ok(Outcome::Rows)

@@ -49,21 +49,22 @@ impl Parser<'_> {
         }))
     }
 
-    /// `gtrid[, bqual[, format]]`.
+    /// `gtrid[, bqual[, format]]`. Parts that are too long are complained of at the format or, without one,
+    /// behind the last of them.
     fn xid(&mut self) -> Parsed<Xid> {
         let gtrid = self.xid_part()?;
-        let (mut bqual, mut format) = (Vec::new(), FORMAT);
+        let (mut bqual, mut format, mut at) = (Vec::new(), FORMAT, None);
         if self.accept_symbol(b",") {
             bqual = self.xid_part()?;
             if self.accept_symbol(b",") {
+                at = Some(self.current);
                 format = self.xid_format()?;
             }
         }
-        // Both parts were found to fit.
-        Xid::new(format, &gtrid, &bqual).ok_or_else(|| self.unexpected())
+        Xid::new(format, &gtrid, &bqual).ok_or_else(|| self.unexpected_at(at.unwrap_or(self.current)))
     }
 
-    /// A text, or bytes as hexadecimal or binary digits. One that is too long is complained of behind it.
+    /// A text, or bytes as hexadecimal or binary digits.
     fn xid_part(&mut self) -> Parsed<Vec<u8>> {
         let token = self.current;
         let bytes = self.token_bytes(token);
@@ -75,7 +76,7 @@ impl Parser<'_> {
         };
         let value = value.ok_or_else(|| self.unexpected())?;
         self.advance();
-        if Xid::new(FORMAT, &value, b"").is_some() { Ok(value) } else { Err(self.unexpected()) }
+        Ok(value)
     }
 
     /// A number; of one with a point or an exponent the digits before.
