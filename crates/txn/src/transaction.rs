@@ -391,6 +391,11 @@ impl Transaction {
         self.savepoints.iter().position(|(other, _)| other.eq_ignore_ascii_case(name))
     }
 
+    /// Whether there is a savepoint of this name.
+    pub fn has_savepoint(&self, name: &str) -> bool {
+        self.find_savepoint(name).is_some()
+    }
+
     /// Rolls back to a savepoint and forgets later ones. `Ok(false)` when there is none of that name.
     ///
     /// # Errors

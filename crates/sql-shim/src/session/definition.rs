@@ -325,9 +325,8 @@ impl Session {
         let (mut found, mut forgotten) = (Vec::new(), Vec::new());
         for name in names {
             let database = self.planner().database_of(name)?;
-            // An XA transaction knows no temporary tables.
-            let hidden = temporary && self.xa.is_some();
-            if !hidden && self.state.temporary.find(&database, &name.name).is_some() {
+            if self.state.temporary.find(&database, &name.name).is_some() {
+                self.check_xa_temporary()?;
                 forgotten.push((database, &*name.name));
                 continue;
             }

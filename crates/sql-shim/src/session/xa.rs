@@ -95,18 +95,19 @@ impl XaTransaction {
 }
 
 /// What a command is to the XA transaction that is open.
-enum Touches {
+enum Touches<'s> {
     /// Nothing.
     Nothing,
     /// It reads tables, or lists what there is.
     Rows,
-    Savepoints,
+    /// With the name of one that must be there.
+    Savepoints(Option<&'s str>),
     TemporaryTables,
     /// It would commit the transaction, or end it otherwise.
     Ends,
 }
 
-fn touches(statement: &Statement) -> Touches {
+fn touches(statement: &Statement) -> Touches<'_> {
     match statement {
         Statement::Show(show) => match show.kind {
             ShowKind::Warnings { .. }
@@ -119,9 +120,8 @@ fn touches(statement: &Statement) -> Touches {
             _ => Touches::Rows,
         },
         Statement::Describe { .. } => Touches::Rows,
-        Statement::Savepoint(_) | Statement::RollbackTo(_) | Statement::ReleaseSavepoint(_) => {
-            Touches::Savepoints
-        }
+        Statement::Savepoint(_) => Touches::Savepoints(None),
+        Statement::RollbackTo(name) | Statement::ReleaseSavepoint(name) => Touches::Savepoints(Some(name)),
         Statement::CreateTable(create) if create.temporary => Touches::TemporaryTables,
         Statement::DropTable { temporary: true, .. }
         | Statement::Xa(_)
@@ -148,13 +148,16 @@ fn touches(statement: &Statement) -> Touches {
 impl Session {
     /// Refuses a command that does not go with the XA transaction that is open.
     pub(super) fn check_xa_command(&mut self, statement: &Statement) -> Result<(), SqlError> {
+        let rows = self.transaction.engine();
         let Some(xa) = &mut self.xa else { return Ok(()) };
         match touches(statement) {
+            // One that is not there is what they complain of first.
+            Touches::Savepoints(Some(name)) if !rows.has_savepoint(name) => Ok(()),
             Touches::Nothing => Ok(()),
             Touches::Rows => xa.check_rows(),
-            Touches::Savepoints if xa.state != State::Idle => Ok(()),
+            Touches::Savepoints(_) if xa.state != State::Idle => Ok(()),
             Touches::TemporaryTables => Err(error(errors::XA_TEMP_TABLE, &[])),
-            Touches::Savepoints | Touches::Ends => Err(xa.refusal()),
+            Touches::Savepoints(_) | Touches::Ends => Err(xa.refusal()),
         }
     }
 
@@ -169,6 +172,11 @@ impl Session {
             true => Err(error(errors::XA_TEMP_TABLE, &[])),
             false => Ok(()),
         }
+    }
+
+    /// A temporary table goes with its session, and a prepared transaction does not.
+    pub(super) fn check_xa_temporary(&self) -> Result<(), SqlError> {
+        self.xa.as_ref().map_or(Ok(()), |_| Err(error(errors::XA_TEMP_TABLE, &[])))
     }
 
     /// Setting `autocommit` commits what is open.
