@@ -238,5 +238,9 @@ pub async fn end_all(db: &Database, lanes: &Lanes) -> Result<(), Wrong> {
             return Err(Wrong::Silent(format!("lane {at} is {value} and was to become {wanted}")));
         }
     }
-    Ok(())
+    let checked = db.definitions().timeout(PATIENCE).check_table(BRANCHES_DATABASE, TABLE).await?;
+    match checked.is_sound() {
+        true => Ok(()),
+        false => Err(Wrong::Reported(format!("CHECK TABLE {TABLE}: {:?}", checked.problems))),
+    }
 }
