@@ -321,8 +321,12 @@ impl Session {
         if self.is_within_transaction() {
             return Err(wrong_state("NON-EXISTING").into());
         }
-        self.begin_commit().await?;
         let (database, durability) = (self.state.database.clone(), self.durability());
+        // Before a wait for the global read lock.
+        if !database.prepared_transactions().contains(xid) {
+            return Err(unknown().into());
+        }
+        self.begin_commit().await?;
         let ended = match commits {
             true => database.commit_prepared(xid, durability).await,
             false => database.rollback_prepared(xid, durability).await,

@@ -274,6 +274,7 @@ fn the_global_read_lock_keeps_prepared_transactions_as_they_are() {
     // It is rolled back then.
     assert_eq!(code(&mut a, "XA PREPARE 'y'"), 1399);
     assert_eq!(code(&mut a, "XA COMMIT 'x'"), 1205);
+    assert_eq!(code(&mut a, "XA COMMIT 'y'"), 1397);
     assert_eq!(names(&mut b), ["x"]);
     all(&mut b, &["UNLOCK TABLES"]);
     all(&mut a, &["XA COMMIT 'x'"]);
