@@ -286,8 +286,8 @@ impl Database {
     }
 
     /// Closes the database: waits for background work, writes every page, leaves a log with nothing to
-    /// recover. Transactions still open are rolled back at the next start, those that are prepared stay so; what they, or anybody, would do
-    /// afterwards fails with [`Error::Closed`].
+    /// recover. Transactions still open are rolled back at the next start, those that are prepared stay so;
+    /// what they, or anybody, would do afterwards fails with [`Error::Closed`].
     ///
     /// **Dropped**, the future has begun to close: nothing new can be begun, and the next call closes.
     ///

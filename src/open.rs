@@ -46,9 +46,8 @@ pub(crate) async fn open(
     let started = environment.now();
     check_options(&options)?;
     let (storage, directory) = (environment.storage().clone(), options.directory.clone());
-    let taken = take_directory(&environment, &options);
     let Taken { lock, catalog, exists, page_size } =
-        taken.map_err(|error| explain_unwritable(&directory, error))?;
+        take_directory(&environment, &options).map_err(|error| explain_unwritable(&directory, error))?;
     let page_bytes = page_size.bytes() as u32;
     let level = Level(options.force_recovery);
     let elsewhere = ddl_recovery::finish(&*storage, &directory, &catalog, level.freezes_pages())?;

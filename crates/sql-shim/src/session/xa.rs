@@ -351,7 +351,12 @@ impl Session {
             let data = if converts { hexadecimal(&data) } else { data };
             let length = |part: &[u8]| Value::Int(part.len() as i64);
             let (gtrid, bqual) = (length(xid.gtrid()), length(xid.bqual()));
-            vec![Value::Int(xid.format_id()), gtrid, bqual, Value::Text(data.into(), Collation::Utf8mb4GeneralCi)]
+            vec![
+                Value::Int(xid.format_id()),
+                gtrid,
+                bqual,
+                Value::Text(data.into(), Collation::Utf8mb4GeneralCi),
+            ]
         });
         let number = |name: &str| (name.to_owned(), Type::INT);
         let data = ("data".to_owned(), Type::text(258));
