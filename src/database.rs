@@ -27,6 +27,7 @@ use crate::forced_recovery::{self, Level};
 use crate::metadata_deadlock::MetadataGraph;
 use crate::metadata_lock::{Access, MetadataLocks};
 use crate::options::Options;
+use crate::prepared::PreparedTransactions;
 use crate::private::is_private;
 use crate::provenance::{self, Marks};
 use crate::report::OpenReport;
@@ -55,6 +56,8 @@ pub(crate) struct Inner {
     pub closed: AtomicBool,
     /// What is known of `ib_buffer_pool`.
     pub buffer_pool_dump: Arc<BufferPoolDump>,
+    /// Transactions that wait for a decision from outside.
+    pub prepared: Arc<PreparedTransactions>,
     /// What a close has come to.
     pub closing: Closing,
     /// What the lock table asks when it finds a deadlock.
@@ -283,8 +286,8 @@ impl Database {
     }
 
     /// Closes the database: waits for background work, writes every page, leaves a log with nothing to
-    /// recover. Transactions still open are rolled back at the next start; what they, or anybody, would do
-    /// afterwards fails with [`Error::Closed`].
+    /// recover. Transactions still open are rolled back at the next start, those that are prepared stay so;
+    /// what they, or anybody, would do afterwards fails with [`Error::Closed`].
     ///
     /// **Dropped**, the future has begun to close: nothing new can be begun, and the next call closes.
     ///

@@ -313,6 +313,12 @@ pub enum Error {
     /// The database is closed or closing.
     #[error("the database is closed")]
     Closed,
+    /// Another transaction has this name: it is prepared, or means to be.
+    #[error("a transaction {0} is there already")]
+    XidInUse(txn::Xid),
+    /// There is no prepared transaction of this name: it has been committed or rolled back, or never was.
+    #[error("there is no prepared transaction {0}")]
+    UnknownXid(txn::Xid),
     /// More was committed than a change feed may keep in memory while nobody read it.
     #[error(
         "the change feed has lost changes: more was committed than it may keep while nobody read it; begin again \

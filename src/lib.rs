@@ -95,6 +95,7 @@ mod name_locks;
 mod open;
 mod options;
 mod point_read;
+mod prepared;
 #[doc(hidden)]
 pub mod private;
 mod protection;
@@ -150,7 +151,7 @@ pub use report::OpenReport;
 pub use rows::{Lock, OwnedRow, Range};
 pub use table::Table;
 pub use table_change::TableChange;
-pub use txn::{Durability, Error as TransactionError, Isolation, Snapshot, WaitPolicy};
+pub use txn::{Durability, Error as TransactionError, Isolation, Snapshot, WaitPolicy, Xid};
 
 /// A fresh directory for an example in the documentation.
 #[doc(hidden)]

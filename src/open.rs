@@ -46,9 +46,8 @@ pub(crate) async fn open(
     let started = environment.now();
     check_options(&options)?;
     let (storage, directory) = (environment.storage().clone(), options.directory.clone());
-    let taken = take_directory(&environment, &options);
     let Taken { lock, catalog, exists, page_size } =
-        taken.map_err(|error| explain_unwritable(&directory, error))?;
+        take_directory(&environment, &options).map_err(|error| explain_unwritable(&directory, error))?;
     let page_bytes = page_size.bytes() as u32;
     let level = Level(options.force_recovery);
     let elsewhere = ddl_recovery::finish(&*storage, &directory, &catalog, level.freezes_pages())?;
@@ -127,6 +126,7 @@ pub(crate) async fn open(
         unchecked_sizes: options.unchecked_sizes,
         closed: AtomicBool::new(false),
         buffer_pool_dump: Arc::default(),
+        prepared: Arc::default(),
         in_memory: AtomicBool::new(false),
         own_environment: OnceLock::new(),
         closing: Closing::default(),
@@ -276,14 +276,16 @@ async fn start(
     }
     let tables = opened.0.tables.clone();
     let protection = opened.page_protection_summary();
-    let rolled_back = opened.0.system.recover(tables).await?.rolled_back;
+    let recovered = opened.0.system.recover(tables).await?;
+    let txn::RecoveryReport { rolled_back, prepared, .. } = recovered.report;
+    opened.0.prepared.found(recovered.prepared);
     // Only the table handles were given a reference, and they do not keep the database.
     let inner = Arc::try_unwrap(opened.0)
         .map_err(|_| Error::Internal("the database was shared before it was open".to_owned()))?;
     if !level.refuses_row_changes() {
         inner.marks.spawn();
     }
-    Ok((inner, OpenReport { rolled_back, protection, left_out, ..report }))
+    Ok((inner, OpenReport { rolled_back, prepared, protection, left_out, ..report }))
 }
 
 /// A start that fails lets go of the directory.

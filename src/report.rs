@@ -43,6 +43,8 @@ pub struct OpenReport {
     pub redo_applied: u64,
     /// Transactions that had not committed. They are rolled back in the background.
     pub rolled_back: usize,
+    /// Prepared transactions, which wait for somebody to commit them or roll them back.
+    pub prepared: usize,
     /// How long the start took.
     pub took: Duration,
 }
@@ -95,6 +97,16 @@ impl OpenReport {
                     counted(self.redo_applied, "mini-transaction"),
                     self.redo_applied_bytes.div_ceil(1024),
                     counted(self.rolled_back as u64, "transaction")
+                ),
+            ));
+        }
+        if self.prepared > 0 {
+            let count = counted(self.prepared as u64, "prepared transaction");
+            lines.push((
+                "prepared",
+                format!(
+                    "{count} found, whose rows stay locked and whose tables cannot be altered: end each with XA COMMIT or XA ROLLBACK, \
+                     XA RECOVER CONVERT XID names them"
                 ),
             ));
         }

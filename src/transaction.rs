@@ -472,6 +472,22 @@ impl Transaction {
         self.inner.rollback_to(mark).await.map_err(Error::Transaction)
     }
 
+    /// Parts with the transaction that it has prepared, and is as new.
+    pub(crate) fn detach(&mut self) -> txn::Transaction {
+        let mut fresh = txn::Transaction::new(&self.database.0.system);
+        fresh.set_isolation(self.inner.isolation());
+        fresh.set_lock_wait_timeout(self.inner.lock_wait_timeout());
+        fresh.share_slice(self.inner.slice());
+        fresh.set_tag(self.inner.row_owner().tag());
+        let mut prepared = std::mem::replace(&mut self.inner, fresh);
+        self.owner = self.database.0.tables.graph.owner_of(self.inner.row_owner());
+        // It has no session any more.
+        prepared.set_tag(0);
+        let uses = (std::mem::take(&mut self.uses), std::mem::take(&mut self.view_uses));
+        prepared.keep_for_rollback(Box::new(uses));
+        prepared
+    }
+
     /// Ends the uses of tables if nothing left of the transaction needs them.
     pub(crate) fn release_ended(&mut self) {
         if !self.inner.has_log() && !self.inner.is_active() {

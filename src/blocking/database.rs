@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dblwr::FileProtection;
 use disk::block_on;
-use txn::{Isolation, Snapshot};
+use txn::{Durability, Isolation, Snapshot, Xid};
 
 use super::change_feed::ChangeFeed;
 use super::transaction::Transaction;
@@ -127,6 +127,30 @@ impl Database {
     /// A snapshot of another database.
     pub fn begin_in(&self, snapshot: &Snapshot) -> Result<Transaction> {
         Transaction::begin_in(&self.inner, snapshot)
+    }
+
+    /// The transactions that were prepared ([`Transaction::prepare`]) and that nobody has committed or rolled
+    /// back, also those from before the last start; in no order.
+    pub fn prepared_transactions(&self) -> Vec<Xid> {
+        self.inner.prepared_transactions()
+    }
+
+    /// Commits a prepared transaction, durably.
+    ///
+    /// # Errors
+    /// [`Error::UnknownXid`] when there is no prepared transaction of this name (any more),
+    /// [`Error::Closed`], a log that cannot be written.
+    pub fn commit_prepared(&self, xid: &Xid) -> Result<()> {
+        block_on(self.inner.commit_prepared(xid, Durability::Sync))
+    }
+
+    /// Rolls back a prepared transaction, durably.
+    ///
+    /// # Errors
+    /// Those of [`Database::commit_prepared`]; storage errors, after which it is rolled back in the
+    /// background.
+    pub fn rollback_prepared(&self, xid: &Xid) -> Result<()> {
+        block_on(self.inner.rollback_prepared(xid, Durability::Sync))
     }
 
     /// A snapshot, and the feed of everything that is committed after it, for a copy of the rows that is kept

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use disk::block_on;
-use txn::{Durability, Isolation, Snapshot, WaitPolicy};
+use txn::{Durability, Isolation, Snapshot, WaitPolicy, Xid};
 
 use crate::asynchronous;
 use crate::error::Result;
@@ -195,6 +195,48 @@ impl Transaction {
     /// Those of [`Transaction::commit`].
     pub fn commit_with(mut self, durability: Durability) -> Result<()> {
         self.0.commit_blocking(durability)
+    }
+
+    /// Prepares the transaction under a name, for a coordinator that commits in several databases or in none.
+    /// When this returns, neither a crash nor a power cut can undo its changes; nobody sees them and its row
+    /// locks stay, until [`Database::commit_prepared`](crate::Database::commit_prepared) or
+    /// [`Database::rollback_prepared`](crate::Database::rollback_prepared) ends it, also after a restart.
+    /// Definitions of the tables it has changed wait for that, too.
+    ///
+    /// ```
+    /// use untorn::{Database, Options, Xid};
+    ///
+    /// # fn main() -> untorn::Result<()> {
+    /// # let directory = untorn::doc_test_directory();
+    /// let options = Options::new(&directory).buffer_pool_bytes(16 << 20);
+    /// let db = Database::open(options.clone())?;
+    /// let stock = db.key_value::<u32, u32>("stock")?;
+    /// let xid = Xid::new(1, b"order 4711", b"stock").expect("64 bytes each at most");
+    /// let mut t = db.begin();
+    /// stock.put(&mut t, 1, 9)?;
+    /// t.prepare(&xid)?;
+    /// # drop(stock);
+    /// db.close()?;
+    /// # drop(db);
+    ///
+    /// let db = Database::open(options)?;
+    /// let stock = db.key_value::<u32, u32>("stock")?;
+    /// assert_eq!(db.prepared_transactions(), [xid.clone()]);
+    /// assert_eq!(stock.get(&mut db.begin(), 1)?, None);
+    /// // The others have prepared too: the coordinator has decided.
+    /// db.commit_prepared(&xid)?;
+    /// assert_eq!(stock.get(&mut db.begin(), 1)?, Some(9));
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::XidInUse`](crate::Error::XidInUse), a deadlock met before, a log that cannot be written. It
+    /// is then rolled back, in the background.
+    pub fn prepare(mut self, xid: &Xid) -> Result<()> {
+        block_on(self.0.prepare(xid, Durability::Sync))
     }
 
     /// Undoes everything.

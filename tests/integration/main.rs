@@ -23,6 +23,7 @@ mod misuse;
 mod names;
 mod orderly_shutdown;
 mod page_protection;
+mod prepared;
 mod put_model;
 mod recovery_rates;
 mod row_writing;

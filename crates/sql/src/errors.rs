@@ -182,6 +182,16 @@ error_table! {
     VIEW_NONUPD_CHECK = 1368, b"HY000", "CHECK OPTION on non-updatable view '%.%'";
     VIEW_CHECK_FAILED = 1369, b"HY000", "CHECK OPTION failed '%.%'";
     INVALID_PASSWORD = 1396, b"HY000", "Operation % failed for %";
+    XAER_NOTA = 1397, b"XAE04", "XAER_NOTA: Unknown XID";
+    XAER_INVAL = 1398, b"XAE05", "XAER_INVAL: Invalid arguments (or unsupported command)";
+    XAER_RMFAIL = 1399, b"XAE07", "XAER_RMFAIL: The command cannot be executed when global transaction is in the  % state";
+    XAER_OUTSIDE = 1400, b"XAE09", "XAER_OUTSIDE: Some work is done outside global transaction";
+    XAER_RMERR = 1401, b"XAE03", "XAER_RMERR: Fatal error occurred in the transaction branch - check your data for consistency";
+    XA_RBROLLBACK = 1402, b"XA100", "XA_RBROLLBACK: Transaction branch was rolled back";
+    XAER_DUPID = 1440, b"XAE08", "XAER_DUPID: The XID already exists";
+    XA_RBTIMEOUT = 1613, b"XA106", "XA_RBTIMEOUT: Transaction branch was rolled back: took too long";
+    XA_RBDEADLOCK = 1614, b"XA102", "XA_RBDEADLOCK: Transaction branch was rolled back: deadlock was detected";
+    XA_TEMP_TABLE = 4091, b"HY000", "XA: Temporary tables cannot be accessed inside XA transactions when xa_detach_on_prepare=ON";
     CANT_CREATE_USER_WITH_GRANT = 1410, b"42000", "You are not allowed to create a user with GRANT";
     DATA_TOO_LONG = 1406, b"22001", "Data too long for column '%' at row %";
     TABLE_DEF_CHANGED = 1412, b"HY000", "Table definition has changed, please retry transaction";

@@ -287,7 +287,7 @@ async fn survey(system: &System, job: &mut Job) -> Result<(), Error> {
 
 async fn roll_back(system: &Arc<System>, tables: &dyn TableSource, job: &mut Job) -> Result<(), Error> {
     let progress = &system.crash_rollback;
-    let Unfinished { slot, trx_id, header } = job.survey.log;
+    let Unfinished { slot, trx_id, header, prepared: _ } = job.survey.log;
     let Some(end) = job.survey.end else { return Ok(()) };
     let mut log = UndoLog::resurrect(slot, trx_id, header, end, job.survey.records);
     job.owner.undo_records.store(log.records, Ordering::Relaxed);

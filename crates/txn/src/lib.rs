@@ -7,7 +7,7 @@
 //!   read_view    what a consistent read sees         version    rebuilding older versions
 //!   undo         undo tablespace, logs, recovery     rollback   taking changes back
 //!   purge        removing what nobody sees           entry      secondary entries made of rows
-//!   crash_rollback  rollback after a start
+//!   crash_rollback  rollback after a start         prepared   transactions that wait for somebody's decision
 //!   time_slice   how long a task keeps its thread
 //!   commit_observer  who is told of a commit
 //! ```
@@ -38,6 +38,8 @@ mod imported_delete_marks;
 mod join_all;
 #[cfg_attr(loom, allow(dead_code, unused_imports))]
 mod lock;
+#[cfg(not(loom))]
+mod prepared;
 #[cfg(not(loom))]
 mod purge;
 #[cfg(not(loom))]
@@ -70,6 +72,8 @@ mod transaction_ids;
 mod undo;
 #[cfg(not(loom))]
 mod version;
+#[cfg(not(loom))]
+mod xid;
 
 #[cfg(not(loom))]
 pub use btree::OwnedKey;
@@ -84,6 +88,8 @@ pub use lock::{
     RowOwner, RowSearch, RowWait, RowWaitEdge, RowWaits,
 };
 #[cfg(not(loom))]
+pub use prepared::RecoveredTransaction;
+#[cfg(not(loom))]
 pub use purge::PurgePause;
 #[cfg(not(loom))]
 pub use row::{
@@ -93,7 +99,7 @@ pub use row::{
 #[cfg(not(loom))]
 pub use shared_snapshot::Snapshot;
 #[cfg(not(loom))]
-pub use system::{Options, RecoveryReport, Status, TransactionInfo, TransactionSystem};
+pub use system::{Options, Recovered, RecoveryReport, Status, TransactionInfo, TransactionSystem};
 #[cfg(not(loom))]
 pub use table::{ClusteredField, ROW_ID_COLUMN, Secondary, SecondaryField, Table, TableHold, TableSource};
 #[cfg(not(loom))]
@@ -102,3 +108,5 @@ pub use time_slice::TimeSlice;
 pub use transaction::{Durability, Isolation, KillHandle, Transaction, UndoMark};
 #[cfg(not(loom))]
 pub use undo::page::UNDO_SPACE;
+#[cfg(not(loom))]
+pub use xid::Xid;

@@ -33,7 +33,7 @@ use crate::row::external::free_noted_chain;
 use crate::row::remove::{Outcomes, is_entry_needed, mark_step, remove_record, same_entry, write_entry};
 use crate::row::write::encode_record;
 use crate::system::{Counters, System};
-use crate::table::Table;
+use crate::table::{Table, TableSource};
 use crate::transaction::Kept;
 use crate::undo::log::LogMark;
 use crate::undo::tablespace::corrupt;
@@ -42,6 +42,18 @@ use crate::version::{Overlay, Version};
 
 /// Finds a table by its id; `None`: it was dropped. An error: it cannot be used now.
 pub(crate) type FindTable<'f> = &'f (dyn Fn(u64) -> Result<Option<Arc<Table>>, Error> + Sync);
+
+/// One of the tables that a transaction has changed.
+pub(crate) fn find_table(
+    tables: &[Arc<Table>],
+    source: Option<&dyn TableSource>,
+    id: u64,
+) -> Result<Option<Arc<Table>>, Error> {
+    match (tables.iter().find(|table| table.id == id), source) {
+        (None, Some(source)) => source.table_to_undo(id),
+        (found, _) => Ok(found.cloned()),
+    }
+}
 
 /// Undoes everything of `log` after `mark` and cuts the log. `slot` publishes that the walk through old
 /// versions needs them. With `locks_stay` a row whose change was its lock keeps a lock of that owner's.
@@ -179,6 +191,9 @@ async fn undo_record(
     let Some(undo) = UndoRecord::parse(bytes) else {
         return Err(corrupt(place.page, "an undo record cannot be read"));
     };
+    if undo.kind == UndoKind::Prepared {
+        return Err(corrupt(place.page, "a name stands where an undo record should"));
+    }
     if unreached.tables.contains(&undo.table) {
         return Ok(());
     }
@@ -221,6 +236,8 @@ pub(crate) struct Abandoned {
     pub owner: Arc<Owner>,
     pub undo_log: UndoLog,
     pub tables: SmallVec<[Arc<Table>; 4]>,
+    /// Knows those of a transaction that a start has found.
+    pub source: Option<Arc<dyn TableSource>>,
     /// What must last until it has been rolled back: the right to use its tables.
     pub kept: Option<Kept>,
 }
@@ -269,9 +286,9 @@ impl Drop for AtWork<'_> {
 /// last: what they protect is still changing. A rollback that fails is tried again, for as long as another
 /// try could end otherwise: somebody may free some space, or repair a file; and others wait for its locks.
 pub(crate) async fn roll_back_abandoned(system: Arc<System>, abandoned: Abandoned) {
-    let Abandoned { owner, undo_log: mut log, tables, kept } = abandoned;
+    let Abandoned { owner, undo_log: mut log, tables, source, kept } = abandoned;
     let slot = system.views.register();
-    let find = |id: u64| Ok(tables.iter().find(|table| table.id == id).cloned());
+    let find = |id: u64| find_table(&tables, source.as_deref(), id);
     let start = LogMark { records: 0, end: None };
     let (mut pause, longest) = RETRY;
     let undone = loop {
@@ -380,7 +397,7 @@ impl Change<'_, '_> {
                             plan.push(EntryWork::Retire(number, new_entry));
                         }
                         UndoKind::DeleteMark => plan.push(EntryWork::Restore(number, old_entry)),
-                        UndoKind::OffPage => unreachable!("not about a row"),
+                        UndoKind::OffPage | UndoKind::Prepared => unreachable!("not about a row"),
                         UndoKind::Update => {
                             if new_entry != old_entry {
                                 if !same_entry(secondary, &new_entry.fields(), &old_entry.fields()) {

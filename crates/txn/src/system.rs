@@ -18,13 +18,14 @@ use parking_lot::Mutex;
 use crate::crash_rollback::CrashRollback;
 use crate::error::Error;
 use crate::lock::{Deadlock, DeadlockWitness, LockTable, Owner, RowLocks, RowOwner, RowWaits, WaitInfo};
+use crate::prepared::{RecoveredTransaction, resurrect};
 use crate::purge::{Purge, PurgePause};
 use crate::read_view::ViewRegistry;
 use crate::retry::retry;
 use crate::table::{TableHold, TableSource};
 use crate::transaction_ids::{ActiveSet, ID_MARGIN};
 use crate::undo::history::History;
-use crate::undo::recovery::Unfinished;
+use crate::undo::recovery::{PreparedMark, Unfinished};
 use crate::undo::{UndoSpace, recovery};
 
 /// Above every transaction id: they have six bytes in a row.
@@ -76,8 +77,18 @@ impl Options {
 pub struct RecoveryReport {
     /// Unfinished transactions, which are being rolled back in the background.
     pub rolled_back: usize,
+    /// Prepared transactions, which wait for [`Recovered::prepared`] to be ended.
+    pub prepared: usize,
     /// Committed undo logs to be purged, without those of a long history that were not looked at.
     pub history: u64,
+}
+
+/// What [`TransactionSystem::recover`] found.
+pub struct Recovered {
+    /// What is done about it.
+    pub report: RecoveryReport,
+    /// Prepared transactions, oldest first.
+    pub prepared: Vec<RecoveredTransaction>,
 }
 
 /// Counters and gauges (names in SHOW STATUS are the SQL layer's).
@@ -302,26 +313,58 @@ impl TransactionSystem {
     ///
     /// # Errors
     /// Storage errors.
-    pub async fn recover(&self, tables: Arc<dyn TableSource>) -> Result<RecoveryReport, Error> {
+    pub async fn recover(&self, tables: Arc<dyn TableSource>) -> Result<Recovered, Error> {
         let system = &self.0;
         system.purge.set_tables(tables.clone());
-        let mut unfinished = Vec::new();
+        let (mut unfinished, mut prepared) = (Vec::new(), Vec::new());
         for log in std::mem::take(&mut *system.unfinished.lock()) {
             let owner = Arc::new(Owner::default());
             system.active.resurrect(log.trx_id, owner.current());
-            unfinished.push((log, owner));
+            match log.prepared {
+                Some(mark) => prepared.push((log, mark, owner)),
+                None => unfinished.push((log, owner)),
+            }
         }
         system.purge.publish_first(system);
         if system.options.forced_recovery >= 3 {
             // They stay active, so readers do not see what they changed.
             unfinished.clear();
         }
-        let report = RecoveryReport { rolled_back: unfinished.len(), history: system.history.len() };
+        let prepared = self.recover_prepared(&tables, prepared).await;
+        let report = RecoveryReport {
+            rolled_back: unfinished.len(),
+            prepared: prepared.len(),
+            history: system.history.len(),
+        };
         CrashRollback::start(system, tables, unfinished).await?;
         if system.options.background_purge && system.options.forced_recovery < 2 {
             Purge::spawn(system);
         }
-        Ok(report)
+        Ok(Recovered { report, prepared })
+    }
+
+    /// One that is damaged stays as it is, like the logs that cannot be rolled back.
+    async fn recover_prepared(
+        &self,
+        tables: &Arc<dyn TableSource>,
+        logs: Vec<(Unfinished, PreparedMark, Arc<Owner>)>,
+    ) -> Vec<RecoveredTransaction> {
+        let mut recovered = Vec::new();
+        for found in logs {
+            let transaction = found.0.trx_id;
+            match resurrect(&self.0, tables, found).await {
+                Ok(found) => recovered.push(found),
+                Err(error) => {
+                    tracing::error!(
+                        transaction, %error,
+                        "a prepared transaction cannot be read; its rows stay locked and all tables as they are until a restart"
+                    );
+                    let holds = tables.hold_all().into_iter().map(|(_, hold)| hold);
+                    self.0.crash_rollback_holds.lock().extend(holds);
+                }
+            }
+        }
+        recovered
     }
 
     /// Waits until everything that had not committed before the last stop has been rolled back.

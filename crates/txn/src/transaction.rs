@@ -33,7 +33,7 @@ use crate::row::WriteBuffers;
 use crate::shared_snapshot::Snapshot;
 use crate::statement_counts::Counts;
 use crate::system::{Counters, System, TransactionSystem};
-use crate::table::Table;
+use crate::table::{Table, TableSource};
 use crate::time_slice::TimeSlice;
 use crate::undo::UndoLog;
 use crate::undo::directory::SLOTS_MAX;
@@ -116,7 +116,9 @@ pub struct Transaction {
     undo_home: u16,
     pub(crate) undo_log: Option<UndoLog>,
     /// Tables changed, for rollback.
-    tables: SmallVec<[Arc<Table>; 4]>,
+    pub(crate) tables: SmallVec<[Arc<Table>; 4]>,
+    /// Knows them where a start has found the transaction.
+    pub(crate) source: Option<Arc<dyn TableSource>>,
     savepoints: Vec<(String, UndoMark)>,
     /// Where the operation under way began. Still there when another one begins, its future was dropped.
     unfinished: Option<UndoMark>,
@@ -152,6 +154,7 @@ impl Transaction {
             undo_home: system.0.undo.free.choose_home(),
             undo_log: None,
             tables: SmallVec::new(),
+            source: None,
             savepoints: Vec::new(),
             unfinished: None,
             rolled_back: false,
@@ -359,8 +362,8 @@ impl Transaction {
         if log.records <= mark.0.records {
             return Ok(());
         }
-        let tables = &self.tables;
-        let find = |id: u64| Ok(tables.iter().find(|table| table.id == id).cloned());
+        let (tables, source) = (&self.tables, self.source.as_deref());
+        let find = |id: u64| rollback::find_table(tables, source, id);
         rollback::roll_back(&self.system.0, log, &find, mark.0, &self.slot, locks_stay).await?;
         // Before anything new is written there.
         self.system.0.undo.cut_back.fetch_add(1, Ordering::SeqCst);
@@ -386,6 +389,11 @@ impl Transaction {
 
     fn find_savepoint(&self, name: &str) -> Option<usize> {
         self.savepoints.iter().position(|(other, _)| other.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether there is a savepoint of this name.
+    pub fn has_savepoint(&self, name: &str) -> bool {
+        self.find_savepoint(name).is_some()
     }
 
     /// Rolls back to a savepoint and forgets later ones. `Ok(false)` when there is none of that name.
@@ -455,13 +463,15 @@ impl Transaction {
         };
         let records = log.records;
         let changed = records > 0;
+        // That a prepared one has ended must be known after a crash too.
+        let lasts = changed || log.is_prepared();
         let number = CommitNumber::take(&system).await?;
         // The log stays where it is until the mark is written: should the caller drop this future, it can be
         // rolled back.
         let committed = retry(|| log.commit(&system.undo, number.number)).await?;
         // No await from here on: it is committed.
         let end = system.store.redo().current();
-        let lsn = changed.then_some(end);
+        let lsn = lasts.then_some(end);
         let number = number.used();
         let transaction = log.trx_id;
         let mut observer = self.observer.as_deref_mut().filter(|_| changed);
@@ -497,17 +507,23 @@ impl Transaction {
         let rest = self.system.0.locks.release_in_slices(&self.owner);
         self.owner.id.store(0, Ordering::Relaxed);
         self.owner.undo_records.store(0, Ordering::Relaxed);
+        self.rest();
+        self.begun = false;
+        self.unfinished = None;
+        self.observer = None;
+        self.tables.clear();
+        self.source = None;
+        rest
+    }
+
+    /// It reads and writes no more.
+    pub(crate) fn rest(&mut self) {
         self.close_view();
         self.add_counts();
         self.seen.clear();
         self.buffers.last = None;
         self.overlay.forget();
-        self.begun = false;
-        self.unfinished = None;
-        self.observer = None;
-        self.tables.clear();
         self.savepoints.clear();
-        rest
     }
 
     /// Rolls back everything and releases the locks.
@@ -531,6 +547,10 @@ impl Transaction {
     }
 
     async fn roll_back_all(&mut self) -> Result<(), Error> {
+        let space = self.inner().undo.clone();
+        if let Some(log) = self.undo_log.as_mut().filter(|log| log.is_prepared()) {
+            retry(|| log.unprepare(&space)).await?;
+        }
         self.unfinished = Some(UndoMark::START);
         self.rolled_back = true;
         self.undo_after(UndoMark::START, None).await?;
@@ -619,7 +639,7 @@ impl Transaction {
     }
 
     /// Takes an id and an undo slot.
-    async fn take_log(&mut self) -> Result<(), Error> {
+    pub(crate) async fn take_log(&mut self) -> Result<(), Error> {
         let system = self.system.0.clone();
         if system.options.forced_recovery > 0 {
             return Err(Error::ForcedRecovery(system.options.forced_recovery));
@@ -727,10 +747,14 @@ impl Drop for Transaction {
             system.locks.release_all(&self.owner);
             return;
         };
+        if log.is_prepared() {
+            // The engine goes; the next start finds it.
+            return;
+        }
         // A session that went away in the middle of a transaction: somebody has to undo it.
         let tables = std::mem::take(&mut self.tables);
-        let abandoned =
-            Abandoned { owner: self.owner.clone(), undo_log: log, tables, kept: self.kept.take() };
+        let (source, kept) = (self.source.take(), self.kept.take());
+        let abandoned = Abandoned { owner: self.owner.clone(), undo_log: log, tables, source, kept };
         let env = system.env.clone();
         env.spawn_worker("rollback", Box::pin(rollback::roll_back_abandoned(system, abandoned)));
     }

@@ -54,7 +54,7 @@ impl Copy {
             acknowledged: states.first().cloned().unwrap_or_default(),
             possible: states.get(1..).unwrap_or_default().to_vec(),
         });
-        Model { journals: journals.collect(), ..Model::exactly(Vec::new(), Worlds::default()) }
+        Model { journals: journals.collect(), ..Model::exactly(Vec::new(), Worlds::default(), None) }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::model::{
     ACCOUNT, ACTORS, ActorState, DATABASE, INDEXER, Model, Row, SESSIONS, SHARED, TableState, balances,
     owner_of,
 };
+use crate::prepared::{self, BRANCHES_DATABASE, Lanes};
 use crate::rivals::{self, RIVALS_DATABASE, Worlds};
 use crate::workload::EXTRA;
 use std::cell::Cell;
@@ -44,6 +45,8 @@ pub struct Found {
     pub states: Vec<Arc<ActorState>>,
     /// The tables that several actors fight over.
     pub rivals: Worlds,
+    /// Prepared transactions.
+    pub lanes: Lanes,
     /// Pages that belong to nobody.
     pub lost_pages: u64,
     /// Rows read.
@@ -83,6 +86,7 @@ pub async fn verify_contents(db: &Database, model: &Model) -> Result<Found, Wron
     if model.prepared {
         found.states = compare(db, model).await?;
         found.rivals = rivals::compare(db, &model.rivals).await?;
+        found.lanes = prepared::compare(db, &model.lanes).await?;
     }
     Ok(found)
 }
@@ -92,7 +96,10 @@ pub async fn verify_contents(db: &Database, model: &Model) -> Result<Found, Wron
 /// most one of each actor.
 async fn check_tables(db: &Database) -> Result<Option<Found>, Wrong> {
     let mut found = Found::default();
-    for database in [DATABASE, RIVALS_DATABASE] {
+    // The check of a table waits for those who change it: here until they are ended (`prepared::end_all`).
+    let open = !db.prepared_transactions().is_empty();
+    let branches = (!open).then_some(BRANCHES_DATABASE);
+    for database in [DATABASE, RIVALS_DATABASE].into_iter().chain(branches) {
         for table in &db.tables(database) {
             let checked = db.definitions().timeout(PATIENCE).check_table(database, &table.name).await;
             let report = match checked {
@@ -273,5 +280,7 @@ pub async fn go_on(db: &Database, found: &Found) -> Result<(), Wrong> {
     drop(transaction);
     db.transaction_system().purge_all().await.map_err(Error::from)?;
     db.store().checkpoint().await.map_err(Error::from)?;
-    verify_contents(db, &Model::exactly(found.states.clone(), found.rivals.clone())).await.map(drop)
+    verify_contents(db, &Model::exactly(found.states.clone(), found.rivals.clone(), found.lanes))
+        .await
+        .map(drop)
 }

@@ -5,6 +5,7 @@ use crate::check::{Found, STAGE, Wrong, check_files, go_on, verify, verify_conte
 use crate::coverage::Coverage;
 use crate::history::{History, Plan, Point, TIER};
 use crate::model::Model;
+use crate::prepared::end_all;
 use disk::{Crash, CrashOutcome, Environment, Moment, Random, SimulatedEnvironment};
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -297,8 +298,9 @@ impl<'h> Explorer<'h> {
         let options = self.options_of(&mut random, deep);
         // By this crash, or by one before it, which the state's name tells.
         let is_damaged = replay.contains("damaged:");
-        let recovered =
-            catch(|| self.recover(&environment, (options, seed), model, deep && depth == 1, is_damaged));
+        let recovered = catch(|| {
+            self.recover(&environment, (options, seed), model, (deep && depth == 1, !deep), is_damaged)
+        });
         environment.disk().stop_observing();
         environment.shutdown();
         let again = deep.then(|| environment.disk().moment());
@@ -320,7 +322,7 @@ impl<'h> Explorer<'h> {
         if let Some(again) = again.filter(|_| !found.states.is_empty()) {
             let moments = std::mem::take(&mut *inner.lock());
             // What was found is what must be found again, however recovery is disturbed.
-            let settled = Model::exactly(found.states, found.rivals);
+            let settled = Model::exactly(found.states, found.rivals, found.lanes);
             self.coverage.add("states: recovered a second time", 1);
             self.try_state(&again, &settled, Crash::Random(seed), format!("{replay}+again"), DEPTH + 1);
             if !harmless && !moments.is_empty() && depth <= DEPTH {
@@ -383,7 +385,7 @@ impl<'h> Explorer<'h> {
         environment: &Arc<SimulatedEnvironment>,
         (options, seed): (Options, u64),
         model: &Model,
-        use_it: bool,
+        (use_it, is_last): (bool, bool),
         is_damaged: bool,
     ) -> Result<Found, Wrong> {
         let shared: Arc<dyn Environment> = environment.clone();
@@ -396,6 +398,8 @@ impl<'h> Explorer<'h> {
                 .add("states with torn pages restored", u64::from(!report.restored_pages.is_empty()));
             self.coverage.add("torn pages restored", report.restored_pages.len() as u64);
             self.coverage.add("states with transactions rolled back", u64::from(report.rolled_back > 0));
+            let report_prepared = report.prepared;
+            self.coverage.add("states with prepared transactions", u64::from(report_prepared > 0));
             self.coverage.add("states with redo applied", u64::from(report.redo_applied > 0));
             let history = db.transaction_system().status().history_length;
             self.coverage.add("states with history to purge", u64::from(history > 0));
@@ -410,6 +414,10 @@ impl<'h> Explorer<'h> {
                 if !is_damaged {
                     check_files(&db)?;
                 }
+            }
+            if is_last && found.lanes.is_some() {
+                self.coverage.add("states: prepared transactions ended", u64::from(report_prepared > 0));
+                end_all(&db, &found.lanes).await?;
             }
             self.note_tier(&db.extension());
             // A settled model, of a recovery that was crashed, has none.

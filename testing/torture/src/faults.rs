@@ -202,7 +202,7 @@ impl Play {
             false => verify(db, &allowed).await?,
         };
         if allowed.prepared {
-            *model.lock() = Model::exactly(found.states, found.rivals);
+            *model.lock() = Model::exactly(found.states, found.rivals, found.lanes);
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use crate::check::{STAGE, Wrong, verify_contents};
 use crate::coverage::Coverage;
 use crate::extension_lies::Account;
 use crate::model::{INDEXER, Model, SESSIONS, SharedModel};
+use crate::prepared::coordinator;
 use crate::rivals::{RIVALS, rival};
 use crate::sabotage::Sabotage;
 use crate::workload::{
@@ -125,6 +126,13 @@ impl Plan {
     /// Whether there are transactions so large that the undo tablespace grows, and is truncated after them.
     pub fn has_large_transactions(&self) -> bool {
         self.sabotage == Sabotage::None && Random::new(self.seed ^ 0x0DD0).one_in(3)
+    }
+
+    /// Whether transactions are prepared and ended later.
+    pub fn has_prepared(&self) -> bool {
+        let plain = self.sabotage == Sabotage::None && !self.relaxed && self.tier == TierPlan::BySeed;
+        let by_seed = || plain && !self.has_backups() && Random::new(self.seed ^ 0x5A).one_in(2);
+        self.sabotage == Sabotage::UnsyncedPrepare || by_seed()
     }
 
     /// Whether the capacity of the redo log changes meanwhile.
@@ -391,6 +399,11 @@ pub async fn act(db: &Database, model: &SharedModel, plan: &Plan) -> Option<Stri
     }
     if plan.resizes_log() {
         parts.push(Box::pin(log_resizer(stage.clone(), plan.seed ^ 0x4E51)));
+    }
+    if plan.has_prepared() {
+        let unsynced = plan.sabotage == Sabotage::UnsyncedPrepare;
+        let durability = if unsynced { Durability::NoSync } else { Durability::Sync };
+        parts.push(Box::pin(coordinator(stage.clone(), plan.seed ^ 0x5AC, durability)));
     }
     if plan.has_large_transactions() {
         parts.push(Box::pin(large_transactions(stage.clone(), random.next_u64())));

@@ -21,6 +21,7 @@ pub mod extension_lies;
 pub mod faults;
 pub mod history;
 pub mod model;
+pub mod prepared;
 pub mod rivals;
 pub mod sabotage;
 pub mod workload;

@@ -8,6 +8,7 @@
 //! out.
 
 use crate::backups::Copy;
+use crate::prepared::Lanes;
 use crate::rivals::Worlds;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -90,6 +91,8 @@ pub struct Model {
     pub journals: Vec<Journal>,
     /// The tables that several actors fight over.
     pub rivals: Worlds,
+    /// Prepared transactions, and what they change.
+    pub lanes: Lanes,
     /// The backups that were called for.
     pub copies: Vec<Arc<Copy>>,
     /// Commits are not waited for: any earlier state of a session may be found.
@@ -103,15 +106,16 @@ impl Model {
             prepared: false,
             journals: vec![Journal::default(); ACTORS],
             rivals: Worlds::default(),
+            lanes: None,
             copies: Vec::new(),
             relaxed,
         }
     }
 
     /// A model that allows only these states.
-    pub fn exactly(states: Vec<Arc<ActorState>>, rivals: Worlds) -> Model {
+    pub fn exactly(states: Vec<Arc<ActorState>>, rivals: Worlds, lanes: Lanes) -> Model {
         let journals = states.into_iter().map(Journal::exactly).collect();
-        Model { prepared: true, journals, rivals, copies: Vec::new(), relaxed: false }
+        Model { prepared: true, journals, rivals, lanes, copies: Vec::new(), relaxed: false }
     }
 
     /// The step of this actor that is about to be made leads to this state.

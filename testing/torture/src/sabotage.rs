@@ -26,6 +26,8 @@ pub enum Sabotage {
     PagesBeforeLog,
     /// Recovery finds no doublewrite files.
     NoDoublewriteFiles,
+    /// A transaction is said to be prepared before the log is durable.
+    UnsyncedPrepare,
 }
 
 impl Sabotage {
@@ -58,7 +60,10 @@ impl Sabotage {
             Sabotage::BrokenAtomicWrites => disk.break_atomic_writes(),
             Sabotage::SkippedSyncs(files) => disk.misbehave(files, Misbehaviour::SkippedSync, 1),
             Sabotage::PagesBeforeLog => disk.misbehave("#untorn_redo", Misbehaviour::SkippedSync, 1),
-            Sabotage::None | Sabotage::NoDoublewrite | Sabotage::NoDoublewriteFiles => return false,
+            Sabotage::None
+            | Sabotage::NoDoublewrite
+            | Sabotage::NoDoublewriteFiles
+            | Sabotage::UnsyncedPrepare => return false,
         }
         true
     }

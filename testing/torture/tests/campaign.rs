@@ -68,6 +68,14 @@ fn states_around_a_truncation_of_undo_recover() {
     all_came_up(&explored(seeds, 60), &["truncations of undo in histories"]);
 }
 
+/// Prepared before the crash, found after it, ended then: all of it, or nothing.
+#[test]
+fn prepared_transactions_survive_crashes_whole() {
+    let seeds = (1..).filter(|seed| Plan::new(*seed).has_prepared()).take(6);
+    let wanted = ["states with prepared transactions", "states: prepared transactions ended"];
+    all_came_up(&explored(seeds, 120), &wanted);
+}
+
 #[test]
 fn sessions_wait_for_each_other_and_deadlock() {
     let mut coverage = Coverage::default();

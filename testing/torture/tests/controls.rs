@@ -145,6 +145,13 @@ fn pages_that_reach_the_disk_before_their_log_are_noticed() {
 }
 
 #[test]
+fn a_prepare_that_is_answered_before_it_is_durable_is_noticed() {
+    let failure = first_failure(|seed| Plan::new(seed).with(Sabotage::UnsyncedPrepare));
+    let failure = failure.expect("it was not noticed");
+    assert!(matches!(&failure.what, Wrong::Silent(what) if what.starts_with("lane")), "{failure:?}");
+}
+
+#[test]
 fn a_recovery_without_doublewrite_files_is_noticed() {
     must_be_noticed(Sabotage::NoDoublewriteFiles);
 }

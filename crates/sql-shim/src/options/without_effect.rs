@@ -266,7 +266,11 @@ const MORE_GROUPS: &[Group] = &[
     ),
     ("there is no profiling", "profiling profiling_history_size"),
     ("COMMIT and ROLLBACK chain or release where the statement says so", "completion_type"),
-    ("there are no XA transactions", "innodb_support_xa tc_heuristic_recover xa_detach_on_prepare"),
+    (
+        "XA transactions are always there, and a prepared one belongs to no session",
+        "innodb_support_xa xa_detach_on_prepare",
+    ),
+    ("a prepared transaction stays until somebody decides about it", "tc_heuristic_recover"),
     ("WEEK() has mode 0 where none is given", "default_week_format"),
     ("TIMESTAMP columns have no defaults of their own", "explicit_defaults_for_timestamp"),
     (

@@ -4,7 +4,7 @@
 //! runs. Other counters are added where they happen (`connection.rs`, `client_stream.rs`), and SHOW STATUS
 //! gathers all of them in `status.rs`.
 
-use sql::ast::{Insert, InsertSource, Maintenance, Show, ShowKind, Statement};
+use sql::ast::{Insert, InsertSource, Maintenance, Show, ShowKind, Statement, Xa};
 use sql::plan::Plan;
 
 use crate::status::Counter;
@@ -26,6 +26,12 @@ pub(super) fn of_statement(statement: &Statement) -> Option<Counter> {
         Statement::Rollback { .. } => Counter::ComRollback,
         Statement::Savepoint(_) => Counter::ComSavepoint,
         Statement::RollbackTo(_) => Counter::ComRollbackToSavepoint,
+        Statement::Xa(Xa::Start(..)) => Counter::ComXaStart,
+        Statement::Xa(Xa::End(..)) => Counter::ComXaEnd,
+        Statement::Xa(Xa::Prepare(_)) => Counter::ComXaPrepare,
+        Statement::Xa(Xa::Commit(..)) => Counter::ComXaCommit,
+        Statement::Xa(Xa::Rollback(_)) => Counter::ComXaRollback,
+        Statement::Xa(Xa::Recover(_)) => Counter::ComXaRecover,
         Statement::ReleaseSavepoint(_) => Counter::ComReleaseSavepoint,
         Statement::Set(_) | Statement::SetTransaction { .. } => Counter::ComSetOption,
         Statement::Use(_) => Counter::ComChangeDb,

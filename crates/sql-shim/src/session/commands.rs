@@ -29,6 +29,7 @@ impl Session {
         more: bool,
     ) -> Result<Outcome, Failure> {
         self.check_command(statement)?;
+        self.check_xa_command(statement)?;
         match statement {
             Statement::Begin { snapshot, read_only } => self.begin(*snapshot, *read_only).await,
             Statement::Commit { chain, release } => self.end_by_commit(*chain, *release).await,
@@ -36,6 +37,7 @@ impl Session {
             Statement::Savepoint(name) => Ok(self.savepoint(name)),
             Statement::RollbackTo(name) => self.roll_back_to(name).await,
             Statement::ReleaseSavepoint(name) => self.release_savepoint(name),
+            Statement::Xa(xa) => self.xa_statement(xa, out).await,
             Statement::Use(name) => {
                 self.use_database(name)?;
                 Ok(done())

@@ -327,6 +327,7 @@ impl Session {
         for name in names {
             let database = self.planner().database_of(name)?;
             if self.state.temporary.find(&database, &name.name).is_some() {
+                self.check_xa_temporary()?;
                 forgotten.push((database, &*name.name));
                 continue;
             }

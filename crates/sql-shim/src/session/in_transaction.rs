@@ -56,6 +56,9 @@ impl Session {
             _ if matches!(failure, Failure::RolledBack(_)) || self.transaction.engine().is_rolled_back() => {
                 self.explicit = false;
                 self.track_transaction(|tracker| tracker.lost());
+                if let (Some(xa), Failure::RolledBack(cause)) = (&mut self.xa, failure) {
+                    xa.note_rollback(cause);
+                }
                 // After a deadlock nothing is left to undo: this ends the transaction. The next one is like
                 // it.
                 self.transaction.rollback().await
@@ -72,6 +75,9 @@ impl Session {
         };
         if let Err(error) = result {
             tracing::error!(%error, "cannot undo a failed statement; its transaction is abandoned");
+            if let Some(xa) = &mut self.xa {
+                xa.note_rollback(&errors::error(errors::XA_RBROLLBACK, &[]));
+            }
             self.abandon_transaction();
         }
     }

@@ -45,6 +45,7 @@ mod tracking;
 mod transaction;
 mod views;
 mod watch;
+mod xa;
 pub mod yielding;
 
 use std::io;
@@ -71,6 +72,7 @@ use statement_stats::CurrentStatement;
 use table_locks::LockedTable;
 use temporary_tables::PrivateDatabases;
 use tracking::Tracker;
+use xa::XaTransaction;
 use yielding::{YieldState, run_yielding};
 
 pub use prepared::PlannedStatement;
@@ -127,6 +129,8 @@ pub struct Session {
     cache: PlanCache,
     /// Between BEGIN and COMMIT.
     explicit: bool,
+    /// The open transaction is an XA transaction; it is `explicit`, too.
+    xa: Option<XaTransaction>,
     /// The open transaction is READ ONLY.
     read_only: bool,
     /// SET TRANSACTION without scope: for the next transaction only.
@@ -171,6 +175,7 @@ impl Session {
             transaction,
             cache: PlanCache::default(),
             explicit: false,
+            xa: None,
             read_only: false,
             next_isolation: None,
             next_read_only: None,
@@ -292,6 +297,7 @@ impl Session {
             tracing::error!(%error, "cannot roll back at the end of a session; the transaction is abandoned");
             self.abandon_transaction();
         }
+        self.xa = None;
         self.release_table_locks();
         self.read_lock = None;
         self.export_holds.clear();

@@ -154,13 +154,14 @@ impl Session {
         if !parser::is_blank(sql.get(parsed.consumed..).unwrap_or_default(), modes) {
             return Err(errors::syntax(sql.get(parsed.consumed..).unwrap_or_default(), 1).into());
         }
-        // They would run each other, and themselves, without end.
+        // Some would run each other, and themselves, without end.
         if matches!(
             parsed.statement,
             Statement::Prepare { .. }
                 | Statement::Execute { .. }
                 | Statement::Deallocate(_)
                 | Statement::LoadData(_)
+                | Statement::Xa(_)
         ) {
             return Err(errors::error(errors::UNSUPPORTED_PS, &[]).into());
         }

@@ -162,6 +162,7 @@ impl Session {
             | Statement::Savepoint(_)
             | Statement::RollbackTo(_)
             | Statement::ReleaseSavepoint(_)
+            | Statement::Xa(_)
             | Statement::SetTransaction { .. }
             | Statement::UnlockTables
             | Statement::Deallocate(_)

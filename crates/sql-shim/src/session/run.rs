@@ -126,6 +126,7 @@ impl Session {
         if read_only && plan.tables().iter().any(shared) {
             return Err(errors::error(errors::CANT_EXECUTE_IN_READ_ONLY_TRANSACTION, &[]).into());
         }
+        self.check_xa_plan(plan)?;
         self.ensure_transaction();
         self.track_accesses(|| accesses_of(plan));
         self.use_up_characteristics(|| !plan.tables().is_empty() || plan.reads_dictionary());

@@ -218,6 +218,13 @@ impl Session {
                         self.state.warn(not_known(&unknown));
                     }
                 }
+                if name == "autocommit"
+                    && !change.is_global()
+                    && !self.state.settings().autocommit
+                    && change.value().is_none_or(|value| value.as_u64() == Some(1))
+                {
+                    self.check_xa_autocommit()?;
+                }
                 let (before, of_session) = (self.state.settings().autocommit, !change.is_global());
                 let applied = if change.is_global() {
                     change_global(self.state.server.clone(), change).await

@@ -52,7 +52,10 @@ enum Keeps {
 }
 
 impl Answer {
-    fn new(columns: Vec<(String, Type)>, rows: impl IntoIterator<Item = Row, IntoIter: 'static>) -> Answer {
+    pub(super) fn new(
+        columns: Vec<(String, Type)>,
+        rows: impl IntoIterator<Item = Row, IntoIter: 'static>,
+    ) -> Answer {
         Answer { columns, rows: Box::new(rows.into_iter()), keeps: Keeps::All }
     }
 
@@ -263,7 +266,7 @@ impl Session {
     }
 
     /// Sends the rows that are wanted, and gives way to others in between.
-    async fn send<S: ResultSink>(&self, answer: Answer, out: &mut S) -> Result<(), Failure> {
+    pub(super) async fn send<S: ResultSink>(&self, answer: Answer, out: &mut S) -> Result<(), Failure> {
         let metas = answer.columns.iter().map(|(name, ty)| ty.meta(name)).collect();
         out.columns(&ResultColumns::new(metas));
         let slice = self.transaction.engine().slice();

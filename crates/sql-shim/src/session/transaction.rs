@@ -216,7 +216,7 @@ impl Session {
         }
     }
 
-    fn is_within_transaction(&self) -> bool {
+    pub(super) fn is_within_transaction(&self) -> bool {
         self.explicit || self.transaction.is_active()
     }
 
@@ -320,7 +320,7 @@ impl Session {
         self.transaction.engine_mut().set_tag(u64::from(self.state.connection.id));
     }
 
-    fn durability(&self) -> Durability {
+    pub(super) fn durability(&self) -> Durability {
         match self.state.server.variables.flush_log_at_trx_commit() {
             0 => Durability::NoSync,
             2 => Durability::Write,

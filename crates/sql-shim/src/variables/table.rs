@@ -509,6 +509,7 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("version_compile_os", TEXT, "Linux").constant(),
     both("wait_timeout", SECONDS, "28800"),
     session("warning_count", false, ANY, "0"),
+    both("xa_detach_on_prepare", Kind::Bool, "ON").constant(),
 ];
 
 /// Variables without effect that clients set by themselves, and who does: a warning would be noise in every

@@ -38,6 +38,12 @@ SAVEPOINT s => savepoint
 ROLLBACK TO s => rollback_to_savepoint
 RELEASE SAVEPOINT s => release_savepoint
 ROLLBACK => rollback
+XA START 'a' JOIN => xa_start
+XA END 'a' => xa_end
+XA PREPARE 'a' => xa_prepare
+XA RECOVER => xa_recover
+XA COMMIT 'a' => xa_commit
+XA ROLLBACK 'a' => xa_rollback
 COMMIT => commit
 SET @a = 1 => set_option
 SET NAMES utf8mb4 => set_option

@@ -42,3 +42,4 @@ mod tls;
 mod upsert_conflicts;
 mod variables;
 mod views;
+mod xa;

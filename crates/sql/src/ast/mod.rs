@@ -20,6 +20,7 @@ mod query;
 pub mod text;
 mod view;
 mod window;
+mod xa;
 
 pub use administration::*;
 pub use alteration::*;
@@ -32,6 +33,7 @@ pub use query::*;
 pub use text::{Unkept, quoted_name};
 pub use view::*;
 pub use window::*;
+pub use xa::*;
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +99,7 @@ pub enum Statement {
     Savepoint(String),
     RollbackTo(String),
     ReleaseSavepoint(String),
+    Xa(Xa),
     Set(Vec<SetItem>),
     SetTransaction {
         scope: Option<Scope>,

@@ -145,7 +145,7 @@ impl Parser<'_> {
             "LOAD" => self.load(),
             "CALL" => self.refuse("CALL"),
             "HANDLER" => self.refuse("HANDLER"),
-            "XA" => self.refuse("XA"),
+            "XA" => self.xa(),
             "HELP" => {
                 // The texts are MySQL's own.
                 self.advance();

@@ -29,6 +29,7 @@ mod settings;
 mod tests;
 mod view;
 mod window;
+mod xa;
 
 use super::ast::{Expr, Statement, TableName};
 use super::lexer::{Lexer, LexicalModes, Token, TokenKind, unquote};

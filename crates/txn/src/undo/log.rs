@@ -39,6 +39,8 @@ pub(crate) struct UndoLog {
     since_hint: u16,
     /// Whether older versions exist that purge must remove (anything but inserts).
     pub needs_purge: bool,
+    /// It is prepared: behind its end stands the record with its name.
+    prepared: bool,
 }
 
 /// A log that ended with something to purge.
@@ -78,6 +80,7 @@ impl UndoLog {
             continued: 0,
             since_hint: state.since_hint,
             needs_purge: false,
+            prepared: false,
         }
     }
 
@@ -94,7 +97,17 @@ impl UndoLog {
             continued: SPARE_PAGES_MAX + 1,
             since_hint: 0,
             needs_purge: true,
+            prepared: false,
         }
+    }
+
+    /// A prepared log found by recovery.
+    pub fn resurrect_prepared(slot: u16, trx_id: u64, header: Place, end: Place, records: u64) -> UndoLog {
+        UndoLog { prepared: true, ..UndoLog::resurrect(slot, trx_id, header, end, records) }
+    }
+
+    pub fn is_prepared(&self) -> bool {
+        self.prepared
     }
 
     fn header_bytes(&self) -> usize {
@@ -118,6 +131,7 @@ impl UndoLog {
     /// Makes room for a record of `size` bytes, in mini-transactions of its own: pins the page, or goes on to
     /// the next one.
     pub fn make_room(&mut self, space: &UndoSpace, size: usize) -> Result<(), Interrupt> {
+        debug_assert!(!self.prepared, "nothing is added to a prepared log");
         let max = space.limit() - RECORDS - self.header_bytes();
         if size > max {
             return Err(Error::UndoRecordTooBig { bytes: size, max }.into());
@@ -326,6 +340,45 @@ impl UndoLog {
         Ok(())
     }
 
+    /// The mark of a prepared log, with the record that names it. A sequence of steps; repeat it as a whole
+    /// after a wait.
+    pub fn prepare(&mut self, space: &UndoSpace, record: &[u8]) -> Result<(), Interrupt> {
+        self.make_room(space, record.len())?;
+        let (Some(place), Some(begin)) = (self.place_for(space, record.len()), self.end) else {
+            unreachable!("room was made")
+        };
+        let mut mtr = space.store().mtr()?;
+        let apart = self.header.filter(|header| header.page != place.page);
+        let header_page = apart.map(|header| mtr.x(undo_id(header.page))).transpose()?;
+        let Some(page) = self.latch(&mut mtr) else { unreachable!("room was made") };
+        let header = *self.header.get_or_insert_with(|| {
+            mtr.write(page, begin.offset.into(), &LogHeader::begin(self.trx_id));
+            begin
+        });
+        mtr.write(page, place.offset.into(), record);
+        mtr.write_u16(page, FREE, place.offset + record.len() as u16);
+        let mark = LogHeader::prepared_mark(self.records, place);
+        mtr.write(header_page.unwrap_or(page), usize::from(header.offset) + LOG_COMMIT, &mark);
+        mtr.commit();
+        self.end = Some(place);
+        self.pin = None;
+        self.prepared = true;
+        Ok(())
+    }
+
+    /// Makes a prepared log an active one again, to be rolled back.
+    pub fn unprepare(&mut self, space: &UndoSpace) -> Result<(), Interrupt> {
+        let (Some(header), Some(end), true) = (self.header, self.end, self.prepared) else { return Ok(()) };
+        let mut mtr = space.store().mtr()?;
+        let page = mtr.x(undo_id(header.page))?;
+        let last = if end.page == header.page { page } else { mtr.x(undo_id(end.page))? };
+        mtr.write_u16(last, FREE, end.offset);
+        mtr.write(page, header.offset.into(), &LogHeader::begin(self.trx_id));
+        mtr.commit();
+        self.prepared = false;
+        Ok(())
+    }
+
     /// The commit mark. Returns what purge has to do; `None`: nothing, the log is gone. The slot is still
     /// owned.
     pub fn commit(
@@ -336,6 +389,7 @@ impl UndoLog {
         let (Some(header), Some(end)) = (self.header, self.end) else { return Ok(None) };
         if !self.needs_purge {
             self.truncate(space, LogMark { records: 0, end: None })?;
+            self.prepared = false;
             return Ok(None);
         }
         let mut mtr = space.store().mtr()?;
@@ -343,9 +397,15 @@ impl UndoLog {
             Some(pin) if header.page == end.page => mtr.x_pin(pin.clone()),
             _ => mtr.x(undo_id(header.page))?,
         };
+        if self.prepared {
+            // The next log begins where its name stood.
+            let last = if end.page == header.page { page } else { mtr.x(undo_id(end.page))? };
+            mtr.write_u16(last, FREE, end.offset);
+        }
         let at = usize::from(header.offset) + LOG_COMMIT;
         mtr.write(page, at, &LogHeader::commit_mark(commit_number, end));
         mtr.commit();
+        self.prepared = false;
         Ok(Some(CommittedLog { slot: self.slot, trx_id: self.trx_id, header, end }))
     }
 

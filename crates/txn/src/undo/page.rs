@@ -21,6 +21,8 @@ pub(crate) const LOG_TRX_ID: usize = 0;
 pub(crate) const LOG_COMMIT: usize = 8;
 /// Log header: the part of it that begins with the end page.
 pub(crate) const LOG_END: usize = LOG_COMMIT + 8;
+/// Log header: the state (u8).
+pub(crate) const LOG_STATE: usize = LOG_COMMIT + 14;
 /// Bytes of a log header.
 pub(crate) const LOG_HEADER_LEN: usize = 24;
 /// State in a log header: changes are to be rolled back.
@@ -30,6 +32,11 @@ pub(crate) const STATE_COMMITTED: u8 = 2;
 /// State in a log header: this log and all others of the slot before its end are purged; pages between may be
 /// gone already.
 pub(crate) const STATE_PURGED: u8 = 3;
+
+/// State in a log header: prepared. Neither to be rolled back nor committed before somebody says so. Where a
+/// committed log has its commit number stands the count of records, and as its end where the record with the
+/// transaction's name begins, which is the end of what can be undone.
+pub(crate) const STATE_PREPARED: u8 = 5;
 
 /// A place in the undo tablespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,30 +70,40 @@ impl LogHeader {
             trx_id: u64_at(page, offset + LOG_TRX_ID),
             commit_number: u64_at(page, commit),
             end: Place { page: u32_at(page, commit + 8), offset: u16_at(page, commit + 12) },
-            state: page[commit + 14],
+            state: page[offset + LOG_STATE],
         }
     }
 
     /// Whether it can be one.
     pub fn is_one(&self) -> bool {
-        matches!(self.state, STATE_ACTIVE | STATE_COMMITTED | STATE_PURGED) && self.trx_id != 0
+        matches!(self.state, STATE_ACTIVE | STATE_COMMITTED | STATE_PURGED | STATE_PREPARED)
+            && self.trx_id != 0
     }
 
     /// The header of a log that begins.
     pub fn begin(trx_id: u64) -> [u8; LOG_HEADER_LEN] {
         let mut bytes = [0; LOG_HEADER_LEN];
         bytes[LOG_TRX_ID..8].copy_from_slice(&trx_id.to_be_bytes());
-        bytes[LOG_COMMIT + 14] = STATE_ACTIVE;
+        bytes[LOG_STATE] = STATE_ACTIVE;
         bytes
     }
 
     /// What a commit writes at [`LOG_COMMIT`].
     pub fn commit_mark(commit_number: u64, end: Place) -> [u8; 15] {
+        LogHeader::mark(commit_number, end, STATE_COMMITTED)
+    }
+
+    /// What preparing writes there.
+    pub fn prepared_mark(records: u64, end: Place) -> [u8; 15] {
+        LogHeader::mark(records, end, STATE_PREPARED)
+    }
+
+    fn mark(number: u64, end: Place, state: u8) -> [u8; 15] {
         let mut bytes = [0; 15];
-        bytes[..8].copy_from_slice(&commit_number.to_be_bytes());
+        bytes[..8].copy_from_slice(&number.to_be_bytes());
         bytes[8..12].copy_from_slice(&end.page.to_be_bytes());
         bytes[12..14].copy_from_slice(&end.offset.to_be_bytes());
-        bytes[14] = STATE_COMMITTED;
+        bytes[14] = state;
         bytes
     }
 }

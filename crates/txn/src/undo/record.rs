@@ -13,11 +13,16 @@
 //! A record of kind *off-page* is not about a row: its key is one field, the reference to a chain of BLOB
 //! pages that the transaction has begun to write. It is written in the mini-transaction that makes the
 //! chain's first page.
+//!
+//! A record of kind *prepared* names a prepared transaction (its key is the XID's format and parts) and the
+//! tables it has changed, as far as they fit. It is the last of its log, behind the end of what can be
+//! undone, and is not there any more once the log is committed or active again.
 
 use btree::FieldRef;
 use smallvec::SmallVec;
 
-/// What a change did. The numbers are InnoDB's, but for [`UndoKind::OffPage`], which it does not have.
+/// What a change did. The numbers are InnoDB's, but for [`UndoKind::OffPage`] and
+/// [`UndoKind::Prepared`], which it does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum UndoKind {
@@ -32,18 +37,28 @@ pub(crate) enum UndoKind {
     /// A chain of off-page pages was begun. Rolling back frees it; the row that was to refer to it is undone
     /// before.
     OffPage = 32,
+    /// The transaction is prepared, and this is its name.
+    Prepared = 33,
 }
+
+/// Every kind.
+const KINDS: [UndoKind; 6] = [
+    UndoKind::Insert,
+    UndoKind::Update,
+    UndoKind::Revive,
+    UndoKind::DeleteMark,
+    UndoKind::OffPage,
+    UndoKind::Prepared,
+];
 
 impl UndoKind {
     fn from_u8(value: u8) -> Option<UndoKind> {
-        [UndoKind::Insert, UndoKind::Update, UndoKind::Revive, UndoKind::DeleteMark, UndoKind::OffPage]
-            .into_iter()
-            .find(|kind| *kind as u8 == value)
+        KINDS.into_iter().find(|kind| *kind as u8 == value)
     }
 
     /// Whether the record has an older version of a row, which purge and read views may need.
     pub fn has_old_version(self) -> bool {
-        !matches!(self, UndoKind::Insert | UndoKind::OffPage)
+        !matches!(self, UndoKind::Insert | UndoKind::OffPage | UndoKind::Prepared)
     }
 }
 

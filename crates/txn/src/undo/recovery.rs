@@ -33,6 +33,24 @@ pub(crate) struct Unfinished {
     pub slot: u16,
     pub trx_id: u64,
     pub header: Place,
+    /// It is prepared, and not to be rolled back.
+    pub prepared: Option<PreparedMark>,
+}
+
+/// What the header of a prepared log says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PreparedMark {
+    /// How many records can be undone.
+    pub records: u64,
+    /// Their end, where the record with the name begins.
+    pub end: Place,
+}
+
+impl Unfinished {
+    /// Whether the undo page with this number has something of it.
+    pub fn is_on(&self, page: &[u8], number: u32) -> bool {
+        slot_of(page) == self.slot && (number == self.header.page || owner_of(page) == self.trx_id)
+    }
 }
 
 /// What the undo tablespace holds.
@@ -106,7 +124,8 @@ async fn look_at_slot(
         };
         {
             let mut found = found.lock();
-            found.above_all = found.above_all.max(header.trx_id + 1).max(header.commit_number + 1);
+            let number = if header.state == STATE_PREPARED { 0 } else { header.commit_number };
+            found.above_all = found.above_all.max(header.trx_id + 1).max(number + 1);
         }
         match header.state {
             STATE_PURGED => at = header.end,
@@ -132,7 +151,10 @@ async fn look_at_slot(
                 }
             }
             _ => {
-                found.lock().unfinished.push(Unfinished { slot, trx_id: header.trx_id, header: place });
+                let mark = PreparedMark { records: header.commit_number, end: header.end };
+                let prepared = (header.state == STATE_PREPARED).then_some(mark);
+                let log = Unfinished { slot, trx_id: header.trx_id, header: place, prepared };
+                found.lock().unfinished.push(log);
                 break None;
             }
         }

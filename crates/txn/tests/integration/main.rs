@@ -12,6 +12,7 @@ mod isolation;
 mod lock_memory;
 mod locking_reads;
 mod off_page;
+mod prepared;
 mod read_then_change;
 mod rows;
 mod scan_at_once;

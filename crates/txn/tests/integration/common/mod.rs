@@ -93,6 +93,8 @@ pub struct World {
     pub table: Arc<Table>,
     pub tables: Arc<Tables>,
     pub report: RecoveryReport,
+    /// Prepared transactions that the start has found.
+    pub prepared: Mutex<Vec<RecoveredTransaction>>,
     roots: [u32; 4],
     page_size: PageSize,
 }
@@ -179,8 +181,9 @@ impl World {
         let table = make_table(trees.try_into().map_err(|_| "four").unwrap());
         let tables = Arc::new(Tables::default());
         tables.0.lock().insert(TABLE_ID, table.clone());
-        let report = env.run_until_complete(system.recover(tables.clone())).unwrap();
-        World { env, store, redo, system, table, tables, report, roots, page_size }
+        let Recovered { report, prepared } = env.run_until_complete(system.recover(tables.clone())).unwrap();
+        let prepared = Mutex::new(prepared);
+        World { env, store, redo, system, table, tables, report, prepared, roots, page_size }
     }
 
     /// Power loss, and a start on what the disk kept.

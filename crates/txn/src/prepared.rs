@@ -1,0 +1,187 @@
+//! Prepared transactions: their changes are complete and durable, and whether they are committed is somebody
+//! else's to decide, who may take days for it.
+//!
+//! Preparing writes, in one mini-transaction, the state to the header of the undo log and a record with the
+//! transaction's name (XID) behind its last one. From then on the log has no session: neither a start nor the
+//! end of a connection rolls it back, its id stays active, so that nobody sees its changes and purge keeps
+//! what they replaced, and its changes stay the locks that they are (`row/implicit_lock.rs`). The tables it
+//! changed stay in use.
+//!
+//! Committing is the same as for every other, with the record cut off. A rollback first makes the log an
+//! active one again: what is cut by a crash from there on, the next start finishes.
+//!
+//! A transaction that has changed nothing is prepared as well, so that its name is known after a crash too,
+//! and lets go of its row locks: there is nothing that they could protect.
+
+use std::sync::Arc;
+
+use btree::FieldRef;
+use redo::Flush;
+
+use crate::error::{Error, Interrupt};
+use crate::lock::Owner;
+use crate::retry::retry;
+use crate::system::{System, TransactionSystem};
+use crate::table::{TableHold, TableSource};
+use crate::transaction::{Durability, Transaction};
+use crate::undo::record::{UndoBuilder, bytes_at};
+use crate::undo::recovery::{PreparedMark, Survey, Unfinished};
+use crate::undo::tablespace::corrupt;
+use crate::undo::{Place, UndoKind, UndoLog, UndoRecord};
+use crate::xid::Xid;
+
+/// Tables that the record names at most. With more of them a start reads the whole log.
+const TABLES_MAX: usize = 200;
+
+/// A prepared transaction that a start has found. It may only be committed or rolled back.
+pub struct RecoveredTransaction {
+    /// Its name.
+    pub xid: Xid,
+    /// The transaction. Dropped, it stays prepared.
+    pub transaction: Transaction,
+}
+
+/// The record that names a transaction.
+fn encode(xid: &Xid, tables: &[u64], bytes: &mut Vec<u8>) {
+    let format = xid.format_id().to_be_bytes();
+    let ids: Vec<u8> = tables.iter().flat_map(|id| id.to_be_bytes()).collect();
+    let ids = if tables.len() <= TABLES_MAX { FieldRef::Inline(&ids) } else { FieldRef::Null };
+    let [format, gtrid, bqual] = [&format, xid.gtrid(), xid.bqual()].map(FieldRef::Inline);
+    let mut record = UndoBuilder::new(bytes, UndoKind::Prepared, 0);
+    record.key([format, gtrid, bqual, ids].into_iter());
+    record.finish();
+}
+
+/// The name, and the tables if they are in the record.
+fn decode(record: &[u8]) -> Option<(Xid, Option<Vec<u64>>)> {
+    let record = UndoRecord::parse(record).filter(|record| record.kind == UndoKind::Prepared)?;
+    let [format, gtrid, bqual, ids] = &record.key[..] else { return None };
+    let format = i64::from_be_bytes(format.inline()?.try_into().ok()?);
+    let xid = Xid::new(format, gtrid.inline()?, bqual.inline()?)?;
+    let id = |bytes: &[u8]| bytes.iter().fold(0, |id, byte| id << 8 | u64::from(*byte));
+    let tables = ids.inline().map(|ids| ids.chunks_exact(8).map(id).collect());
+    Some((xid, tables))
+}
+
+impl Transaction {
+    /// Prepares the transaction under this name: when this returns, what it has changed survives a crash
+    /// (with [`Durability::Sync`] also a power cut), and stays as it is until `commit` or `rollback`; nothing
+    /// else may follow. That no other has the name is the caller's concern.
+    ///
+    /// When it fails and [`Self::is_prepared`] says no, the transaction goes on. Dropped, the future has
+    /// either not begun, or what is missing is the wait for durability.
+    ///
+    /// # Errors
+    /// [`Error::RolledBack`], [`Error::TooManyTransactions`], a full undo tablespace, storage errors.
+    pub async fn prepare(&mut self, xid: &Xid, durability: Durability) -> Result<(), Error> {
+        self.begin_operation().await?;
+        if self.undo_log.is_none() {
+            self.take_log().await?;
+        }
+        let system = self.inner().clone();
+        let mut record = Vec::new();
+        let mut ids: Vec<u64> = self.tables.iter().map(|table| table.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        encode(xid, &ids, &mut record);
+        let Some(log) = &mut self.undo_log else { return Err(Error::RolledBack) };
+        retry(|| log.prepare(&system.undo, &record)).await?;
+        let end = system.store.redo().current();
+        let has_changes = log.records > 0;
+        self.rest();
+        if !has_changes {
+            system.locks.release_all(&self.owner);
+        }
+        self.flush_to(end, durability).await
+    }
+
+    /// Whether it is prepared.
+    pub fn is_prepared(&self) -> bool {
+        self.undo_log.as_ref().is_some_and(UndoLog::is_prepared)
+    }
+
+    /// Waits until the log is as durable as wanted, up to `end`.
+    pub(crate) async fn flush_to(&self, end: pagestore::Lsn, durability: Durability) -> Result<(), Error> {
+        let how = match durability {
+            Durability::NoSync => return Ok(()),
+            Durability::Write => Flush::Write,
+            Durability::Sync => Flush::Sync,
+        };
+        let redo = self.inner().store.redo().clone();
+        let step = || {
+            redo.flush(end, how).map_err(|interrupt| match interrupt {
+                redo::Interrupt::Wait(wait) => Interrupt::Wait(wait),
+                redo::Interrupt::Error(error) => Interrupt::Error(error.into()),
+            })
+        };
+        retry(step).await
+    }
+}
+
+/// Makes a prepared log that a start has found a transaction again. Its id is active already.
+pub(crate) async fn resurrect(
+    system: &Arc<System>,
+    tables: &Arc<dyn TableSource>,
+    (found, mark, owner): (Unfinished, PreparedMark, Arc<Owner>),
+) -> Result<RecoveredTransaction, Error> {
+    let PreparedMark { records, end } = mark;
+    let (xid, ids) = read(system, found, end).await?;
+    let log = UndoLog::resurrect_prepared(found.slot, found.trx_id, found.header, end, records);
+    let ids = match ids {
+        Some(ids) => ids,
+        None => survey(system, found).await?,
+    };
+    let mut holds: Vec<TableHold> = Vec::new();
+    for id in ids {
+        // A table without its file is not known to be left alone until somebody has put it back: its name is
+        // held all the same.
+        holds.extend(tables.hold(id)?);
+    }
+    owner.undo_records.store(records, std::sync::atomic::Ordering::Relaxed);
+    let mut transaction = Transaction::new(&TransactionSystem(system.clone()));
+    transaction.owner = owner;
+    transaction.view.creator = log.trx_id;
+    transaction.undo_log = Some(log);
+    transaction.source = Some(tables.clone());
+    transaction.begun = true;
+    transaction.keep_for_rollback(Box::new(holds));
+    Ok(RecoveredTransaction { xid, transaction })
+}
+
+async fn read(system: &System, log: Unfinished, at: Place) -> Result<(Xid, Option<Vec<u64>>), Error> {
+    let step = || {
+        let page = system.undo.read_page(at.page)?;
+        let is_own = log.is_on(&page, at.page);
+        let found = bytes_at(&page, usize::from(at.offset)).filter(|_| is_own).and_then(decode);
+        found.ok_or_else(|| corrupt(at.page, "a prepared transaction has no name where one should be").into())
+    };
+    retry(step).await
+}
+
+/// The tables that a log is about.
+async fn survey(system: &System, log: Unfinished) -> Result<Vec<u64>, Error> {
+    let mut survey = Survey::new(log);
+    while !survey.step(&system.undo).await? {}
+    // Its own record is about no table.
+    Ok(survey.tables.into_iter().filter(|id| *id != 0).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_comes_back_with_its_tables() {
+        let xid = Xid::new(-7, &[0xFF; 64], b"").unwrap();
+        let mut bytes = Vec::new();
+        encode(&xid, &[1, 1 << 40], &mut bytes);
+        assert_eq!(decode(&bytes), Some((xid.clone(), Some(vec![1, 1 << 40]))));
+        let many: Vec<u64> = (0..=TABLES_MAX as u64).collect();
+        encode(&xid, &many, &mut bytes);
+        assert_eq!(decode(&bytes), Some((xid, None)));
+        assert!(bytes.len() < 200, "fits the smallest page");
+        for length in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..length]), None);
+        }
+    }
+}
