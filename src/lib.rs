@@ -95,6 +95,8 @@ mod name_locks;
 mod open;
 mod options;
 mod point_read;
+#[cfg(feature = "dashboard")]
+pub mod pool_contents;
 #[doc(hidden)]
 pub mod private;
 mod protection;
@@ -120,6 +122,7 @@ mod table_change;
 pub mod tablespaces;
 mod transact;
 mod transaction;
+mod transaction_times;
 mod truncate;
 pub mod types;
 pub mod view;
@@ -143,7 +146,7 @@ pub use key_value::{Columns, Key, KeyValueType};
 #[doc(hidden)]
 pub use metadata_lock::Access;
 pub use metrics::Figure;
-pub use options::{Doublewrite, Options, default_lock_memory};
+pub use options::{Doublewrite, Options, RecoveryProgress, default_lock_memory};
 pub use rebuild::Rebuild;
 pub use rename::NamedTable;
 pub use report::OpenReport;

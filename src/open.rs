@@ -29,6 +29,7 @@ use crate::recovery_rates;
 use crate::redo_capacity;
 use crate::report::OpenReport;
 use crate::sort::TEMPORARY_PREFIX;
+use crate::transaction_times::TransactionTimes;
 
 /// File that a process locks while it works on the directory.
 const LOCK_FILE: &str = "untorn.lock";
@@ -119,6 +120,7 @@ pub(crate) async fn open(
         store,
         redo: log,
         deadlock_witness: Witness::of(&system, &environment),
+        transaction_times: TransactionTimes::default(),
         system,
         writer,
         extension,
@@ -604,6 +606,7 @@ fn open_store(
         page_size,
         skip_corrupt: Level(options.force_recovery).skips_damaged(),
         recovery_target: options.recovery_target,
+        recovery_progress: options.recovery_progress.clone(),
         recovery_rates: recovery_rates::read(&**environment.storage(), &options.directory),
         recovery_threads: defaults.recovery_threads.min(environment.threads_max()),
         ..defaults

@@ -10,6 +10,7 @@ mod large_recovery;
 mod log_room;
 mod paced_disk;
 mod pool;
+mod reasons;
 mod reference_tier;
 mod relocation;
 mod resize;

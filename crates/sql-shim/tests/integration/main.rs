@@ -39,3 +39,4 @@ mod tls;
 mod upsert_conflicts;
 mod variables;
 mod views;
+mod where_time_goes;
