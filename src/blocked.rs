@@ -72,7 +72,7 @@ impl Database {
                 shown.push((edge.wanted, edge.blocking));
             }
         }
-        // Whoever has changed or locked a row is there, sessions are listed.
+        // Those with a changed or a locked row are there, sessions are listed.
         let others = self.0.system.owners().iter().filter_map(of_rows).collect();
         let names = self.0.tables.graph.name_waits(others, max);
         for edge in &names {

@@ -71,9 +71,8 @@ pub(crate) async fn open(
     let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
     extension.attach(&store);
     poison_when_uncertain(&catalog, &store);
-    let unrestored_pages = restored.unrestored;
     let explainer =
-        Explainer { catalog: &catalog, undo_file: undo_file.clone(), unrestored: &unrestored_pages };
+        Explainer { catalog: &catalog, undo_file: undo_file.clone(), unrestored: &restored.unrestored };
     let recovered = apply_redo(&store, &identity, &spaces, &explainer, level)?;
     recovery_rates::keep(&directory, &store, (restored.compared, restoring_took));
     if exists && !level.skips_redo() {
@@ -135,7 +134,7 @@ pub(crate) async fn open(
         closing: Closing::default(),
     };
     inner.tables.graph.look_at_rows(inner.system.row_waits());
-    let (mut inner, report) = start(inner, &unrestored_pages, report).await?;
+    let (mut inner, report) = start(inner, &restored.unrestored, report).await?;
     unlock.0 = None;
     inner.report = OpenReport { took: environment.now() - started, ..report };
     Ok(Database(Arc::new(inner)))

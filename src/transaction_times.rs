@@ -40,7 +40,7 @@ impl TransactionTimes {
 }
 
 impl Database {
-    /// A transaction of one statement took so long: who runs it knows its beginning.
+    /// A transaction of one statement took this long: who runs it knows its beginning.
     #[doc(hidden)]
     #[inline]
     pub fn record_transaction(&self, took: Duration) {

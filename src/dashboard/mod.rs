@@ -18,7 +18,8 @@
 //! wait and who keep them waiting it tells what the source knows. So without a [`Gate`], who asks for a name
 //! and a password, it listens on loopback only (elsewhere through an SSH tunnel), and a request that does not
 //! name a loopback host is refused: a page of the web whose name suddenly stands for 127.0.0.1 (DNS
-//! rebinding) comes with its own name, and knows no password. The page takes nothing from elsewhere, and its policy (Content-Security-Policy) forbids it to.
+//! rebinding) comes with its own name, and knows no password. The page takes nothing from elsewhere, and its
+//! policy (Content-Security-Policy) forbids it to.
 
 mod endpoint;
 mod recorder;

@@ -1,8 +1,8 @@
 //! What a task waits for, told to the one who polls it.
 //!
 //! A pending future records the kind of its wait in a thread-local. The one that polled it reads that after
-//! the poll, and takes the time. Tasks that do not wait pay nothing. Where the thread itself sleeps (a latch),
-//! it adds the time to another thread-local.
+//! the poll, and takes the time. Tasks that do not wait pay nothing. Where the thread itself sleeps (for a
+//! latch), it adds the time to another thread-local.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -47,7 +47,7 @@ impl WaitKind {
         WaitKind::Latch,
     ];
 
-    /// This thread has slept for so long until it had a latch.
+    /// This thread has slept for `took` until it had a latch.
     pub fn add_latch_sleep(took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         ASLEEP.set(ASLEEP.get().saturating_add(nanoseconds));

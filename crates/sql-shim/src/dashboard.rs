@@ -113,7 +113,7 @@ impl Page {
     /// Serves it at the address that the settings say, if they say one.
     ///
     /// # Errors
-    /// The address cannot be had.
+    /// The address is not available.
     pub fn start(variables: &GlobalVariables, recovery: RecoveryProgress) -> Result<Option<Page>, String> {
         let text = variables.text("dashboard_address");
         if text.is_empty() {

@@ -77,7 +77,7 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
 
 /// Adds the engine's figures and histograms to SHOW GLOBAL STATUS, and with it to what a scrape gets.
 pub fn connect(server: &Arc<Server>, database: &Database) {
-    // From the first transaction on they are timed, whoever asks and when.
+    // Transactions are timed from the first one on, not from when somebody asks.
     database.times();
     let (database, timed) = (database.clone(), database.clone());
     server.status.add_time_source(Box::new(move || timed.times()));

@@ -97,7 +97,7 @@ fn pages_are_in_the_way(load: &Load) -> bool {
     load.capacity.saturating_sub(load.age) < load.room_wanted
 }
 
-/// Pages a second that are due because a restart within its target may not find so many dirty.
+/// Pages a second that are due because a restart within its target may not find all that are dirty.
 fn surplus(load: &Load) -> f64 {
     (load.dirty as f64 - load.dirty_max).max(0.0) / SURPLUS_WITHIN
 }

@@ -25,7 +25,8 @@ impl PageStore {
     /// Looks at `most` frames, others at another `turn`. It waits for nothing.
     #[must_use]
     pub fn sample_pool(&self, most: usize, turn: usize) -> Vec<SampledPage> {
-        let frames = self.free.end() as usize;
+        // Those behind have never held a page.
+        let frames = (self.free.end() as usize).min(self.frames.made());
         let step = (frames / most.max(1)).max(1);
         let looked_at = (turn % step..frames).step_by(step).take(most);
         looked_at.filter_map(|index| self.look_at(index as u32)).collect()

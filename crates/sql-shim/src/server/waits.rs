@@ -7,10 +7,10 @@
 //! client does not take its rows) is away as well, for none of the kinds. A task that waits for nothing of
 //! the engine, between statements, reads no clock.
 //!
-//! **Processor time** is what is left of a statement's time: it has had the thread then. How much of that time
-//! a thread really has a core is measured at one turn in [`TURNS`], by the thread's own clock, and the rest is
-//! taken to be alike. Reading that clock is a system call; at each statement it would cost more than all that
-//! is counted of it.
+//! **Processor time** is what is left of a statement's time: it has had the thread then. How much of that
+//! time a thread really has a core is measured at one turn in [`TURNS`], by the thread's own clock, and the
+//! rest is taken to be alike. Reading that clock is a system call; at each statement it would cost more than
+//! all that is counted of it.
 //!
 //! The total of each kind is a histogram of the connection's thread, which is its only writer. Sleeps for a
 //! latch are the thread's: those of one turn count as one.
@@ -31,7 +31,7 @@ pub const KINDS: usize = WaitKind::ALL.len();
 /// Nanoseconds by kind, in the order of [`WaitKind::ALL`].
 pub type ByKind = [u64; KINDS];
 
-/// One of so many turns of a thread is measured by its own clock.
+/// One in this many turns of a thread is measured by its own clock.
 const TURNS: u32 = 256;
 /// Of the time that measured turns took, so much is remembered.
 const REMEMBERED: Duration = Duration::from_millis(20);
@@ -102,7 +102,7 @@ impl CoreShare {
         self.on_core.store(core, Ordering::Relaxed);
     }
 
-    /// The processor time in so many nanoseconds of the thread.
+    /// The processor time in these nanoseconds of the thread.
     #[inline]
     fn of(&self, nanoseconds: u64) -> u64 {
         let share = self.share.load(Ordering::Relaxed);
@@ -154,7 +154,7 @@ impl Waits {
         self.away_nanoseconds.store(0, Ordering::Relaxed);
     }
 
-    /// The statement, which took so long, has ended.
+    /// The statement has ended; it took this long.
     #[inline]
     pub fn end_statement(&self, counters: &Counters, took: Duration) -> Spent {
         self.runs.store(false, Ordering::Relaxed);

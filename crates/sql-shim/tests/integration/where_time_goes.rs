@@ -29,7 +29,7 @@ fn each_statement_is_in_one_bucket_of_its_digest_and_of_all() {
     for _ in 0..20 {
         client.run("DO 1").unwrap();
     }
-    client.run("DO SLEEP(0.05)").unwrap();
+    client.run("SELECT SLEEP(0.3)").unwrap();
     let mine = format!(
         "FROM {BY_DIGEST} h WHERE h.DIGEST = (SELECT DIGEST FROM {DIGESTS} WHERE DIGEST_TEXT = 'DO ?')"
     );
@@ -48,8 +48,8 @@ fn each_statement_is_in_one_bucket_of_its_digest_and_of_all() {
          WHERE a.BUCKET_TIMER_HIGH <> b.BUCKET_TIMER_LOW"
     );
     assert_eq!(one(&mut client, &gaps), "0");
-    let slow = format!("SELECT SUM(COUNT_BUCKET) FROM {GLOBAL} WHERE BUCKET_TIMER_LOW >= 40000000000");
-    assert_eq!(one(&mut client, &slow), "1", "one took 50 ms");
+    let slow = format!("SELECT SUM(COUNT_BUCKET) > 0 FROM {GLOBAL} WHERE BUCKET_TIMER_LOW >= 280000000000");
+    assert_eq!(one(&mut client, &slow), "1", "one took 300 ms");
     let all = number(&mut client, &format!("SELECT SUM(COUNT_BUCKET) FROM {GLOBAL}"));
     // Of the TRUNCATE itself too, and of five that asked.
     assert!((21..40).contains(&all), "{all}");
@@ -73,14 +73,14 @@ fn each_statement_is_in_one_bucket_of_its_digest_and_of_all() {
 #[test]
 fn work_is_processor_time_and_a_pause_is_not() {
     let (engine, mut client) = start();
-    let ids: Vec<String> = (0..400).map(|id| format!("({id}, {id})")).collect();
+    let ids: Vec<String> = (0..100).map(|id| format!("({id}, {id})")).collect();
     client.run(&format!("INSERT INTO t VALUES {}", ids.join(", "))).unwrap();
     client.run(&format!("TRUNCATE TABLE {DIGESTS}")).unwrap();
-    let total = "SELECT VARIABLE_VALUE FROM performance_schema.global_status \
+    let total = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS \
                  WHERE VARIABLE_NAME = 'Untorn_time_cpu_us'";
     let before = number(&mut client, total);
     client.run("SELECT SUM(SHA2(a.v + b.v, 256) > 'x') FROM t a, t b").unwrap();
-    client.run("DO SLEEP(0.3)").unwrap();
+    client.run("SELECT SLEEP(0.3)").unwrap();
     let after = number(&mut client, total);
     let share = |client: &mut Client, like: &str| -> f64 {
         let share = format!(
@@ -88,10 +88,10 @@ fn work_is_processor_time_and_a_pause_is_not() {
         );
         one(client, &share).parse().unwrap()
     };
-    // Others may have the core, but not nearly all of it.
-    let (work, pause) = (share(&mut client, "SELECT SUM ( `SHA2`%"), share(&mut client, "DO SLEEP%"));
-    assert!(work > 0.1 && work <= 1.0, "{work}");
-    assert!(pause < 0.1, "{pause}");
+    // Others may have the core, most of it too.
+    let (work, pause) = (share(&mut client, "SELECT SUM ( `SHA2`%"), share(&mut client, "SELECT `SLEEP`%"));
+    assert!(work > 0.01 && work <= 1.0, "{work}");
+    assert!(pause < work / 4.0, "{pause} of a pause, {work} of work");
     assert!(after - before > 1000, "{before} to {after} µs");
     engine.finish();
 }
@@ -112,14 +112,12 @@ fn a_transaction_takes_from_its_beginning_to_its_commit() {
     assert_eq!(since(&mut client, before), 2, "statements by themselves");
     assert!(metric(&mut client, "untorn_transaction_max_us") < 250_000);
     let before = count(&mut client);
-    for sql in ["BEGIN", "UPDATE t SET v = 2", "DO SLEEP(0.3)", "COMMIT"] {
+    for sql in ["BEGIN", "UPDATE t SET v = 2", "SELECT SLEEP(0.3)", "COMMIT"] {
         client.run(sql).unwrap();
     }
     assert_eq!(since(&mut client, before), 1);
-    assert!(
-        metric(&mut client, "untorn_transaction_max_us") >= 300_000,
-        "the time between statements counts"
-    );
+    let longest = metric(&mut client, "untorn_transaction_max_us");
+    assert!(longest >= 300_000, "the time between statements counts: {longest} µs");
     let before = count(&mut client);
     for sql in ["BEGIN", "UPDATE t SET v = 3", "ROLLBACK", "SET @a = 1"] {
         client.run(sql).unwrap();
