@@ -1,27 +1,29 @@
-//! Who blocks whom, for people: the dashboard's table.
+//! Who blocks whom, for people: the dashboard's table. Rows, and names (metadata locks).
 //!
 //! A session waits for all who stand in its way, also for those who wait before it in the queue. Those wait
 //! for the holders too, so only the holders are named; where there are none, the first in the queue is.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use txn::{RowLock, RowOwner};
 
 use crate::database::Database;
+use crate::metadata_deadlock::{MetadataOwner, of_rows};
 use crate::row_locks::Names;
 
 /// Pairs of a waiter and one in its way that are looked at for one table.
 const PAIRS_MAX: usize = 10_000;
 
-/// A session that waits for a row lock, and one that has it.
+/// A session that waits for a row lock or the use of a table, and one that has it.
 #[derive(Debug, Clone)]
 pub struct BlockedSession {
     /// Transaction and tag of the one that waits.
     pub waiting: (u64, u64),
     /// The same of the one in its way.
     pub blocking: (u64, u64),
-    /// Database and table, and the index, if they are known.
+    /// Database and table, and the index of a row, if they are known.
     pub place: Option<(String, String, String)>,
     /// The lock that is wanted, as MySQL writes it.
     pub mode: &'static str,
@@ -38,8 +40,8 @@ struct Graph {
 }
 
 impl Graph {
-    fn add(&mut self, waiter: &RowOwner, blocker: &RowOwner) {
-        self.waiters.entry(blocker.shown_id()).or_default().insert(waiter.shown_id());
+    fn add(&mut self, waiter: u64, blocker: u64) {
+        self.waiters.entry(blocker).or_default().insert(waiter);
     }
 
     /// How many wait for it, themselves or through others.
@@ -53,18 +55,42 @@ impl Graph {
     }
 }
 
+/// Transaction and tag of an owner of names; a statement without a session has neither.
+fn session_of(owner: &Arc<MetadataOwner>) -> (u64, u64) {
+    owner.rows().map_or((0, 0), |rows| (rows.shown_id(), rows.tag()))
+}
+
 impl Database {
-    /// Who waits for a row lock and who has it, at most `max` pairs.
+    /// Who waits for a row lock or the use of a table and who has it, at most `max` pairs of each.
     #[doc(hidden)]
     pub fn blocked_sessions(&self, max: usize) -> Vec<BlockedSession> {
         let mut graph = Graph::default();
         let mut shown: Vec<(RowLock, RowLock)> = Vec::new();
         for edge in self.lock_waits(true).take(PAIRS_MAX) {
-            graph.add(&edge.wanted.owner, &edge.blocking.owner);
+            graph.add(edge.wanted.owner.shown_id(), edge.blocking.owner.shown_id());
             if shown.len() < max {
                 shown.push((edge.wanted, edge.blocking));
             }
         }
+        // Those with a changed or a locked row are there, sessions are listed.
+        let others = self.0.system.owners().iter().filter_map(of_rows).collect();
+        let names = self.0.tables.graph.name_waits(others, max);
+        for edge in &names {
+            graph.add(session_of(&edge.waiting).0, session_of(&edge.blocking).0);
+        }
+        let mut sessions = self.blocked_by_rows(shown, &graph);
+        sessions.extend(names.into_iter().map(|edge| BlockedSession {
+            waiting: session_of(&edge.waiting),
+            blocking: session_of(&edge.blocking),
+            place: edge.lock.name().map(|(database, table)| (database.into(), table.into(), String::new())),
+            mode: edge.mode,
+            since: edge.since.duration_since(SystemTime::UNIX_EPOCH).ok(),
+            behind: graph.behind(session_of(&edge.blocking).0),
+        }));
+        sessions
+    }
+
+    fn blocked_by_rows(&self, shown: Vec<(RowLock, RowLock)>, graph: &Graph) -> Vec<BlockedSession> {
         if shown.is_empty() {
             return Vec::new();
         }

@@ -32,6 +32,7 @@ use crate::private::is_private;
 use crate::provenance::{self, Marks};
 use crate::report::OpenReport;
 use crate::table::Table;
+use crate::transaction_times::TransactionTimes;
 
 /// An open database (data directory). Clones share it.
 #[derive(Clone)]
@@ -62,6 +63,7 @@ pub(crate) struct Inner {
     pub closing: Closing,
     /// What the lock table asks when it finds a deadlock.
     pub deadlock_witness: Arc<Witness>,
+    pub transaction_times: TransactionTimes,
     /// Set when the environment was made by [`Database::open`].
     pub own_environment: OnceLock<Arc<RealEnvironment>>,
     /// The directory goes with the last user, so no work in the background is worth ending.

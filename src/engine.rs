@@ -7,6 +7,7 @@ pub use btree::{Comparison, Field, FieldRef};
 pub use disk::Error as DiskError;
 pub use disk::{
     Environment, Event, RealEnvironment, RealOptions, TaskFuture, Wait, WaitKind, block_on, retry,
+    thread_cpu_time,
 };
 pub use pagestore::Error as StoreError;
 pub use redo::Error as RedoError;

@@ -96,6 +96,8 @@ mod open;
 mod options;
 mod point_read;
 mod prepared;
+#[cfg(feature = "dashboard")]
+pub mod pool_contents;
 #[doc(hidden)]
 pub mod private;
 mod protection;
@@ -121,6 +123,7 @@ mod table_change;
 pub mod tablespaces;
 mod transact;
 mod transaction;
+mod transaction_times;
 mod truncate;
 pub mod types;
 pub mod view;
@@ -144,7 +147,7 @@ pub use key_value::{Columns, Key, KeyValueType};
 #[doc(hidden)]
 pub use metadata_lock::Access;
 pub use metrics::Figure;
-pub use options::{Doublewrite, Options, default_lock_memory};
+pub use options::{Doublewrite, Options, RecoveryProgress, default_lock_memory};
 pub use rebuild::Rebuild;
 pub use rename::NamedTable;
 pub use report::OpenReport;

@@ -24,12 +24,14 @@
 //! statement that wants one for itself (as in MySQL), and among equals the one whose wait closed the cycle.
 //! It learns of it as [`Blocked::Deadlock`], error 1213.
 
+pub(crate) mod listing;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::SystemTime;
 
 use disk::{Event, Wait, WaitKind};
 use parking_lot::Mutex;
@@ -200,6 +202,7 @@ impl MetadataOwner {
             owner: self.clone(),
             lock: lock.clone(),
             waited,
+            since: SystemTime::now(),
             gives_up: AtomicBool::new(false),
         });
         waiting.push(wait.clone());
@@ -225,6 +228,7 @@ struct NameWait {
     owner: Arc<MetadataOwner>,
     lock: Arc<MetadataLock>,
     waited: Waited,
+    since: SystemTime,
     /// It ends in an error, and takes part in no other cycle. Changed with the list of waits locked.
     gives_up: AtomicBool,
 }
@@ -260,6 +264,8 @@ struct Step {
 pub struct MetadataGraph {
     waiting: Mutex<Vec<Arc<NameWait>>>,
     rows: OnceLock<RowWaits>,
+    /// Of sessions, for lists.
+    listed: Mutex<Vec<Weak<MetadataOwner>>>,
     /// Called before each look of a search.
     #[cfg(test)]
     before_look: Mutex<Option<Box<dyn FnMut() + Send>>>,

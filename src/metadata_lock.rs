@@ -163,6 +163,11 @@ pub struct ExclusiveRequest(Option<(Arc<MetadataLock>, Arc<MetadataOwner>)>);
 pub struct ReadLockRequest(Option<(Arc<MetadataLock>, Arc<MetadataOwner>)>);
 
 impl MetadataLock {
+    /// Database and table of the name, if it is listed.
+    pub(crate) fn name(&self) -> Option<(&str, &str)> {
+        self.listed.as_ref().map(|(_, (database, table))| (&**database, &**table))
+    }
+
     /// Begins a use, or says why not.
     pub(crate) fn share(
         self: &Arc<Self>,

@@ -29,6 +29,7 @@ use crate::recovery_rates;
 use crate::redo_capacity;
 use crate::report::OpenReport;
 use crate::sort::TEMPORARY_PREFIX;
+use crate::transaction_times::TransactionTimes;
 
 /// File that a process locks while it works on the directory.
 const LOCK_FILE: &str = "untorn.lock";
@@ -68,9 +69,8 @@ pub(crate) async fn open(
     let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
     extension.attach(&store);
     poison_when_uncertain(&catalog, &store);
-    let unrestored_pages = restored.unrestored;
     let explainer =
-        Explainer { catalog: &catalog, undo_file: undo_file.clone(), unrestored: &unrestored_pages };
+        Explainer { catalog: &catalog, undo_file: undo_file.clone(), unrestored: &restored.unrestored };
     let recovered = apply_redo(&store, &identity, &spaces, &explainer, level)?;
     recovery_rates::keep(&directory, &store, (restored.compared, restoring_took));
     if exists && !level.skips_redo() {
@@ -117,6 +117,7 @@ pub(crate) async fn open(
         store,
         redo: log,
         deadlock_witness: Witness::of(&system, &environment),
+        transaction_times: TransactionTimes::default(),
         system,
         writer,
         extension,
@@ -132,7 +133,7 @@ pub(crate) async fn open(
         closing: Closing::default(),
     };
     inner.tables.graph.look_at_rows(inner.system.row_waits());
-    let (mut inner, report) = start(inner, &unrestored_pages, report).await?;
+    let (mut inner, report) = start(inner, &restored.unrestored, report).await?;
     unlock.0 = None;
     inner.report = OpenReport { took: environment.now() - started, ..report };
     Ok(redo_capacity::let_grow(Database(Arc::new(inner)), &options, room))
@@ -605,6 +606,7 @@ fn open_store(
         page_size,
         skip_corrupt: Level(options.force_recovery).skips_damaged(),
         recovery_target: options.recovery_target,
+        recovery_progress: options.recovery_progress.clone(),
         recovery_rates: recovery_rates::read(&**environment.storage(), &options.directory),
         recovery_threads: defaults.recovery_threads.min(environment.threads_max()),
         ..defaults

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::extension::ExtensionOptions;
 
 pub use dblwr::Mode as Doublewrite;
+pub use pagestore::RecoveryProgress;
 
 /// Settings of a database. [`Options::new`] chooses defaults for the machine it runs on. The most common ones
 /// have a method; set the others directly, as in `options.purge_threads = 2`.
@@ -68,6 +69,8 @@ pub struct Options {
     /// that the redo log, and the pages that it names, can be read in that time. `None`: 10 seconds and the
     /// time in which the storage reads the buffer pool.
     pub recovery_target: Option<Duration>,
+    /// A clone of it tells from another thread how far a recovery is, while the database is opened.
+    pub recovery_progress: RecoveryProgress,
     /// Use direct I/O where the file system supports it (`innodb_flush_method=O_DIRECT`).
     pub direct_io: bool,
     /// Use io_uring where the kernel allows it.
@@ -134,6 +137,7 @@ impl Options {
             undo_log_truncate: true,
             max_undo_log_bytes: 1024 * MIB,
             recovery_target: None,
+            recovery_progress: RecoveryProgress::default(),
             direct_io: true,
             io_uring: true,
             unchecked_sizes: false,

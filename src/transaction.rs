@@ -5,7 +5,7 @@
 //! (`crates/txn/src/transaction.rs`).
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use disk::Wait;
 use smallvec::SmallVec;
@@ -71,6 +71,8 @@ pub struct Transaction {
     held: Vec<TableLock>,
     /// It reads a snapshot.
     read_only: bool,
+    /// When it began, if it is timed.
+    began: Option<Instant>,
     /// How the last operation failed, if that is why the transaction should be run again.
     conflict: Option<Conflict>,
     /// Foreign keys are not enforced.
@@ -151,6 +153,7 @@ impl Database {
             view_uses: Vec::new(),
             held: Vec::new(),
             read_only: false,
+            began: None,
             conflict: None,
             ignores_foreign_keys: false,
             key: EncodedRow::default(),
@@ -231,6 +234,13 @@ impl Transaction {
         self.uses.iter().any(|(used, _)| Arc::ptr_eq(used, table))
             && !self.owner.has_definitions()
             && usable(table).is_ok()
+    }
+
+    /// It is a session's of this number, which lists of sessions show.
+    #[doc(hidden)]
+    pub fn set_session(&mut self, number: u64) {
+        self.inner.set_tag(number);
+        self.database.0.tables.graph.list(&self.owner);
     }
 
     /// The engine's transaction, to look at.
@@ -376,6 +386,7 @@ impl Transaction {
     pub fn begin(&mut self) {
         self.read_only = false;
         self.conflict = None;
+        self.began = self.database.0.transaction_times.begin();
         self.inner.begin();
     }
 
@@ -442,7 +453,9 @@ impl Transaction {
     pub async fn commit(&mut self, durability: Durability) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
-        ending.0.inner.commit(durability).await.map_err(Error::Transaction)
+        ending.0.inner.commit(durability).await.map_err(Error::Transaction)?;
+        ending.0.committed();
+        Ok(())
     }
 
     /// Commits in the calling thread, which leads the log write itself when the log is idle.
@@ -450,7 +463,13 @@ impl Transaction {
     pub fn commit_blocking(&mut self, durability: Durability) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
-        ending.0.inner.commit_blocking(durability).map_err(Error::Transaction)
+        ending.0.inner.commit_blocking(durability).map_err(Error::Transaction)?;
+        ending.0.committed();
+        Ok(())
+    }
+
+    fn committed(&mut self) {
+        self.database.0.transaction_times.committed(self.began.take());
     }
 
     /// Rolls back, and ends the uses of tables. When it fails everything stays as it is: repeat it, or drop
@@ -493,6 +512,7 @@ impl Transaction {
         if !self.inner.has_log() && !self.inner.is_active() {
             self.uses.clear();
             self.view_uses.clear();
+            self.began = None;
         }
     }
 }

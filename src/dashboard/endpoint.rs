@@ -3,9 +3,9 @@
 //! An endpoint runs on a thread of its own, so that a scraper or viewer cannot take time from a thread that
 //! does work by more than the operating system's share. Clients are strangers: a connection has one
 //! request, a limit for its header and a deadline for all of it, and beyond a number of connections new ones
-//! are closed at once. There are no accounts. What the metrics tell is counts, never data, names or
-//! statements; what the page tells, and to whom, stands in
-//! [`crate::dashboard`].
+//! are closed at once. What the metrics tell is counts, never data, names or statements, and they have no
+//! accounts; what the page tells, and to whom, stands in [`crate::dashboard`]. Its [`Gate`] is asked at each
+//! request (HTTP Basic). One that was refused is answered late, so that passwords cannot be tried quickly.
 
 use std::convert::Infallible;
 use std::io;
@@ -14,10 +14,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue};
-use hyper::header::{REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use hyper::header::{HOST, HeaderValue, REFERRER_POLICY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -27,7 +29,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::recorder::SECOND;
-use super::{Dashboard, Source, is_own_host};
+use super::{Admission, Dashboard, Source, is_own_host};
 
 /// Connections at a time. A scraper has one, a browser six at most.
 const CONNECTIONS_MAX: usize = 16;
@@ -37,6 +39,9 @@ const HEADER_BYTES_MAX: usize = 8192;
 const DEADLINE: Duration = Duration::from_secs(10);
 /// After an accept that failed, usually for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Before the answer to a wrong password.
+const REFUSAL: Duration = Duration::from_secs(1);
 
 /// The page takes its style, script and figures from here, and nothing from anywhere else.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
@@ -120,7 +125,7 @@ async fn record(site: &Site, source: &dyn Source) {
 async fn accept(listener: TcpListener, source: &Arc<dyn Source>, site: &Site) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
@@ -129,16 +134,30 @@ async fn accept(listener: TcpListener, source: &Arc<dyn Source>, site: &Site) {
         let (source, site) = (Arc::clone(source), site.clone());
         tokio::spawn(async move {
             // Whatever a client did wrong, there is nobody to tell.
-            let _ = timeout(DEADLINE, converse(stream, source, site)).await;
+            let _ = timeout(DEADLINE, converse(stream, peer, source, site)).await;
             drop(permit);
         });
     }
 }
 
-async fn converse(stream: TcpStream, source: Arc<dyn Source>, site: Site) -> hyper::Result<()> {
+async fn converse(
+    stream: TcpStream,
+    peer: SocketAddr,
+    source: Arc<dyn Source>,
+    site: Site,
+) -> hyper::Result<()> {
     let service = service_fn(move |request| {
-        let response = answer(&request, &*source, &site);
-        async move { Ok::<_, Infallible>(response) }
+        let admission = admission(&request, peer, &site);
+        let response = match admission {
+            Admission::Open | Admission::Granted => answer(&request, &*source, &site),
+            Admission::Unasked | Admission::Denied => password_wanted(),
+        };
+        async move {
+            if admission == Admission::Denied {
+                tokio::time::sleep(REFUSAL).await;
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     http1::Builder::new()
         .keep_alive(false)
@@ -147,13 +166,44 @@ async fn converse(stream: TcpStream, source: Arc<dyn Source>, site: Site) -> hyp
         .await
 }
 
+/// Whether this request may be answered.
+fn admission(request: &Request<Incoming>, peer: SocketAddr, site: &Site) -> Admission {
+    let Site::Dashboard(dashboard) = site else { return Admission::Open };
+    let mut shown = request.headers().get_all(AUTHORIZATION).iter();
+    let (first, more) = (shown.next(), shown.next().is_some());
+    match first {
+        None => dashboard.admits(None, peer),
+        Some(value) => match basic(value).filter(|_| !more) {
+            Some((user, password)) => dashboard.admits(Some((&user, &password)), peer),
+            None => dashboard.admits(Some(("", "")), peer),
+        },
+    }
+}
+
+/// Name and password.
+fn basic(value: &HeaderValue) -> Option<(String, String)> {
+    let (scheme, encoded) = value.to_str().ok()?.split_once(' ')?;
+    let text =
+        BASE64_STANDARD.decode(encoded.trim()).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
+    let text = String::from_utf8(text).ok()?;
+    let (user, password) = text.split_once(':')?;
+    Some((user.to_owned(), password.to_owned()))
+}
+
+fn password_wanted() -> Response<Full<Bytes>> {
+    let mut refusal = plain(StatusCode::UNAUTHORIZED, "log in\n");
+    let basic = HeaderValue::from_static("Basic realm=\"Untorn\", charset=\"UTF-8\"");
+    refusal.headers_mut().insert(WWW_AUTHENTICATE, basic);
+    refusal
+}
+
 fn answer(request: &Request<Incoming>, source: &dyn Source, site: &Site) -> Response<Full<Bytes>> {
     let (path, query) = (request.uri().path(), request.uri().query());
     match site {
         Site::Metrics if path != "/metrics" => {
             return plain(StatusCode::NOT_FOUND, "the figures are at /metrics\n");
         }
-        Site::Dashboard(_) if !has_own_host(request) => {
+        Site::Dashboard(dashboard) if !dashboard.has_gate() && !has_own_host(request) => {
             return plain(StatusCode::MISDIRECTED_REQUEST, "ask for localhost or 127.0.0.1\n");
         }
         _ => {}

@@ -14,11 +14,12 @@
 //! asks for what it has not seen and draws it. So the page shows what was before it was opened, costs the
 //! same for any number of viewers, and has no figure that the rows lack.
 //!
-//! Nothing can be changed from here. There is no login either, and unlike the metrics the page names files,
-//! and of those who wait for a row and who keep them waiting it tells what the source knows. So it listens on
-//! loopback only (elsewhere through an SSH tunnel), and a request that does not name a loopback host is
-//! refused: a page of the web whose name suddenly stands for 127.0.0.1 (DNS rebinding) comes with its own
-//! name. The page takes nothing from elsewhere, and its policy (Content-Security-Policy) forbids it to.
+//! Nothing can be changed from here. But unlike the metrics the page names files and tables, and of those who
+//! wait and who keep them waiting it tells what the source knows. So without a [`Gate`], who asks for a name
+//! and a password, it listens on loopback only (elsewhere through an SSH tunnel), and a request that does not
+//! name a loopback host is refused: a page of the web whose name suddenly stands for 127.0.0.1 (DNS
+//! rebinding) comes with its own name, and knows no password. The page takes nothing from elsewhere, and its
+//! policy (Content-Security-Policy) forbids it to.
 
 mod endpoint;
 mod recorder;
@@ -32,6 +33,7 @@ use serde::Serialize;
 use crate::asynchronous::Database;
 use crate::blocked::BlockedSession;
 use crate::metrics::{Description, Series};
+use crate::pool_contents::PoolPart;
 pub use endpoint::{Endpoint, Site};
 use recorder::Recorder;
 
@@ -50,10 +52,33 @@ pub trait Source: Send + Sync {
     /// Files and waits, as they are now.
     fn present(&self) -> Present;
 
+    /// What the buffer pool holds, by a sample; another `turn` looks at others.
+    fn pool(&self, turn: usize) -> Vec<PoolPart> {
+        _ = turn;
+        Vec::new()
+    }
+
     /// What rows mean that are not among [`metrics::all`](crate::metrics::all).
     fn descriptions(&self) -> &[Description] {
         &[]
     }
+}
+
+/// Says who may see the page.
+pub trait Gate: Send + Sync {
+    /// Whether this is the name and the password of somebody who may, from there.
+    fn admits(&self, user: &str, password: &str, from: IpAddr) -> bool;
+}
+
+/// Whether a request is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Admission {
+    /// There is no gate.
+    Open,
+    Granted,
+    /// Without a name and password.
+    Unasked,
+    Denied,
 }
 
 /// How the pages of a file are protected from tearing.
@@ -74,7 +99,7 @@ struct Party {
     statement: String,
 }
 
-/// A transaction that waits for a row lock, and one that has it.
+/// A transaction that waits for a row lock or the use of a table, and one that has it.
 #[derive(Serialize)]
 struct LockWait {
     waiting: Party,
@@ -115,7 +140,7 @@ impl Present {
             LockWait {
                 waiting: party(blocked.waiting),
                 blocking: party(blocked.blocking),
-                table: if table.is_empty() { String::new() } else { format!("{database}.{table}") },
+                table: if table.is_empty() { database } else { format!("{database}.{table}") },
                 index,
                 lock: blocked.mode,
                 since_unix_ms: blocked.since.and_then(|since| u64::try_from(since.as_millis()).ok()),
@@ -148,6 +173,10 @@ impl Source for Alone {
     fn present(&self) -> Present {
         Present::of(&self.0, |_| Default::default())
     }
+
+    fn pool(&self, turn: usize) -> Vec<PoolPart> {
+        self.0.pool_contents(turn)
+    }
 }
 
 /// Serves the page of a database at this address, and its figures at `/metrics`, on a thread of its own until
@@ -165,7 +194,19 @@ pub fn serve(database: &crate::Database, address: SocketAddr) -> std::io::Result
 /// What the page is made of and is fed with.
 pub struct Dashboard {
     recorder: Mutex<Recorder>,
+    pool: Mutex<PoolLook>,
+    gate: Option<Box<dyn Gate>>,
 }
+
+/// The last look at what the pool holds.
+#[derive(Default)]
+struct PoolLook {
+    seconds: usize,
+    parts: Vec<PoolPart>,
+}
+
+/// Seconds from one to the next.
+const POOL_LOOK_EVERY: usize = 5;
 
 #[derive(Serialize)]
 struct Reply<'r> {
@@ -173,12 +214,38 @@ struct Reply<'r> {
     record: recorder::Since<'r>,
     #[serde(flatten)]
     present: Present,
+    pool: &'r [PoolPart],
 }
 
 impl Dashboard {
-    /// One that has seen nothing yet.
+    /// One that has seen nothing yet, for anyone who reaches it: bind it to loopback.
     pub fn new() -> Arc<Dashboard> {
-        Arc::new(Dashboard { recorder: Mutex::new(Recorder::new()) })
+        Dashboard::make(None)
+    }
+
+    /// One that has seen nothing yet, for those whom the gate admits.
+    pub fn behind(gate: Box<dyn Gate>) -> Arc<Dashboard> {
+        Dashboard::make(Some(gate))
+    }
+
+    fn make(gate: Option<Box<dyn Gate>>) -> Arc<Dashboard> {
+        Arc::new(Dashboard { recorder: Mutex::new(Recorder::new()), pool: Mutex::default(), gate })
+    }
+
+    fn has_gate(&self) -> bool {
+        self.gate.is_some()
+    }
+
+    /// Whether a request is answered that comes from there with this name and password.
+    fn admits(&self, shown: Option<(&str, &str)>, from: SocketAddr) -> Admission {
+        match (&self.gate, shown) {
+            (None, _) => Admission::Open,
+            (Some(_), None) => Admission::Unasked,
+            (Some(gate), Some((user, password))) if gate.admits(user, password, from.ip()) => {
+                Admission::Granted
+            }
+            (Some(_), Some(_)) => Admission::Denied,
+        }
     }
 
     /// Takes a sample.
@@ -186,6 +253,12 @@ impl Dashboard {
         if let Some(rows) = source.rows() {
             self.recorder.lock().record(recorder::unix_ms(), &rows, &source.times());
         }
+        let mut pool = self.pool.lock();
+        if pool.seconds % POOL_LOOK_EVERY == 0 {
+            let turn = pool.seconds / POOL_LOOK_EVERY;
+            pool.parts = source.pool(turn);
+        }
+        pool.seconds += 1;
     }
 
     /// The body for a path, and its media type.
@@ -204,8 +277,8 @@ impl Dashboard {
         let parts = query.unwrap_or_default().split('&');
         let since = parts.into_iter().find_map(|part| part.strip_prefix("since=")?.parse().ok());
         let present = source.present();
-        let recorder = self.recorder.lock();
-        let reply = Reply { record: recorder.since(since.unwrap_or(0)), present };
+        let (recorder, pool) = (self.recorder.lock(), self.pool.lock());
+        let reply = Reply { record: recorder.since(since.unwrap_or(0)), present, pool: &pool.parts };
         // Strings, numbers and lists of them: nothing that could fail.
         serde_json::to_vec(&reply).unwrap_or_default()
     }
@@ -223,22 +296,22 @@ fn is_own_host(host: &str) -> bool {
         || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The address asked for, or what is wrong with it.
+/// The address asked for, or what is wrong with it. One that others reach is for a page with a gate.
 ///
 /// # Errors
 /// What would be an address.
-pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+pub fn parse_address(text: &str, has_gate: bool) -> Result<SocketAddr, String> {
     let address: SocketAddr =
         text.parse().map_err(|_| "give an IP address and a port, as in 127.0.0.1:9105".to_owned())?;
-    loopback(address)
+    if has_gate { Ok(address) } else { loopback(address) }
 }
 
 fn loopback(address: SocketAddr) -> Result<SocketAddr, String> {
     if address.ip().is_loopback() {
         return Ok(address);
     }
-    Err("the dashboard has no login and listens on loopback only: give 127.0.0.1 and a port, and reach it \
-         from elsewhere through a tunnel (ssh -L 9105:127.0.0.1:9105 HOST)"
+    Err("without an account that may log in the dashboard listens on loopback only: give 127.0.0.1 and a port, \
+         and reach it from elsewhere through a tunnel (ssh -L 9105:127.0.0.1:9105 HOST)"
         .to_owned())
 }
 
@@ -303,10 +376,57 @@ mod tests {
 
     #[test]
     fn addresses_that_others_reach_are_refused_with_advice() {
-        assert!(parse_address("127.0.0.1:0").is_ok() && parse_address("[::1]:9105").is_ok());
+        assert!(parse_address("127.0.0.1:0", false).is_ok() && parse_address("[::1]:9105", false).is_ok());
         for text in ["0.0.0.0:9105", "192.0.2.1:9105", "[::]:9105"] {
-            assert!(parse_address(text).unwrap_err().contains("ssh -L"), "{text}");
+            assert!(parse_address(text, false).unwrap_err().contains("ssh -L"), "{text}");
+            assert!(parse_address(text, true).is_ok(), "{text}");
         }
-        assert!(parse_address("9105").unwrap_err().contains("an IP address and a port"));
+        assert!(parse_address("9105", true).unwrap_err().contains("an IP address and a port"));
+    }
+
+    struct OneViewer;
+
+    impl Gate for OneViewer {
+        fn admits(&self, user: &str, password: &str, from: IpAddr) -> bool {
+            (user, password) == ("viewer", "a:b") && from.is_loopback()
+        }
+    }
+
+    #[test]
+    fn a_page_behind_a_gate_is_for_those_with_the_password_by_any_name() {
+        use std::io::{Read, Write};
+        let database = crate::Database::in_memory().unwrap();
+        let source = Arc::new(Alone(database.asynchronous().clone()));
+        let site = Site::Dashboard(Dashboard::behind(Box::new(OneViewer)));
+        let endpoint = Endpoint::start(([127, 0, 0, 1], 0).into(), source, site).unwrap();
+        let ask = |path: &str, more: &str| {
+            let mut stream = std::net::TcpStream::connect(endpoint.address()).unwrap();
+            write!(stream, "GET {path} HTTP/1.1\r\nHost: db.example\r\n{more}\r\n").unwrap();
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).unwrap();
+            reply
+        };
+        let encoded = |text: &str| {
+            use base64::Engine as _;
+            format!("Authorization: Basic {}\r\n", base64::prelude::BASE64_STANDARD.encode(text))
+        };
+        let right = encoded("viewer:a:b");
+        for path in ["/", "/page.js", "/api/samples?since=0", "/metrics"] {
+            let reply = ask(path, "");
+            assert!(
+                reply.starts_with("HTTP/1.1 401 ") && reply.contains("www-authenticate: Basic"),
+                "{reply}"
+            );
+            assert!(ask(path, &right).starts_with("HTTP/1.1 200 "), "{path}");
+        }
+        let began = std::time::Instant::now();
+        assert!(ask("/", &encoded("viewer:a")).starts_with("HTTP/1.1 401 "));
+        assert!(began.elapsed() >= std::time::Duration::from_millis(900), "others could be tried quickly");
+        for refused in [format!("{right}{right}"), "Authorization: Bearer x\r\n".into(), encoded("no colon")]
+        {
+            assert!(ask("/", &refused).starts_with("HTTP/1.1 401 "), "{refused}");
+        }
+        drop(endpoint);
+        database.close().unwrap();
     }
 }

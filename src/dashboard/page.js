@@ -24,6 +24,12 @@ const ratio = (over, under) => (sample, before) => {
   const [a, b] = [rate(over)(sample, before), rate(under)(sample, before)];
   return a === null || b === null || b === 0 ? null : a / b;
 };
+const sum = (...rates) => (sample, before) => rates.reduce((all, each) => {
+  const more = each(sample, before);
+  return more === null ? all : (all ?? 0) + more;
+}, null);
+const written = (...reasons) => sum(...reasons.map((reason) => rate("Untorn_pages_written_for_" + reason)));
+const time = (kind) => rate(`Untorn_time_${kind}_us`, 1 / 1000);
 const clean = (sample) => {
   const pages = (state) => at(sample, "Innodb_buffer_pool_pages_" + state);
   return Math.max(0, pages("data") - pages("dirty"));
@@ -56,22 +62,37 @@ const microseconds = (value) =>
   value === null ? "–" : value < 1000 ? count(value) + " µs" : milliseconds(value / 1000);
 const percent = (value) => value === null ? "–" : (value * 100).toFixed(1) + " %";
 
-// stack: the values of a moment lie on each other. when: only if there is something to show.
+// stack: the values of a moment lie on each other. when: only if there is something to show. right: the unit
+// of the lines with `true`, which have their scale on the right and are dotted.
 const CHARTS = [
-  { title: "Transactions a second", unit: count, lines: [
-    ["commits", rate("Untorn_commits")], ["rollbacks", rate("Untorn_rollbacks")]] },
+  { title: "Transactions a second, and how long they take", unit: count, right: microseconds, lines: [
+    ["commits", rate("Untorn_commits")], ["rollbacks", rate("Untorn_rollbacks")],
+    ["half of them at most", level("transaction_p50_us"), true],
+    ["99 % at most", level("transaction_p99_us"), true]] },
   { title: "Statements a second", unit: count, when: isServer, lines: [["statements", rate("Questions")]] },
   { title: "A statement takes", unit: microseconds, when: isServer, lines: [
     ["half of them at most", level("statement_p50_us")], ["99 % at most", level("statement_p99_us")]] },
   { title: "A commit takes", unit: microseconds, lines: [
     ["half of them at most", level("commit_p50_us")], ["99 % at most", level("commit_p99_us")]] },
   { title: "Checkpoint age", unit: bytes, lines: [
-    ["age", level("Innodb_checkpoint_age")], ["maximum", level("Innodb_checkpoint_max_age")]] },
+    ["age", level("Innodb_checkpoint_age")], ["steered for", level("Untorn_checkpoint_age_goal")],
+    ["for the recovery target", level("Untorn_checkpoint_age_limit")],
+    ["maximum", level("Innodb_checkpoint_max_age")]] },
   { title: "Restart would take", unit: milliseconds, lines: [
     ["estimate", level("Untorn_recovery_estimate_ms")], ["target", level("Untorn_recovery_target_ms")]] },
   { title: "Page writes a second, by way", unit: count, stack: true, lines: [
-    ["atomic", rate("Untorn_atomic_writes")], ["doublewrite", rate("Innodb_dblwr_pages_written")],
-    ["without copy", rate("Untorn_pages_written_without_copy")]] },
+    ["atomic", rate("Untorn_pages_written_atomic")], ["doublewrite", rate("Innodb_dblwr_pages_written")],
+    ["made again from the log", rate("Untorn_pages_written_without_copy")],
+    ["unprotected", rate("Untorn_pages_written_plain")]] },
+  { title: "Page writes a second, by reason", unit: count, stack: true, lines: [
+    ["age of the log", written("age")], ["too many dirty", written("dirty")],
+    ["log nearly full", written("log_short")], ["time to spare", written("ahead", "idle")],
+    ["frames wanted", written("frames")], ["all (stop, checkpoint)", written("all")],
+    ["tablespace, resize", written("tablespace", "resize")]] },
+  { title: "Where sessions' time goes, each second", unit: milliseconds, stack: true, when: isServer, lines: [
+    ["processor", time("cpu")], ["row locks", time("row_lock")], ["log sync", time("log_sync")],
+    ["page reads", time("page_read")], ["free page", time("free_page")], ["log room", time("log_room")],
+    ["tables in use", time("metadata_lock")], ["latches", time("latch")]] },
   { title: "Bytes written for each transaction", unit: bytes, stack: true, lines: [
     ["redo", ratio("Untorn_bytes_written_redo", "Untorn_commits")],
     ["pages", ratio("Untorn_bytes_written_data", "Untorn_commits")],
@@ -88,8 +109,9 @@ const CHARTS = [
     ["twice the size", level("Untorn_bpe_hit_ratio_twice_size")]] },
   { title: "Log syncs a second", unit: count, lines: [["syncs", rate("Innodb_os_log_fsyncs")]] },
   { title: "Waits a second", unit: count, lines: [
-    ["row locks", rate("Innodb_row_lock_waits")], ["log room", rate("Innodb_log_waits")],
-    ["free page", rate("Innodb_buffer_pool_wait_free")], ["deadlocks", rate("Innodb_deadlocks")]] },
+    ["row locks", rate("Innodb_row_lock_waits")], ["log room", rate("Untorn_log_room_waits")],
+    ["log buffer", rate("Innodb_log_waits")], ["free page", rate("Innodb_buffer_pool_wait_free")],
+    ["deadlocks", rate("Innodb_deadlocks")]] },
   { title: "History list length", unit: count, lines: [
     ["transactions", level("Innodb_history_list_length")]] },
   { title: "Roll back after the crash", unit: count,
@@ -150,7 +172,7 @@ function draw(chart, colors, span, now) {
   canvas.height = Math.round(height * dense);
   const pen = canvas.getContext("2d");
   pen.scale(dense, dense);
-  const [left, right, top, bottom] = [58, 6, 12, 18];
+  const [left, right, top, bottom] = [58, chart.right ? 56 : 6, 12, 18];
   const samples = state.samples.filter((sample) => sample.time >= now - span * 1000 - 2000);
   const series = chart.lines.map(([, value]) => samples.map((sample, i) => value(sample, samples[i - 1])));
   if (chart.stack) {
@@ -159,12 +181,18 @@ function draw(chart, colors, span, now) {
       series[i] = series[i].map((value, k) => value === null ? below[k] : value + (below[k] ?? 0));
     }
   }
-  const highest = series.flat().reduce((most, value) => Math.max(most, value ?? 0), 0);
-  // Round in the unit that it is written in.
-  const unit = chart.unit === bytes ? 1024 ** Math.floor(Math.log(Math.max(1, highest)) / Math.log(1024)) : 1;
-  const most = above(highest / unit) * unit;
+  const isRight = chart.lines.map(([, , onRight]) => onRight === true);
+  const scale = (ofRight) => {
+    const values = series.filter((_, i) => isRight[i] === ofRight).flat();
+    const highest = values.reduce((most, value) => Math.max(most, value ?? 0), 0);
+    // Round in the unit that it is written in.
+    const step = !ofRight && chart.unit === bytes ? 1024 : 1;
+    const unit = step === 1 ? 1 : step ** Math.floor(Math.log(Math.max(1, highest)) / Math.log(step));
+    return above(highest / unit) * unit;
+  };
+  const [most, mostRight] = [scale(false), scale(true)];
   const x = (time) => left + (width - left - right) * (1 - (now - time) / (span * 1000));
-  const y = (value) => top + (height - top - bottom) * (1 - value / most);
+  const y = (value, of = most) => top + (height - top - bottom) * (1 - value / of);
   pen.font = "11px system-ui, sans-serif";
   pen.fillStyle = colors.soft;
   pen.strokeStyle = colors.line;
@@ -174,6 +202,11 @@ function draw(chart, colors, span, now) {
     const place = Math.round(y(most * part)) + 0.5;
     pen.beginPath(); pen.moveTo(left, place); pen.lineTo(width - right, place); pen.stroke();
     pen.fillText(chart.unit(most * part), left - 5, place + 4);
+    if (chart.right) {
+      pen.textAlign = "left";
+      pen.fillText(chart.right(mostRight * part), width - right + 5, place + 4);
+      pen.textAlign = "right";
+    }
   }
   for (const part of [0, 0.5, 1]) {
     pen.textAlign = ["left", "center", "right"][part * 2];
@@ -195,16 +228,18 @@ function draw(chart, colors, span, now) {
         pen.fill();
       } else {
         pen.lineWidth = 1.6;
+        pen.setLineDash(isRight[i] ? [2, 2] : []);
         pen.beginPath();
         run.forEach(([px, py]) => pen.lineTo(px, py));
         pen.stroke();
+        pen.setLineDash([]);
       }
       run = [];
     };
     series[i].forEach((value, k) => {
       if (value === null) return finish();
       chart.points += 1;
-      run.push([x(samples[k].time), y(value)]);
+      run.push([x(samples[k].time), y(value, isRight[i] ? mostRight : most)]);
     });
     finish();
   }
@@ -227,7 +262,7 @@ function paint() {
   const style = getComputedStyle(document.documentElement);
   const color = (name) => style.getPropertyValue("--" + name).trim();
   const colors = { soft: color("soft"), line: color("line"), bad: color("bad"), ink: color("ink"),
-    lines: [0, 1, 2, 3, 4].map((i) => color("c" + i)) };
+    lines: [0, 1, 2, 3, 4, 5, 6, 7].map((i) => color("c" + i)) };
   const before = state.samples[state.samples.length - 2];
   FIGURES.forEach(([, value, unit], i) => {
     const figure = value(last, before);
@@ -239,7 +274,9 @@ function paint() {
     chart.card.hidden = chart.when ? !chart.when(last) : false;
     if (chart.card.hidden) continue;
     draw(chart, colors, Number(byId("span").value), last.time);
-    chart.lines.forEach(([, value], i) => { chart.values[i].textContent = chart.unit(value(last, before)); });
+    chart.lines.forEach(([, value, onRight], i) => {
+      chart.values[i].textContent = (onRight ? chart.right : chart.unit)(value(last, before));
+    });
   }
 }
 
@@ -268,7 +305,12 @@ function lists(reply) {
     reply.waits.map(({ waiting, blocking, ...wait }) => [
       who(waiting), what(waiting), `${wait.table} ${wait.index} ${wait.lock}`, who(blocking), what(blocking),
       wait.since_unix_ms === null ? "–" : milliseconds(Math.max(0, now - wait.since_unix_ms)), wait.behind,
-    ]), "Nobody waits for a row.");
+    ]), "Nobody waits for a row or a table.");
+  const pages = (state.samples.length && at(state.samples[state.samples.length - 1],
+    "Innodb_buffer_pool_pages_data")) || 0;
+  table("pool", ["table and index", "of the pool", "pages, about", "of them dirty"], reply.pool.map((part) => [
+    part.name, percent(part.share), count(Math.round(part.share * pages)), percent(part.dirty),
+  ]), "No page was found.");
   table("events", ["when", "what", ""], state.events.slice(-100).reverse().map((event) => [
     new Date(event.unix_ms).toLocaleTimeString("en-GB"), event.kind, event.text]), "Nothing happened.");
   const more = reply.files_total - reply.files.length;
@@ -300,7 +342,9 @@ async function poll() {
     const up = state.samples.length;
     const resize = reply.texts.Innodb_buffer_pool_resize_status;
     byId("state").className = "";
-    byId("state").textContent = `live; ${up} s of history` + (resize ? `; pool: ${resize}` : "");
+    const recovery = reply.texts.Untorn_recovery_progress;
+    byId("state").textContent = `live; ${up} s of history` + (resize ? `; pool: ${resize}` : "")
+      + (recovery ? `; recovery: ${recovery}` : "");
   } catch {
     byId("state").className = "lost";
     byId("state").textContent = "the server does not answer; asking again …";

@@ -30,6 +30,9 @@ const FIELDS: &[&str] = &[
     "Innodb_checkpoint_max_age",
     "Untorn_recovery_estimate_ms",
     "Untorn_recovery_target_ms",
+    "Untorn_checkpoint_age_goal",
+    "Untorn_checkpoint_age_limit",
+    "Untorn_log_room_waits",
     "Innodb_log_waits",
     "Innodb_os_log_fsyncs",
     "Innodb_page_size",
@@ -40,8 +43,18 @@ const FIELDS: &[&str] = &[
     "Innodb_buffer_pool_read_requests",
     "Innodb_buffer_pool_reads",
     "Innodb_buffer_pool_wait_free",
+    "Untorn_pages_written_for_age",
+    "Untorn_pages_written_for_dirty",
+    "Untorn_pages_written_for_log_short",
+    "Untorn_pages_written_for_ahead",
+    "Untorn_pages_written_for_idle",
+    "Untorn_pages_written_for_frames",
+    "Untorn_pages_written_for_all",
+    "Untorn_pages_written_for_tablespace",
+    "Untorn_pages_written_for_resize",
     "Innodb_pages_written",
-    "Untorn_atomic_writes",
+    "Untorn_pages_written_atomic",
+    "Untorn_pages_written_plain",
     "Innodb_dblwr_pages_written",
     "Untorn_pages_written_without_copy",
     "Untorn_bytes_written_data",
@@ -49,6 +62,14 @@ const FIELDS: &[&str] = &[
     "Untorn_bytes_written_redo",
     "Untorn_bytes_written_undo",
     "Untorn_bytes_written_tier",
+    "Untorn_time_cpu_us",
+    "Untorn_time_page_read_us",
+    "Untorn_time_free_page_us",
+    "Untorn_time_log_room_us",
+    "Untorn_time_log_sync_us",
+    "Untorn_time_row_lock_us",
+    "Untorn_time_metadata_lock_us",
+    "Untorn_time_latch_us",
     "Innodb_history_list_length",
     "Innodb_row_lock_waits",
     "Innodb_row_lock_time",
@@ -66,6 +87,7 @@ const FIELDS: &[&str] = &[
 
 /// Histograms of which the quantiles of the last second are kept, and under which names.
 const TIMES: &[(&str, [(&str, f64); 2])] = &[
+    ("Untorn_transaction", [("transaction_p50_us", 0.5), ("transaction_p99_us", 0.99)]),
     ("Untorn_statement", [("statement_p50_us", 0.5), ("statement_p99_us", 0.99)]),
     ("Untorn_commit", [("commit_p50_us", 0.5), ("commit_p99_us", 0.99)]),
 ];
@@ -78,14 +100,22 @@ pub(super) const RESIZE: &str = "Innodb_buffer_pool_resize_status";
 
 /// The last step of the redo log's capacity by itself, and why.
 pub(super) const LOG_ROSE: &str = "Untorn_redo_log_rose";
+/// How far the recovery of a database that is being opened is; empty when it is open.
+const RECOVERY: &str = "Untorn_recovery_progress";
 
 /// Rows whose text is an event when it changes, and what changed.
-const TEXTS: &[(&str, &str)] =
-    &[(PROTECTION, "protection"), (RESIZE, "resize"), (LOG_ROSE, "resize"), ("Untorn_bpe_state", "tier")];
+const TEXTS: &[(&str, &str)] = &[
+    (PROTECTION, "protection"),
+    (RESIZE, "resize"),
+    (LOG_ROSE, "resize"),
+    ("Untorn_bpe_state", "tier"),
+    (RECOVERY, "recovery"),
+];
 
 /// Counters that are an event when they grow.
 const COUNTS: &[(&str, &str, &str)] = &[
-    ("Innodb_log_waits", "stall", "writers waited for room in the log"),
+    ("Untorn_log_room_waits", "stall", "writers waited for room in the log"),
+    ("Innodb_log_waits", "log buffer", "writers waited for room in the log's buffer"),
     ("Innodb_deadlocks", "deadlock", "a deadlock was broken"),
     ("Untorn_corrupt_pages", "damage", "a damaged page was found"),
     ("Untorn_atomic_write_refusals", "protection", "the kernel refused an atomic write"),
@@ -170,10 +200,12 @@ impl Recorder {
             let Some(text) = rows.get(name) else { continue };
             let before = self.texts.insert(name, (*text).to_owned());
             let is_same = |before: &str| {
-                before == *text || (name == PROTECTION && differ_in_numbers_alone(before, text))
+                before == *text
+                    || ([PROTECTION, RECOVERY].contains(&name) && differ_in_numbers_alone(before, text))
             };
             if before.is_some_and(|before| !is_same(&before)) {
-                self.event(unix_ms, kind, (*text).to_owned());
+                let done = name == RECOVERY && text.is_empty();
+                self.event(unix_ms, kind, if done { "it is over".to_owned() } else { (*text).to_owned() });
             }
         }
         for &(name, kind, text) in COUNTS {
@@ -245,7 +277,7 @@ mod tests {
 
     fn rows(waits: u64, protection: &str) -> Vec<(String, String)> {
         vec![
-            ("Innodb_log_waits".into(), waits.to_string()),
+            ("Untorn_log_room_waits".into(), waits.to_string()),
             ("Untorn_page_protection".into(), protection.into()),
             ("Untorn_bpe_hit_ratio".into(), "0.25".into()),
         ]
@@ -278,6 +310,21 @@ mod tests {
         }
         assert_eq!(kinds(&recorder), ["start", "resize"]);
         assert!(recorder.events.back().unwrap().text.contains("of 300 page writes"));
+    }
+
+    #[test]
+    fn a_recovery_is_an_event_for_each_pass_over_the_log_and_its_end() {
+        let mut recorder = Recorder::new();
+        for (second, text) in
+            ["", "reading 1 MiB", "reading 2 MiB", "applying 1 MiB", "applying 2 MiB", "", ""]
+                .iter()
+                .enumerate()
+        {
+            recorder.record(second as u64 + 1, &[(RECOVERY.to_owned(), (*text).to_owned())], &[]);
+        }
+        let texts: Vec<_> = recorder.events.iter().map(|event| event.text.as_str()).collect();
+        assert_eq!(texts, ["the server started", "reading 1 MiB", "applying 1 MiB", "it is over"]);
+        assert_eq!(recorder.since(0).texts[RECOVERY], "");
     }
 
     #[test]
@@ -343,7 +390,7 @@ mod tests {
         let json = serde_json::to_value(recorder.since(0)).unwrap();
         let at = |name| FIELDS.iter().position(|field| *field == name).unwrap();
         let values = &json["samples"][0][1];
-        assert_eq!(values[at("Innodb_log_waits")], 3.0);
+        assert_eq!(values[at("Untorn_log_room_waits")], 3.0);
         assert_eq!(values[at("Untorn_bpe_hit_ratio")], 0.25);
         assert!(values[at("Questions")].is_null());
     }

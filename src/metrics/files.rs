@@ -81,6 +81,20 @@ pub(super) const METRICS: &[Metric] = &[
         read: |now: &Reading| now.pages.recreatable_pages,
     },
     Metric {
+        name: "Untorn_pages_written_atomic",
+        kind: Kind::Counter,
+        unit: Unit::Pages,
+        help: "Pages written in place that the device or file system keeps whole.",
+        read: |now: &Reading| now.pages.atomic_pages + now.pages.single_pages,
+    },
+    Metric {
+        name: "Untorn_pages_written_plain",
+        kind: Kind::Counter,
+        unit: Unit::Pages,
+        help: "Pages written in place without protection, because innodb_doublewrite is OFF.",
+        read: |now: &Reading| now.pages.plain_pages,
+    },
+    Metric {
         name: "Untorn_bytes_written_data",
         kind: Kind::Counter,
         unit: Unit::Bytes,

@@ -40,6 +40,20 @@ pub(super) const METRICS: &[Metric] = &[
         read: |now: &Reading| now.log.capacity,
     },
     Metric {
+        name: "Untorn_checkpoint_age_goal",
+        kind: Kind::Gauge,
+        unit: Unit::Bytes,
+        help: "Age of the oldest unwritten change that pages are written to hold.",
+        read: |now: &Reading| now.pool.age_goal,
+    },
+    Metric {
+        name: "Untorn_checkpoint_age_limit",
+        kind: Kind::Gauge,
+        unit: Unit::Bytes,
+        help: "Most that the age may become so that a restart keeps untorn_recovery_target.",
+        read: |now: &Reading| now.pool.age_limit,
+    },
+    Metric {
         name: "Innodb_redo_log_current_lsn",
         kind: Kind::Gauge,
         unit: Unit::Lsn,
@@ -85,8 +99,15 @@ pub(super) const METRICS: &[Metric] = &[
         name: "Innodb_log_waits",
         kind: Kind::Counter,
         unit: Unit::Count,
-        help: "Waits of writers for room in the log buffer or in the log.",
-        read: |now: &Reading| now.log.waits,
+        help: "Waits of writers for room in the log buffer.",
+        read: |now: &Reading| now.log.buffer_waits,
+    },
+    Metric {
+        name: "Untorn_log_room_waits",
+        kind: Kind::Counter,
+        unit: Unit::Count,
+        help: "Waits of writers for room in the log, or for pages that a recovery target wants written first.",
+        read: |now: &Reading| now.log.room_waits,
     },
     Metric {
         name: "Innodb_os_log_written",

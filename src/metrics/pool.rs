@@ -1,5 +1,7 @@
 //! The buffer pool.
 
+use pagestore::WriteReason;
+
 use super::{Kind, Metric, Reading, Unit};
 
 pub(super) const METRICS: &[Metric] = &[
@@ -149,6 +151,69 @@ pub(super) const METRICS: &[Metric] = &[
         unit: Unit::Pages,
         help: "Pages written.",
         read: |now: &Reading| now.pool.pages_written,
+    },
+    Metric {
+        name: "Untorn_pages_written_for_age",
+        kind: Kind::Counter,
+        unit: Unit::Pages,
+        help: "Pages written so that the age of the log stays at its goal.",
+        read: |now: &Reading| now.pool.written_for.pages(WriteReason::Age),
+    },
+    Metric {
+        name: "Untorn_pages_written_for_dirty",
+        kind: Kind::Counter,
+        unit: Unit::Pages,
+        help: "Pages written because more were dirty than a restart within its target may find.",
+        read: |now: &Reading| now.pool.written_for.pages(WriteReason::Dirty),
+    },
+    Metric {
+        name: "Untorn_pages_written_for_log_short",
+        kind: Kind::Counter,
+        unit: Unit::Pages,
+        help: "Pages written because the log was nearly full, or somebody waited for room in it.",
+        read: |now: &Reading| now.pool.written_for.pages(WriteReason::LogShort),
+    },
+    Metric {
+        name: "Untorn_pages_written_for_ahead",
+        kind: Kind::Counter,
+        unit: Unit::Pages,
+        help: "Pages written because the device had time to spare.",
+        read: |now: &Reading| now.pool.written_for.pages(WriteReason::Ahead),
+    },
+    Metric {
+        name: "Untorn_pages_written_for_idle",
+        kind: Kind::Counter,
+        unit: Unit::Pages,
+        help: "Pages written because nothing had changed for a while.",
+        read: |now: &Reading| now.pool.written_for.pages(WriteReason::Idle),
+    },
+    Metric {
+        name: "Untorn_pages_written_for_frames",
+        kind: Kind::Counter,
+        unit: Unit::Pages,
+        help: "Pages written because their frames were wanted for others, and their neighbours.",
+        read: |now: &Reading| now.pool.written_for.pages(WriteReason::Frames),
+    },
+    Metric {
+        name: "Untorn_pages_written_for_all",
+        kind: Kind::Counter,
+        unit: Unit::Pages,
+        help: "Pages written by a clean stop or a sharp checkpoint.",
+        read: |now: &Reading| now.pool.written_for.pages(WriteReason::All),
+    },
+    Metric {
+        name: "Untorn_pages_written_for_tablespace",
+        kind: Kind::Counter,
+        unit: Unit::Pages,
+        help: "Pages written because their tablespace was exported, rebuilt or truncated.",
+        read: |now: &Reading| now.pool.written_for.pages(WriteReason::Tablespace),
+    },
+    Metric {
+        name: "Untorn_pages_written_for_resize",
+        kind: Kind::Counter,
+        unit: Unit::Pages,
+        help: "Pages written because the buffer pool became smaller.",
+        read: |now: &Reading| now.pool.written_for.pages(WriteReason::Resize),
     },
     Metric {
         name: "Innodb_data_pending_reads",

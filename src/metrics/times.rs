@@ -62,6 +62,13 @@ const PAGE_WRITE: &str = "Writes of pages by way: atomic and plain ones are requ
 /// Every histogram of the engine.
 pub static TIMES: &[TimesMetric] = &[
     TimesMetric {
+        family: "Untorn_transaction",
+        label: None,
+        help: "Transactions that were committed, from their beginning to the end of the commit.",
+        rows: rows!("Untorn_transaction"),
+        read: |database| database.0.transaction_times.times(),
+    },
+    TimesMetric {
         family: "Untorn_commit",
         label: None,
         help: "Commits of changes that waited for the log.",

@@ -460,5 +460,7 @@ impl Shared {
         Counters::add(&counters.bytes_undo, undo * batch.page_size());
         Counters::add(&counters.bytes_data, (batch.len() - undo) * batch.page_size());
         Counters::add(&counters.recreatable_pages, plan.recreatable);
+        Counters::add(&counters.plain_pages, plan.plain.len() - plan.recreatable);
+        Counters::add(&counters.single_pages, plan.single.len());
     }
 }

@@ -50,10 +50,14 @@ figures! {
     doublewrite_writes,
     /// Pages written without a copy because recovery rebuilds them from the redo log without reading them.
     recreatable_pages,
+    /// Pages written in place without protection, because the mode is OFF.
+    plain_pages,
     /// Atomic writes, each of a page or of several that lie back to back.
     atomic_writes,
     /// Pages written by them.
     atomic_pages,
+    /// Pages written each by a write of its own, which the storage keeps whole without being told.
+    single_pages,
     /// Atomic writes that the storage refused.
     atomic_refusals,
     /// Atomic writes for which the file system had no room; their pages took the way through the doublewrite.

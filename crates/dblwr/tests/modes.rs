@@ -56,6 +56,11 @@ fn each_mode_and_verdict_has_its_way() {
             "{offered} {mode}"
         );
         assert_eq!((status.atomic_pages, status.bytes_data), (atomic, data), "{offered} {mode}");
+        let plain = if way == WritePath::Plain { 4 } else { 0 };
+        assert_eq!(status.plain_pages, plain, "{offered} {mode}");
+        // Each page has gone one way.
+        let ways = status.doublewrite_pages + status.atomic_pages + status.single_pages + status.plain_pages;
+        assert_eq!(ways + status.recreatable_pages, status.pages, "{offered} {mode}");
         assert_eq!(writer.copies_kept(), copied, "what a restart compares, {offered} {mode}");
         assert!(status.atomic_writes <= atomic, "{offered} {mode}");
         let shown = writer.protection(&files[&1]);

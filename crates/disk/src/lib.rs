@@ -36,6 +36,7 @@ mod simulated;
 mod storage;
 mod submit_and_wait;
 pub mod sync;
+mod thread_time;
 mod timer;
 mod wait_kind;
 
@@ -52,7 +53,7 @@ pub use real::{
     room_at,
 };
 pub use retry::{HeldWaits, Interrupted, retry};
-pub use sharded::ShardedCounters;
+pub use sharded::{ShardedCounters, ShardedHistogram};
 pub use simulated::{
     Crash, CrashOutcome, FalseRead, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment,
     SimulatedStorage, interleave,
@@ -61,4 +62,5 @@ pub use storage::{Entry, File, FileSize, Io, IoCounters, IoDone, IoKind, OpenHow
 pub use submit_and_wait::{
     FileRequest, read_async, submit_all, submit_each, submit_one, sync_async, write_async,
 };
+pub use thread_time::thread_cpu_time;
 pub use wait_kind::WaitKind;

@@ -3,6 +3,9 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::histogram::{Histogram, Times};
 
 const SHARDS: usize = 32;
 
@@ -35,6 +38,30 @@ impl<const N: usize> ShardedCounters<N> {
     /// What all threads have counted.
     pub fn sum(&self, counter: usize) -> u64 {
         self.0.iter().map(|shard| shard.0[counter].load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// A histogram to which many threads record, each to a part of its own.
+pub struct ShardedHistogram([Histogram; SHARDS]);
+
+impl Default for ShardedHistogram {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Histogram::default()))
+    }
+}
+
+impl ShardedHistogram {
+    /// Counts a time.
+    #[inline]
+    pub fn record(&self, took: Duration) {
+        self.0[SHARD.get()].record(took);
+    }
+
+    /// What all threads have recorded.
+    pub fn times(&self) -> Times {
+        let mut sum = Times::default();
+        self.0.iter().for_each(|shard| sum.add(&shard.times()));
+        sum
     }
 }
 

@@ -1,11 +1,13 @@
 //! What a task waits for, told to the one who polls it.
 //!
 //! A pending future records the kind of its wait in a thread-local. The one that polled it reads that after
-//! the poll, and takes the time. Tasks that do not wait pay nothing.
+//! the poll, and takes the time. Tasks that do not wait pay nothing. Where the thread itself sleeps (for a
+//! latch), it adds the time to another thread-local.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::time::Duration;
 
 /// What is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,22 +25,39 @@ pub enum WaitKind {
     RowLock,
     /// The use of a name.
     MetadataLock,
+    /// A page's latch. The thread sleeps, and all tasks of it with the one that wants the latch.
+    Latch,
 }
 
 thread_local! {
     static LATEST: Cell<Option<WaitKind>> = const { Cell::new(None) };
+    /// Nanoseconds.
+    static ASLEEP: Cell<u64> = const { Cell::new(0) };
 }
 
 impl WaitKind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [WaitKind; 6] = [
+    pub const ALL: [WaitKind; 7] = [
         WaitKind::PageRead,
         WaitKind::FreeFrame,
         WaitKind::LogRoom,
         WaitKind::LogSync,
         WaitKind::RowLock,
         WaitKind::MetadataLock,
+        WaitKind::Latch,
     ];
+
+    /// This thread has slept for `took` until it had a latch.
+    pub fn add_latch_sleep(took: Duration) {
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        ASLEEP.set(ASLEEP.get().saturating_add(nanoseconds));
+    }
+
+    /// For how many nanoseconds this thread has slept for latches since the last call.
+    #[inline]
+    pub fn take_latch_sleep() -> u64 {
+        ASLEEP.take()
+    }
 
     /// The task that is being polled is not ready because of this.
     pub fn note(self) {

@@ -47,9 +47,13 @@ pub use error::{Error, Interrupt};
 #[cfg(not(loom))]
 pub use flush::log_growth::{LogRose, MostLog};
 #[cfg(not(loom))]
+pub use flush::reason::{WriteReason, WrittenFor};
+#[cfg(not(loom))]
 pub use mtr::{Mtr, PageHandle};
 #[cfg(not(loom))]
 pub use pool::guard::{PageRead, Pin};
+#[cfg(not(loom))]
+pub use pool::sample::SampledPage;
 #[cfg(not(loom))]
 pub use pool::warm_up::{WarmUp, warm_up};
 #[cfg(not(loom))]
@@ -58,7 +62,7 @@ pub use space::file_identity::{FileIdentity, Replaced, remove_space_file, unlink
 #[cfg(not(loom))]
 pub use ::page::{self, Lsn, PageId, PageSize};
 #[cfg(not(loom))]
-pub use recovery::{RecoverySummary, rates::RecoveryRates};
+pub use recovery::{RecoverySummary, progress::RecoveryProgress, rates::RecoveryRates};
 #[cfg(not(loom))]
 pub use space::registry::SpaceInfo;
 #[cfg(not(loom))]

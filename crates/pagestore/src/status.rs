@@ -1,5 +1,7 @@
 //! Figures of the pool, under the names InnoDB gives them where it has them.
 
+use crate::flush::reason::WrittenFor;
+
 /// A snapshot of the pool's state and counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PoolStatus {
@@ -39,6 +41,12 @@ pub struct PoolStatus {
     pub pages_read: u64,
     /// `Innodb_pages_written`.
     pub pages_written: u64,
+    /// The same by reason.
+    pub written_for: WrittenFor,
+    /// The age of the log that pages are written to hold, bytes.
+    pub age_goal: u64,
+    /// The most that it may become so that a restart keeps its target, bytes.
+    pub age_limit: u64,
     /// Pages evicted.
     pub pages_evicted: u64,
     /// Pages moved into another frame because their own left the pool.

@@ -16,9 +16,11 @@ use redo::{Lsn, RedoLog};
 
 use crate::counters::{Counter, Counters};
 use crate::error::{Error, Interrupt};
+use crate::flush::age_bounds::AgeAims;
 use crate::flush::batch::UnderWay;
 use crate::flush::flush_list::FlushList;
 use crate::flush::log_growth::LogGrowthPlace;
+use crate::flush::reason::ReasonCounters;
 use crate::flush::restart_time::{Found, RestartTime};
 use crate::pool::extension::TierPlace;
 use crate::pool::foreground_reads::ForegroundReads;
@@ -29,6 +31,7 @@ use crate::pool::missing_page::{PendingReads, ReadTimes};
 use crate::pool::read_ahead::ReadAheadSettings;
 use crate::pool::resize::{Resizing, frames_of};
 use crate::recovery;
+use crate::recovery::progress::RecoveryProgress;
 use crate::recovery::rates::{Kind, RecoveryRates};
 use crate::signal::Signal;
 use crate::space::registry::{Space, SpaceInfo, SpaceRegistry};
@@ -66,6 +69,8 @@ pub struct Options {
     pub recovery_target: Option<Duration>,
     /// How fast recoveries were before ([`PageStore::take_recovery_rates`]).
     pub recovery_rates: RecoveryRates,
+    /// Told how far a recovery is.
+    pub recovery_progress: RecoveryProgress,
     /// Threads that apply redo at recovery; 1 under the simulator.
     pub recovery_threads: usize,
     /// Whether recovery leaves out damaged pages instead of failing (`innodb_force_recovery` above 0).
@@ -86,6 +91,7 @@ impl Default for Options {
             io_capacity_max: None,
             recovery_target: None,
             recovery_rates: RecoveryRates::default(),
+            recovery_progress: RecoveryProgress::default(),
             recovery_threads: recovery_threads(),
             skip_corrupt: false,
             background: true,
@@ -135,6 +141,8 @@ pub struct PageStore {
     pub(crate) recovering: AtomicBool,
     pub(crate) restart_time: RestartTime,
     pub(crate) log_growth: LogGrowthPlace,
+    pub(crate) age_aims: AgeAims,
+    pub(crate) written_for: ReasonCounters,
     /// Frames that the next start will have, if it has the options of this one.
     frames_at_start: usize,
     /// Data files that are open, as the cleaner has counted them last.
@@ -218,6 +226,8 @@ impl PageStore {
             checkpoint_over: Signal::default(),
             sync_over: Signal::default(),
             recovering,
+            age_aims: AgeAims::default(),
+            written_for: ReasonCounters::default(),
             restart_time: RestartTime::new(options.recovery_target, options.recovery_rates.clone()),
             log_growth: LogGrowthPlace::default(),
             frames_at_start: count,
@@ -590,6 +600,7 @@ impl PageStore {
             (list.len() as u64, list.oldest())
         };
         let sum = |counter| self.counters.sum(counter);
+        let (age_goal, age_limit) = self.age_aims.get();
         PoolStatus {
             page_size: self.page_size.bytes() as u64,
             pages_total: self.frame_count() as u64,
@@ -609,6 +620,9 @@ impl PageStore {
             pages_created: sum(Counter::PagesCreated),
             pages_read: sum(Counter::PagesRead),
             pages_written: sum(Counter::PagesFlushed),
+            written_for: self.written_for.sums(),
+            age_goal,
+            age_limit,
             pages_evicted: sum(Counter::PagesEvicted),
             pages_relocated: sum(Counter::PagesRelocated),
             pages_old,

@@ -358,7 +358,8 @@ impl RedoLog {
         if bytes_max > most {
             return Interrupt::Error(Error::TooLarge { bytes: bytes_max, bytes_max: most });
         }
-        self.waits.fetch_add(1, Ordering::Relaxed);
+        let waits = if matches!(short, Short::Buffer) { &self.buffer_waits } else { &self.room_waits };
+        waits.fetch_add(1, Ordering::Relaxed);
         match short {
             Short::File => {
                 self.want_space(bytes);

@@ -86,8 +86,10 @@ pub struct Status {
     pub syncs: u64,
     /// Bytes written, headers and padding included (`Innodb_os_log_written`).
     pub bytes_written: u64,
-    /// Admissions that had to wait for room in the buffer or the file (`Innodb_log_waits`).
-    pub waits: u64,
+    /// Admissions that had to wait for room in the buffer (`Innodb_log_waits`).
+    pub buffer_waits: u64,
+    /// Admissions that had to wait for room in the file, or because the checkpoint is too old.
+    pub room_waits: u64,
     /// Checkpoints taken.
     pub checkpoints: u64,
 }
@@ -106,7 +108,8 @@ pub struct RedoLog {
     pub(crate) usable_wanted: AtomicU64,
     /// What a promise adds to the records: frame, header, and padding up to a block.
     pub(crate) overhead: AtomicU64,
-    pub(crate) waits: AtomicU64,
+    pub(crate) buffer_waits: AtomicU64,
+    pub(crate) room_waits: AtomicU64,
     pub(crate) sync_times: Histogram,
     poison: OnceLock<Arc<str>>,
     space_wanted: Mutex<Event>,
@@ -350,7 +353,8 @@ impl RedoLog {
             usable: AtomicU64::new(Layout { area: area_max, ..layout }.usable()),
             usable_wanted: AtomicU64::new(Layout { area: options.area_max(), ..layout }.usable()),
             overhead: AtomicU64::new((HEADER + FRAME) as u64 + layout.block),
-            waits: AtomicU64::new(0),
+            buffer_waits: AtomicU64::new(0),
+            room_waits: AtomicU64::new(0),
             sync_times: Histogram::default(),
             poison: OnceLock::new(),
             space_wanted: Mutex::new(Event::new()),
@@ -592,7 +596,8 @@ impl RedoLog {
             groups_written: state.groups_written,
             syncs: state.syncs,
             bytes_written: state.bytes_written,
-            waits: self.waits.load(Ordering::Relaxed),
+            buffer_waits: self.buffer_waits.load(Ordering::Relaxed),
+            room_waits: self.room_waits.load(Ordering::Relaxed),
             checkpoints: state.checkpoints,
         }
     }

@@ -3,27 +3,61 @@
 //! The rows are SHOW GLOBAL STATUS. Of those who wait for a row and who keep them waiting the page tells
 //! account and statement, without its values.
 
-use std::sync::{Arc, Weak};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, OnceLock, Weak};
 
 use sql::digest::Shape;
 use sql::lexer::LexicalModes;
+use sql::privilege::Privileges;
+use untorn::RecoveryProgress;
 use untorn::asynchronous::Database;
-use untorn::dashboard::{Present, Source};
+use untorn::dashboard::{Dashboard, Endpoint, Gate, Present, Site, Source, parse_address};
 use untorn::metrics::{Description, Series};
+use untorn::pool_contents::PoolPart;
 
+use crate::auth::{Peer, shown_password};
 use crate::server::registry::INFO_BYTES_MAX;
 use crate::server::shared::Server;
+use crate::variables::GlobalVariables;
 
 /// Of a statement's text.
 const STATEMENT_CHARS_MAX: usize = 200;
 
-/// Gives the present.
-pub type Look = Box<dyn Fn(&Server) -> Present + Send + Sync>;
+/// Looks at what is there now.
+pub struct Look {
+    present: Box<dyn Fn(&Server) -> Present + Send + Sync>,
+    pool: Box<dyn Fn(usize) -> Vec<PoolPart> + Send + Sync>,
+}
 
 /// Looks at this database.
 pub fn look(database: &Database) -> Look {
-    let database = database.clone();
-    Box::new(move |server| Present::of(&database, |connection| party(server, connection)))
+    let (database, of_pool) = (database.clone(), database.clone());
+    Look {
+        present: Box::new(move |server| Present::of(&database, |connection| party(server, connection))),
+        pool: Box::new(move |turn| of_pool.pool_contents(turn)),
+    }
+}
+
+/// The one account that may see the page from elsewhere.
+pub struct OneAccount {
+    /// Its name; any host of it.
+    pub user: String,
+    /// Whose accounts these are, once they are known; nobody is admitted before.
+    pub server: Arc<OnceLock<Weak<Server>>>,
+}
+
+impl Gate for OneAccount {
+    /// The page shows what PROCESS gives.
+    fn admits(&self, user: &str, password: &str, from: IpAddr) -> bool {
+        let server = self.server.get().and_then(Weak::upgrade).filter(|_| user == self.user);
+        let Some(server) = server else { return false };
+        let accounts = &server.accounts;
+        let identity = shown_password::log_in(accounts, &Peer::over_network(from), user, password);
+        identity.is_some_and(|identity| {
+            let rights = accounts.rights(&identity.user, &identity.account_host);
+            rights.global().has_any(Privileges::PROCESS)
+        })
+    }
 }
 
 /// The server's rows and histograms, and what the page shows beside them.
@@ -47,7 +81,96 @@ impl Source for Figures {
     }
 
     fn present(&self) -> Present {
-        self.server.upgrade().map(|server| (self.look)(&server)).unwrap_or_default()
+        self.server.upgrade().map(|server| (self.look.present)(&server)).unwrap_or_default()
+    }
+
+    fn pool(&self, turn: usize) -> Vec<PoolPart> {
+        (self.look.pool)(turn)
+    }
+
+    fn descriptions(&self) -> &[Description] {
+        crate::metrics::OWN
+    }
+}
+
+/// The row that says how far a recovery is.
+const RECOVERY: &str = "Untorn_recovery_progress";
+
+/// The page, from before the database is open on: that may take long after a crash.
+pub struct Page {
+    endpoint: Endpoint,
+    figures: Arc<FiguresToCome>,
+    server: Arc<OnceLock<Weak<Server>>>,
+}
+
+/// Of a server that is being started: how far the recovery is, and then all.
+struct FiguresToCome {
+    recovery: RecoveryProgress,
+    figures: OnceLock<Figures>,
+}
+
+impl Page {
+    /// Serves it at the address that the settings say, if they say one.
+    ///
+    /// # Errors
+    /// The address is not available.
+    pub fn start(variables: &GlobalVariables, recovery: RecoveryProgress) -> Result<Option<Page>, String> {
+        let text = variables.text("dashboard_address");
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let shown = |error: &dyn std::fmt::Display| format!("dashboard-address={text}: {error}");
+        let user = variables.text("dashboard_account").to_string();
+        let address = parse_address(&text, !user.is_empty()).map_err(|error| shown(&error))?;
+        let server = Arc::new(OnceLock::new());
+        let page = match user.is_empty() {
+            true => Dashboard::new(),
+            false => Dashboard::behind(Box::new(OneAccount { user, server: server.clone() })),
+        };
+        if !address.ip().is_loopback() {
+            tracing::warn!(
+                "the dashboard at {address} is served without TLS: passwords and figures can be read on the way. Give it to a proxy \
+                 that encrypts, or to a network of your own"
+            );
+        }
+        let figures = Arc::new(FiguresToCome { recovery, figures: OnceLock::new() });
+        let endpoint = Endpoint::start(address, figures.clone(), Site::Dashboard(page));
+        Ok(Some(Page { endpoint: endpoint.map_err(|error| shown(&error))?, figures, server }))
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> SocketAddr {
+        self.endpoint.address()
+    }
+
+    /// The server is there, and the database open.
+    pub fn connect(&self, server: &Arc<Server>, look: Look) {
+        // Nobody has set them before.
+        let _ = self.figures.figures.set(Figures { server: Arc::downgrade(server), look });
+        let _ = self.server.set(Arc::downgrade(server));
+    }
+}
+
+impl Source for FiguresToCome {
+    fn rows(&self) -> Option<Vec<(String, String)>> {
+        let (mut rows, progress) = match self.figures.get() {
+            Some(figures) => (figures.rows()?, String::new()),
+            None => (Vec::new(), self.recovery.text().unwrap_or_default()),
+        };
+        rows.push((RECOVERY.to_owned(), progress));
+        Some(rows)
+    }
+
+    fn times(&self) -> Vec<Series> {
+        self.figures.get().map(Figures::times).unwrap_or_default()
+    }
+
+    fn present(&self) -> Present {
+        self.figures.get().map(Figures::present).unwrap_or_default()
+    }
+
+    fn pool(&self, turn: usize) -> Vec<PoolPart> {
+        self.figures.get().map(|figures| figures.pool(turn)).unwrap_or_default()
     }
 
     fn descriptions(&self) -> &[Description] {

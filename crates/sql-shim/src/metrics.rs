@@ -5,8 +5,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use untorn::asynchronous::Database;
+use untorn::engine::WaitKind;
 use untorn::metrics::{Description, Kind};
 
 use crate::server::shared::Server;
@@ -29,10 +31,41 @@ pub(crate) const OWN: &[Description] = &[
     gauge("Untorn_bpe_hit_ratio_half_size", "The same for an extension of half the size."),
     gauge("Untorn_bpe_hit_ratio_twice_size", "The same for an extension of twice the size."),
     counter("Untorn_connection_panics", "Connections that an internal fault ended."),
+    counter("Untorn_time_cpu_us", "Time of statements on the processor."),
+    counter("Untorn_time_free_page_us", "Time of sessions in waits for a free page of the buffer pool."),
+    counter("Untorn_time_latch_us", "Time of sessions asleep until they had a page latch."),
+    counter("Untorn_time_log_room_us", "Time of sessions in waits for room in the redo log or its buffer."),
+    counter(
+        "Untorn_time_log_sync_us",
+        "Time of sessions in waits for the redo log to be written and synced.",
+    ),
+    counter("Untorn_time_metadata_lock_us", "Time of sessions in waits for the use of a table or view."),
+    counter("Untorn_time_page_read_us", "Time of sessions in waits for pages that are read."),
+    counter("Untorn_time_row_lock_us", "Time of sessions in waits for row locks."),
     gauge("Untorn_memory_limit", "Memory that all statements together may take."),
     gauge("Untorn_memory_used", "Memory that statements take now."),
     counter("Untorn_slow_log_lost", "Slow statements that could not be written to the log."),
 ];
+
+/// Where the time of sessions goes, by the rows of SHOW GLOBAL STATUS.
+pub(crate) fn where_time_goes(server: &Server) -> impl Iterator<Item = (String, String)> {
+    let row = |name: &str, time: Duration| (name.to_owned(), time.as_micros().to_string());
+    let cpu = row("Untorn_time_cpu_us", Duration::from_nanos(server.status.cpu_nanoseconds()));
+    let waits = WaitKind::ALL.into_iter().zip(server.status.waits());
+    waits.map(move |(kind, times)| row(time_row(kind), times.sum())).chain([cpu])
+}
+
+fn time_row(kind: WaitKind) -> &'static str {
+    match kind {
+        WaitKind::PageRead => "Untorn_time_page_read_us",
+        WaitKind::FreeFrame => "Untorn_time_free_page_us",
+        WaitKind::LogRoom => "Untorn_time_log_room_us",
+        WaitKind::LogSync => "Untorn_time_log_sync_us",
+        WaitKind::RowLock => "Untorn_time_row_lock_us",
+        WaitKind::MetadataLock => "Untorn_time_metadata_lock_us",
+        WaitKind::Latch => "Untorn_time_latch_us",
+    }
+}
 
 /// Where a scrape is answered.
 ///
@@ -44,9 +77,37 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
 
 /// Adds the engine's figures and histograms to SHOW GLOBAL STATUS, and with it to what a scrape gets.
 pub fn connect(server: &Arc<Server>, database: &Database) {
+    // Transactions are timed from the first one on, not from when somebody asks.
+    database.times();
     let (database, timed) = (database.clone(), database.clone());
     server.status.add_time_source(Box::new(move || timed.times()));
     server.status.add_source(Box::new(move |rows| {
         rows.extend(database.status_rows());
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::accounts::Accounts;
+    use crate::variables::GlobalVariables;
+
+    #[test]
+    fn each_place_where_time_goes_has_a_row_and_a_description() {
+        let server = Server::new(Accounts::in_memory(), GlobalVariables::default());
+        let thread = server.status.thread();
+        thread.add_cpu(7_000);
+        thread.wait_times[WaitKind::Latch as usize].record_alone(Duration::from_micros(3));
+        let rows: Vec<_> = where_time_goes(&server).collect();
+        assert_eq!(rows.len(), WaitKind::ALL.len() + 1);
+        for (name, value) in &rows {
+            assert!(OWN.iter().any(|own| own.name == name && own.kind == Kind::Counter), "{name}");
+            let wanted = match name.as_str() {
+                "Untorn_time_cpu_us" => "7",
+                "Untorn_time_latch_us" => "3",
+                _ => "0",
+            };
+            assert_eq!(value, wanted, "{name}");
+        }
+    }
 }

@@ -86,11 +86,10 @@ fn collide(a: SocketAddr, b: SocketAddr) -> bool {
 /// The addresses of the pages for people and programs. Nobody listens yet: who is to listen on them besides
 /// is compared.
 fn check_pages(variables: &GlobalVariables, listen: &ListenOptions) -> Result<(), String> {
-    type Parse = fn(&str) -> Result<SocketAddr, String>;
-    let pages: [(&str, Parse); 2] = [
-        ("metrics_address", metrics::parse_address),
-        ("dashboard_address", untorn::dashboard::parse_address),
-    ];
+    let has_account = !variables.text("dashboard_account").is_empty();
+    let dashboard = |text: &str| untorn::dashboard::parse_address(text, has_account);
+    let pages: [(&str, &dyn Fn(&str) -> Result<SocketAddr, String>); 2] =
+        [("metrics_address", &metrics::parse_address), ("dashboard_address", &dashboard)];
     let server = listen.addresses.iter().map(|address| SocketAddr::new(*address, listen.port));
     let mut others: Vec<(SocketAddr, &str)> = server.map(|address| (address, "the server's port")).collect();
     for (name, parse) in pages {

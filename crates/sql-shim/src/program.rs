@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use untorn::dashboard::{Dashboard, Endpoint, Site};
+use untorn::dashboard::{Endpoint, Site};
 
 use crate::auth::accounts::{Accounts, WhenMissing};
 use crate::dashboard;
@@ -116,9 +116,13 @@ fn run<E: Engine>(options: &ServerOptions, variables: GlobalVariables) -> Result
     refuse_open_doors_early(options)?;
     // Before the engine makes anything: afterwards every directory has a catalog.
     prepare_accounts(options, &variables)?;
+    let page = dashboard::Page::start(&variables, options.database.recovery_progress.clone())?;
+    if let Some(page) = &page {
+        say(&format!("dashboard at     http://{}/", page.address()));
+    }
     let engine = E::open(options)?;
     report(&engine.report(), options);
-    let outcome = serve_open(options, variables, &engine, signals);
+    let outcome = serve_open(options, variables, &engine, page, signals);
     say("closing the database");
     let closed = engine.close();
     outcome.and(closed).inspect(|()| say("stopped"))
@@ -128,6 +132,7 @@ fn serve_open<E: Engine>(
     options: &ServerOptions,
     variables: GlobalVariables,
     engine: &E,
+    page: Option<dashboard::Page>,
     signals: signals::Watcher,
 ) -> Result<(), String> {
     let accounts = open_accounts(options, &variables)?;
@@ -155,7 +160,9 @@ fn serve_open<E: Engine>(
     }
     // Lives as long as the server runs.
     let _metrics = start_metrics(&server, engine)?;
-    let _dashboard = start_dashboard(&server, engine)?;
+    if let Some(page) = &page {
+        page.connect(&server, engine.look());
+    }
     say("ready for connections");
     signals.connect(&server);
     let outcome = running.wait().map_err(|error| error.to_string());
@@ -191,19 +198,6 @@ fn start_metrics<E: Engine>(server: &Arc<Server>, engine: &E) -> Result<Option<E
     let source = dashboard::source(server, engine.look());
     let endpoint = Endpoint::start(address, source, Site::Metrics).map_err(|error| shown(&error))?;
     say(&format!("metrics at       http://{}/metrics", endpoint.address()));
-    Ok(Some(endpoint))
-}
-
-fn start_dashboard<E: Engine>(server: &Arc<Server>, engine: &E) -> Result<Option<Endpoint>, String> {
-    let text = server.variables.text("dashboard_address");
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let shown = |error: &dyn std::fmt::Display| format!("dashboard-address={text}: {error}");
-    let address = untorn::dashboard::parse_address(&text).map_err(|error| shown(&error))?;
-    let (source, site) = (dashboard::source(server, engine.look()), Site::Dashboard(Dashboard::new()));
-    let endpoint = Endpoint::start(address, source, site).map_err(|error| shown(&error))?;
-    say(&format!("dashboard at     http://{}/", endpoint.address()));
     Ok(Some(endpoint))
 }
 
@@ -329,6 +323,7 @@ usage: untorn [serve] [options]
   --socket, -S PATH       local socket (default DIR/untorn.sock)
   --metrics-address A:P   figures for Prometheus at http://A:P/metrics, for anyone who reaches it (default: off)
   --dashboard-address A:P a page at http://A:P/ that shows what the server does; loopback only (default: off)
+  --dashboard-account USER  who may see that page with the account's password; it may be at any address then
   --defaults-file FILE    a my.cnf: groups [mysqld], [server] and [untorn]
   --defaults-extra-file FILE  another one, read after it
   --print-defaults        print what these files and the command line set, and exit

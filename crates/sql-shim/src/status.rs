@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use sql::latency_buckets::{BUCKETS, Latencies};
 use untorn::metrics::{Histogram, Series, Times};
 
 use crate::server::shared::Server;
-use crate::server::waits::KINDS;
+use crate::server::waits::{CoreShare, KINDS};
 
 macro_rules! counters {
     ($($variant:ident => $name:literal,)*) => {
@@ -185,8 +186,13 @@ pub struct Counters {
     values: Vec<AtomicU64>,
     /// How long statements took; recorded to by the owning thread only.
     pub(crate) statement_times: Histogram,
+    /// The same in the buckets of `performance_schema`.
+    latencies: Vec<AtomicU64>,
     /// How long waits took, by kind; the same.
     pub(crate) wait_times: [Histogram; KINDS],
+    /// Processor time of statements, nanoseconds; the same.
+    cpu_nanoseconds: AtomicU64,
+    pub(crate) core_share: CoreShare,
     /// Of the thread, from 0.
     pub(crate) thread: usize,
 }
@@ -194,7 +200,15 @@ pub struct Counters {
 impl Default for Counters {
     fn default() -> Self {
         let values = COUNTER_NAMES.iter().map(|_| AtomicU64::new(0)).collect();
-        Self { values, statement_times: Histogram::default(), wait_times: Default::default(), thread: 0 }
+        Self {
+            values,
+            statement_times: Histogram::default(),
+            latencies: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
+            wait_times: Default::default(),
+            cpu_nanoseconds: AtomicU64::new(0),
+            core_share: CoreShare::default(),
+            thread: 0,
+        }
     }
 }
 
@@ -205,6 +219,26 @@ impl Counters {
         if let Some(value) = self.values.get(counter as usize) {
             value.store(value.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
         }
+    }
+
+    /// A statement took a time of this bucket; called as [`Counters::add`].
+    #[inline]
+    pub(crate) fn add_latency(&self, bucket: usize) {
+        if let Some(count) = self.latencies.get(bucket) {
+            count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// A statement took so much of the processor; called as [`Counters::add`].
+    #[inline]
+    pub(crate) fn add_cpu(&self, nanoseconds: u64) {
+        let sum = self.cpu_nanoseconds.load(Ordering::Relaxed).wrapping_add(nanoseconds);
+        self.cpu_nanoseconds.store(sum, Ordering::Relaxed);
+    }
+
+    /// Processor time of statements, nanoseconds.
+    pub(crate) fn cpu_nanoseconds(&self) -> u64 {
+        self.cpu_nanoseconds.load(Ordering::Relaxed)
     }
 
     /// The value now.
@@ -272,6 +306,8 @@ pub struct Status {
     threads: Mutex<Vec<Arc<Counters>>>,
     sources: Mutex<Vec<Source>>,
     time_sources: Mutex<Vec<TimeSource>>,
+    /// What stood in the histogram of all statements when it was emptied.
+    forgotten: Mutex<Vec<u64>>,
 }
 
 /// Adds rows of somebody else's (the engine's `Innodb_*`) to SHOW GLOBAL STATUS.
@@ -345,6 +381,35 @@ impl Status {
         std::iter::once(statements).chain(sources.iter().flat_map(|source| source())).collect()
     }
 
+    fn latency_counts(&self) -> Vec<u64> {
+        let mut counts = vec![0u64; BUCKETS];
+        for counters in self.threads.lock().iter() {
+            for (sum, count) in counts.iter_mut().zip(&counters.latencies) {
+                *sum = sum.wrapping_add(count.load(Ordering::Relaxed));
+            }
+        }
+        counts
+    }
+
+    /// How long statements took, since the start or since they were forgotten.
+    pub fn latencies(&self) -> Latencies {
+        let (counts, forgotten) = (self.latency_counts(), self.forgotten.lock());
+        let mut latencies = Latencies::default();
+        for (bucket, count) in counts.into_iter().enumerate() {
+            let before = forgotten.get(bucket).copied().unwrap_or(0);
+            let fresh = count.saturating_sub(before);
+            if fresh > 0 {
+                latencies.add_to(bucket, fresh);
+            }
+        }
+        latencies
+    }
+
+    /// The histogram of all statements begins again.
+    pub fn forget_latencies(&self) {
+        *self.forgotten.lock() = self.latency_counts();
+    }
+
     /// How long sessions waited, by kind.
     pub fn waits(&self) -> [Times; KINDS] {
         let mut sums: [Times; KINDS] = Default::default();
@@ -352,6 +417,11 @@ impl Status {
             sums.iter_mut().zip(&counters.wait_times).for_each(|(sum, waits)| sum.add(&waits.times()));
         }
         sums
+    }
+
+    /// Processor time of statements, nanoseconds.
+    pub fn cpu_nanoseconds(&self) -> u64 {
+        self.threads.lock().iter().fold(0, |sum, counters| sum.wrapping_add(counters.cpu_nanoseconds()))
     }
 
     /// The sum over all threads.
@@ -403,6 +473,7 @@ pub fn collect(server: &Server) -> Vec<(String, String)> {
         ("Uptime_since_flush_status", uptime),
     ];
     rows.extend(numbers.map(|(name, value)| (name.to_owned(), value.to_string())));
+    rows.extend(crate::metrics::where_time_goes(server));
     rows.extend(ZEROES.iter().map(|name| ((*name).to_owned(), "0".to_owned())));
     // Of a connection: those of the one that asks are filled in by its session.
     rows.extend(["Ssl_cipher", "Ssl_version"].map(|name| (name.to_owned(), String::new())));

@@ -11,6 +11,7 @@ use untorn::engine::WaitKind;
 use untorn::metrics::Times;
 
 use crate::ast::Scope;
+use crate::latency_buckets::Latencies;
 use crate::named_locks::NamedLocks;
 use crate::privilege::Rights;
 use crate::result::SqlError;
@@ -72,6 +73,8 @@ pub struct StatementDigest {
     pub least: Duration,
     pub most: Duration,
     pub lock_time: Duration,
+    /// On the processor.
+    pub cpu: Duration,
     /// In waits, in the order of `WaitKind::ALL`.
     pub waited: [Duration; WaitKind::ALL.len()],
     pub errors: u64,
@@ -85,11 +88,22 @@ pub struct StatementDigest {
     /// Since 1970, as are the others.
     pub first_seen: Duration,
     pub last_seen: Duration,
-    /// 95 %, 99 %, 99.9 %.
-    pub quantiles: [Duration; 3],
+    /// 95 %, 99 %, 99.9 %, picoseconds.
+    pub quantiles: [u64; 3],
     pub sample: String,
     pub sample_seen: Duration,
     pub sample_took: Duration,
+}
+
+/// How long the statements of a digest took.
+#[derive(Clone, Debug)]
+pub struct DigestLatencies {
+    /// Current database when they ran.
+    pub database: Option<Arc<str>>,
+    /// As in [`StatementDigest`].
+    pub digest: Option<String>,
+    /// How many took how long.
+    pub latencies: Latencies,
 }
 
 /// A row of `mysql.user`.
@@ -140,6 +154,12 @@ pub trait ServerFacts {
 
     /// Statements counted by digest, one after the other.
     fn statement_digests(&self) -> Box<dyn Iterator<Item = StatementDigest>>;
+
+    /// How long those of each digest took.
+    fn digest_latencies(&self) -> Box<dyn Iterator<Item = DigestLatencies>>;
+
+    /// How long all statements took.
+    fn statement_latencies(&self) -> Latencies;
 
     /// How long sessions waited, in the order of `WaitKind::ALL`.
     fn waits(&self) -> [Times; WaitKind::ALL.len()];

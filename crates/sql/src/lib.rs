@@ -25,6 +25,7 @@ pub mod facts;
 pub mod failure;
 mod json_column;
 pub mod kill_switch;
+pub mod latency_buckets;
 pub mod lexer;
 pub mod memory;
 pub mod named_locks;

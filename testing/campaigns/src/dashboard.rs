@@ -29,9 +29,9 @@ struct View {
 }
 
 const VIEWS: [View; 3] = [
-    View { name: "light", width: 1300, height: 1620, dark: false },
-    View { name: "dark", width: 1300, height: 1620, dark: true },
-    View { name: "phone", width: 390, height: 3600, dark: false },
+    View { name: "light", width: 1300, height: 2100, dark: false },
+    View { name: "dark", width: 1300, height: 2100, dark: true },
+    View { name: "phone", width: 390, height: 5000, dark: false },
 ];
 
 /// Looks at the page of a server under load; `keep`: where the pictures go.
@@ -50,16 +50,26 @@ fn run_in(program: &Program, pictures: &Path, place: &Path) -> Result<()> {
     holder.query_drop("INSERT INTO bank.account VALUES (7, 100); BEGIN")?;
     holder.query_drop("UPDATE bank.account SET balance = balance - 10 WHERE id = 7")?;
     let mut waiter = server.connect(Some("bank"))?;
+    // One that has only read, and one that waits for the table.
+    let mut reader = server.connect(Some("bank"))?;
+    reader.query_drop("CREATE TABLE rates (id INT PRIMARY KEY); BEGIN; SELECT * FROM rates")?;
+    let mut changer = server.connect(Some("bank"))?;
     thread::scope(|scope| -> Result<()> {
         let waits = scope.spawn(move || waiter.query_drop("DELETE FROM account WHERE id = 7"));
+        let changes = scope.spawn(move || changer.query_drop("ALTER TABLE rates ADD COLUMN rate INT"));
         let seen = browser.wait_until_complete().and_then(|charts| {
             let pictures = VIEWS.iter().map(|view| browser.picture(view, pictures));
             Ok((charts, pictures.collect::<Result<Vec<PathBuf>>>()?))
         });
         holder.query_drop("COMMIT")?;
+        reader.query_drop("COMMIT")?;
+        changes.join().map_err(|_| anyhow::anyhow!("the changing session panicked"))??;
         waits.join().map_err(|_| anyhow::anyhow!("the waiting session panicked"))??;
         let (charts, pictures) = seen?;
-        println!("{charts} charts with something to draw, one wait for a row; {} pictures", pictures.len());
+        println!(
+            "{charts} charts with something to draw, waits for a row and a table; {} pictures",
+            pictures.len()
+        );
         Ok(())
     })?;
     drop(load);
@@ -130,8 +140,10 @@ fn complete(page: &str) -> Result<usize> {
         let name = attribute(chart, "aria-label").unwrap_or("?");
         ensure!(attribute(chart, "data-points") != Some("0"), "the chart {name:?} is empty");
     }
-    ensure!(drawn.len() >= 12, "{} charts", drawn.len());
-    for text in ["bank.account", "DELETE FROM"] {
+    ensure!(drawn.len() >= 14, "{} charts", drawn.len());
+    let pool = page.split("id=\"pool\"").nth(1).and_then(|rest| rest.split("id=\"files\"").next());
+    ensure!(pool.is_some_and(|pool| pool.contains("PRIMARY")), "no index is in the pool");
+    for text in ["bank.account", "DELETE FROM", "bank.rates", "ALTER TABLE", "EXCLUSIVE"] {
         let waits = page.split("id=\"waits\"").nth(1).and_then(|rest| rest.split("id=\"events\"").next());
         ensure!(waits.is_some_and(|waits| waits.contains(text)), "{text:?} is not in who blocks whom");
     }
@@ -161,17 +173,20 @@ fn size_and_corner(path: &Path) -> Result<(u32, u32, [u8; 3])> {
 mod tests {
     use super::*;
 
-    const WAITS: &str = r#"<div id="waits"><td>DELETE FROM</td><td>bank.account</td></div><div id="events">the server started</div>"#;
+    const WAITS: &str = r#"<div id="waits"><td>DELETE FROM</td><td>bank.account</td><td>ALTER TABLE</td><td>bank.rates EXCLUSIVE</td></div>
+        <div id="events">the server started</div><div id="pool">t PRIMARY</div><div id="files"></div>"#;
 
     fn page(points: u32, waits: &str) -> String {
         let chart = format!(r#"<canvas role="img" aria-label="Waits" data-points="{points}"></canvas>"#);
-        format!("live; {}<canvas aria-label=\"hidden\"></canvas>{waits}", chart.repeat(12))
+        format!("live; {}<canvas aria-label=\"hidden\"></canvas>{waits}", chart.repeat(14))
     }
 
     #[test]
     fn an_empty_chart_or_a_missing_wait_is_noticed() {
-        assert_eq!(complete(&page(3, WAITS)).unwrap(), 12);
+        assert_eq!(complete(&page(3, WAITS)).unwrap(), 14);
         assert!(complete(&page(0, WAITS)).unwrap_err().to_string().contains("empty"));
+        let empty = WAITS.replace("PRIMARY", "");
+        assert!(complete(&page(3, &empty)).unwrap_err().to_string().contains("no index"));
         let elsewhere = WAITS.replace("bank.account", "").replace("started", "started bank.account");
         assert!(complete(&page(3, &elsewhere)).unwrap_err().to_string().contains("who blocks whom"));
     }

@@ -59,7 +59,7 @@ fn run_in(program: &Program, time: Duration, threads: u32, place: &Path) -> Resu
     let errors = sysbench::figure(&output, "ignored errors:").context("no ignored errors: in the output")?;
     let deadlocks = status_number(&mut watcher, "Innodb_deadlocks")?;
     let written = status_number(&mut watcher, "Innodb_lsn_current")? - first_lsn;
-    let waits = status_number(&mut watcher, "Innodb_log_waits")?;
+    let waits = status_number(&mut watcher, "Untorn_log_room_waits")?;
     println!(
         "{transactions:.0} transactions of {threads} clients in {} s, {deadlocks} deadlocks, {} MiB of redo; \
          {} samples: checkpoint age at most {:.1} MiB, files at most {:.1} MiB of {} MiB; {waits} waits for room",

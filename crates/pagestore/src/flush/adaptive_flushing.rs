@@ -97,6 +97,11 @@ fn pages_are_in_the_way(load: &Load) -> bool {
     load.capacity.saturating_sub(load.age) < load.room_wanted
 }
 
+/// Pages a second that are due because a restart within its target may not find all that are dirty.
+fn surplus(load: &Load) -> f64 {
+    (load.dirty as f64 - load.dirty_max).max(0.0) / SURPLUS_WITHIN
+}
+
 /// What to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decision {
@@ -279,8 +284,12 @@ impl Controller {
 
     /// Pages a second that are due.
     fn due(&self, load: &Load) -> f64 {
-        let surplus = (load.dirty as f64 - load.dirty_max).max(0.0);
-        self.rate * load.pressure + surplus / SURPLUS_WITHIN
+        self.rate * load.pressure + surplus(load)
+    }
+
+    /// Whether more is due because too many pages are dirty than because of their age.
+    pub(crate) fn is_mostly_surplus(&self, load: &Load) -> bool {
+        surplus(load) > self.rate * load.pressure
     }
 
     /// Until about as many pages are due again.

@@ -7,7 +7,7 @@
 //!
 //! [`RedoLog::set_age_limit`]: redo::RedoLog::set_age_limit
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use page::extension::Source;
@@ -97,6 +97,26 @@ impl AgeBounds {
                 store.io_capacity_max().unwrap_or(0)
             );
         }
+    }
+}
+
+/// What the cleaner steers for, for the figures.
+#[derive(Default)]
+pub(crate) struct AgeAims {
+    goal: AtomicU64,
+    limit: AtomicU64,
+}
+
+impl AgeAims {
+    pub(crate) fn set(&self, goal: u64, limit: u64) {
+        self.goal.store(goal, Ordering::Relaxed);
+        self.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// The age that pages are written to hold, and the most that a restart within its target allows. 0 before
+    /// the cleaner has looked.
+    pub(crate) fn get(&self) -> (u64, u64) {
+        (self.goal.load(Ordering::Relaxed), self.limit.load(Ordering::Relaxed))
     }
 }
 

@@ -31,6 +31,7 @@ use crate::counters::Counter;
 use crate::error::Error;
 use crate::flush::feeder;
 use crate::flush::flush_list::BatchId;
+use crate::flush::reason::WriteReason;
 use crate::pool::frame::FrameRef;
 use crate::pool::guard::Pin;
 use crate::space::registry::Space;
@@ -54,7 +55,7 @@ struct Batch {
     /// How many of them are written to be evicted.
     victims: usize,
     newest: Lsn,
-    purpose: FlushPurpose,
+    reason: WriteReason,
     /// Written, and nothing of it is left to be synced.
     durable: bool,
     /// Set when the batch is over, well or badly.
@@ -147,7 +148,7 @@ impl PageStore {
     pub(crate) fn start_batches(
         &self,
         mut candidates: Vec<FrameRef>,
-        purpose: FlushPurpose,
+        reason: WriteReason,
         spread: Duration,
     ) -> Collected {
         let mut collected = Collected::default();
@@ -157,7 +158,7 @@ impl PageStore {
         // Once: the pool may be resized meanwhile.
         let batch_pages = self.batch_pages();
         for chunk in candidates.chunks(batch_pages) {
-            let mut batch = self.new_batch(purpose, batch_pages);
+            let mut batch = self.new_batch(reason, batch_pages);
             batch.spread(spread);
             for frame in chunk {
                 if batch.add(*frame, &mut spaces) {
@@ -172,7 +173,8 @@ impl PageStore {
         collected
     }
 
-    fn new_batch(&self, purpose: FlushPurpose, pages: usize) -> Batch {
+    fn new_batch(&self, reason: WriteReason, pages: usize) -> Batch {
+        let purpose = reason.purpose();
         let mut spare = self.spare_batches.lock();
         // Those of a pool that had another size go.
         spare.retain(|batch| batch.purpose != purpose || batch.capacity() == pages);
@@ -186,16 +188,16 @@ impl PageStore {
         let hurry = images.spread.hurry.clone();
         self.batches.lock().push(UnderWay { purpose, over: over.clone(), hurry });
         let (store, frames, newest) = (self.this(), Vec::new(), Lsn(0));
-        Batch { store, id, images: Some(images), frames, victims: 0, newest, purpose, durable: false, over }
+        Batch { store, id, images: Some(images), frames, victims: 0, newest, reason, durable: false, over }
     }
 
     /// Evicts written pages for those who wait for a frame, and those whose frames are to leave the pool.
-    fn evict_written(&self, pages: &[Written], purpose: FlushPurpose) {
+    fn evict_written(&self, pages: &[Written], reason: WriteReason) {
         if !self.free.is_wanted() {
             return;
         }
         let waiting = self.free.waiting();
-        let victims_only = purpose == FlushPurpose::Lru;
+        let victims_only = reason == WriteReason::Frames;
         let mut wanted = if victims_only && waiting > 0 { pages.len() } else { waiting };
         let mut evicted = Vec::new();
         {
@@ -292,7 +294,9 @@ impl Batch {
             self.store.redo.flush_async(self.newest, Flush::Sync).await?;
         }
         let written = self.store.writer.write(images).await?;
-        self.store.counters.add(Counter::PagesFlushed, written.batch.len() as u64);
+        let pages = written.batch.len() as u64;
+        self.store.counters.add(Counter::PagesFlushed, pages);
+        self.store.written_for.add(self.reason, pages);
         self.durable = written.durable;
         self.images = Some(written.batch);
         Ok(())
@@ -314,7 +318,7 @@ impl Batch {
             .extend(frames.iter().map(|frame| Written { frame: *frame, victim: self.store.written(*frame) }));
         // What was written to be evicted may be gone before the feeder comes by. First those that are evicted
         // now; the others are clean, and may be next.
-        if let Some(tier) = self.store.tier_to_use().filter(|_| self.purpose == FlushPurpose::Lru) {
+        if let Some(tier) = self.store.tier_to_use().filter(|_| self.reason == WriteReason::Frames) {
             let (victims, others): (Vec<_>, Vec<_>) = written.iter().partition(|page| page.victim);
             for page in victims.into_iter().chain(others) {
                 feeder::offer(&self.store, &*tier, page.frame);
@@ -323,7 +327,7 @@ impl Batch {
         frames.iter().for_each(|frame| frame.pins.unpin());
         self.store.victims_in_flight.fetch_sub(self.victims, Ordering::Relaxed);
         self.store.flush_list.lock().end_batch(self.id, self.durable);
-        self.store.evict_written(&written, self.purpose);
+        self.store.evict_written(&written, self.reason);
         self.keep_memory();
         self.announce_end();
     }

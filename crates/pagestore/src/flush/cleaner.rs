@@ -17,7 +17,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use disk::Event;
-use page::FlushPurpose;
 use redo::Lsn;
 
 use crate::flush::adaptive_flushing::{Controller, Decision, Load, Room, Urgency, async_age};
@@ -26,6 +25,7 @@ use crate::flush::batch::BATCHES_MAX;
 use crate::flush::collect::Which;
 use crate::flush::feeder;
 use crate::flush::log_growth::{LogGrowth, Seen, Started};
+use crate::flush::reason::WriteReason;
 use crate::pool::frame::FrameRef;
 use crate::pool::resize::Resizer;
 use crate::store::PageStore;
@@ -236,6 +236,7 @@ impl Cleaner {
             let (goal, goal_of_full) =
                 (self.controller.goal(limit.min(age_goal)), self.controller.goal(limit));
             let oldest = list.oldest_unwritten().map_or(lsn, |oldest| oldest.0);
+            store.age_aims.set(goal, limit);
             let target = store.recovery_target();
             let load = Load {
                 elapsed,
@@ -276,8 +277,8 @@ impl Cleaner {
         let mut started = 0;
         if decision.pages > 0 {
             let which = Which::OlderThan(Lsn(u64::MAX));
-            let collected =
-                store.start_flush(which, decision.pages, FlushPurpose::Checkpoint, decision.spread);
+            let reason = WriteReason::of(decision.urgency, self.controller.is_mostly_surplus(&load));
+            let collected = store.start_flush(which, decision.pages, reason, decision.spread);
             started = collected.pages;
             if decision.urgency == Urgency::Ahead && collected.pages > 0 {
                 store.foreground.ahead_begins();
@@ -307,7 +308,7 @@ impl Cleaner {
             }
             if !victims.dirty.is_empty() {
                 store.add_neighbours(&mut victims.dirty);
-                let started = store.start_batches(victims.dirty, FlushPurpose::Lru, Duration::ZERO).pages;
+                let started = store.start_batches(victims.dirty, WriteReason::Frames, Duration::ZERO).pages;
                 self.controller.charge(started);
                 self.started.otherwise += started as u64;
                 done += started;

@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use page::FlushPurpose;
 use redo::Lsn;
 
 use crate::flush::batch::Collected;
+use crate::flush::reason::WriteReason;
 use crate::pool::frame::FrameRef;
 use crate::store::PageStore;
 
@@ -29,14 +29,14 @@ impl PageStore {
         &self,
         which: Which,
         pages_max: usize,
-        purpose: FlushPurpose,
+        reason: WriteReason,
         spread: Duration,
     ) -> Collected {
         let (candidates, skipped) = match which {
             Which::OlderThan(lsn) => self.candidates_by_age(lsn, pages_max),
             Which::Space(space) => self.candidates_of_space(space, pages_max),
         };
-        let mut collected = self.start_batches(candidates, purpose, spread);
+        let mut collected = self.start_batches(candidates, reason, spread);
         collected.skipped += skipped;
         collected
     }

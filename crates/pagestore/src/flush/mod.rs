@@ -17,6 +17,7 @@ pub(crate) mod flush_list;
 pub(crate) mod log_growth;
 pub(crate) mod named_pages;
 pub(crate) mod neighbours;
+pub(crate) mod reason;
 pub(crate) mod reservation;
 pub(crate) mod restart_time;
 pub(crate) mod syncing;

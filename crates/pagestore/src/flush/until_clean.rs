@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use page::FlushPurpose;
-
 use crate::error::Error;
 use crate::flush::batch::BATCH_PAGES;
 use crate::flush::collect::Which;
+use crate::flush::reason::WriteReason;
 use crate::flush::syncing::Syncs;
 use crate::store::PageStore;
 
@@ -46,10 +45,13 @@ impl PageStore {
 
     /// Writes what `which` says until nothing of it is dirty or in flight; it may still have to be synced.
     pub(crate) async fn flush_until_clean(&self, which: Which) -> Result<(), Error> {
+        let reason = match which {
+            Which::OlderThan(_) => WriteReason::All,
+            Which::Space(_) => WriteReason::Tablespace,
+        };
         loop {
             self.refuse_when_poisoned()?;
-            let collected =
-                self.start_flush(which, 4 * BATCH_PAGES, FlushPurpose::Checkpoint, Duration::ZERO);
+            let collected = self.start_flush(which, 4 * BATCH_PAGES, reason, Duration::ZERO);
             self.batches_over().await;
             self.refuse_when_poisoned()?;
             let done = match which {

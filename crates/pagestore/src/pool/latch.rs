@@ -20,9 +20,13 @@
 //!
 //! **Sleeping.** Who is about to sleep sets its flag first and sleeps only if, under the sleep queue's lock,
 //! the flag is still set and the latch still taken: a release in between either sees the flag, or is seen by
-//! the sleeper.
+//! the sleeper. Only a sleep is timed (`WaitKind::Latch`): a latch that is free, or free after some spinning,
+//! costs no look at a clock.
 
 use std::time::Duration;
+
+#[cfg(not(loom))]
+use disk::WaitKind;
 
 use crate::sync::{AtomicU32, Ordering, spin};
 
@@ -189,7 +193,8 @@ impl Latch {
             Sleeper::Reader => Some(PATIENCE),
             Sleeper::Writer => cfg!(debug_assertions).then_some(Duration::from_secs(30)),
         };
-        let limit = limit.map(|limit| std::time::Instant::now() + limit);
+        let since = std::time::Instant::now();
+        let limit = limit.map(|limit| since + limit);
         // SAFETY: the key is an address within this latch, which only latches use as a key; the callbacks
         // neither panic nor park or unpark anything.
         let result = unsafe {
@@ -202,6 +207,9 @@ impl Latch {
                 limit,
             )
         };
+        if !matches!(result, parking_lot_core::ParkResult::Invalid) {
+            WaitKind::add_latch_sleep(since.elapsed());
+        }
         let timed_out = matches!(result, parking_lot_core::ParkResult::TimedOut);
         assert!(
             !timed_out || who == Sleeper::Reader,
@@ -353,6 +361,31 @@ mod tests {
         // Only those whose patience ended, should this machine let nobody run in all that time.
         let passed = passed.load(Ordering::Relaxed);
         assert!(passed <= WRITES, "{passed} readers passed the writer");
+    }
+
+    /// Who sleeps for the latch knows how long; who has it at once, or by spinning, has slept for nothing.
+    #[test]
+    fn sleep_is_timed_and_nothing_else() {
+        let latch = Latch::new();
+        WaitKind::take_latch_sleep();
+        latch.lock_exclusive();
+        latch.unlock_exclusive();
+        latch.lock_shared();
+        assert_eq!(WaitKind::take_latch_sleep(), 0);
+        let slept = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                latch.lock_exclusive();
+                latch.unlock_exclusive();
+                Duration::from_nanos(WaitKind::take_latch_sleep())
+            });
+            while latch.state.load(Ordering::Relaxed) & WRITER_WAITS == 0 {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(30));
+            latch.unlock_shared();
+            writer.join().unwrap()
+        });
+        assert!(slept >= Duration::from_millis(20), "{slept:?}");
     }
 
     /// Should a thread read what it reads already, it does not wait for ever.

@@ -53,5 +53,7 @@ pub(crate) mod relocation;
 #[cfg(not(loom))]
 pub(crate) mod resize;
 #[cfg(not(loom))]
+pub(crate) mod sample;
+#[cfg(not(loom))]
 pub(crate) mod warm_up;
 mod warm_up_pace;

@@ -30,11 +30,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use disk::Event;
-use page::{FlushPurpose, PageSize};
+use page::PageSize;
 use parking_lot::Mutex;
 
 use crate::error::Error;
 use crate::flush::feeder;
+use crate::flush::reason::WriteReason;
 use crate::pool::frame::FrameRef;
 use crate::pool::lru::Lru;
 use crate::store::PageStore;
@@ -296,7 +297,7 @@ impl Resizer {
             }
         }
         if !dirty.is_empty() {
-            store.start_batches(dirty, FlushPurpose::Checkpoint, Duration::ZERO);
+            store.start_batches(dirty, WriteReason::Resize, Duration::ZERO);
         }
     }
 

@@ -25,6 +25,7 @@
 pub(crate) mod apply;
 mod changes;
 pub(crate) mod page_map;
+pub(crate) mod progress;
 pub(crate) mod rates;
 
 use std::path::PathBuf;
@@ -34,6 +35,7 @@ use std::time::Duration;
 use page::{BufferPoolExtension, PageId, PageSize};
 use redo::{Lsn, Record, ScanSummary};
 
+use self::progress::{Pass, Phase};
 use crate::counters::Counter;
 use crate::error::Error;
 use crate::recovery::changes::Batch;
@@ -47,8 +49,6 @@ const FRAMES_LEFT: usize = 32;
 const BATCH_BYTES_MIN: usize = 1 << 20;
 /// And at most (positions in them are 32 bits).
 const BATCH_BYTES_MAX: usize = 1 << 30;
-/// Time between progress messages.
-const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
 /// What recovery did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -256,7 +256,7 @@ impl PageStore {
         let mut batch = Batch::default();
         // From here on changes did not fit into the batch.
         let mut left = None;
-        let mut progress = Progress::new(self, "reading");
+        let mut progress = Pass::new(self, Phase::Reading);
         let tier = self.tier.get();
         let scanned = self.redo.scan(
             |start, end, bytes| {
@@ -289,7 +289,7 @@ impl PageStore {
             // It was collected before the initialisations further on were known.
             batch.forget_superseded(&known.inits);
             self.apply(std::mem::take(&mut batch), &mut summary)?;
-            let mut progress = Progress::new(self, "applying");
+            let mut progress = Pass::new(self, Phase::Applying);
             self.redo.scan_again(
                 left,
                 |start, end, bytes| {
@@ -393,29 +393,4 @@ fn note(summary: &mut RecoverySummary, scanned: &ScanSummary) {
     summary.end = scanned.end;
     summary.mini_transactions = scanned.mini_transactions;
     summary.bytes = scanned.bytes;
-}
-
-/// Says every few seconds how far it is.
-struct Progress {
-    what: &'static str,
-    last: Duration,
-}
-
-impl Progress {
-    fn new(store: &PageStore, what: &'static str) -> Self {
-        Self { what, last: store.env.now() }
-    }
-
-    fn report(&mut self, store: &PageStore, done: u64, most: u64) {
-        let now = store.env.now();
-        if now.saturating_sub(self.last) >= PROGRESS_EVERY {
-            self.last = now;
-            tracing::info!(
-                "recovery: {} the redo log, {} MiB of at most {} MiB",
-                self.what,
-                done >> 20,
-                most >> 20
-            );
-        }
-    }
 }

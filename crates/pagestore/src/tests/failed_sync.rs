@@ -263,7 +263,7 @@ fn who_waits_for_room_in_the_log_is_told_that_the_store_is_poisoned() {
         }
         unreachable!()
     });
-    while !poll_once(fill.as_mut()) && store.redo().status().waits == 0 {
+    while !poll_once(fill.as_mut()) && store.redo().status().room_waits == 0 {
         env.step();
     }
     env.run_until_idle();

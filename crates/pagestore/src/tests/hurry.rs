@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use page::{FlushPurpose, PageId};
+use page::PageId;
 use redo::Lsn;
 
 use super::crash::{PAGE_SIZE, PAGES, SPACE, create_with};
 use super::support::{create_page, options, retry};
 use crate::flush::collect::Which;
+use crate::flush::reason::WriteReason;
 use crate::store::PageStore;
 
 const SPREAD: Duration = Duration::from_secs(60);
@@ -22,7 +23,7 @@ fn waits(work: impl AsyncFnOnce(&PageStore)) -> Duration {
             retry(|| create_page(&store, PageId::new(SPACE, page), 1)).await.unwrap();
         }
         let all = Which::OlderThan(Lsn(u64::MAX));
-        let started = store.start_flush(all, PAGES as usize, FlushPurpose::Checkpoint, SPREAD);
+        let started = store.start_flush(all, PAGES as usize, WriteReason::Age, SPREAD);
         assert_eq!(started.pages, PAGES as usize);
         let began = disk::Environment::now(&*env);
         work(&store).await;

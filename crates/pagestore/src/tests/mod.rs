@@ -12,6 +12,7 @@ mod log_growth;
 mod log_room;
 mod paced_disk;
 mod pool;
+mod reasons;
 mod reference_tier;
 mod relocation;
 mod resize;

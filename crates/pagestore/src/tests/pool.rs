@@ -194,7 +194,7 @@ fn writers_wait_when_the_log_is_full_and_none_fails() {
     });
     let status = store.redo().status();
     assert!(status.bytes_written > 5 * status.capacity, "{status:?}");
-    assert!(status.waits > 0 && status.checkpoints > 3, "{status:?}");
+    assert!(status.room_waits > 0 && status.checkpoints > 3, "{status:?}");
     assert_eq!(store.poisoned(), None);
 }
 

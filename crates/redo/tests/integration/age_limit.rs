@@ -129,6 +129,33 @@ fn the_largest_mini_transaction_gets_through_under_the_lowest_limit() {
     });
 }
 
+/// Room in the log and room in its buffer are waited for by different people.
+#[test]
+fn waits_for_the_buffer_are_counted_by_themselves() {
+    let counts = |machine: &Machine| {
+        let status = machine.log.status();
+        (status.buffer_waits, status.room_waits)
+    };
+    let machine = Machine::new(1, options());
+    machine.log.set_age_limit(0);
+    assert!(machine.put(1), "an empty log takes one");
+    drop(machine.refused(1));
+    assert_eq!(counts(&machine), (0, 1));
+    let machine = Machine::new(1, Options { buffer_size: 64 << 10, ..options() });
+    let mut appended = 0;
+    let refused = loop {
+        match machine.log.admit(20_000) {
+            Ok(_admission) => drop(machine.log.append(&[7; 20_000], |_, _| {})),
+            Err(Interrupt::Wait(wait)) => break wait,
+            Err(Interrupt::Error(error)) => panic!("{error}"),
+        }
+        appended += 1;
+        assert!(appended < 10, "a buffer of 64 KiB took {appended} times 20 KB");
+    };
+    assert_eq!(counts(&machine), (1, 0));
+    drop(refused);
+}
+
 /// Many of them, while it moves up and down: everything gets through, and nowhere is the log further ahead
 /// than the highest limit and what single mini-transactions go past it.
 #[test]
@@ -156,7 +183,7 @@ fn a_limit_that_moves_stops_nobody_for_good() {
         machine.simulated.run_until_complete(run);
         over.set();
         assert_eq!(truth.lock().serial, 600);
-        assert!(machine.log.status().waits > 10);
+        assert!(machine.log.status().room_waits > 10);
         let oldest = *oldest.lock();
         assert!(oldest > LIMIT && oldest < 2 * LIMIT + 10_000, "seed {seed}: {oldest}");
     }

@@ -11,6 +11,7 @@ pub mod exchange;
 mod host;
 pub mod native;
 pub mod sha2_password;
+pub mod shown_password;
 
 use std::net::IpAddr;
 

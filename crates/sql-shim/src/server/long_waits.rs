@@ -34,7 +34,8 @@ fn what(kind: WaitKind) -> Option<&'static str> {
         WaitKind::FreeFrame => Some("a free page of the buffer pool, for which others must be written"),
         WaitKind::LogRoom => Some("room in the redo log, for which pages must be written"),
         WaitKind::LogSync => Some("the redo log to be written and synced"),
-        WaitKind::RowLock | WaitKind::MetadataLock => None,
+        // Who sleeps for a latch has no turn in which to be seen.
+        WaitKind::RowLock | WaitKind::MetadataLock | WaitKind::Latch => None,
     }
 }
 

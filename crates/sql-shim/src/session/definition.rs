@@ -137,11 +137,11 @@ impl Session {
             }
             Statement::CreateView(create) => self.create_view(create).await,
             Statement::DropView { names, if_exists } => self.drop_views(names, *if_exists).await,
-            Statement::Truncate(name) if self.is_digest_table(name) => {
-                self.state.server.digests.clear();
-                Ok(done())
-            }
             Statement::Truncate(name) => {
+                if let Some(view) = self.view_to_empty(name) {
+                    self.empty_view(view);
+                    return Ok(done());
+                }
                 let table = self.planner().engine_table(name)?;
                 database
                     .definitions()

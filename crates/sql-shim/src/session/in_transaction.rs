@@ -33,6 +33,7 @@ impl Session {
                     self.transaction.engine_mut().end_statement();
                 } else {
                     self.commit().await?;
+                    self.is_transaction_by_itself();
                 }
                 Ok(outcome)
             }

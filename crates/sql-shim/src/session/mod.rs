@@ -166,7 +166,7 @@ impl Session {
     /// A fresh session.
     pub fn new(server: Arc<Server>, connection: Arc<Connection>, database: Database) -> Session {
         let mut transaction = database.transaction();
-        transaction.engine_mut().set_tag(u64::from(connection.id));
+        transaction.set_session(u64::from(connection.id));
         let change_mark = ChangeMark::new(server.read_lock.clone(), connection.clone());
         let slice = transaction.engine().slice().clone();
         let state = Rc::new(SessionState::new(server, connection, database, slice));

@@ -13,7 +13,6 @@
 use sql::ast::{
     Account, Alteration, Flush, Grant, GrantObject, Maintenance, Scope, ShowKind, Statement, TableName,
 };
-use sql::catalog_views::performance::DIGESTS;
 use sql::catalog_views::{INFORMATION_SCHEMA, PERFORMANCE_SCHEMA};
 use sql::errors::{self, error};
 use sql::privilege::{Object, Privileges};
@@ -102,9 +101,9 @@ impl Session {
                 names.iter().try_for_each(|name| self.require_on(name, Privileges::DROP))
             }
             Statement::CreateView(create) => self.check_create_view(create),
-            Statement::Truncate(name) => match self.is_digest_table(name) {
-                true => self.state.require_on_base_table(PERFORMANCE_SCHEMA, DIGESTS, Privileges::DROP),
-                false => self.require_on(name, Privileges::DROP),
+            Statement::Truncate(name) => match self.view_to_empty(name) {
+                Some(view) => self.state.require_on_base_table(PERFORMANCE_SCHEMA, view, Privileges::DROP),
+                None => self.require_on(name, Privileges::DROP),
             },
             Statement::CreateIndex { table, .. } | Statement::DropIndex { table, .. } => {
                 self.require_on(table, Privileges::INDEX)

@@ -30,13 +30,13 @@ impl Session {
             let result = self.run_text(rest, many, out).await;
             let consumed = result.as_ref().ok().and_then(|consumed| rest.get(..*consumed));
             begun = self.end_stats(begun, consumed.unwrap_or(rest), result.is_err());
-            self.begin_stats();
             match result {
                 Ok(consumed) => {
                     rest = rest.get(consumed..).unwrap_or_default();
                     if !many || rest.is_empty() {
                         return Ok(());
                     }
+                    self.begin_stats();
                     // Many short ones are together as long as a long one. A kill meets the next of them.
                     let slice = self.transaction.engine().slice().clone();
                     _ = slice.give_way().await;

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use sql::ast;
 use sql::context::SqlContext;
-use sql::facts::{Client, KnownAccount, Process, ServerFacts, StatementDigest, Terms};
+use sql::facts::{Client, DigestLatencies, KnownAccount, Process, ServerFacts, StatementDigest, Terms};
+use sql::latency_buckets::Latencies;
 use sql::lexer::LexicalModes;
 use sql::memory::Account;
 use sql::named_locks::NamedLocks;
@@ -138,6 +139,14 @@ impl ServerFacts for ConnectionFacts {
 
     fn statement_digests(&self) -> Box<dyn Iterator<Item = StatementDigest>> {
         Box::new(self.server.digests.all())
+    }
+
+    fn digest_latencies(&self) -> Box<dyn Iterator<Item = DigestLatencies>> {
+        Box::new(self.server.digests.latencies())
+    }
+
+    fn statement_latencies(&self) -> Latencies {
+        self.server.status.latencies()
     }
 
     fn waits(&self) -> [Times; WaitKind::ALL.len()] {

@@ -11,13 +11,12 @@ use std::time::{Duration, Instant};
 
 use sql::ast::TableName;
 use sql::catalog_views::PERFORMANCE_SCHEMA;
-use sql::catalog_views::performance::DIGESTS;
+use sql::catalog_views::performance::{DIGEST_LATENCIES, DIGESTS, LATENCIES};
 
 use sql::digest::Shape;
-use untorn::engine::WaitKind;
+use sql::latency_buckets::bucket_of;
 
 use super::Session;
-use crate::server::waits::ByKind;
 use crate::statement_stats::StatementStats;
 use crate::statement_stats::digests::{DigestRow, SAMPLE_BYTES};
 use crate::statement_stats::slow_log::entry::{STATEMENT_BYTES_MAX, Sender};
@@ -37,22 +36,23 @@ pub(super) struct CurrentStatement {
     pub(super) deadline: Option<Duration>,
     /// It has been added to a counter of its kind.
     counted: bool,
+    /// It was a transaction, and has been committed.
+    committed: bool,
     /// And the one that it executes.
     counted_inside: bool,
     /// What the session had cost when it began.
     rows_read: u64,
     lock_waited: Duration,
-    waited: ByKind,
 }
 
 impl Session {
     /// A statement begins: what it costs is counted from here on.
     pub(super) fn begin_stats(&mut self) {
+        self.state.connection.waits.begin_statement();
         let session = self.transaction.engine();
         self.current = CurrentStatement {
             rows_read: session.rows_read(),
             lock_waited: session.lock_waited(),
-            waited: self.state.connection.waits.spent(),
             ..CurrentStatement::default()
         };
     }
@@ -81,6 +81,11 @@ impl Session {
         self.current.digest = digest;
     }
 
+    /// The statement has been a transaction of its own, which is committed.
+    pub(super) fn is_transaction_by_itself(&mut self) {
+        self.current.committed = true;
+    }
+
     /// Counts the statement for SHOW STATUS, once however often it is planned.
     pub(super) fn count(&mut self, counter: Option<Counter>) {
         if let Some(counter) = counter
@@ -105,11 +110,22 @@ impl Session {
         digests.is_on() && !kept.is_some_and(|row| digests.is_current(row))
     }
 
-    /// Whether the name is that of the table of digests, the only view that can be emptied.
-    pub(super) fn is_digest_table(&self, name: &TableName) -> bool {
+    /// The view of this name, if it is one of those that can be emptied.
+    pub(super) fn view_to_empty(&self, name: &TableName) -> Option<&'static str> {
         let database = self.planner().database_of(name);
-        database.is_ok_and(|database| database.eq_ignore_ascii_case(PERFORMANCE_SCHEMA))
-            && name.name.eq_ignore_ascii_case(DIGESTS)
+        database.is_ok_and(|database| database.eq_ignore_ascii_case(PERFORMANCE_SCHEMA)).then_some(())?;
+        let views = [DIGESTS, DIGEST_LATENCIES, LATENCIES];
+        views.into_iter().find(|view| name.name.eq_ignore_ascii_case(view))
+    }
+
+    /// Empties one of them. Without the digests there is nothing to have a histogram of.
+    pub(super) fn empty_view(&self, view: &'static str) {
+        let server = &self.state.server;
+        match view {
+            LATENCIES => server.status.forget_latencies(),
+            DIGEST_LATENCIES => server.digests.forget_latencies(),
+            _ => server.digests.clear(),
+        }
     }
 
     /// The statement that began then has been answered; returns when it was.
@@ -119,18 +135,21 @@ impl Session {
         let current = &mut self.current;
         let stats = &mut current.stats;
         stats.took = now.saturating_duration_since(began);
+        stats.bucket = bucket_of(stats.took);
         stats.failed = failed;
         stats.lock_time = session.lock_waited().saturating_sub(current.lock_waited);
-        let waited = self.state.connection.waits.spent();
-        stats.waited = std::array::from_fn(|kind| waited[kind].saturating_sub(current.waited[kind]));
-        // A wait that was given up is no reason for what the session waits for next.
-        WaitKind::take_noted();
+        let connection = &self.state.connection;
+        stats.spent = connection.waits.end_statement(&connection.counters, stats.took);
         stats.examined = session.rows_read().saturating_sub(current.rows_read);
         stats.warnings = self.state.warnings_raised();
         let stats = *stats;
+        if current.committed {
+            self.state.database.record_transaction(stats.took);
+        }
         let shape = if current.parsed { Shape::Whole } else { Shape::Broken };
         let counters = &self.state.connection.counters;
         counters.statement_times.record_alone(stats.took);
+        counters.add_latency(stats.bucket);
         let server = &self.state.server;
         if server.digests.is_on() {
             let kept = self.current.digest.take().filter(|row| server.digests.is_current(row));

@@ -317,7 +317,7 @@ impl Session {
         self.table_locks = None;
         self.transaction = self.state.database.transaction();
         self.state.evaluation.set_slice(self.transaction.engine().slice());
-        self.transaction.engine_mut().set_tag(u64::from(self.state.connection.id));
+        self.transaction.set_session(u64::from(self.state.connection.id));
     }
 
     pub(super) fn durability(&self) -> Durability {

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use sql::background_drop::Elsewhere;
-use sql::facts::StatementDigest;
-use untorn::metrics::Times;
+use sql::facts::{DigestLatencies, StatementDigest};
+use sql::latency_buckets::Latencies;
 
 use super::{StatementStats, WallClock};
 use crate::server::waits::ByKind;
@@ -76,6 +76,7 @@ struct Figures {
     least: Duration,
     most: Duration,
     lock_time: Duration,
+    cpu: u64,
     waited: ByKind,
     errors: u64,
     warnings: u64,
@@ -85,7 +86,8 @@ struct Figures {
     scans: u64,
     full_joins: u64,
     no_index: u64,
-    times: Times,
+    sum: Duration,
+    latencies: Latencies,
     first: Option<Instant>,
     last: Option<Instant>,
     sample: Vec<u8>,
@@ -132,7 +134,8 @@ impl Figures {
         self.most = self.most.max(run.took);
         self.count += 1;
         self.lock_time += run.lock_time;
-        self.wait(&run.waited);
+        self.cpu += run.spent.cpu;
+        self.wait(&run.spent.waited);
         self.errors += u64::from(run.failed);
         self.warnings += run.warnings;
         self.affected += run.affected;
@@ -141,7 +144,8 @@ impl Figures {
         self.scans += run.reads.scans;
         self.full_joins += run.reads.full_joins;
         self.no_index += u64::from(run.reads.no_index_used());
-        self.times.record(run.took);
+        self.sum += run.took;
+        self.latencies.count(run.bucket);
         self.first.get_or_insert(began);
         self.last = Some(began);
         let old = self.sample_seen.is_none_or(|seen| began.saturating_duration_since(seen) > SAMPLE_AGE);
@@ -164,6 +168,7 @@ impl Figures {
         self.most = self.most.max(other.most);
         self.count += other.count;
         self.lock_time += other.lock_time;
+        self.cpu += other.cpu;
         self.wait(&other.waited);
         self.errors += other.errors;
         self.warnings += other.warnings;
@@ -173,7 +178,8 @@ impl Figures {
         self.scans += other.scans;
         self.full_joins += other.full_joins;
         self.no_index += other.no_index;
-        self.times.add(&other.times);
+        self.sum += other.sum;
+        self.latencies.add(&other.latencies);
         self.first = self.first.into_iter().chain(other.first).min();
         self.last = self.last.max(other.last);
         if other.sample_took > self.sample_took || self.sample_seen.is_none() {
@@ -247,16 +253,31 @@ impl Digests {
 
     /// All that were counted, each as it stands when it is asked for; none any more after a TRUNCATE.
     pub fn all(self: &Arc<Self>) -> impl Iterator<Item = StatementDigest> + use<> {
+        let clock = WallClock::now();
+        self.rows().filter_map(move |row| row.shown(&clock))
+    }
+
+    /// How long they took; the same.
+    pub fn latencies(self: &Arc<Self>) -> impl Iterator<Item = DigestLatencies> + use<> {
+        self.rows().filter_map(|row| row.latencies())
+    }
+
+    fn rows(self: &Arc<Self>) -> impl Iterator<Item = Arc<DigestRow>> + use<> {
         let (generation, end) = {
             let rows = self.rows.lock();
             (rows.rest.generation, rows.all.len())
         };
-        let (digests, clock) = (self.clone(), WallClock::now());
+        let digests = self.clone();
         let row = move |at: usize| {
             let row = digests.rows.lock().all.get(at).cloned();
             row.filter(|row: &Arc<DigestRow>| row.generation == generation)
         };
-        (0..end).map_while(row).filter_map(move |row| row.shown(&clock))
+        (0..end).map_while(row)
+    }
+
+    /// Forgets how long they took.
+    pub fn forget_latencies(self: &Arc<Self>) {
+        self.rows().for_each(|row| row.forget_latencies());
     }
 }
 
@@ -273,10 +294,27 @@ impl Rows {
 }
 
 impl DigestRow {
+    fn latencies(&self) -> Option<DigestLatencies> {
+        let mut latencies = Latencies::default();
+        for figures in self.stripes.iter().filter_map(OnceLock::get) {
+            latencies.add(&figures.lock().latencies);
+        }
+        let (database, digest) = match &self.key {
+            Some((database, _)) => (database.clone(), Some(hex(&self.digest))),
+            None => (None, None),
+        };
+        (latencies.total() > 0).then_some(DigestLatencies { database, digest, latencies })
+    }
+
+    fn forget_latencies(&self) {
+        let stripes = self.stripes.iter().filter_map(OnceLock::get);
+        stripes.for_each(|figures| figures.lock().latencies = Latencies::default());
+    }
+
     fn shown(&self, clock: &WallClock) -> Option<StatementDigest> {
         let sum = self.sum();
         let unix = |at: Option<Instant>| at.map(|at| clock.unix(at)).unwrap_or_default();
-        let quantile = |share| sum.times.quantile(share).unwrap_or_default();
+        let quantile = |share| sum.latencies.quantile(share);
         let (database, text) = match &self.key {
             Some((database, text)) => (database.clone(), Some(text.clone())),
             None => (None, None),
@@ -286,10 +324,11 @@ impl DigestRow {
             database,
             text,
             count: sum.count,
-            sum: sum.times.sum(),
+            sum: sum.sum,
             least: sum.least,
             most: sum.most,
             lock_time: sum.lock_time,
+            cpu: Duration::from_nanos(sum.cpu),
             waited: sum.waited.map(Duration::from_nanos),
             errors: sum.errors,
             warnings: sum.warnings,

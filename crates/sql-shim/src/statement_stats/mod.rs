@@ -14,7 +14,7 @@ use sql::errors;
 use sql::result::SqlError;
 
 use crate::server::shared::Server;
-use crate::server::waits::ByKind;
+use crate::server::waits::Spent;
 use crate::variables::Value;
 use slow_log::Place;
 
@@ -83,10 +83,12 @@ fn is_on(value: &Value) -> bool {
 pub struct StatementStats {
     /// From its bytes to the answer.
     pub took: Duration,
+    /// Its bucket in the histograms.
+    pub bucket: usize,
     /// Of it in waits for row locks.
     pub lock_time: Duration,
-    /// Of it in waits, nanoseconds by kind.
-    pub waited: ByKind,
+    /// Where it went, as far as that is known.
+    pub spent: Spent,
     /// It ended with an error.
     pub failed: bool,
     /// Lines of SHOW WARNINGS.

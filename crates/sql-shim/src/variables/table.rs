@@ -198,6 +198,7 @@ pub const DEFINITIONS: &[Definition] = &[
     global("concurrent_insert", Kind::Enum(&["NEVER", "AUTO", "ALWAYS"]), "NEVER").constant(),
     global("connect_timeout", Kind::UInt(2, YEAR_SECONDS), "10"),
     both("cte_max_recursion_depth", Kind::UInt(0, 4_294_967_295), "1000"),
+    fixed("dashboard_account", TEXT, ""),
     fixed("dashboard_address", TEXT, ""),
     fixed("datadir", TEXT, "./untorn-data/"),
     global("default_authentication_plugin", TEXT, "caching_sha2_password").constant(),

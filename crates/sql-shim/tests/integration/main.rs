@@ -42,4 +42,5 @@ mod tls;
 mod upsert_conflicts;
 mod variables;
 mod views;
+mod where_time_goes;
 mod xa;

@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use crate::support::engine::Engine;
+use sql_shim::dashboard::OneAccount;
 use untorn::dashboard::{Dashboard, Endpoint, Site, Source};
 
 /// What comes back for these bytes, until the other side closes (or resets, with input left unread).
@@ -270,6 +271,83 @@ fn the_dashboard_answers_only_under_its_own_name_and_takes_nothing_from_elsewher
     assert!(get(address, "/metrics", "localhost").0.starts_with("HTTP/1.1 200 "));
     assert!(get(address, "/metrics", "evil.example").0.starts_with("HTTP/1.1 421 "));
     assert!(get(address, "/etc/passwd", "localhost").0.starts_with("HTTP/1.1 404 "));
+    drop(endpoint);
+    engine.finish();
+}
+
+#[test]
+fn who_waits_for_a_table_and_what_the_pool_holds_is_told() {
+    let (engine, endpoint) = start_dashboard();
+    let address = endpoint.address();
+    let (mut reader, mut changer) = (engine.root(), engine.root());
+    for sql in ["CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)", "INSERT INTO d.t VALUES (1)"] {
+        reader.run(sql).unwrap();
+    }
+    // It has read, and has neither an id nor a lock on a row.
+    reader.run("BEGIN").unwrap();
+    reader.run("SELECT * FROM d.t").unwrap();
+    let id = |client: &mut crate::support::Client| {
+        crate::support::one(client, "SELECT CONNECTION_ID()").parse::<u64>().unwrap()
+    };
+    let (reads, changes) = (id(&mut reader), id(&mut changer));
+    let waiting = std::thread::spawn(move || changer.run("ALTER TABLE d.t ADD COLUMN v INT"));
+    let reply = loop {
+        let reply = samples(address, 0);
+        let pool = reply["pool"].as_array().unwrap();
+        if !reply["waits"].as_array().unwrap().is_empty() && !pool.is_empty() {
+            break reply;
+        }
+        std::thread::yield_now();
+    };
+    let wait = &reply["waits"][0];
+    let connections = (wait["waiting"]["connection"].as_u64(), wait["blocking"]["connection"].as_u64());
+    assert_eq!(connections, (Some(changes), Some(reads)), "{wait}");
+    assert_eq!((&wait["table"], &wait["lock"]), (&"d.t".into(), &"EXCLUSIVE".into()));
+    assert_eq!((&wait["behind"], &wait["waiting"]["user"]), (&1.into(), &"root".into()));
+    let shares: f64 =
+        reply["pool"].as_array().unwrap().iter().map(|part| part["share"].as_f64().unwrap()).sum();
+    assert!((shares - 1.0).abs() < 1e-6, "{}", reply["pool"]);
+    reader.run("COMMIT").unwrap();
+    waiting.join().unwrap().unwrap();
+    while !samples(address, 0)["waits"].as_array().unwrap().is_empty() {}
+    drop(endpoint);
+    engine.finish();
+}
+
+#[test]
+fn with_an_account_the_page_is_for_that_account() {
+    let engine = Engine::start();
+    let server = &engine.server.server;
+    let mut root = engine.root();
+    for sql in [
+        "CREATE USER viewer@'%' IDENTIFIED BY 'right'",
+        "CREATE USER other@'%' IDENTIFIED BY 'right'",
+        "GRANT PROCESS ON *.* TO viewer@'%'",
+        "GRANT PROCESS ON *.* TO other@'%'",
+    ] {
+        root.run(sql).unwrap();
+    }
+    let known = Arc::new(std::sync::OnceLock::new());
+    let gate = OneAccount { user: "viewer".to_owned(), server: known.clone() };
+    let site = Site::Dashboard(Dashboard::behind(Box::new(gate)));
+    let endpoint = Endpoint::start(([127, 0, 0, 1], 0).into(), source(&engine), site).unwrap();
+    let address = endpoint.address();
+    let status = |shown: &str| {
+        let header =
+            if shown.is_empty() { String::new() } else { format!("Authorization: Basic {shown}\r\n") };
+        let request = format!("GET /api/samples HTTP/1.1\r\nHost: db.example\r\n{header}\r\n");
+        exchange(address, request.as_bytes()).split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    // viewer:right, viewer:wrong, other:right
+    let (right, wrong, other) = ("dmlld2VyOnJpZ2h0", "dmlld2VyOndyb25n", "b3RoZXI6cmlnaHQ=");
+    assert_eq!(status(right), "401", "the accounts are not known yet");
+    known.set(Arc::downgrade(server)).unwrap();
+    assert_eq!([right, right, wrong, other, ""].map(status), ["200", "200", "401", "401", "401"]);
+    root.run("REVOKE PROCESS ON *.* FROM viewer@'%'").unwrap();
+    assert_eq!(status(right), "401", "it may not see what others do");
+    root.run("GRANT PROCESS ON *.* TO viewer@'%'").unwrap();
+    root.run("ALTER USER viewer@'%' ACCOUNT LOCK").unwrap();
+    assert_eq!(status(right), "401");
     drop(endpoint);
     engine.finish();
 }

@@ -86,6 +86,7 @@ impl Declared {
             "smallint" => ColumnType::SmallInt { unsigned },
             "int" => ColumnType::Int { unsigned },
             "bigint" => ColumnType::BigInt { unsigned },
+            "double" => ColumnType::Double,
             "timestamp" => ColumnType::Timestamp { fraction },
             "char" => ColumnType::Char { chars: self.length(), collation },
             // Values are texts: what MySQL does with the numbers of members is of no use here.

@@ -3,8 +3,12 @@
 //! Every metric of the engine is here, and nothing that is not measured. One that InnoDB has as a counter has
 //! that counter's name and subsystem; the others are called as in SHOW GLOBAL STATUS, in small letters.
 //! Counters cannot be switched off or reset, so the columns of a reset repeat those of the start.
+//!
+//! InnoDB has no histogram; one of the engine's is four rows here: how many times it has (a counter), and the
+//! time in microseconds that half of them, 99 % and all of them did not exceed (values), by the end of a
+//! bucket and so a quarter too long at most.
 
-use untorn::metrics::{Kind, Metric};
+use untorn::metrics::{Kind, Metric, Series};
 use untorn::types::DateTime;
 
 use super::ViewType::{Integer, Real, Text, Time};
@@ -37,6 +41,10 @@ const COUNTERS: &[(&str, &str, &str)] = &[
     ("Innodb_buffer_pool_pages_free", "buffer_pool_pages_free", "buffer"),
     ("Innodb_pages_created", "buffer_pages_created", "buffer"),
     ("Innodb_pages_written", "buffer_pages_written", "buffer"),
+    ("Untorn_pages_written_for_age", "buffer_flush_adaptive_total_pages", "buffer"),
+    ("Untorn_pages_written_for_log_short", "buffer_flush_sync_total_pages", "buffer"),
+    ("Untorn_pages_written_for_idle", "buffer_flush_background_total_pages", "buffer"),
+    ("Untorn_pages_written_for_frames", "buffer_LRU_batch_flush_total_pages", "buffer"),
     ("Innodb_pages_read", "buffer_pages_read", "buffer"),
     ("Innodb_data_read", "buffer_data_reads", "buffer"),
     ("Innodb_data_written", "buffer_data_written", "buffer"),
@@ -77,6 +85,21 @@ fn name(metric: &Metric) -> (String, &'static str) {
     }
 }
 
+/// A histogram's rows: name, kind, value.
+fn quantiles(series: &Series) -> [(String, Kind, u64); 4] {
+    let base = series.rows[0].trim_end_matches("_p50_us").to_ascii_lowercase();
+    let micros = |share: f64| {
+        let time = series.times.quantile(share).unwrap_or_default();
+        u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+    };
+    [
+        (format!("{base}_count"), Kind::Counter, series.times.count()),
+        (format!("{base}_p50_us"), Kind::Gauge, micros(0.5)),
+        (format!("{base}_p99_us"), Kind::Gauge, micros(0.99)),
+        (format!("{base}_max_us"), Kind::Gauge, micros(1.0)),
+    ]
+}
+
 fn metrics(state: &SqlContext) -> RowSource {
     let environment = state.database.environment();
     let open = environment.now();
@@ -84,9 +107,8 @@ fn metrics(state: &SqlContext) -> RowSource {
     let since = environment.unix_time().saturating_sub(open).as_secs();
     let since = Value::DateTime(DateTime::from_unix(since as i64, 0), 0);
     let values = state.database.status();
-    let row = move |(metric, (_, value)): (&Metric, (&str, u64))| {
-        let (name, subsystem) = name(metric);
-        let counts = metric.kind == Kind::Counter;
+    let row = move |(name, subsystem, kind, help, value): (String, &'static str, Kind, String, u64)| {
+        let counts = kind == Kind::Counter;
         let count = Value::Int(i64::try_from(value).unwrap_or(i64::MAX));
         let average = match counts && seconds > 0 {
             true => Value::Double(value as f64 / seconds as f64),
@@ -98,10 +120,24 @@ fn metrics(state: &SqlContext) -> RowSource {
         row.extend(half.clone());
         row.extend(half);
         row.extend([since.clone(), Value::Null, Value::Int(seconds as i64), Value::Null, text("enabled")]);
-        row.extend([text(if counts { "status_counter" } else { "value" }), text(metric.help)]);
+        row.extend([text(if counts { "status_counter" } else { "value" }), text(help)]);
         row
     };
-    Box::new(untorn::metrics::all().zip(values).map(row))
+    let figures = untorn::metrics::all().zip(values).map(|(metric, (_, value))| {
+        let (name, subsystem) = name(metric);
+        (name, subsystem, metric.kind, metric.help.to_owned(), value)
+    });
+    let histograms = state.database.times().into_iter().flat_map(|series| {
+        let rows = quantiles(&series).map(|(name, kind, value)| {
+            let help = match kind {
+                Kind::Counter => format!("How many. {}", series.help),
+                Kind::Gauge => format!("Microseconds. {}", series.help),
+            };
+            (name, "untorn", kind, help, value)
+        });
+        rows.to_vec()
+    });
+    Box::new(figures.chain(histograms).map(row))
 }
 
 pub(super) static VIEWS: &[View] = &[view!("INNODB_METRICS", [
@@ -124,5 +160,20 @@ mod tests {
         }
         let names: BTreeSet<String> = untorn::metrics::all().map(|metric| name(metric).0).collect();
         assert_eq!(names.len(), untorn::metrics::all().count());
+    }
+
+    #[test]
+    fn a_histogram_is_a_count_and_three_times() {
+        let mut times = untorn::metrics::Times::default();
+        for micros in [100, 100, 100, 5000] {
+            times.record(std::time::Duration::from_micros(micros));
+        }
+        let rows = ["Untorn_x_p50_us", "Untorn_x_p99_us"];
+        let rows = quantiles(&Series { family: "Untorn_x", label: None, help: "", rows, times });
+        let names = rows.each_ref().map(|(name, ..)| name.as_str());
+        assert_eq!(names, ["untorn_x_count", "untorn_x_p50_us", "untorn_x_p99_us", "untorn_x_max_us"]);
+        let values = rows.map(|(.., value)| value);
+        assert_eq!(values[0], 4);
+        assert!((100..=125).contains(&values[1]) && (5000..=6250).contains(&values[3]), "{values:?}");
     }
 }

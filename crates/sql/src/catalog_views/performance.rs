@@ -10,13 +10,19 @@ use untorn::metrics::Times;
 use untorn::types::DateTime;
 
 use super::ViewType::{Moment, Number, Text};
+use super::declared::{keyed, nullable, required};
 use super::{PERFORMANCE_SCHEMA, RowSource, View, number, text};
 use crate::context::SqlContext;
-use crate::facts::StatementDigest;
+use crate::facts::{DigestLatencies, StatementDigest};
+use crate::latency_buckets::{BUCKETS, Latencies, range_of};
 use crate::value::Value;
 
 /// Name of the table of digests, which can be emptied.
 pub const DIGESTS: &str = "events_statements_summary_by_digest";
+/// The same of the histograms by digest.
+pub const DIGEST_LATENCIES: &str = "events_statements_histogram_by_digest";
+/// And of that of all statements.
+pub const LATENCIES: &str = "events_statements_histogram_global";
 
 fn picoseconds(time: Duration) -> Value<'static> {
     number(time.as_nanos() * 1000)
@@ -49,9 +55,9 @@ fn digests(state: &SqlContext) -> RowSource {
         row.extend([unmeasured(), unmeasured(), number(of.full_joins)]);
         row.extend([unmeasured(), unmeasured(), unmeasured(), number(of.scans)]);
         row.extend([unmeasured(), unmeasured(), unmeasured(), unmeasured(), number(of.no_index)]);
-        row.extend([unmeasured(), unmeasured(), unmeasured(), unmeasured(), unmeasured()]);
+        row.extend([unmeasured(), picoseconds(of.cpu), unmeasured(), unmeasured(), unmeasured()]);
         row.extend([moment(of.first_seen), moment(of.last_seen)]);
-        row.extend(of.quantiles.map(picoseconds));
+        row.extend(of.quantiles.map(number));
         row.extend([text(of.sample), moment(of.sample_seen), picoseconds(of.sample_took)]);
         row
     };
@@ -67,6 +73,7 @@ fn event_name(kind: WaitKind) -> &'static str {
         WaitKind::LogSync => "wait/io/file/innodb/innodb_log_file",
         WaitKind::RowLock => "wait/untorn/row_lock",
         WaitKind::MetadataLock => "wait/lock/metadata/sql/mdl",
+        WaitKind::Latch => "wait/untorn/latch",
     }
 }
 
@@ -101,7 +108,68 @@ fn statement_waits(state: &SqlContext) -> RowSource {
     Box::new(state.facts.statement_digests().flat_map(rows))
 }
 
+/// A row for each bucket.
+fn buckets(latencies: Latencies) -> impl Iterator<Item = Vec<Value<'static>>> {
+    let total = latencies.total();
+    (0..BUCKETS).scan(0, move |lower, bucket| {
+        let ((low, high), count) = (range_of(bucket), latencies.of(bucket));
+        *lower += count;
+        let quantile = if total == 0 { 0.0 } else { *lower as f64 / total as f64 };
+        let mut row = vec![number(bucket as u64), number(low), number(high), number(count), number(*lower)];
+        // Six digits, as the column is declared.
+        row.push(Value::Double((quantile * 1e6).round() / 1e6));
+        Some(row)
+    })
+}
+
+fn all_latencies(state: &SqlContext) -> RowSource {
+    Box::new(buckets(state.facts.statement_latencies()))
+}
+
+fn digest_latencies(state: &SqlContext) -> RowSource {
+    let rows = |of: DigestLatencies| {
+        let database = of.database.as_deref().map_or(Value::Null, text);
+        let digest = of.digest.map_or(Value::Null, text);
+        buckets(of.latencies).map(move |row| {
+            let mut named = vec![database.clone(), digest.clone()];
+            named.extend(row);
+            named
+        })
+    };
+    Box::new(state.facts.digest_latencies().flat_map(rows))
+}
+
+macro_rules! of_buckets {
+    ($number:expr; $($first:expr),*) => {
+        &[
+            $($first,)*
+            ("BUCKET_NUMBER", $number),
+            ("BUCKET_TIMER_LOW", required("bigint unsigned")),
+            ("BUCKET_TIMER_HIGH", required("bigint unsigned")),
+            ("COUNT_BUCKET", required("bigint unsigned")),
+            ("COUNT_BUCKET_AND_LOWER", required("bigint unsigned")),
+            ("BUCKET_QUANTILE", required("double(7,6)")),
+        ]
+    };
+}
+
 pub(super) static VIEWS: &[View] = &[
+    View {
+        database: PERFORMANCE_SCHEMA,
+        name: DIGEST_LATENCIES,
+        columns: of_buckets!(
+            required("int unsigned");
+            ("SCHEMA_NAME", keyed("MUL", nullable("varchar(64)"))),
+            ("DIGEST", nullable("varchar(64)"))
+        ),
+        make: digest_latencies,
+    },
+    View {
+        database: PERFORMANCE_SCHEMA,
+        name: LATENCIES,
+        columns: of_buckets!(keyed("PRI", required("int unsigned"));),
+        make: all_latencies,
+    },
     View {
         database: PERFORMANCE_SCHEMA,
         name: "events_waits_summary_global_by_event_name",

@@ -239,8 +239,9 @@ impl Printout<'_> {
         writeln!(out, "Checkpoints {}", self.total("Untorn_checkpoints"))?;
         writeln!(
             out,
-            "Waits for a free page {}, for room in the log {}",
+            "Waits for a free page {}, for room in the log {}, in its buffer {}",
             self.total("Innodb_buffer_pool_wait_free"),
+            self.total("Untorn_log_room_waits"),
             self.total("Innodb_log_waits"),
         )
     }
