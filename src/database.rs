@@ -30,6 +30,7 @@ use crate::options::Options;
 use crate::private::is_private;
 use crate::provenance::{self, Marks};
 use crate::report::OpenReport;
+use crate::statistics::{Kept, Renewal};
 use crate::table::Table;
 
 /// An open database (data directory). Clones share it.
@@ -63,6 +64,10 @@ pub(crate) struct Inner {
     pub own_environment: OnceLock<Arc<RealEnvironment>>,
     /// The directory goes with the last user, so no work in the background is worth ending.
     pub in_memory: AtomicBool,
+    /// What was known of tables before the start, until they are opened.
+    pub kept_statistics: Mutex<Kept>,
+    pub statistics_changed: AtomicBool,
+    pub renewal: Arc<Renewal>,
 }
 
 impl Drop for Inner {
@@ -323,6 +328,7 @@ impl Database {
             && self.0.store.status().pages_dirty == 0
         {
             provenance::stopped(&self.0.catalog, &self.0.redo, undo, &self.0.marks)?;
+            self.write_statistics();
         }
         self.0.extension.close(self.0.redo.current()).await;
         self.dump_buffer_pool_if_wanted(to_dump);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use disk::{Environment, OpenHow, Storage};
 use page::{PageId, PageWriter};
 use pagestore::{PageSize, PageStore, RecoverySummary};
+use parking_lot::Mutex;
 use redo::RedoLog;
 use txn::TransactionSystem;
 
@@ -29,6 +30,7 @@ use crate::recovery_rates;
 use crate::redo_capacity;
 use crate::report::OpenReport;
 use crate::sort::TEMPORARY_PREFIX;
+use crate::statistics::Kept;
 
 /// File that a process locks while it works on the directory.
 const LOCK_FILE: &str = "untorn.lock";
@@ -111,6 +113,7 @@ pub(crate) async fn open(
         redo_applied: recovered.mini_transactions,
         ..OpenReport::default()
     };
+    let kept_statistics = Mutex::new(Kept::read(&*storage, &directory));
     let inner = Inner {
         environment: environment.clone(),
         directory,
@@ -130,13 +133,18 @@ pub(crate) async fn open(
         buffer_pool_dump: Arc::default(),
         in_memory: AtomicBool::new(false),
         own_environment: OnceLock::new(),
+        kept_statistics,
+        statistics_changed: AtomicBool::new(false),
+        renewal: Arc::default(),
         closing: Closing::default(),
     };
     inner.tables.graph.look_at_rows(inner.system.row_waits());
     let (mut inner, report) = start(inner, &unrestored_pages, report).await?;
     unlock.0 = None;
     inner.report = OpenReport { took: environment.now() - started, ..report };
-    Ok(Database(Arc::new(inner)))
+    let database = Database(Arc::new(inner));
+    database.0.renewal.begin(&database);
+    Ok(database)
 }
 
 /// A data directory that is locked for us.

@@ -33,6 +33,15 @@ pub use text::{Unkept, quoted_name};
 pub use view::*;
 pub use window::*;
 
+/// How a plan is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExplainFormat {
+    /// A row for each table.
+    Table,
+    /// A text with a line for each operation.
+    Tree,
+}
+
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
@@ -43,7 +52,7 @@ pub enum Statement {
     Insert(Box<Insert>),
     Update(Box<Update>),
     Delete(Box<Delete>),
-    Explain(Arc<Statement>),
+    Explain { statement: Arc<Statement>, format: ExplainFormat },
     CreateDatabase {
         name: String,
         if_not_exists: bool,

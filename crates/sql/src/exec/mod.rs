@@ -13,7 +13,8 @@
 //! there); of either, a row that is not whole in its page is copied (`copied_row.rs`). The rows of any other
 //! SELECT come from `join.rs` (nested loops over `cursor.rs`; `keys.rs` makes the ranges of an index,
 //! `prefix_keys.rs` those of a prefix), from a derived or common table, which `join.rs` fills into memory
-//! ([`KeptRows`]) and `hash_lookup.rs` finds rows in (`recursion.rs`: a recursive one), or from `union.rs`
+//! ([`KeptRows`]) and `hash_lookup.rs` finds rows in (`recursion.rs`: a recursive one; `spilled_join.rs`: a
+//! stored table that is too large), or from `union.rs`
 //! and `except_intersect.rs`. They pass `apply.rs` (subqueries that depend on the row), `group.rs` and
 //! `rollup.rs` over `aggregate.rs`, `window/`, `distinct.rs`, `sort.rs` and `order_limit.rs` (LIMIT), as rows
 //! that give themselves to the target (`result_row.rs`), and `output.rs` writes them for the client.
@@ -52,6 +53,7 @@ pub mod row_conversion;
 pub(crate) mod row_rules;
 pub(crate) mod select;
 pub(crate) mod sort;
+mod spilled_join;
 mod spilled_values;
 mod spool;
 mod text_lines;
@@ -220,6 +222,15 @@ impl<'e> KeptRows<'e> {
     /// No rows yet, and at most this many.
     pub fn new(state: &'e SqlContext, rows_max: usize) -> KeptRows<'e> {
         KeptRows { rows: Vec::new(), charge: state.memory.charge(), rows_max }
+    }
+
+    /// Takes a row if there is memory for it.
+    fn take_if_it_fits(&mut self, row: Vec<Value<'static>>) -> bool {
+        let fits = self.charge.grow(memory::row_weight(&row)).is_ok();
+        if fits {
+            self.rows.push(row);
+        }
+        fits
     }
 
     /// The rows, which are not charged any more.
