@@ -90,6 +90,7 @@ fn a_range_is_estimated_from_its_ends() {
         // Within a leaf or two it is counted.
         assert_eq!(range(included(first), included(first)), 10);
         assert_eq!(range(included(first), included(first + 3)), 40);
+        assert_eq!(range(included(first), excluded(first + 40)), 400.min(10 * u64::from(10_000 - first)));
         assert_eq!(range(excluded(first), excluded(first + 3)), 20);
         assert_eq!(range(excluded(first), included(first)), 0);
         assert_eq!(range(included(first + 3), included(first)), 0);

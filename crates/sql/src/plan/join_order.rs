@@ -15,7 +15,8 @@ use untorn::Table;
 use super::access_path::{Path, equalities};
 use super::estimate::{self, EQUAL_SHARE, ROWS_FEW, distinct_of, rows_of};
 use super::finish::{Sources, only};
-use super::{Condition, Planner, SelectPlan};
+use super::source::SourceKind;
+use super::{Condition, Planner, SelectPlan, Step};
 use crate::ast::{BinaryOperator, HintKind};
 use crate::expr::Expr;
 use crate::result::SqlError;
@@ -29,8 +30,8 @@ const COST_SMALL: f64 = 200.0;
 /// Another order must cost this share at most.
 const CLEARLY_CHEAPER: f64 = 0.8;
 
-/// Rows of a derived table, of which nothing is known.
-const ROWS_OF_DERIVED: f64 = 1000.0;
+/// Rows of what is neither a table nor made of tables.
+const ROWS_OF_OTHERS: f64 = 100.0;
 
 /// What a look into a hash table costs.
 const PROBE_COST: f64 = 0.3;
@@ -132,7 +133,11 @@ impl Planner<'_> {
         let known = before.order.iter().fold(only(source), |known, source| known | only(*source));
         let path = self.choose(join.plan, source, &join.about[at], &before.order, &join.hints[at])?;
         let table = join.plan.sources[at].engine_table();
-        let rows = table.map_or(ROWS_OF_DERIVED, |_| path.rows.max(1.0));
+        let rows = match (table, &join.plan.sources[at].kind) {
+            (Some(_), _) => path.rows.max(1.0),
+            (None, SourceKind::Derived(plan)) => rows_of_query(plan),
+            _ => ROWS_OF_OTHERS,
+        };
         let mut share = 1.0;
         let mut looked_up = false;
         for (number, (condition, read)) in join.about[at].iter().zip(&join.about_sources[at]).enumerate() {
@@ -185,6 +190,20 @@ impl Planner<'_> {
             _ => 0.5,
         }
     }
+}
+
+/// Rows of a derived table at most, as far as its tables tell.
+fn rows_of_query(plan: &SelectPlan) -> f64 {
+    if plan.grouping.as_ref().is_some_and(|grouping| grouping.keys.is_empty()) {
+        return 1.0;
+    }
+    let of_step = |step: &Step| match plan.sources[step.source].engine_table() {
+        Some(_) if step.path.unique => 1.0,
+        Some(_) if step.path.rows > 0.0 => step.path.rows,
+        Some(table) => rows_of(table),
+        None => ROWS_OF_OTHERS,
+    };
+    plan.steps.iter().map(of_step).product::<f64>().clamp(1.0, 1e9)
 }
 
 /// Rows of the largest table.

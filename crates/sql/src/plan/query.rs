@@ -299,7 +299,7 @@ impl Planner<'_> {
             ..SelectPlan::of_items(items, types, columns)
         };
         plan.pending =
-            Some(Box::new(Pending { conjuncts, outer, hints: from.hints, straight: from.straight }));
+            Some(Box::new(Pending { conjuncts, outer, hints: from.hints, straight: from.straight || select.straight }));
         if windows.is_empty() { Ok(plan) } else { self.windowed(plan, windows, &select.windows) }
     }
 
