@@ -91,7 +91,8 @@ impl Kept {
         let mut table = None;
         for line in lines {
             let (kind, numbers) = line.split_once(' ')?;
-            let numbers: Vec<u64> = numbers.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
+            let numbers: Vec<u64> =
+                numbers.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
             match (kind, &numbers[..]) {
                 ("table", [id, rows]) => {
                     table = Some(*id);

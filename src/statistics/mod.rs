@@ -131,9 +131,9 @@ impl Table {
     pub fn lacks_statistics(&self) -> bool {
         let known = self.counts.statistics.read();
         !self.def.discarded
-            && !known.as_ref().is_some_and(|known| {
-                self.trees().all(|tree| known.indexes.contains_key(&tree.def().id))
-            })
+            && !known
+                .as_ref()
+                .is_some_and(|known| self.trees().all(|tree| known.indexes.contains_key(&tree.def().id)))
     }
 
     /// Adds to the rough row count, and notes how many rows were changed.
@@ -189,7 +189,6 @@ impl Table {
         let tree = self.tree_of(index).filter(|_| !self.def.discarded)?;
         tree.estimate_range(&range.lower, &range.upper).ok()
     }
-
 }
 
 impl Database {

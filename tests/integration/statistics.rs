@@ -50,11 +50,8 @@ async fn insert(database: &Database, table: &Arc<Table>, ids: std::ops::Range<i6
 async fn fill(database: &Database) -> Arc<Table> {
     database.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
     let columns = ["id", "a", "b"].map(|name| ColumnDef::new(name, ColumnType::bigint()));
-    let def = TableDef::new(columns.to_vec()).primary_key(&["id"]).key(
-            "by_ab",
-            KeyKind::Secondary,
-            &["a", "b"],
-        );
+    let def =
+        TableDef::new(columns.to_vec()).primary_key(&["id"]).key("by_ab", KeyKind::Secondary, &["a", "b"]);
     database.create_table("test", "t", def).await.unwrap();
     let table = database.table("test", "t").unwrap();
     insert(database, &table, 0..400).await;

@@ -1,16 +1,18 @@
-//! How many records a range of keys has, and how many different keys a tree has, without reading all of it.
+//! How many records a range of keys has, and how many different keys a tree has, without reading all of
+//! it.
 //!
-//! A range is estimated by two descents, one to each end. While both are on the same page the ends are as far
-//! apart as their records there; from the page on where they part, what lies between them is counted on each
-//! level: the records behind the one end on its page, those in front of the other, and for each page between
-//! the mean of these two pages. Of leaves between, the first few are looked at, too. So a range of few leaves
-//! is counted, and any other costs a few pages more than its two descents.
+//! A range is estimated by two descents, one to each end. While both are on the same page the ends are as
+//! far apart as their records there; from the page on where they part, what lies between them is counted
+//! on each level: the records behind the one end on its page, those in front of the other, and for each
+//! page between the mean of these two pages. Of leaves between, the first few are looked at, too. So a
+//! range of few leaves is counted, and any other costs a few pages more than its two descents.
 //!
-//! Keys are counted by a sample: on each level some pages of those that the level above names, chosen evenly,
-//! which also says how many leaves there are. Of a sorted sequence the number of different values is one more
-//! than the number of places where two neighbours differ; so the share of such places on the leaves that were
-//! looked at is that of the tree. Where a value fills several pages, hardly any leaf shows a difference: there
-//! the node pointers above the leaves are counted the same way, and the greater number counts.
+//! Keys are counted by a sample: on each level some pages of those that the level above names, chosen
+//! evenly, which also says how many leaves there are. Of a sorted sequence the number of different values
+//! is one more than the number of places where two neighbours differ; so the share of such places on the
+//! leaves that were looked at is that of the tree. Where a value fills several pages, hardly any leaf
+//! shows a difference: there the node pointers above the leaves are counted the same way, and the greater
+//! number counts.
 
 use std::ops::Bound as Limit;
 
@@ -87,11 +89,7 @@ impl Tree {
     ///
     /// # Errors
     /// [`Interrupt`] of the page store: await and call again.
-    pub fn estimate_range(
-        &self,
-        lower: &Limit<OwnedKey>,
-        upper: &Limit<OwnedKey>,
-    ) -> Result<u64, Interrupt> {
+    pub fn estimate_range(&self, lower: &Limit<OwnedKey>, upper: &Limit<OwnedKey>) -> Result<u64, Interrupt> {
         let fields_of = |limit: &Limit<OwnedKey>| match limit {
             Limit::Included(key) | Limit::Excluded(key) => key.clone(),
             Limit::Unbounded => OwnedKey::new(),
@@ -417,7 +415,10 @@ mod tests {
     use super::*;
 
     fn way(turns: &[(u32, usize, usize)]) -> Way {
-        turns.iter().map(|(page, rank, records)| Turn { page: *page, rank: *rank, records: *records }).collect()
+        turns
+            .iter()
+            .map(|(page, rank, records)| Turn { page: *page, rank: *rank, records: *records })
+            .collect()
     }
 
     #[test]

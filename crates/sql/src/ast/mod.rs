@@ -52,7 +52,10 @@ pub enum Statement {
     Insert(Box<Insert>),
     Update(Box<Update>),
     Delete(Box<Delete>),
-    Explain { statement: Arc<Statement>, format: ExplainFormat },
+    Explain {
+        statement: Arc<Statement>,
+        format: ExplainFormat,
+    },
     CreateDatabase {
         name: String,
         if_not_exists: bool,

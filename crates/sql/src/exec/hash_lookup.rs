@@ -168,7 +168,8 @@ pub(super) fn own_conditions(step: &Step) -> Vec<Condition> {
     let is_own = |condition: &&Condition| {
         condition.visit(&mut |inner| match inner {
             Expr::Column { source, .. } => usize::from(*source) == step.source,
-            inner => !inner.is_volatile() && !matches!(inner, Expr::Assign(..) | Expr::UserVariable(_)),
+            Expr::Assign(..) | Expr::UserVariable(_) | Expr::Outer(_) => false,
+            inner => !inner.is_volatile(),
         })
     };
     step.all_conditions.iter().filter(is_own).cloned().collect()

@@ -1,11 +1,12 @@
 //! Joins: nested loops in the order of the plan, depth first.
 //!
-//! Each step but the last has a cursor and a few rows that it has copied from its pages (a page cannot stay
-//! latched while the steps behind it read); the last step streams into the consumer. So a join keeps a batch
-//! of rows for each step, whatever the sizes of the tables, and one that wants a single row (LIMIT 1) reads a
-//! single path: batches begin with one row and double. A derived table or view that is not the first, and a
-//! stored table that no index leads into, is looked up by what its columns are equal to (`hash_lookup.rs`). One that reads the tables before it
-//! (LATERAL, JSON_TABLE) is made again when they have other values.
+//! Each step but the last has a cursor and a few rows that it has copied from its pages (a page cannot
+//! stay latched while the steps behind it read); the last step streams into the consumer. So a join keeps
+//! a batch of rows for each step, whatever the sizes of the tables, and one that wants a single row
+//! (LIMIT 1) reads a single path: batches begin with one row and double. A derived table or view that is
+//! not the first, and a stored table that no index leads into, is looked up by what its columns are equal
+//! to (`hash_lookup.rs`). One that reads the tables before it (LATERAL, JSON_TABLE) is made again when
+//! they have other values.
 
 use untorn::engine::OwnedKey;
 use untorn::types::Collation;

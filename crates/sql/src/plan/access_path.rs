@@ -1,18 +1,19 @@
 //! Which index a table is read by.
 //!
-//! The conditions of the query are a list of conjuncts; `range_analysis.rs` finds the ranges of a column that
-//! each implies. For each index the longest run of its columns with an equality is taken, then one more
-//! column with ranges (`<`, BETWEEN, IN, LIKE, an OR of such), or several columns that one conjunct gives
-//! together (`(a, b) IN (…)`). The path with the most equalities comes first; a unique key that is given whole
-//! beats everything; without any the clustered index is scanned, or a secondary index that has all needed columns.
-//! Of several indexes that serve, the one is taken that reads the fewest rows, by an estimate (`estimate.rs`).
-//! Index hints limit the choice.
+//! The conditions of the query are a list of conjuncts; `range_analysis.rs` finds the ranges of a column
+//! that each implies. For each index the longest run of its columns with an equality is taken, then one
+//! more column with ranges (`<`, BETWEEN, IN, LIKE, an OR of such), or several columns that one conjunct
+//! gives together (`(a, b) IN (…)`). The path with the most equalities comes first; a unique key that is
+//! given whole beats everything; without any the clustered index is scanned, or a secondary index that
+//! has all needed columns. Of several indexes that serve, the one is taken that reads the fewest rows, by
+//! an estimate (`estimate.rs`). Index hints limit the choice.
 //!
-//! A key on the first characters of a column takes part with these alone: it is the last of the path, and its
-//! conjunct is always checked.
+//! A key on the first characters of a column takes part with these alone: it is the last of the path, and
+//! its conjunct is always checked.
 //!
-//! A conjunct that the path covers is not evaluated again, unless a key value could not be turned into the
-//! column's storage form exactly (see `exec::keys`): then the range is widened and all conjuncts are checked.
+//! A conjunct that the path covers is not evaluated again, unless a key value could not be turned into
+//! the column's storage form exactly (see `exec::keys`): then the range is widened and all conjuncts are
+//! checked.
 
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]

@@ -57,9 +57,7 @@ impl Wanted {
             Wanted::Statistics(table) => {
                 table.lacks_statistics() && database.renew_statistics(table).await.is_ok()
             }
-            Wanted::Pages(table, index, range) => {
-                database.estimate_range(table, *index, range).await.is_ok()
-            }
+            Wanted::Pages(table, index, range) => database.estimate_range(table, *index, range).await.is_ok(),
         }
     }
 }

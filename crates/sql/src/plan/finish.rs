@@ -183,7 +183,7 @@ impl Planner<'_> {
         let joins = &mut conditions.of_joins.iter();
         let inner_last = joins.find(|(first, ..)| *first == usize::from(source)).map(|(_, last, _)| *last);
         let is_table = plan.sources[usize::from(source)].engine_table().is_some();
-        let by_hash = is_table && !bound.is_empty() && wants_hash(&path, &all_conditions, source);
+        let by_hash = is_table && wants_hash(&path, &all_conditions, source);
         let source = source.into();
         plan.steps.push(Step {
             source,

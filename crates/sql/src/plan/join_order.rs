@@ -55,9 +55,10 @@ struct Prefix {
     rows: f64,
 }
 
-/// Whether a hash join serves: no index does, and there is something to look for.
+/// Whether a hash join serves: no index does, and there is something to look for, of other sources or of the
+/// query around.
 pub(super) fn wants_hash(path: &Path, conditions: &[Condition], source: u16) -> bool {
-    let of_others = |(_, wanted): &(u16, &Expr)| matches!(wanted, Expr::Column { .. });
+    let of_others = |(_, wanted): &(u16, &Expr)| matches!(wanted, Expr::Column { .. } | Expr::Outer(_));
     path.is_full_scan() && equalities(conditions, source).iter().any(of_others)
 }
 
@@ -145,7 +146,8 @@ impl Planner<'_> {
                 continue;
             }
             share *= self.share_of(join.plan, condition);
-            looked_up |= matches!(&**condition, Expr::Compare(BinaryOperator::Equal, ..)) && read & !only(source) != 0;
+            looked_up |=
+                matches!(&**condition, Expr::Compare(BinaryOperator::Equal, ..)) && read & !only(source) != 0;
         }
         let matches = rows * share;
         let by_hash = looked_up && path.is_full_scan();
@@ -173,13 +175,11 @@ impl Planner<'_> {
             _ => None,
         };
         match condition {
-            Expr::Compare(BinaryOperator::Equal, left, right) => {
-                match (distinct(left), distinct(right)) {
-                    (Some(left), Some(right)) => 1.0 / left.max(right),
-                    (Some(one), None) | (None, Some(one)) => (1.0 / one).max(1.0 / rows_of_all(plan)),
-                    (None, None) => EQUAL_SHARE,
-                }
-            }
+            Expr::Compare(BinaryOperator::Equal, left, right) => match (distinct(left), distinct(right)) {
+                (Some(left), Some(right)) => 1.0 / left.max(right),
+                (Some(one), None) | (None, Some(one)) => (1.0 / one).max(1.0 / rows_of_all(plan)),
+                (None, None) => EQUAL_SHARE,
+            },
             Expr::Compare(BinaryOperator::NotEqual, ..) | Expr::Not(_) => 0.9,
             Expr::Compare(..) => 0.3333,
             Expr::Between { negated: false, .. } | Expr::Like { negated: false, .. } => 0.1111,

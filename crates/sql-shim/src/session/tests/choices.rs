@@ -61,9 +61,8 @@ fn the_index_with_the_fewest_rows_is_read() {
 fn a_plan_for_one_value_is_not_kept_for_another() {
     let mut fixture = Fixture::new("choice-by-value");
     fixture.table_of_choices("c", ", PRIMARY KEY (id), KEY by_skew (skew), KEY by_many (many)");
-    let sql = |skew: &str, to: u32| {
-        format!("SELECT SUM(pad) FROM c WHERE skew {skew} AND many BETWEEN 2 AND {to}")
-    };
+    let sql =
+        |skew: &str, to: u32| format!("SELECT SUM(pad) FROM c WHERE skew {skew} AND many BETWEEN 2 AND {to}");
     // The same text but for its numbers: the first suits one index, the second the other.
     for _ in 0..2 {
         assert!(fixture.work(&sql("> 0", 1400)) < 600, "thirty rows");
@@ -134,6 +133,29 @@ fn tables_without_an_index_are_joined_by_hash() {
         fixture.good("CREATE INDEX by_id ON b (id)");
         assert_eq!(fixture.good(sql).rows, by_hash, "{sql}");
         fixture.good("DROP INDEX by_id ON b");
+    }
+}
+
+#[test]
+fn a_subquery_without_an_index_looks_its_rows_up() {
+    let mut fixture = Fixture::new("hashed-subquery");
+    fixture.table_of_choices("a", "");
+    fixture.table_of_choices("b", "");
+    fixture.good("UPDATE b SET many = NULL WHERE id % 5 = 0");
+    for condition in [
+        "EXISTS (SELECT 1 FROM b WHERE b.many = a.id AND b.few = 1)",
+        "NOT EXISTS (SELECT 1 FROM b WHERE b.many = a.id AND b.few = a.few)",
+        "(SELECT COUNT(*) FROM b WHERE b.many = a.id) = 2",
+        "(SELECT MAX(id) FROM b WHERE b.many = a.id) > 100",
+        "a.id IN (SELECT b.id FROM b WHERE b.many = a.many)",
+    ] {
+        let sql = format!("SELECT COUNT(*), SUM(id) FROM a WHERE {condition}");
+        let work = fixture.work(&sql);
+        assert!(work < 30 * ROWS, "{sql}: {work}");
+        let by_hash = fixture.good(&sql).rows;
+        fixture.good("CREATE INDEX by_many ON b (many)");
+        assert_eq!(fixture.good(&sql).rows, by_hash, "{sql}");
+        fixture.good("DROP INDEX by_many ON b");
     }
 }
 
