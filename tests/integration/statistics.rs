@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use disk::{Environment, OpenHow, SimulatedEnvironment, SimulatedStorage, Storage};
+use disk::{Environment, OpenHow, SimulatedEnvironment, SimulatedStorage};
 use untorn::asynchronous::Database;
 use untorn::engine::{Durability, ScanIndex};
 use untorn::schema::{ColumnDef, KeyKind, TableDef};

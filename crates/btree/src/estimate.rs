@@ -10,9 +10,8 @@
 //! Keys are counted by a sample: on each level some pages of those that the level above names, chosen
 //! evenly, which also says how many leaves there are. Of a sorted sequence the number of different values
 //! is one more than the number of places where two neighbours differ; so the share of such places on the
-//! leaves that were looked at is that of the tree. Where a value fills several pages, hardly any leaf
-//! shows a difference: there the node pointers above the leaves are counted the same way, and the greater
-//! number counts.
+//! leaves that were looked at is that of the tree. Where a value fills several pages, a leaf with such a
+//! place is found by chance: there the node pointers above the leaves are counted the same way.
 
 use std::ops::Bound as Limit;
 
@@ -291,11 +290,11 @@ fn between(from: &Way, to: &Way, leaves: &Leaves) -> u64 {
         if leaf && leaves.all {
             return (behind + before) as u64 + leaves.records as u64;
         }
-        let (mut records, mut pages) = (from.records + to.records, 2);
-        if leaf {
-            (records, pages) = (records + leaves.records, pages + leaves.pages);
-        }
-        let mean = records as f64 / pages as f64;
+        let mean = match leaf {
+            true => (from.records + to.records + leaves.records) as f64 / (2 + leaves.pages) as f64,
+            // The first and the last page of a level are often nearly empty.
+            false => from.records.max(to.records) as f64,
+        };
         apart = Some(behind + before + apart.unwrap_or(0.0) * mean);
     }
     apart.unwrap_or(0.0) as u64
@@ -383,8 +382,11 @@ impl Sample {
             if records < 1.0 {
                 return 0;
             }
-            let on_leaves = 1.0 + (records - 1.0) * share(*differing);
-            (on_leaves.round() as u64).max((*above + 1).min(records as u64))
+            let on_leaves = (1.0 + (records - 1.0) * share(*differing)).round() as u64;
+            let above = (*above + 1).min(records as u64);
+            // Values that fill several pages: hardly two of them end on one.
+            let fills_pages = !self.all && above as f64 * 3.0 < self.leaves;
+            if fills_pages { above } else { on_leaves.max(above) }
         };
         Estimate {
             records: records as u64,

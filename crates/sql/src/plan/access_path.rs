@@ -230,6 +230,10 @@ impl PathChooser<'_> {
         let several = paths.len() > 1 && self.choice.by_cost;
         let first = paths.iter().position(|(_, score)| *score == highest);
         let mut best = first.map_or_else(Path::everything, |first| paths.remove(first).0);
+        if !best.is_full_scan() {
+            // What a guess takes for many rows may be few: a range is not given up for a whole index.
+            paths.retain(|(path, _)| !path.is_full_scan());
+        }
         if several && !best.unique && rows_of(self.table) >= ROWS_FEW {
             best = self.cheapest(best, paths);
         }
