@@ -30,7 +30,7 @@ use crate::options::Options;
 use crate::private::is_private;
 use crate::provenance::{self, Marks};
 use crate::report::OpenReport;
-use crate::statistics::{Kept, Renewal};
+use crate::statistics::Statistics;
 use crate::table::Table;
 
 /// An open database (data directory). Clones share it.
@@ -64,10 +64,6 @@ pub(crate) struct Inner {
     pub own_environment: OnceLock<Arc<RealEnvironment>>,
     /// The directory goes with the last user, so no work in the background is worth ending.
     pub in_memory: AtomicBool,
-    /// What was known of tables before the start, until they are opened.
-    pub kept_statistics: Mutex<Kept>,
-    pub statistics_changed: AtomicBool,
-    pub renewal: Arc<Renewal>,
 }
 
 impl Drop for Inner {
@@ -94,6 +90,7 @@ pub(crate) struct Tables {
     pub feeds: Arc<Feeds>,
     /// Counts changes of the catalog; a plan made at an older value is stale.
     pub version: AtomicU64,
+    pub statistics: Statistics,
 }
 
 impl txn::TableSource for Tables {

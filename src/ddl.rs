@@ -518,8 +518,8 @@ impl Database {
                 Some(AutoIncrement::new(PageId::new(def.space, root), most))
             }
         };
-        let kept = self.0.kept_statistics.lock().take(def.id);
-        let counts = TableCounts::new(kept, &self.0.renewal);
+        let kept = self.0.tables.statistics.kept.lock().take(def.id);
+        let counts = TableCounts::new(kept, &self.0.tables.statistics.renewal);
         Ok(Arc::new(Table {
             database: database.to_owned(),
             name: name.to_owned(),

@@ -10,7 +10,6 @@ use std::time::Duration;
 use disk::{Environment, OpenHow, Storage};
 use page::{PageId, PageWriter};
 use pagestore::{PageSize, PageStore, RecoverySummary};
-use parking_lot::Mutex;
 use redo::RedoLog;
 use txn::TransactionSystem;
 
@@ -30,7 +29,6 @@ use crate::recovery_rates;
 use crate::redo_capacity;
 use crate::report::OpenReport;
 use crate::sort::TEMPORARY_PREFIX;
-use crate::statistics::Kept;
 
 /// File that a process locks while it works on the directory.
 const LOCK_FILE: &str = "untorn.lock";
@@ -113,7 +111,6 @@ pub(crate) async fn open(
         redo_applied: recovered.mini_transactions,
         ..OpenReport::default()
     };
-    let kept_statistics = Mutex::new(Kept::read(&*storage, &directory));
     let inner = Inner {
         environment: environment.clone(),
         directory,
@@ -133,18 +130,13 @@ pub(crate) async fn open(
         buffer_pool_dump: Arc::default(),
         in_memory: AtomicBool::new(false),
         own_environment: OnceLock::new(),
-        kept_statistics,
-        statistics_changed: AtomicBool::new(false),
-        renewal: Arc::default(),
         closing: Closing::default(),
     };
     inner.tables.graph.look_at_rows(inner.system.row_waits());
     let (mut inner, report) = start(inner, &unrestored_pages, report).await?;
     unlock.0 = None;
     inner.report = OpenReport { took: environment.now() - started, ..report };
-    let database = Database(Arc::new(inner));
-    database.0.renewal.begin(&database);
-    Ok(database)
+    Ok(Database::opened(inner))
 }
 
 /// A data directory that is locked for us.
@@ -279,6 +271,7 @@ async fn start(
     if level.freezes_pages() {
         opened.0.catalog.freeze(level.0);
     }
+    opened.read_statistics();
     let left_out = load_tables(&opened, unrestored).await?;
     if !level.refuses_row_changes() {
         opened.free_unfinished_indexes().await?;

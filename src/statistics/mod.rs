@@ -8,10 +8,10 @@
 mod file;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use txn::{KeyRange, ScanIndex, TimeSlice};
 
 use crate::database::{Database, Inner};
@@ -20,9 +20,9 @@ use crate::index_build::PAGE_UNITS;
 use crate::metadata_lock::Access;
 use crate::retry::retry;
 use crate::table::Table;
-pub(crate) use file::{Kept, Known};
+use file::{Kept, Known};
 
-/// So many changes are too few for new statistics, however small the table is: as in InnoDB.
+/// This many changes are too few for new statistics, however small the table is: as in InnoDB.
 const CHANGES_MIN: u64 = 16;
 
 /// What is known of one index.
@@ -53,7 +53,7 @@ pub struct TableStatistics {
 pub(crate) struct TableCounts {
     pub rows: AtomicU64,
     changed: AtomicU64,
-    /// With so many changes it is time for new ones; out of reach as long as there are none, and while new
+    /// With this many changes it is time for new ones; out of reach as long as there are none, and while new
     /// ones are on their way.
     renewed_at: AtomicU64,
     statistics: RwLock<Option<Arc<TableStatistics>>>,
@@ -88,6 +88,16 @@ impl TableCounts {
     fn get(&self) -> Option<Arc<TableStatistics>> {
         self.statistics.read().clone()
     }
+}
+
+/// The statistics of a database.
+#[derive(Default)]
+pub(crate) struct Statistics {
+    /// What was known of tables before the start, until they are opened.
+    pub kept: Mutex<Kept>,
+    /// What is kept is older than what is known.
+    changed: AtomicBool,
+    pub renewal: Arc<Renewal>,
 }
 
 /// Has new statistics made in the background.
@@ -192,6 +202,19 @@ impl Table {
 }
 
 impl Database {
+    /// A database that is ready: from here on its statistics can be renewed.
+    pub(crate) fn opened(inner: Inner) -> Database {
+        let database = Database(Arc::new(inner));
+        database.0.tables.statistics.renewal.begin(&database);
+        database
+    }
+
+    /// Reads what was known before the start; the tables take it when they are opened.
+    pub(crate) fn read_statistics(&self) {
+        let kept = Kept::read(&**self.0.environment.storage(), &self.0.directory);
+        *self.0.tables.statistics.kept.lock() = kept;
+    }
+
     /// About how many entries of a table's index are in a range; pages that are not in memory are read.
     ///
     /// # Errors
@@ -257,7 +280,7 @@ impl Database {
         }
         let found = Arc::new(found);
         table.counts.set(found.clone());
-        self.0.statistics_changed.store(true, Ordering::Release);
+        self.0.tables.statistics.changed.store(true, Ordering::Release);
         // Plans that were made with others are made again.
         self.definitions_changed();
         Ok(found)
@@ -269,7 +292,7 @@ impl Database {
 
     /// Writes down what is known of all tables, if that has changed.
     pub(crate) fn keep_statistics(&self) {
-        if !self.0.statistics_changed.swap(false, Ordering::AcqRel) {
+        if !self.0.tables.statistics.changed.swap(false, Ordering::AcqRel) {
             return;
         }
         self.write_statistics();

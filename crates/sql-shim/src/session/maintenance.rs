@@ -2,7 +2,7 @@
 //! rows as a SELECT does.
 //!
 //! CHECK walks the table (`src/check.rs` of the engine), OPTIMIZE makes it again ([`Session::recreate`]).
-//! ANALYZE takes the statistics of its tables anew. REPAIR answers and does nothing.
+//! ANALYZE counts the rows and keys of its tables again. REPAIR answers and does nothing.
 
 use std::sync::Arc;
 

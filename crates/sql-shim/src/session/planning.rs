@@ -72,7 +72,7 @@ impl Session {
         self.planned_in(None, false, plan).await
     }
 
-    /// Fetches what planning was in want of for its estimates; `false` when there was nothing to be had.
+    /// Fetches what planning was in want of for its estimates; `false` when nothing was found.
     pub(super) async fn fetch_for_plan(&mut self, wanted: &[Wanted]) -> bool {
         let mut fetched = false;
         for one in wanted {

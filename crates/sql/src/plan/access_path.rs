@@ -259,7 +259,7 @@ impl PathChooser<'_> {
         best
     }
 
-    /// Whether so many rows of a range would be looked up one by one that reading all is faster.
+    /// Whether looking up the rows of a range one by one costs more than reading all rows.
     fn is_dearer_than_all(&self, path: &mut Path) -> bool {
         let forced = self.hints.iter().any(|(kind, _)| *kind != HintKind::Ignore);
         let looks_up = matches!(path.index, ScanIndex::Secondary(_)) && !path.covering;

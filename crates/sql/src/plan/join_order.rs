@@ -21,7 +21,7 @@ use crate::ast::{BinaryOperator, HintKind};
 use crate::expr::Expr;
 use crate::result::SqlError;
 
-/// All orders of so many sources are compared.
+/// All orders of this many sources are compared.
 const COMPARED_MAX: usize = 7;
 
 /// A join that costs less is not worth another order.
