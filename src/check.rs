@@ -251,7 +251,7 @@ impl Database {
                 ));
             }
         }
-        table.row_count.store(report.rows, std::sync::atomic::Ordering::Relaxed);
+        table.set_rows(report.rows);
         Ok(())
     }
 }

@@ -31,6 +31,7 @@ use crate::prepared::PreparedTransactions;
 use crate::private::is_private;
 use crate::provenance::{self, Marks};
 use crate::report::OpenReport;
+use crate::statistics::Statistics;
 use crate::table::Table;
 use crate::transaction_times::TransactionTimes;
 
@@ -94,6 +95,7 @@ pub(crate) struct Tables {
     pub feeds: Arc<Feeds>,
     /// Counts changes of the catalog; a plan made at an older value is stale.
     pub version: AtomicU64,
+    pub statistics: Statistics,
 }
 
 impl txn::TableSource for Tables {
@@ -328,6 +330,7 @@ impl Database {
             && self.0.store.status().pages_dirty == 0
         {
             provenance::stopped(&self.0.catalog, &self.0.redo, undo, &self.0.marks)?;
+            self.write_statistics();
         }
         self.0.extension.close(self.0.redo.current()).await;
         self.dump_buffer_pool_if_wanted(to_dump);

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use btree::Tree;
 use page::PageId;
@@ -28,6 +28,7 @@ use crate::private::is_temporary;
 use crate::rename::NamedTable;
 use crate::retry::retry;
 use crate::schema::{ForeignKey, TableDef};
+use crate::statistics::TableCounts;
 use crate::table::Table;
 use crate::types::Collation;
 
@@ -517,6 +518,8 @@ impl Database {
                 Some(AutoIncrement::new(PageId::new(def.space, root), most))
             }
         };
+        let kept = self.0.tables.statistics.kept.lock().take(def.id);
+        let counts = TableCounts::new(kept, &self.0.tables.statistics.renewal);
         Ok(Arc::new(Table {
             database: database.to_owned(),
             name: name.to_owned(),
@@ -525,7 +528,7 @@ impl Database {
             auto_increment,
             metadata: self.name_lock(database, name),
             current: AtomicBool::new(true),
-            row_count: AtomicU64::new(0),
+            counts,
             referenced: AtomicBool::new(false),
         }))
     }

@@ -294,7 +294,7 @@ impl Database {
         let _purge = self.0.system.pause_purge().await;
         self.store_counter(table).await?;
         let fresh = self.assemble_table(&table.database, &table.name, def).await?;
-        fresh.note_rows(table.row_count_estimate() as i64);
+        fresh.continue_counts(table);
         self.0.catalog.change(|change| {
             related.put(change)?;
             if built.trees.is_empty() && fresh.def.foreign_keys == table.def.foreign_keys {

@@ -117,6 +117,7 @@ mod small_file;
 #[doc(hidden)]
 pub mod sort;
 mod statement;
+pub mod statistics;
 mod table;
 mod table_change;
 #[doc(hidden)]

@@ -136,7 +136,7 @@ pub(crate) async fn open(
     let (mut inner, report) = start(inner, &restored.unrestored, report).await?;
     unlock.0 = None;
     inner.report = OpenReport { took: environment.now() - started, ..report };
-    Ok(redo_capacity::let_grow(Database(Arc::new(inner)), &options, room))
+    Ok(redo_capacity::let_grow(Database::opened(inner), &options, room))
 }
 
 /// A data directory that is locked for us.
@@ -271,6 +271,7 @@ async fn start(
     if level.freezes_pages() {
         opened.0.catalog.freeze(level.0);
     }
+    opened.read_statistics();
     let left_out = load_tables(&opened, unrestored).await?;
     if !level.refuses_row_changes() {
         opened.free_unfinished_indexes().await?;

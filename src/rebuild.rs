@@ -280,7 +280,7 @@ impl Database {
             self.fill_index(fresh, &fresh.def, first + number, index, &secondary.tree, session).await?;
         }
         self.set_counter(fresh, next_number).await?;
-        fresh.note_rows(i64::try_from(rows).unwrap_or(i64::MAX));
+        fresh.set_rows(rows);
         Ok(self.0.store.flush_space(fresh.def.space).await?)
     }
 

@@ -284,13 +284,13 @@ impl Database {
         for step in &moves {
             self.store_counter(&step.table).await?;
             let table = self.assemble_table(&step.to.0, &step.to.1, step.def.clone()).await?;
-            table.note_rows(step.table.row_count_estimate() as i64);
+            table.continue_counts(&step.table);
             fresh.push(table);
         }
         for (child, def) in &children {
             self.store_counter(child).await?;
             let table = self.assemble_table(&child.database, &child.name, def.clone()).await?;
-            table.note_rows(child.row_count_estimate() as i64);
+            table.continue_counts(child);
             fresh.push(table);
         }
         self.0.catalog.change(|change| {

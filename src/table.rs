@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::auto_increment::AutoIncrement;
 use crate::error::Error;
 use crate::file_names::table_file;
 use crate::metadata_lock::MetadataLock;
 use crate::schema::TableDef;
+use crate::statistics::TableCounts;
 
 /// An open table. DDL does not change it but creates a new one; this one is then no longer
 /// [`Table::is_current`].
@@ -27,7 +28,7 @@ pub struct Table {
     pub auto_increment: Option<AutoIncrement>,
     pub(crate) metadata: Arc<MetadataLock>,
     pub(crate) current: AtomicBool,
-    pub(crate) row_count: AtomicU64,
+    pub(crate) counts: TableCounts,
     /// Some table has a foreign key to it. Changes while nobody uses the table.
     pub(crate) referenced: AtomicBool,
 }
@@ -57,18 +58,6 @@ impl Table {
     /// The error for a statement that needs the rows of a table whose tablespace was discarded.
     pub(crate) fn discarded_error(&self) -> Error {
         Error::TablespaceDiscarded(self.database.clone(), self.name.clone())
-    }
-
-    /// The approximate number of rows: counted by changes since the last full count.
-    pub fn row_count_estimate(&self) -> u64 {
-        self.row_count.load(Ordering::Relaxed)
-    }
-
-    /// Adds to the rough row count.
-    pub(crate) fn note_rows(&self, change: i64) {
-        let _ = self.row_count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |rows| {
-            Some(rows.saturating_add_signed(change))
-        });
     }
 
     /// The value that AUTO_INCREMENT gives the next row, if the table has such a column. May block to read a

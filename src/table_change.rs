@@ -211,7 +211,7 @@ impl Database {
         let _purge = self.0.system.pause_purge().await;
         self.store_counter(table).await?;
         let fresh = self.assemble_table(&table.database, &table.name, def).await?;
-        fresh.note_rows(table.row_count_estimate() as i64);
+        fresh.continue_counts(table);
         self.0.catalog.change(|change| {
             related.put(change)?;
             change.put_table(&table.database, &table.name, Arc::new(fresh.def.clone()))

@@ -101,7 +101,7 @@ impl Definitions<'_> {
             }
             engine.store_counter(&child).await?;
             let fresh = engine.assemble_table(&database, &name, def).await?;
-            fresh.note_rows(child.row_count_estimate() as i64);
+            fresh.continue_counts(&child);
             children.push(fresh);
         }
         Ok(RelatedTables { _locks: locks, children, keys: added.into_iter().chain(gone).collect() })

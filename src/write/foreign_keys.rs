@@ -448,7 +448,7 @@ impl ForeignKeys {
     /// The statement has succeeded.
     pub fn finish(self) {
         for (table, count) in self.removed {
-            table.note_rows(-count);
+            table.note_rows(-count, count.unsigned_abs());
         }
     }
 }

@@ -88,6 +88,8 @@ pub struct RowWriter {
     /// Columns with ON UPDATE that the statement does not assign, with the statement's time.
     stamps: SmallVec<[(u16, Vec<u8>); 1]>,
     rows_added: i64,
+    /// Rows inserted, updated and deleted.
+    rows_changed: u64,
     /// For a table with foreign keys, or with some to it: what the statement knows of them.
     foreign_keys: Option<Box<ForeignKeys>>,
 }
@@ -133,6 +135,7 @@ impl RowWriter {
             numbering: (1, 1),
             stamps: SmallVec::new(),
             rows_added: 0,
+            rows_changed: 0,
             foreign_keys: None,
         }
     }
@@ -275,6 +278,7 @@ impl RowWriter {
             }
         };
         self.rows_added += i64::from(written == Written::Done);
+        self.rows_changed += u64::from(written == Written::Done);
         Ok(written)
     }
 
@@ -291,6 +295,7 @@ impl RowWriter {
         key: &[Field<'_>],
         changes: &Changes<'_>,
     ) -> Result<Written> {
+        self.rows_changed += 1;
         let mut number = None;
         for (column, field) in changes {
             let def = &self.table.def.columns[usize::from(*column)];
@@ -338,6 +343,7 @@ impl RowWriter {
         check_row(row, &self.table.def.columns)?;
         let put = put_row(transaction, &self.table, row).await?;
         self.rows_added += i64::from(put == txn::Put::Inserted);
+        self.rows_changed += 1;
         Ok(put)
     }
 
@@ -353,13 +359,14 @@ impl RowWriter {
             delete_row(transaction, &self.table, key).await?;
         }
         self.rows_added -= 1;
+        self.rows_changed += 1;
         Ok(())
     }
 
     /// The statement has succeeded: the table's estimate of its rows learns of them.
     pub fn finish(self) {
-        if self.rows_added != 0 {
-            self.table.note_rows(self.rows_added);
+        if self.rows_changed != 0 {
+            self.table.note_rows(self.rows_added, self.rows_changed);
         }
         if let Some(keys) = self.foreign_keys {
             keys.finish();

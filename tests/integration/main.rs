@@ -30,6 +30,7 @@ mod row_writing;
 mod sample;
 mod simulation;
 mod small_pool;
+mod statistics;
 mod strangers_files;
 mod table_changes;
 mod tablespace_import;

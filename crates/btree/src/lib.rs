@@ -5,6 +5,7 @@
 //!   page     one INDEX page: directory, heap, free list; search, insert, delete, reorganise
 //!   tree     descents, `cursor` (a record by its key, scans), optimistic changes (one leaf) and structural ones (split, merge)
 //!   external values that do not fit into a record, as chains of pages
+//!   estimate records of a range, different keys: by two descents, by a sample of pages
 //!   bulk     building a tree from sorted records;  check: verifying one
 //! ```
 //!
@@ -28,6 +29,7 @@ pub mod compare;
 pub mod cursor;
 pub mod definition;
 mod descend;
+pub mod estimate;
 pub mod external;
 pub mod field;
 pub mod key;
@@ -44,6 +46,7 @@ pub use bulk::BulkLoader;
 pub use check::{CheckReport, Checker};
 pub use cursor::{LeafCursor, SavedPosition, Seek};
 pub use definition::IndexDef;
+pub use estimate::{Estimate, Sample};
 pub use external::Reference;
 pub use field::{Comparison, Field, FieldDef, FieldRef};
 pub use key::{KeyFields, OwnedKey};

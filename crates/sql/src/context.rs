@@ -305,6 +305,17 @@ impl SqlContext {
         self.warning_count.get().saturating_sub(self.warnings_before.get())
     }
 
+    /// How many warnings there are, to forget those that come.
+    pub(crate) fn warnings_so_far(&self) -> (u64, usize) {
+        (self.warning_count.get(), self.warnings.borrow().len())
+    }
+
+    /// Forgets the warnings that have come since.
+    pub(crate) fn forget_warnings_since(&self, (count, kept): (u64, usize)) {
+        self.warning_count.set(count);
+        self.warnings.borrow_mut().truncate(kept);
+    }
+
     /// Forgets the last statement's warnings.
     pub fn clear_warnings(&self) {
         let errors = self.warnings.borrow().iter().filter(|(level, _)| *level == Level::Error).count();

@@ -4,6 +4,7 @@
 mod building;
 mod concurrency;
 mod damaged_neighbours;
+mod estimates;
 mod golden;
 mod records_and_pages;
 mod server_file;

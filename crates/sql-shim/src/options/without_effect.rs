@@ -178,9 +178,12 @@ const MORE_GROUPS: &[Group] = &[
          max_rowid_filter_size in_predicate_conversion_threshold engine_condition_pushdown \
          secondary_engine_cost_threshold standard_compliant_cte",
     ),
-    ("EXPLAIN has one form", "explain_format explain_json_format_version end_markers_in_json"),
     (
-        "statistics are not stored: the planner estimates from the indexes",
+        "EXPLAIN has the form that the statement names",
+        "explain_format explain_json_format_version end_markers_in_json",
+    ),
+    (
+        "statistics of tables are taken in one way",
         "innodb_stats_* histogram_* analyze_max_length analyze_sample_percentage use_stat_tables \
          information_schema_stats_expiry enable_secondary_engine_statistics",
     ),

@@ -20,7 +20,7 @@ pub(super) fn of_statement(statement: &Statement) -> Option<Counter> {
         Statement::Delete(delete) if delete.is_joined() => Counter::ComDeleteMulti,
         Statement::Delete(_) => Counter::ComDelete,
         // As what is explained, as in MySQL.
-        Statement::Explain(inner) => return of_statement(inner),
+        Statement::Explain { statement, .. } => return of_statement(statement),
         Statement::Begin { .. } => Counter::ComBegin,
         Statement::Commit { .. } => Counter::ComCommit,
         Statement::Rollback { .. } => Counter::ComRollback,

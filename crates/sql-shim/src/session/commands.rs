@@ -52,7 +52,7 @@ impl Session {
                 }
                 Ok(done())
             }
-            Statement::Show(_) | Statement::Describe { .. } | Statement::Explain(_) => {
+            Statement::Show(_) | Statement::Describe { .. } | Statement::Explain { .. } => {
                 self.show_statement(statement, out, more).await
             }
             Statement::Kill { query_only, connection } => self.kill(*query_only, connection),

@@ -15,6 +15,7 @@ use sql::ast::{Query, SelectItem, Statement, TableRef};
 use sql::expr::types::Type;
 use sql::lexer::{Lexer, LexicalModes, TokenKind, unquote};
 use sql::parser;
+use sql::plan::estimate::Wanted;
 use sql::plan::{Plan, Planner};
 use sql::value::{Collation, Value, decimal};
 
@@ -262,9 +263,15 @@ fn is_shapely(statement: &Statement) -> bool {
     }
 }
 
-/// Plans a fingerprint; `None` when the statement has to be run with its literals in place. Errors too are
-/// left to the run with literals, so that their texts are right.
-pub fn plan(fingerprint: &Fingerprint, modes: LexicalModes, state: &SessionState) -> Option<SmallPlan> {
+/// Plans a fingerprint; `None` when the statement has to be run with its literals in place: another plan may
+/// be better for others. Errors too are left to the run with literals, so that their texts are right. What
+/// the plan was in want of is added to `wanted`.
+pub fn plan(
+    fingerprint: &Fingerprint,
+    modes: LexicalModes,
+    state: &SessionState,
+    wanted: &mut Vec<Wanted>,
+) -> Option<SmallPlan> {
     let parsed = parser::parse(fingerprint.text(), modes).ok()?;
     if usize::from(parsed.parameters) != fingerprint.literals.len() || !is_shapely(&parsed.statement) {
         return None;
@@ -273,6 +280,10 @@ pub fn plan(fingerprint: &Fingerprint, modes: LexicalModes, state: &SessionState
     let mut planner = Planner::brief(state);
     planner.parameter_types = &types;
     let plan = planner.data(&parsed.statement).ok()??;
+    *wanted = planner.take_wanted();
+    if planner.value_dependent.get() {
+        return None;
+    }
     let charged = planner.charged();
     (charged <= CHARGED_MAX / 8).then_some(SmallPlan { plan, charged })
 }

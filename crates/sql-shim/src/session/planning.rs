@@ -12,6 +12,7 @@ use sql::failure::Failure;
 use sql::lexer::LexicalModes;
 use sql::memory::StatementCharge;
 use sql::parser::{self, ParsedStatement};
+use sql::plan::estimate::Wanted;
 use sql::plan::{Plan, Planner};
 use sql::result::SqlError;
 
@@ -19,6 +20,10 @@ use super::Session;
 use super::large_text::{BYTES_APART, BYTES_LONG, made_of_text, parse_apart, unless_killed};
 use super::resumable::resumable;
 use super::watch::Watch;
+
+/// How often a statement is planned again with more known about its tables: their statistics first, then
+/// ranges of the paths that these suggest.
+pub(super) const FETCHES_MAX: usize = 3;
 
 impl Session {
     /// Parses the first statement of a text.
@@ -67,6 +72,15 @@ impl Session {
         self.planned_in(None, false, plan).await
     }
 
+    /// Fetches what planning was in want of for its estimates; `false` when nothing was found.
+    pub(super) async fn fetch_for_plan(&mut self, wanted: &[Wanted]) -> bool {
+        let mut fetched = false;
+        for one in wanted {
+            fetched |= one.fetch(&self.state.database).await;
+        }
+        fetched
+    }
+
     /// [`Session::planned`] within the time that the statement may take; by steps at once where it will be
     /// `long`.
     async fn planned_in<T: Send + 'static>(
@@ -75,11 +89,21 @@ impl Session {
         long: bool,
         plan: impl Fn(&Planner<'_>) -> Result<T, SqlError> + 'static,
     ) -> Result<Elsewhere<T>, Failure> {
-        if !long {
-            let brief = Planner::brief(&self.state);
-            match plan(&brief) {
-                Err(_) if brief.is_too_long() => {}
-                planned => return Ok(Elsewhere::new(planned?, false)),
+        for round in 0.. {
+            if long {
+                break;
+            }
+            let (planned, wanted) = {
+                let brief = Planner::brief(&self.state);
+                let planned = plan(&brief);
+                if planned.is_err() && brief.is_too_long() {
+                    break;
+                }
+                (planned, brief.take_wanted())
+            };
+            // Once more with what it was in want of.
+            if planned.is_err() || round >= FETCHES_MAX || !self.fetch_for_plan(&wanted).await {
+                return Ok(Elsewhere::new(planned?, false));
             }
         }
         self.transaction.engine_mut().clear_kill();

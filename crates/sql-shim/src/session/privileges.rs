@@ -139,7 +139,7 @@ impl Session {
             | Statement::LoadData(_)
             | Statement::Update(_)
             | Statement::Delete(_)
-            | Statement::Explain(_)
+            | Statement::Explain { .. }
             | Statement::Do(_) => Ok(()),
             // Checked with what they are about: the database, variable, account, connection or statement.
             Statement::Use(_)

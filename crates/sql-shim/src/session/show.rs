@@ -2,6 +2,7 @@
 
 mod create_table;
 mod explain;
+mod explain_tree;
 mod innodb_status;
 
 use std::pin::pin;
@@ -242,7 +243,7 @@ impl Session {
                     None => columns,
                 }
             }
-            Statement::Explain(inner) => self.explain(inner.clone()).await?,
+            Statement::Explain { statement, format } => self.explain(statement.clone(), *format).await?,
             _ => return Ok(Outcome::Answered),
         };
         self.use_up_characteristics(|| reads_dictionary(statement));

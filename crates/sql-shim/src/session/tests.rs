@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod catalog;
+mod choices;
 mod expressions;
 mod planning;
 mod settings;

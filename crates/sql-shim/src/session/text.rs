@@ -13,6 +13,7 @@ use sql::result::ResultSink;
 
 use super::com_counters;
 use super::plan_cache::{self, Fingerprint};
+use super::planning::FETCHES_MAX;
 use super::{Changed, REPLANS_MAX, Session};
 
 /// What a syntax error quotes may reach into the next statement.
@@ -113,12 +114,19 @@ impl Session {
         out: &mut S,
     ) -> Option<Result<(), Failure>> {
         let database = self.state.current_database();
+        let mut fetches = 0;
         for _ in 0..REPLANS_MAX {
             let version = self.plan_version();
             let plan = match self.cache.find(&fingerprint.key, version, database.as_deref()) {
                 Some(plan) => plan?,
                 None => {
-                    let plan = plan_cache::plan(fingerprint, self.state.lexical_modes(), &self.state);
+                    let mut wanted = Vec::new();
+                    let modes = self.state.lexical_modes();
+                    let plan = plan_cache::plan(fingerprint, modes, &self.state, &mut wanted);
+                    fetches += 1;
+                    if fetches <= FETCHES_MAX && self.fetch_for_plan(&wanted).await {
+                        continue;
+                    }
                     let plan = self.cache.add(fingerprint.key.clone(), version, database.clone(), plan);
                     plan?
                 }

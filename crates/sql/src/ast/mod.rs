@@ -35,6 +35,15 @@ pub use view::*;
 pub use window::*;
 pub use xa::*;
 
+/// How a plan is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExplainFormat {
+    /// A row for each table.
+    Table,
+    /// A text with a line for each operation.
+    Tree,
+}
+
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
@@ -45,7 +54,10 @@ pub enum Statement {
     Insert(Box<Insert>),
     Update(Box<Update>),
     Delete(Box<Delete>),
-    Explain(Arc<Statement>),
+    Explain {
+        statement: Arc<Statement>,
+        format: ExplainFormat,
+    },
     CreateDatabase {
         name: String,
         if_not_exists: bool,

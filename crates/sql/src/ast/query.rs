@@ -81,6 +81,8 @@ pub struct Select {
     pub windows: Vec<(String, WindowSpec)>,
     /// SQL_CALC_FOUND_ROWS.
     pub counts_all: bool,
+    /// `SELECT STRAIGHT_JOIN`: the tables are read in the order in which they are written.
+    pub straight: bool,
     /// `HAVING`.
     pub having: Option<Expr>,
 }

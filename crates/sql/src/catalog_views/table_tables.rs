@@ -289,8 +289,11 @@ fn numeric(kind: &ColumnType) -> (Value<'static>, Value<'static>) {
 /// A table's rows of STATISTICS, which SHOW INDEX shows too.
 pub fn statistics_of(table: &Table) -> Rows {
     let mut rows = Vec::new();
+    let statistics = table.statistics();
     for key in &table.def.keys {
+        let known = statistics.as_ref().and_then(|known| known.indexes.get(&key.id));
         for (at, part) in key.parts.iter().enumerate() {
+            let distinct = known.and_then(|known| known.distinct.get(at)).copied();
             let column = &table.def.columns[usize::from(part.column)];
             rows.push(vec![
                 text("def"),
@@ -302,7 +305,7 @@ pub fn statistics_of(table: &Table) -> Rows {
                 number(at + 1),
                 text(&*column.name),
                 text("A"),
-                number(table.row_count_estimate()),
+                number(distinct.unwrap_or_else(|| table.row_count_estimate())),
                 part.prefix_chars.map_or(Value::Null, number),
                 Value::Null,
                 text(if column.nullable { "YES" } else { "" }),

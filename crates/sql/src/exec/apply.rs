@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Flow;
+use super::hashed_subquery::HashedTable;
 use super::join::Views;
 use super::select::Consumer;
 use super::{Executor, Subqueries, SubqueryResult, Target, are_identical};
@@ -23,6 +24,8 @@ pub struct Applied<'p, 'e> {
     pub results: Vec<Arc<ValueSet>>,
     /// By number: of which captured values the result is, and what it is charged.
     of: Vec<Option<(Vec<Value<'static>>, Charge<'e>)>>,
+    /// By number: its table in memory.
+    tables: Vec<HashedTable<'p, 'e>>,
 }
 
 impl<'p, 'e> Applied<'p, 'e> {
@@ -35,7 +38,8 @@ impl<'p, 'e> Applied<'p, 'e> {
     ) -> Option<Self> {
         let apply = apply?;
         let of = subqueries.iter().map(|_| None).collect();
-        Some(Applied { subqueries, apply, results: executed.to_vec(), of })
+        let tables = subqueries.iter().map(|_| HashedTable::New).collect();
+        Some(Applied { subqueries, apply, results: executed.to_vec(), of, tables })
     }
 
     /// Tests the conditions on the row of `cx`, and executes what a row needs that meets them.
@@ -84,7 +88,8 @@ impl<'p, 'e> Applied<'p, 'e> {
                 continue;
             }
             self.of[at] = None;
-            let SubqueryResult { values, charge } = executor.subquery(plan, &captured).await?;
+            let SubqueryResult { values, charge } =
+                executor.subquery_of_row(plan, &captured, &mut self.tables[at]).await?;
             self.results[at] = Arc::new(values);
             self.of[at] = Some((captured, charge));
         }

@@ -1,23 +1,34 @@
-//! Joining a table in memory (a derived table, a view) by equalities: finding its rows by the values of the
-//! joined columns.
+//! Hash joins: finding the rows of a table in memory (a derived table, a view, a stored table that no index
+//! leads into) by the values of the joined columns.
 //!
 //! Whether a column can be looked up depends on its values: it takes part when all its values are exact
-//! numbers, or all are texts of one collation, so that equal values have the same key. The value that is
-//! looked for is of that kind, or the join reads all rows as without a key. The conditions are checked on the
-//! rows that are found, so a key may say less than they do, never more.
+//! numbers, all are doubles, all are texts of one collation, all are days and moments or all are spans of
+//! time, so that equal values have the same key. The value that is looked for is of that kind, or the join
+//! reads all rows as without a key. The conditions are checked on the rows that are found, so a key may say
+//! less than they do, never more.
+//!
+//! A stored table is read into memory when its step begins for the second time, without the rows that its own
+//! conditions leave out. If they do not fit into their part of the statement's memory, both sides of the join
+//! are sorted on disk (`spilled_join.rs`). Where the rows are to be locked one by one, the step goes on as a
+//! loop over the table.
 
 use std::collections::HashMap;
 
+use untorn::engine::ReadMode;
 use untorn::types::Collation;
 
-use super::{Executor, KeptRows};
+use super::cursor::Cursor;
+use super::join::{Views, copy};
+use super::select::all_true;
+use super::{Executor, Flow, KeptRows};
 use crate::background_drop::discard;
-use crate::expr::{Context, Expr};
+use crate::expr::{Context, Expr, RowView};
 use crate::failure::Failure;
-use crate::memory::Charge;
-use crate::plan::Step;
+use crate::memory::{self, Charge};
 use crate::plan::access_path::equalities;
+use crate::plan::{Condition, SelectPlan, Step};
 use crate::result::SqlError;
+use crate::value::temporal::{self, Today};
 use crate::value::{Value, collation, decimal};
 
 /// Fewer rows than this are read one by one.
@@ -26,27 +37,37 @@ const ROWS_MIN: usize = 8;
 /// Bytes that an entry takes beside its key.
 const ENTRY_BYTES: usize = 64;
 
+/// The rows of a hash join take this share of the statement's memory at most: what they are joined with is to
+/// be sorted and grouped.
+const MEMORY_SHARE: usize = 4;
+
 /// The end of a chain.
 const END: u32 = u32::MAX;
 
 /// What the values of a column are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Class {
+pub(super) enum Class {
     Number,
+    Double,
     Text(Collation),
+    Moment,
+    Span,
 }
 
 impl Class {
-    fn of(value: &Value<'_>) -> Option<Class> {
+    pub(super) fn of(value: &Value<'_>) -> Option<Class> {
         match value {
             Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => Some(Class::Number),
+            Value::Float(_) | Value::Double(_) => Some(Class::Double),
             Value::Text(_, rule) => Some(Class::Text(*rule)),
+            Value::Date(_) | Value::DateTime(..) => Some(Class::Moment),
+            Value::Time(..) => Some(Class::Span),
             _ => None,
         }
     }
 
     /// Appends the key of a value; `false` when it has none.
-    fn key(self, value: &Value<'_>, key: &mut Vec<u8>) -> bool {
+    pub(super) fn key(self, value: &Value<'_>, key: &mut Vec<u8>) -> bool {
         match (self, value) {
             (Class::Number, Value::Int(v)) => whole(i128::from(*v), key),
             (Class::Number, Value::UInt(v)) => whole(i128::from(*v), key),
@@ -64,6 +85,19 @@ impl Class {
                 if collation::common(rule, *of_value) == rule =>
             {
                 collation::sort_key(text, rule, key);
+                key.push(0);
+            }
+            // Any number beside a double is compared as one. Minus zero equals zero.
+            (Class::Double, value) if value.is_number() => {
+                key.extend_from_slice(&(value.to_double() + 0.0).to_bits().to_be_bytes());
+            }
+            (Class::Moment, Value::Date(_) | Value::DateTime(..)) => {
+                let moment = value.to_datetime(Today::default()).unwrap_or_default().0;
+                key.extend_from_slice(&temporal::datetime_number(moment).to_be_bytes());
+                key.extend_from_slice(&moment.micros.to_be_bytes());
+            }
+            (Class::Span, Value::Time(span, _)) => {
+                key.extend_from_slice(&temporal::time_micros(*span).to_be_bytes());
             }
             _ => return false,
         }
@@ -129,7 +163,65 @@ impl HashLookup<'_, '_> {
     }
 }
 
+/// The conditions of a step that say the same of a row whatever those of other steps are.
+pub(super) fn own_conditions(step: &Step) -> Vec<Condition> {
+    let is_own = |condition: &&Condition| {
+        condition.visit(&mut |inner| match inner {
+            Expr::Column { source, .. } => usize::from(*source) == step.source,
+            Expr::Assign(..) | Expr::UserVariable(_) | Expr::Outer(_) => false,
+            inner => !inner.is_volatile(),
+        })
+    };
+    step.all_conditions.iter().filter(is_own).cloned().collect()
+}
+
+/// What reading a stored table into memory came to.
+pub(super) enum Gathered<'e> {
+    Rows(KeptRows<'e>),
+    /// There is no room for all of them.
+    TooMany,
+    /// They are to be locked one by one, or there are none.
+    No,
+}
+
 impl<'e> Executor<'e> {
+    /// The rows of a stored table that meet its own conditions, for a hash join.
+    pub(super) async fn table_in_memory(
+        &mut self,
+        plan: &SelectPlan,
+        step: &Step,
+        cx: &Context<'_>,
+    ) -> Result<Gathered<'e>, Failure> {
+        let mode = self.source_mode(plan, step.source);
+        let Some(table) = plan.sources[step.source].engine_table() else { return Ok(Gathered::No) };
+        if !step.by_hash || mode != ReadMode::Consistent || !plan.changed.is_empty() {
+            return Ok(Gathered::No);
+        }
+        let mut charge = self.state.memory.charge();
+        let ranges = self.ranges(&step.path, &table.def.columns, cx, &mut charge).await?;
+        let Some(ranges) = ranges else { return Ok(Gathered::No) };
+        let own = own_conditions(step);
+        let bytes_max = self.state.memory.limit() as usize / MEMORY_SHARE;
+        let mut rows = KeptRows::new(self.state, usize::MAX);
+        let (mut bytes, mut fits) = (0, true);
+        let mut cursor = Cursor::new(table, &step.path, ranges.ranges, mode, &plan.needed[step.source]);
+        let mut keep = |view: RowView<'_>| -> Result<Flow, Failure> {
+            let mut views: Views<'_> = smallvec::smallvec![RowView::Nulls; plan.sources.len()];
+            views[step.source] = view;
+            if !all_true(&own, &Context { rows: &views, ..*cx })? {
+                return Ok(Flow::Skip);
+            }
+            let row = copy(plan, step.source, view, cx);
+            bytes += memory::row_weight(&row);
+            fits = bytes <= bytes_max && rows.take_if_it_fits(row);
+            Ok(if fits { Flow::Next } else { Flow::Stop })
+        };
+        while cursor.run(self.transaction.engine_mut(), &mut |view, _| keep(view)).await? {
+            self.tick(1).await?;
+        }
+        Ok(if fits { Gathered::Rows(rows) } else { Gathered::TooMany })
+    }
+
     /// The rows of a step by the columns that its conditions look for; `None` when that does not help.
     pub(super) async fn hash_lookup<'p>(
         &self,

@@ -1,11 +1,12 @@
 //! Joins: nested loops in the order of the plan, depth first.
 //!
-//! Each step but the last has a cursor and a few rows that it has copied from its pages (a page cannot stay
-//! latched while the steps behind it read); the last step streams into the consumer. So a join keeps a batch
-//! of rows for each step, whatever the sizes of the tables, and one that wants a single row (LIMIT 1) reads a
-//! single path: batches begin with one row and double. A derived table or view that is not the first is
-//! looked up by what its columns are equal to (`hash_lookup.rs`). One that reads the tables before it
-//! (LATERAL, JSON_TABLE) is made again when they have other values.
+//! Each step but the last has a cursor and a few rows that it has copied from its pages (a page cannot
+//! stay latched while the steps behind it read); the last step streams into the consumer. So a join keeps
+//! a batch of rows for each step, whatever the sizes of the tables, and one that wants a single row
+//! (LIMIT 1) reads a single path: batches begin with one row and double. A derived table or view that is
+//! not the first, and a stored table that no index leads into, is looked up by what its columns are equal
+//! to (`hash_lookup.rs`). One that reads the tables before it (LATERAL, JSON_TABLE) is made again when
+//! they have other values.
 
 use untorn::engine::OwnedKey;
 use untorn::types::Collation;
@@ -13,9 +14,10 @@ use untorn::types::Collation;
 use super::Flow;
 use super::apply::Applied;
 use super::cursor::Cursor;
-use super::hash_lookup::{Found, HashLookup};
+use super::hash_lookup::{Found, Gathered, HashLookup};
 use super::multi_table_change::pack_key;
 use super::select::{Consumer, all_true};
+use super::spilled_join::{SpilledJoin, may_spill};
 use super::{Executor, KeptRows, Target, are_identical};
 use crate::context::SqlContext;
 use crate::errors;
@@ -37,12 +39,12 @@ const VIEW_ROW_UNITS: u32 = 4;
 const BATCH_BYTES_MAX: usize = 64 << 10;
 
 /// A row of a source.
-type Row = Vec<Value<'static>>;
+pub(super) type Row = Vec<Value<'static>>;
 /// One row of each source.
 pub(super) type Views<'v> = smallvec::SmallVec<[RowView<'v>; 8]>;
 
 /// What a step reads.
-enum Input<'p, 'e> {
+pub(super) enum Input<'p, 'e> {
     /// A table of the engine; none before its first ranges are known.
     Table(Option<Box<Cursor>>),
     /// A derived table or a view.
@@ -72,7 +74,7 @@ impl MadeOf<'_> {
 }
 
 /// Rows in memory.
-struct Memory<'p, 'e> {
+pub(super) struct Memory<'p, 'e> {
     rows: KeptRows<'e>,
     /// The next row.
     at: Option<usize>,
@@ -91,6 +93,11 @@ struct Memory<'p, 'e> {
 impl<'p, 'e> Memory<'p, 'e> {
     fn new(rows: KeptRows<'e>) -> Self {
         Memory { rows, at: Some(0), begun: false, lookup: None, chained: false, made_of: None, of: None }
+    }
+
+    /// Rows that are all looked for.
+    pub(super) fn of_one_key(rows: KeptRows<'e>) -> Self {
+        Memory { begun: true, lookup: Some(None), ..Memory::new(rows) }
     }
 
     /// Rows that come when the step begins.
@@ -123,28 +130,32 @@ impl<'p, 'e> Memory<'p, 'e> {
 }
 
 /// A step of the join and where it is.
-struct Level<'p, 'e> {
-    step: &'p Step,
-    input: Input<'p, 'e>,
+pub(super) struct Level<'p, 'e> {
+    pub(super) step: &'p Step,
+    pub(super) input: Input<'p, 'e>,
     /// Conditions that the step's ranges do not express.
     conditions: &'p [Condition],
     /// Rows copied and not yet taken, the next one last.
-    batch: Vec<Row>,
+    pub(super) batch: Vec<Row>,
     batch_rows: usize,
     charge: Charge<'e>,
     /// For its ranges.
     range_charge: Charge<'e>,
     /// The row that the steps behind see; `None` for the missing side of an outer join.
-    current: Option<Row>,
+    pub(super) current: Option<Row>,
     /// Of the first step of an outer join's inner side: rows of that side have matched.
-    matched: bool,
+    pub(super) matched: bool,
     /// The input has no more rows.
-    ended: bool,
+    pub(super) ended: bool,
+    /// A hash join would not do.
+    pub(super) stays_a_loop: bool,
+    /// Both sides of a hash join, where the table does not fit into memory.
+    pub(super) spilled: Option<Box<SpilledJoin<'e>>>,
 }
 
 /// What a step has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+pub(super) enum Next {
     Row,
     /// The inner side of an outer join that begins here has no match: its rows are NULLs.
     Missing,
@@ -186,7 +197,7 @@ fn note_matches(levels: &mut [Level<'_, '_>], last: usize, skipped: usize, reach
 
 /// Leaves out the steps of an inner side without a match, which begins at `first`: their rows are NULLs, and
 /// they have no others. Returns the last of them.
-fn skip_inner_side(levels: &mut [Level<'_, '_>], first: usize) -> usize {
+pub(super) fn skip_inner_side(levels: &mut [Level<'_, '_>], first: usize) -> usize {
     let last = levels[first].step.inner_last.unwrap_or(first);
     for level in &mut levels[first + 1..=last] {
         level.current = None;
@@ -198,7 +209,7 @@ fn skip_inner_side(levels: &mut [Level<'_, '_>], first: usize) -> usize {
 }
 
 /// The rows that the steps before `depth` are at.
-fn views<'v>(levels: &'v [Level<'_, '_>], depth: usize, sources: usize) -> Views<'v> {
+pub(super) fn views<'v>(levels: &'v [Level<'_, '_>], depth: usize, sources: usize) -> Views<'v> {
     let mut views: Views<'v> = smallvec::smallvec![RowView::Nulls; sources];
     for level in &levels[..depth] {
         if let Some(values) = &level.current {
@@ -213,7 +224,7 @@ fn depends(source: &Source) -> bool {
     source.reads().any(|expr| !expr.visit(&mut |inner| !matches!(inner, Expr::Column { .. })))
 }
 
-fn copy(plan: &SelectPlan, source: usize, view: RowView<'_>, cx: &Context<'_>) -> Row {
+pub(super) fn copy(plan: &SelectPlan, source: usize, view: RowView<'_>, cx: &Context<'_>) -> Row {
     let mut values = vec![Value::Null; plan.sources[source].columns.len()];
     for column in &plan.needed[source] {
         values[usize::from(*column)] = view.column(*column, cx.state.time_zone_offset()).into_owned();
@@ -249,7 +260,7 @@ impl<'e> Executor<'e> {
         let streams = applied.is_none() && plan.changed.is_empty();
         loop {
             if std::mem::take(&mut opens) {
-                self.open(plan, &mut levels, depth, cx).await?;
+                self.open(plan, &mut levels, depth, cx, applied).await?;
             }
             if streams && depth == last {
                 if self.last_step(plan, &mut levels, consumer, cx, target).await? == Flow::Stop {
@@ -344,22 +355,27 @@ impl<'e> Executor<'e> {
                 current: None,
                 matched: false,
                 ended: false,
+                stays_a_loop: false,
+                spilled: None,
             });
         }
         Ok(levels)
     }
 
     /// Begins a step for the rows that the steps before it are at.
-    async fn open<'p>(
+    pub(super) async fn open<'p>(
         &mut self,
         plan: &'p SelectPlan,
         levels: &mut [Level<'p, 'e>],
         depth: usize,
         cx: &Context<'_>,
+        applied: &mut Option<Applied<'_, 'e>>,
     ) -> Result<(), Failure> {
         let step = levels[depth].step;
         let mut range_charge = self.state.memory.charge();
-        let ranges = match plan.sources[step.source].engine_table() {
+        self.begin_hash(plan, levels, depth, cx, applied).await?;
+        let stored = matches!(levels[depth].input, Input::Table(_));
+        let ranges = match plan.sources[step.source].engine_table().filter(|_| stored) {
             Some(table) => {
                 let base = views(levels, depth, plan.sources.len());
                 let outer = Context { rows: &base, ..*cx };
@@ -393,6 +409,33 @@ impl<'e> Executor<'e> {
             (Input::Memory(memory), _) if depth == 0 => memory.at = Some(0),
             (Input::Memory(_), _) => {}
         }
+        Ok(())
+    }
+
+    /// Reads the table of a step into memory when that begins for the second time, if it is to be looked up:
+    /// once, reading all is no more work.
+    async fn begin_hash<'p>(
+        &mut self,
+        plan: &'p SelectPlan,
+        levels: &mut [Level<'p, 'e>],
+        depth: usize,
+        cx: &Context<'_>,
+        applied: &mut Option<Applied<'_, 'e>>,
+    ) -> Result<(), Failure> {
+        let level = &levels[depth];
+        if !level.step.by_hash || !matches!(level.input, Input::Table(Some(_))) || level.stays_a_loop {
+            return Ok(());
+        }
+        match self.table_in_memory(plan, level.step, cx).await? {
+            Gathered::Rows(rows) => {
+                levels[depth].input = Input::Memory(Box::new(Memory { begun: true, ..Memory::new(rows) }));
+            }
+            Gathered::TooMany if may_spill(levels, depth) => {
+                levels[depth].stays_a_loop = !self.spill_join(plan, levels, depth, cx, applied).await?;
+            }
+            Gathered::TooMany | Gathered::No => levels[depth].stays_a_loop = true,
+        }
+        levels[depth].conditions = &levels[depth].step.all_conditions;
         Ok(())
     }
 
@@ -438,7 +481,7 @@ impl<'e> Executor<'e> {
     }
 
     /// Goes to the next row of a step before the last.
-    async fn next_row(
+    pub(super) async fn next_row(
         &mut self,
         plan: &SelectPlan,
         levels: &mut [Level<'_, 'e>],
@@ -446,6 +489,10 @@ impl<'e> Executor<'e> {
         cx: &Context<'_>,
         applied: &mut Option<Applied<'_, 'e>>,
     ) -> Result<Next, Failure> {
+        if levels.get(depth + 1).is_some_and(|next| next.spilled.is_some()) {
+            let found = self.next_spilled(levels, depth + 1).await?;
+            return Ok(if found { Next::Row } else { Next::Nothing });
+        }
         loop {
             self.tick(1).await?;
             if let Some(row) = levels[depth].batch.pop() {

@@ -602,6 +602,27 @@ impl Executor<'_> {
     }
 }
 
+/// The ranges of a path whose values are literals, for an estimate: none when no row can match. `None` when
+/// there are more than `most`, or they cannot be said.
+pub(crate) fn known_ranges(
+    path: &Path,
+    columns: &[ColumnDef],
+    cx: &Context<'_>,
+    most: usize,
+) -> Option<Vec<KeyRange>> {
+    if path.last.len() > most {
+        return None;
+    }
+    // What there is to say of the values is said when the statement runs.
+    let (held, warnings) = (cx.state.held(), cx.state.warnings_so_far());
+    let made = ranges(path, columns, cx);
+    cx.state.give_back_to(held);
+    cx.state.forget_warnings_since(warnings);
+    let Some(made) = made.ok()? else { return Some(Vec::new()) };
+    let found: Vec<KeyRange> = made.ranges.take(most + 1).collect();
+    (found.len() <= most).then_some(found)
+}
+
 /// The ranges of `path`; `None` when no row can match. More than [`FEW`] alternatives by [`many_ranges`].
 fn ranges(path: &Path, columns: &[ColumnDef], cx: &Context<'_>) -> Result<Option<Ranges>, SqlError> {
     if let Some(key) = integer_key(path, columns, cx) {

@@ -13,7 +13,8 @@
 //! there); of either, a row that is not whole in its page is copied (`copied_row.rs`). The rows of any other
 //! SELECT come from `join.rs` (nested loops over `cursor.rs`; `keys.rs` makes the ranges of an index,
 //! `prefix_keys.rs` those of a prefix), from a derived or common table, which `join.rs` fills into memory
-//! ([`KeptRows`]) and `hash_lookup.rs` finds rows in (`recursion.rs`: a recursive one), or from `union.rs`
+//! ([`KeptRows`]) and `hash_lookup.rs` finds rows in (`recursion.rs`: a recursive one; `spilled_join.rs`: a
+//! stored table that is too large; `hashed_subquery.rs`: one of a correlated subquery), or from `union.rs`
 //! and `except_intersect.rs`. They pass `apply.rs` (subqueries that depend on the row), `group.rs` and
 //! `rollup.rs` over `aggregate.rs`, `window/`, `distinct.rs`, `sort.rs` and `order_limit.rs` (LIMIT), as rows
 //! that give themselves to the target (`result_row.rs`), and `output.rs` writes them for the client.
@@ -33,6 +34,7 @@ mod distinct;
 mod except_intersect;
 mod group;
 mod hash_lookup;
+mod hashed_subquery;
 pub mod insert;
 mod integer_key;
 pub(crate) mod join;
@@ -52,6 +54,7 @@ pub mod row_conversion;
 pub(crate) mod row_rules;
 pub(crate) mod select;
 pub(crate) mod sort;
+mod spilled_join;
 mod spilled_values;
 mod spool;
 mod text_lines;
@@ -222,6 +225,15 @@ impl<'e> KeptRows<'e> {
         KeptRows { rows: Vec::new(), charge: state.memory.charge(), rows_max }
     }
 
+    /// Takes a row if there is memory for it.
+    fn take_if_it_fits(&mut self, row: Vec<Value<'static>>) -> bool {
+        let fits = self.charge.grow(memory::row_weight(&row)).is_ok();
+        if fits {
+            self.rows.push(row);
+        }
+        fits
+    }
+
     /// The rows, which are not charged any more.
     pub fn into_rows(mut self) -> Rows {
         std::mem::take(&mut self.rows)
@@ -387,21 +399,31 @@ impl<'e> Executor<'e> {
     ) -> Result<SubqueryResult<'e>, Failure> {
         let (state, parameters, working) = (self.state, self.parameters, self.working);
         let mut inner = Executor { state, transaction: &mut *self.transaction, parameters, outer, working };
-        let mut kept = inner.rows(plan).await?;
-        let mut values = Vec::with_capacity(kept.rows.len());
-        let columns = if plan.whole_rows { usize::MAX } else { 1 };
-        for row in std::mem::take(&mut kept.rows) {
-            inner.tick(1).await?;
-            values.extend(row.into_iter().take(columns));
-        }
-        // Charged as long as the result lives, which is longer than what made it.
-        let mut charge = state.memory.charge();
-        drop(kept);
-        charge.grow(values.iter().map(memory::weight).sum())?;
-        let mut values = ValueSet::new(values);
-        if !plan.whole_rows {
-            values.index(|bytes| charge.grow(bytes))?;
-        }
-        Ok(SubqueryResult { values, charge })
+        let kept = inner.rows(plan).await?;
+        result_of(&inner, state, plan, kept).await
     }
+}
+
+/// The rows of a subquery as its result, charged to `state`.
+async fn result_of<'e>(
+    executor: &Executor<'_>,
+    state: &'e SqlContext,
+    plan: &SelectPlan,
+    mut kept: KeptRows<'_>,
+) -> Result<SubqueryResult<'e>, Failure> {
+    let mut values = Vec::with_capacity(kept.rows.len());
+    let columns = if plan.whole_rows { usize::MAX } else { 1 };
+    for row in std::mem::take(&mut kept.rows) {
+        executor.tick(1).await?;
+        values.extend(row.into_iter().take(columns));
+    }
+    // Charged as long as the result lives, which is longer than what made it.
+    let mut charge = state.memory.charge();
+    drop(kept);
+    charge.grow(values.iter().map(memory::weight).sum())?;
+    let mut values = ValueSet::new(values);
+    if !plan.whole_rows {
+        values.index(|bytes| charge.grow(bytes))?;
+    }
+    Ok(SubqueryResult { values, charge })
 }

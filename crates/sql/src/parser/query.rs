@@ -12,7 +12,6 @@ use crate::errors;
 const SELECT_OPTIONS: &[&str] = &[
     "ALL",
     "HIGH_PRIORITY",
-    "STRAIGHT_JOIN",
     "SQL_SMALL_RESULT",
     "SQL_BIG_RESULT",
     "SQL_BUFFER_RESULT",
@@ -210,6 +209,8 @@ impl Parser<'_> {
                 select.distinct = true;
             } else if self.accept("SQL_CALC_FOUND_ROWS") {
                 select.counts_all = true;
+            } else if self.accept("STRAIGHT_JOIN") {
+                select.straight = true;
             } else if self.accept_any(SELECT_OPTIONS).is_none() {
                 break;
             }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::ast::{Expr, Isolation, Scope, SetItem, Show, ShowFilter, ShowKind, Statement, TableName};
+use super::super::ast::{
+    ExplainFormat, Expr, Isolation, Scope, SetItem, Show, ShowFilter, ShowKind, Statement, TableName,
+};
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
 
@@ -372,16 +374,19 @@ impl Parser<'_> {
     /// `DESCRIBE table [column]`, or EXPLAIN of a statement.
     pub(crate) fn describe(&mut self) -> Parsed<Statement> {
         self.advance();
+        let mut format = ExplainFormat::Table;
         if self.accept("FORMAT") {
             self.expect_symbol(b"=")?;
-            self.any_name()?;
+            if self.any_name()?.eq_ignore_ascii_case("TREE") {
+                format = ExplainFormat::Tree;
+            }
         }
         let _ = self.accept_any(&["EXTENDED", "PARTITIONS"]);
         if self.is_any_word(&["SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "REPLACE", "TABLE"])
             || self.is_symbol(b"(")
         {
             let statement = self.statement()?;
-            return Ok(Statement::Explain(Arc::new(statement)));
+            return Ok(Statement::Explain { statement: Arc::new(statement), format });
         }
         let table = self.table_name()?;
         let column = match self.current.kind {

@@ -1,17 +1,19 @@
 //! Which index a table is read by.
 //!
-//! The conditions of the query are a list of conjuncts; `range_analysis.rs` finds the ranges of a column that
-//! each implies. For each index the longest run of its columns with an equality is taken, then one more
-//! column with ranges (`<`, BETWEEN, IN, LIKE, an OR of such), or several columns that one conjunct gives
-//! together (`(a, b) IN (…)`). The path with the most equalities wins; a unique key that is given whole beats
-//! everything; without any the clustered index is scanned, or a secondary index that has all needed columns.
-//! Index hints limit the choice.
+//! The conditions of the query are a list of conjuncts; `range_analysis.rs` finds the ranges of a column
+//! that each implies. For each index the longest run of its columns with an equality is taken, then one
+//! more column with ranges (`<`, BETWEEN, IN, LIKE, an OR of such), or several columns that one conjunct
+//! gives together (`(a, b) IN (…)`). The path with the most equalities comes first; a unique key that is
+//! given whole beats everything; without any the clustered index is scanned, or a secondary index that
+//! has all needed columns. Of several indexes that serve, the one is taken that reads the fewest rows, by
+//! an estimate (`estimate.rs`). Index hints limit the choice.
 //!
-//! A key on the first characters of a column takes part with these alone: it is the last of the path, and its
-//! conjunct is always checked.
+//! A key on the first characters of a column takes part with these alone: it is the last of the path, and
+//! its conjunct is always checked.
 //!
-//! A conjunct that the path covers is not evaluated again, unless a key value could not be turned into the
-//! column's storage form exactly (see `exec::keys`): then the range is widened and all conjuncts are checked.
+//! A conjunct that the path covers is not evaluated again, unless a key value could not be turned into
+//! the column's storage form exactly (see `exec::keys`): then the range is widened and all conjuncts are
+//! checked.
 
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
@@ -22,9 +24,13 @@ use untorn::Table;
 use untorn::engine::ScanIndex;
 use untorn::schema::{KeyDef, KeyKind};
 
+use super::estimate::{ROWS_FEW, ROWS_MANY, cost, has_ranges, rows_of};
 use super::{Condition, Planner};
 use crate::ast::{BinaryOperator, HintKind};
 use crate::expr::{Expr, ValueSet};
+
+/// A path must cost this share of another at most to be taken instead.
+const CLEARLY_CHEAPER: f64 = 0.9;
 
 /// One side of a range: the value and whether it belongs to the range.
 pub type End = (Expr, bool);
@@ -67,6 +73,8 @@ pub struct Path {
     pub backward: bool,
     /// Numbers of the conjuncts that the ranges express.
     pub consumed: Vec<usize>,
+    /// About how many rows are read at a time; 0 where nobody asked.
+    pub rows: f64,
 }
 
 impl Path {
@@ -82,6 +90,7 @@ impl Path {
             covering: false,
             backward: false,
             consumed: Vec::new(),
+            rows: 0.0,
         }
     }
 
@@ -101,7 +110,7 @@ pub struct PathChooser<'q> {
     /// Who plans.
     pub planner: &'q Planner<'q>,
     /// The table.
-    pub table: &'q Table,
+    pub table: &'q Arc<Table>,
     /// Its number among the sources.
     pub source: u16,
     /// The conjuncts.
@@ -112,6 +121,20 @@ pub struct PathChooser<'q> {
     pub needed: &'q [u16],
     /// Hints.
     pub hints: &'q [(HintKind, Vec<String>)],
+    /// What counts.
+    pub choice: Choice,
+}
+
+/// What counts in the choice of a path.
+#[derive(Clone, Copy, Default)]
+pub struct Choice {
+    /// It is to be known how many rows the path reads.
+    pub estimates: bool,
+    /// The cheapest of several; otherwise the one with the most equalities. (What LIMIT will leave of the
+    /// rows is not known.)
+    pub by_cost: bool,
+    /// All rows in their order may be cheaper than looking up many by another index.
+    pub may_scan: bool,
 }
 
 /// An index with its key columns.
@@ -189,7 +212,7 @@ impl PathChooser<'_> {
 
     /// The best path.
     pub fn best(&self) -> Path {
-        let mut best: Option<(Path, u32)> = None;
+        let mut paths: Vec<(Path, u32)> = Vec::new();
         for index in indexes(self.table).iter().filter(|index| self.allowed(index)) {
             let (path, mut score) = self.path(index);
             // A covering secondary index is smaller than the table.
@@ -199,11 +222,52 @@ impl PathChooser<'_> {
             if score == 0 && self.hints.iter().any(|(kind, _)| *kind == HintKind::Force) {
                 score = 1;
             }
-            if best.as_ref().is_none_or(|(_, found)| score > *found) && score > 0 {
-                best = Some((path, score));
+            if score > 0 {
+                paths.push((path, score));
             }
         }
-        best.map_or_else(Path::everything, |(path, _)| path)
+        let highest = paths.iter().map(|(_, score)| *score).max().unwrap_or(0);
+        let several = paths.len() > 1 && self.choice.by_cost;
+        let first = paths.iter().position(|(_, score)| *score == highest);
+        let mut best = first.map_or_else(Path::everything, |first| paths.remove(first).0);
+        if !best.is_full_scan() {
+            // What a guess takes for many rows may be few: a range is not given up for a whole index.
+            paths.retain(|(path, _)| !path.is_full_scan());
+        }
+        if several && !best.unique && rows_of(self.table) >= ROWS_FEW {
+            best = self.cheapest(best, paths);
+        }
+        if self.choice.may_scan && self.is_dearer_than_all(&mut best) {
+            best = Path::everything();
+        }
+        if self.choice.estimates || self.planner.explains.get() {
+            self.estimate(&mut best);
+        }
+        best
+    }
+
+    /// The cheapest of these paths; where that makes no difference, the first.
+    fn cheapest(&self, mut best: Path, others: Vec<(Path, u32)>) -> Path {
+        self.planner.want_statistics(self.table);
+        self.estimate(&mut best);
+        for (mut path, _) in others {
+            self.estimate(&mut path);
+            if cost(&path) < CLEARLY_CHEAPER * cost(&best) {
+                best = path;
+            }
+        }
+        best
+    }
+
+    /// Whether looking up the rows of a range one by one costs more than reading all rows.
+    fn is_dearer_than_all(&self, path: &mut Path) -> bool {
+        let forced = self.hints.iter().any(|(kind, _)| *kind != HintKind::Ignore);
+        let looks_up = matches!(path.index, ScanIndex::Secondary(_)) && !path.covering;
+        if forced || !looks_up || !has_ranges(path) || rows_of(self.table) < ROWS_MANY {
+            return false;
+        }
+        self.estimate(path);
+        cost(path) > rows_of(self.table)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use untorn::schema::{ColumnDef, Default};
 
-use super::access_path::{Path, PathChooser};
+use super::access_path::{Choice, Path, PathChooser};
 use super::apply::{self, Apply};
 use super::finish::without;
 use super::index_order::order_of;
@@ -550,6 +550,7 @@ impl Planner<'_> {
                 bound: &[],
                 needed: &needed[0],
                 hints,
+                choice: Choice { by_cost: parts.limit.is_none(), ..Choice::default() },
             };
             path = chooser.best();
             self.outcome()?;

@@ -5,8 +5,9 @@
 //! the conditions that can be tested there. At last the sort goes if an index gives the order
 //! (`index_order.rs`).
 
-use super::access_path::{Path, PathChooser};
+use super::access_path::{Choice, Path, PathChooser};
 use super::index_order::{use_index_end, use_index_order};
+use super::join_order::{Join, wants_hash};
 use super::order_by_members::order_by_members;
 use super::outer_join::{Conditions, OuterJoin};
 use super::source::Source;
@@ -32,9 +33,9 @@ pub struct Pending {
 }
 
 /// Sources of one FROM, a bit for each: there are 61 at most.
-type Sources = u64;
+pub(super) type Sources = u64;
 
-fn only(source: u16) -> Sources {
+pub(super) fn only(source: u16) -> Sources {
     1 << source
 }
 
@@ -104,44 +105,8 @@ impl Planner<'_> {
         let mut conditions =
             Conditions { of_where: conjuncts, of_joins: outer.into_iter().map(waiting).collect() };
         self.outcome()?;
-        // The conditions that say something of a source, to compare what reading it next would gain.
-        let mut about: Vec<Vec<Condition>> = vec![Vec::new(); plan.sources.len()];
-        if plan.sources.len() > 1 {
-            for (sources, condition) in &conditions.of_where {
-                let of = about.iter_mut().enumerate().filter(|(s, _)| sources & only(*s as u16) != 0);
-                of.for_each(|(_, list)| list.push(condition.clone()));
-                self.work(NODE_BYTES)?;
-            }
-        }
-        let read_by = |source: &Source| source.reads().fold(0, |read, expr| read | self.read_sources(expr));
-        let reads: Vec<Sources> = plan.sources.iter().map(read_by).collect();
-        self.outcome()?;
-        let mut bound: Vec<u16> = Vec::new();
-        while bound.len() < plan.sources.len() {
-            let mut left: Vec<u16> = (0..plan.sources.len() as u16).filter(|s| !bound.contains(s)).collect();
-            // What reads others comes behind them.
-            let known = bound.iter().fold(0, |known, s| known | only(*s));
-            left.retain(|source| reads[usize::from(*source)] & !known == 0);
-            let source = match &left[..] {
-                [only] => *only,
-                _ if fixed_order => left[0],
-                _ => self.next_source(plan, &left, &about, &bound, &hints)?,
-            };
-            let hints = &hints[usize::from(source)];
-            let known = bound.iter().fold(only(source), |known, s| known | only(*s));
-            let (taken, mut inner_ends) = conditions.take(source.into(), known);
-            let (applied, all_conditions) = apply::parted(taken, &plan.subqueries);
-            for end in &mut inner_ends {
-                (end.applied, end.after) = apply::parted(std::mem::take(&mut end.after), &plan.subqueries);
-            }
-            let path = self.choose(plan, source, &all_conditions, &bound, hints)?;
-            let filter = without(&all_conditions, &path.consumed);
-            let joins = &mut conditions.of_joins.iter();
-            let inner_last =
-                joins.find(|(first, ..)| *first == usize::from(source)).map(|(_, last, _)| *last);
-            let source = source.into();
-            plan.steps.push(Step { source, path, filter, all_conditions, applied, inner_last, inner_ends });
-            bound.push(source as u16);
+        for source in self.order_of_sources(plan, &conditions, &hints, fixed_order)? {
+            self.add_step(plan, source, &mut conditions, &hints[usize::from(source)])?;
         }
         use_index_order(plan);
         use_index_end(plan);
@@ -151,6 +116,85 @@ impl Planner<'_> {
             grouping.keys.iter_mut().for_each(|key| order_by_members(key, &plan.sources));
         }
         plain_output(plan);
+        Ok(())
+    }
+
+    /// The order in which the sources are read.
+    fn order_of_sources(
+        &self,
+        plan: &SelectPlan,
+        conditions: &Conditions,
+        hints: &[Vec<(HintKind, Vec<String>)>],
+        fixed: bool,
+    ) -> Result<Vec<u16>, SqlError> {
+        let count = plan.sources.len();
+        // The conditions that say something of a source, to compare what reading it next would gain.
+        let mut about: Vec<Vec<Condition>> = vec![Vec::new(); count];
+        let mut about_sources: Vec<Vec<Sources>> = vec![Vec::new(); count];
+        if count > 1 {
+            for (sources, condition) in &conditions.of_where {
+                for source in (0..count).filter(|source| sources & only(*source as u16) != 0) {
+                    about[source].push(condition.clone());
+                    about_sources[source].push(*sources);
+                }
+                self.work(NODE_BYTES)?;
+            }
+        }
+        let read_by = |source: &Source| source.reads().fold(0, |read, expr| read | self.read_sources(expr));
+        let reads: Vec<Sources> = plan.sources.iter().map(read_by).collect();
+        self.outcome()?;
+        let mut order: Vec<u16> = Vec::with_capacity(count);
+        while order.len() < count {
+            let mut left: Vec<u16> = (0..count as u16).filter(|source| !order.contains(source)).collect();
+            // What reads others comes behind them.
+            let known = order.iter().fold(0, |known, source| known | only(*source));
+            left.retain(|source| reads[usize::from(*source)] & !known == 0);
+            order.push(match &left[..] {
+                [only] => *only,
+                _ if fixed => left[0],
+                _ => self.next_source(plan, &left, &about, &order, hints)?,
+            });
+        }
+        if fixed || count < 2 {
+            return Ok(order);
+        }
+        let (about, about_sources, reads) = (&about[..], &about_sources[..], &reads[..]);
+        let cheaper = self.cheaper_order(&Join { plan, about, about_sources, reads, hints }, &order)?;
+        Ok(cheaper.unwrap_or(order))
+    }
+
+    /// Reads a source next.
+    fn add_step(
+        &self,
+        plan: &mut SelectPlan,
+        source: u16,
+        conditions: &mut Conditions,
+        hints: &[(HintKind, Vec<String>)],
+    ) -> Result<(), SqlError> {
+        let bound: Vec<u16> = plan.steps.iter().map(|step| step.source as u16).collect();
+        let known = bound.iter().fold(only(source), |known, s| known | only(*s));
+        let (taken, mut inner_ends) = conditions.take(source.into(), known);
+        let (applied, all_conditions) = apply::parted(taken, &plan.subqueries);
+        for end in &mut inner_ends {
+            (end.applied, end.after) = apply::parted(std::mem::take(&mut end.after), &plan.subqueries);
+        }
+        let path = self.choose(plan, source, &all_conditions, &bound, hints)?;
+        let filter = without(&all_conditions, &path.consumed);
+        let joins = &mut conditions.of_joins.iter();
+        let inner_last = joins.find(|(first, ..)| *first == usize::from(source)).map(|(_, last, _)| *last);
+        let is_table = plan.sources[usize::from(source)].engine_table().is_some();
+        let by_hash = is_table && wants_hash(&path, &all_conditions, source);
+        let source = source.into();
+        plan.steps.push(Step {
+            source,
+            path,
+            by_hash,
+            filter,
+            all_conditions,
+            applied,
+            inner_last,
+            inner_ends,
+        });
         Ok(())
     }
 
@@ -194,7 +238,7 @@ impl Planner<'_> {
         Ok(chosen.0)
     }
 
-    fn choose(
+    pub(super) fn choose(
         &self,
         plan: &SelectPlan,
         source: u16,
@@ -212,6 +256,15 @@ impl Planner<'_> {
                 bound,
                 needed: &plan.needed[at],
                 hints,
+                choice: Choice {
+                    estimates: plan.sources.len() > 1,
+                    by_cost: plan.limit.is_none() || plan.order.is_empty(),
+                    may_scan: plan.sources.len() == 1
+                        && plan.limit.is_none()
+                        && plan.order.is_empty()
+                        && plan.locking.is_none()
+                        && plan.grouping.is_none(),
+                },
             }
             .best(),
             None => Path::everything(),

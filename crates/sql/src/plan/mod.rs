@@ -12,10 +12,12 @@ pub(crate) mod apply;
 pub(crate) mod change;
 pub mod created_columns;
 mod dependence;
+pub mod estimate;
 mod finish;
 mod from;
 mod full_group;
 mod index_order;
+mod join_order;
 pub(crate) mod json_table;
 pub mod load;
 pub mod multi_table_change;
@@ -49,6 +51,7 @@ use crate::result::{ResultColumns, SqlError};
 use access_path::Path;
 use aggregate::Aggregate;
 use apply::{AppliedCondition, Apply};
+use estimate::Wanted;
 use finish::Pending;
 use multi_table_change::MultiTableChange;
 use outer_join::InnerSide;
@@ -67,6 +70,8 @@ pub struct Step {
     pub source: usize,
     /// How it is read.
     pub path: Path,
+    /// No index leads to its rows: they are read into memory once, and looked up by what they are equal to.
+    pub by_hash: bool,
     /// Conditions that the path does not express.
     pub filter: Vec<Condition>,
     /// All conditions, for when a key could not be made exactly.
@@ -406,6 +411,12 @@ pub struct Planner<'a> {
     charged: Cell<usize>,
     /// The charge, as long as no plan has it.
     charge: RefCell<Option<StatementCharge>>,
+    /// What it has found missing for estimates.
+    wanted: RefCell<Vec<Wanted>>,
+    /// The plan would be another one for other values of the parameters.
+    pub value_dependent: Cell<bool>,
+    /// The plan is made to be shown.
+    pub explains: Cell<bool>,
 }
 
 impl<'a> Planner<'a> {
@@ -421,6 +432,9 @@ impl<'a> Planner<'a> {
             views: Views::default(),
             charged: Cell::new(0),
             charge: RefCell::new(None),
+            wanted: RefCell::new(Vec::new()),
+            value_dependent: Cell::new(false),
+            explains: Cell::new(false),
         }
     }
 

@@ -298,8 +298,8 @@ impl Planner<'_> {
             counts_all: select.counts_all,
             ..SelectPlan::of_items(items, types, columns)
         };
-        plan.pending =
-            Some(Box::new(Pending { conjuncts, outer, hints: from.hints, straight: from.straight }));
+        let straight = from.straight || select.straight;
+        plan.pending = Some(Box::new(Pending { conjuncts, outer, hints: from.hints, straight }));
         if windows.is_empty() { Ok(plan) } else { self.windowed(plan, windows, &select.windows) }
     }
 

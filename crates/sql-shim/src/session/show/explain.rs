@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sql::ast::Statement;
+use sql::ast::{ExplainFormat, Statement};
 use sql::catalog_views::{number, text};
 use sql::errors;
 use sql::exec::Rows;
@@ -17,16 +17,28 @@ use sql::value::Value;
 
 use super::super::Session;
 use super::Answer;
+use super::explain_tree::tree_of;
 
 impl Session {
     /// EXPLAIN of a query: a row for each step of the join.
-    pub(super) async fn explain(&mut self, statement: Arc<Statement>) -> Result<Answer, Failure> {
-        let plan = self.planned(move |planner| planner.data(&statement)).await?;
+    pub(super) async fn explain(
+        &mut self,
+        statement: Arc<Statement>,
+        format: ExplainFormat,
+    ) -> Result<Answer, Failure> {
+        let plan = self.planned(move |planner| {
+            planner.explains.set(true);
+            planner.data(&statement)
+        });
+        let plan = plan.await?;
         for view in plan.iter().flat_map(Plan::views) {
             let rights = self.state.rights();
             if !rights.on_table(&view.database, &view.name).has(Privileges::SHOW_VIEW) {
                 return Err(errors::error(errors::VIEW_NO_EXPLAIN, &[]).into());
             }
+        }
+        if let (ExplainFormat::Tree, Some(Plan::Select(select))) = (format, &*plan) {
+            return Ok(Answer::texts(&[("EXPLAIN", 1 << 20)], vec![vec![text(tree_of(select))]]));
         }
         let mut rows = Vec::new();
         match &*plan {
@@ -95,6 +107,9 @@ fn explain_select(plan: &SelectPlan, kind: Option<&str>, next: &mut u64, rows: &
         if step.path.covering {
             extra.push("Using index");
         }
+        if step.by_hash {
+            extra.push("Using join buffer (hash join)");
+        }
         if step.path.backward {
             extra.push("Backward index scan");
         }
@@ -154,7 +169,10 @@ fn explain_path(id: u64, kind: &str, source: &Source, path: &Path, extra: &str) 
         untorn::engine::ScanIndex::Secondary(n) => table.def.secondary_keys().get(n),
     });
     let key = key.map_or(Value::Null, |key| text(&*key.name));
-    let estimate = source.engine_table().map_or(0, |table| table.row_count_estimate());
+    let estimate = match source.engine_table() {
+        Some(_) if path.rows > 0.0 => path.rows as u64,
+        table => table.map_or(0, |table| table.row_count_estimate()),
+    };
     vec![
         number(id),
         text(kind),

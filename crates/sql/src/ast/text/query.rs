@@ -176,7 +176,13 @@ fn write_select(select: &Select, style: Style<'_>, out: &mut String) -> Written 
         // It has names that nothing else gives.
         return write_values(select, style, out);
     }
-    out.push_str(if select.distinct { "select distinct " } else { "select " });
+    out.push_str("select ");
+    if select.straight {
+        out.push_str("straight_join ");
+    }
+    if select.distinct {
+        out.push_str("distinct ");
+    }
     for (at, item) in select.items.iter().enumerate() {
         if at > 0 {
             out.push(',');

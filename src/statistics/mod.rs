@@ -1,0 +1,313 @@
+//! How many rows a table has and how many different keys its indexes have: what plans are chosen by.
+//!
+//! The numbers are estimates from a sample of pages ([`btree::estimate`]). They are taken when ANALYZE TABLE
+//! asks for them or a plan needs them for the first time, and again in the background when a tenth of the
+//! rows has changed since. A plan that was made with others stays right, only slower than need be, so nothing
+//! here is locked or logged. Over a restart they are kept in a small file (`file.rs`).
+
+mod file;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use parking_lot::{Mutex, RwLock};
+use txn::{KeyRange, ScanIndex, TimeSlice};
+
+use crate::database::{Database, Inner};
+use crate::error::Result;
+use crate::index_build::PAGE_UNITS;
+use crate::metadata_lock::Access;
+use crate::retry::retry;
+use crate::table::Table;
+use file::{Kept, Known};
+
+/// This many changes are too few for new statistics, however small the table is: as in InnoDB.
+const CHANGES_MIN: u64 = 16;
+
+/// What is known of one index.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IndexStatistics {
+    /// Different values of its first column, of the first two, and so on.
+    pub distinct: Vec<u64>,
+    /// Pages of its leaves.
+    pub leaf_pages: u64,
+    /// All its pages.
+    pub pages: u64,
+    /// Leaves that were looked at.
+    pub sampled: u64,
+}
+
+/// What is known of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TableStatistics {
+    /// Its rows.
+    pub rows: u64,
+    /// Seconds since 1970 when they were counted.
+    pub taken: u64,
+    /// By the ids of its indexes.
+    pub indexes: HashMap<u64, IndexStatistics>,
+}
+
+/// The statistics of an open table, and how many of its rows have changed since.
+pub(crate) struct TableCounts {
+    pub rows: AtomicU64,
+    changed: AtomicU64,
+    /// With this many changes it is time for new ones; out of reach as long as there are none, and while new
+    /// ones are on their way.
+    renewed_at: AtomicU64,
+    statistics: RwLock<Option<Arc<TableStatistics>>>,
+    renewal: Arc<Renewal>,
+}
+
+impl TableCounts {
+    /// Nothing is known yet but what was kept.
+    pub fn new(kept: Option<Known>, renewal: &Arc<Renewal>) -> TableCounts {
+        let counts = TableCounts {
+            rows: AtomicU64::new(0),
+            changed: AtomicU64::new(0),
+            renewed_at: AtomicU64::new(u64::MAX),
+            statistics: RwLock::new(None),
+            renewal: renewal.clone(),
+        };
+        if let Some(Known { rows, statistics }) = kept {
+            counts.rows.store(rows, Ordering::Relaxed);
+            if let Some(statistics) = statistics {
+                counts.set(statistics);
+            }
+        }
+        counts
+    }
+
+    fn set(&self, statistics: Arc<TableStatistics>) {
+        let wait = CHANGES_MIN.max(statistics.rows / 10);
+        self.renewed_at.store(self.changed.load(Ordering::Relaxed).saturating_add(wait), Ordering::Relaxed);
+        *self.statistics.write() = Some(statistics);
+    }
+
+    fn get(&self) -> Option<Arc<TableStatistics>> {
+        self.statistics.read().clone()
+    }
+}
+
+/// The statistics of a database.
+#[derive(Default)]
+pub(crate) struct Statistics {
+    /// What was known of tables before the start, until they are opened.
+    pub kept: Mutex<Kept>,
+    /// What is kept is older than what is known.
+    changed: AtomicBool,
+    pub renewal: Arc<Renewal>,
+}
+
+/// Has new statistics made in the background.
+#[derive(Default)]
+pub(crate) struct Renewal(OnceLock<Weak<Inner>>);
+
+impl Renewal {
+    /// From now on there is a database to do it in.
+    pub fn begin(&self, database: &Database) {
+        let _ = self.0.set(Arc::downgrade(&database.0));
+    }
+
+    fn of_table(&self, database: &str, table: &str) {
+        let Some(inner) = self.0.get().and_then(Weak::upgrade) else { return };
+        let (environment, inner) = (inner.environment.clone(), Arc::downgrade(&inner));
+        let (database, table) = (database.to_owned(), table.to_owned());
+        let work = async move {
+            let Some(engine) = inner.upgrade().map(Database) else { return };
+            let Ok(table) = engine.table(&database, &table) else { return };
+            if let Err(error) = engine.renew_statistics(&table).await {
+                tracing::debug!("no new statistics of {table:?}: {error}");
+            }
+        };
+        environment.spawn("statistics", Box::pin(work));
+    }
+}
+
+impl Table {
+    /// The approximate number of rows: counted by changes since the last full count.
+    pub fn row_count_estimate(&self) -> u64 {
+        self.counts.rows.load(Ordering::Relaxed)
+    }
+
+    /// What is known of its rows and keys.
+    pub fn statistics(&self) -> Option<Arc<TableStatistics>> {
+        self.counts.get()
+    }
+
+    /// Whether somebody who needs them should first have statistics made: there are none, or there are
+    /// indexes that they do not know.
+    pub fn lacks_statistics(&self) -> bool {
+        let known = self.counts.statistics.read();
+        !self.def.discarded
+            && !known
+                .as_ref()
+                .is_some_and(|known| self.trees().all(|tree| known.indexes.contains_key(&tree.def().id)))
+    }
+
+    /// Adds to the rough row count, and notes how many rows were changed.
+    pub(crate) fn note_rows(&self, more: i64, changed: u64) {
+        let counts = &self.counts;
+        if more != 0 {
+            let _ = counts.rows.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |rows| {
+                Some(rows.saturating_add_signed(more))
+            });
+        }
+        let changed = counts.changed.fetch_add(changed, Ordering::Relaxed).saturating_add(changed);
+        if changed >= counts.renewed_at.load(Ordering::Relaxed)
+            && counts.renewed_at.swap(u64::MAX, Ordering::Relaxed) != u64::MAX
+        {
+            counts.renewal.of_table(&self.database, &self.name);
+        }
+    }
+
+    /// A full count.
+    pub(crate) fn set_rows(&self, rows: u64) {
+        self.counts.rows.store(rows, Ordering::Relaxed);
+    }
+
+    /// Takes over what is known of the table that this one replaces, with the same rows.
+    pub(crate) fn continue_counts(&self, old: &Table) {
+        self.set_rows(old.row_count_estimate());
+        if let Some(statistics) = old.statistics() {
+            self.counts.set(statistics);
+        }
+    }
+
+    fn trees(&self) -> impl Iterator<Item = &btree::Tree> {
+        let secondary = self.rows.secondaries.iter().map(|secondary| &*secondary.tree);
+        std::iter::once(&*self.rows.clustered).chain(secondary)
+    }
+
+    fn tree_of(&self, index: ScanIndex) -> Option<&btree::Tree> {
+        match index {
+            ScanIndex::Clustered => Some(&self.rows.clustered),
+            ScanIndex::Secondary(number) => self.rows.secondaries.get(number).map(|found| &*found.tree),
+        }
+    }
+
+    /// What is known of one of its indexes.
+    pub fn index_statistics(&self, index: ScanIndex) -> Option<IndexStatistics> {
+        let id = self.tree_of(index)?.def().id;
+        self.statistics()?.indexes.get(&id).cloned()
+    }
+
+    /// About how many entries of an index are in a range, if the pages on the way there are in memory.
+    #[doc(hidden)]
+    pub fn estimate_in_memory(&self, index: ScanIndex, range: &KeyRange) -> Option<u64> {
+        let tree = self.tree_of(index).filter(|_| !self.def.discarded)?;
+        tree.estimate_range(&range.lower, &range.upper).ok()
+    }
+}
+
+impl Database {
+    /// A database that is ready: from here on its statistics can be renewed.
+    pub(crate) fn opened(inner: Inner) -> Database {
+        let database = Database(Arc::new(inner));
+        database.0.tables.statistics.renewal.begin(&database);
+        database
+    }
+
+    /// Reads what was known before the start; the tables take it when they are opened.
+    pub(crate) fn read_statistics(&self) {
+        let kept = Kept::read(&**self.0.environment.storage(), &self.0.directory);
+        *self.0.tables.statistics.kept.lock() = kept;
+    }
+
+    /// About how many entries of a table's index are in a range; pages that are not in memory are read.
+    ///
+    /// # Errors
+    /// Storage errors.
+    #[doc(hidden)]
+    pub async fn estimate_range(&self, table: &Table, index: ScanIndex, range: &KeyRange) -> Result<u64> {
+        let in_use = table.metadata.share(Access::Read, &self.0.tables.graph.owner()).ok();
+        match table.tree_of(index).filter(|_| in_use.is_some() && !table.def.discarded) {
+            Some(tree) => retry(|| tree.estimate_range(&range.lower, &range.upper)).await,
+            None => Ok(table.row_count_estimate()),
+        }
+    }
+
+    /// Counts a table's rows and keys by a sample of its pages, and keeps what was found.
+    ///
+    /// # Errors
+    /// Storage errors; a table whose tablespace was discarded.
+    pub async fn analyze_table(&self, table: &Arc<Table>) -> Result<Arc<TableStatistics>> {
+        let statistics = self.renew_statistics(table).await?;
+        self.keep_statistics();
+        Ok(statistics)
+    }
+
+    /// The same, without a word to the disk.
+    #[doc(hidden)]
+    pub async fn renew_statistics(&self, table: &Arc<Table>) -> Result<Arc<TableStatistics>> {
+        if table.def.discarded {
+            return Err(table.discarded_error());
+        }
+        // Nobody may take its pages away meanwhile. Who changes its definition at this moment makes another
+        // table of it, which has its own.
+        let Ok(_use) = table.metadata.share(Access::Read, &self.0.tables.graph.owner()) else {
+            return Ok(table.statistics().unwrap_or_default());
+        };
+        let slice = TimeSlice::new(self.0.environment.clone());
+        let mut found = TableStatistics { taken: self.seconds(), ..TableStatistics::default() };
+        let mut counted_all = true;
+        for (number, tree) in table.trees().enumerate() {
+            let mut sample = tree.sample();
+            while !retry(|| tree.sample_step(&mut sample)).await? {
+                slice.work(PAGE_UNITS).await?;
+            }
+            let of = sample.estimate();
+            if number == 0 {
+                found.rows = of.records;
+                counted_all = of.sampled == of.leaf_pages;
+            }
+            let index = IndexStatistics {
+                distinct: of.distinct,
+                leaf_pages: of.leaf_pages,
+                pages: of.pages,
+                sampled: of.sampled,
+            };
+            found.indexes.insert(tree.def().id, index);
+        }
+        // What was counted change by change is better than a sample, unless it is far off: nobody knew the
+        // rows of before a crash.
+        let counted = table.row_count_estimate();
+        if counted_all || counted.abs_diff(found.rows) > found.rows / 4 {
+            table.set_rows(found.rows);
+        } else {
+            found.rows = counted;
+        }
+        let found = Arc::new(found);
+        table.counts.set(found.clone());
+        self.0.tables.statistics.changed.store(true, Ordering::Release);
+        // Plans that were made with others are made again.
+        self.definitions_changed();
+        Ok(found)
+    }
+
+    fn seconds(&self) -> u64 {
+        self.0.environment.unix_time().as_secs()
+    }
+
+    /// Writes down what is known of all tables, if that has changed.
+    pub(crate) fn keep_statistics(&self) {
+        if !self.0.tables.statistics.changed.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        self.write_statistics();
+    }
+
+    /// Writes down what is known of all tables. A directory that is full does without.
+    pub(crate) fn write_statistics(&self) {
+        let known = |table: &Arc<Table>| {
+            let known = Known { rows: table.row_count_estimate(), statistics: table.statistics() };
+            (known.rows > 0 || known.statistics.is_some()).then_some((table.def.id, known))
+        };
+        let tables = self.all_tables();
+        let kept: Kept = tables.iter().filter_map(known).collect();
+        if let Err(error) = kept.write(&**self.0.environment.storage(), &self.0.directory) {
+            tracing::warn!("statistics of tables cannot be written: {error}");
+        }
+    }
+}
