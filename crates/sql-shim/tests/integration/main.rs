@@ -26,6 +26,7 @@ mod privileges;
 mod program;
 mod protocol;
 mod refused_starts;
+mod roles;
 mod slow_clients;
 mod statement_depth;
 mod statements;

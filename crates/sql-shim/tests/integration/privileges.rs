@@ -334,7 +334,6 @@ fn account_options_never_open_an_account() {
         "FAILED_LOGIN_ATTEMPTS 3 PASSWORD_LOCK_TIME 1",
         "COMMENT 'x'",
         "ATTRIBUTE '{}'",
-        "DEFAULT ROLE ALL",
         "DISCARD OLD PASSWORD",
         "IDENTIFIED WITH mysql_native_password",
         "IDENTIFIED BY RANDOM PASSWORD",

@@ -24,11 +24,14 @@ mod json_table;
 mod load;
 mod query;
 pub(crate) mod reserved;
+mod roles;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod view;
 mod window;
+
+pub use roles::parse_roles;
 
 use super::ast::{Expr, Statement, TableName};
 use super::lexer::{Lexer, LexicalModes, Token, TokenKind, unquote};
