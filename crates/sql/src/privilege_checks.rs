@@ -212,7 +212,7 @@ impl Planner<'_> {
         let some = rights.columns_of(database, table);
         let on_some = some.into_iter().flatten().fold(Privileges::NONE, |all, (_, (_, what))| all | *what);
         if !(on_all | on_some).has(wanted) {
-            return Err(self.state.table_denied(&wanted.without(on_all).list(), &name.name));
+            return Err(self.state.table_denied(&wanted.without(on_all | on_some).list(), &name.name));
         }
         if on_all.has(Privileges::SELECT | done) {
             return Ok(None);

@@ -124,8 +124,8 @@ impl Grant {
     }
 }
 
-/// Version of the file. 3 has `locked`, 4 has `requires`, 5 has roles, privileges on columns and `expired`, all
-/// of which older programs would overlook.
+/// Version of the file. 3 has `locked`, 4 has `requires`, 5 has roles, privileges on columns and `expired`,
+/// all of which older programs would overlook.
 const VERSION: u64 = 5;
 
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]

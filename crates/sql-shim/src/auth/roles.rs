@@ -1,7 +1,7 @@
 //! Roles: accounts that are granted to accounts.
 //!
-//! A role is an account like any other; CREATE ROLE makes one that nobody can log in to. What a session may do
-//! is what its account holds and what its active roles hold, with the roles that are granted to those. An
+//! A role is an account like any other; CREATE ROLE makes one that nobody can log in to. A session may do
+//! what its account holds and what its active roles hold, with the roles that are granted to those. An
 //! active role counts only as long as it is granted: a REVOKE acts on sessions at once, as it does for the
 //! privileges themselves, and so does DROP ROLE. CURRENT_ROLE() goes on naming it, as in MySQL.
 //!
@@ -110,8 +110,8 @@ pub(super) fn rights_with_all_roles(accounts: &[Account], account: &Account) -> 
     rights
 }
 
-/// `mandatory_roles` is followed from now on. A value that is no list of roles is refused where it is set, and
-/// said in the log where the server is started with it.
+/// `mandatory_roles` is followed from now on. A value that is no list of roles is refused where it is set,
+/// and said in the log where the server is started with it.
 pub fn connect(server: &Server) {
     let set = server.accounts.mandatory_setter();
     if let Err(error) = set(&server.variables.text(MANDATORY_ROLES)) {
@@ -131,7 +131,7 @@ impl Accounts {
     ///
     /// # Errors
     /// The text is no list of roles.
-    pub fn mandatory_setter(&self) -> impl Fn(&str) -> Result<(), SqlError> + Send + Sync + use<> {
+    fn mandatory_setter(&self) -> impl Fn(&str) -> Result<(), SqlError> + Send + Sync + use<> {
         let (mandatory, generation): (Arc<Mandatory>, Arc<AtomicU64>) =
             (Arc::clone(&self.mandatory), Arc::clone(&self.generation));
         move |text| {

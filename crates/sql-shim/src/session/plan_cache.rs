@@ -278,8 +278,8 @@ pub fn plan(fingerprint: &Fingerprint, modes: LexicalModes, state: &SessionState
 }
 
 impl Session {
-    /// What a plan is made for: a state of the catalog, of the grants, of the active roles and of the temporary
-    /// tables. Each of the four numbers only grows, so their sum stays the same only while all do.
+    /// What a plan is made for: a state of the catalog, of the grants, of the active roles and of the
+    /// temporary tables. Each of the four numbers only grows, so their sum stays the same only while all do.
     pub(super) fn plan_version(&self) -> u64 {
         let catalog = self.state.database.catalog_version();
         let accounts = self.state.server.accounts.generation();

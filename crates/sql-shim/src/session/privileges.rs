@@ -11,7 +11,8 @@
 //! the next login, a change counts from each session's next statement on.
 
 use sql::ast::{
-    Account, Alteration, Flush, Grant, GrantObject, Maintenance, Scope, ShowKind, Statement, TableName,
+    Account, Alteration, CreateTable, Flush, Grant, GrantObject, Maintenance, Scope, ShowKind, Statement,
+    TableName,
 };
 use sql::catalog_views::performance::DIGESTS;
 use sql::catalog_views::{INFORMATION_SCHEMA, PERFORMANCE_SCHEMA};
@@ -131,19 +132,7 @@ impl Session {
                     None => Err(error(errors::NO_DB, &[])),
                 }
             }
-            Statement::CreateTable(create) => {
-                match create.temporary {
-                    true => self.require_temporary(&create.name)?,
-                    false => self.require_on_base(&create.name, Privileges::CREATE)?,
-                }
-                if create.as_query.is_some() && !create.temporary {
-                    self.require_on_base(&create.name, Privileges::INSERT)?;
-                }
-                for foreign in &create.foreign_keys {
-                    self.require_on(&foreign.references, Privileges::REFERENCES)?;
-                }
-                create.like.as_ref().map_or(Ok(()), |like| self.require_on(like, Privileges::SELECT))
-            }
+            Statement::CreateTable(create) => self.check_create_table(create),
             Statement::DropTable { names, .. } | Statement::DropView { names, .. } => {
                 names.iter().try_for_each(|name| self.require_on(name, Privileges::DROP))
             }
@@ -220,6 +209,20 @@ impl Session {
             | Statement::GetDiagnostics(_)
             | Statement::Unsupported(_) => Ok(()),
         }
+    }
+
+    fn check_create_table(&self, create: &CreateTable) -> Result<(), SqlError> {
+        match create.temporary {
+            true => self.require_temporary(&create.name)?,
+            false => self.require_on_base(&create.name, Privileges::CREATE)?,
+        }
+        if create.as_query.is_some() && !create.temporary {
+            self.require_on_base(&create.name, Privileges::INSERT)?;
+        }
+        for foreign in &create.foreign_keys {
+            self.require_on(&foreign.references, Privileges::REFERENCES)?;
+        }
+        create.like.as_ref().map_or(Ok(()), |like| self.require_on(like, Privileges::SELECT))
     }
 
     fn check_alter(&self, table: &TableName, changes: &[Alteration]) -> Result<(), SqlError> {

@@ -53,7 +53,10 @@ impl Session {
         let accounts = &self.state.server.accounts;
         match statement {
             Statement::CreateRole { roles, if_not_exists } => {
-                self.state.require_any(Privileges::CREATE_USER | Privileges::CREATE_ROLE)?;
+                self.require_one(
+                    Privileges::CREATE_USER | Privileges::CREATE_ROLE,
+                    "CREATE USER, CREATE ROLE",
+                )?;
                 let role = |name: RoleName| AccountChange {
                     user: name.user,
                     host: name.host,
@@ -69,7 +72,7 @@ impl Session {
                 self.note_accounts(errors::USER_ALREADY_EXISTS, &existing);
             }
             Statement::DropRole { roles, if_exists } => {
-                self.state.require_any(Privileges::CREATE_USER | Privileges::DROP_ROLE)?;
+                self.require_one(Privileges::CREATE_USER | Privileges::DROP_ROLE, "CREATE USER, DROP ROLE")?;
                 let names = self.role_names(roles);
                 if !accounts.are_roles(&names) {
                     self.state.require_any(Privileges::CREATE_USER)?;
@@ -132,14 +135,19 @@ impl Session {
         if self.authority() == Authority::Ordinary && roles.iter().any(|role| accounts.is_system_user(role)) {
             return Err(error(errors::SPECIFIC_ACCESS_DENIED, &[&"SYSTEM_USER"]));
         }
-        if self.state.rights().global().has_any(Privileges::ROLE_ADMIN | Privileges::SUPER) {
-            return Ok(());
-        }
         let (own, active) = (self.own_name(), self.state.facts.active_roles());
         if roles.iter().all(|role| accounts.may_administer(&own, &active, role)) {
             return Ok(());
         }
-        Err(error(errors::SPECIFIC_ACCESS_DENIED, &[&"WITH ADMIN, ROLE_ADMIN, SUPER"]))
+        self.require_one(Privileges::ROLE_ADMIN | Privileges::SUPER, "WITH ADMIN, ROLE_ADMIN, SUPER")
+    }
+
+    /// Requires one of these privileges on everything; 1227 names them so.
+    fn require_one(&self, wanted: Privileges, named: &str) -> Result<(), SqlError> {
+        match self.state.rights().global().has_any(wanted) {
+            true => Ok(()),
+            false => Err(error(errors::SPECIFIC_ACCESS_DENIED, &[&named])),
+        }
     }
 
     /// Rows of SHOW GRANTS, and whose they are.

@@ -2,9 +2,9 @@
 //!
 //! A script is blocks separated by blank lines: the statement's lines, a line `----`, the expected lines. A
 //! result is its column names and rows with `|` between the fields, `OK n` with the affected rows, or the
-//! error as clients see it; a text of several statements has several, one behind the other. A statement below a
-//! line `# as name` is one of that account's session, and so are those that follow; `# new name` is a new one.
-//! With `GOLDEN=write` in the environment the files are rewritten from what the server says.
+//! error as clients see it; a text of several statements has several, one behind the other. A statement
+//! below a line `# as name` is one of that account's session, and so are those that follow; `# new name` is
+//! a new one. With `GOLDEN=write` in the environment the files are rewritten from what the server says.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! Roles and privileges on columns as sessions meet them over real sockets: plans that are kept, logins, views
-//! in somebody's name, and what a change of grants does to who is connected.
+//! Roles and privileges on columns as sessions meet them over real sockets: plans that are kept, logins,
+//! views in somebody's name, and what a change of grants does to who is connected.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::support::engine::Engine;
@@ -136,7 +136,9 @@ fn a_view_reads_with_its_definers_default_roles() {
             "GRANT SELECT (id, n) ON shop.cart TO reader",
             "GRANT reader TO owner",
             "CREATE DEFINER = owner VIEW shop.v AS SELECT id, n FROM shop.cart",
+            "SET DEFAULT ROLE reader TO owner",
             "GRANT SELECT (n) ON shop.v TO app",
+            "SET DEFAULT ROLE NONE TO owner",
         ],
     );
     let mut app = login(&engine, "app");
@@ -151,6 +153,101 @@ fn a_view_reads_with_its_definers_default_roles() {
     all(&mut app, &["SELECT n FROM shop.v"]);
     all(&mut root, &["REVOKE reader FROM owner"]);
     assert_eq!(code(&mut app, "SELECT n FROM shop.v"), 1356, "the definer's role is taken back");
+    engine.finish();
+}
+
+/// MySQL lets all of these pass.
+#[test]
+fn what_is_compared_or_copied_is_read() {
+    let (engine, mut root) = shop(&["app"]);
+    all(
+        &mut root,
+        &[
+            "CREATE TABLE shop.other (id INT PRIMARY KEY, secret INT)",
+            "GRANT SELECT (id, n) ON shop.cart TO app",
+            "GRANT SELECT ON shop.other TO app",
+            "CREATE DATABASE own",
+            "GRANT ALL ON own.* TO app",
+        ],
+    );
+    let mut app = login(&engine, "app");
+    for (statement, wanted) in [
+        ("SELECT n FROM shop.cart JOIN shop.other USING (secret)", 1143),
+        ("SELECT n FROM shop.other NATURAL JOIN shop.cart", 1143),
+        ("CREATE VIEW own.v AS SELECT id, secret FROM shop.cart", 1143),
+        ("CREATE TABLE own.t LIKE shop.cart", 1142),
+        ("CHECKSUM TABLE shop.cart", 1142),
+    ] {
+        assert_eq!(code(&mut app, statement), wanted, "{statement}");
+    }
+    all(&mut app, &["SELECT n FROM shop.cart JOIN shop.other USING (id)"]);
+    engine.finish();
+}
+
+#[test]
+fn grants_on_performance_schema_are_what_can_be_done_there() {
+    let (engine, mut root) = shop(&["app"]);
+    let mut app = login(&engine, "app");
+    let read = "SELECT COUNT(*) FROM performance_schema.data_locks";
+    assert_eq!(code(&mut app, read), 1142);
+    for (statement, wanted) in [
+        ("GRANT INSERT ON performance_schema.data_locks TO app", 1142),
+        ("GRANT DROP ON performance_schema.data_locks TO app", 1142),
+        ("GRANT ALL ON performance_schema.data_locks TO app", 1044),
+        ("GRANT CREATE ON performance_schema.* TO app", 1044),
+        ("GRANT SELECT ON performance_schema.nosuch TO app", 1146),
+        ("GRANT SELECT ON PERFORMANCE_SCHEMA.DATA_LOCKS TO app", 1146),
+        ("GRANT SELECT (nosuch) ON performance_schema.data_locks TO app", 1054),
+        ("GRANT SELECT ON information_schema.tables TO app", 1044),
+        ("GRANT SELECT (TABLE_NAME) ON information_schema.tables TO app", 1044),
+        ("REVOKE SELECT ON performance_schema.data_locks FROM app", 1147),
+    ] {
+        assert_eq!(code(&mut root, statement), wanted, "{statement}");
+    }
+    all(&mut root, &["GRANT SELECT (ENGINE) ON performance_schema.data_locks TO app"]);
+    all(&mut app, &["SELECT ENGINE FROM performance_schema.data_locks", read]);
+    assert_eq!(code(&mut app, "SELECT LOCK_TYPE FROM performance_schema.data_locks"), 1143);
+    assert_eq!(code(&mut app, "SELECT * FROM performance_schema.data_locks"), 1142);
+    all(&mut root, &["GRANT SELECT ON performance_schema.data_locks TO app"]);
+    all(&mut app, &["SELECT * FROM performance_schema.data_locks"]);
+    assert_eq!(code(&mut app, "SELECT * FROM performance_schema.data_lock_waits"), 1142);
+    all(&mut root, &["REVOKE SELECT ON performance_schema.data_locks FROM app"]);
+    assert_eq!(code(&mut app, read), 1142);
+    engine.finish();
+}
+
+#[test]
+fn create_user_is_shown_with_its_hash_to_who_may_change_it() {
+    let (engine, mut root) = shop(&["app", "auditor"]);
+    let hash = first_column(&mut root, "SELECT authentication_string FROM mysql.user WHERE User = 'app'");
+    let shown = |how: &str| {
+        format!(
+            "CREATE USER `app`@`%` IDENTIFIED WITH 'mysql_native_password' AS {how} REQUIRE NONE PASSWORD EXPIRE \
+             DEFAULT ACCOUNT UNLOCK PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE \
+             CURRENT DEFAULT"
+        )
+    };
+    let text = shown(&format!("'{}'", hash[0]));
+    assert_eq!(first_column(&mut root, "SHOW CREATE USER app"), [text.clone()]);
+    let mut app = login(&engine, "app");
+    assert_eq!(first_column(&mut app, "SHOW CREATE USER CURRENT_USER()"), [text.clone()]);
+    assert_eq!(code(&mut app, "SHOW CREATE USER auditor"), 1044);
+    assert_eq!(code(&mut root, "SHOW CREATE USER nobody"), 1396);
+    all(&mut root, &["GRANT SELECT ON *.* TO auditor", "SET print_identified_with_as_hex = ON"]);
+    let hex: String = hash[0].bytes().map(|byte| format!("{byte:02X}")).collect();
+    let in_hex = shown(&format!("0x{hex}"));
+    assert_eq!(first_column(&mut root, "SHOW CREATE USER app"), [in_hex.clone()]);
+    let mut auditor = login(&engine, "auditor");
+    assert_eq!(first_column(&mut auditor, "SHOW CREATE USER app"), [shown("'<secret>'")]);
+    // Both forms make the account again.
+    for text in [text, in_hex] {
+        all(&mut root, &["DROP USER app", &text]);
+        login(&engine, "app");
+    }
+    all(&mut root, &["CREATE ROLE staff"]);
+    let role = first_column(&mut root, "SHOW CREATE USER staff");
+    all(&mut root, &["DROP ROLE staff", &role[0]]);
+    assert_eq!(first_column(&mut root, "SHOW CREATE USER staff"), role);
     engine.finish();
 }
 

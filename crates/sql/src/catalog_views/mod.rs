@@ -1,5 +1,5 @@
-//! `information_schema`, `performance_schema` and the accounts of `mysql`: virtual tables read through the same executor
-//! as any other.
+//! `information_schema`, `performance_schema` and the accounts of `mysql`: virtual tables read through the
+//! same executor as any other.
 //!
 //! A view is a list of columns and a function that makes its rows, one after the other: who reads them
 //! charges each, and gives way in between. Only what the rows are about (tables, accounts, transactions) is

@@ -1,5 +1,5 @@
-//! Roles: CREATE ROLE, GRANT and REVOKE of roles, SET ROLE, SET DEFAULT ROLE; and what GRANT lists, which may be
-//! privileges or roles until ON or TO comes.
+//! Roles: CREATE ROLE, GRANT and REVOKE of roles, SET ROLE, SET DEFAULT ROLE; and what GRANT lists, which may
+//! be privileges or roles until ON or TO comes.
 
 use super::super::ast::{Account, RoleChoice, RoleGrant, Statement};
 use super::super::lexer::{LexicalModes, Token, TokenKind};
@@ -165,5 +165,5 @@ pub fn parse_roles(text: &str) -> Result<Vec<Account>, SqlError> {
     }
     let mut parser = Parser::new(text.as_bytes(), LexicalModes::default());
     let roles = parser.list(Parser::role)?;
-    if parser.at_end() { Ok(roles) } else { Err(parser.unexpected()) }
+    if parser.current.kind == TokenKind::End { Ok(roles) } else { Err(parser.unexpected()) }
 }

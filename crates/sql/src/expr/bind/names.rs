@@ -138,6 +138,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             // Who may not read all columns of a table does not learn which there are.
             let mut visible = self.sources.iter().take(self.visible.end).skip(self.visible.start);
             let first = visible.find(|source| source.answers_to(database, table));
+            // HAVING sees nothing of the tables but what is selected or grouped by.
+            let first = first.filter(|_| self.rule != NameRule::Having);
             if let Some(Err(error)) =
                 first.map(|first| self.planner.require_column(first, name, self.privilege))
             {
