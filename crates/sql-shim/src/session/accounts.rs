@@ -3,7 +3,7 @@
 //! [`crate::auth::accounts`].
 
 use sql::ast::{self, Account, AccountSpecification, Identification, Statement};
-use sql::catalog_views::{self, View};
+use sql::catalog_views::{self, View, is_view_database};
 use sql::errors;
 use sql::failure::Failure;
 use sql::privilege::{Object, Privileges};
@@ -175,6 +175,8 @@ impl Session {
             known.into_iter().map(|column| column.name).collect()
         } else if let Some(view) = planner.stand_in(name)?.or_else(|| virtual_table(name)) {
             view.columns.iter().map(|(column, _)| (*column).to_owned()).collect()
+        } else if let Some(database) = name.database.as_deref().filter(|name| is_view_database(name)) {
+            return Err(errors::error(errors::NO_SUCH_TABLE, &[&database, &name.name]));
         } else {
             let table = planner.engine_table(name)?;
             table.def.columns.iter().map(|column| column.name.clone()).collect()
