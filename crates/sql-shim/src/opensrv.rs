@@ -291,6 +291,7 @@ impl<W: AsyncWrite + Send + Unpin> AsyncMysqlShim<W> for OpensrvSession {
             activity.command = "Sleep";
             activity.state = "";
         });
+        self.server.activate_default_roles(&self.connection);
         self.logged_in.store(true, Ordering::Release);
         self.requests.send(Request::Open).await.is_ok()
     }

@@ -340,6 +340,11 @@ error_table! {
     NO_SECURE_TRANSPORTS_CONFIGURED = 3160, b"HY000", "No secure transports (SSL or Shared Memory) are configured, unable to set --require_secure_transport=ON.";
     USER_DOES_NOT_EXIST = 3162, b"HY000", "Authorization ID % does not exist.";
     USER_ALREADY_EXISTS = 3163, b"HY000", "Authorization ID % already exists.";
+    UNKNOWN_AUTHID = 3523, b"HY000", "Unknown authorization ID %";
+    ROLE_NOT_GRANTED = 3530, b"HY000", "% is not granted to %";
+    MANDATORY_ROLE = 3628, b"HY000", "The role % is a mandatory role and can't be revoked or dropped. The restriction can be lifted by excluding the role identifier from the global variable mandatory_roles.";
+    ROLE_GRANTED_TO_ITSELF = 4027, b"HY000", "User account % is directly or indirectly granted to the role %. The GRANT would create a loop";
+    MUST_CHANGE_PASSWORD_LOGIN = 1862, b"HY000", "Your password has expired. To log in you must change it using a client that supports expired passwords.";
     LOCK_NOWAIT = 3572, b"HY000", "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
     UNRESOLVED_TABLE_LOCK = 3568, b"HY000", "Unresolved table name `%` in locking clause.";
     DYNAMIC_PRIVILEGE_NOT_REGISTERED = 3929, b"HY000", "Dynamic privilege '%' is not registered with the server.";

@@ -13,7 +13,7 @@ use untorn::metrics::Times;
 use crate::ast::Scope;
 use crate::latency_buckets::Latencies;
 use crate::named_locks::NamedLocks;
-use crate::privilege::Rights;
+use crate::privilege::{Rights, RoleName};
 use crate::result::SqlError;
 use crate::value::Value;
 
@@ -113,6 +113,11 @@ pub struct KnownAccount {
     pub user: String,
     pub host: String,
     pub rights: Rights,
+    /// The roles that are granted to it, and whether it may hand them on.
+    pub roles: Vec<(RoleName, bool)>,
+    pub default_roles: Vec<RoleName>,
+    /// It needs a new password before anybody may log in to it.
+    pub expired: bool,
     /// The authentication method.
     pub plugin: &'static str,
     /// Stored form of the password; empty for none.
@@ -131,7 +136,13 @@ pub trait ServerFacts {
     /// What that account may do now.
     fn rights(&self) -> Arc<Rights>;
 
-    /// What this account may do now; `None`: there is no such account.
+    /// The roles that are active, in the order in which they are shown.
+    fn active_roles(&self) -> Vec<RoleName>;
+
+    /// The roles that are granted to everybody.
+    fn mandatory_roles(&self) -> Vec<RoleName>;
+
+    /// What this account may do now with its default roles; `None`: there is no such account.
     fn rights_of(&self, user: &str, host: &str) -> Option<Arc<Rights>>;
 
     /// What holds for the statement that begins.

@@ -3,12 +3,20 @@
 //! A set of privileges is the bits of one integer, named and ordered as MySQL's SHOW GRANTS prints them. They
 //! are held on three levels: on everything (`*.*`), on a database (whose name may be a pattern with `%` and
 //! `_`, as in MySQL), and on a table; what an account may do with a table is the union of the three. Of
-//! several database entries that fit, the most specific one counts, a literal name before any pattern.
+//! several database entries that fit, the most specific one counts, a literal name before any pattern. Some
+//! may be held on single columns, too (`columns.rs`).
 
+mod columns;
+mod role;
+
+use std::collections::BTreeMap;
 use std::ops::{BitOr, BitOrAssign};
 
 use crate::errors::{self, error};
 use crate::result::SqlError;
+
+pub use columns::{ColumnRights, OnColumns};
+pub use role::RoleName;
 
 /// A set of privileges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +78,7 @@ privileges! {
     31 CONNECTION_ADMIN "CONNECTION_ADMIN" Global;
     32 FLUSH_TABLES "FLUSH_TABLES" Global;
     33 PERSIST_RO_VARIABLES_ADMIN "PERSIST_RO_VARIABLES_ADMIN" Global;
+    37 ROLE_ADMIN "ROLE_ADMIN" Global;
     34 SESSION_VARIABLES_ADMIN "SESSION_VARIABLES_ADMIN" Global;
     36 SYSTEM_USER "SYSTEM_USER" Global;
     35 SYSTEM_VARIABLES_ADMIN "SYSTEM_VARIABLES_ADMIN" Global;
@@ -116,6 +125,12 @@ impl Privileges {
         Privileges(self.0 & !other.0)
     }
 
+    /// Those of the set that are in another.
+    #[must_use]
+    pub fn only(self, other: Privileges) -> Privileges {
+        Privileges(self.0 & other.0)
+    }
+
     /// Whether there is none.
     pub fn is_empty(self) -> bool {
         self.0 == 0
@@ -124,6 +139,11 @@ impl Privileges {
     /// Names of the privileges, in MySQL's order.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         NAMES.iter().filter(move |row| self.has(row.0)).map(|row| row.1)
+    }
+
+    /// Each of the set, in MySQL's order.
+    pub fn each(self) -> impl Iterator<Item = Privileges> {
+        NAMES.iter().filter(move |row| self.has(row.0)).map(|row| row.0)
     }
 
     /// The names as a message lists them.
@@ -157,6 +177,11 @@ impl Privileges {
             }
         }
         Ok(found)
+    }
+
+    /// Whether this (upper-case) name is one that MySQL's grammar knows, and so none of a role.
+    pub fn is_reserved(name: &str) -> bool {
+        name == "USAGE" || NAMES.iter().any(|row| row.1 == name && !name.contains('_'))
     }
 
     /// A set from stored names; those of a newer version are left out.
@@ -203,13 +228,14 @@ impl std::fmt::Display for Object {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
     held: Vec<(Object, Privileges)>,
+    columns: columns::Columns,
 }
 
 impl Rights {
     /// From what is held on each object, in the order of SHOW GRANTS.
     pub fn new(mut held: Vec<(Object, Privileges)>) -> Rights {
         held.sort_by(|one, other| one.0.cmp(&other.0));
-        Rights { held }
+        Rights { held, columns: BTreeMap::new() }
     }
 
     /// What is held on this very object.
@@ -229,14 +255,27 @@ impl Rights {
             None => {
                 let mut held = std::mem::take(&mut self.held);
                 held.push((object.clone(), what));
-                *self = Rights::new(held);
+                self.held = Rights::new(held).held;
             }
         }
     }
 
-    /// Takes privileges on an object back; false when nothing was held on it.
+    /// Adds all that others hold.
+    pub fn add(&mut self, others: &[Rights]) {
+        let mut all: BTreeMap<Object, Privileges> = std::mem::take(&mut self.held).into_iter().collect();
+        for (object, what) in others.iter().flat_map(|other| &other.held) {
+            *all.entry(object.clone()).or_default() |= *what;
+        }
+        self.held = all.into_iter().collect();
+        others.iter().for_each(|other| self.add_columns(other));
+    }
+
+    /// Takes privileges on an object back, and on the columns of a table; false when nothing was held on it.
     pub fn revoke(&mut self, object: &Object, what: Privileges) -> bool {
-        let Some((_, before)) = self.held.iter_mut().find(|(held, _)| held == object) else { return false };
+        let of_columns = self.revoke_from_columns(object, what);
+        let Some((_, before)) = self.held.iter_mut().find(|(held, _)| held == object) else {
+            return of_columns;
+        };
         *before = before.without(what);
         self.held.retain(|(_, what)| !what.is_empty());
         true
@@ -274,6 +313,7 @@ impl Rights {
         let of_databases = Privileges::all(Level::Database);
         self.on_database(database).has_any(of_databases)
             || self.held.iter().any(|(object, _)| matches!(object, Object::Table(d, _) if d == database))
+            || self.columns.keys().any(|(d, _)| d == database)
     }
 }
 

@@ -14,68 +14,24 @@ use std::fs;
 use std::hash::BuildHasher;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use sql::errors::{self, error};
 use sql::facts::KnownAccount;
-use sql::privilege::{Level, Object, Privileges, Rights};
+use sql::privilege::{Object, OnColumns, Privileges, Rights, RoleName};
 use sql::result::SqlError;
 
 use crate::private_file;
 
+use super::account_file::{Grant, GrantedRole, Stored, StoredRole, read_stored};
+use super::roles::{self, Mandatory};
 use super::{DEFAULT_PLUGIN, Peer, Security, host, native, sha2_password};
 
 /// The file's name in the data directory.
 pub const FILE_NAME: &str = "untorn-accounts.json";
-
-/// What is held on one object, as the file has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Grant {
-    /// No database: `*.*`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    database: Option<String>,
-    /// No table: `db.*`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    table: Option<String>,
-    /// Names of the privileges; `ALL PRIVILEGES` for all of the level, which is more in a version that knows
-    /// more.
-    privileges: Vec<String>,
-}
-
-const ALL: &str = "ALL PRIVILEGES";
-
-impl Grant {
-    fn of(object: &Object, what: Privileges) -> Grant {
-        let (database, table) = match object {
-            Object::Everything => (None, None),
-            Object::Database(database) => (Some(database.clone()), None),
-            Object::Table(database, table) => (Some(database.clone()), Some(table.clone())),
-        };
-        let all = Privileges::all(object.level());
-        let (first, rest) = if what.has(all) { (Some(ALL), what.without(all)) } else { (None, what) };
-        let privileges = first.into_iter().chain(rest.names()).map(str::to_owned).collect();
-        Grant { database, table, privileges }
-    }
-
-    fn object(&self) -> Object {
-        match (&self.database, &self.table) {
-            (None, _) => Object::Everything,
-            (Some(database), None) => Object::Database(database.clone()),
-            (Some(database), Some(table)) => Object::Table(database.clone(), table.clone()),
-        }
-    }
-
-    fn what(&self) -> Privileges {
-        let named = Privileges::from_names(self.privileges.iter().map(String::as_str));
-        if self.privileges.iter().any(|name| name == ALL) {
-            named | Privileges::all(self.object().level())
-        } else {
-            named
-        }
-    }
-}
 
 /// One account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,7 +40,7 @@ pub struct Account {
     pub user: String,
     /// Host part.
     pub host: String,
-    plugin: String,
+    pub(super) plugin: String,
     /// Stored form of the password; empty for none.
     pub authentication_string: String,
     /// `ACCOUNT LOCK`: nobody may log in to it.
@@ -93,8 +49,17 @@ pub struct Account {
     /// `REQUIRE`: what a connection needs to be served.
     #[serde(default, skip_serializing_if = "Security::is_none")]
     pub requires: Security,
+    /// Made by CREATE ROLE: nobody may log in to it before it has been given a password.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) expired: bool,
+    /// The roles that are granted to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) roles: Vec<GrantedRole>,
+    /// Those of them that are active after a login.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) default_roles: Vec<StoredRole>,
     #[serde(default)]
-    grants: Vec<Grant>,
+    pub(super) grants: Vec<Grant>,
 }
 
 impl Account {
@@ -103,21 +68,17 @@ impl Account {
         if self.plugin == native::PLUGIN { native::PLUGIN } else { sha2_password::PLUGIN }
     }
 
-    fn rights(&self) -> Rights {
-        Rights::new(self.grants.iter().map(|grant| (grant.object(), grant.what())).collect())
+    /// What it may do by itself.
+    pub(super) fn rights(&self) -> Rights {
+        Grant::rights(&self.grants)
     }
 
-    fn set_rights(&mut self, rights: &Rights) {
-        self.grants = rights.all().iter().map(|(object, what)| Grant::of(object, *what)).collect();
+    pub(super) fn set_rights(&mut self, rights: &Rights) {
+        self.grants = Grant::all_of(rights);
     }
 
-    fn is(&self, user: &str, host: &str) -> bool {
+    pub(super) fn is(&self, user: &str, host: &str) -> bool {
         self.user == user && self.host.eq_ignore_ascii_case(host)
-    }
-
-    /// Whether only accounts with SYSTEM_USER may change it.
-    fn is_system_user(&self) -> bool {
-        self.rights().global().has(Privileges::SYSTEM_USER)
     }
 }
 
@@ -129,15 +90,6 @@ pub enum Authority {
     /// May change accounts that do not hold SYSTEM_USER, so that CREATE USER alone does not make an
     /// administrator.
     Ordinary,
-}
-
-impl Authority {
-    fn check(self, account: &Account) -> Result<(), SqlError> {
-        if self == Authority::Ordinary && account.is_system_user() {
-            return Err(error(errors::SPECIFIC_ACCESS_DENIED, &[&"SYSTEM_USER"]));
-        }
-        Ok(())
-    }
 }
 
 /// One account of CREATE USER or ALTER USER.
@@ -153,6 +105,10 @@ pub struct AccountChange {
     pub locked: Option<bool>,
     /// `REQUIRE`.
     pub requires: Option<Security>,
+    /// CREATE USER: it is a role.
+    pub expired: bool,
+    /// CREATE USER: the roles that it gets and that are active after a login.
+    pub default_roles: Vec<RoleName>,
 }
 
 /// How CREATE USER / ALTER USER name the password.
@@ -204,28 +160,14 @@ impl Identification {
     }
 }
 
-/// Version of the file. 3 has `locked`, 4 has `requires`, which older programs would overlook.
-const VERSION: u64 = 4;
-
-#[derive(Debug, Default, Clone, Serialize, Deserialize)]
-struct Stored {
-    version: u64,
-    accounts: Vec<Account>,
-}
-
-impl Stored {
-    fn fresh() -> Stored {
-        Stored { version: VERSION, accounts: vec![first_account()] }
-    }
-}
-
 /// The accounts.
 #[derive(Default)]
 pub struct Accounts {
     path: Option<PathBuf>,
-    stored: RwLock<Stored>,
+    pub(super) stored: RwLock<Stored>,
     remembered: RwLock<HashMap<(String, String), (String, sha2_password::Digest)>>,
-    generation: AtomicU64,
+    pub(super) generation: Arc<AtomicU64>,
+    pub(super) mandatory: Arc<Mandatory>,
     socket_only_without_password: AtomicBool,
     hasher: RandomState,
 }
@@ -288,7 +230,9 @@ impl Accounts {
     /// Accounts without a password, as `'user'@'host'`.
     pub fn without_password(&self) -> Vec<String> {
         let stored = self.stored.read();
-        let open = stored.accounts.iter().filter(|account| account.authentication_string.is_empty());
+        // Nobody gets in to a role.
+        let of_somebody = stored.accounts.iter().filter(|account| !account.expired);
+        let open = of_somebody.filter(|account| account.authentication_string.is_empty());
         open.map(|account| format!("'{}'@'{}'", account.user, account.host)).collect()
     }
 
@@ -351,9 +295,11 @@ impl Accounts {
         self.remembered.write().insert(key, (account.authentication_string.clone(), digest));
     }
 
-    /// CREATE USER: all of them or none; 1396 names those that exist. With `if_not_exists` they are left as
-    /// they are and returned.
+    /// CREATE USER and CREATE ROLE: all of them or none; 1396 names those that exist. With `if_not_exists`
+    /// they are left as they are and returned.
     pub fn create_all(&self, list: &[AccountChange], if_not_exists: bool) -> Result<Vec<String>, SqlError> {
+        let are_roles = list.iter().any(|change| change.expired);
+        let statement = if are_roles { "CREATE ROLE" } else { "CREATE USER" };
         let mut made = Vec::with_capacity(list.len());
         for change in list {
             check_name(&change.user, &change.host)?;
@@ -369,10 +315,19 @@ impl Accounts {
                 authentication_string,
                 locked: change.locked.unwrap_or(false),
                 requires: change.requires.unwrap_or_default(),
+                expired: change.expired,
+                roles: change.default_roles.iter().map(GrantedRole::new).collect(),
+                default_roles: change.default_roles.iter().map(StoredRole::new).collect(),
                 grants: Vec::new(),
             });
         }
         self.change(|accounts| {
+            let roles = list.iter().flat_map(|change| &change.default_roles);
+            if let Some(missing) =
+                roles.clone().find(|role| !accounts.iter().any(|of| role.is(&of.user, &of.host)))
+            {
+                return Err(error(errors::USER_DOES_NOT_EXIST, &[missing]));
+            }
             let mut existing = Vec::new();
             for account in made {
                 if accounts.iter().any(|other| other.is(&account.user, &account.host)) {
@@ -381,7 +336,7 @@ impl Accounts {
                     accounts.push(account);
                 }
             }
-            unless_tolerated("CREATE USER", existing, if_not_exists)
+            unless_tolerated(statement, existing, if_not_exists)
         })
     }
 
@@ -393,18 +348,33 @@ impl Accounts {
         if_exists: bool,
         authority: Authority,
     ) -> Result<Vec<String>, SqlError> {
+        self.drop_named(list, if_exists, authority, "DROP USER")
+    }
+
+    /// DROP USER and DROP ROLE, which take the account from all to whom it was granted as well.
+    pub fn drop_named(
+        &self,
+        list: &[(String, String)],
+        if_exists: bool,
+        authority: Authority,
+        statement: &str,
+    ) -> Result<Vec<String>, SqlError> {
+        let name = |(user, host): &(String, String)| RoleName { user: user.clone(), host: host.clone() };
+        let names: Vec<RoleName> = list.iter().map(name).collect();
+        self.refuse_mandatory(&names)?;
         self.change(|accounts| {
             let mut missing = Vec::new();
-            for (user, host) in list {
-                match accounts.iter().position(|account| account.is(user, host)) {
+            for name in &names {
+                match accounts.iter().position(|account| account.is(&name.user, &name.host)) {
                     Some(index) => {
-                        authority.check(&accounts[index])?;
+                        authority.check(accounts, index)?;
                         accounts.remove(index);
+                        roles::forget(accounts, name);
                     }
-                    None => missing.push(shown(user, host)),
+                    None => missing.push(shown(&name.user, &name.host)),
                 }
             }
-            unless_tolerated("DROP USER", missing, if_exists)
+            unless_tolerated(statement, missing, if_exists)
         })
     }
 
@@ -428,11 +398,13 @@ impl Accounts {
         self.change(|accounts| {
             let mut missing = Vec::new();
             for (change, by) in list.iter().zip(resolved) {
-                match accounts.iter_mut().find(|account| account.is(&change.user, &change.host)) {
-                    Some(account) => {
-                        authority.check(account)?;
+                match accounts.iter().position(|account| account.is(&change.user, &change.host)) {
+                    Some(index) => {
+                        authority.check(accounts, index)?;
+                        let account = &mut accounts[index];
                         if let Some(by) = by {
                             (account.plugin, account.authentication_string) = by;
+                            account.expired = false;
                         }
                         account.locked = change.locked.unwrap_or(account.locked);
                         account.requires = change.requires.unwrap_or(account.requires);
@@ -483,15 +455,28 @@ impl Accounts {
         object: &Object,
         authority: Authority,
     ) -> Result<(), SqlError> {
+        self.grant_with_columns(list, what, &[], object, authority)
+    }
+
+    /// The same, with privileges on columns of the object, which is a table.
+    pub fn grant_with_columns(
+        &self,
+        list: &[AccountChange],
+        what: Privileges,
+        columns: &OnColumns,
+        object: &Object,
+        authority: Authority,
+    ) -> Result<(), SqlError> {
         let resolved = self.resolve(list)?;
         self.change(|accounts| {
             for (change, by) in list.iter().zip(resolved) {
                 let (user, host) = (&change.user, &change.host);
                 let index = match accounts.iter().position(|account| account.is(user, host)) {
                     Some(index) => {
-                        authority.check(&accounts[index])?;
+                        authority.check(accounts, index)?;
                         if let Some(by) = by {
                             (accounts[index].plugin, accounts[index].authentication_string) = by;
+                            accounts[index].expired = false;
                         }
                         index
                     }
@@ -506,6 +491,9 @@ impl Accounts {
                             authentication_string,
                             locked: false,
                             requires: Security::None,
+                            expired: false,
+                            roles: Vec::new(),
+                            default_roles: Vec::new(),
                             grants: Vec::new(),
                         });
                         accounts.len() - 1
@@ -514,6 +502,9 @@ impl Accounts {
                 let mut rights = accounts[index].rights();
                 if !what.is_empty() {
                     rights.grant(object, what);
+                }
+                if let Object::Table(database, table) = object {
+                    rights.grant_columns(database, table, columns);
                 }
                 accounts[index].set_rights(&rights);
             }
@@ -527,11 +518,18 @@ impl Accounts {
         &self,
         list: &[(String, String)],
         what: Privileges,
+        columns: &OnColumns,
         object: &Object,
         authority: Authority,
     ) -> Result<(), SqlError> {
         self.change_rights(list, authority, no_such_grant, |user, host, rights| {
-            if rights.revoke(object, what) || *object == Object::Everything {
+            let on_columns = match object {
+                Object::Table(database, table) => rights.revoke_columns(database, table, columns),
+                _ => true,
+            };
+            let only_columns = what.is_empty() && !columns.is_empty();
+            let on_object = only_columns || rights.revoke(object, what) || *object == Object::Everything;
+            if on_columns && on_object {
                 return Ok(());
             }
             Err(match object {
@@ -559,9 +557,10 @@ impl Accounts {
     ) -> Result<(), SqlError> {
         self.change(|accounts| {
             for (user, host) in list {
-                let account = accounts.iter_mut().find(|account| account.is(user, host));
-                let account = account.ok_or_else(|| missing(user, host))?;
-                authority.check(account)?;
+                let index = accounts.iter().position(|account| account.is(user, host));
+                let index = index.ok_or_else(|| missing(user, host))?;
+                authority.check(accounts, index)?;
+                let account = &mut accounts[index];
                 let mut rights = account.rights();
                 change(user, host, &mut rights)?;
                 account.set_rights(&rights);
@@ -570,26 +569,9 @@ impl Accounts {
         })
     }
 
-    /// Rows of SHOW GRANTS.
+    /// Rows of SHOW GRANTS, without roles.
     pub fn grants(&self, user: &str, host: &str) -> Result<Vec<String>, SqlError> {
-        let stored = self.stored.read();
-        let account = stored.accounts.iter().find(|account| account.is(user, host));
-        let rights = account.ok_or_else(|| no_such_grant(user, host))?.rights();
-        let line = |object: &Object, what: Privileges| {
-            let all = Privileges::all(object.level());
-            let plain = what.without(Privileges::GRANT_OPTION);
-            let names = match plain {
-                Privileges::NONE => "USAGE".to_owned(),
-                plain if plain == all => ALL.to_owned(),
-                plain => plain.list(),
-            };
-            let option = if what.has(Privileges::GRANT_OPTION) { " WITH GRANT OPTION" } else { "" };
-            format!("GRANT {names} ON {object} TO `{user}`@`{host}`{option}")
-        };
-        let mut rows = vec![line(&Object::Everything, rights.global())];
-        let deeper = rights.all().iter().filter(|(object, _)| *object != Object::Everything);
-        rows.extend(deeper.map(|(object, what)| line(object, *what)));
-        Ok(rows)
+        self.grants_with(&RoleName { user: user.into(), host: host.into() }, &[])
     }
 
     /// Every account, for information_schema and `mysql.user`.
@@ -598,6 +580,9 @@ impl Accounts {
             user: account.user.clone(),
             host: account.host.clone(),
             rights: account.rights(),
+            roles: account.roles.iter().map(|granted| (granted.role.name(), granted.admin)).collect(),
+            default_roles: account.default_roles.iter().map(StoredRole::name).collect(),
+            expired: account.expired,
             plugin: account.plugin(),
             authentication: account.authentication_string.clone(),
             locked: account.locked,
@@ -610,7 +595,7 @@ impl Accounts {
         self.stored.read().accounts.iter().map(known).collect()
     }
 
-    fn change<T>(
+    pub(super) fn change<T>(
         &self,
         change: impl FnOnce(&mut Vec<Account>) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
@@ -631,60 +616,7 @@ impl Accounts {
     }
 }
 
-fn first_account() -> Account {
-    Account {
-        user: "root".into(),
-        host: "localhost".into(),
-        plugin: DEFAULT_PLUGIN.into(),
-        authentication_string: String::new(),
-        locked: false,
-        requires: Security::None,
-        grants: vec![administrator()],
-    }
-}
-
-fn administrator() -> Grant {
-    Grant::of(&Object::Everything, Privileges::all(Level::Global) | Privileges::GRANT_OPTION)
-}
-
-/// The file's content. Version 1 kept grants as texts that nobody enforced: only the one that makes an
-/// administrator is taken over, and the others are named in an error rather than dropped or, worse, read as
-/// more than was meant.
-fn read_stored(bytes: &[u8]) -> Result<Stored, String> {
-    let mut json: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    match json.get("version").and_then(serde_json::Value::as_u64) {
-        Some(2..=VERSION) => {}
-        Some(1) => {
-            let administrator = administrator();
-            for account in json.get_mut("accounts").and_then(|list| list.as_array_mut()).into_iter().flatten()
-            {
-                for grant in
-                    account.get_mut("grants").and_then(|list| list.as_array_mut()).into_iter().flatten()
-                {
-                    let text = |name: &str| grant.get(name).and_then(|text| text.as_str()).unwrap_or("");
-                    if (text("privileges"), text("object")) != (ALL, "*.*") {
-                        return Err(format!(
-                            "the grant of {} on {} is of version 1, where grants were not enforced: remove it from the \
-                             file and grant it again",
-                            text("privileges"),
-                            text("object")
-                        ));
-                    }
-                    *grant = serde_json::to_value(&administrator).map_err(|error| error.to_string())?;
-                }
-            }
-        }
-        Some(newer) => {
-            return Err(format!("it is of version {newer}: start it with the program that wrote it"));
-        }
-        None => return Err("it contains no version: restore it from a backup".to_owned()),
-    }
-    let mut stored: Stored = serde_json::from_value(json).map_err(|error| error.to_string())?;
-    stored.version = VERSION;
-    Ok(stored)
-}
-
-fn shown(user: &str, host: &str) -> String {
+pub(super) fn shown(user: &str, host: &str) -> String {
     format!("'{user}'@'{host}'")
 }
 
@@ -714,13 +646,15 @@ fn check_name(user: &str, host: &str) -> Result<(), SqlError> {
     Ok(())
 }
 
-fn no_such_grant(user: &str, host: &str) -> SqlError {
+pub(super) fn no_such_grant(user: &str, host: &str) -> SqlError {
     error(errors::NONEXISTING_GRANT, &[&user, &host])
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use sql::privilege::Level;
+
     use super::*;
 
     #[test]
@@ -769,19 +703,5 @@ mod tests {
         assert!(again.rights("root", "localhost").global().has(all));
         assert_eq!(again.rights("x", "%"), Rights::default());
         fs::remove_dir_all(&directory).unwrap();
-    }
-
-    #[test]
-    fn files_of_version_1() {
-        let grant = |privileges: &str, object: &str| {
-            format!(
-                r#"{{"version":1,"accounts":[{{"user":"root","host":"localhost","plugin":"x","authentication_string":"",
-                "grants":[{{"privileges":"{privileges}","object":"{object}","with_grant":true}}]}}]}}"#
-            )
-        };
-        let stored = read_stored(grant("ALL PRIVILEGES", "*.*").as_bytes()).unwrap();
-        assert!(stored.accounts[0].rights().global().has(Privileges::GRANT_OPTION | Privileges::SUPER));
-        assert!(read_stored(grant("SELECT", "`a`.*").as_bytes()).unwrap_err().contains("grant it again"));
-        assert!(read_stored(br#"{"version":5,"accounts":[]}"#).unwrap_err().contains("version 5"));
     }
 }

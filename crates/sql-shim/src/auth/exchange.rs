@@ -258,6 +258,8 @@ impl Exchange {
             }
             // As if there were no such account.
             Some(account) if self.peer.security < account.requires => self.deny(),
+            // MySQL lets clients in that say they know what to do then, to do nothing but that.
+            Some(account) if account.expired => Step::Deny(error(errors::MUST_CHANGE_PASSWORD_LOGIN, &[])),
             Some(account) => Step::Accept {
                 identity: Identity { user: account.user, account_host: account.host },
                 before_ok,

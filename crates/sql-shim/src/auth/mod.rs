@@ -6,11 +6,14 @@
 //! password was right (digests are compared in constant time). A password in clear is accepted under TLS and
 //! from this machine; over a network without TLS it must come encrypted with the server's RSA key.
 
+mod account_file;
 pub mod accounts;
 pub mod exchange;
 mod host;
 pub mod native;
+pub mod roles;
 pub mod sha2_password;
+pub mod shown;
 pub mod shown_password;
 
 use std::net::IpAddr;

@@ -107,8 +107,13 @@ fn an_account_that_changed_during_the_exchange_is_not_let_in() {
     let here = peer(true, true);
     let name = || ("app".to_owned(), "%".to_owned());
     let alter = |accounts: &Accounts, by: Option<Identification>, locked: Option<bool>| {
-        let change =
-            accounts::AccountChange { user: "app".into(), host: "%".into(), by, locked, requires: None };
+        let change = accounts::AccountChange {
+            user: "app".into(),
+            host: "%".into(),
+            by,
+            locked,
+            ..Default::default()
+        };
         accounts.alter_all(&[change], false, accounts::Authority::System).unwrap();
     };
     let other = || Identification { password: Some(b"other".to_vec()), ..Identification::default() };

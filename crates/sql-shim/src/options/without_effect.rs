@@ -94,8 +94,7 @@ const GROUPS: &[Group] = &[
         "passwords have no such rules",
         "password_history password_require_current password_reuse_interval default_password_lifetime \
          disconnect_on_expired_password generated_random_password_length max_password_errors \
-         strict_password_validation old_passwords secure_auth authentication_policy mandatory_roles \
-         activate_all_roles_on_login activate_mandatory_roles partial_revokes check_proxy_users \
+         strict_password_validation old_passwords secure_auth authentication_policy partial_revokes check_proxy_users \
          caching_sha2_password_* sha256_password_* safe_user_create old_style_user_limits max_connect_errors",
     ),
     (
@@ -286,7 +285,7 @@ const MORE_GROUPS: &[Group] = &[
     ("max_join_size alone limits joins", "sql_big_selects"),
     ("results are sent while they are made", "sql_buffer_result"),
     ("there is no general log", "sql_log_off log log_basename"),
-    ("SHOW CREATE always quotes names", "sql_quote_show_create print_identified_with_as_hex"),
+    ("SHOW CREATE always quotes names", "sql_quote_show_create"),
     ("SHOW CREATE TABLE has one form", "show_create_table_* show_gipk_*"),
     ("SHOW DATABASES shows what an account may see", "skip_show_database"),
     (

@@ -272,7 +272,7 @@ async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result<Log
     link.connection.set_deadline(server.clock.now_ms() + timeout_ms);
     let request = login::log_in(link, server, peer).await?;
     link.connection.set_deadline(0);
-    identify(link, &request);
+    identify(link, server, &request);
     // The one above `max_connections` is for somebody who can end others.
     let administrator = Privileges::CONNECTION_ADMIN | Privileges::SUPER;
     if link.connection.is_reserve()
@@ -284,7 +284,7 @@ async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result<Log
     Ok(request)
 }
 
-fn identify(link: &Link, request: &LoginRequest) {
+fn identify(link: &Link, server: &Server, request: &LoginRequest) {
     link.connection.set_client_flags(login::client_flags(request));
     link.connection.update(|activity| {
         activity.user = Arc::from(request.identity.user.as_str());
@@ -292,6 +292,7 @@ fn identify(link: &Link, request: &LoginRequest) {
         activity.command = "Sleep";
         activity.state = "";
     });
+    server.activate_default_roles(&link.connection);
 }
 
 /// Tells the client why, as far as that is possible, within a second.
@@ -716,7 +717,7 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
             login::change_user(&mut self.link, self.server, &self.peer, self.capabilities, arguments).await?;
         self.link.connection.set_deadline(0);
         let multi_statements = self.link.connection.client_flags().multi_statements;
-        identify(&self.link, &request);
+        identify(&self.link, self.server, &request);
         let mut flags = self.link.connection.client_flags();
         flags.multi_statements = multi_statements;
         self.link.connection.set_client_flags(flags);

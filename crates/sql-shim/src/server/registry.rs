@@ -18,6 +18,7 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 use sql::kill_switch::{Kill, KillSwitch};
+use sql::privilege::RoleName;
 
 use super::clock::CoarseClock;
 use super::lost_clients::Attention;
@@ -58,6 +59,8 @@ pub struct Activity {
     pub host: Arc<str>,
     /// Host part of the matched account (`%` or `localhost`), for CURRENT_USER().
     pub account_host: Arc<str>,
+    /// The roles that are active.
+    pub roles: Arc<[RoleName]>,
     /// Current database.
     pub database: Option<Arc<str>>,
     /// `Sleep`, `Query`, `Execute`, ...
@@ -323,6 +326,7 @@ impl Registry {
                 host: Arc::from(host),
                 // Of no account: not even of one that is called so.
                 account_host: Arc::from(""),
+                roles: Arc::default(),
                 database: None,
                 command: "Connect",
                 state: "login",

@@ -140,7 +140,23 @@ impl Server {
 
     /// What the connection's account may do.
     pub fn rights_of(&self, connection: &Connection) -> Rights {
-        connection.with_activity(|activity| self.accounts.rights(&activity.user, &activity.account_host))
+        let (user, host, roles) = connection.with_activity(|activity| {
+            (activity.user.clone(), activity.account_host.clone(), activity.roles.clone())
+        });
+        self.accounts.rights_with(&user, &host, &roles)
+    }
+
+    /// Whether all roles are active after a login.
+    pub fn activates_all_roles(&self) -> bool {
+        self.variables.number("activate_all_roles_on_login") == 1
+    }
+
+    /// The roles that are active after a login are active again.
+    pub fn activate_default_roles(&self, connection: &Connection) {
+        let (user, host) =
+            connection.with_activity(|activity| (activity.user.clone(), activity.account_host.clone()));
+        let roles = self.accounts.roles_after_login(&user, &host, self.activates_all_roles());
+        connection.update(|activity| activity.roles = roles.into());
     }
 
     /// KILL on behalf of a connection: 1094 without such a connection, 1095 when it belongs to somebody else.

@@ -80,6 +80,12 @@ fn of_definition(statement: &Statement) -> Option<Counter> {
         Statement::CreateUser { .. } => Counter::ComCreateUser,
         Statement::AlterUser { .. } => Counter::ComAlterUser,
         Statement::DropUser { .. } => Counter::ComDropUser,
+        Statement::CreateRole { .. } => Counter::ComCreateRole,
+        Statement::DropRole { .. } => Counter::ComDropRole,
+        Statement::GrantRoles(_) => Counter::ComGrantRoles,
+        Statement::RevokeRoles(_) => Counter::ComRevokeRoles,
+        Statement::SetRole(_) => Counter::ComSetRole,
+        Statement::SetDefaultRole { .. } => Counter::ComAlterUserDefaultRole,
         Statement::Grant(_) => Counter::ComGrant,
         Statement::Revoke(revoke) if revoke.object.is_none() => Counter::ComRevokeAll,
         Statement::Revoke(_) => Counter::ComRevoke,
@@ -123,7 +129,8 @@ fn of_show(show: &Show) -> Counter {
         ShowKind::Privileges => Counter::ComShowPrivileges,
         ShowKind::CharacterSets => Counter::ComShowCharsets,
         ShowKind::Collations => Counter::ComShowCollations,
-        ShowKind::Grants(_) => Counter::ComShowGrants,
+        ShowKind::Grants(..) => Counter::ComShowGrants,
+        ShowKind::CreateUser(_) => Counter::ComShowCreateUser,
         ShowKind::Empty(what, _) => of_show_empty(what),
     }
 }

@@ -71,6 +71,11 @@ impl Session {
             Statement::CreateUser { .. }
             | Statement::AlterUser { .. }
             | Statement::DropUser { .. }
+            | Statement::CreateRole { .. }
+            | Statement::DropRole { .. }
+            | Statement::GrantRoles(_)
+            | Statement::RevokeRoles(_)
+            | Statement::SetDefaultRole { .. }
             | Statement::Grant(_)
             | Statement::Revoke(_)
             | Statement::SetPassword { .. } => {
@@ -80,6 +85,10 @@ impl Session {
                 let result = self.accounts(statement);
                 self.end_change();
                 result
+            }
+            Statement::SetRole(choice) => {
+                self.set_role(choice)?;
+                Ok(done())
             }
             Statement::Unsupported(what) => Err(errors::unsupported(what).into()),
             Statement::Maintain { what, tables } => self.maintain(*what, tables, out, more).await,

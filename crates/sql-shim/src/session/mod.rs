@@ -29,6 +29,7 @@ mod planning;
 mod prepared;
 mod privileges;
 mod resumable;
+mod roles;
 mod run;
 mod serve;
 mod set;
@@ -88,6 +89,7 @@ impl Sessions {
     pub fn new(server: Arc<Server>, database: Database) -> Sessions {
         engine_settings::connect(&server, &database);
         crate::statement_stats::connect(&server);
+        crate::auth::roles::connect(&server);
         let connections = Arc::downgrade(&server);
         database.set_statement_source(move |session| {
             let id = u32::try_from(session).ok()?;

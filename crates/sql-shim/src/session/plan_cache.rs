@@ -289,12 +289,13 @@ pub fn plan(
 }
 
 impl Session {
-    /// What a plan is made for: a state of the catalog, of the grants and of the temporary tables. Each of
-    /// the three numbers only grows, so their sum stays the same only while all do.
+    /// What a plan is made for: a state of the catalog, of the grants, of the active roles and of the
+    /// temporary tables. Each of the four numbers only grows, so their sum stays the same only while all do.
     pub(super) fn plan_version(&self) -> u64 {
         let catalog = self.state.database.catalog_version();
         let accounts = self.state.server.accounts.generation();
-        catalog.wrapping_add(accounts).wrapping_add(self.state.temporary.version())
+        let grants = accounts.wrapping_add(self.state.role_changes());
+        catalog.wrapping_add(grants).wrapping_add(self.state.temporary.version())
     }
 }
 

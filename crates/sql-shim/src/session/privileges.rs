@@ -11,17 +11,64 @@
 //! the next login, a change counts from each session's next statement on.
 
 use sql::ast::{
-    Account, Alteration, Flush, Grant, GrantObject, Maintenance, Scope, ShowKind, Statement, TableName,
+    Account, Alteration, CreateTable, Flush, Grant, GrantObject, Maintenance, Scope, ShowKind, Statement,
+    TableName,
 };
 use sql::catalog_views::{INFORMATION_SCHEMA, PERFORMANCE_SCHEMA};
 use sql::errors::{self, error};
-use sql::privilege::{Object, Privileges};
+use sql::privilege::{Level, Object, Privileges};
 use sql::result::SqlError;
 
 use super::Session;
 use super::state::SessionState;
 
+/// What a GRANT or REVOKE is about.
+pub(super) struct Granted {
+    pub(super) object: Object,
+    pub(super) what: Privileges,
+    pub(super) columns: Vec<(Privileges, Vec<String>)>,
+}
+
+/// Of `performance_schema` only what can be done there can be granted: tables are read, and some emptied. As
+/// MySQL 1044 for what there is none of in the database, and 1142 for what the table does not allow.
+fn refuse_on_views(state: &SessionState, object: &Object, what: Privileges) -> Result<(), SqlError> {
+    let (Object::Database(database) | Object::Table(database, _)) = object else { return Ok(()) };
+    if database != PERFORMANCE_SCHEMA {
+        return Ok(());
+    }
+    let changes = Privileges::INSERT | Privileges::UPDATE | Privileges::DELETE | Privileges::DROP;
+    let known = Privileges::SELECT | changes | Privileges::LOCK_TABLES | Privileges::GRANT_OPTION;
+    if !known.has(what) {
+        let who = state.facts.client();
+        return Err(error(errors::DBACCESS_DENIED, &[&who.user, &who.account_host, &database]));
+    }
+    let Object::Table(_, table) = object else { return Ok(()) };
+    let emptied = if table == DIGESTS { Privileges::DROP } else { Privileges::NONE };
+    let refused = what.only(changes).without(emptied);
+    if refused.is_empty() {
+        return Ok(());
+    }
+    Err(state.table_denied(&format!("{}, GRANT", refused.list()), table))
+}
+
 impl SessionState {
+    /// The same for privileges on columns: GRANT OPTION on the table, and the privilege on the column (1143).
+    fn require_grant_of_columns(
+        &self,
+        object: &Object,
+        columns: &[(Privileges, Vec<String>)],
+    ) -> Result<(), SqlError> {
+        let Object::Table(database, table) = object else { return Ok(()) };
+        let rights = self.rights();
+        for (what, names) in columns {
+            let denied = names.iter().find(|name| !rights.on_column(database, table, name).has(*what));
+            if let Some(denied) = denied {
+                return Err(self.column_denied(&what.list(), denied, table));
+            }
+        }
+        Ok(())
+    }
+
     /// GRANT and REVOKE: only what one holds, and may hand on, on that object.
     fn require_grant_option(&self, object: &Object, what: Privileges) -> Result<(), SqlError> {
         let rights = self.rights();
@@ -84,19 +131,7 @@ impl Session {
                     None => Err(error(errors::NO_DB, &[])),
                 }
             }
-            Statement::CreateTable(create) => {
-                match create.temporary {
-                    true => self.require_temporary(&create.name)?,
-                    false => self.require_on_base(&create.name, Privileges::CREATE)?,
-                }
-                if create.as_query.is_some() && !create.temporary {
-                    self.require_on_base(&create.name, Privileges::INSERT)?;
-                }
-                for foreign in &create.foreign_keys {
-                    self.require_on(&foreign.references, Privileges::REFERENCES)?;
-                }
-                create.like.as_ref().map_or(Ok(()), |like| self.require_on(like, Privileges::SELECT))
-            }
+            Statement::CreateTable(create) => self.check_create_table(create),
             Statement::DropTable { names, .. } | Statement::DropView { names, .. } => {
                 names.iter().try_for_each(|name| self.require_on(name, Privileges::DROP))
             }
@@ -148,6 +183,12 @@ impl Session {
             | Statement::CreateUser { .. }
             | Statement::AlterUser { .. }
             | Statement::DropUser { .. }
+            | Statement::CreateRole { .. }
+            | Statement::DropRole { .. }
+            | Statement::GrantRoles(_)
+            | Statement::RevokeRoles(_)
+            | Statement::SetDefaultRole { .. }
+            | Statement::SetRole(_)
             | Statement::SetPassword { .. }
             | Statement::Grant(_)
             | Statement::Revoke(_)
@@ -168,6 +209,20 @@ impl Session {
             | Statement::GetDiagnostics(_)
             | Statement::Unsupported(_) => Ok(()),
         }
+    }
+
+    fn check_create_table(&self, create: &CreateTable) -> Result<(), SqlError> {
+        match create.temporary {
+            true => self.require_temporary(&create.name)?,
+            false => self.require_on_base(&create.name, Privileges::CREATE)?,
+        }
+        if create.as_query.is_some() && !create.temporary {
+            self.require_on_base(&create.name, Privileges::INSERT)?;
+        }
+        for foreign in &create.foreign_keys {
+            self.require_on(&foreign.references, Privileges::REFERENCES)?;
+        }
+        create.like.as_ref().map_or(Ok(()), |like| self.require_on(like, Privileges::SELECT))
     }
 
     fn check_alter(&self, table: &TableName, changes: &[Alteration]) -> Result<(), SqlError> {
@@ -209,6 +264,11 @@ impl Session {
             }
             ShowKind::CreateTable(table) | ShowKind::CreateView(table) => {
                 self.require_sight_of(table, "SHOW")?;
+                // Whose privileges are on columns only does not see the others' definitions.
+                let database = self.planner().database_of(table)?;
+                if self.state.is_known_by_columns_only(&database, &table.name) {
+                    return Err(self.state.table_denied("SHOW", &table.name));
+                }
                 match self.planner().view_named(table)? {
                     Some(_) => self.require_on_base(table, Privileges::SELECT | Privileges::SHOW_VIEW),
                     None => Ok(()),
@@ -216,7 +276,7 @@ impl Session {
             }
             ShowKind::EngineStatus { .. } => self.state.require_any(Privileges::PROCESS),
             // Somebody else's grants are rows of the system's tables.
-            ShowKind::Grants(Some(account)) if !account.current => {
+            ShowKind::Grants(Some(account), _) | ShowKind::CreateUser(account) if !account.current => {
                 let own = self.account(account) == self.account(&Account::current());
                 if own || self.state.rights().global().has_any(Privileges::SELECT | Privileges::CREATE_USER) {
                     Ok(())
@@ -229,11 +289,7 @@ impl Session {
     }
 
     /// The object and the privileges of GRANT or REVOKE, which this account must be allowed to hand on.
-    pub(super) fn checked_grant(
-        &self,
-        grant: &Grant,
-        said: &GrantObject,
-    ) -> Result<(Object, Privileges), SqlError> {
+    pub(super) fn checked_grant(&self, grant: &Grant, said: &GrantObject) -> Result<Granted, SqlError> {
         let object = match said {
             GrantObject::Everything => Object::Everything,
             GrantObject::CurrentDatabase => {
@@ -248,11 +304,20 @@ impl Session {
         {
             return Err(self.state.database_denied(database));
         }
+        if !grant.columns.is_empty() && object.level() != Level::Table {
+            return Err(error(errors::ILLEGAL_GRANT_FOR_TABLE, &[]));
+        }
         let mut what = Privileges::parse(&grant.privileges, object.level())?;
         if grant.grant_option {
             what |= Privileges::GRANT_OPTION;
         }
+        let on_columns = |(name, columns): &(String, Vec<String>)| {
+            Ok((Privileges::parse(std::slice::from_ref(name), Level::Table)?, columns.clone()))
+        };
+        let columns = grant.columns.iter().map(on_columns).collect::<Result<Vec<_>, SqlError>>()?;
+        refuse_on_views(&self.state, &object, what)?;
         self.state.require_grant_option(&object, what)?;
-        Ok((object, what))
+        self.state.require_grant_of_columns(&object, &columns)?;
+        Ok(Granted { object, what, columns })
     }
 }

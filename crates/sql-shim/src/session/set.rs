@@ -160,6 +160,10 @@ impl Session {
         let scope = match scope {
             Some(Scope::Global | Scope::Persist) => {
                 self.state.require_any(Privileges::SUPER | Privileges::SYSTEM_VARIABLES_ADMIN)?;
+                // What it names is granted to everybody.
+                if name == "mandatory_roles" {
+                    self.state.require_any(Privileges::SUPER | Privileges::ROLE_ADMIN)?;
+                }
                 variables::Scope::Global
             }
             _ => variables::Scope::Session,

@@ -28,7 +28,7 @@ use super::state::SessionState;
 use super::watch::Watch;
 use super::{Outcome, Session};
 use catalog_views::table_tables::{
-    columns_of_table, columns_of_view, default_text, statistics_of, table_row,
+    columns_of_table, columns_of_view, default_text, seen_columns, statistics_of, table_row,
 };
 use catalog_views::{server_tables, views};
 
@@ -213,14 +213,8 @@ fn collations(state: &SessionState) -> Answer {
     Answer::texts(&columns, server_tables::collations(state)).number(2).number(5)
 }
 
-fn grants(state: &SessionState, account: Option<&ast::Account>) -> Result<Answer, SqlError> {
-    let (user, host) = match account {
-        Some(account) if !account.current => (account.user.clone(), account.host.clone()),
-        _ => state.connection.with_activity(|a| (a.user.to_string(), a.account_host.to_string())),
-    };
-    let rows = state.server.accounts.grants(&user, &host)?;
-    let name = format!("Grants for {user}@{host}");
-    Ok(Answer::new(vec![(name, Type::text(1024))], rows.into_iter().map(|row| vec![text(row)])))
+fn one_column(name: String, rows: Vec<String>) -> Answer {
+    Answer::new(vec![(name, Type::text(1024))], rows.into_iter().map(|row| vec![text(row)]))
 }
 
 impl Session {
@@ -324,7 +318,14 @@ impl Session {
             )
             .number(3),
             ShowKind::Collations => collations(state),
-            ShowKind::Grants(account) => grants(state, account.as_ref())?,
+            ShowKind::Grants(account, using) => {
+                let (name, rows) = self.grants(account.as_ref(), using)?;
+                one_column(format!("Grants for {}@{}", name.user, name.host), rows)
+            }
+            ShowKind::CreateUser(account) => {
+                let (name, row) = self.create_user_text(account)?;
+                one_column(format!("CREATE USER for {}@{}", name.user, name.host), vec![row])
+            }
             ShowKind::Empty(_, columns) => {
                 let columns: Vec<(&str, u32)> = columns.iter().map(|name| (*name, 64)).collect();
                 Answer::texts(&columns, Vec::new())
@@ -441,7 +442,14 @@ impl Session {
                 views::column_rows(&self.state, &view)
             }
             None => match &self.planner().named_source(name, None)?.kind {
-                SourceKind::Table(table) => columns_of_table(&table.0),
+                SourceKind::Table(table) => {
+                    let database = self.planner().database_of(name)?;
+                    let columns = columns_of_table(&table.0);
+                    match self.state.temporary.find(&database, &name.name) {
+                        Some(_) => columns,
+                        None => seen_columns(&self.state.rights(), &database, &name.name, columns),
+                    }
+                }
                 SourceKind::View(view) => columns_of_view(view),
                 SourceKind::Derived(_)
                 | SourceKind::JsonTable(_)

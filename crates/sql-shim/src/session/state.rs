@@ -6,7 +6,7 @@
 //! SQL looks at for every row are copied into the context whenever any changes
 //! ([`SessionState::change_variables`]).
 
-use std::cell::{Ref, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use sql::latency_buckets::Latencies;
 use sql::lexer::LexicalModes;
 use sql::memory::Account;
 use sql::named_locks::NamedLocks;
-use sql::privilege::Rights;
+use sql::privilege::{Rights, RoleName};
 use sql::result::SqlError;
 use sql::value::Value;
 use untorn::engine::{TimeSlice, WaitKind};
@@ -36,6 +36,8 @@ pub struct ConnectionFacts {
     variables: RefCell<SessionVariables>,
     /// What the account may do, as of a generation of the accounts.
     rights: RefCell<Option<(u64, Arc<Rights>)>>,
+    /// How often other roles have become active.
+    role_changes: Cell<u64>,
 }
 
 impl ServerFacts for ConnectionFacts {
@@ -61,7 +63,16 @@ impl ServerFacts for ConnectionFacts {
 
     fn rights_of(&self, user: &str, host: &str) -> Option<Arc<Rights>> {
         let accounts = &self.server.accounts;
-        accounts.exists(user, host).then(|| Arc::new(accounts.rights(user, host)))
+        let all = self.server.activates_all_roles();
+        accounts.exists(user, host).then(|| Arc::new(accounts.rights_by_default(user, host, all)))
+    }
+
+    fn active_roles(&self) -> Vec<RoleName> {
+        self.connection.with_activity(|activity| activity.roles.to_vec())
+    }
+
+    fn mandatory_roles(&self) -> Vec<RoleName> {
+        self.server.accounts.mandatory_roles()
     }
 
     fn terms(&self) -> Terms {
@@ -199,6 +210,7 @@ impl SessionState {
             connection: connection.clone(),
             variables: RefCell::new(variables),
             rights: RefCell::new(None),
+            role_changes: Cell::new(0),
         });
         let memory = Account::new(server.memory.clone());
         let number_and_switch = (connection.id, connection.kill_switch().clone());
@@ -236,11 +248,25 @@ impl SessionState {
     pub fn reset(&mut self) {
         self.change_variables(|variables, globals| *variables = globals.session());
         self.context.reset();
+        self.server.activate_default_roles(&self.connection);
+        self.forget_rights();
     }
 
-    /// The connection is somebody else's now.
+    /// These roles are active from now on.
+    pub fn activate_roles(&self, roles: Vec<RoleName>) {
+        self.connection.update(|activity| activity.roles = roles.into());
+        self.forget_rights();
+    }
+
+    /// How often other rights have come with other roles, which only grows.
+    pub fn role_changes(&self) -> u64 {
+        self.facts.role_changes.get()
+    }
+
+    /// The connection is somebody else's now, or has other roles.
     pub fn forget_rights(&self) {
         *self.facts.rights.borrow_mut() = None;
+        self.facts.role_changes.set(self.facts.role_changes.get() + 1);
     }
 
     /// Changes the current database.

@@ -167,6 +167,7 @@ hypergraph_optimizer=off,derived_condition_pushdown=off";
 
 /// All variables but the aliases, in the order of their names.
 pub const DEFINITIONS: &[Definition] = &[
+    global("activate_all_roles_on_login", Kind::Bool, "OFF"),
     fixed("auto_generate_certs", Kind::Bool, "ON"),
     both("auto_increment_increment", Kind::UInt(1, 65_535), "1"),
     both("auto_increment_offset", Kind::UInt(1, 65_535), "1"),
@@ -369,6 +370,7 @@ pub const DEFINITIONS: &[Definition] = &[
     both("low_priority_updates", Kind::Bool, "OFF").constant(),
     fixed("lower_case_file_system", Kind::Bool, "OFF").constant(),
     fixed("lower_case_table_names", Kind::UInt(0, 2), "0").constant(),
+    global("mandatory_roles", TEXT, ""),
     both("max_allowed_packet", Kind::UInt(1024, GIB), "67108864"),
     global("max_binlog_size", Kind::UInt(4096, GIB), "1073741824").without_effect(),
     global("max_connect_errors", Kind::UInt(1, MAX), "100").without_effect(),
@@ -405,6 +407,7 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("plugin_dir", TEXT, "").constant(),
     fixed("port", Kind::UInt(0, 65_535), "3306"),
     both("preload_buffer_size", Kind::UInt(1024, GIB), "32768").without_effect(),
+    both("print_identified_with_as_hex", Kind::Bool, "OFF"),
     both("profiling", Kind::Bool, "OFF").constant(),
     both("profiling_history_size", Kind::UInt(0, 100), "0").constant(),
     global("protocol_compression_algorithms", Kind::Compressions, "zlib,zstd,uncompressed"),

@@ -2,17 +2,19 @@
 //!
 //! A script is blocks separated by blank lines: the statement's lines, a line `----`, the expected lines. A
 //! result is its column names and rows with `|` between the fields, `OK n` with the affected rows, or the
-//! error as clients see it; a text of several statements has several, one behind the other. With
-//! `GOLDEN=write` in the environment the files are rewritten from what the server says.
+//! error as clients see it; a text of several statements has several, one behind the other. A statement
+//! below a line `# as name` is one of that account's session, and so are those that follow; `# new name` is
+//! a new one. With `GOLDEN=write` in the environment the files are rewritten from what the server says.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use sql::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time};
 use sql_shim::auth::accounts::Accounts;
-use sql_shim::server::registry::ClientFlags;
+use sql_shim::server::registry::{ClientFlags, Connection};
 use sql_shim::server::shared::Server;
 use sql_shim::session::Sessions;
 use sql_shim::session_interface::{SessionFactory, SessionService};
@@ -94,27 +96,48 @@ impl ResultSink for TextSink {
     }
 }
 
-/// Runs a script, its statements as long as `padding` makes them; returns it with the results that came.
-fn run(script: &str, padding: &str, sessions: &Sessions, server: &Arc<Server>) -> String {
+type Open = (Arc<Connection>, <Sessions as SessionFactory>::Session);
+
+/// A session of an account; all but root's are of any host.
+fn open(user: &str, sessions: &Sessions, server: &Arc<Server>) -> Open {
     let connection =
         server.connections.enter(100, "localhost", 0, server.status.thread()).expect("a connection");
     connection.update(|activity| {
-        activity.user = Arc::from("root");
-        activity.account_host = Arc::from("localhost");
+        activity.user = Arc::from(user);
+        activity.account_host = Arc::from(if user == "root" { "localhost" } else { "%" });
     });
+    server.activate_default_roles(&connection);
     connection.set_client_flags(ClientFlags { multi_statements: true, ..connection.client_flags() });
-    let mut session = sessions.open(&connection);
+    let session = sessions.open(&connection);
+    (connection, session)
+}
+
+fn close((connection, mut session): Open, server: &Arc<Server>) {
+    untorn::engine::block_on(session.close());
+    server.connections.leave(connection.id);
+}
+
+/// Runs a script, its statements as long as `padding` makes them; returns it with the results that came.
+fn run(script: &str, padding: &str, sessions: &Sessions, server: &Arc<Server>) -> String {
+    let mut all: HashMap<String, Open> = HashMap::new();
+    let mut user = "root".to_owned();
     let mut result = String::new();
     for block in script.split("\n\n").filter(|block| !block.trim().is_empty()) {
         let statement = block.trim_start_matches('\n').split("\n----").next().unwrap();
+        let first = statement.lines().next().unwrap_or_default();
+        if let Some(name) = first.strip_prefix("# as ").or_else(|| first.strip_prefix("# new ")) {
+            user = name.to_owned();
+            let before = if first.starts_with("# new ") { all.remove(&user) } else { None };
+            before.into_iter().for_each(|before| close(before, server));
+        }
+        let (connection, session) = all.entry(user.clone()).or_insert_with(|| open(&user, sessions, server));
         let mut sink = TextSink::default();
         let text = format!("{padding}{statement}");
         connection.clear_query_kill();
         untorn::engine::block_on(session.query(text.as_bytes(), &mut sink)).unwrap();
         result.push_str(&format!("{}\n----\n{}\n\n", statement.trim_end(), sink.lines.join("\n")));
     }
-    untorn::engine::block_on(session.close());
-    server.connections.leave(connection.id);
+    all.into_values().for_each(|open| close(open, server));
     result
 }
 

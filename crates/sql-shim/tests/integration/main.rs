@@ -28,6 +28,7 @@ mod program;
 mod protocol;
 mod query_attributes;
 mod refused_starts;
+mod roles;
 mod session_tracking;
 mod slow_clients;
 mod statement_depth;

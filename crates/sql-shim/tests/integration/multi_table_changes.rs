@@ -66,7 +66,7 @@ fn a_change_needs_its_privilege_and_reading_another() {
     all(&mut root, &["GRANT SELECT ON d.b TO u@'%'"]);
     assert_eq!(code(&mut user, "UPDATE d.a, d.b SET a.x = 1 WHERE b.id = 1"), Ok(()));
     assert_eq!(code(&mut user, "UPDATE d.a, d.b SET a.x = 1 WHERE b.id = a.id"), Err(1143));
-    assert_eq!(code(&mut user, "UPDATE d.a, d.b SET b.x = 1 WHERE b.id = 1"), Err(1142));
+    assert_eq!(code(&mut user, "UPDATE d.a, d.b SET b.x = 1 WHERE b.id = 1"), Err(1143));
     assert_eq!(code(&mut user, "UPDATE d.b, d.none SET b.x = 1"), Err(1142));
     assert_eq!(code(&mut user, "DELETE b FROM d.a, d.b WHERE b.id = 1"), Err(1142));
     assert_eq!(code(&mut user, "DELETE a FROM d.a, d.b WHERE b.id = 7"), Ok(()));

@@ -94,7 +94,9 @@ pub enum ShowKind {
     Privileges,
     CharacterSets,
     Collations,
-    Grants(Option<Account>),
+    /// Of whom; with the privileges of these roles (USING).
+    Grants(Option<Account>, Vec<Account>),
+    CreateUser(Account),
     /// Replication and stored programs: always empty. What was asked for, and the columns' names, which
     /// answer the question.
     Empty(&'static str, &'static [&'static str]),
@@ -178,12 +180,42 @@ pub enum Requirement {
 pub struct Grant {
     /// Upper-case privilege names; `ALL` for all.
     pub privileges: Vec<String>,
+    /// Those that are for columns, with their names.
+    pub columns: Vec<(String, Vec<String>)>,
     /// On what; `None`: REVOKE ALL PRIVILEGES, GRANT OPTION.
     pub object: Option<GrantObject>,
     /// To whom.
     pub accounts: Vec<(Account, Option<Identification>)>,
     /// `WITH GRANT OPTION`.
     pub grant_option: bool,
+}
+
+/// `GRANT` and `REVOKE` of roles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleGrant {
+    /// Which roles.
+    pub roles: Vec<Account>,
+    /// To whom or from whom.
+    pub accounts: Vec<Account>,
+    /// `WITH ADMIN OPTION`.
+    pub admin_option: bool,
+    /// `REVOKE IF EXISTS`: roles that do not exist are warnings.
+    pub if_exists: bool,
+    /// `IGNORE UNKNOWN USER`.
+    pub ignore_unknown: bool,
+}
+
+/// Which roles are to be active.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoleChoice {
+    /// `DEFAULT`.
+    Default,
+    /// `NONE`.
+    None,
+    /// `ALL [EXCEPT …]`.
+    All(Vec<Account>),
+    /// These.
+    List(Vec<Account>),
 }
 
 /// Maintenance statements on tables.

@@ -145,6 +145,9 @@ pub enum Statement {
         /// `ACCOUNT LOCK` (true) or `ACCOUNT UNLOCK`.
         lock: Option<bool>,
         requires: Option<Requirement>,
+        /// `PASSWORD EXPIRE`, which only a locked account has: it is a role.
+        expired: bool,
+        default_roles: Vec<Account>,
     },
     AlterUser {
         accounts: Vec<AccountSpecification>,
@@ -158,6 +161,23 @@ pub enum Statement {
     },
     Grant(Grant),
     Revoke(Grant),
+    CreateRole {
+        roles: Vec<Account>,
+        if_not_exists: bool,
+    },
+    DropRole {
+        roles: Vec<Account>,
+        if_exists: bool,
+    },
+    GrantRoles(RoleGrant),
+    RevokeRoles(RoleGrant),
+    SetRole(RoleChoice),
+    /// `SET DEFAULT ROLE`, `ALTER USER … DEFAULT ROLE`.
+    SetDefaultRole {
+        roles: RoleChoice,
+        accounts: Vec<Account>,
+        if_exists: bool,
+    },
     Do(Vec<Arc<Expr>>),
     Prepare {
         name: String,

@@ -1,5 +1,5 @@
-//! `information_schema`, `performance_schema` and `mysql.user`: virtual tables read through the same executor
-//! as any other.
+//! `information_schema`, `performance_schema` and the accounts of `mysql`: virtual tables read through the
+//! same executor as any other.
 //!
 //! A view is a list of columns and a function that makes its rows, one after the other: who reads them
 //! charges each, and gives way in between. Only what the rows are about (tables, accounts, transactions) is
@@ -12,6 +12,7 @@ mod file_io;
 mod foreign_keys;
 mod locks;
 pub mod performance;
+mod roles;
 pub mod server_tables;
 pub mod table_tables;
 mod tablespaces;
@@ -96,7 +97,7 @@ pub fn stands_in(state: &SqlContext, database: &str) -> bool {
 
 fn views() -> impl Iterator<Item = &'static View> {
     let of_schema = table_tables::VIEWS.iter().chain(server_tables::VIEWS).chain(extension::VIEWS);
-    let of_schema = of_schema.chain(engine_metrics::VIEWS).chain(tablespaces::VIEWS);
+    let of_schema = of_schema.chain(engine_metrics::VIEWS).chain(tablespaces::VIEWS).chain(roles::VIEWS);
     let of_server = performance::VIEWS.iter().chain(locks::VIEWS).chain(file_io::VIEWS);
     of_schema.chain(of_server).chain(unmeasured::VIEWS).chain(user::VIEWS)
 }
@@ -134,7 +135,11 @@ impl View {
     /// `performance_schema`, which has privileges like any database.
     pub fn require_reading(&self, state: &SqlContext) -> Result<(), SqlError> {
         if self.database == PERFORMANCE_SCHEMA {
-            return state.require_on_base_table(self.database, self.name, Privileges::SELECT);
+            let on_some = state.rights().on_any_column(self.database, self.name);
+            return match on_some.has(Privileges::SELECT) {
+                true => Ok(()),
+                false => Err(state.table_denied("SELECT", self.name)),
+            };
         }
         let inner = ["INNODB_", "UNTORN_"].iter().any(|prefix| self.name.starts_with(prefix));
         if inner { state.require_any(Privileges::PROCESS) } else { Ok(()) }

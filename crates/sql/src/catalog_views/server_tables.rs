@@ -119,7 +119,7 @@ fn session_status(state: &SqlContext) -> RowSource {
 }
 
 /// Accounts this one may know of: itself, and all for those who may look at the system's tables.
-fn known_accounts(state: &SqlContext) -> Vec<(String, Rights)> {
+pub(super) fn known_accounts(state: &SqlContext) -> Vec<(String, Rights)> {
     let all = state.rights().global().has_any(Privileges::SELECT | Privileges::CREATE_USER);
     let own = state.facts.client();
     let list = state.facts.accounts().into_iter();

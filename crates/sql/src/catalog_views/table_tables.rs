@@ -12,6 +12,7 @@ use super::views as created_views;
 use super::{INFORMATION_SCHEMA, RowSource, View, database_names, number, shown, text, type_text};
 use crate::context::SqlContext;
 use crate::exec::Rows;
+use crate::privilege::{Privileges, Rights};
 use crate::value::Value;
 
 macro_rules! view {
@@ -230,6 +231,23 @@ pub(super) fn columns_named(
     rows
 }
 
+/// Those rows of COLUMNS of a table or a view that the account may know of, with what it may do there.
+pub fn seen_columns(rights: &Rights, database: &str, table: &str, mut rows: Rows) -> Rows {
+    const NAME: usize = 3;
+    const PRIVILEGES: usize = 18;
+    let on_all = rights.on_table(database, table);
+    let on_some = rights.columns_of(database, table);
+    rows.retain_mut(|row| {
+        let own = on_some.and_then(|columns| {
+            columns.get(&String::from_utf8_lossy(&row[NAME].to_text()).to_lowercase()).map(|(_, what)| *what)
+        });
+        let allowed = (on_all | own.unwrap_or_default()).only(Privileges::of_columns());
+        row[PRIVILEGES] = text(allowed.names().collect::<Vec<_>>().join(",").to_lowercase());
+        !allowed.is_empty()
+    });
+    rows
+}
+
 /// The same for a view.
 pub fn columns_of_view(view: &View) -> Rows {
     let mut rows = Vec::new();
@@ -269,7 +287,10 @@ fn column_rows(state: &SqlContext) -> RowSource {
     let views = shown(state).into_iter().flat_map(columns_of_view);
     let of_views = created_views::seen(state, None).into_iter();
     let of_views: Rows = of_views.flat_map(|view| created_views::column_rows(state, &view)).collect();
-    Box::new(tables(state).flat_map(|table| columns_of_table(&table)).chain(of_views).chain(views))
+    let rights = state.rights();
+    let of_tables = tables(state)
+        .flat_map(move |table| seen_columns(&rights, &table.database, &table.name, columns_of_table(&table)));
+    Box::new(of_tables.chain(of_views).chain(views))
 }
 
 fn numeric(kind: &ColumnType) -> (Value<'static>, Value<'static>) {

@@ -1,4 +1,5 @@
-//! `mysql.user`: the accounts, to be read only. CREATE USER and its like change them.
+//! `mysql.user`: the accounts, to be read only. CREATE USER and its like change them. `mysql.role_edges` and
+//! `mysql.default_roles`: which roles are granted to whom, and which of them are active after a login.
 //!
 //! Columns are MySQL's; what there is no such thing of here (limits of an account, ages of passwords,
 //! subjects of certificates) has the value that an account of MySQL without it has. The stored form of a
@@ -13,7 +14,7 @@ use super::declared::{keyed, nullable, preset, required};
 use super::{MYSQL, RowSource, View, number, text};
 use crate::context::SqlContext;
 use crate::facts::KnownAccount;
-use crate::privilege::Privileges;
+use crate::privilege::{Privileges, RoleName};
 use crate::value::Value;
 
 /// A column of `Y` and `N`.
@@ -68,7 +69,7 @@ fn row(account: KnownAccount, reader: Privileges) -> Vec<Value<'static>> {
     row.extend([
         text(account.plugin),
         if may_change { text(account.authentication) } else { Value::Null },
-        flag(false),
+        flag(account.expired),
         Value::Null,
         Value::Null,
         flag(account.locked),
@@ -86,61 +87,126 @@ fn users(state: &SqlContext) -> RowSource {
     Box::new(accounts.into_iter().map(move |account| row(account, reader)))
 }
 
-pub(super) static VIEWS: &[View] = &[View {
+/// Rows of which each account gives some.
+fn rows_of(
+    state: &SqlContext,
+    rows: fn(&KnownAccount) -> Vec<[String; 5]>,
+) -> std::vec::IntoIter<[String; 5]> {
+    let mut all: Vec<_> = state.facts.accounts().iter().flat_map(rows).collect();
+    all.sort();
+    all.into_iter()
+}
+
+fn role_edges(state: &SqlContext) -> RowSource {
+    let rows = rows_of(state, |account| {
+        let edge = |(role, admin): &(RoleName, bool)| {
+            let (from, to) = ([&role.host, &role.user], [&account.host, &account.user]);
+            let admin = if *admin { "Y" } else { "N" }.to_owned();
+            [from[0].clone(), from[1].clone(), to[0].clone(), to[1].clone(), admin]
+        };
+        account.roles.iter().map(edge).collect()
+    });
+    Box::new(rows.map(|row| row.map(text).into()))
+}
+
+fn default_roles(state: &SqlContext) -> RowSource {
+    let rows = rows_of(state, |account| {
+        let row = |role: &RoleName| {
+            let (host, user) = (account.host.clone(), account.user.clone());
+            [host, user, role.host.clone(), role.user.clone(), String::new()]
+        };
+        account.default_roles.iter().map(row).collect()
+    });
+    Box::new(rows.map(|[host, user, of_role, role, _]| [host, user, of_role, role].map(text).into()))
+}
+
+const HOST: ViewType = keyed("PRI", preset("", required("char(255)")));
+const USER: ViewType = keyed("PRI", preset("", required("char(32)")));
+
+const ROLE_EDGES: View = View {
     database: MYSQL,
-    name: "user",
+    name: "role_edges",
     columns: &[
-        ("Host", keyed("PRI", preset("", required("char(255)")))),
-        ("User", keyed("PRI", preset("", required("char(32)")))),
-        ("Select_priv", FLAG),
-        ("Insert_priv", FLAG),
-        ("Update_priv", FLAG),
-        ("Delete_priv", FLAG),
-        ("Create_priv", FLAG),
-        ("Drop_priv", FLAG),
-        ("Reload_priv", FLAG),
-        ("Shutdown_priv", FLAG),
-        ("Process_priv", FLAG),
-        ("File_priv", FLAG),
-        ("Grant_priv", FLAG),
-        ("References_priv", FLAG),
-        ("Index_priv", FLAG),
-        ("Alter_priv", FLAG),
-        ("Show_db_priv", FLAG),
-        ("Super_priv", FLAG),
-        ("Create_tmp_table_priv", FLAG),
-        ("Lock_tables_priv", FLAG),
-        ("Execute_priv", FLAG),
-        ("Repl_slave_priv", FLAG),
-        ("Repl_client_priv", FLAG),
-        ("Create_view_priv", FLAG),
-        ("Show_view_priv", FLAG),
-        ("Create_routine_priv", FLAG),
-        ("Alter_routine_priv", FLAG),
-        ("Create_user_priv", FLAG),
-        ("Event_priv", FLAG),
-        ("Trigger_priv", FLAG),
-        ("Create_tablespace_priv", FLAG),
-        ("ssl_type", preset("", required("enum('','ANY','X509','SPECIFIED')"))),
-        ("ssl_cipher", required("blob")),
-        ("x509_issuer", required("blob")),
-        ("x509_subject", required("blob")),
-        ("max_questions", preset("0", required("int unsigned"))),
-        ("max_updates", preset("0", required("int unsigned"))),
-        ("max_connections", preset("0", required("int unsigned"))),
-        ("max_user_connections", preset("0", required("int unsigned"))),
-        ("plugin", preset("caching_sha2_password", required("char(64)"))),
-        ("authentication_string", nullable("text")),
-        ("password_expired", FLAG),
-        ("password_last_changed", nullable("timestamp")),
-        ("password_lifetime", nullable("smallint unsigned")),
-        ("account_locked", FLAG),
-        ("Create_role_priv", FLAG),
-        ("Drop_role_priv", FLAG),
-        ("Password_reuse_history", nullable("smallint unsigned")),
-        ("Password_reuse_time", nullable("smallint unsigned")),
-        ("Password_require_current", nullable("enum('N','Y')")),
-        ("User_attributes", nullable("json")),
+        ("FROM_HOST", HOST),
+        ("FROM_USER", USER),
+        ("TO_HOST", HOST),
+        ("TO_USER", USER),
+        ("WITH_ADMIN_OPTION", FLAG),
     ],
-    make: users,
-}];
+    make: role_edges,
+};
+
+const DEFAULT_ROLES: View = View {
+    database: MYSQL,
+    name: "default_roles",
+    columns: &[
+        ("HOST", HOST),
+        ("USER", USER),
+        ("DEFAULT_ROLE_HOST", keyed("PRI", preset("%", required("char(255)")))),
+        ("DEFAULT_ROLE_USER", USER),
+    ],
+    make: default_roles,
+};
+
+pub(super) static VIEWS: &[View] = &[
+    ROLE_EDGES,
+    DEFAULT_ROLES,
+    View {
+        database: MYSQL,
+        name: "user",
+        columns: &[
+            ("Host", keyed("PRI", preset("", required("char(255)")))),
+            ("User", keyed("PRI", preset("", required("char(32)")))),
+            ("Select_priv", FLAG),
+            ("Insert_priv", FLAG),
+            ("Update_priv", FLAG),
+            ("Delete_priv", FLAG),
+            ("Create_priv", FLAG),
+            ("Drop_priv", FLAG),
+            ("Reload_priv", FLAG),
+            ("Shutdown_priv", FLAG),
+            ("Process_priv", FLAG),
+            ("File_priv", FLAG),
+            ("Grant_priv", FLAG),
+            ("References_priv", FLAG),
+            ("Index_priv", FLAG),
+            ("Alter_priv", FLAG),
+            ("Show_db_priv", FLAG),
+            ("Super_priv", FLAG),
+            ("Create_tmp_table_priv", FLAG),
+            ("Lock_tables_priv", FLAG),
+            ("Execute_priv", FLAG),
+            ("Repl_slave_priv", FLAG),
+            ("Repl_client_priv", FLAG),
+            ("Create_view_priv", FLAG),
+            ("Show_view_priv", FLAG),
+            ("Create_routine_priv", FLAG),
+            ("Alter_routine_priv", FLAG),
+            ("Create_user_priv", FLAG),
+            ("Event_priv", FLAG),
+            ("Trigger_priv", FLAG),
+            ("Create_tablespace_priv", FLAG),
+            ("ssl_type", preset("", required("enum('','ANY','X509','SPECIFIED')"))),
+            ("ssl_cipher", required("blob")),
+            ("x509_issuer", required("blob")),
+            ("x509_subject", required("blob")),
+            ("max_questions", preset("0", required("int unsigned"))),
+            ("max_updates", preset("0", required("int unsigned"))),
+            ("max_connections", preset("0", required("int unsigned"))),
+            ("max_user_connections", preset("0", required("int unsigned"))),
+            ("plugin", preset("caching_sha2_password", required("char(64)"))),
+            ("authentication_string", nullable("text")),
+            ("password_expired", FLAG),
+            ("password_last_changed", nullable("timestamp")),
+            ("password_lifetime", nullable("smallint unsigned")),
+            ("account_locked", FLAG),
+            ("Create_role_priv", FLAG),
+            ("Drop_role_priv", FLAG),
+            ("Password_reuse_history", nullable("smallint unsigned")),
+            ("Password_reuse_time", nullable("smallint unsigned")),
+            ("Password_require_current", nullable("enum('N','Y')")),
+            ("User_attributes", nullable("json")),
+        ],
+        make: users,
+    },
+];

@@ -7,7 +7,7 @@
 use untorn::types::DateTime;
 use untorn::view::{CheckOption, ViewAlgorithm, ViewDef, ViewSecurity};
 
-use super::table_tables::columns_named;
+use super::table_tables::{columns_named, seen_columns};
 use super::{RowSource, text};
 use crate::ast::{Query, Statement, quoted_name};
 use crate::context::SqlContext;
@@ -117,5 +117,6 @@ pub fn table_row(state: &SqlContext, view: &UsedView) -> Vec<Value<'static>> {
 /// A view's rows of COLUMNS; none if it cannot be used.
 pub fn column_rows(state: &SqlContext, view: &UsedView) -> Rows {
     let columns = Planner::new(state).view_columns(view).unwrap_or_default();
-    columns_named(&view.database, &view.name, &columns, None)
+    let rows = columns_named(&view.database, &view.name, &columns, None);
+    seen_columns(&state.rights(), &view.database, &view.name, rows)
 }

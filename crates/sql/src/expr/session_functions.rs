@@ -31,6 +31,11 @@ fn user<'a>(cx: &Context<'a>, account: bool) -> Evaluated<'a> {
     Ok(Value::text(format!("{}@{host}", client.user)))
 }
 
+fn roles<'a>(cx: &Context<'a>) -> Evaluated<'a> {
+    let shown: Vec<String> = cx.state.facts.active_roles().iter().map(ToString::to_string).collect();
+    Ok(Value::text(if shown.is_empty() { "NONE".to_owned() } else { shown.join(",") }))
+}
+
 fn database<'a>(cx: &Context<'a>) -> Evaluated<'a> {
     Ok(cx.state.current_database().map_or(Value::Null, |name| Value::text(name.to_string())))
 }
@@ -89,6 +94,7 @@ pub static FUNCTIONS: &[Function] = &[
     function!("SESSION_USER", 0..=0, |_| Type::text(288), |_, cx| user(cx, false)),
     function!("SYSTEM_USER", 0..=0, |_| Type::text(288), |_, cx| user(cx, false)),
     function!("CURRENT_USER", 0..=0, |_| Type::text(288), |_, cx| user(cx, true)),
+    function!("CURRENT_ROLE", 0..=0, |_| Type::text(8192), |_, cx| roles(cx)),
     function!("CONNECTION_ID", 0..=0, |_| Type::UINT.not_null(), |_, cx| {
         Ok(Value::UInt(u64::from(cx.state.connection_id)))
     }),

@@ -10,10 +10,8 @@ use super::super::ast::{
     Account, AccountSpecification, Grant, GrantObject, Identification, Requirement, Statement, TableName,
 };
 use super::super::lexer::TokenKind;
+use super::roles::Granted;
 use super::{Parsed, Parser};
-
-/// Stands for a privilege with a column list, which is refused.
-const COLUMN_PRIVILEGE: &str = "(columns)";
 
 /// What the options behind the accounts come to.
 #[derive(Default)]
@@ -22,6 +20,8 @@ pub(super) struct AccountOptions {
     lock: Option<bool>,
     /// `REQUIRE`.
     requires: Option<Requirement>,
+    /// `PASSWORD EXPIRE`.
+    expired: bool,
     /// `WITH GRANT OPTION`, which only GRANT has.
     pub(super) grant_option: bool,
     /// The first option that is not supported.
@@ -40,23 +40,35 @@ impl Parser<'_> {
     pub(crate) fn create_user(&mut self) -> Parsed<Statement> {
         let if_not_exists = self.if_not_exists();
         let accounts = self.list(Self::account_specification)?;
+        let roles = self.accept_all(&["DEFAULT", "ROLE"]);
+        let default_roles = if roles { self.list(Self::role)? } else { Vec::new() };
         let options = self.account_options()?;
-        if let Some(refused) = options.refused.or_else(|| refused_identification(&accounts)) {
+        // An account that nobody may log in to is what CREATE ROLE makes; SHOW CREATE USER shows it so.
+        let expired = options.expired && options.lock == Some(true);
+        let refused = options.refused.or((options.expired && !expired).then_some("PASSWORD EXPIRE"));
+        if let Some(refused) = refused.or_else(|| refused_identification(&accounts)) {
             return self.refuse(refused);
         }
         self.no_grant_option(&options)?;
-        Ok(Statement::CreateUser { accounts, if_not_exists, lock: options.lock, requires: options.requires })
+        let (lock, requires) = (options.lock, options.requires);
+        Ok(Statement::CreateUser { accounts, if_not_exists, lock, requires, expired, default_roles })
     }
 
     pub(crate) fn alter_user(&mut self) -> Parsed<Statement> {
         let if_exists = self.if_exists();
         let accounts = self.list(Self::account_specification)?;
+        if let [AccountSpecification { account, identification: None }] = &accounts[..]
+            && self.accept_all(&["DEFAULT", "ROLE"])
+        {
+            return self.default_roles(vec![account.clone()], if_exists);
+        }
         let options = self.account_options()?;
         let cleared = accounts.iter().any(|account| {
             account.identification.as_ref().is_some_and(|by| by.password.is_none() && by.hash.is_none())
         });
         let cleared = cleared.then_some("ALTER USER … IDENTIFIED WITH without BY or AS");
-        if let Some(refused) = options.refused.or_else(|| refused_identification(&accounts)).or(cleared) {
+        let refused = options.refused.or(options.expired.then_some("PASSWORD EXPIRE"));
+        if let Some(refused) = refused.or_else(|| refused_identification(&accounts)).or(cleared) {
             return self.refuse(refused);
         }
         self.no_grant_option(&options)?;
@@ -97,8 +109,6 @@ impl Parser<'_> {
             } else if self.accept("PASSWORD_LOCK_TIME") {
                 let unbounded = self.accept("UNBOUNDED");
                 options.refuse_unless(!unbounded && self.integer()? == 0, "PASSWORD_LOCK_TIME");
-            } else if self.accept_all(&["DEFAULT", "ROLE"]) {
-                options.refuse_unless(self.accept("NONE"), "roles");
             } else if self.is_any_word(&["COMMENT", "ATTRIBUTE"]) {
                 options.refuse_unless(false, "COMMENT and ATTRIBUTE of an account");
             } else if self.is_any_word(&["DISCARD", "RETAIN", "REPLACE", "AND", "ADD", "MODIFY", "INITIATE"])
@@ -140,8 +150,8 @@ impl Parser<'_> {
     /// `PASSWORD EXPIRE …`, `HISTORY …`, `REUSE INTERVAL …`, `REQUIRE CURRENT …`.
     fn password_option(&mut self, options: &mut AccountOptions) -> Parsed<()> {
         if self.accept("EXPIRE") {
-            let never = self.accept_any(&["NEVER", "DEFAULT"]).is_some();
-            options.refuse_unless(never, "PASSWORD EXPIRE");
+            options.expired = self.accept_any(&["NEVER", "DEFAULT"]).is_none();
+            options.refuse_unless(!self.accept("INTERVAL"), "PASSWORD EXPIRE");
         } else if self.accept("HISTORY") {
             let none = self.accept("DEFAULT") || self.integer()? == 0;
             options.refuse_unless(none, "PASSWORD HISTORY");
@@ -208,6 +218,12 @@ impl Parser<'_> {
             return Ok(Account::current());
         }
         let user = self.name_or_text()?;
+        let host = self.host_part()?;
+        Ok(Account { user, host, current: false })
+    }
+
+    /// `@'host'`; without it `%`.
+    pub(super) fn host_part(&mut self) -> Parsed<String> {
         let mut host = "%".to_owned();
         if self.current.kind == TokenKind::UserVariable {
             // The lexer sees `@'host'` as a user variable.
@@ -218,7 +234,7 @@ impl Parser<'_> {
         } else if self.accept_symbol(b"@") {
             host = self.name_or_text()?;
         }
-        Ok(Account { user, host, current: false })
+        Ok(host)
     }
 
     pub(crate) fn set_password(&mut self) -> Parsed<Statement> {
@@ -243,16 +259,29 @@ impl Parser<'_> {
         if !revoke {
             self.expect("GRANT")?;
         }
-        let mut grant =
-            Grant { privileges: Vec::new(), object: None, accounts: Vec::new(), grant_option: false };
-        grant.privileges = self.list(Self::privilege)?;
-        if grant.privileges.iter().any(|name| name == COLUMN_PRIVILEGE) {
-            self.skip_statement();
-            return Ok(Statement::Unsupported("privileges on columns"));
+        let if_exists = revoke && self.if_exists();
+        let first = self.current;
+        let granted = self.list(Self::granted)?;
+        let everything = granted.iter().map(Granted::word).eq([Some("ALL"), Some("GRANT OPTION")]);
+        if self.is_any_word(&["TO", "FROM"]) && !(revoke && everything) {
+            return self.grant_roles(revoke, if_exists, first, granted);
         }
-        if self.is_any_word(&["TO", "FROM"]) && !(revoke && grant.privileges == ["ALL", "GRANT OPTION"]) {
-            self.skip_statement();
-            return Ok(Statement::Unsupported("roles"));
+        if if_exists {
+            return self.refuse("REVOKE IF EXISTS of privileges");
+        }
+        let mut grant = Grant {
+            privileges: Vec::new(),
+            columns: Vec::new(),
+            object: None,
+            accounts: Vec::new(),
+            grant_option: false,
+        };
+        for granted in granted {
+            match granted {
+                Granted::Words { words, .. } => grant.privileges.push(words),
+                Granted::Columns(privilege, columns) => grant.columns.push((privilege, columns)),
+                Granted::Role(_) => return Err(self.unexpected_at(first)),
+            }
         }
         if revoke && self.accept("FROM") {
             grant.accounts = self.list(|parser| Ok((parser.account()?, None)))?;
@@ -270,29 +299,6 @@ impl Parser<'_> {
         }
         grant.grant_option = restriction.grant_option;
         Ok(if revoke { Statement::Revoke(grant) } else { Statement::Grant(grant) })
-    }
-
-    /// One or more words, up to `,`, `ON`, `TO` or `FROM`.
-    fn privilege(&mut self) -> Parsed<String> {
-        if matches!(self.current.kind, TokenKind::Text | TokenKind::QuotedName) {
-            // A role.
-            self.account()?;
-            return Ok(String::new());
-        }
-        let mut words = Vec::new();
-        while self.current.kind == TokenKind::Word && !self.is_any_word(&["ON", "FROM", "TO"]) {
-            words.push(String::from_utf8_lossy(self.slice()).to_ascii_uppercase());
-            self.advance();
-        }
-        if words.is_empty() {
-            return Err(self.unexpected());
-        }
-        if self.is_symbol(b"(") {
-            self.parenthesised(Self::name)?;
-            return Ok(COLUMN_PRIVILEGE.to_owned());
-        }
-        let name = words.join(" ");
-        Ok(if name == "ALL PRIVILEGES" { "ALL".into() } else { name })
     }
 
     /// `*`, `*.*`, `db.*`, `db.table`, `table`

@@ -28,6 +28,9 @@ impl Parser<'_> {
         if self.accept("USER") {
             return self.create_user();
         }
+        if self.accept("ROLE") {
+            return self.create_role();
+        }
         let temporary = self.accept("TEMPORARY");
         if self.accept("TABLE") {
             return self.create_table(temporary);
@@ -51,7 +54,6 @@ impl Parser<'_> {
             ("FUNCTION", "CREATE FUNCTION"),
             ("AGGREGATE", "CREATE AGGREGATE FUNCTION"),
             ("EVENT", "CREATE EVENT"),
-            ("ROLE", "CREATE ROLE"),
             ("SERVER", "CREATE SERVER"),
             ("TABLESPACE", "CREATE TABLESPACE"),
             ("UNDO", "CREATE UNDO TABLESPACE"),
@@ -571,6 +573,10 @@ impl Parser<'_> {
             let if_exists = self.if_exists();
             return Ok(Statement::DropUser { accounts: self.list(Self::account)?, if_exists });
         }
+        if self.accept("ROLE") {
+            let if_exists = self.if_exists();
+            return Ok(Statement::DropRole { roles: self.list(Self::role)?, if_exists });
+        }
         if self.accept("INDEX") {
             let name = self.any_name()?;
             self.expect("ON")?;
@@ -598,7 +604,6 @@ impl Parser<'_> {
             ("PROCEDURE", "DROP PROCEDURE"),
             ("FUNCTION", "DROP FUNCTION"),
             ("EVENT", "DROP EVENT"),
-            ("ROLE", "DROP ROLE"),
             ("SERVER", "DROP SERVER"),
             ("TABLESPACE", "DROP TABLESPACE"),
             ("UNDO", "DROP UNDO TABLESPACE"),

@@ -24,12 +24,15 @@ mod json_table;
 mod load;
 mod query;
 pub(crate) mod reserved;
+mod roles;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod view;
 mod window;
 mod xa;
+
+pub use roles::parse_roles;
 
 use super::ast::{Expr, Statement, TableName};
 use super::lexer::{Lexer, LexicalModes, Token, TokenKind, unquote};

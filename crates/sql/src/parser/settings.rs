@@ -17,6 +17,9 @@ impl Parser<'_> {
         if self.is_word("PASSWORD") {
             return self.set_password();
         }
+        if let Some(statement) = self.set_role()? {
+            return Ok(statement);
+        }
         if let Some(statement) = self.set_transaction()? {
             return Ok(statement);
         }
@@ -204,7 +207,8 @@ impl Parser<'_> {
             "COLLATION" => ShowKind::Collations,
             "GRANTS" => {
                 let account = if self.accept("FOR") { Some(self.account()?) } else { None };
-                ShowKind::Grants(account)
+                let using = account.is_some() && self.accept("USING");
+                ShowKind::Grants(account, if using { self.list(Self::role)? } else { Vec::new() })
             }
             _ => return self.show_empty(&word),
         }))
@@ -233,7 +237,9 @@ impl Parser<'_> {
                 "TRIGGER",
                 "PROCEDURE",
                 "FUNCTION",
+                "USER",
             ]) {
+                Some("USER") => Some(ShowKind::CreateUser(self.account()?)),
                 Some("TABLE") => Some(ShowKind::CreateTable(self.table_name()?)),
                 Some("VIEW") => Some(ShowKind::CreateView(self.table_name()?)),
                 Some("DATABASE" | "SCHEMA") => {

@@ -190,12 +190,14 @@ impl Planner<'_> {
         wanted: Privileges,
         statement: &str,
     ) -> Result<Source, SqlError> {
-        self.require_on(name, wanted)?;
-        let Some(view) = self.view_named(name)? else { return self.table_source(name, None) };
+        let access = self.require_on_some_columns(name, wanted, wanted)?;
+        let Some(view) = self.view_named(name)? else {
+            return Ok(self.table_source(name, None)?.with_access(access));
+        };
         let refused = || errors::error(errors::NON_UPDATABLE_TABLE, &[&name.name, &statement]);
         let source = self.view_target(&view)?.ok_or_else(refused)?;
         self.require_below(&source, wanted)?;
-        Ok(source)
+        Ok(source.with_access(access))
     }
 
     /// The table that rows are inserted into. A view stands for one if each of its columns is another column
@@ -248,11 +250,13 @@ impl Planner<'_> {
             if columns.contains(&column) {
                 return Err(errors::error(errors::FIELD_SPECIFIED_TWICE, &[name]));
             }
+            self.require_change_of_column(&source, name, Privileges::INSERT)?;
             columns.push(column);
         }
         let all: Vec<u16> = source.shown().collect();
         let named = !columns.is_empty();
         if !named {
+            self.require_insert_of_all_columns(&source)?;
             columns = all;
         }
         let sources = [source];
@@ -291,6 +295,7 @@ impl Planner<'_> {
         let mut on_duplicate = Vec::new();
         for (name, value) in &insert.on_duplicate {
             let column = sources[0].column_number(name).ok_or_else(|| unknown(name))?;
+            self.require_change_of_column(&sources[0], name, Privileges::UPDATE)?;
             on_duplicate.push((column, assigned(&mut binder, value, 0, column)?));
         }
         let subqueries = std::mem::take(&mut binder.subqueries);
@@ -346,6 +351,7 @@ impl Planner<'_> {
                 .then(|| sources[0].column_number(name))
                 .flatten()
                 .ok_or_else(|| errors::error(errors::BAD_FIELD, &[name, &"field list"]))?;
+            self.require_change_of_column(&sources[0], name, Privileges::UPDATE)?;
             if sources[0].is_computed(column) {
                 return Err(errors::error(errors::NONUPDATEABLE_COLUMN, &[name]));
             }
@@ -532,8 +538,6 @@ impl Planner<'_> {
         for expr in conjuncts.chain(parts.order.iter().map(|(expr, _)| expr)) {
             self.note_columns(expr, &mut needed);
         }
-        self.outcome()?;
-        self.require_reading_columns(&source, &needed[0])?;
         for condition in source.mask.iter().flat_map(|mask| &mask.conditions) {
             self.note_columns(condition, &mut needed);
             parts.conjuncts.push(condition.clone());

@@ -72,21 +72,22 @@ impl Planner<'_> {
                 let source = match self.common_table(name, alias.as_ref().unwrap_or(&name.name), around)? {
                     Some(source) => source,
                     None => {
-                        match from.changes {
+                        let access = match from.changes {
                             Some(change) => self.require_change_or_reading(name, change)?,
                             None => {
                                 let locks = from.locking.is_some_and(|locking| locking.exclusive);
-                                self.require_reading(name, locks)?;
+                                self.require_reading(name, locks)?
                             }
-                        }
-                        match self.view_named(name)? {
+                        };
+                        let source = match self.view_named(name)? {
                             Some(view) => {
                                 let (source, conditions) = self.view_source(&view, alias.as_deref(), from)?;
                                 from.of_views.push((first, conditions));
                                 source
                             }
                             None => self.named_source(name, alias.as_deref())?,
-                        }
+                        };
+                        source.with_access(access)
                     }
                 };
                 self.check_hints(&source, hints)?;
@@ -207,7 +208,10 @@ impl Planner<'_> {
                 for at in range {
                     let source = &from.sources[at];
                     match source.column_number(name) {
-                        Some(column) if !source.is_merged(column) => meaning.add((at, column)),
+                        Some(column) if !source.is_merged(column) => {
+                            self.require_column(source, name, Privileges::SELECT)?;
+                            meaning.add((at, column));
+                        }
                         _ => {}
                     }
                 }

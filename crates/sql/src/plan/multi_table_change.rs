@@ -23,7 +23,8 @@ use crate::errors;
 use crate::expr::Expr;
 use crate::expr::bind::Binder;
 use crate::expr::types::Type;
-use crate::privilege::Privileges;
+use crate::privilege::{Privileges, Rights};
+use crate::privilege_checks::ColumnAccess;
 use crate::result::{ResultColumns, SqlError};
 
 /// UPDATE or DELETE of a join.
@@ -103,12 +104,11 @@ impl Planner<'_> {
         &self,
         name: &ast::TableName,
         change: Privileges,
-    ) -> Result<(), SqlError> {
+    ) -> Result<Option<Box<ColumnAccess>>, SqlError> {
         let database = self.database_of(name)?;
-        if self.state.rights().on_table(&database, &name.name).has(change) {
-            return Ok(());
-        }
-        self.require_on(name, Privileges::SELECT)
+        let may_change = self.state.rights().on_any_column(&database, &name.name).has(change);
+        let wanted = if may_change { change } else { Privileges::SELECT };
+        self.require_on_some_columns(name, wanted, change)
     }
 
     /// Plans UPDATE of a join.
@@ -269,11 +269,16 @@ impl Planner<'_> {
                 continue;
             }
             if query.changed.contains(&(at as u16)) {
-                self.state.require_on_table(&source.database, &source.table, wanted)?;
+                // Of UPDATE the columns are checked where SET names them.
+                if wanted == Privileges::DELETE {
+                    self.state.require_on_table(&source.database, &source.table, wanted)?;
+                }
                 self.require_below(source, wanted)?;
-                self.require_reading_columns(source, &query.needed[at])?;
             } else {
-                self.state.require_on_table(&source.database, &source.table, Privileges::SELECT)?;
+                let read = |rights: &Rights| rights.on_any_column(&source.database, &source.table);
+                if !read(&self.state.rights()).has(Privileges::SELECT) {
+                    self.state.require_on_table(&source.database, &source.table, Privileges::SELECT)?;
+                }
             }
         }
         for step in &mut query.steps {
@@ -299,7 +304,10 @@ fn assigned_column(
 ) -> Result<(u16, u16), SqlError> {
     let ast::Assignment { database, table, column: name, .. } = assignment;
     let named = ast::Expr::Column { database: database.clone(), table: table.clone(), name: name.clone() };
-    let (bound, _) = binder.bind(&named)?;
+    binder.privilege = Privileges::UPDATE;
+    let bound = binder.bind(&named);
+    binder.privilege = Privileges::SELECT;
+    let (bound, _) = bound?;
     let Expr::Column { source, column } = bound else {
         return Err(errors::error(errors::BAD_FIELD, &[name, &"field list"]));
     };

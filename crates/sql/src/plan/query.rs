@@ -17,7 +17,7 @@ use super::from::{From, Shown};
 use super::full_group::Grouped;
 use super::order_by_members::order_by_members;
 use super::outer_join::{OuterJoin, around_mut};
-use super::source::SourceKind;
+use super::source::{Source, SourceKind};
 use super::with::{Around, With};
 use super::{Condition, Grouping, Plan, Planner, SelectPlan, ValuePlan};
 use crate::ast::{self, SelectItem};
@@ -26,7 +26,7 @@ use crate::errors;
 use crate::expr::Expr;
 use crate::expr::bind::common_type::converted;
 use crate::expr::bind::window::check as check_windows;
-use crate::expr::bind::{Binder, NameRule};
+use crate::expr::bind::{Binder, Bound, NameRule};
 use crate::expr::rollup::GroupKeys;
 use crate::expr::select_list::SelectList;
 use crate::expr::types::Type;
@@ -214,7 +214,8 @@ impl Planner<'_> {
         around: Around<'_>,
     ) -> Result<SelectPlan, SqlError> {
         self.expand(1, SELECT_BYTES)?;
-        let (of_members, around) = (around.of_members, Around { of_members: false, ..around });
+        let Around { of_members, of_existence, of_view, .. } = around;
+        let around = Around { of_members: false, of_existence: false, of_view: false, ..around };
         let mut from = From { locking, ..From::default() };
         let shown = match &select.from {
             Some(table) => self.from(table, &mut from, around)?,
@@ -222,7 +223,8 @@ impl Planner<'_> {
         };
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
         check_windows(&select.windows)?;
-        let mut binder = Binder { around, named_windows: &select.windows, ..Binder::new(self, &sources) };
+        let of_query = Binder::new(self, &sources);
+        let mut binder = Binder { around, of_existence, of_view, named_windows: &select.windows, ..of_query };
         let JoinedConditions { mut conjuncts, outer } =
             self.joined_conditions(&mut binder, &mut from, select.filter.as_ref())?;
         // Output.
@@ -431,7 +433,9 @@ impl Planner<'_> {
                     self.star(binder, shown, of, &mut metas)?;
                 }
                 SelectItem::Expr { expr, alias, text } => {
-                    let (expr, ty) = binder.bind(expr)?;
+                    let of_view = binder.of_view && is_name(expr);
+                    let (expr, ty) =
+                        if of_view { self.item_of_view(binder, expr)? } else { binder.bind(expr)? };
                     let name = alias.as_ref().unwrap_or(text);
                     metas.push(match &expr {
                         Expr::Column { source, column } => {
@@ -455,6 +459,20 @@ impl Planner<'_> {
         Ok(metas)
     }
 
+    /// A column that a view shows. One that may not be read is not read before somebody names it.
+    fn item_of_view(&self, binder: &mut Binder<'_, '_>, expr: &ast::Expr) -> Result<Bound, SqlError> {
+        binder.privilege = Privileges::NONE;
+        let bound = binder.bind(expr);
+        binder.privilege = Privileges::SELECT;
+        let bound = bound?;
+        if let (Expr::Column { source, .. }, ast::Expr::Column { name, .. }) = (&bound.0, expr)
+            && self.require_column(&binder.sources[usize::from(*source)], name, Privileges::SELECT).is_err()
+        {
+            self.deny_item_of_view(binder.select_list.len());
+        }
+        Ok(bound)
+    }
+
     /// `*`, `table.*`.
     fn star(
         &self,
@@ -464,6 +482,8 @@ impl Planner<'_> {
         metas: &mut Vec<ColumnMeta>,
     ) -> Result<(), SqlError> {
         let sources = binder.sources;
+        let counts_only = binder.of_existence;
+        let is_denied = |source: &&Source| !counts_only && !self.may_read_all_columns(source);
         let mut show = |at: u16, number: u16| -> Result<(), SqlError> {
             let source = &sources[usize::from(at)];
             let column = &source.columns[usize::from(number)];
@@ -477,12 +497,24 @@ impl Planner<'_> {
             if sources.is_empty() {
                 return Err(errors::error(errors::NO_TABLES_USED, &[]));
             }
+            if let Some(denied) = sources.iter().find(is_denied) {
+                return Err(self.state.table_denied("SELECT", &denied.table));
+            }
+            if !counts_only {
+                sources.iter().try_for_each(|source| self.require_all_columns_of_view(source))?;
+            }
             return shown.iter().try_for_each(|(at, column)| show(*at, *column));
         };
         let mut any = false;
         for (at, source) in sources.iter().enumerate() {
             if source.answers_to(database, Some(table)) {
                 any = true;
+                if is_denied(&source) {
+                    return Err(self.state.table_denied("SELECT", &source.table));
+                }
+                if !counts_only {
+                    self.require_all_columns_of_view(source)?;
+                }
                 source.shown().try_for_each(|column| show(at as u16, column))?;
             }
         }

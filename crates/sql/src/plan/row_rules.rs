@@ -155,10 +155,10 @@ impl Planner<'_> {
     /// An expression that a definition keeps, bound to the table.
     pub(super) fn bind_kept(&self, text: &str, sources: &[Source]) -> Result<Expr, SqlError> {
         self.work(text.len())?;
-        if sources.iter().all(|source| source.mask.is_none()) {
+        if sources.iter().all(|source| source.mask.is_none() && source.access.is_none()) {
             return self.bind_new(text, "field list", sources);
         }
-        // It knows the columns by the names that they have in the table.
+        // It knows the columns by the names that they have in the table, and is nobody's reading of them.
         let unmasked = |source: &Source| {
             let def = source.engine_table().map(|table| &table.def)?;
             Some(Source::of_definition(&source.database, &source.alias, def))

@@ -14,6 +14,7 @@ use crate::ast::HintKind;
 use crate::catalog_views::View;
 use crate::expr::Expr;
 use crate::expr::types::Type;
+use crate::privilege_checks::ColumnAccess;
 use crate::result::{ColumnMeta, column_flag};
 use crate::value::Value;
 
@@ -81,6 +82,8 @@ pub struct Mask {
     pub check: Vec<Condition>,
     /// What the view reads, and in whose name.
     pub below: Vec<Below>,
+    /// Columns of the view that may not be read below it.
+    pub denied: Vec<String>,
     /// Index hints of the view.
     pub hints: Vec<(HintKind, Vec<String>)>,
 }
@@ -102,6 +105,8 @@ pub struct Source {
     pub kind: SourceKind,
     /// It is a view of a table.
     pub mask: Option<Box<Mask>>,
+    /// What may be done with each column, where that is not said by who may name the table.
+    pub access: Option<Box<ColumnAccess>>,
 }
 
 /// Names are looked for one by one among so few.
@@ -127,7 +132,14 @@ impl Source {
         columns: Vec<SourceColumn>,
         kind: SourceKind,
     ) -> Source {
-        Source { database, alias, table, columns, numbers: OnceLock::new(), kind, mask: None }
+        let numbers = OnceLock::new();
+        Source { database, alias, table, columns, numbers, kind, mask: None, access: None }
+    }
+
+    /// The same, of whose columns only this is allowed.
+    pub(super) fn with_access(mut self, access: Option<Box<ColumnAccess>>) -> Source {
+        self.access = access;
+        self
     }
 
     /// A table of the engine.

@@ -100,8 +100,16 @@ pub(super) fn check_one(operation: &str, operands: &[Bound]) -> Result<(), SqlEr
 
 /// COERCIBILITY: how little the collation of a value is meant, from 0 to 6.
 fn coercibility(said: &ast::Expr, (expr, ty): &Bound) -> i64 {
-    const OF_SYSTEM: &[&str] =
-        &["USER", "CURRENT_USER", "SESSION_USER", "SYSTEM_USER", "VERSION", "DATABASE", "SCHEMA"];
+    const OF_SYSTEM: &[&str] = &[
+        "USER",
+        "CURRENT_USER",
+        "CURRENT_ROLE",
+        "SESSION_USER",
+        "SYSTEM_USER",
+        "VERSION",
+        "DATABASE",
+        "SCHEMA",
+    ];
     match (said, expr) {
         (_, Expr::Literal(Value::Null)) => 6,
         (ast::Expr::Cast { .. }, _) if ty.is_text() => 2,

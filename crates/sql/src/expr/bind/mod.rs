@@ -29,6 +29,7 @@ use crate::plan::source::Source;
 use crate::plan::window::WindowCall;
 use crate::plan::with::Around;
 use crate::plan::{Planner, SelectPlan};
+use crate::privilege::Privileges;
 use crate::result::{SqlError, kind};
 use crate::value::Value;
 use coercion::{as_shown, is_number};
@@ -105,6 +106,12 @@ pub struct Binder<'p, 'a> {
     pub inserted_as: Option<InsertedAs<'p>>,
     /// The queries and common tables around this one.
     pub around: Around<'p>,
+    /// What a column that is named is named for.
+    pub privilege: Privileges,
+    /// The query is the subquery of an EXISTS: its `*` reads no columns.
+    pub of_existence: bool,
+    /// The query is that of a view.
+    pub of_view: bool,
 }
 
 impl<'p, 'a> Binder<'p, 'a> {
@@ -132,6 +139,9 @@ impl<'p, 'a> Binder<'p, 'a> {
             inserted: None,
             inserted_as: None,
             around: Around::default(),
+            privilege: Privileges::SELECT,
+            of_existence: false,
+            of_view: false,
         }
     }
 
@@ -718,7 +728,9 @@ impl<'p, 'a> Binder<'p, 'a> {
         let scope = Scope::new(self.sources, self.visible.clone(), outer)
             .with_select_list(select_list)
             .with_room(room, self.subqueries.len());
-        let mut plan = self.planner.query(query, Around { outer: Some(&scope), with, of_members })?;
+        let of_existence = of_members && columns.is_none();
+        let around = Around { outer: Some(&scope), with, of_members, of_existence, ..Around::default() };
+        let mut plan = self.planner.query(query, around)?;
         let read = scope.into_read();
         plan.captures = read.captures;
         self.select_list = read.select_list;

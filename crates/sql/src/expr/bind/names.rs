@@ -13,6 +13,7 @@ use crate::expr::{Expr, NODE_BYTES};
 use crate::plan::change::ColumnDefault;
 use crate::plan::source::Source;
 use crate::plan::window::has_window;
+use crate::privilege::Privileges;
 use crate::result::SqlError;
 use crate::stored_values;
 use crate::value::Value;
@@ -134,6 +135,16 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
         }
         found.ok_or_else(|| {
+            // Who may not read all columns of a table does not learn which there are.
+            let mut visible = self.sources.iter().take(self.visible.end).skip(self.visible.start);
+            let first = visible.find(|source| source.answers_to(database, table));
+            // HAVING sees nothing of the tables but what is selected or grouped by.
+            let first = first.filter(|_| self.rule != NameRule::Having);
+            if let Some(Err(error)) =
+                first.map(|first| self.planner.require_column(first, name, self.privilege))
+            {
+                return error;
+            }
             let shown = [database, table, Some(name)].into_iter().flatten().collect::<Vec<_>>().join(".");
             errors::error(errors::BAD_FIELD, &[&shown, &self.clause])
         })
@@ -206,7 +217,11 @@ impl<'p, 'a> Binder<'p, 'a> {
     ) -> Result<Meaning<Bound>, SqlError> {
         let mut meaning = Meaning::Nothing;
         for (source, column) in self.table_columns(database, table, name)? {
-            if meaning == Meaning::Nothing || !self.sources[usize::from(source)].is_merged(column) {
+            let of = &self.sources[usize::from(source)];
+            if meaning == Meaning::Nothing {
+                self.planner.require_column(of, name, self.privilege)?;
+            }
+            if meaning == Meaning::Nothing || !of.is_merged(column) {
                 meaning.add((source, column));
             }
         }
@@ -257,7 +272,10 @@ impl<'p, 'a> Binder<'p, 'a> {
     pub(super) fn inserted_value(&mut self, name: &str) -> Result<Bound, SqlError> {
         let column = self.inserted.and_then(|source| Some((source, source.column_number(name)?)));
         match column {
-            Some((source, column)) => Ok((Expr::Inserted(column), source.columns[usize::from(column)].ty)),
+            Some((source, column)) => {
+                self.planner.require_column(source, name, Privileges::SELECT)?;
+                Ok((Expr::Inserted(column), source.columns[usize::from(column)].ty))
+            }
             None => Err(errors::error(errors::BAD_FIELD, &[&name, &self.clause])),
         }
     }

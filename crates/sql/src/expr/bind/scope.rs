@@ -20,6 +20,7 @@ use crate::plan::aggregate::Aggregate;
 use crate::plan::source::Source;
 use crate::plan::window::has_window;
 use crate::plan::{Planner, SelectPlan};
+use crate::privilege::Privileges;
 use crate::result::SqlError;
 
 /// A name as it is written.
@@ -154,6 +155,9 @@ impl<'s> Scope<'s> {
                 && let Some(column) = source.column_number(name)
                 && (meaning == Meaning::Nothing || !source.is_merged(column))
             {
+                if meaning == Meaning::Nothing {
+                    planner.require_column(source, name, Privileges::SELECT)?;
+                }
                 meaning.add((at as u16, column));
             }
         }

@@ -84,7 +84,8 @@ impl Planner<'_> {
 
     fn enter(&self, itself: &UsedView) {
         let (database, name) = (itself.database.clone(), itself.name.clone());
-        self.views.opened.borrow_mut().push(Opened { database, name, rights: None, collation: None });
+        let opened = Opened { database, name, rights: None, collation: None, denied: Vec::new() };
+        self.views.opened.borrow_mut().push(opened);
         self.views.only_defined.set(true);
     }
 

@@ -57,6 +57,8 @@ struct Opened {
     /// Whose rights count; `None`: the session's.
     rights: Option<Arc<Rights>>,
     collation: Option<Collation>,
+    /// The numbers of its columns that may not be read below it.
+    denied: Vec<usize>,
 }
 
 /// The views of a statement.
@@ -85,6 +87,8 @@ pub struct Below {
     rights: Option<Arc<Rights>>,
     database: String,
     table: String,
+    /// The names that it has for the columns of the table at the bottom.
+    columns: Vec<String>,
 }
 
 /// A view's query, planned.
@@ -92,11 +96,13 @@ struct Opening {
     plan: SelectPlan,
     names: Vec<String>,
     rights: Option<Arc<Rights>>,
+    /// The numbers of its columns that may not be read below it.
+    denied: Vec<usize>,
 }
 
 impl Planner<'_> {
     /// Whether a view is being planned: it does not know the session's temporary tables.
-    pub(super) fn is_in_view(&self) -> bool {
+    pub(crate) fn is_in_view(&self) -> bool {
         !self.views.opened.borrow().is_empty()
     }
 
@@ -112,7 +118,7 @@ impl Planner<'_> {
     }
 
     /// Whose rights count here; `None`: the session's.
-    fn acting_rights(&self) -> Option<Arc<Rights>> {
+    pub(crate) fn acting_rights(&self) -> Option<Arc<Rights>> {
         self.views.opened.borrow().last().and_then(|opened| opened.rights.clone())
     }
 
@@ -171,9 +177,10 @@ impl Planner<'_> {
             name: view.name.clone(),
             rights: rights.clone(),
             collation: Some(view.def.collation),
+            denied: Vec::new(),
         });
-        let plan = self.unfinished(&query, Around::default());
-        self.views.opened.borrow_mut().pop();
+        let plan = self.unfinished(&query, Around { of_view: true, ..Around::default() });
+        let opened = self.views.opened.borrow_mut().pop();
         self.views.height.set(before);
         let plan = plan.map_err(|error| hidden(error, view))?;
         let mut names = view.def.columns.clone();
@@ -183,7 +190,8 @@ impl Planner<'_> {
         if names.len() != plan.items.len() {
             return Err(invalid(view));
         }
-        Ok(Opening { plan, names, rights })
+        let denied = opened.map(|opened| opened.denied).unwrap_or_default();
+        Ok(Opening { plan, names, rights, denied })
     }
 
     /// The columns of a view, as the tables below are now.
@@ -219,11 +227,11 @@ impl Planner<'_> {
         alias: Option<&str>,
         from: &From<'_>,
     ) -> Result<(Source, Vec<Condition>), SqlError> {
-        let Opening { mut plan, names, rights } = self.open(view)?;
+        let opening = self.open(view)?;
         let alias = alias.unwrap_or(&view.name);
-        if is_plain(&plan, view) && has_own_columns(&plan) {
+        if is_plain(&opening.plan, view) && has_own_columns(&opening.plan) {
             let at = from.sources.len() as u16;
-            let mut source = self.masked(view, plan, names, rights)?;
+            let mut source = self.masked(view, opening)?;
             source.alias = alias.to_owned();
             let mask = source.mask.as_deref();
             let mut conditions = Vec::new();
@@ -231,6 +239,10 @@ impl Planner<'_> {
                 conditions.push(self.of_source(condition, at)?);
             }
             return Ok((source, conditions));
+        }
+        let Opening { mut plan, names, denied, .. } = opening;
+        if !denied.is_empty() {
+            return Err(invalid(view));
         }
         if plan.grouping.is_none() && plan.unions.is_empty() && plan.locking.is_none() {
             // Its rows are those of its tables, and are locked as such.
@@ -245,29 +257,25 @@ impl Planner<'_> {
 
     /// A view as the target of a change; `None`: its rows are not those of one table.
     pub(super) fn view_target(&self, view: &UsedView) -> Result<Option<Source>, SqlError> {
-        let Opening { plan, names, rights } = self.open(view)?;
-        if !is_plain_but_for_order(&plan, view) {
+        let opening = self.open(view)?;
+        if !is_plain_but_for_order(&opening.plan, view) {
             return Ok(None);
         }
-        self.masked(view, plan, names, rights).map(Some)
+        self.masked(view, opening).map(Some)
     }
 
     /// The table below a plain view, as the view shows it.
-    fn masked(
-        &self,
-        view: &UsedView,
-        mut plan: SelectPlan,
-        names: Vec<String>,
-        rights: Option<Arc<Rights>>,
-    ) -> Result<Source, SqlError> {
+    fn masked(&self, view: &UsedView, opening: Opening) -> Result<Source, SqlError> {
+        let Opening { mut plan, names, rights, denied } = opening;
         let internal = || errors::error(errors::INTERNAL_ERROR, &[&"a view has no table"]);
         let pending = *plan.pending.take().ok_or_else(internal)?;
         let table = plan.sources.pop().ok_or_else(internal)?;
         let (below_database, below_table) = (table.database.clone(), table.table.clone());
         let inner = table.mask.map(|mask| *mask).unwrap_or_default();
         let mut columns = table.columns;
-        columns.iter_mut().for_each(|column| column.name.clear());
-        let mut mask = Mask::default();
+        let below: Vec<String> = columns.iter_mut().map(|column| std::mem::take(&mut column.name)).collect();
+        let denied = denied.iter().filter_map(|at| names.get(*at).cloned()).collect();
+        let mut mask = Mask { denied, ..Mask::default() };
         for ((name, item), ty) in names.into_iter().zip(plan.items).zip(plan.types) {
             self.work(NODE_BYTES)?;
             let number = match item {
@@ -298,7 +306,7 @@ impl Planner<'_> {
         mask.conditions = pending.conjuncts;
         mask.hints = pending.hints.into_iter().next().unwrap_or_default();
         mask.below = inner.below;
-        mask.below.push(Below { rights, database: below_database, table: below_table });
+        mask.below.push(Below { rights, database: below_database, table: below_table, columns: below });
         let (database, name) = (view.database.clone(), view.name.clone());
         let mut source = Source::new(database, name.clone(), name, columns, table.kind);
         source.mask = Some(Box::new(mask));
@@ -327,14 +335,52 @@ impl Planner<'_> {
         Ok(Arc::new(condition))
     }
 
+    /// The column of the view at work that comes next may not be read.
+    pub(super) fn deny_item_of_view(&self, number: usize) {
+        if let Some(opened) = self.views.opened.borrow_mut().last_mut() {
+            opened.denied.push(number);
+        }
+    }
+
+    /// Error 1356 for a column of a view that may not be read below it.
+    pub(crate) fn require_column_of_view(&self, source: &Source, column: &str) -> Result<(), SqlError> {
+        let denied = source.mask.iter().flat_map(|mask| &mask.denied);
+        match denied.into_iter().any(|denied| denied.eq_ignore_ascii_case(column)) {
+            true => Err(errors::error(errors::VIEW_INVALID, &[&source.database, &source.table])),
+            false => Ok(()),
+        }
+    }
+
+    /// The same for `*`.
+    pub(super) fn require_all_columns_of_view(&self, source: &Source) -> Result<(), SqlError> {
+        let denied = source.mask.iter().flat_map(|mask| &mask.denied).next();
+        denied.map_or(Ok(()), |denied| self.require_column_of_view(source, denied))
+    }
+
     /// Requires that rows may be changed through a view: by those in whose name the views below it read.
     pub(super) fn require_below(&self, source: &Source, wanted: Privileges) -> Result<(), SqlError> {
-        for Below { rights, database, table } in source.mask.iter().flat_map(|mask| &mask.below) {
-            let allowed = match rights {
-                Some(rights) => self.state.require_of(rights, database, table, wanted),
-                None => self.state.require_on_base_or_virtual(database, table, wanted),
-            };
-            if allowed.is_err() {
+        let own = self.state.rights();
+        for Below { rights, database, table, .. } in source.mask.iter().flat_map(|mask| &mask.below) {
+            if !rights.as_ref().unwrap_or(&own).on_any_column(database, table).has(wanted) {
+                return Err(errors::error(errors::VIEW_INVALID, &[&source.database, &source.table]));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same of one column, by its number.
+    pub(crate) fn require_column_below(
+        &self,
+        source: &Source,
+        column: u16,
+        wanted: Privileges,
+    ) -> Result<(), SqlError> {
+        let own = self.state.rights();
+        for below in source.mask.iter().flat_map(|mask| &mask.below) {
+            // What a view computes is not assigned, which is said elsewhere.
+            let Some(name) = below.columns.get(usize::from(column)) else { continue };
+            let rights = below.rights.as_ref().unwrap_or(&own);
+            if !rights.on_column(&below.database, &below.table, name).has(wanted) {
                 return Err(errors::error(errors::VIEW_INVALID, &[&source.database, &source.table]));
             }
         }
