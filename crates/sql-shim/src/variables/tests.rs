@@ -200,6 +200,7 @@ fn constants_stay_at_start_too() {
 /// What is ON although nothing sets it: how this server always works.
 const ALWAYS: &[&str] = &[
     "explicit_defaults_for_timestamp",
+    "have_compress",
     "innodb_adaptive_flushing",
     "innodb_file_per_table",
     "innodb_flush_sync",

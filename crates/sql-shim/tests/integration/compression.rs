@@ -258,7 +258,7 @@ fn exchanges_go_on_compressed() {
         // All of it in one packet, as MySQL's client sends it.
         all(&mut client, &["TRUNCATE t"]);
         assert_eq!(client.query("LOAD DATA LOCAL INFILE 'file' INTO TABLE t"), b"\xfbfile");
-        let whole = [packet(2, b"1\tone\n"), packet(3, file[20..].as_bytes()), packet(4, b"")].concat();
+        let whole = [packet(2, b"1\tone\n"), packet(3, &file.as_bytes()[20..]), packet(4, b"")].concat();
         let packed = client.packed.as_mut().unwrap().pack(&whole);
         client.send_raw(&packed);
         client.sequence = client.packed.as_ref().unwrap().sequence;
