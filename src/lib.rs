@@ -95,9 +95,9 @@ mod name_locks;
 mod open;
 mod options;
 mod point_read;
-mod prepared;
 #[cfg(feature = "dashboard")]
 pub mod pool_contents;
+mod prepared;
 #[doc(hidden)]
 pub mod private;
 mod protection;

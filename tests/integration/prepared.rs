@@ -107,7 +107,7 @@ fn a_change_feed_begins_after_what_is_prepared_has_ended() {
     transaction.prepare(&xid("b")).unwrap();
     assert!(!feed.is_waiting());
     db.commit_prepared(&xid("b")).unwrap();
-    assert!(feed.next().unwrap().is_some());
+    assert!(feed.next().unwrap().is_ok());
     db.close().unwrap();
 }
 

@@ -21,6 +21,7 @@ use sql::result::SqlError;
 
 use super::Session;
 use super::state::SessionState;
+use super::statement_stats::VIEWS_TO_EMPTY;
 
 /// What a GRANT or REVOKE is about.
 pub(super) struct Granted {
@@ -43,7 +44,7 @@ fn refuse_on_views(state: &SessionState, object: &Object, what: Privileges) -> R
         return Err(error(errors::DBACCESS_DENIED, &[&who.user, &who.account_host, &database]));
     }
     let Object::Table(_, table) = object else { return Ok(()) };
-    let emptied = if table == DIGESTS { Privileges::DROP } else { Privileges::NONE };
+    let emptied = if VIEWS_TO_EMPTY.contains(&table.as_str()) { Privileges::DROP } else { Privileges::NONE };
     let refused = what.only(changes).without(emptied);
     if refused.is_empty() {
         return Ok(());

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use sql::ast::TableName;
 use sql::catalog_views::PERFORMANCE_SCHEMA;
 use sql::catalog_views::performance::{DIGEST_LATENCIES, DIGESTS, LATENCIES};
-
 use sql::digest::Shape;
 use sql::latency_buckets::bucket_of;
 
@@ -21,6 +20,9 @@ use crate::statement_stats::StatementStats;
 use crate::statement_stats::digests::{DigestRow, SAMPLE_BYTES};
 use crate::statement_stats::slow_log::entry::{STATEMENT_BYTES_MAX, Sender};
 use crate::status::Counter;
+
+/// Views of `performance_schema` that TRUNCATE empties.
+pub(super) const VIEWS_TO_EMPTY: [&str; 3] = [DIGESTS, DIGEST_LATENCIES, LATENCIES];
 
 /// The statement that runs.
 #[derive(Default)]
@@ -114,8 +116,7 @@ impl Session {
     pub(super) fn view_to_empty(&self, name: &TableName) -> Option<&'static str> {
         let database = self.planner().database_of(name);
         database.is_ok_and(|database| database.eq_ignore_ascii_case(PERFORMANCE_SCHEMA)).then_some(())?;
-        let views = [DIGESTS, DIGEST_LATENCIES, LATENCIES];
-        views.into_iter().find(|view| name.name.eq_ignore_ascii_case(view))
+        VIEWS_TO_EMPTY.iter().find(|view| name.name.eq_ignore_ascii_case(view)).copied()
     }
 
     /// Empties one of them. Without the digests there is nothing to have a histogram of.

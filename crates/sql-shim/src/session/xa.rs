@@ -112,7 +112,7 @@ fn touches(statement: &Statement) -> Touches<'_> {
         Statement::Show(show) => match show.kind {
             ShowKind::Warnings { .. }
             | ShowKind::Errors { .. }
-            | ShowKind::Grants(_)
+            | ShowKind::Grants(..)
             | ShowKind::EngineStatus { .. }
             | ShowKind::ProcessList { .. }
             | ShowKind::Privileges
@@ -128,8 +128,9 @@ fn touches(statement: &Statement) -> Touches<'_> {
         | Statement::Use(_)
         | Statement::Set(_)
         | Statement::SetTransaction { .. }
+        | Statement::SetRole(_)
         | Statement::Do(_)
-        | Statement::Explain(_)
+        | Statement::Explain { .. }
         | Statement::Kill { .. }
         | Statement::UnlockTables
         | Statement::Prepare { .. }
