@@ -40,6 +40,11 @@ macro_rules! privileges {
         }
         /// Bit, name and deepest level, in the order of SHOW GRANTS.
         const NAMES: &[(Privileges, &str, Level)] = &[$((Privileges::$symbol, $name, Level::$level),)*];
+        // Two privileges with one bit would be one privilege.
+        const _: () = {
+            let (all, sum) = (0 $(| (1_u128 << $bit))*, 0 $(+ (1_u128 << $bit))*);
+            assert!(all == sum, "two privileges have the same bit");
+        };
     };
 }
 
@@ -82,7 +87,7 @@ privileges! {
     34 SESSION_VARIABLES_ADMIN "SESSION_VARIABLES_ADMIN" Global;
     36 SYSTEM_USER "SYSTEM_USER" Global;
     35 SYSTEM_VARIABLES_ADMIN "SYSTEM_VARIABLES_ADMIN" Global;
-    37 XA_RECOVER_ADMIN "XA_RECOVER_ADMIN" Global;
+    38 XA_RECOVER_ADMIN "XA_RECOVER_ADMIN" Global;
     63 GRANT_OPTION "GRANT OPTION" Table;
 }
 

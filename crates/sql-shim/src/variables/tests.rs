@@ -211,6 +211,7 @@ const ALWAYS: &[&str] = &[
     "sql_big_selects",
     "sql_quote_show_create",
     "unique_checks",
+    "xa_detach_on_prepare",
 ];
 
 #[test]
