@@ -143,13 +143,22 @@ fn run(script: &str, padding: &str, sessions: &Sessions, server: &Arc<Server>) -
 
 #[test]
 fn golden_scripts() {
-    play("short", "", std::env::var_os("GOLDEN").is_some_and(|how| how == "write"));
+    let write = std::env::var_os("GOLDEN").is_some_and(|how| how == "write");
+    on_a_servers_stack(move || play("short", "", write));
 }
 
 /// Long statements are planned on a stack of their own. They mean the same.
 #[test]
 fn golden_scripts_as_long_statements() {
-    play("long", &format!("/*{}*/ ", " -".repeat(10_000)), false);
+    on_a_servers_stack(|| play("long", &format!("/*{}*/ ", " -".repeat(10_000)), false));
+}
+
+/// What a thread that carries connections has.
+fn on_a_servers_stack(play: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().stack_size(sql::parser::STACK_BYTES).spawn(play).unwrap();
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 fn play(name: &str, padding: &str, write: bool) {
