@@ -228,6 +228,9 @@ fn a_table_with_the_longest_name_is_copied() {
     });
 }
 
+/// What somebody makes of a file's entry.
+type Change<'c> = (&'c str, &'c dyn Fn(&mut serde_json::Value));
+
 /// A manifest that somebody wrote: its checksum is right, what it says is not.
 #[test]
 fn a_manifest_that_cannot_be_true_is_refused() {
@@ -244,7 +247,7 @@ fn a_manifest_that_cannot_be_true_is_refused() {
         let at =
             value["files"].as_array().unwrap().iter().position(|file| file["path"] == "test/u.ibd").unwrap();
         let good = value.clone();
-        let changes: [(&str, &dyn Fn(&mut serde_json::Value)); 5] = [
+        let changes: [Change<'_>; 5] = [
             ("zeros far behind", &|file| {
                 file["changed"]["zeros"] = serde_json::json!([[0, 4_000_000_000u32]])
             }),

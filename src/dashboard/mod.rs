@@ -254,7 +254,7 @@ impl Dashboard {
             self.recorder.lock().record(recorder::unix_ms(), &rows, &source.times());
         }
         let mut pool = self.pool.lock();
-        if pool.seconds % POOL_LOOK_EVERY == 0 {
+        if pool.seconds.is_multiple_of(POOL_LOOK_EVERY) {
             let turn = pool.seconds / POOL_LOOK_EVERY;
             pool.parts = source.pool(turn);
         }

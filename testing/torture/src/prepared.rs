@@ -150,7 +150,7 @@ async fn prepare(
         let id = Value::Int(lane as i64 * ROWS + row);
         let (branch, text) = (Value::Int(number), text_of(number));
         if row == 0 {
-            transaction.delete(&table, &[id.clone()]).await?;
+            transaction.delete(&table, std::slice::from_ref(&id)).await?;
             transaction.insert(&table, &[id, branch, Value::bytes(&text)]).await?;
         } else {
             let changes = [("branch", branch), ("text", Value::bytes(&text))];
