@@ -106,8 +106,8 @@ impl Transaction {
         self.flush_to(end, durability).await
     }
 
-    /// It may stay for days, and many may: what only a session needs goes. A read view has the ids of all that
-    /// were active.
+    /// It may stay for days, and many may: what only a session needs goes. A read view has the ids of all
+    /// that were active.
     fn part_with_reading(&mut self) {
         self.inner().views.unregister(&self.slot);
         self.view = ReadView { creator: self.view.creator, ..ReadView::default() };
