@@ -2,8 +2,12 @@
 //! none.
 //!
 //! A name (XID) is **reserved** from the moment that somebody means to prepare under it (XA START), so that
-//! two do not; then it is **prepared**, and while it is being committed or rolled back, **ending**, which is
-//! as unknown to others. What the engine does with such a transaction is in `crates/txn/src/prepared.rs`.
+//! two do not; then it is **prepared**, and while it is being committed or rolled back, **ending**. What the
+//! engine does with such a transaction is in `crates/txn/src/prepared.rs`.
+//!
+//! A coordinator takes "unknown" for an answer: it forgets what it has decided, as that must have been done
+//! by an earlier try. So a name is unknown only when its end is durable. Whoever asks for one that is ending
+//! waits: it may yet stay prepared.
 //!
 //! The transaction leaves its session when it is prepared. It takes its row locks along, and the uses of its
 //! tables: definitions wait for it. After a start it uses the tables that it changed.
@@ -11,9 +15,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use disk::Event;
 use parking_lot::Mutex;
 use redo::Flush;
-use txn::{Durability, RecoveredTransaction, Xid};
+use txn::{Durability, PREPARED_MAX, RecoveredTransaction, Xid};
 
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -33,7 +38,8 @@ fn key(xid: &Xid) -> Key {
 enum Entry {
     Reserved,
     Prepared(Xid, Box<txn::Transaction>),
-    Ending,
+    /// Set when it has ended, or is prepared as before.
+    Ending(Event),
 }
 
 /// The names in use.
@@ -46,6 +52,18 @@ impl PreparedTransactions {
         for RecoveredTransaction { xid, transaction } in found {
             names.insert(key(&xid), Entry::Prepared(xid, Box::new(transaction)));
         }
+    }
+
+    /// The ids of those that have changed nothing, ascending.
+    pub fn without_changes(&self) -> Vec<u64> {
+        let names = self.0.lock();
+        let ids = names.values().filter_map(|entry| match entry {
+            Entry::Prepared(_, transaction) if !transaction.has_changes() => transaction.id(),
+            _ => None,
+        });
+        let mut ids: Vec<u64> = ids.collect();
+        ids.sort_unstable();
+        ids
     }
 
     fn set(&self, xid: Xid, transaction: Box<txn::Transaction>) {
@@ -80,6 +98,8 @@ impl Drop for XidReservation {
 struct Ending<'d> {
     database: &'d Database,
     xid: Xid,
+    /// Others wait for it.
+    over: Event,
     transaction: Option<Box<txn::Transaction>>,
 }
 
@@ -94,7 +114,16 @@ impl Drop for Ending<'_> {
                 names.0.lock().remove(&key(&self.xid));
             }
         }
+        self.over.set();
     }
+}
+
+/// What becomes of an attempt to end a prepared transaction.
+enum End<'d> {
+    Begun(Ending<'d>),
+    /// Another is at it.
+    Another(Event),
+    Unknown,
 }
 
 impl Database {
@@ -104,21 +133,41 @@ impl Database {
         let names = self.0.prepared.0.lock();
         let prepared = names.values().filter_map(|entry| match entry {
             Entry::Prepared(xid, _) => Some(xid.clone()),
-            Entry::Reserved | Entry::Ending => None,
+            Entry::Reserved | Entry::Ending(_) => None,
         });
         prepared.collect()
     }
 
-    /// Commits a prepared transaction.
+    /// Whether there is a prepared transaction of this name, or one that is being ended.
+    #[doc(hidden)]
+    pub fn may_be_prepared(&self, xid: &Xid) -> bool {
+        match self.0.prepared.0.lock().get(&key(xid)) {
+            Some(Entry::Prepared(found, _)) => found == xid,
+            Some(Entry::Ending(_)) => true,
+            Some(Entry::Reserved) | None => false,
+        }
+    }
+
+    /// Says that the name is unknown, once that is durable. Should the log fail, it says so instead.
+    #[doc(hidden)]
+    pub async fn unknown_xid(&self, xid: &Xid) -> Error {
+        let (redo, end) = (&self.0.redo, self.0.redo.current());
+        match retry(|| redo.flush(end, Flush::Sync)).await {
+            Ok(()) => Error::UnknownXid(xid.clone()),
+            Err(error) => error,
+        }
+    }
+
+    /// Commits a prepared transaction. Waits for another call that ends it, which may yet fail.
     ///
     /// **Dropped**, the future has left it prepared, or it is committed and what is missing is the wait for
     /// durability.
     ///
     /// # Errors
-    /// [`Error::UnknownXid`] when there is no prepared transaction of this name (any more),
-    /// [`Error::Closed`], [`Error::ForcedRecovery`] from level 3 on, a log that cannot be written.
+    /// [`Error::UnknownXid`] when there is no prepared transaction of this name (any more; its end is durable
+    /// then), [`Error::Closed`], [`Error::ForcedRecovery`] from level 3 on, a log that cannot be written.
     pub async fn commit_prepared(&self, xid: &Xid, durability: Durability) -> Result<()> {
-        let mut ending = self.end_prepared(xid)?;
+        let mut ending = self.end_prepared(xid).await?;
         let Some(transaction) = &mut ending.transaction else { return Ok(()) };
         Ok(transaction.commit(durability).await?)
     }
@@ -131,10 +180,9 @@ impl Database {
     /// Those of [`Database::commit_prepared`]; storage errors, after which it is rolled back in the
     /// background.
     pub async fn rollback_prepared(&self, xid: &Xid, durability: Durability) -> Result<()> {
-        let mut ending = self.end_prepared(xid)?;
+        let mut ending = self.end_prepared(xid).await?;
         let Some(transaction) = &mut ending.transaction else { return Ok(()) };
         transaction.rollback().await?;
-        drop(ending);
         let (redo, end) = (&self.0.redo, self.0.redo.current());
         match durability {
             Durability::NoSync => {}
@@ -144,23 +192,33 @@ impl Database {
         Ok(())
     }
 
-    fn end_prepared(&self, xid: &Xid) -> Result<Ending<'_>> {
-        self.refuse_after_close()?;
-        let mut names = self.0.prepared.0.lock();
-        let entry = names.get_mut(&key(xid));
-        match entry {
-            Some(entry) if matches!(&*entry, Entry::Prepared(found, _) if found == xid) => {
-                let level = self.0.forced_recovery.0;
-                if level >= FORCED_RECOVERY_LEAVES {
-                    return Err(Error::ForcedRecovery(level));
-                }
-                let Entry::Prepared(xid, transaction) = std::mem::replace(entry, Entry::Ending) else {
-                    unreachable!("it was prepared")
-                };
-                Ok(Ending { database: self, xid, transaction: Some(transaction) })
+    async fn end_prepared(&self, xid: &Xid) -> Result<Ending<'_>> {
+        loop {
+            self.refuse_after_close()?;
+            match self.try_end_prepared(xid)? {
+                End::Begun(ending) => return Ok(ending),
+                End::Another(over) => over.wait().await,
+                End::Unknown => return Err(self.unknown_xid(xid).await),
             }
-            _ => Err(Error::UnknownXid(xid.clone())),
         }
+    }
+
+    fn try_end_prepared(&self, xid: &Xid) -> Result<End<'_>> {
+        let mut names = self.0.prepared.0.lock();
+        let entry = match names.get_mut(&key(xid)) {
+            Some(Entry::Ending(over)) => return Ok(End::Another(over.clone())),
+            Some(entry) if matches!(&*entry, Entry::Prepared(found, _) if found == xid) => entry,
+            _ => return Ok(End::Unknown),
+        };
+        let level = self.0.forced_recovery.0;
+        if level >= FORCED_RECOVERY_LEAVES {
+            return Err(Error::ForcedRecovery(level));
+        }
+        let over = Event::new();
+        let Entry::Prepared(xid, transaction) = std::mem::replace(entry, Entry::Ending(over.clone())) else {
+            unreachable!("it was prepared")
+        };
+        Ok(End::Begun(Ending { database: self, xid, over, transaction: Some(transaction) }))
     }
 
     /// Takes a name for a transaction that is to be prepared.
@@ -209,7 +267,9 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::XidInUse`], a deadlock met before, [`txn::Error::TooManyTransactions`]: the transaction goes
-    /// on. [`Error::Closed`], [`Error::ReadOnly`], storage errors.
+    /// on. [`Error::Closed`], [`Error::ReadOnly`]. After a storage error it goes on as well if it is still
+    /// active; if not it is prepared ([`Database::prepared_transactions`] has it), and when the log could not
+    /// be made durable, only the next start tells whether it stays so.
     pub async fn prepare(&mut self, xid: &Xid, durability: Durability) -> Result<()> {
         let reservation = self.database().reserve_xid(xid)?;
         self.prepare_as(reservation, durability).await
@@ -220,6 +280,10 @@ impl Transaction {
     pub async fn prepare_as(&mut self, reservation: XidReservation, durability: Durability) -> Result<()> {
         self.database().refuse_after_close()?;
         self.may_write()?;
+        // The names include those of transactions that are not prepared yet, which have undo slots as well.
+        if reservation.names.0.lock().len() > PREPARED_MAX {
+            return Err(txn::Error::TooManyTransactions(PREPARED_MAX).into());
+        }
         let xid = reservation.xid.clone();
         let preparing = Preparing { session: self, reservation };
         Ok(preparing.session.engine_mut().prepare(&xid, durability).await?)

@@ -138,8 +138,8 @@ impl Database {
     /// Commits a prepared transaction, durably.
     ///
     /// # Errors
-    /// [`Error::UnknownXid`] when there is no prepared transaction of this name (any more),
-    /// [`Error::Closed`], a log that cannot be written.
+    /// [`Error::UnknownXid`] when there is no prepared transaction of this name (any more; its end is durable
+    /// then), [`Error::Closed`], a log that cannot be written.
     pub fn commit_prepared(&self, xid: &Xid) -> Result<()> {
         block_on(self.inner.commit_prepared(xid, Durability::Sync))
     }

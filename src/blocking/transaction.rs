@@ -233,8 +233,10 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::XidInUse`](crate::Error::XidInUse), a deadlock met before, a log that cannot be written. It
-    /// is then rolled back, in the background.
+    /// [`Error::XidInUse`](crate::Error::XidInUse), a deadlock met before, a full undo tablespace: it is then
+    /// rolled back, in the background. When the log cannot be written it may be prepared all the same:
+    /// [`Database::prepared_transactions`](crate::Database::prepared_transactions) tells, after the next
+    /// start for good.
     pub fn prepare(mut self, xid: &Xid) -> Result<()> {
         block_on(self.0.prepare(xid, Durability::Sync))
     }

@@ -225,7 +225,8 @@ impl Database {
         let environment = self.environment();
         let deadline = environment.now() + self.transaction().engine().lock_wait_timeout();
         let mut pause = PAUSES.0;
-        while system.oldest_id() < unaware {
+        // What has changed nothing, nobody is told of; prepared, it may stay for long.
+        while !system.have_ended(unaware, || self.0.prepared.without_changes()) {
             if environment.now() >= deadline {
                 return Err(Error::Transaction(txn::Error::LockWaitTimeout));
             }

@@ -11,7 +11,7 @@ use untorn::asynchronous::Database;
 use untorn::engine::Durability;
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
-use untorn::{Options, Range};
+use untorn::{Error, Options, Range};
 
 const ROWS: i64 = 4000;
 
@@ -212,4 +212,50 @@ fn a_transaction_stays_unfinished_while_a_tables_file_is_away() {
         });
         environment.shutdown();
     }
+}
+
+/// A start has found it prepared, and its rollback cannot reach one of its tables: that one can be dropped.
+#[test]
+fn what_was_prepared_lets_go_of_a_table_whose_file_is_away() {
+    let environment = SimulatedEnvironment::new(30);
+    let shared: Arc<dyn Environment> = environment.clone();
+    let xid = untorn::Xid::new(1, b"a", b"").unwrap();
+    let database = environment.run_until_complete(async {
+        let database = Database::open_in(shared, options()).await.unwrap();
+        database.create_database("test", Collation::Utf8mb4Bin).await.unwrap();
+        let mut prepared = database.transaction();
+        prepared.begin();
+        for name in ["t", "other"] {
+            database.create_table("test", name, table_def()).await.unwrap();
+            insert(&database, name, 0..ROWS).await;
+            let table = database.table("test", name).unwrap();
+            prepared.update(&table, &[Value::Int(1)], &[("counter", Value::Int(9))]).await.unwrap();
+        }
+        prepared.prepare(&xid, Durability::Sync).await.unwrap();
+        database.store().checkpoint().await.unwrap();
+        database
+    });
+    let disk = environment.disk().crash(31);
+    environment.shutdown();
+    drop(database);
+    disk.rename(Path::new("/data/test/t.ibd"), Path::new("/data/test/away")).unwrap();
+    disk.sync_dir(Path::new("/data/test")).unwrap();
+    let (environment, database) = open(&disk, 32);
+    environment.run_until_complete(async {
+        let started = database.transaction_system().transactions()[0].started.unwrap();
+        assert!(started > Duration::from_secs(365 * 24 * 3600), "{started:?}");
+        let quick = || database.definitions().timeout(Duration::ZERO);
+        assert!(matches!(quick().drop_table("test", "t").await, Err(Error::MetadataLockTimeout)));
+        database.rollback_prepared(&xid, Durability::Sync).await.unwrap_err();
+        environment.sleep(Duration::from_secs(10)).await;
+        assert_eq!(database.transaction_system().status().active, 1);
+        assert!(matches!(quick().drop_table("test", "other").await, Err(Error::MetadataLockTimeout)));
+        quick().drop_table("test", "t").await.unwrap();
+        environment.sleep(Duration::from_secs(200)).await;
+        assert_eq!(database.transaction_system().status().active, 0);
+        assert_eq!(sum(&database, "other").await, ROWS);
+        quick().drop_table("test", "other").await.unwrap();
+        database.close().await.unwrap();
+    });
+    environment.shutdown();
 }

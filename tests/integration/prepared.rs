@@ -1,8 +1,11 @@
 //! Prepared transactions as an embedder meets them.
 
+use std::future::Future;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use disk::{Environment, SimulatedEnvironment, Storage};
 use untorn::changes::ChangeFeedOptions;
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
@@ -88,6 +91,96 @@ fn a_prepare_that_is_dropped_has_not_begun_or_is_done() {
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
 }
 
+/// Whoever asks for one that is being ended hears how that has ended, and of nothing that may still be lost.
+#[test]
+fn a_name_is_unknown_when_its_end_is_durable() {
+    let db = Database::in_memory().unwrap();
+    let map = db.key_value::<u32, u32>("map").unwrap();
+    let asynchronous = db.asynchronous();
+    let mut met = 0;
+    for round in 0..40u32 {
+        let name = xid(&round.to_string());
+        let mut transaction = db.begin();
+        map.put(&mut transaction, round, 1).unwrap();
+        transaction.prepare(&name).unwrap();
+        let commits = round % 2 == 0;
+        let mut end: std::pin::Pin<Box<dyn Future<Output = untorn::Result<()>>>> = match commits {
+            true => Box::pin(asynchronous.commit_prepared(&name, Durability::Sync)),
+            false => Box::pin(asynchronous.rollback_prepared(&name, Durability::Sync)),
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        if end.as_mut().poll(&mut context).is_ready() {
+            continue;
+        }
+        met += 1;
+        let mut another = Box::pin(asynchronous.commit_prepared(&name, Durability::Sync));
+        assert!(another.as_mut().poll(&mut context).is_pending(), "{round}");
+        assert!(db.prepared_transactions().is_empty());
+        drop(end);
+        let value = || map.get(&mut db.begin(), round).unwrap();
+        match untorn::asynchronous::block_on(another) {
+            // The first had not begun.
+            Ok(()) => assert_eq!(value(), Some(1)),
+            Err(Error::UnknownXid(_)) => assert_eq!(value(), commits.then_some(1)),
+            Err(other) => panic!("{other}"),
+        }
+        assert!(db.prepared_transactions().is_empty());
+    }
+    assert!(met > 0);
+}
+
+/// When the log fails at the very end the transaction is prepared, as far as anybody can tell.
+#[test]
+fn a_prepare_whose_sync_fails_may_be_prepared() {
+    let environment = SimulatedEnvironment::new(1);
+    let shared: Arc<dyn Environment> = environment.clone();
+    let options = || Options::new("/data").buffer_pool_bytes(5 << 20).redo_capacity_bytes(8 << 20);
+    let database = environment.run_until_complete(async {
+        let database = untorn::asynchronous::Database::open_in(shared, options()).await.unwrap();
+        database.create_database("d", Collation::Utf8mb4Bin).await.unwrap();
+        let def = TableDef::new(vec![ColumnDef::new("id", ColumnType::bigint())]).primary_key(&["id"]);
+        let table = database.create_table("d", "t", def).await.unwrap();
+        let mut transaction = database.transaction();
+        transaction.begin();
+        transaction.insert(&table, &[Value::Int(1)]).await.unwrap();
+        let disk = environment.disk();
+        disk.fail_sync(disk.counters().syncs);
+        let failed = transaction.prepare(&xid("a"), Durability::Sync).await;
+        assert!(failed.is_err(), "{failed:?}");
+        assert!(!transaction.is_active());
+        assert_eq!(database.prepared_transactions(), [xid("a")]);
+        // Nobody is told that it is unknown, nor that it is not.
+        let ended = database.rollback_prepared(&xid("a"), Durability::Sync).await;
+        assert!(!matches!(ended, Ok(()) | Err(Error::UnknownXid(_))), "{ended:?}");
+        let unknown = database.commit_prepared(&xid("b"), Durability::Sync).await;
+        assert!(!matches!(unknown, Ok(()) | Err(Error::UnknownXid(_))), "{unknown:?}");
+        database
+    });
+    environment.shutdown();
+    drop(database);
+}
+
+#[test]
+fn preparing_leaves_half_of_the_undo_slots_to_others() {
+    let db = Database::in_memory().unwrap();
+    let map = db.key_value::<u32, u32>("map").unwrap();
+    let asynchronous = db.asynchronous();
+    let name = |number: u32| Xid::new(1, &number.to_be_bytes(), b"").unwrap();
+    let mut taken: Vec<_> =
+        (0..1 << 15).map(|number| asynchronous.reserve_xid(&name(number)).unwrap()).collect();
+    let mut transaction = asynchronous.begin();
+    let table = db.table("untorn", "map").unwrap();
+    let row = [Value::UInt(1), Value::UInt(7)];
+    untorn::asynchronous::block_on(transaction.insert(&table, &row)).unwrap();
+    let refused = untorn::asynchronous::block_on(transaction.prepare(&xid("a"), Durability::Sync));
+    let too_many = matches!(refused, Err(Error::Transaction(TransactionError::TooManyTransactions(_))));
+    assert!(too_many && transaction.is_active(), "{refused:?}");
+    taken.pop();
+    untorn::asynchronous::block_on(transaction.prepare(&xid("a"), Durability::Sync)).unwrap();
+    db.commit_prepared(&xid("a")).unwrap();
+    assert_eq!(map.get(&mut db.begin(), 1).unwrap(), Some(7));
+}
+
 #[test]
 fn a_change_feed_begins_after_what_is_prepared_has_ended() {
     let directory = Directory::new();
@@ -100,6 +193,8 @@ fn a_change_feed_begins_after_what_is_prepared_has_ended() {
     let waited = matches!(refused, Err(Error::Transaction(TransactionError::LockWaitTimeout)));
     assert!(waited, "{refused:?}");
     db.commit_prepared(&xid("a")).unwrap();
+    // One that has changed nothing is nobody's concern.
+    db.begin().prepare(&xid("empty")).unwrap();
     let (_, mut feed) = db.change_feed(ChangeFeedOptions::new()).unwrap();
     // One that knows the feed is told like any other.
     let mut transaction = db.begin();

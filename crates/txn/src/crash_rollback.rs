@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::lock::{Owner, either};
 use crate::purge::is_damage;
 use crate::retry::yield_now;
-use crate::rollback::{RETRY, RollBack, Unreached, is_final};
+use crate::rollback::{RETRY, RollBack, hold_again, is_final};
 use crate::system::System;
 use crate::table::{TableHold, TableSource};
 use crate::transaction::UndoMark;
@@ -147,24 +147,6 @@ impl Job {
         if self.survey.end.is_some() {
             let tables = self.survey.tables.iter();
             self.holds = tables.filter_map(|table| Some((*table, hold(*table)?))).collect();
-        }
-    }
-
-    /// Before another try: holds those of its tables again that can be used now; the others are not to be
-    /// touched.
-    fn hold_again(&mut self, tables: &dyn TableSource, unreached: &mut Unreached) {
-        for table in &self.survey.tables {
-            if self.holds.contains_key(table) {
-                continue;
-            }
-            let hold = match tables.table_to_undo(*table) {
-                Ok(Some(_)) => tables.hold(*table),
-                other => other.map(|_| None),
-            };
-            match hold {
-                Ok(hold) => self.holds.extend(hold.map(|hold| (*table, hold))),
-                Err(error) => unreached.note(*table, error),
-            }
         }
     }
 }
@@ -295,7 +277,8 @@ async fn roll_back(system: &Arc<System>, tables: &dyn TableSource, job: &mut Job
     let view = system.views.register();
     let mut rollback = RollBack::new(&log, UndoMark::START.0);
     if job.complained {
-        job.hold_again(tables, &mut rollback.unreached);
+        let ids = job.survey.tables.iter().copied();
+        hold_again(tables, ids, &mut job.holds, &mut rollback.unreached);
     }
     let mut reported = system.env.now();
     let result = loop {

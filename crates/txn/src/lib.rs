@@ -88,7 +88,7 @@ pub use lock::{
     RowOwner, RowSearch, RowWait, RowWaitEdge, RowWaits,
 };
 #[cfg(not(loom))]
-pub use prepared::RecoveredTransaction;
+pub use prepared::{PREPARED_MAX, RecoveredTransaction};
 #[cfg(not(loom))]
 pub use purge::PurgePause;
 #[cfg(not(loom))]

@@ -13,6 +13,7 @@
 //! A transaction that has changed nothing is prepared as well, so that its name is known after a crash too,
 //! and lets go of its row locks: there is nothing that they could protect.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use btree::FieldRef;
@@ -20,15 +21,23 @@ use redo::Flush;
 
 use crate::error::{Error, Interrupt};
 use crate::lock::Owner;
+use crate::read_view::ReadView;
 use crate::retry::retry;
+use crate::row::WriteBuffers;
 use crate::system::{System, TransactionSystem};
 use crate::table::{TableHold, TableSource};
 use crate::transaction::{Durability, Transaction};
+use crate::undo::directory::SLOTS_MAX;
 use crate::undo::record::{UndoBuilder, bytes_at};
 use crate::undo::recovery::{PreparedMark, Survey, Unfinished};
 use crate::undo::tablespace::corrupt;
 use crate::undo::{Place, UndoKind, UndoLog, UndoRecord};
+use crate::version::Overlay;
 use crate::xid::Xid;
+
+/// Prepared transactions at most: half of the undo slots, as nobody needs a privilege to prepare, and the
+/// others must be able to change something.
+pub const PREPARED_MAX: usize = SLOTS_MAX / 2;
 
 /// Tables that the record names at most. With more of them a start reads the whole log.
 const TABLES_MAX: usize = 200;
@@ -72,7 +81,8 @@ impl Transaction {
     /// either not begun, or what is missing is the wait for durability.
     ///
     /// # Errors
-    /// [`Error::RolledBack`], [`Error::TooManyTransactions`], a full undo tablespace, storage errors.
+    /// [`Error::RolledBack`], [`Error::TooManyTransactions`], a full undo tablespace, storage errors. One of
+    /// the log at the end leaves it prepared, and the next start tells whether it stays so.
     pub async fn prepare(&mut self, xid: &Xid, durability: Durability) -> Result<(), Error> {
         self.begin_operation().await?;
         if self.undo_log.is_none() {
@@ -89,10 +99,28 @@ impl Transaction {
         let end = system.store.redo().current();
         let has_changes = log.records > 0;
         self.rest();
+        self.part_with_reading();
         if !has_changes {
             system.locks.release_all(&self.owner);
         }
         self.flush_to(end, durability).await
+    }
+
+    /// It may stay for days, and many may: what only a session needs goes. A read view has the ids of all
+    /// that were active.
+    fn part_with_reading(&mut self) {
+        self.inner().views.unregister(&self.slot);
+        self.view = ReadView { creator: self.view.creator, ..ReadView::default() };
+        self.savepoints = Vec::new();
+        (self.overlay, self.buffers) = (Overlay::default(), WriteBuffers::default());
+    }
+
+    /// Takes back what [`Self::part_with_reading`] gave up, before a rollback, which reads, or the next
+    /// transaction.
+    pub(crate) fn can_read_again(&mut self) {
+        let views = &self.system.0.views;
+        views.unregister(&self.slot);
+        self.slot = views.register();
     }
 
     /// Whether it is prepared.
@@ -131,11 +159,11 @@ pub(crate) async fn resurrect(
         Some(ids) => ids,
         None => survey(system, found).await?,
     };
-    let mut holds: Vec<TableHold> = Vec::new();
+    let mut holds: BTreeMap<u64, TableHold> = BTreeMap::new();
     for id in ids {
         // A table without its file is not known to be left alone until somebody has put it back: its name is
         // held all the same.
-        holds.extend(tables.hold(id)?);
+        holds.extend(tables.hold(id)?.map(|hold| (id, hold)));
     }
     owner.undo_records.store(records, std::sync::atomic::Ordering::Relaxed);
     let mut transaction = Transaction::new(&TransactionSystem(system.clone()));
@@ -144,7 +172,8 @@ pub(crate) async fn resurrect(
     transaction.undo_log = Some(log);
     transaction.source = Some(tables.clone());
     transaction.begun = true;
-    transaction.keep_for_rollback(Box::new(holds));
+    transaction.part_with_reading();
+    transaction.holds = holds;
     Ok(RecoveredTransaction { xid, transaction })
 }
 

@@ -13,7 +13,7 @@
 //! may have passed by while it was alive. That is part of undoing the record, so that a crash in between
 //! loses nothing. If the deletion is not seen by all, its log has not been purged and purge will do it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ use crate::row::external::free_noted_chain;
 use crate::row::remove::{Outcomes, is_entry_needed, mark_step, remove_record, same_entry, write_entry};
 use crate::row::write::encode_record;
 use crate::system::{Counters, System};
-use crate::table::{Table, TableSource};
+use crate::table::{Table, TableHold, TableSource};
 use crate::transaction::Kept;
 use crate::undo::log::LogMark;
 use crate::undo::tablespace::corrupt;
@@ -68,16 +68,7 @@ pub(crate) async fn roll_back(
 ) -> Result<u64, Error> {
     let mut rollback = RollBack::new(log, mark);
     rollback.locks_stay = locks_stay.cloned();
-    loop {
-        if system.purge.is_stopped() {
-            // The engine is being closed. What is left is for the next start.
-            return Err(Error::Killed);
-        }
-        if rollback.turn(system, log, find, slot).await? {
-            break;
-        }
-        yield_now().await;
-    }
+    rollback.run(system, log, find, slot).await?;
     Ok(rollback.undone)
 }
 
@@ -94,6 +85,29 @@ impl Unreached {
     pub fn note(&mut self, table: u64, error: Error) {
         self.tables.insert(table);
         self.error.get_or_insert(error);
+    }
+}
+
+/// Before another try of a rollback: holds those of its tables again that can be used now; the others are not
+/// to be touched.
+pub(crate) fn hold_again(
+    source: &dyn TableSource,
+    tables: impl IntoIterator<Item = u64>,
+    holds: &mut BTreeMap<u64, TableHold>,
+    unreached: &mut Unreached,
+) {
+    for table in tables {
+        if holds.contains_key(&table) {
+            continue;
+        }
+        let hold = match source.table_to_undo(table) {
+            Ok(Some(_)) => source.hold(table),
+            other => other.map(|_| None),
+        };
+        match hold {
+            Ok(hold) => holds.extend(hold.map(|hold| (table, hold))),
+            Err(error) => unreached.note(table, error),
+        }
     }
 }
 
@@ -123,6 +137,26 @@ impl RollBack {
             cut: 0,
             unreached: Unreached::default(),
             locks_stay: None,
+        }
+    }
+
+    /// Undoes all.
+    async fn run(
+        &mut self,
+        system: &Arc<System>,
+        log: &mut UndoLog,
+        find: FindTable<'_>,
+        slot: &ViewSlot,
+    ) -> Result<(), Error> {
+        loop {
+            if system.purge.is_stopped() {
+                // The engine is being closed. What is left is for the next start.
+                return Err(Error::Killed);
+            }
+            if self.turn(system, log, find, slot).await? {
+                return Ok(());
+            }
+            yield_now().await;
         }
     }
 
@@ -238,6 +272,8 @@ pub(crate) struct Abandoned {
     pub tables: SmallVec<[Arc<Table>; 4]>,
     /// Knows those of a transaction that a start has found.
     pub source: Option<Arc<dyn TableSource>>,
+    /// Its tables, by their ids, if a start has found it.
+    pub holds: BTreeMap<u64, TableHold>,
     /// What must last until it has been rolled back: the right to use its tables.
     pub kept: Option<Kept>,
 }
@@ -285,19 +321,24 @@ impl Drop for AtWork<'_> {
 /// Rolls back a transaction whose session has gone. Until that is done, its row locks and its uses of tables
 /// last: what they protect is still changing. A rollback that fails is tried again, for as long as another
 /// try could end otherwise: somebody may free some space, or repair a file; and others wait for its locks.
+///
+/// Of one that a start has found, a table that cannot be used is not held meanwhile, as in
+/// `crash_rollback.rs`: it can be dropped or discarded.
 pub(crate) async fn roll_back_abandoned(system: Arc<System>, abandoned: Abandoned) {
-    let Abandoned { owner, undo_log: mut log, tables, source, kept } = abandoned;
+    let Abandoned { owner, undo_log: mut log, tables, source, mut holds, kept } = abandoned;
+    let held: Vec<u64> = holds.keys().copied().collect();
     let slot = system.views.register();
     let find = |id: u64| find_table(&tables, source.as_deref(), id);
     let start = LogMark { records: 0, end: None };
     let (mut pause, longest) = RETRY;
     let undone = loop {
         let at_work = system.background.begin();
-        let result = match system.purge.is_stopped() {
-            false => roll_back(&system, &mut log, &find, start, &slot, None).await,
-            true => Err(Error::Killed),
-        };
-        let Err(error) = result else { break true };
+        let mut rollback = RollBack::new(&log, start);
+        if let Some(source) = &source {
+            hold_again(&**source, held.iter().copied(), &mut holds, &mut rollback.unreached);
+        }
+        let Err(error) = rollback.run(&system, &mut log, &find, &slot).await else { break true };
+        holds.retain(|table, _| !rollback.unreached.tables.contains(table));
         drop(at_work);
         let (transaction, records) = (log.trx_id, log.records);
         if system.purge.is_stopped() || is_final(&error) {
@@ -316,7 +357,7 @@ pub(crate) async fn roll_back_abandoned(system: Arc<System>, abandoned: Abandone
         system.locks.release_all(&owner);
         Counters::add(&system.counters.rollbacks, 1);
     }
-    drop(kept);
+    drop((holds, kept));
 }
 
 /// Whether the error means that the engine will not change anything before it is started again.

@@ -241,9 +241,10 @@ impl TransactionSystem {
         self.0.active.next()
     }
 
-    /// Every transaction with a smaller id has ended.
-    pub fn oldest_id(&self) -> u64 {
-        self.0.active.oldest()
+    /// Whether every transaction with a smaller id has ended, but those that are left out.
+    pub fn have_ended(&self, before: u64, left_out: impl FnOnce() -> Vec<u64>) -> bool {
+        let active = &self.0.active;
+        active.oldest() >= before || active.all_below(before, &left_out())
     }
 }
 
@@ -319,6 +320,8 @@ impl TransactionSystem {
         let (mut unfinished, mut prepared) = (Vec::new(), Vec::new());
         for log in std::mem::take(&mut *system.unfinished.lock()) {
             let owner = Arc::new(Owner::default());
+            // When it began is not known any more.
+            owner.started.store(system.env.unix_time().as_micros() as u64, Ordering::Relaxed);
             system.active.resurrect(log.trx_id, owner.current());
             match log.prepared {
                 Some(mark) => prepared.push((log, mark, owner)),

@@ -14,6 +14,7 @@
 //! would commit half of what it meant to.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -33,7 +34,7 @@ use crate::row::WriteBuffers;
 use crate::shared_snapshot::Snapshot;
 use crate::statement_counts::Counts;
 use crate::system::{Counters, System, TransactionSystem};
-use crate::table::{Table, TableSource};
+use crate::table::{Table, TableHold, TableSource};
 use crate::time_slice::TimeSlice;
 use crate::undo::UndoLog;
 use crate::undo::directory::SLOTS_MAX;
@@ -119,7 +120,9 @@ pub struct Transaction {
     pub(crate) tables: SmallVec<[Arc<Table>; 4]>,
     /// Knows them where a start has found the transaction.
     pub(crate) source: Option<Arc<dyn TableSource>>,
-    savepoints: Vec<(String, UndoMark)>,
+    /// And holds these then, by their ids.
+    pub(crate) holds: BTreeMap<u64, TableHold>,
+    pub(crate) savepoints: Vec<(String, UndoMark)>,
     /// Where the operation under way began. Still there when another one begins, its future was dropped.
     unfinished: Option<UndoMark>,
     /// Rolled back (or about to be) without the caller's `rollback` having been heard of.
@@ -128,7 +131,7 @@ pub struct Transaction {
     kept: Option<Kept>,
     /// Who is told of the commit.
     observer: Option<Box<dyn CommitObserver>>,
-    overlay: Overlay,
+    pub(crate) overlay: Overlay,
     /// See [`Self::take_seen`].
     pub(crate) seen: SavedPosition,
     pub(crate) buffers: WriteBuffers,
@@ -155,6 +158,7 @@ impl Transaction {
             undo_log: None,
             tables: SmallVec::new(),
             source: None,
+            holds: BTreeMap::new(),
             savepoints: Vec::new(),
             unfinished: None,
             rolled_back: false,
@@ -464,7 +468,8 @@ impl Transaction {
         let records = log.records;
         let changed = records > 0;
         // That a prepared one has ended must be known after a crash too.
-        let lasts = changed || log.is_prepared();
+        let prepared = log.is_prepared();
+        let lasts = changed || prepared;
         let number = CommitNumber::take(&system).await?;
         // The log stays where it is until the mark is written: should the caller drop this future, it can be
         // rolled back.
@@ -491,6 +496,9 @@ impl Transaction {
         }
         if let Some(log) = self.undo_log.take() {
             log.release(&system.undo);
+        }
+        if prepared {
+            self.can_read_again();
         }
         let rest = self.finish();
         Counters::add(&system.counters.commits, 1);
@@ -550,6 +558,7 @@ impl Transaction {
         let space = self.inner().undo.clone();
         if let Some(log) = self.undo_log.as_mut().filter(|log| log.is_prepared()) {
             retry(|| log.unprepare(&space)).await?;
+            self.can_read_again();
         }
         self.unfinished = Some(UndoMark::START);
         self.rolled_back = true;
@@ -754,7 +763,8 @@ impl Drop for Transaction {
         // A session that went away in the middle of a transaction: somebody has to undo it.
         let tables = std::mem::take(&mut self.tables);
         let (source, kept) = (self.source.take(), self.kept.take());
-        let abandoned = Abandoned { owner: self.owner.clone(), undo_log: log, tables, source, kept };
+        let holds = std::mem::take(&mut self.holds);
+        let abandoned = Abandoned { owner: self.owner.clone(), undo_log: log, tables, source, holds, kept };
         let env = system.env.clone();
         env.spawn_worker("rollback", Box::pin(rollback::roll_back_abandoned(system, abandoned)));
     }

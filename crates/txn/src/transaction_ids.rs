@@ -222,6 +222,16 @@ impl ActiveSet {
         self.oldest.load(Ordering::SeqCst)
     }
 
+    /// Whether all active ones below `limit` are among these, which are ascending.
+    pub fn all_below(&self, limit: u64, ids: &[u64]) -> bool {
+        let numbers = self.numbers.lock();
+        numbers
+            .active
+            .iter()
+            .take_while(|active| active.id < limit)
+            .all(|active| ids.binary_search(&active.id).is_ok())
+    }
+
     /// Number of active transactions.
     pub fn len(&self) -> usize {
         self.numbers.lock().active.len()

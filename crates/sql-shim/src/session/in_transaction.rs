@@ -57,8 +57,12 @@ impl Session {
             _ if matches!(failure, Failure::RolledBack(_)) || self.transaction.engine().is_rolled_back() => {
                 self.explicit = false;
                 self.track_transaction(|tracker| tracker.lost());
-                if let (Some(xa), Failure::RolledBack(cause)) = (&mut self.xa, failure) {
-                    xa.note_rollback(cause);
+                if let Some(xa) = &mut self.xa {
+                    // Also when the victim's own rollback has failed first, which is what it says then.
+                    match failure {
+                        Failure::RolledBack(cause) => xa.note_rollback(cause),
+                        _ => xa.note_rollback(&errors::error(errors::LOCK_DEADLOCK, &[])),
+                    }
                 }
                 // After a deadlock nothing is left to undo: this ends the transaction. The next one is like
                 // it.

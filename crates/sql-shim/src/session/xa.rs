@@ -66,6 +66,14 @@ fn unknown() -> SqlError {
     error(errors::XAER_NOTA, &[])
 }
 
+/// Why a prepared transaction was not ended.
+fn end_refused(refused: untorn::Error) -> Failure {
+    match refused {
+        untorn::Error::UnknownXid(_) => unknown().into(),
+        other => other.into(),
+    }
+}
+
 impl XaTransaction {
     fn is(&self, xid: &Xid) -> bool {
         self.name.xid() == xid
@@ -214,7 +222,7 @@ impl Session {
             (Some(xa), None) => return Err(xa.refusal()),
             (None, None) => {}
         }
-        if self.is_within_transaction() || self.table_locks.is_some() {
+        if self.is_within_transaction() || self.table_locks.is_some() || !self.export_holds.is_empty() {
             return Err(error(errors::XAER_OUTSIDE, &[]));
         }
         let name = self.state.database.reserve_xid(xid).map_err(|refused| match refused {
@@ -224,6 +232,7 @@ impl Session {
         self.explicit = true;
         self.ensure_transaction();
         self.xa = Some(XaTransaction { name, state: State::Active, rolled_back: None });
+        self.track_transaction(|tracker| tracker.begun_xa(xid));
         Ok(())
     }
 
@@ -250,6 +259,7 @@ impl Session {
             Some(xa) if !xa.is(xid) => return Err(unknown().into()),
             Some(_) => {}
         }
+        self.check_xa_lives().await?;
         if let Err(error) = self.begin_commit().await {
             self.roll_back_xa().await?;
             return Err(error.into());
@@ -258,12 +268,19 @@ impl Session {
         let Some(xa) = self.xa.take() else { return Ok(()) };
         (self.explicit, self.read_only) = (false, false);
         self.forget_characteristics();
+        self.track_transaction(|tracker| tracker.ended(false));
         let prepared = self.transaction.prepare_as(xa.name, durability).await;
         self.end_change();
         let Err(cause) = prepared else {
             self.drop_unused_private().await;
             return Ok(());
         };
+        if self.state.database.may_be_prepared(xid) {
+            // It must not be told as rolled back: the coordinator would forget it.
+            tracing::error!(error = %cause, ?xid, "an XA transaction may be prepared, durable or not; XA RECOVER tells");
+            self.drop_unused_private().await;
+            return Err(error(errors::XAER_RMERR, &[]).into());
+        }
         tracing::error!(error = %cause, "an XA transaction cannot be prepared and is rolled back");
         self.roll_back_xa().await?;
         Err(match cause {
@@ -284,6 +301,7 @@ impl Session {
         if xa.state != State::Idle || !one_phase {
             return Err(xa.refusal().into());
         }
+        self.check_xa_lives().await?;
         if let Err(failure) = self.commit_open().await {
             self.roll_back_xa().await?;
             return Err(failure);
@@ -300,6 +318,17 @@ impl Session {
         }
     }
 
+    /// Before its changes are made to last: whatever has become of the engine's transaction, a part of them
+    /// must not be taken for all.
+    async fn check_xa_lives(&mut self) -> Result<(), Failure> {
+        let is_lost = self.xa.as_ref().is_some_and(|xa| xa.rolled_back.is_some());
+        if !is_lost && self.transaction.is_active() && !self.transaction.engine().is_rolled_back() {
+            return Ok(());
+        }
+        self.roll_back_xa().await?;
+        Err(error(errors::XA_RBROLLBACK, &[]).into())
+    }
+
     /// Rolls back what is not prepared.
     async fn roll_back_xa(&mut self) -> Result<(), Failure> {
         let rolled_back = self.roll_back().await;
@@ -314,6 +343,7 @@ impl Session {
     async fn xa_ended(&mut self) {
         self.xa = None;
         self.forget_characteristics();
+        self.track_transaction(|tracker| tracker.ended(false));
         self.drop_unused_private().await;
     }
 
@@ -324,8 +354,8 @@ impl Session {
         }
         let (database, durability) = (self.state.database.clone(), self.durability());
         // Before a wait for the global read lock.
-        if !database.prepared_transactions().contains(xid) {
-            return Err(unknown().into());
+        if !database.may_be_prepared(xid) {
+            return Err(end_refused(database.unknown_xid(xid).await));
         }
         self.begin_commit().await?;
         let ended = match commits {
@@ -333,10 +363,7 @@ impl Session {
             false => database.rollback_prepared(xid, durability).await,
         };
         self.end_change();
-        ended.map_err(|refused| match refused {
-            untorn::Error::UnknownXid(_) => unknown().into(),
-            other => other.into(),
-        })
+        ended.map_err(end_refused)
     }
 
     async fn xa_recover<S: ResultSink>(&mut self, converts: bool, out: &mut S) -> Result<Outcome, Failure> {

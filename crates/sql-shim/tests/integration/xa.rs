@@ -216,6 +216,15 @@ fn a_deadlock_leaves_nothing_but_a_rollback() {
 }
 
 #[test]
+fn a_table_flushed_for_export_is_work_outside() {
+    let (engine, mut a, _) = start();
+    all(&mut a, &["FLUSH TABLES d.t FOR EXPORT"]);
+    assert_eq!(code(&mut a, "XA START 'x'"), 1400);
+    all(&mut a, &["UNLOCK TABLES", "XA START 'x'", "XA END 'x'", "XA ROLLBACK 'x'"]);
+    engine.finish();
+}
+
+#[test]
 fn a_statement_that_fails_or_waits_too_long_leaves_the_transaction() {
     let (engine, mut a, mut b) = start();
     all(&mut b, &["BEGIN", "UPDATE d.t SET n = 0 WHERE id = 1"]);

@@ -188,7 +188,7 @@ impl Session {
             put_entry(&mut block, entry::TRANSACTION_STATE, &text_entry(&state));
         }
         if let Some(text) = characteristics {
-            put_entry(&mut block, entry::TRANSACTION_CHARACTERISTICS, &text_entry(text.as_bytes()));
+            put_entry(&mut block, entry::TRANSACTION_CHARACTERISTICS, &text_entry(&text));
         }
         self.tracker.dirty = false;
         block.into()

@@ -6,6 +6,8 @@
 //!
 //! That BEGIN and the end of what it begins are said even if nobody asked (`OFF`) is MySQL's way.
 
+use untorn::Xid;
+
 use crate::variables::{Isolation, TransactionTracking};
 
 mod place {
@@ -45,6 +47,8 @@ pub(in crate::session) struct TransactionTracker {
     /// What the client has heard.
     said: u8,
     characteristics: Characteristics,
+    /// XA START has begun it.
+    xid: Option<Xid>,
     /// The client is to hear them again.
     characteristics_changed: bool,
     /// `session_track_transaction_info`.
@@ -74,10 +78,18 @@ impl TransactionTracker {
     /// BEGIN.
     pub(in crate::session) fn begun(&mut self, snapshot: bool, read_only: Option<bool>) -> bool {
         self.state = place::EXPLICIT | if snapshot { place::READS } else { 0 };
+        self.xid = None;
         self.characteristics.snapshot = snapshot;
         self.characteristics.read_only = read_only.or(self.characteristics.read_only);
         self.characteristics_changed = true;
         true
+    }
+
+    /// XA START.
+    pub(in crate::session) fn begun_xa(&mut self, xid: &Xid) -> bool {
+        let told = self.begun(false, None);
+        self.xid = Some(xid.clone());
+        told
     }
 
     /// COMMIT, ROLLBACK, or what commits by itself.
@@ -91,6 +103,7 @@ impl TransactionTracker {
             return true;
         }
         self.state = kept;
+        self.xid = None;
         self.characteristics = Characteristics::default();
         let said = before.0 & place::EXPLICIT != 0 || before.1 != self.characteristics;
         self.characteristics_changed |= said;
@@ -175,7 +188,7 @@ impl TransactionTracker {
     }
 
     /// What is to be said of state and characteristics.
-    pub(super) fn take(&mut self) -> (Option<[u8; 8]>, Option<String>) {
+    pub(super) fn take(&mut self) -> (Option<[u8; 8]>, Option<Vec<u8>>) {
         let state = (self.state != self.said).then(|| self.places());
         self.said = self.state;
         let changed = std::mem::take(&mut self.characteristics_changed);
@@ -192,7 +205,7 @@ impl TransactionTracker {
     }
 
     /// Statements that begin a transaction like this one.
-    fn statements(&self) -> String {
+    fn statements(&self) -> Vec<u8> {
         let Characteristics { isolation, read_only, snapshot } = self.characteristics;
         let mut statements = Vec::new();
         if let Some(level) = isolation {
@@ -205,6 +218,16 @@ impl TransactionTracker {
             statements.push(format!("SET TRANSACTION ISOLATION LEVEL {level};"));
         }
         let access = read_only.map(|read_only| if read_only { "READ ONLY" } else { "READ WRITE" });
+        if let Some(xid) = &self.xid {
+            statements.extend(access.map(|access| format!("SET TRANSACTION {access};")));
+            let mut statements = statements.into_iter().fold(Vec::new(), |mut all, statement| {
+                all.extend_from_slice(statement.as_bytes());
+                all.push(b' ');
+                all
+            });
+            put_xa_start(&mut statements, xid);
+            return statements;
+        }
         if self.state & place::EXPLICIT != 0 {
             let snapshot = snapshot.then_some("WITH CONSISTENT SNAPSHOT");
             let parts: Vec<&str> = snapshot.into_iter().chain(access).collect();
@@ -213,6 +236,21 @@ impl TransactionTracker {
         } else if let Some(access) = access {
             statements.push(format!("SET TRANSACTION {access};"));
         }
-        statements.join(" ")
+        statements.join(" ").into_bytes()
     }
+}
+
+/// A name is said byte for byte, quotes and all, which is MySQL's way; one without a first part, not at all.
+fn put_xa_start(statements: &mut Vec<u8>, xid: &Xid) {
+    statements.extend_from_slice(b"XA START");
+    if !xid.gtrid().is_empty() {
+        statements.extend_from_slice(&[b" '", xid.gtrid(), b"'"].concat());
+        if !xid.bqual().is_empty() {
+            statements.extend_from_slice(&[b",'", xid.bqual(), b"'"].concat());
+        }
+        if xid.format_id() != 1 {
+            statements.extend_from_slice(format!(",{}", xid.format_id()).as_bytes());
+        }
+    }
+    statements.push(b';');
 }
