@@ -30,6 +30,7 @@ use crate::options::Options;
 use crate::prepared::PreparedTransactions;
 use crate::private::is_private;
 use crate::provenance::{self, Marks};
+use crate::redo_capacity::RoseTo;
 use crate::report::OpenReport;
 use crate::statistics::Statistics;
 use crate::table::Table;
@@ -62,6 +63,8 @@ pub(crate) struct Inner {
     pub prepared: Arc<PreparedTransactions>,
     /// What a close has come to.
     pub closing: Closing,
+    /// Where it is kept what the redo log's capacity rose to.
+    pub rose_to: Arc<RoseTo>,
     /// What the lock table asks when it finds a deadlock.
     pub deadlock_witness: Arc<Witness>,
     pub transaction_times: TransactionTimes,

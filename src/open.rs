@@ -26,7 +26,7 @@ use crate::forced_recovery::{self, Explainer, Level};
 use crate::options::Options;
 use crate::provenance::{self, Identity, Marks};
 use crate::recovery_rates;
-use crate::redo_capacity;
+use crate::redo_capacity::{self, RoseTo};
 use crate::report::OpenReport;
 use crate::sort::TEMPORARY_PREFIX;
 use crate::transaction_times::TransactionTimes;
@@ -131,6 +131,7 @@ pub(crate) async fn open(
         in_memory: AtomicBool::new(false),
         own_environment: OnceLock::new(),
         closing: Closing::default(),
+        rose_to: RoseTo::new(&options.directory),
     };
     inner.tables.graph.look_at_rows(inner.system.row_waits());
     let (mut inner, report) = start(inner, &restored.unrestored, report).await?;

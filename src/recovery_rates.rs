@@ -7,29 +7,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use disk::{OpenHow, Storage};
+use disk::Storage;
 use pagestore::{PageStore, RecoveryRates};
 
-use crate::small_file::write_atomically;
+use crate::small_file::{read_hint, write_atomically};
 
 const FILE: &str = "untorn-recovery-rates";
-/// Nothing that we wrote is longer.
-const BYTES_MAX: u64 = 4096;
 
 /// What recoveries before this one have shown.
 pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> RecoveryRates {
-    RecoveryRates::parse(&text(storage, &directory.join(FILE)).unwrap_or_default())
-}
-
-fn text(storage: &dyn Storage, path: &Path) -> Option<String> {
-    if !storage.exists(path).ok()? {
-        return None;
-    }
-    let file = storage.open(path, OpenHow::READ_ONLY.buffered().by_this_name()).ok()?;
-    let length = file.len().ok().filter(|length| *length <= BYTES_MAX)?;
-    let mut bytes = vec![0; usize::try_from(length).ok()?];
-    file.read_at(&mut bytes, 0).ok()?;
-    String::from_utf8(bytes).ok()
+    RecoveryRates::parse(&read_hint(storage, &directory.join(FILE)).unwrap_or_default())
 }
 
 /// Keeps what this start's recovery has added; before it, this many pages were compared with their copies in

@@ -2,19 +2,27 @@
 //!
 //! Where nobody has set it ([`Options::redo_capacity_grows`]), the page store lets it rise when that saves
 //! page writes. How far is decided here: up to the size of the buffer pool, which is about what the changes
-//! to its pages come to, and up to an eighth of the room on the disk, which others need too. At the next
-//! start the log may have what its file came to have, so that what was learnt is not learnt again.
+//! to its pages come to, and up to an eighth of the room on the disk, which others need too.
+//!
+//! What it rose to is kept in the small file `untorn-redo-capacity`, so that it is not learnt again at the
+//! next start. The length of the log's file does not say it: a restored backup's is long, and so is one whose
+//! capacity was set and is so no more. The file goes when somebody sets the capacity, and no backup has it.
 
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 
-use disk::{OpenHow, Storage};
+use disk::{Environment, OpenHow, Storage};
+use pagestore::PageStore;
+use parking_lot::Mutex;
 use redo::RedoLog;
 
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::extension_size::Room;
 use crate::options::Options;
+use crate::small_file::{read_hint, write_atomically};
 
+const FILE: &str = "untorn-redo-capacity";
 const SETTING: &str = "innodb_redo_log_capacity";
 
 /// Refuses a log that is too small.
@@ -29,9 +37,16 @@ pub(crate) fn check_capacity(bytes: u64) -> Result<()> {
 /// The part of the room on the disk that a log may come to have by itself.
 const ROOM_SHARE: u64 = 8;
 
-/// The most that a log beside a pool of this size may become by itself.
-fn most(pool_bytes: u64, room: Option<u64>) -> u64 {
-    room.map_or(0, |room| (room / ROOM_SHARE).min(pool_bytes))
+/// The most that a log beside a pool of this size may become by itself. What its file has is of the room: the
+/// bound is where it was before the log took its part.
+fn most(pool_bytes: u64, room: Option<u64>, has: u64) -> u64 {
+    room.map_or(0, |room| (room.saturating_add(has) / ROOM_SHARE).min(pool_bytes))
+}
+
+fn length_of(storage: &dyn Storage, path: &Path) -> u64 {
+    let file = |path| storage.open(path, OpenHow::READ_ONLY.by_this_name()).ok();
+    let exists = storage.exists(path).unwrap_or(false);
+    exists.then(|| file(path)?.len().ok()).flatten().unwrap_or(0)
 }
 
 /// The capacity to open the log with.
@@ -40,24 +55,81 @@ pub(crate) fn at_start(storage: &dyn Storage, options: &Options, room: Room) -> 
     if !options.redo_capacity_grows() {
         return set;
     }
+    let rose = read_hint(storage, &options.directory.join(FILE));
+    let Some(rose) = rose.and_then(|text| text.trim().parse::<u64>().ok()) else { return set };
     let path = RedoLog::path(&options.directory);
-    let has = || {
-        let exists = storage.exists(&path).ok()?;
-        exists.then(|| storage.open(&path, OpenHow::READ_ONLY.by_this_name()).ok()?.len().ok())?
-    };
-    let has = has().unwrap_or(0).min(most(options.buffer_pool_bytes, room(&path)));
-    set.max(has)
+    let has = length_of(storage, &path);
+    set.max(rose.min(has).min(most(options.buffer_pool_bytes, room(&path), has)))
+}
+
+/// The small file, which one at a time writes or removes.
+#[derive(Debug)]
+pub(crate) struct RoseTo {
+    path: PathBuf,
+    one_at_a_time: Mutex<()>,
+}
+
+impl RoseTo {
+    pub(crate) fn new(directory: &Path) -> Arc<RoseTo> {
+        Arc::new(RoseTo { path: directory.join(FILE), one_at_a_time: Mutex::default() })
+    }
+
+    /// Keeps what the capacity has become. Nothing if it was set meanwhile; a directory that is full does
+    /// without.
+    fn keep(&self, store: &PageStore) {
+        let _only = self.one_at_a_time.lock();
+        if !store.log_grows_by_itself() {
+            return;
+        }
+        let text = format!("{}\n", store.redo().resize().wanted);
+        let storage = store.environment().storage();
+        if let Err(error) = write_atomically(&**storage, &self.path, text.as_bytes()) {
+            tracing::warn!("{} cannot be written: {error}", self.path.display());
+        }
+    }
+
+    /// The capacity is one that was set.
+    fn forget(&self, storage: &dyn Storage) {
+        let _only = self.one_at_a_time.lock();
+        let gone = || match storage.exists(&self.path)? {
+            true => storage.remove(&self.path),
+            false => Ok(()),
+        };
+        if let Err(error) = gone() {
+            tracing::warn!("{} cannot be removed: {error}", self.path.display());
+        }
+    }
+
+    /// Keeps it in the background: the page cleaner, which tells of it, does not wait for files.
+    fn keep_soon(self: &Arc<Self>, environment: &dyn Environment, store: &Weak<PageStore>) {
+        let (rose_to, store) = (self.clone(), store.clone());
+        let keep = async move {
+            if let Some(store) = store.upgrade() {
+                rose_to.keep(&store);
+            }
+        };
+        environment.spawn_blocking("redo capacity", Box::pin(keep));
+    }
 }
 
 /// Lets the log of an open database become larger by itself.
 pub(crate) fn let_grow(database: Database, options: &Options, room: Room) -> Database {
     if !options.redo_capacity_grows() {
+        if !database.0.forced_recovery.freezes_pages() {
+            database.0.rose_to.forget(&**database.0.environment.storage());
+        }
         return database;
     }
     let path = RedoLog::path(&options.directory);
     // The store outlives no user of it by way of this.
     let store = Arc::downgrade(&database.0.store);
-    let most_now = move || store.upgrade().map_or(0, |store| most(store.pool_bytes() as u64, room(&path)));
+    let most_now = move || {
+        store.upgrade().map_or(0, |store| {
+            let has = length_of(&**store.environment().storage(), &path);
+            most(store.pool_bytes() as u64, room(&path), has)
+        })
+    };
+    database.when_redo_capacity_rose(Box::new(|_| ()));
     database.0.store.set_log_growth(Some(Arc::new(most_now)));
     database
 }
@@ -88,14 +160,27 @@ impl Database {
             check_capacity(bytes)?;
         }
         // First: a step of its own that is under way is over when this returns, and there is no other.
-        self.0.store.set_log_growth(None);
-        Ok(self.0.redo.set_capacity(bytes)?)
+        let most = self.0.store.set_log_growth(None);
+        if let Err(error) = self.0.redo.set_capacity(bytes) {
+            // Nothing was set.
+            self.0.store.set_log_growth(most);
+            return Err(error.into());
+        }
+        self.0.rose_to.forget(&**self.0.environment.storage());
+        Ok(())
     }
 
     /// Tells of a capacity that rose by itself, which it does where nobody has set it.
     #[doc(hidden)]
     pub fn when_redo_capacity_rose(&self, rose: pagestore::LogRose) {
-        self.0.store.when_log_rose(rose);
+        let (rose_to, store) = (self.0.rose_to.clone(), Arc::downgrade(&self.0.store));
+        let environment = Arc::downgrade(&self.0.environment);
+        self.0.store.when_log_rose(Box::new(move |bytes| {
+            rose(bytes);
+            if let Some(environment) = environment.upgrade() {
+                rose_to.keep_soon(&*environment, &store);
+            }
+        }));
     }
 
     /// The last time that the capacity of the redo log rose by itself, and why (`Untorn_redo_log_rose`);
@@ -143,9 +228,10 @@ mod tests {
 
     #[test]
     fn pool_and_room_bound_it() {
-        assert_eq!(most(100, Some(10_000)), 100);
-        assert_eq!(most(100, Some(400)), 50);
-        assert_eq!(most(100, None), 0, "nobody knows the room");
+        assert_eq!(most(100, Some(10_000), 0), 100);
+        assert_eq!(most(100, Some(400), 0), 50);
+        assert_eq!(most(100, Some(360), 40), 50, "the log has its part of it");
+        assert_eq!(most(100, None, 0), 0, "nobody knows the room");
     }
 
     #[test]
@@ -166,21 +252,73 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_came_to_have_it_may_have_again() {
+    fn a_change_that_is_refused_does_not_end_it() {
+        let (environment, database) = database(options());
+        database.set_redo_capacity(1).unwrap_err();
+        assert!(database.0.store.log_grows_by_itself());
+        environment.shutdown();
+    }
+
+    /// It is kept when it rises, and forgotten when somebody sets it, now or at a start.
+    #[test]
+    fn what_it_rose_to_is_kept_until_it_is_set() {
+        let environment = SimulatedEnvironment::new(1);
+        let open = |options| {
+            let opened = Database::open_in(environment.clone(), options);
+            environment.run_until_complete(opened).unwrap()
+        };
+        let kept = || read_hint(&**environment.storage(), &Path::new("/data").join(FILE));
+        let close = |database: Database| environment.run_until_complete(database.close()).unwrap();
+        let database = open(options());
+        assert_eq!(kept(), None);
+        database.0.rose_to.keep(&database.0.store);
+        let default = options().redo_capacity_bytes;
+        assert_eq!(kept(), Some(format!("{default}\n")));
+        close(database);
+        let database = open(options());
+        assert!(kept().is_some());
+        database.set_redo_capacity(9 * MIB).unwrap();
+        assert_eq!(kept(), None);
+        database.0.rose_to.keep(&database.0.store);
+        assert_eq!(kept(), None, "a step that was told of before");
+        close(database);
+        let database = open(options());
+        database.0.rose_to.keep(&database.0.store);
+        close(database);
+        let database = open(options().redo_capacity_bytes(9 * MIB));
+        assert_eq!(kept(), None);
+        close(database);
+        environment.shutdown();
+    }
+
+    #[test]
+    fn what_it_rose_to_it_may_have_again() {
         let environment = SimulatedEnvironment::new(1);
         let storage = environment.storage();
         let options = Options::new("/data").buffer_pool_bytes(1024 * MIB);
         let default = options.redo_capacity_bytes;
-        assert_eq!(at_start(&**storage, &options, |_| Some(u64::MAX)), default, "no file");
+        let start = |room| at_start(&**storage, &options, room);
         storage.create_dir_all(Path::new("/data")).unwrap();
         let file = storage.open(&RedoLog::path(Path::new("/data")), OpenHow::CREATE_NEW).unwrap();
         let set_len = |bytes| file.set_len(bytes).unwrap();
-        set_len(default + 100 * MIB);
-        assert_eq!(at_start(&**storage, &options, |_| Some(u64::MAX)), default + 100 * MIB);
-        assert_eq!(at_start(&**storage, &options, |_| Some(8 * MIB)), default, "no room");
+        let keep = |text: String| {
+            write_atomically(&**storage, &Path::new("/data").join(FILE), text.as_bytes()).unwrap();
+        };
+        set_len(default + 200 * MIB);
+        assert_eq!(start(|_| Some(u64::MAX)), default, "a long file alone, as a restored backup has it");
+        keep(format!("{}\n", default + 100 * MIB));
+        assert_eq!(start(|_| Some(u64::MAX)), default + 100 * MIB);
+        assert_eq!(start(|_| Some(8 * MIB)), default, "no room");
+        set_len(default + 50 * MIB);
+        assert_eq!(start(|_| Some(u64::MAX)), default + 50 * MIB, "no more than it has");
         set_len(2048 * MIB);
-        assert_eq!(at_start(&**storage, &options, |_| Some(u64::MAX)), 1024 * MIB, "the pool's size");
-        let set = options.redo_capacity_bytes(64 * MIB);
+        keep("4294967296".into());
+        assert_eq!(start(|_| Some(u64::MAX)), 1024 * MIB, "the pool's size");
+        assert_eq!(start(|_| Some(6000 * MIB)), 1006 * MIB, "an eighth of the room, its own included");
+        keep("many".into());
+        assert_eq!(start(|_| Some(u64::MAX)), default);
+        keep("4294967296".into());
+        let set = options.clone().redo_capacity_bytes(64 * MIB);
         assert_eq!(at_start(&**storage, &set, |_| Some(u64::MAX)), 64 * MIB);
     }
 }

@@ -47,6 +47,21 @@ fn give_up(storage: &dyn Storage, fresh: &Path) {
     }
 }
 
+/// Nothing that we wrote as a hint is longer.
+const HINT_BYTES_MAX: u64 = 4096;
+
+/// The text of a file that is a hint only: one that is missing, damaged or not ours says nothing.
+pub(crate) fn read_hint(storage: &dyn Storage, path: &Path) -> Option<String> {
+    if !storage.exists(path).ok()? {
+        return None;
+    }
+    let file = storage.open(path, disk::OpenHow::READ_ONLY.buffered().by_this_name()).ok()?;
+    let length = file.len().ok().filter(|length| *length <= HINT_BYTES_MAX)?;
+    let mut bytes = vec![0; usize::try_from(length).ok()?];
+    file.read_at(&mut bytes, 0).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
 /// A small file's content, whole.
 pub fn read_whole(storage: &dyn Storage, path: &Path) -> Result<Vec<u8>, Error> {
     let file = storage.open(path, disk::OpenHow::READ_ONLY.buffered())?;

@@ -50,6 +50,35 @@ impl RedoLog {
         Ok(())
     }
 
+    /// Sees to it that a recovery begins at `lsn` or later even where the newest checkpoint block is damaged:
+    /// writes the older one again if that is before. False when the checkpoint is not so far itself, or the
+    /// log is not open.
+    pub async fn settle_checkpoint(&self, lsn: Lsn) -> Result<bool> {
+        loop {
+            let wait = {
+                let mut state = self.state.lock();
+                if let Some(error) = self.poisoned() {
+                    return Err(error);
+                }
+                if state.phase != Phase::Ready || state.block.checkpoint < lsn {
+                    return Ok(false);
+                }
+                if state.older_checkpoint >= lsn {
+                    return Ok(true);
+                }
+                match &state.checkpoint_over {
+                    Some(event) => event.clone(),
+                    None => {
+                        let checkpoint = state.block.checkpoint;
+                        let block = self.next_block(&mut state, checkpoint);
+                        self.write_block(state, block)
+                    }
+                }
+            };
+            wait.wait().await;
+        }
+    }
+
     /// Ends the log: waits for the mini-transactions admitted already, admits no other, writes and syncs
     /// everything. To be called after the last checkpoint of an orderly shutdown. When that is past the last
     /// mini-transaction, the log is marked as closed, with nothing to recover, and may have another size at
@@ -203,6 +232,7 @@ impl RedoLog {
         let grow = {
             let mut state = self.state.lock();
             state.checkpoints += u64::from(block.checkpoint > state.block.checkpoint);
+            state.older_checkpoint = state.block.checkpoint;
             state.block = block;
             state.checkpoint_over = None;
             while state.groups.starts.front().is_some_and(|start| *start < block.scan_start) {

@@ -159,6 +159,8 @@ pub(crate) struct State {
     pub layout: Layout,
     /// The checkpoint in force: the newest that is durable.
     pub block: CheckpointBlock,
+    /// What the other block on the disk says at least, which counts if that one is damaged.
+    pub older_checkpoint: Lsn,
     /// This opening's epoch; in the groups it writes.
     pub epoch: u32,
     /// The first LSN this opening may write.
@@ -308,6 +310,7 @@ impl RedoLog {
             phase,
             layout,
             block,
+            older_checkpoint: Lsn(0),
             epoch: block.epoch,
             epoch_start: block.flushed,
             capacity: options.capacity,

@@ -69,6 +69,8 @@ pub(crate) struct Collected {
     pub(crate) pages: usize,
     /// Dirty pages that were latched or in flight and must be looked at again.
     pub(crate) skipped: usize,
+    /// Set when the batches that were started are over, each its own.
+    pub(crate) over: Vec<Event>,
 }
 
 /// A page of a batch that is over.
@@ -167,6 +169,9 @@ impl PageStore {
                     collected.skipped += 1;
                     self.release(*frame);
                 }
+            }
+            if !batch.frames.is_empty() {
+                collected.over.push(batch.over.clone());
             }
             batch.start(&self.env.clone());
         }

@@ -47,15 +47,22 @@ const BATCHES_PACED: usize = 3;
 const AHEAD_REST: u32 = 3;
 /// This multiple of it where those who wait for reads wait long.
 const AHEAD_REST_SLOWLY: u32 = 8;
-/// But no longer than this: a batch seems to take hours when others follow it without a break.
+/// But no longer than this, however long the disk took for one.
 const AHEAD_REST_MAX: Duration = Duration::from_secs(10);
 /// What writing ahead is believed to manage before it was tried, in pages per second.
 const AHEAD_RATE: f64 = 1000.0;
 
+/// One that is under way.
+struct StartedAhead {
+    at: Duration,
+    pages: usize,
+    over: Vec<Event>,
+}
+
 /// Batches written although nobody needs them yet: one at a time, then a rest.
 struct Ahead {
-    /// When the one under way was started, and its pages.
-    started: Option<(Duration, usize)>,
+    /// The one under way.
+    started: Option<StartedAhead>,
     /// Not before this.
     next: Duration,
     /// Pages per second, rests included.
@@ -63,19 +70,23 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Looks whether the batch under way is over. Returns the rate if the next one may start.
+    /// Looks whether the batch under way is over, whatever else is being written; true when it is by now.
     /// `slow`: whether those who wait for reads wait long.
-    fn may_start(&mut self, now: Duration, all_over: bool, slow: impl FnOnce() -> bool) -> Option<f64> {
-        if !all_over {
-            return None;
-        }
-        if let Some((started, pages)) = self.started.take() {
-            let took = now.saturating_sub(started).max(Duration::from_millis(1));
-            let times = if slow() { AHEAD_REST_SLOWLY } else { 1 };
-            self.next = now + took.saturating_mul(times * AHEAD_REST).min(AHEAD_REST_MAX);
-            self.rate += (pages as f64 / took.saturating_mul(1 + AHEAD_REST).as_secs_f64() - self.rate) / 4.0;
-        }
-        (now >= self.next).then_some(self.rate)
+    fn is_over_now(&mut self, now: Duration, slow: impl FnOnce() -> bool) -> bool {
+        let Some(batch) = self.started.take_if(|batch| batch.over.iter().all(Event::is_set)) else {
+            return false;
+        };
+        let took = now.saturating_sub(batch.at).max(Duration::from_millis(1));
+        let times = if slow() { AHEAD_REST_SLOWLY } else { 1 };
+        self.next = now + took.saturating_mul(times * AHEAD_REST).min(AHEAD_REST_MAX);
+        let rate = batch.pages as f64 / took.saturating_mul(1 + AHEAD_REST).as_secs_f64();
+        self.rate += (rate - self.rate) / 4.0;
+        true
+    }
+
+    /// The rate, if the next one may start.
+    fn may_start(&self, now: Duration, all_over: bool) -> Option<f64> {
+        (all_over && self.started.is_none() && now >= self.next).then_some(self.rate)
     }
 }
 
@@ -214,11 +225,10 @@ impl Cleaner {
         let lsn = store.redo.current().0;
         let capacity = store.redo.capacity();
         let (batches, batch_pages) = (store.batches_under_way(), store.batch_pages());
-        let was_ahead = self.ahead.started.is_some();
-        let ahead = self.ahead.may_start(now, batches.all() == 0, || store.foreground_comes_first());
-        if was_ahead && self.ahead.started.is_none() {
+        if self.ahead.is_over_now(now, || store.foreground_comes_first()) {
             store.foreground.ahead_is_over();
         }
+        let ahead = self.ahead.may_start(now, batches.all() == 0);
         let room = Room {
             paced: batches.checkpoint_room(BATCHES_PACED, false) * batch_pages,
             urgent: batches.checkpoint_room(BATCHES_MAX, true) * batch_pages,
@@ -275,19 +285,24 @@ impl Cleaner {
             store.hurry_batches();
         }
         let mut started = 0;
+        // Too many are dirty: a longer log would not save these writes.
+        let surplus = self.controller.is_mostly_surplus(&load);
         if decision.pages > 0 {
             let which = Which::OlderThan(Lsn(u64::MAX));
-            let reason = WriteReason::of(decision.urgency, self.controller.is_mostly_surplus(&load));
+            let reason = WriteReason::of(decision.urgency, surplus);
             let collected = store.start_flush(which, decision.pages, reason, decision.spread);
             started = collected.pages;
             if decision.urgency == Urgency::Ahead && collected.pages > 0 {
                 store.foreground.ahead_begins();
-                self.ahead.started = Some((now, collected.pages));
+                let (pages, over) = (collected.pages, collected.over);
+                self.ahead.started = Some(StartedAhead { at: now, pages, over });
             }
         }
         match decision.urgency {
-            Urgency::Paced | Urgency::Async | Urgency::Sync => self.started.for_age += started as u64,
-            Urgency::Idle | Urgency::Ahead => self.started.otherwise += started as u64,
+            Urgency::Paced | Urgency::Async | Urgency::Sync if !surplus => {
+                self.started.for_age += started as u64;
+            }
+            _ => self.started.otherwise += started as u64,
         }
         store.grow_log_if_it_pays(&mut self.growth, seen);
         self.controller.give_back(decision, decision.pages.saturating_sub(started));
@@ -394,25 +409,44 @@ fn find_victims(store: &PageStore, missing: usize) -> Victims {
 mod tests {
     use super::*;
 
+    const MS: Duration = Duration::from_millis(1);
+
+    fn ahead() -> (Ahead, Event) {
+        let over = Event::new();
+        let started = Some(StartedAhead { at: Duration::ZERO, pages: 100, over: vec![over.clone()] });
+        (Ahead { started, next: Duration::ZERO, rate: AHEAD_RATE }, over)
+    }
+
     #[test]
-    fn a_batch_ahead_that_seems_to_take_for_ever_is_no_reason_to_rest_for_ever() {
+    fn a_batch_ahead_that_takes_for_ever_is_no_reason_to_rest_for_ever() {
         const HOUR: Duration = Duration::from_secs(3600);
-        let mut ahead =
-            Ahead { started: Some((Duration::ZERO, 100)), next: Duration::ZERO, rate: AHEAD_RATE };
-        // Others' batches went on without a break, or the machine was suspended.
-        assert_eq!(ahead.may_start(HOUR, true, || false), None);
-        assert!(ahead.may_start(HOUR + Duration::from_secs(60), true, || false).is_some());
+        let (mut ahead, over) = ahead();
+        over.set();
+        assert!(ahead.is_over_now(HOUR, || false));
+        assert_eq!(ahead.may_start(HOUR, true), None);
+        assert!(ahead.may_start(HOUR + Duration::from_secs(60), true).is_some());
     }
 
     #[test]
     fn a_batch_ahead_is_followed_by_a_long_rest_where_others_wait() {
-        const MS: Duration = Duration::from_millis(1);
         for (slow, rest) in [(false, 300 * MS), (true, 2400 * MS)] {
-            let started = Some((Duration::ZERO, 100));
-            let mut ahead = Ahead { started, next: Duration::ZERO, rate: AHEAD_RATE };
-            assert_eq!(ahead.may_start(100 * MS, true, || slow), None);
-            assert_eq!(ahead.may_start(99 * MS + rest, true, || slow), None);
-            assert!(ahead.may_start(100 * MS + rest, true, || slow).is_some());
+            let (mut ahead, over) = ahead();
+            assert!(!ahead.is_over_now(99 * MS, || slow));
+            assert_eq!(ahead.may_start(99 * MS, true), None);
+            over.set();
+            assert!(ahead.is_over_now(100 * MS, || slow) && !ahead.is_over_now(100 * MS, || slow));
+            assert_eq!(ahead.may_start(99 * MS + rest, true), None);
+            assert!(ahead.may_start(100 * MS + rest, true).is_some());
         }
+    }
+
+    /// What is ahead of need is marked as under way no longer than it is.
+    #[test]
+    fn a_batch_ahead_is_over_while_others_are_under_way() {
+        let (mut ahead, over) = ahead();
+        over.set();
+        let others = false;
+        assert!(ahead.is_over_now(100 * MS, || false), "whatever else is written");
+        assert_eq!(ahead.may_start(Duration::from_secs(9), others), None, "the next one waits for the others");
     }
 }

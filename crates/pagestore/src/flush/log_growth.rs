@@ -20,7 +20,7 @@
 //!
 //! **No back and forth.** The capacity never falls by itself. After a step the next lap at the new age shows
 //! what page writes for a MiB of log have become; if they are not less by a sixteenth, nothing is tried for
-//! an hour.
+//! an hour, and for twice as long after each further step that did not pay.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,8 +44,10 @@ const FOR_AGE: f64 = 0.75;
 const NEAR: f64 = 0.75;
 /// A step must bring the page writes down by this part.
 const WORTH_IT: f64 = 1.0 / 16.0;
-/// If it does not, nothing is tried for an hour.
+/// If it does not, nothing is tried for an hour, the first time.
 const REST: Duration = Duration::from_secs(3600);
+/// Doubled ten times at most: six weeks.
+const REST_DOUBLED_MAX: u32 = 10;
 const MIB: u64 = 1 << 20;
 
 /// How many pages became dirty, and how many of them again. Under the flush list's mutex.
@@ -138,6 +140,8 @@ pub(crate) struct LogGrowth {
     /// Page writes for a MiB of log before the step that is still to be judged.
     before: Option<f64>,
     rests_until: Duration,
+    /// Steps that did not pay.
+    in_vain: u32,
 }
 
 impl LogGrowth {
@@ -158,7 +162,8 @@ impl LogGrowth {
         let lap = Lap::between(&began, &seen);
         if let Some(before) = self.before.take() {
             if lap.pages_per_mib > before * (1.0 - WORTH_IT) {
-                self.rests_until = seen.now + REST;
+                self.rests_until = seen.now + REST * (1 << self.in_vain.min(REST_DOUBLED_MAX));
+                self.in_vain += 1;
             }
             return Some(Step::Judged { before, now: lap.pages_per_mib });
         }
@@ -199,9 +204,9 @@ impl LogGrowthPlace {
 
 impl PageStore {
     /// Lets the capacity of the redo log rise by itself, as far as `most` says whenever it would; `None`:
-    /// somebody has set it, and it stays.
-    pub fn set_log_growth(&self, most: Option<MostLog>) {
-        *self.log_growth.most.lock() = most;
+    /// somebody has set it, and it stays. Returns what was so before.
+    pub fn set_log_growth(&self, most: Option<MostLog>) -> Option<MostLog> {
+        std::mem::replace(&mut *self.log_growth.most.lock(), most)
     }
 
     /// Tells of it each time; not after somebody has set the capacity ([`PageStore::set_log_growth`]).
@@ -344,10 +349,12 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_did_not_pay_is_the_last_for_an_hour() {
+    fn a_step_that_did_not_pay_is_the_last_for_an_hour_and_then_for_longer() {
         let mut machine = Machine::new();
         assert_eq!(machine.run(60, 100.0, 1.0, 0.5).len(), 2, "raised and judged");
         assert_eq!(machine.capacities(3600, 0.5), [225]);
+        assert_eq!(machine.capacities(3600, 0.5), [], "then for two");
+        assert_eq!(machine.capacities(3700, 0.5), [337]);
     }
 
     #[test]

@@ -318,6 +318,11 @@ impl PageStore {
         Ok(Missing::Start(ReadStart { hold, over, file, io }))
     }
 
+    /// Whether a read of the page is under way.
+    pub(super) fn is_being_read(&self, page: PageId) -> bool {
+        self.pending.shard(page).lock().contains_key(&page)
+    }
+
     /// A page is to be changed that its file does not have, although it was made.
     #[cold]
     pub(crate) fn lost_page(&self, page: PageId) -> Error {

@@ -101,7 +101,8 @@ impl PageStore {
     pub(crate) fn start_reads(&self, pages: &[PageId], note: impl Fn(FrameRef)) -> Vec<Event> {
         let (mut batch, mut events) = (Vec::new(), Vec::new());
         for page in pages {
-            if self.look_up(*page).is_some() {
+            // Before a frame is taken for it, which may be the last one.
+            if self.look_up(*page).is_some() || self.is_being_read(*page) {
                 continue;
             }
             let Ok(space) = self.open_space_of(page.space) else { continue };
@@ -155,12 +156,12 @@ impl PageStore {
     }
 
     #[cold]
-    fn read_area_around(&self, page: PageId) {
-        let Ok(space) = self.open_space_of(page.space) else { return };
+    fn read_area_around(&self, asked: PageId) {
+        let Ok(space) = self.open_space_of(asked.space) else { return };
         if self.free.waiting() > 0 {
             return;
         }
-        let first = page.page / AREA * AREA;
+        let first = asked.page / AREA * AREA;
         let area = first..first.saturating_add(AREA).min(space.pages());
         // As long as nothing was ever evicted no page is older than the others.
         let nothing_evicted = self.freed_clock.load(Ordering::Relaxed) == 0;
@@ -169,6 +170,8 @@ impl PageStore {
         for page in area.map(|page| PageId::new(space.id, page)) {
             match self.look_up(page) {
                 Some(pin) => young += usize::from(pin.frame().was_wanted_lately(nothing_evicted)),
+                // Its read has been started.
+                None if page == asked => {}
                 None => missing.push(page),
             }
         }

@@ -3,7 +3,9 @@
 //! First the tablespace gets smaller ([`crate::fsp::release_last_extent`]): from then on nothing refers to
 //! the pages behind its end. The file may be longer than the tablespace, so nobody is in a hurry. It is cut
 //! when the checkpoint has passed that: no recovery comes back to these pages, page 0 in the file does not
-//! claim them, and those in memory have been written and can be evicted.
+//! claim them, and those in memory have been written and can be evicted. Both blocks of the checkpoint have
+//! passed it: if the newest is found damaged, a recovery begins at the older one, and would look for pages
+//! in the file that were cut off.
 //!
 //! So a crash finds the file as long as the log and page 0 need it, whether or not it was cut. Copies of the
 //! pages in the doublewrite file are older than the checkpoint, or lie beyond the end of the file, and are
@@ -84,7 +86,7 @@ impl PageStore {
     /// # Errors
     /// When page 0 cannot be read, or the file system refuses; the file is then as it was.
     pub async fn truncate_space(&self, space: u32, pages: u32, since: Lsn) -> Result<u32, Error> {
-        if self.redo.checkpoint_lsn() < since {
+        if !self.redo.settle_checkpoint(since).await? {
             return Ok(0);
         }
         let space = self.open_space_of(space)?;

@@ -182,6 +182,33 @@ fn the_rest_of_the_circle_is_not_read() {
     assert!(machine_of(true) > 100);
 }
 
+/// Where recovery begins when the newest checkpoint block is damaged.
+#[test]
+fn a_settled_checkpoint_is_in_both_blocks() {
+    let begin = |settled: bool| {
+        let (mut machine, log) = Machine::new(9, 8 * MIB);
+        machine.load(&log, log.current().plus(MIB as u64), Flush::Sync);
+        let since = log.current();
+        machine.simulated.run_until_complete(log.move_checkpoint(since)).unwrap();
+        if settled {
+            let ahead = log.settle_checkpoint(since.plus(1));
+            assert!(!machine.simulated.run_until_complete(ahead).unwrap(), "it is not so far");
+            assert!(machine.simulated.run_until_complete(log.settle_checkpoint(since)).unwrap());
+        }
+        drop(log);
+        let content = machine.simulated.disk().content(&Machine::path()).unwrap();
+        let newest = usize::from(content[4096 + 16] > content[16]);
+        machine.simulated.disk().corrupt(&Machine::path(), newest * 4096 + 20, &[0xFF; 4]);
+        let log = RedoLog::open(&machine.env, &dir(), machine.options.clone()).unwrap();
+        log.scan(|_, _, _| Ok::<(), Error>(()), |_, _| {}).unwrap();
+        let found = log.checkpoint_lsn();
+        assert!(found <= since);
+        found == since
+    };
+    assert!(begin(true));
+    assert!(!begin(false), "the older block was not damaged: this test tests nothing");
+}
+
 /// The promise of the checkpoint blocks: the log never ends further past the newest of them, whether
 /// somebody asks for durability or not; and nobody waits for ever because of it.
 #[test]

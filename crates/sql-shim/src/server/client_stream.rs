@@ -31,7 +31,12 @@ impl Flush for ClientStream<'_> {
         }
         let before = self.connection.deadline();
         self.connection.shorten_deadline(self.server);
-        let outcome = self.connection.unless_killed(pin!(self.socket.flush(output))).await;
+        // A long reply is compressed, and written, in parts: each has its time.
+        let taken = || {
+            self.connection.set_deadline(before);
+            self.connection.shorten_deadline(self.server);
+        };
+        let outcome = self.connection.unless_killed(pin!(self.socket.flush(output, taken))).await;
         self.connection.counters.add(Counter::BytesSent, output.take_sent());
         self.connection.set_deadline(before);
         outcome.unwrap_or_else(|| Err(io::ErrorKind::ConnectionAborted.into()))

@@ -150,13 +150,21 @@ impl Link {
     pub async fn flush(&mut self) -> Result<(), End> {
         self.connection.counters.add(Counter::BytesReceived, self.input.take_received());
         let Link { socket, output, connection, server, .. } = self;
-        Ok(ClientStream { socket, connection, server, files: None }.flush(output).await?)
+        let outcome = ClientStream { socket, connection, server, files: None }.flush(output).await;
+        outcome.map_err(|error| self.end_of(error))
+    }
+
+    /// What a failed write ends the connection with. A client that is killed while its reply is compressed is
+    /// told so; not after half of a packet, which that would only make unreadable.
+    fn end_of(&self, error: io::Error) -> End {
+        let killed = self.connection.kill_level() == Kill::Connection;
+        if killed && !self.output.is_lent() { End::Killed } else { End::Io(error) }
     }
 
     /// Writes what has gathered although the connection is killed: the client that asked for the kill gets
     /// its answer.
     async fn flush_briefly(&mut self) {
-        let flush = self.socket.flush(&mut self.output);
+        let flush = self.socket.flush(&mut self.output, || ());
         // A client that does not read within a second hears nothing.
         let _ = tokio::time::timeout(GOODBYE, flush).await;
         self.count_bytes();
@@ -417,7 +425,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                     Reply::new(output, scratch, &mut stream, *capabilities, Encoding::Text, status);
                 let outcome = session.query(sql, &mut reply).await;
                 connection.end_command(&server.clock);
-                outcome.map_err(End::Io)
+                outcome.map_err(|error| self.link.end_of(error))
             }
             Command::Execute { statement, arguments } => {
                 counters.add(Counter::Questions, 1);
@@ -445,7 +453,7 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
                 };
                 found.params.clear_long_data();
                 connection.end_command(&server.clock);
-                outcome.map_err(End::Io)
+                outcome.map_err(|error| self.link.end_of(error))
             }
             Command::SendLongData { statement, parameter, data } => {
                 counters.add(Counter::ComStmtSendLongData, 1);
@@ -613,7 +621,7 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
             Reply::new(output, &mut self.scratch, &mut stream, self.capabilities, Encoding::Text, status);
         let outcome = self.session.query(sql, &mut reply).await;
         self.link.connection.end_command(&self.server.clock);
-        outcome.map_err(End::Io)
+        outcome.map_err(|error| self.link.end_of(error))
     }
 
     async fn field_list(&mut self, table: &[u8], pattern: &[u8]) {

@@ -337,8 +337,8 @@ impl PlainSocket {
 
 impl Socket {
     /// Writes what has gathered. It waits as long as the client likes: only [`super::client_stream`],
-    /// which does not, calls it.
-    pub(super) async fn flush(&mut self, output: &mut PacketOutput) -> io::Result<()> {
+    /// which does not, calls it. `taken` is called when the client has taken a part that is not the last.
+    pub(super) async fn flush(&mut self, output: &mut PacketOutput, taken: impl Fn()) -> io::Result<()> {
         if output.is_empty() {
             return Ok(());
         }
@@ -348,6 +348,7 @@ impl Socket {
             let (result, buffer) = self.write_all(part).await;
             output.restore(buffer);
             result?;
+            taken();
         }
         let (result, buffer) = self.write_all(output.lend()).await;
         output.restore(buffer);

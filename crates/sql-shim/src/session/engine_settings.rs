@@ -113,13 +113,13 @@ fn connect_redo_capacity(server: &Arc<Server>, database: &Database) {
     let (resized, set) = (database.clone(), shown.clone());
     let hook = move |value: &Value| {
         let bytes = value.as_u64().unwrap_or_default();
-        resized.set_redo_capacity(bytes).map_err(|error| {
+        let outcome = resized.set_redo_capacity(bytes).map_err(|error| {
             let why = format!("Variable '{NAME}' can't be set to the value of '{bytes}': {error}");
             SqlError::new(1231, b"42000", why)
-        })?;
-        // A step by itself may have come between the two: what was set is what is shown.
-        set(bytes);
-        Ok(())
+        });
+        // Refused or not, a step by itself may have come between.
+        set(resized.redo_capacity_bytes());
+        outcome
     };
     server.variables.on_change(NAME, Box::new(hook));
     database.when_redo_capacity_rose(Box::new(shown));

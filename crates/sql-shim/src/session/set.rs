@@ -109,6 +109,7 @@ impl Session {
             if let Err(failure) = self.apply(setting).await {
                 if let Some(system) = system {
                     self.state_mut().change_variables(|variables, _| *variables = system);
+                    self.variables_are_as_before();
                 }
                 for (name, value) in user.into_iter().rev() {
                     self.state.set_user_variable(name, value)?;

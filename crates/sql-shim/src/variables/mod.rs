@@ -369,7 +369,8 @@ impl GlobalVariables {
         let before = self.snapshot.read().get(index);
         self.store(definition, value.clone());
         let outcome = self.hooks.read().get(&index).map_or(Ok(()), |hook| hook(&value));
-        if outcome.is_err() {
+        // What the hook has put there instead stays.
+        if outcome.is_err() && self.snapshot.read().get(index) == value {
             self.store(definition, before);
         }
         outcome?;

@@ -20,6 +20,8 @@ pub struct PacketOutput {
     sequence: u8,
     /// Bytes given away to be written, since somebody asked.
     sent: u64,
+    /// A buffer is away.
+    lent: bool,
     packing: Option<Box<PackedOutput>>,
 }
 
@@ -93,7 +95,14 @@ impl PacketOutput {
             Some(packing) => std::mem::take(&mut packing.packed),
         };
         self.sent += bytes.len() as u64;
+        self.lent = true;
         bytes
+    }
+
+    /// Whether a buffer was given away to be written and has not come back: nobody knows then how much of it
+    /// is gone.
+    pub fn is_lent(&self) -> bool {
+        self.lent
     }
 
     /// Gives away what is compressed already, if that is worth a write; there is more then.
@@ -101,12 +110,14 @@ impl PacketOutput {
         let packing = self.packing.as_mut().filter(|packing| packing.has_part())?;
         let bytes = std::mem::take(&mut packing.packed);
         self.sent += bytes.len() as u64;
+        self.lent = true;
         Some(bytes)
     }
 
     /// Takes the buffer back after the write.
     pub fn restore(&mut self, mut buffer: Vec<u8>) {
         emptied(&mut buffer);
+        self.lent = false;
         match &mut self.packing {
             None => self.bytes = buffer,
             Some(packing) => packing.packed = buffer,

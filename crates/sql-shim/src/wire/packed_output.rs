@@ -19,6 +19,10 @@ use super::input::FRAGMENT_BYTES_MAX;
 
 /// Bytes compressed in one step.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
+/// The same at high levels of zstd, which take as long for it; the client chooses the level.
+const PIECE_BYTES_HIGH: usize = 8 * 1024;
+/// High levels begin here.
+const LEVEL_HIGH: u8 = 10;
 /// What is written before more is compressed: a long reply is not in memory a second time.
 const PART_BYTES: usize = 1 << 20;
 /// Less than this is stored: the header of a stream alone would eat the gain.
@@ -39,6 +43,8 @@ struct Open {
     start: usize,
     end: usize,
     zlib: Option<Compress>,
+    /// The compressor failed: the packet is stored.
+    failed: bool,
 }
 
 /// The compressed side of a connection's output.
@@ -96,7 +102,7 @@ impl PackedOutput {
             zlib.reset();
             zlib
         });
-        Open { begin, start, end, zlib }
+        Open { begin, start, end, zlib, failed: false }
     }
 
     /// Where the packets end that go into the next compressed one.
@@ -117,19 +123,23 @@ impl PackedOutput {
     }
 
     fn compress(&mut self, open: &mut Open, bytes: &[u8]) {
-        let end = open.end.min(self.done + PIECE_BYTES);
+        let end = open.end.min(self.done + piece_bytes(self.algorithm));
         let piece = bytes.get(self.done..end).unwrap_or_default();
         self.done = end;
-        if open.end - open.start < COMPRESSED_BYTES_MIN {
+        if open.failed || open.end - open.start < COMPRESSED_BYTES_MIN {
             return;
         }
-        match (&mut open.zlib, self.algorithm) {
+        let made = match (&mut open.zlib, self.algorithm) {
             (Some(zlib), _) => {
                 let flush = if end < open.end { FlushCompress::None } else { FlushCompress::Finish };
-                deflate(zlib, piece, flush, &mut self.packed);
+                deflate(zlib, piece, flush, &mut self.packed)
             }
             (None, Algorithm::Zstd { level }) => put_frame(level, piece, &mut self.packed),
-            (None, Algorithm::Zlib) => {}
+            (None, Algorithm::Zlib) => Some(()),
+        };
+        if made.is_none() {
+            open.failed = true;
+            self.packed.truncate(open.begin + HEADER_BYTES);
         }
     }
 
@@ -138,7 +148,7 @@ impl PackedOutput {
         let begin = open.begin + HEADER_BYTES;
         let plain = bytes.get(open.start..open.end).unwrap_or_default();
         let compressed = self.packed.len() - begin;
-        let stays = compressed > 0 && compressed < plain.len();
+        let stays = !open.failed && compressed > 0 && compressed < plain.len();
         if !stays {
             self.packed.truncate(begin);
             self.packed.extend_from_slice(plain);
@@ -153,7 +163,15 @@ impl PackedOutput {
     }
 }
 
-fn deflate(zlib: &mut Compress, piece: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
+fn piece_bytes(algorithm: Algorithm) -> usize {
+    match algorithm {
+        Algorithm::Zstd { level: LEVEL_HIGH.. } => PIECE_BYTES_HIGH,
+        _ => PIECE_BYTES,
+    }
+}
+
+/// `None` when it cannot be compressed.
+fn deflate(zlib: &mut Compress, piece: &[u8], flush: FlushCompress, out: &mut Vec<u8>) -> Option<()> {
     let begin = zlib.total_in();
     loop {
         let read = (zlib.total_in() - begin) as usize;
@@ -163,30 +181,26 @@ fn deflate(zlib: &mut Compress, piece: &[u8], flush: FlushCompress, out: &mut Ve
         let wants_more = flush == FlushCompress::Finish || read < piece.len();
         match status {
             Ok(Status::Ok | Status::BufError) if wants_more => {}
-            // A compressor fails on arguments alone; what it made is then thrown away for its length.
-            _ => return,
+            Ok(_) => return Some(()),
+            Err(_) => return None,
         }
     }
 }
 
-/// Appends a frame of zstd.
-fn put_frame(level: u8, piece: &[u8], out: &mut Vec<u8>) {
+/// Appends a frame of zstd. `None` when there is no memory for it.
+fn put_frame(level: u8, piece: &[u8], out: &mut Vec<u8>) -> Option<()> {
     ZSTD.with_borrow_mut(|(zstd, scratch)| {
         scratch.resize(compress_bound(piece.len()), 0);
         let level = i32::from(level);
         if zstd.is_none() {
             *zstd = Compressor::new(level).ok();
         }
-        let made = zstd.as_mut().and_then(|zstd| {
-            zstd.set_compression_level(level).ok()?;
-            zstd.compress_to_buffer(piece, scratch.as_mut_slice()).ok()
-        });
-        match made {
-            Some(length) => out.extend_from_slice(scratch.get(..length).unwrap_or_default()),
-            // No memory for it: the packet becomes too long, and is stored.
-            None => out.resize(out.len() + FRAGMENT_BYTES_MAX, 0),
-        }
-    });
+        let zstd = zstd.as_mut()?;
+        zstd.set_compression_level(level).ok()?;
+        let length = zstd.compress_to_buffer(piece, scratch.as_mut_slice()).ok()?;
+        out.extend_from_slice(scratch.get(..length)?);
+        Some(())
+    })
 }
 
 #[cfg(test)]
@@ -258,6 +272,26 @@ mod tests {
                 assert_eq!(contents(&stored), [(length + 4, true)], "{algorithm:?}");
             }
         }
+    }
+
+    #[test]
+    fn steps_of_high_levels_are_short() {
+        let long = packet(&vec![7; 300_000]);
+        let steps = |level| packed(Algorithm::Zstd { level }, &long).1;
+        assert_eq!((steps(9), steps(10), steps(22)), (5, 37, 37));
+    }
+
+    #[test]
+    fn what_cannot_be_compressed_is_stored() {
+        let long = packet(&vec![7; 300_000]);
+        let mut output = PackedOutput::new(Algorithm::Zstd { level: 3 }, 9);
+        assert!(output.step(&long));
+        output.open.as_mut().unwrap().failed = true;
+        while output.step(&long) {
+            assert!(output.packed.len() < PIECE_BYTES, "nothing is made any more");
+        }
+        assert_eq!(contents(&output.packed), [(long.len(), true)]);
+        assert_eq!(output.packed[HEADER_BYTES..], long);
     }
 
     #[test]

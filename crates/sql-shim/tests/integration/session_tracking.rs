@@ -122,6 +122,21 @@ fn changes_are_said_as_mysql_says_them() {
 }
 
 #[test]
+fn a_set_that_fails_in_the_middle_changes_nothing_of_what_is_tracked() {
+    let engine = Engine::start();
+    let (mut client, _) = login(&engine, SESSION_TRACK | DEPRECATE_EOF, None);
+    for statement in [&b"\x03SET autocommit = 0"[..], b"\x03XA BEGIN 'a'"] {
+        assert_eq!(answers(&mut client, statement, true).len(), 1);
+    }
+    let refused = b"\x03SET session_track_system_variables = '', autocommit = 1";
+    assert_eq!(answers(&mut client, refused, true), ["error 1399"]);
+    let said = answers(&mut client, b"\x03SET time_zone = '+01:00'", true);
+    let name: String = "time_zone".bytes().map(|byte| format!("{byte:02x}")).collect();
+    assert!(said[0].contains(&name), "{said:?}");
+    engine.finish();
+}
+
+#[test]
 fn only_those_who_ask_hear_of_it() {
     let engine = Engine::start();
     all(&mut engine.root(), &["CREATE DATABASE wire_t"]);

@@ -86,6 +86,15 @@ impl Session {
         }
     }
 
+    /// A SET that has failed in the middle gave the variables their values back.
+    pub(super) fn variables_are_as_before(&mut self) {
+        if self.tracker.wanted {
+            self.read_tracked_names();
+            let tracking = self.state.settings().track_transactions;
+            self.tracker.transaction.start(tracking);
+        }
+    }
+
     fn variable(&self, name: &str) -> Value {
         let (variables, globals) = (self.state.variables(), &self.state.server.variables);
         variables.get(globals, name, Scope::Session).unwrap_or(Value::Null)

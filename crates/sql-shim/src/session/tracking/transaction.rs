@@ -56,7 +56,7 @@ pub(in crate::session) struct TransactionTracker {
 }
 
 impl TransactionTracker {
-    /// A fresh session's, with the global setting.
+    /// With this setting, of which the client has not to hear: a fresh session's.
     pub(super) fn start(&mut self, tracking: TransactionTracking) {
         self.tracking = tracking;
     }
