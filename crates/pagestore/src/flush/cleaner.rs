@@ -447,6 +447,10 @@ mod tests {
         over.set();
         let others = false;
         assert!(ahead.is_over_now(100 * MS, || false), "whatever else is written");
-        assert_eq!(ahead.may_start(Duration::from_secs(9), others), None, "the next one waits for the others");
+        assert_eq!(
+            ahead.may_start(Duration::from_secs(9), others),
+            None,
+            "the next one waits for the others"
+        );
     }
 }
