@@ -47,14 +47,15 @@ pub struct OneAccount {
 }
 
 impl Gate for OneAccount {
-    /// The page shows what PROCESS gives.
+    /// The page shows what PROCESS gives, held by the account or by a role that its logins activate.
     fn admits(&self, user: &str, password: &str, from: IpAddr) -> bool {
         let server = self.server.get().and_then(Weak::upgrade).filter(|_| user == self.user);
         let Some(server) = server else { return false };
         let accounts = &server.accounts;
         let identity = shown_password::log_in(accounts, &Peer::over_network(from), user, password);
         identity.is_some_and(|identity| {
-            let rights = accounts.rights(&identity.user, &identity.account_host);
+            let all = server.activates_all_roles();
+            let rights = accounts.rights_by_default(&identity.user, &identity.account_host, all);
             rights.global().has_any(Privileges::PROCESS)
         })
     }

@@ -113,6 +113,8 @@ pub struct KnownAccount {
     pub user: String,
     pub host: String,
     pub rights: Rights,
+    /// Only holders of SYSTEM_USER may change it: it holds that, or a role of it does.
+    pub is_system_user: bool,
     /// The roles that are granted to it, and whether it may hand them on.
     pub roles: Vec<(RoleName, bool)>,
     pub default_roles: Vec<RoleName>,

@@ -35,7 +35,7 @@ impl ColumnAccess {
 }
 
 /// Privileges that show a table to an account.
-fn seeing() -> Privileges {
+pub(crate) fn seeing() -> Privileges {
     Privileges::all(Level::Table) | Privileges::GRANT_OPTION
 }
 

@@ -11,6 +11,7 @@ use super::{DEFAULT_PLUGIN, Security};
 
 /// What is held on one object, as the file has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Grant {
     /// No database: `*.*`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,6 +29,7 @@ pub(super) struct Grant {
 
 /// What is held on a column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ColumnGrant {
     column: String,
     privileges: Vec<String>,
@@ -89,6 +91,7 @@ impl Grant {
             let (Some(database), Some(table)) = (&grant.database, &grant.table) else { continue };
             for ColumnGrant { column, privileges } in &grant.columns {
                 let what = Privileges::from_names(privileges.iter().map(String::as_str));
+                let what = what.only(Privileges::of_columns());
                 rights.grant_columns(database, table, &[(what, vec![column.clone()])]);
             }
         }
@@ -112,6 +115,11 @@ impl Grant {
             grants[at].columns = columns.values().map(column).collect();
         }
         grants
+    }
+
+    /// Whether what it is held on is said whole. What is left out must not make it one on more.
+    fn is_whole(&self) -> bool {
+        (self.table.is_none() || self.database.is_some()) && (self.columns.is_empty() || self.table.is_some())
     }
 
     fn what(&self) -> Privileges {
@@ -193,6 +201,13 @@ pub(super) fn read_stored(bytes: &[u8]) -> Result<Stored, String> {
         None => return Err("it contains no version: restore it from a backup".to_owned()),
     }
     let mut stored: Stored = serde_json::from_value(json).map_err(|error| error.to_string())?;
+    let is_whole = |account: &&Account| account.grants.iter().all(Grant::is_whole);
+    if let Some(account) = stored.accounts.iter().find(|account| !is_whole(account)) {
+        return Err(format!(
+            "a grant of '{}'@'{}' names a table without its database, or columns without their table",
+            account.user, account.host
+        ));
+    }
     stored.version = VERSION;
     Ok(stored)
 }
@@ -227,6 +242,34 @@ mod tests {
         assert!(stored.accounts[0].roles.is_empty() && !stored.accounts[0].expired);
         // What is written next is of this version.
         assert!(serde_json::to_string(&stored).unwrap().contains("\"version\":5"));
+    }
+
+    #[test]
+    fn what_is_misspelt_gives_no_more() {
+        let read = |grant: &str| {
+            let text = format!(
+                r#"{{"version":5,"accounts":[{{"user":"u","host":"%","plugin":"x","authentication_string":"",
+                "grants":[{grant}]}}]}}"#
+            );
+            read_stored(text.as_bytes())
+        };
+        for grant in [
+            r#"{"databse":"d","privileges":["SELECT"]}"#,
+            r#"{"table":"t","privileges":["SELECT"]}"#,
+            r#"{"database":"d","columns":[{"column":"c","privileges":["SELECT"]}],"privileges":[]}"#,
+            r#"{"database":"d","table":"t","columns":[{"column":"c","privileges":[],"on":1}],"privileges":[]}"#,
+        ] {
+            assert!(read(grant).is_err(), "{grant}");
+        }
+        let stored = read(
+            r#"{"database":"d","table":"t","columns":[{"column":"c","privileges":["DELETE","SELECT"]}],
+            "privileges":[]}"#,
+        );
+        let rights = stored.unwrap().accounts[0].rights();
+        assert_eq!(rights.on_column("d", "t", "c"), Privileges::SELECT);
+        let unknown = br#"{"version":5,"accounts":[{"user":"u","host":"%","plugin":"x","lokced":true,
+            "authentication_string":"","grants":[]}]}"#;
+        assert!(read_stored(unknown).unwrap_err().contains("lokced"));
     }
 
     #[test]

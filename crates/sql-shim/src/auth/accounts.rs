@@ -35,6 +35,7 @@ pub const FILE_NAME: &str = "untorn-accounts.json";
 
 /// One account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Account {
     /// User name.
     pub user: String,
@@ -576,7 +577,8 @@ impl Accounts {
 
     /// Every account, for information_schema and `mysql.user`.
     pub fn known(&self) -> Vec<KnownAccount> {
-        let known = |account: &Account| KnownAccount {
+        let known = |(account, is_system_user): (&Account, bool)| KnownAccount {
+            is_system_user,
             user: account.user.clone(),
             host: account.host.clone(),
             rights: account.rights(),
@@ -592,7 +594,8 @@ impl Accounts {
                 Security::Certificate => "X509",
             },
         };
-        self.stored.read().accounts.iter().map(known).collect()
+        let stored = self.stored.read();
+        stored.accounts.iter().zip(roles::system_users(&stored.accounts)).map(known).collect()
     }
 
     pub(super) fn change<T>(

@@ -25,6 +25,12 @@ use crate::variables::Value;
 /// The variable.
 const MANDATORY_ROLES: &str = "mandatory_roles";
 
+/// Another.
+const ALL_AFTER_LOGIN: &str = "activate_all_roles_on_login";
+
+/// How many roles one GRANT gives, counted for each account that gets them. Each is an entry of the file.
+const GRANTED_MAX: usize = 65_536;
+
 /// `mandatory_roles`: granted to everybody.
 #[derive(Default)]
 pub(super) struct Mandatory(RwLock<Vec<RoleName>>);
@@ -68,10 +74,25 @@ impl Account {
         self.roles.iter().any(|granted| role.is(&granted.role.user, &granted.role.host))
     }
 
-    fn lose_role(&mut self, role: &RoleName) {
-        self.roles.retain(|granted| !role.is(&granted.role.user, &granted.role.host));
-        self.default_roles.retain(|default| !role.is(&default.user, &default.host));
+    fn holds_system_user(&self) -> bool {
+        self.rights().global().has(Privileges::SYSTEM_USER)
     }
+
+    fn lose_roles(&mut self, roles: &HashSet<(&str, String)>) {
+        self.roles.retain(|granted| !roles.contains(&key(&granted.role.user, &granted.role.host)));
+        self.default_roles.retain(|default| !roles.contains(&key(&default.user, &default.host)));
+    }
+}
+
+/// What tells names apart.
+fn key<'n>(user: &'n str, host: &str) -> (&'n str, String) {
+    (user, host.to_lowercase())
+}
+
+/// A list without repeats, in its order.
+fn unrepeated(list: &[RoleName]) -> Vec<&RoleName> {
+    let mut seen = HashSet::new();
+    list.iter().filter(|name| seen.insert(key(&name.user, &name.host))).collect()
 }
 
 /// The accounts by their names.
@@ -79,18 +100,25 @@ struct ByName<'a>(HashMap<(&'a str, String), &'a Account>);
 
 impl<'a> ByName<'a> {
     fn new(accounts: &'a [Account]) -> ByName<'a> {
-        let key = |account: &'a Account| (&*account.user, account.host.to_lowercase());
-        ByName(accounts.iter().map(|account| (key(account), account)).collect())
+        ByName(accounts.iter().map(|account| (key(&account.user, &account.host), account)).collect())
     }
 
     fn get(&self, user: &str, host: &str) -> Option<&'a Account> {
-        self.0.get(&(user, host.to_lowercase())).copied()
+        self.0.get(&key(user, host)).copied()
     }
 
     /// These accounts, and the roles that come with them.
     fn with_their_roles(&self, first: impl IntoIterator<Item = &'a Account>) -> Vec<&'a Account> {
+        self.not_yet_seen(first, &mut HashSet::new())
+    }
+
+    /// The same without those that were found before, and what comes with them.
+    fn not_yet_seen(
+        &self,
+        first: impl IntoIterator<Item = &'a Account>,
+        seen: &mut HashSet<*const Account>,
+    ) -> Vec<&'a Account> {
         let (mut left, mut found) = (first.into_iter().collect::<Vec<_>>(), Vec::new());
-        let mut seen = HashSet::new();
         while let Some(account) = left.pop() {
             if seen.insert(std::ptr::from_ref(account)) {
                 found.push(account);
@@ -100,14 +128,42 @@ impl<'a> ByName<'a> {
         }
         found
     }
+
+    /// Whether any of these accounts is one that only holders of SYSTEM_USER may change. Roles that it might
+    /// make active count: who may change it might log in to it.
+    fn any_system_user(&self, first: impl IntoIterator<Item = &'a Account>) -> bool {
+        self.with_their_roles(first).into_iter().any(Account::holds_system_user)
+    }
+
+    /// The roles that everybody has: one that would make everybody such an account is nobody's by that.
+    fn of_everybody(&self, mandatory: &[RoleName]) -> Vec<&'a Account> {
+        let known = mandatory.iter().filter_map(|role| self.get(&role.user, &role.host));
+        known.filter(|role| !self.any_system_user([*role])).collect()
+    }
 }
 
-/// What an account may do with all of its roles.
-pub(super) fn rights_with_all_roles(accounts: &[Account], account: &Account) -> Rights {
-    let found = ByName::new(accounts).with_their_roles([account]);
-    let mut rights = Rights::default();
-    rights.add(&found.into_iter().map(Account::rights).collect::<Vec<_>>());
-    rights
+/// Which accounts only holders of SYSTEM_USER may change, in their order.
+pub(super) fn system_users(accounts: &[Account]) -> Vec<bool> {
+    let at: HashMap<_, _> =
+        accounts.iter().enumerate().map(|(at, account)| (key(&account.user, &account.host), at)).collect();
+    let mut holders = vec![Vec::new(); accounts.len()];
+    for (holder, account) in accounts.iter().enumerate() {
+        for granted in &account.roles {
+            if let Some(role) = at.get(&key(&granted.role.user, &granted.role.host)) {
+                holders[*role].push(holder);
+            }
+        }
+    }
+    let mut found: Vec<bool> = accounts.iter().map(Account::holds_system_user).collect();
+    let mut left: Vec<usize> = (0..accounts.len()).filter(|at| found[*at]).collect();
+    while let Some(role) = left.pop() {
+        for holder in holders[role].drain(..) {
+            if !std::mem::replace(&mut found[holder], true) {
+                left.push(holder);
+            }
+        }
+    }
+    found
 }
 
 /// `mandatory_roles` is followed from now on. A value that is no list of roles is refused where it is set,
@@ -119,9 +175,33 @@ pub fn connect(server: &Server) {
     }
     let hook = move |value: &Value| set(value.as_str().unwrap_or_default());
     server.variables.on_change(MANDATORY_ROLES, Box::new(hook));
+    // Views act with what their definers' roles after a login bring: plans that were checked with others end.
+    let generation = Arc::clone(&server.accounts.generation);
+    let hook = move |_: &Value| {
+        generation.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    };
+    server.variables.on_change(ALL_AFTER_LOGIN, Box::new(hook));
+}
+
+/// A value of `mandatory_roles`.
+fn parsed(text: &str) -> Result<Vec<RoleName>, SqlError> {
+    let refused = |_| error(errors::WRONG_VALUE_FOR_VAR, &[&MANDATORY_ROLES, &text]);
+    let name = |role: Named| RoleName { user: role.user, host: role.host };
+    let roles = sql::parser::parse_roles(text).map_err(refused)?;
+    Ok(roles.into_iter().map(name).collect())
 }
 
 impl Accounts {
+    /// Error 1227 for a value of `mandatory_roles` that names an account which only holders of SYSTEM_USER
+    /// may change.
+    pub fn check_mandatory(&self, text: &str, authority: Authority) -> Result<(), SqlError> {
+        let roles = parsed(text)?;
+        let stored = self.stored.read();
+        let accounts = ByName::new(&stored.accounts);
+        authority.check_all(&accounts, roles.iter().filter_map(|role| accounts.get(&role.user, &role.host)))
+    }
+
     /// The roles that are granted to everybody.
     pub fn mandatory_roles(&self) -> Vec<RoleName> {
         self.mandatory.0.read().clone()
@@ -135,10 +215,7 @@ impl Accounts {
         let (mandatory, generation): (Arc<Mandatory>, Arc<AtomicU64>) =
             (Arc::clone(&self.mandatory), Arc::clone(&self.generation));
         move |text| {
-            let refused = || error(errors::WRONG_VALUE_FOR_VAR, &[&"mandatory_roles", &text]);
-            let roles = sql::parser::parse_roles(text).map_err(|_| refused())?;
-            let name = |role: Named| RoleName { user: role.user, host: role.host };
-            *mandatory.0.write() = roles.into_iter().map(name).collect();
+            *mandatory.0.write() = parsed(text)?;
             generation.fetch_add(1, Ordering::AcqRel);
             Ok(())
         }
@@ -156,13 +233,10 @@ impl Accounts {
         }
         let mandatory = self.mandatory.0.read();
         let accounts = ByName::new(&stored.accounts);
-        let granted: HashSet<(&str, String)> = account
-            .roles
-            .iter()
-            .map(|granted| (&*granted.role.user, granted.role.host.to_lowercase()))
-            .chain(mandatory.iter().map(|role| (&*role.user, role.host.to_lowercase())))
-            .collect();
-        let counts = |role: &&RoleName| granted.contains(&(&*role.user, role.host.to_lowercase()));
+        let own = account.roles.iter().map(|granted| key(&granted.role.user, &granted.role.host));
+        let of_all = accounts.of_everybody(&mandatory).into_iter().map(|role| key(&role.user, &role.host));
+        let granted: HashSet<(&str, String)> = own.chain(of_all).collect();
+        let counts = |role: &&RoleName| granted.contains(&key(&role.user, &role.host));
         let roles = active.iter().filter(counts).filter_map(|role| accounts.get(&role.user, &role.host));
         let found = accounts.with_their_roles(roles);
         rights.add(&found.into_iter().map(Account::rights).collect::<Vec<_>>());
@@ -192,11 +266,9 @@ impl Accounts {
         let (stored, mandatory) = (self.stored.read(), self.mandatory.0.read());
         let account = stored.accounts.iter().find(|account| account.is(user, host));
         let own = account.into_iter().flat_map(|account| &account.roles).map(|granted| granted.role.name());
-        let accounts = ByName::new(&stored.accounts);
-        let of_all = mandatory
-            .iter()
-            .filter(|role| accounts.get(&role.user, &role.host).is_some() && !role.is(user, host));
-        let mut roles: Vec<_> = own.chain(of_all.cloned()).collect();
+        let of_all = ByName::new(&stored.accounts).of_everybody(&mandatory).into_iter();
+        let of_all = of_all.filter(|role| !role.is(user, host)).map(Account::name);
+        let mut roles: Vec<_> = own.chain(of_all).collect();
         roles.sort();
         roles.dedup();
         roles
@@ -257,20 +329,34 @@ impl Accounts {
         admin: bool,
         authority: Authority,
     ) -> Result<(), SqlError> {
+        let (roles, list) = (unrepeated(roles), unrepeated(list));
+        if roles.len().saturating_mul(list.len()) > GRANTED_MAX {
+            return Err(errors::unsupported("more than 65536 grants of roles by one statement"));
+        }
         self.change(|accounts| {
-            for name in list {
-                let at = position(accounts, name)?;
-                authority.check(accounts, at)?;
-                for role in roles {
-                    let role_at = position(accounts, role)?;
-                    authority.check(accounts, role_at)?;
-                    let below = ByName::new(accounts).with_their_roles([&accounts[role_at]]);
-                    if below.iter().any(|account| account.is(&name.user, &name.host)) {
-                        return Err(error(errors::ROLE_GRANTED_TO_ITSELF, &[name, role]));
-                    }
-                    accounts[at].roles.retain(|granted| !role.is(&granted.role.user, &granted.role.host));
-                    let role = StoredRole::new(&accounts[role_at].name());
-                    accounts[at].roles.push(GrantedRole { role, admin });
+            let by_name = ByName::new(accounts);
+            let known = |name: &&RoleName| by_name.get(&name.user, &name.host).ok_or_else(|| unknown(name));
+            let found = list.iter().map(known).collect::<Result<Vec<_>, _>>()?;
+            let found_roles = roles.iter().map(known).collect::<Result<Vec<_>, _>>()?;
+            authority.check_all(&by_name, found.iter().chain(&found_roles).copied())?;
+            // All get all roles: it is a circle when one of the roles brings one of the accounts with it.
+            let grantees: HashSet<_> = found.iter().map(|account| std::ptr::from_ref(*account)).collect();
+            let mut seen = HashSet::new();
+            for role in &found_roles {
+                let brought = by_name.not_yet_seen([*role], &mut seen);
+                if let Some(account) =
+                    brought.into_iter().find(|account| grantees.contains(&std::ptr::from_ref(*account)))
+                {
+                    return Err(error(errors::ROLE_GRANTED_TO_ITSELF, &[&account.name(), &role.name()]));
+                }
+            }
+            let names: Vec<_> = found_roles.iter().map(|role| StoredRole::new(&role.name())).collect();
+            let keys: HashSet<_> = names.iter().map(|role| key(&role.user, &role.host)).collect();
+            let grantees: HashSet<_> = list.iter().map(|name| key(&name.user, &name.host)).collect();
+            for account in accounts.iter_mut() {
+                if grantees.contains(&key(&account.user, &account.host)) {
+                    account.roles.retain(|held| !keys.contains(&key(&held.role.user, &held.role.host)));
+                    account.roles.extend(names.iter().map(|role| GrantedRole { role: role.clone(), admin }));
                 }
             }
             Ok(())
@@ -287,29 +373,27 @@ impl Accounts {
         authority: Authority,
     ) -> Result<Vec<RoleName>, SqlError> {
         self.refuse_mandatory(roles)?;
+        let (roles, list) = (unrepeated(roles), unrepeated(list));
         self.change(|accounts| {
+            let by_name = ByName::new(accounts);
             let mut missing = Vec::new();
-            let mut known = Vec::new();
-            for role in roles {
-                match position(accounts, role) {
-                    Ok(at) => {
-                        authority.check(accounts, at)?;
-                        known.push(role);
+            let mut known = |names: &[&RoleName], tolerant: bool| {
+                let mut found = Vec::new();
+                for name in names {
+                    match by_name.get(&name.user, &name.host) {
+                        Some(account) => found.push(account),
+                        None if tolerant => missing.push(RoleName::clone(name)),
+                        None => return Err(unknown(name)),
                     }
-                    Err(_) if tolerant.0 => missing.push(role.clone()),
-                    Err(error) => return Err(error),
                 }
-            }
-            for name in list {
-                match position(accounts, name) {
-                    Ok(at) => {
-                        authority.check(accounts, at)?;
-                        known.iter().for_each(|role| accounts[at].lose_role(role));
-                    }
-                    Err(_) if tolerant.1 => missing.push(name.clone()),
-                    Err(error) => return Err(error),
-                }
-            }
+                Ok(found)
+            };
+            let (found_roles, found) = (known(&roles, tolerant.0)?, known(&list, tolerant.1)?);
+            authority.check_all(&by_name, found.into_iter().chain(found_roles))?;
+            let lost: HashSet<_> = roles.iter().map(|role| key(&role.user, &role.host)).collect();
+            let losers: HashSet<_> = list.iter().map(|name| key(&name.user, &name.host)).collect();
+            let loses = |account: &&mut Account| losers.contains(&key(&account.user, &account.host));
+            accounts.iter_mut().filter(loses).for_each(|account| account.lose_roles(&lost));
             Ok(missing)
         })
     }
@@ -331,10 +415,8 @@ impl Accounts {
     /// Whether only holders of SYSTEM_USER may change this account.
     pub fn is_system_user(&self, name: &RoleName) -> bool {
         let stored = self.stored.read();
-        let found = stored.accounts.iter().find(|account| account.is(&name.user, &name.host));
-        found.is_some_and(|account| {
-            rights_with_all_roles(&stored.accounts, account).global().has(Privileges::SYSTEM_USER)
-        })
+        let accounts = ByName::new(&stored.accounts);
+        accounts.any_system_user(accounts.get(&name.user, &name.host))
     }
 
     /// Error 3628 for a role that everybody has.
@@ -364,15 +446,26 @@ fn position(accounts: &[Account], name: &RoleName) -> Result<usize, SqlError> {
 
 /// Takes an account that is dropped from all to whom it was granted.
 pub(super) fn forget(accounts: &mut [Account], dropped: &RoleName) {
-    accounts.iter_mut().for_each(|account| account.lose_role(dropped));
+    let dropped = HashSet::from([key(&dropped.user, &dropped.host)]);
+    accounts.iter_mut().for_each(|account| account.lose_roles(&dropped));
 }
 
 impl Authority {
-    /// Error 1227 when the account is one that only holders of SYSTEM_USER may change. Roles that it might
-    /// make active count: who may change it might log in to it.
+    /// Error 1227 when the account is one that only holders of SYSTEM_USER may change.
     pub(super) fn check(self, accounts: &[Account], at: usize) -> Result<(), SqlError> {
-        let system = || rights_with_all_roles(accounts, &accounts[at]).global().has(Privileges::SYSTEM_USER);
-        if self == Authority::Ordinary && system() {
+        if self == Authority::System {
+            return Ok(());
+        }
+        self.check_all(&ByName::new(accounts), [&accounts[at]])
+    }
+
+    /// The same of several.
+    fn check_all<'a>(
+        self,
+        accounts: &ByName<'a>,
+        changed: impl IntoIterator<Item = &'a Account>,
+    ) -> Result<(), SqlError> {
+        if self == Authority::Ordinary && accounts.any_system_user(changed) {
             return Err(error(errors::SPECIFIC_ACCESS_DENIED, &[&"SYSTEM_USER"]));
         }
         Ok(())
@@ -468,5 +561,42 @@ mod tests {
         let rights = accounts.rights_with("u", "%", &roles);
         assert!(begin.elapsed().as_millis() < 500, "{:?}", begin.elapsed());
         assert!(rights.on_table("d", "t900").has(Privileges::SELECT));
+    }
+
+    #[test]
+    fn a_list_of_repeats_is_as_short_as_without_them() {
+        let accounts = some(&["a", "b", "c"]);
+        let many = vec![named("a"); 200_000];
+        let to = [named("b"), named("c"), named("b")];
+        let begin = Instant::now();
+        accounts.grant_roles(&many, &to, false, Authority::Ordinary).unwrap();
+        assert_eq!(accounts.granted_roles("b", "%"), [named("a")]);
+        assert_eq!(
+            accounts.stored.read().accounts.iter().map(|account| account.roles.len()).sum::<usize>(),
+            2
+        );
+        accounts.revoke_roles(&many, &to, (false, false), Authority::Ordinary).unwrap();
+        assert!(accounts.granted_roles("b", "%").is_empty());
+        assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
+    }
+
+    #[test]
+    fn one_statement_grants_so_many_roles() {
+        let accounts = some(&[]);
+        let names: Vec<_> = (0..600).map(|number| named(&format!("r{number}"))).collect();
+        let change = |name: &RoleName| AccountChange {
+            user: name.user.clone(),
+            host: name.host.clone(),
+            ..Default::default()
+        };
+        accounts.create_all(&names.iter().map(change).collect::<Vec<_>>(), false).unwrap();
+        let (roles, to) = names.split_at(300);
+        assert!(accounts.grant_roles(roles, to, false, Authority::System).is_err());
+        let begin = Instant::now();
+        accounts.grant_roles(&roles[..200], to, false, Authority::Ordinary).unwrap();
+        // To somebody who is brought along.
+        let circle = accounts.grant_roles(to, &roles[..200], false, Authority::Ordinary);
+        assert_eq!(circle.unwrap_err().code, 4027);
+        assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
     }
 }

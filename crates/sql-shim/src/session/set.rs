@@ -164,6 +164,9 @@ impl Session {
                 // What it names is granted to everybody.
                 if name == "mandatory_roles" {
                     self.state.require_any(Privileges::SUPER | Privileges::ROLE_ADMIN)?;
+                    let text = value.map(Value::to_text).unwrap_or_default();
+                    let accounts = &self.state.server.accounts;
+                    accounts.check_mandatory(&String::from_utf8_lossy(text.as_ref()), self.authority())?;
                 }
                 variables::Scope::Global
             }

@@ -20,6 +20,7 @@ use sql::expr::{Context, Expr, RowView};
 use sql::failure::Failure;
 use sql::plan::Planner;
 use sql::plan::source::{Source, SourceColumn, SourceKind};
+use sql::privilege::Privileges;
 use sql::result::{ResultColumns, ResultSink, SqlError};
 use sql::value::{Value, collation, like};
 use untorn::types::Collation;
@@ -28,7 +29,8 @@ use super::state::SessionState;
 use super::watch::Watch;
 use super::{Outcome, Session};
 use catalog_views::table_tables::{
-    columns_of_table, columns_of_view, default_text, seen_columns, statistics_of, table_row,
+    STATISTICS_COLUMN, columns_of_table, columns_of_view, default_text, seen_columns, statistics_of,
+    table_row, without_hidden,
 };
 use catalog_views::{server_tables, views};
 
@@ -493,7 +495,14 @@ impl Session {
     fn indexes(&self, name: &TableName) -> Result<Answer, SqlError> {
         let rows = match self.planner().view_named(name)? {
             Some(_) => Vec::new(),
-            None => statistics_of(&*self.planner().engine_table(name)?),
+            None => {
+                let table = self.planner().engine_table(name)?;
+                let rows = statistics_of(&table);
+                match self.state.is_known_by_columns_only(&table.database, &table.name) {
+                    true => without_hidden(&self.state.rights(), &table, STATISTICS_COLUMN, rows),
+                    false => rows,
+                }
+            }
         };
         let wanted = &[2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17];
         let rows = rows.into_iter().map(|row| picked(&row, wanted));
@@ -605,10 +614,17 @@ impl Session {
         let name = TableName { database: None, name: table.to_owned() };
         self.require_sight_of(&name, "SELECT")?;
         let source = self.planner().named_source(&name, None)?;
+        let rights = self.state.rights();
+        let (database, table) = (&*source.database, &*source.table);
+        let is_open =
+            catalog_views::is_view_database(database) || self.state.temporary.find(database, table).is_some();
+        let is_seen = |column: &str| {
+            is_open || rights.on_column(database, table, column).has_any(Privileges::of_columns())
+        };
         let mut metas = Vec::new();
         for (number, name) in source.shown().zip(source.shown_names()) {
             let matches = pattern.is_empty() || like_name(name.as_bytes(), pattern);
-            if matches {
+            if matches && is_seen(name) {
                 let mut meta = source.meta(number, name);
                 let def = source.engine_table().and_then(|table| table.def.columns.get(usize::from(number)));
                 meta.default = def.and_then(|def| match default_text(def) {

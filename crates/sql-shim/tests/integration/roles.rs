@@ -76,6 +76,14 @@ fn a_login_activates_default_roles_or_all() {
     assert_eq!(roles(&engine), ["`one`@`%`,`two`@`%`"]);
     all(&mut root, &["SET GLOBAL activate_all_roles_on_login = OFF", "REVOKE one FROM app"]);
     assert_eq!(roles(&engine), ["NONE"], "what is taken back is no default any more");
+    // Plans that were made with what a definer had before end.
+    all(&mut root, &["GRANT SELECT ON shop.cart TO one", "GRANT one TO app", "SET DEFAULT ROLE NONE TO app"]);
+    all(&mut root, &["CREATE DEFINER = app VIEW shop.v AS SELECT n FROM shop.cart"]);
+    let select = "SELECT n FROM shop.v";
+    assert_eq!(code(&mut root, select), 1356);
+    all(&mut root, &["SET GLOBAL activate_all_roles_on_login = ON", select, select]);
+    all(&mut root, &["SET GLOBAL activate_all_roles_on_login = OFF"]);
+    assert_eq!(code(&mut root, select), 1356);
     // A connection that is used again begins as a new one does.
     all(&mut root, &["SET DEFAULT ROLE two TO app"]);
     let mut app = login(&engine, "app");
@@ -174,13 +182,142 @@ fn what_is_compared_or_copied_is_read() {
     for (statement, wanted) in [
         ("SELECT n FROM shop.cart JOIN shop.other USING (secret)", 1143),
         ("SELECT n FROM shop.other NATURAL JOIN shop.cart", 1143),
+        ("SELECT n FROM shop.cart JOIN shop.other USING (nosuch)", 1143),
+        ("SELECT EXISTS (SELECT * FROM shop.cart HAVING secret > 1)", 1142),
+        ("SELECT EXISTS (SELECT * FROM shop.cart INTERSECT SELECT 1, 10, 100)", 1142),
+        ("SELECT EXISTS (SELECT * FROM shop.cart EXCEPT SELECT 1, 10, 100)", 1142),
+        ("SELECT EXISTS (SELECT * FROM shop.cart GROUP BY 1, 2, 3)", 1142),
         ("CREATE VIEW own.v AS SELECT id, secret FROM shop.cart", 1143),
         ("CREATE TABLE own.t LIKE shop.cart", 1142),
         ("CHECKSUM TABLE shop.cart", 1142),
     ] {
         assert_eq!(code(&mut app, statement), wanted, "{statement}");
     }
-    all(&mut app, &["SELECT n FROM shop.cart JOIN shop.other USING (id)"]);
+    all(
+        &mut app,
+        &[
+            "SELECT n FROM shop.cart JOIN shop.other USING (id)",
+            "SELECT EXISTS (SELECT * FROM shop.cart WHERE n > 1 LIMIT 1)",
+            "SELECT n AS secret FROM shop.cart HAVING secret > 1",
+        ],
+    );
+    engine.finish();
+}
+
+#[test]
+fn a_view_gives_no_more_than_who_it_acts_for_has() {
+    let (engine, mut root) = shop(&["app"]);
+    all(
+        &mut root,
+        &["CREATE DATABASE own", "GRANT ALL ON own.* TO app", "GRANT SELECT, UPDATE (n) ON shop.cart TO app"],
+    );
+    let mut app = login(&engine, "app");
+    all(
+        &mut app,
+        &[
+            "CREATE VIEW own.v AS SELECT id, n, secret FROM shop.cart",
+            "CREATE VIEW own.having_alias AS SELECT id, secret AS s FROM shop.cart HAVING s > 1",
+            "UPDATE own.v, (SELECT 1 x) d SET v.n = 11",
+            "SELECT id FROM own.having_alias",
+        ],
+    );
+    for statement in ["UPDATE own.v SET secret = 1", "UPDATE own.v, (SELECT 1 x) d SET v.secret = 1"] {
+        assert_eq!(code(&mut app, statement), 1356, "{statement}");
+    }
+    all(&mut root, &["REVOKE SELECT ON shop.cart FROM app", "GRANT SELECT (id, n) ON shop.cart TO app"]);
+    all(&mut app, &["SELECT id FROM own.v"]);
+    assert_eq!(code(&mut app, "SELECT id FROM own.having_alias"), 1356);
+    engine.finish();
+}
+
+#[test]
+fn mandatory_roles_make_no_administrators() {
+    let (engine, mut root) = shop(&["app", "hr"]);
+    all(
+        &mut root,
+        &[
+            "CREATE ROLE big, staff",
+            "GRANT ALL ON *.* TO big",
+            "GRANT SELECT ON shop.* TO staff",
+            "GRANT SYSTEM_VARIABLES_ADMIN, ROLE_ADMIN ON *.* TO hr",
+        ],
+    );
+    let (mut hr, mut app) = (login(&engine, "hr"), login(&engine, "app"));
+    for value in ["big", "staff, big", "root@localhost"] {
+        for name in ["mandatory_roles", "MANDATORY_ROLES"] {
+            assert_eq!(code(&mut hr, &format!("SET GLOBAL {name} = '{value}'")), 1227, "{value}");
+        }
+    }
+    all(&mut hr, &["SET GLOBAL mandatory_roles = 'staff'"]);
+    all(&mut app, &["SET ROLE staff", "SELECT * FROM shop.cart"]);
+    // Whoever sets it: nobody has such a role by that.
+    all(&mut root, &["SET GLOBAL mandatory_roles = 'staff, big'", "GRANT ALL ON *.* TO staff"]);
+    assert_eq!(code(&mut app, "SET ROLE big"), 3530);
+    assert_eq!(code(&mut app, "SELECT * FROM shop.cart"), 1142, "active, and no longer granted by that");
+    all(&mut root, &["GRANT big TO app"]);
+    all(&mut app, &["SET ROLE big", "SELECT * FROM mysql.user"]);
+    engine.finish();
+}
+
+#[test]
+fn columns_that_may_not_be_used_are_not_shown() {
+    let (engine, mut root) = shop(&["app"]);
+    all(
+        &mut root,
+        &[
+            "CREATE TABLE shop.seen (id INT PRIMARY KEY, secret INT UNIQUE DEFAULT 42, CHECK (secret > 7))",
+            "GRANT SELECT (id) ON shop.seen TO app",
+        ],
+    );
+    let column = |user: &mut Client, from: &str, schema: &str| {
+        let sql = format!("SELECT {from} WHERE {schema} = 'shop' AND TABLE_NAME = 'seen' ORDER BY 1");
+        first_column(user, &sql)
+    };
+    let statistics = "COLUMN_NAME FROM information_schema.STATISTICS";
+    let usage = "COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE";
+    let checks =
+        "SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = 'shop'";
+    let mut app = login(&engine, "app");
+    for from in [statistics, usage] {
+        assert_eq!(column(&mut root, from, "TABLE_SCHEMA"), ["id", "secret"], "{from}");
+        assert_eq!(column(&mut app, from, "TABLE_SCHEMA"), ["id"], "{from}");
+    }
+    assert_eq!(app.run("SHOW INDEX FROM shop.seen").unwrap().len(), 1);
+    assert_eq!((first_column(&mut root, checks).len(), first_column(&mut app, checks).len()), (1, 0));
+    // COM_FIELD_LIST.
+    for (user, wanted) in [(&mut root, 2), (&mut app, 1)] {
+        all(user, &["USE shop"]);
+        let mut packet = user.command(b"\x04seen\0");
+        let mut columns = 0;
+        while packet[0] != 0xfe {
+            columns += 1;
+            packet = user.receive().unwrap();
+        }
+        assert_eq!(columns, wanted);
+    }
+    engine.finish();
+}
+
+#[test]
+fn whom_a_role_protects_shows_no_hash() {
+    let (engine, mut root) = shop(&["app", "plain", "hr"]);
+    all(
+        &mut root,
+        &[
+            "CREATE ROLE big, middle",
+            "GRANT ALL ON *.* TO big",
+            "GRANT big TO middle",
+            "GRANT middle TO app",
+            "GRANT CREATE USER ON *.* TO hr",
+            "GRANT SELECT ON *.* TO hr",
+        ],
+    );
+    let shown = |client: &mut Client| {
+        let select = "SELECT User FROM mysql.user WHERE authentication_string <> '' ORDER BY User";
+        first_column(client, select)
+    };
+    assert_eq!(shown(&mut login(&engine, "hr")), ["hr", "plain"]);
+    assert!(shown(&mut root).contains(&"app".to_owned()));
     engine.finish();
 }
 

@@ -13,6 +13,7 @@ use super::{INFORMATION_SCHEMA, RowSource, View, database_names, number, shown, 
 use crate::context::SqlContext;
 use crate::exec::Rows;
 use crate::privilege::{Privileges, Rights};
+use crate::privilege_checks::seeing;
 use crate::value::Value;
 
 macro_rules! view {
@@ -307,6 +308,9 @@ fn numeric(kind: &ColumnType) -> (Value<'static>, Value<'static>) {
     }
 }
 
+/// Where a row of STATISTICS names the column.
+pub const STATISTICS_COLUMN: usize = 7;
+
 /// A table's rows of STATISTICS, which SHOW INDEX shows too.
 pub fn statistics_of(table: &Table) -> Rows {
     let mut rows = Vec::new();
@@ -341,8 +345,23 @@ pub fn statistics_of(table: &Table) -> Rows {
     rows
 }
 
+/// Rows of which each names a column, there. Whose privileges are on columns only is shown none of others.
+pub fn without_hidden(rights: &Rights, table: &Table, at: usize, mut rows: Rows) -> Rows {
+    let (database, name) = (&*table.database, &*table.name);
+    if !rights.on_table(database, name).has_any(seeing()) {
+        rows.retain(|row| {
+            let column = row[at].to_text();
+            rights.on_column(database, name, &String::from_utf8_lossy(&column)).has_any(seeing())
+        });
+    }
+    rows
+}
+
 fn statistics(state: &SqlContext) -> RowSource {
-    Box::new(tables(state).flat_map(|table| statistics_of(&table)))
+    let rights = state.rights();
+    let rows =
+        move |table: Arc<Table>| without_hidden(&rights, &table, STATISTICS_COLUMN, statistics_of(&table));
+    Box::new(tables(state).flat_map(rows))
 }
 
 fn constraints(state: &SqlContext) -> RowSource {
@@ -387,7 +406,10 @@ fn constraints(state: &SqlContext) -> RowSource {
 }
 
 fn check_constraints(state: &SqlContext) -> RowSource {
-    Box::new(tables(state).flat_map(|table| {
+    // What they say names columns.
+    let rights = state.rights();
+    let shown = move |table: &Arc<Table>| rights.on_table(&table.database, &table.name).has_any(seeing());
+    Box::new(tables(state).filter(shown).flat_map(|table| {
         let row = |check: &Check| {
             vec![text("def"), text(&*table.database), text(&*check.name), escaped(&check.expression)]
         };
@@ -396,7 +418,9 @@ fn check_constraints(state: &SqlContext) -> RowSource {
 }
 
 fn key_usage(state: &SqlContext) -> RowSource {
-    Box::new(tables(state).flat_map(|table| {
+    const COLUMN_NAME: usize = 6;
+    let rights = state.rights();
+    Box::new(tables(state).flat_map(move |table| {
         let mut rows = Vec::new();
         for key in table.def.keys.iter().filter(|key| key.kind != KeyKind::Secondary) {
             for (at, part) in key.parts.iter().enumerate() {
@@ -418,7 +442,7 @@ fn key_usage(state: &SqlContext) -> RowSource {
             }
         }
         rows.extend(foreign_keys::column_usage(&table));
-        rows
+        without_hidden(&rights, &table, COLUMN_NAME, rows)
     }))
 }
 

@@ -64,7 +64,7 @@ fn row(account: KnownAccount, reader: Privileges) -> Vec<Value<'static>> {
     row.push(text(account.ssl_type));
     row.extend(std::iter::repeat_n(Value::Text(Vec::new().into(), Collation::Binary), 3));
     row.extend(std::iter::repeat_n(number(0u64), 4));
-    let protected = held.has(Privileges::SYSTEM_USER) && !reader.has(Privileges::SYSTEM_USER);
+    let protected = account.is_system_user && !reader.has(Privileges::SYSTEM_USER);
     let may_change = reader.has(Privileges::CREATE_USER) && !protected;
     row.extend([
         text(account.plugin),

@@ -205,7 +205,7 @@ impl Planner<'_> {
             self.expand(1, EQUALITY_BYTES)?;
             let find = |range: Range<usize>| {
                 let mut meaning = Meaning::Nothing;
-                for at in range {
+                for at in range.clone() {
                     let source = &from.sources[at];
                     match source.column_number(name) {
                         Some(column) if !source.is_merged(column) => {
@@ -217,7 +217,13 @@ impl Planner<'_> {
                 }
                 match meaning {
                     Meaning::One(found) => Ok(found),
-                    Meaning::Nothing => Err(errors::error(errors::BAD_FIELD, &[name, &"from clause"])),
+                    Meaning::Nothing => {
+                        // Who may not read all columns of a table does not learn which there are.
+                        let mut sources = from.sources[range].iter();
+                        sources
+                            .try_for_each(|source| self.require_column(source, name, Privileges::SELECT))?;
+                        Err(errors::error(errors::BAD_FIELD, &[name, &"from clause"]))
+                    }
                     Meaning::Several => Err(errors::error(errors::NON_UNIQ, &[name, &"from clause"])),
                 }
             };

@@ -311,6 +311,9 @@ fn assigned_column(
     let Expr::Column { source, column } = bound else {
         return Err(errors::error(errors::BAD_FIELD, &[name, &"field list"]));
     };
+    // Those too in whose name the views below act.
+    let of = &binder.sources[usize::from(source)];
+    binder.planner.require_column_below(of, column, Privileges::UPDATE)?;
     Ok((source, column))
 }
 

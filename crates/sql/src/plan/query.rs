@@ -81,6 +81,8 @@ impl Planner<'_> {
         if rest.is_empty() {
             return self.single(first, &query.order_by, query.limit.as_ref(), query.locking, around);
         }
+        // Their rows are compared with each other: all columns are read.
+        let around = Around { of_existence: false, of_view: false, ..around };
         let mut plan = self.single(first, &[], None, None, around)?;
         self.finish_pending(&mut plan)?;
         let mut types = plan.types.clone();
@@ -214,7 +216,10 @@ impl Planner<'_> {
         around: Around<'_>,
     ) -> Result<SelectPlan, SqlError> {
         self.expand(1, SELECT_BYTES)?;
-        let Around { of_members, of_existence, of_view, .. } = around;
+        let Around { of_members, mut of_existence, mut of_view, .. } = around;
+        if uses_its_items(select, order_by) {
+            (of_existence, of_view) = (false, false);
+        }
         let around = Around { of_members: false, of_existence: false, of_view: false, ..around };
         let mut from = From { locking, ..From::default() };
         let shown = match &select.from {
@@ -550,6 +555,12 @@ fn mark_items(
         }
     }
     Ok(())
+}
+
+/// Whether more is done with the columns of the select list than to show them.
+fn uses_its_items(select: &ast::Select, order_by: &[ast::OrderItem]) -> bool {
+    let ast::Select { distinct, group_by, having, windows, .. } = select;
+    *distinct || !group_by.is_empty() || having.is_some() || !windows.is_empty() || !order_by.is_empty()
 }
 
 fn is_name(expr: &ast::Expr) -> bool {

@@ -46,7 +46,7 @@ pub struct Around<'s> {
     pub with: Option<&'s With<'s>>,
     /// It is a subquery of EXISTS, IN, ANY or ALL: how often rows come and in which order does not matter.
     pub of_members: bool,
-    /// It is the subquery of an EXISTS: its `*` reads no columns.
+    /// It is the subquery of an EXISTS: its `*` reads no columns, where nothing else does with them.
     pub of_existence: bool,
     /// It is the query of a view: its columns are only read where the view's are.
     pub of_view: bool,

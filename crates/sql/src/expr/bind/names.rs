@@ -254,10 +254,14 @@ impl<'p, 'a> Binder<'p, 'a> {
     ) -> Result<Option<Bound>, SqlError> {
         let (mut selected, mut grouped) = (Meaning::Nothing, Meaning::Nothing);
         for place in self.table_columns(database, table, name)? {
-            if self.selected.contains(&place) {
+            let (is_selected, is_grouped) = (self.selected.contains(&place), self.grouped.contains(&place));
+            if is_selected || is_grouped {
+                self.planner.require_column(&self.sources[usize::from(place.0)], name, self.privilege)?;
+            }
+            if is_selected {
                 selected.add(place);
             }
-            if self.grouped.contains(&place) {
+            if is_grouped {
                 grouped.add(place);
             }
         }
