@@ -86,7 +86,11 @@ impl PageStore {
     /// # Errors
     /// When page 0 cannot be read, or the file system refuses; the file is then as it was.
     pub async fn truncate_space(&self, space: u32, pages: u32, since: Lsn) -> Result<u32, Error> {
-        if !self.redo.settle_checkpoint(since).await? {
+        let settled = self.redo.settle_checkpoint(since).await;
+        if let Err(error) = &settled {
+            self.poison(&format!("writing a checkpoint failed: {error}"));
+        }
+        if !settled? {
             return Ok(0);
         }
         let space = self.open_space_of(space)?;

@@ -201,9 +201,8 @@ fn a_settled_checkpoint_is_in_both_blocks() {
         machine.simulated.disk().corrupt(&Machine::path(), newest * 4096 + 20, &[0xFF; 4]);
         let log = RedoLog::open(&machine.env, &dir(), machine.options.clone()).unwrap();
         log.scan(|_, _, _| Ok::<(), Error>(()), |_, _| {}).unwrap();
-        let found = log.checkpoint_lsn();
-        assert!(found <= since);
-        found == since
+        // A log without anything to recover goes on a little further.
+        log.checkpoint_lsn() >= since
     };
     assert!(begin(true));
     assert!(!begin(false), "the older block was not damaged: this test tests nothing");
