@@ -2,14 +2,16 @@
 //!
 //! The numbers are estimates from a sample of pages ([`btree::estimate`]). They are taken when ANALYZE TABLE
 //! asks for them or a plan needs them for the first time, and again in the background when a tenth of the
-//! rows has changed since. A plan that was made with others stays right, only slower than need be, so nothing
-//! here is locked or logged. Over a restart they are kept in a small file (`file.rs`).
+//! rows has changed since, though not every moment. A plan that was made with others stays right, only slower
+//! than need be, so nothing here is locked or logged, and plans are made again only for numbers that are far
+//! from those that they were made with. Over a restart they are kept in a small file (`file.rs`).
 
 mod file;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use txn::{KeyRange, ScanIndex, TimeSlice};
@@ -24,6 +26,12 @@ use file::{Kept, Known};
 
 /// This many changes are too few for new statistics, however small the table is: as in InnoDB.
 const CHANGES_MIN: u64 = 16;
+
+/// The statistics of a table are not renewed more often than this: as in InnoDB.
+const RENEWAL_PAUSE: Duration = Duration::from_secs(10);
+
+/// Plans are made again when a number is this many times what it was.
+const CLEARLY_OTHER: u64 = 2;
 
 /// What is known of one index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,6 +57,22 @@ pub struct TableStatistics {
     pub indexes: HashMap<u64, IndexStatistics>,
 }
 
+impl TableStatistics {
+    /// Whether plans that were made with `old` may be wrong.
+    fn are_clearly_other(&self, old: &TableStatistics) -> bool {
+        let moved = |new: u64, old: u64| new.max(old) >= new.min(old).max(1).saturating_mul(CLEARLY_OTHER);
+        // Of a few rows it makes no difference.
+        let rows = (self.rows.max(CHANGES_MIN), old.rows.max(CHANGES_MIN));
+        moved(rows.0, rows.1)
+            || self.indexes.iter().any(|(id, new)| {
+                old.indexes.get(id).is_none_or(|old| {
+                    let mut pairs = new.distinct.iter().zip(&old.distinct);
+                    new.distinct.len() != old.distinct.len() || pairs.any(|(new, old)| moved(*new, *old))
+                })
+            })
+    }
+}
+
 /// The statistics of an open table, and how many of its rows have changed since.
 pub(crate) struct TableCounts {
     pub rows: AtomicU64,
@@ -57,6 +81,10 @@ pub(crate) struct TableCounts {
     /// ones are on their way.
     renewed_at: AtomicU64,
     statistics: RwLock<Option<Arc<TableStatistics>>>,
+    /// Those that plans are made with: the last that were clearly other ones.
+    announced: Mutex<Option<Arc<TableStatistics>>>,
+    /// Before this time of the environment, in milliseconds, nobody makes new ones unasked.
+    pause_until: AtomicU64,
     renewal: Arc<Renewal>,
 }
 
@@ -68,6 +96,8 @@ impl TableCounts {
             changed: AtomicU64::new(0),
             renewed_at: AtomicU64::new(u64::MAX),
             statistics: RwLock::new(None),
+            announced: Mutex::new(None),
+            pause_until: AtomicU64::new(0),
             renewal: renewal.clone(),
         };
         if let Some(Known { rows, statistics }) = kept {
@@ -79,10 +109,34 @@ impl TableCounts {
         counts
     }
 
-    fn set(&self, statistics: Arc<TableStatistics>) {
-        let wait = CHANGES_MIN.max(statistics.rows / 10);
-        self.renewed_at.store(self.changed.load(Ordering::Relaxed).saturating_add(wait), Ordering::Relaxed);
-        *self.statistics.write() = Some(statistics);
+    /// `true` when plans are to be made again.
+    fn set(&self, statistics: Arc<TableStatistics>) -> bool {
+        *self.statistics.write() = Some(statistics.clone());
+        self.await_changes();
+        let mut announced = self.announced.lock();
+        let is_other = announced.as_ref().is_none_or(|old| statistics.are_clearly_other(old));
+        if is_other {
+            *announced = Some(statistics);
+        }
+        is_other
+    }
+
+    /// After a tenth of the rows has changed from now on, it is time for new ones, if there are any.
+    fn await_changes(&self) {
+        if let Some(statistics) = self.get() {
+            let wait = CHANGES_MIN.max(statistics.rows / 10);
+            let changed = self.changed.load(Ordering::Relaxed);
+            self.renewed_at.store(changed.saturating_add(wait), Ordering::Relaxed);
+        }
+    }
+
+    fn pause_from(&self, now: Duration) {
+        self.pause_until.store((now + RENEWAL_PAUSE).as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// How long it is to be waited yet.
+    fn pause_left(&self, now: Duration) -> Duration {
+        Duration::from_millis(self.pause_until.load(Ordering::Relaxed)).saturating_sub(now)
     }
 
     fn get(&self) -> Option<Arc<TableStatistics>> {
@@ -97,6 +151,8 @@ pub(crate) struct Statistics {
     pub kept: Mutex<Kept>,
     /// What is kept is older than what is known.
     changed: AtomicBool,
+    /// Held by who writes.
+    writer: Mutex<()>,
     pub renewal: Arc<Renewal>,
 }
 
@@ -110,11 +166,13 @@ impl Renewal {
         let _ = self.0.set(Arc::downgrade(&database.0));
     }
 
-    fn of_table(&self, database: &str, table: &str) {
+    fn of_table(&self, database: &str, table: &str, counts: &TableCounts) {
         let Some(inner) = self.0.get().and_then(Weak::upgrade) else { return };
         let (environment, inner) = (inner.environment.clone(), Arc::downgrade(&inner));
+        let pause = environment.sleep(counts.pause_left(environment.now()));
         let (database, table) = (database.to_owned(), table.to_owned());
         let work = async move {
+            pause.await;
             let Some(engine) = inner.upgrade().map(Database) else { return };
             let Ok(table) = engine.table(&database, &table) else { return };
             if let Err(error) = engine.renew_statistics(&table).await {
@@ -158,7 +216,7 @@ impl Table {
         if changed >= counts.renewed_at.load(Ordering::Relaxed)
             && counts.renewed_at.swap(u64::MAX, Ordering::Relaxed) != u64::MAX
         {
-            counts.renewal.of_table(&self.database, &self.name);
+            counts.renewal.of_table(&self.database, &self.name, counts);
         }
     }
 
@@ -234,20 +292,56 @@ impl Database {
     /// Storage errors; a table whose tablespace was discarded.
     pub async fn analyze_table(&self, table: &Arc<Table>) -> Result<Arc<TableStatistics>> {
         let statistics = self.renew_statistics(table).await?;
-        self.keep_statistics();
+        // Who asks for them wants plans that are made with them.
+        self.definitions_changed();
+        let database = self.clone();
+        self.run_to_the_end(async move {
+            database.keep_statistics();
+            Ok(())
+        })
+        .await?;
         Ok(statistics)
+    }
+
+    /// Statistics for a plan, if there are none; `false` when there are none afterwards, either. What has
+    /// failed is not tried again at once.
+    #[doc(hidden)]
+    pub async fn fetch_statistics(&self, table: &Arc<Table>) -> bool {
+        if !table.counts.pause_left(self.0.environment.now()).is_zero() {
+            return false;
+        }
+        self.renew_statistics(table).await.is_ok() && !table.lacks_statistics()
     }
 
     /// The same, without a word to the disk.
     #[doc(hidden)]
     pub async fn renew_statistics(&self, table: &Arc<Table>) -> Result<Arc<TableStatistics>> {
+        let renewed = self.sample(table).await;
+        let counts = &table.counts;
+        counts.pause_from(self.0.environment.now());
+        match renewed {
+            Ok(Some(found)) => Ok(found),
+            // Those that follow may succeed.
+            Ok(None) => {
+                counts.await_changes();
+                Ok(counts.get().unwrap_or_default())
+            }
+            Err(error) => {
+                counts.await_changes();
+                Err(error)
+            }
+        }
+    }
+
+    /// `None` when its definition is being changed.
+    async fn sample(&self, table: &Arc<Table>) -> Result<Option<Arc<TableStatistics>>> {
         if table.def.discarded {
             return Err(table.discarded_error());
         }
         // Nobody may take its pages away meanwhile. Who changes its definition at this moment makes another
         // table of it, which has its own.
         let Ok(_use) = table.metadata.share(Access::Read, &self.0.tables.graph.owner()) else {
-            return Ok(table.statistics().unwrap_or_default());
+            return Ok(None);
         };
         let slice = TimeSlice::new(self.0.environment.clone());
         let mut found = TableStatistics { taken: self.seconds(), ..TableStatistics::default() };
@@ -279,11 +373,13 @@ impl Database {
             found.rows = counted;
         }
         let found = Arc::new(found);
-        table.counts.set(found.clone());
+        let is_other = table.counts.set(found.clone());
         self.0.tables.statistics.changed.store(true, Ordering::Release);
-        // Plans that were made with others are made again.
-        self.definitions_changed();
-        Ok(found)
+        if is_other {
+            // Plans that were made with others are made again.
+            self.definitions_changed();
+        }
+        Ok(Some(found))
     }
 
     fn seconds(&self) -> u64 {
@@ -300,6 +396,8 @@ impl Database {
 
     /// Writes down what is known of all tables. A directory that is full does without.
     pub(crate) fn write_statistics(&self) {
+        // Two would write to the same file; and who comes later has the newer numbers.
+        let _writer = self.0.tables.statistics.writer.lock();
         let known = |table: &Arc<Table>| {
             let known = Known { rows: table.row_count_estimate(), statistics: table.statistics() };
             (known.rows > 0 || known.statistics.is_some()).then_some((table.def.id, known))

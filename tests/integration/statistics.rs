@@ -104,12 +104,23 @@ fn a_tenth_of_the_rows_is_enough_for_new_ones() {
         environment.sleep(Duration::from_secs(1)).await;
         assert_eq!(table.statistics(), None);
         database.analyze_table(&table).await.unwrap();
+        let version = database.catalog_version();
         insert(database, &table, 1000..1039).await;
         environment.sleep(Duration::from_secs(1)).await;
         assert_eq!(table.statistics().unwrap().rows, 400);
         insert(database, &table, 1040..1041).await;
         environment.sleep(Duration::from_secs(1)).await;
+        assert_eq!(table.statistics().unwrap().rows, 400, "not every moment");
+        environment.sleep(Duration::from_secs(10)).await;
         assert_eq!(table.statistics().unwrap().rows, 440);
+        assert_eq!(database.catalog_version(), version, "plans stay good");
+        // By and by they become others: what counts is what plans were made with.
+        for more in 0..7 {
+            insert(database, &table, 2000 + 60 * more..2060 + 60 * more).await;
+            environment.sleep(Duration::from_secs(11)).await;
+        }
+        assert_eq!(table.statistics().unwrap().rows, 860);
+        assert_ne!(database.catalog_version(), version);
     });
 }
 

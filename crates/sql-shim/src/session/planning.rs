@@ -19,7 +19,7 @@ use sql::result::SqlError;
 use super::Session;
 use super::large_text::{BYTES_APART, BYTES_LONG, made_of_text, parse_apart, unless_killed};
 use super::resumable::resumable;
-use super::watch::Watch;
+use super::watch::{Ended, Watch};
 
 /// How often a statement is planned again with more known about its tables: their statistics first, then
 /// ranges of the paths that these suggest.
@@ -72,13 +72,32 @@ impl Session {
         self.planned_in(None, false, plan).await
     }
 
-    /// Fetches what planning was in want of for its estimates; `false` when nothing was found.
-    pub(super) async fn fetch_for_plan(&mut self, wanted: &[Wanted]) -> bool {
-        let mut fetched = false;
-        for one in wanted {
-            fetched |= one.fetch(&self.state.database).await;
+    /// Fetches what planning was in want of for its estimates, within the time that the statement may take;
+    /// `false` when nothing was found.
+    pub(super) async fn fetch_for_plan(
+        &mut self,
+        wanted: &[Wanted],
+        limit: Option<Duration>,
+    ) -> Result<bool, Failure> {
+        if wanted.is_empty() {
+            return Ok(false);
         }
-        fetched
+        let watch = Watch::new(&self.state, &self.transaction, limit);
+        let database = self.state.database.clone();
+        let fetch = async move {
+            let mut fetched = false;
+            for one in wanted {
+                fetched |= one.fetch(&database).await;
+            }
+            fetched
+        };
+        watch.unless_ended(pin!(fetch)).await.map_err(|ended| {
+            let number = match ended {
+                Ended::TimedOut => errors::QUERY_TIMEOUT,
+                Ended::Itself | Ended::Killed => errors::QUERY_INTERRUPTED,
+            };
+            errors::error(number, &[]).into()
+        })
     }
 
     /// [`Session::planned`] within the time that the statement may take; by steps at once where it will be
@@ -89,6 +108,8 @@ impl Session {
         long: bool,
         plan: impl Fn(&Planner<'_>) -> Result<T, SqlError> + 'static,
     ) -> Result<Elsewhere<T>, Failure> {
+        let begun = self.state.database.environment().now();
+        let deadline = limit.map(|limit| begun + limit);
         for round in 0.. {
             if long {
                 break;
@@ -102,14 +123,16 @@ impl Session {
                 (planned, brief.take_wanted())
             };
             // Once more with what it was in want of.
-            if planned.is_err() || round >= FETCHES_MAX || !self.fetch_for_plan(&wanted).await {
+            let now = self.state.database.environment().now();
+            let left = deadline.map(|deadline| deadline.saturating_sub(now));
+            let is_last = planned.is_err() || round >= FETCHES_MAX;
+            if is_last || !self.fetch_for_plan(&wanted, left).await? {
                 return Ok(Elsewhere::new(planned?, false));
             }
         }
         self.transaction.engine_mut().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
         let state = self.state.clone();
-        let deadline = limit.map(|limit| state.database.environment().now() + limit);
         self.state.evaluation.set_deadline(deadline);
         let planned = resumable(self.transaction.engine().slice(), parser::STACK_BYTES, move |give_way| {
             plan(&Planner::by_steps(&state, give_way))

@@ -124,8 +124,15 @@ impl Session {
                     let modes = self.state.lexical_modes();
                     let plan = plan_cache::plan(fingerprint, modes, &self.state, &mut wanted);
                     fetches += 1;
-                    if fetches <= FETCHES_MAX && self.fetch_for_plan(&wanted).await {
-                        continue;
+                    if fetches <= FETCHES_MAX {
+                        let reads = fingerprint.text().trim_ascii_start();
+                        let reads = reads.get(..6).is_some_and(|word| word.eq_ignore_ascii_case(b"SELECT"));
+                        let limit = if reads { self.time_limit() } else { None };
+                        match self.fetch_for_plan(&wanted, limit).await {
+                            Ok(true) => continue,
+                            Ok(false) => {}
+                            Err(failure) => return Some(Err(failure)),
+                        }
                     }
                     let plan = self.cache.add(fingerprint.key.clone(), version, database.clone(), plan);
                     plan?

@@ -65,6 +65,26 @@ impl Watch {
         }
     }
 
+    /// Runs work that may be dropped at any await point, which it is when somebody kills the statement or its
+    /// time is over.
+    pub async fn unless_ended<T>(mut self, mut work: Pin<&mut impl Future<Output = T>>) -> Result<T, Ended> {
+        let mut killed = pin!(self.connection.killed(Kill::Query));
+        poll_fn(|context| {
+            self.slice.begin();
+            if let Poll::Ready(result) = work.as_mut().poll(context) {
+                return Poll::Ready(Ok(result));
+            }
+            if killed.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Err(Ended::Killed));
+            }
+            match self.deadline.as_mut().is_some_and(|late| late.as_mut().poll(context).is_ready()) {
+                true => Poll::Ready(Err(Ended::TimedOut)),
+                false => Poll::Pending,
+            }
+        })
+        .await
+    }
+
     /// Runs the work, pinned by the caller: it is too large to be handed on by value.
     pub async fn over<T>(self, work: Pin<&mut impl Future<Output = T>>) -> (T, Ended) {
         self.over_until(work, || {}).await

@@ -26,6 +26,8 @@ pub struct Applied<'p, 'e> {
     of: Vec<Option<(Vec<Value<'static>>, Charge<'e>)>>,
     /// By number: its table in memory.
     tables: Vec<HashedTable<'p, 'e>>,
+    /// What they read may change from row to row.
+    reads_anew: bool,
 }
 
 impl<'p, 'e> Applied<'p, 'e> {
@@ -39,7 +41,13 @@ impl<'p, 'e> Applied<'p, 'e> {
         let apply = apply?;
         let of = subqueries.iter().map(|_| None).collect();
         let tables = subqueries.iter().map(|_| HashedTable::New).collect();
-        Some(Applied { subqueries, apply, results: executed.to_vec(), of, tables })
+        Some(Applied { subqueries, apply, results: executed.to_vec(), of, tables, reads_anew: false })
+    }
+
+    /// From here on each is executed for each row: the statement changes rows that they may read.
+    pub fn read_anew(&mut self) {
+        self.reads_anew = true;
+        self.tables.iter_mut().for_each(|table| *table = HashedTable::No);
     }
 
     /// Tests the conditions on the row of `cx`, and executes what a row needs that meets them.
@@ -84,7 +92,8 @@ impl<'p, 'e> Applied<'p, 'e> {
             let at = usize::from(*number);
             let plan = &self.subqueries[at];
             let captured = Executor::captured(plan, &Context { subqueries: &self.results, ..*cx })?;
-            if self.of[at].as_ref().is_some_and(|(of, _)| are_identical(of, &captured)) {
+            let has_result = |(of, _): &(Vec<Value<'static>>, Charge<'e>)| are_identical(of, &captured);
+            if !self.reads_anew && self.of[at].as_ref().is_some_and(has_result) {
                 continue;
             }
             self.of[at] = None;

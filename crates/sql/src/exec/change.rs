@@ -399,6 +399,10 @@ impl<'e> Executor<'e> {
         let table = &writer.table().clone();
         let subqueries = self.subqueries(&target.subqueries).await?;
         let mut applied = Applied::new(&target.subqueries, target.apply.as_deref(), &subqueries);
+        if table.is_referenced() {
+            // A cascade changes tables that these may read.
+            applied.iter_mut().for_each(Applied::read_anew);
+        }
         let (state, parameters) = (self.state, self.parameters);
         let cx = Context { subqueries: &subqueries, ..Context::constant(state, parameters) };
         let limit = match &target.limit {

@@ -25,7 +25,7 @@ use crate::background_drop::discard;
 use crate::expr::{Context, Expr, RowView};
 use crate::failure::Failure;
 use crate::memory::{self, Charge};
-use crate::plan::access_path::equalities;
+use crate::plan::access_path::lookup_equalities;
 use crate::plan::{Condition, SelectPlan, Step};
 use crate::result::SqlError;
 use crate::value::temporal::{self, Today};
@@ -37,8 +37,8 @@ const ROWS_MIN: usize = 8;
 /// Bytes that an entry takes beside its key.
 const ENTRY_BYTES: usize = 64;
 
-/// The rows of a hash join take this share of the statement's memory at most: what they are joined with is to
-/// be sorted and grouped.
+/// The rows of a hash join and their keys take this share of the memory that the statement has left at most:
+/// what they are joined with is to be sorted and grouped.
 const MEMORY_SHARE: usize = 4;
 
 /// The end of a chain.
@@ -201,7 +201,8 @@ impl<'e> Executor<'e> {
         let ranges = self.ranges(&step.path, &table.def.columns, cx, &mut charge).await?;
         let Some(ranges) = ranges else { return Ok(Gathered::No) };
         let own = own_conditions(step);
-        let bytes_max = self.state.memory.limit() as usize / MEMORY_SHARE;
+        let bytes_max = self.memory_left() / MEMORY_SHARE;
+        let looked_for = lookup_equalities(&step.all_conditions, step.source as u16);
         let mut rows = KeptRows::new(self.state, usize::MAX);
         let (mut bytes, mut fits) = (0, true);
         let mut cursor = Cursor::new(table, &step.path, ranges.ranges, mode, &plan.needed[step.source]);
@@ -212,7 +213,8 @@ impl<'e> Executor<'e> {
                 return Ok(Flow::Skip);
             }
             let row = copy(plan, step.source, view, cx);
-            bytes += memory::row_weight(&row);
+            let key = looked_for.iter().filter_map(|(column, _)| row.get(usize::from(*column)));
+            bytes += memory::row_weight(&row) + key.map(memory::weight).sum::<usize>() + ENTRY_BYTES;
             fits = bytes <= bytes_max && rows.take_if_it_fits(row);
             Ok(if fits { Flow::Next } else { Flow::Stop })
         };
@@ -220,6 +222,12 @@ impl<'e> Executor<'e> {
             self.tick(1).await?;
         }
         Ok(if fits { Gathered::Rows(rows) } else { Gathered::TooMany })
+    }
+
+    /// What the statement may still take.
+    pub(super) fn memory_left(&self) -> usize {
+        let memory = &self.state.memory;
+        memory.limit().saturating_sub(memory.used()) as usize
     }
 
     /// The rows of a step by the columns that its conditions look for; `None` when that does not help.
@@ -233,7 +241,7 @@ impl<'e> Executor<'e> {
             return Ok(None);
         }
         let mut columns = Vec::new();
-        for (column, wanted) in equalities(&step.all_conditions, step.source as u16) {
+        for (column, wanted) in lookup_equalities(&step.all_conditions, step.source as u16) {
             if let Some(class) = self.class(rows, column).await? {
                 columns.push((column, class, wanted));
             }

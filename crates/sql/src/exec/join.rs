@@ -134,7 +134,7 @@ pub(super) struct Level<'p, 'e> {
     pub(super) step: &'p Step,
     pub(super) input: Input<'p, 'e>,
     /// Conditions that the step's ranges do not express.
-    conditions: &'p [Condition],
+    pub(super) conditions: &'p [Condition],
     /// Rows copied and not yet taken, the next one last.
     pub(super) batch: Vec<Row>,
     batch_rows: usize,
@@ -423,7 +423,8 @@ impl<'e> Executor<'e> {
         applied: &mut Option<Applied<'_, 'e>>,
     ) -> Result<(), Failure> {
         let level = &levels[depth];
-        if !level.step.by_hash || !matches!(level.input, Input::Table(Some(_))) || level.stays_a_loop {
+        let is_decided = level.stays_a_loop || level.spilled.is_some();
+        if is_decided || !level.step.by_hash || !matches!(level.input, Input::Table(Some(_))) {
             return Ok(());
         }
         match self.table_in_memory(plan, level.step, cx).await? {

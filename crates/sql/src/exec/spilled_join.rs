@@ -4,7 +4,8 @@
 //! rows that the steps before have for it, which therefore run to their end first. Then the two are read side
 //! by side: the rows of the table with one key are in memory at a time, and the steps behind go on for each
 //! row before them with that key. A row whose key is NULL meets none; one whose value has no key of that kind
-//! comes at the end, and the table is read for it as without a hash join.
+//! comes at the end, and the table is read for it as without a hash join. So it is for a key with more rows
+//! than there is memory for.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,10 +17,12 @@ use super::join::{Input, Level, Memory, Next, Row, Views, copy, skip_inner_side,
 use super::select::all_true;
 use super::sort::{RowSorter, SortedRows};
 use super::spilled_values::{put, take};
-use super::{Executor, Flow, KeptRows, RowTaker};
+use super::{Executor, Flow, KeptRows};
+use crate::errors;
 use crate::expr::{Context, Expr, RowView};
 use crate::failure::Failure;
-use crate::plan::access_path::equalities;
+use crate::memory;
+use crate::plan::access_path::lookup_equalities;
 use crate::plan::{SelectPlan, Step};
 use crate::result::SqlError;
 use crate::value::Value;
@@ -28,6 +31,9 @@ use crate::value::Value;
 const NULL: u8 = 0;
 const KEY: u8 = 1;
 const NO_KEY: u8 = 2;
+
+/// The rows of one key take this share of the memory that the statement has left at most.
+const MEMORY_SHARE: usize = 2;
 
 /// The two sides, sorted.
 pub(super) struct SpilledJoin<'e> {
@@ -46,7 +52,7 @@ type Key<'p> = Vec<(u16, Class, &'p Expr)>;
 /// The columns of the key that this row has values of one kind for.
 fn key_of_row<'p>(step: &'p Step, row: &[Value<'_>]) -> Key<'p> {
     let class_of = |column: u16| row.get(usize::from(column)).and_then(Class::of);
-    let pairs = equalities(&step.all_conditions, step.source as u16).into_iter();
+    let pairs = lookup_equalities(&step.all_conditions, step.source as u16).into_iter();
     pairs.filter_map(|(column, wanted)| Some((column, class_of(column)?, wanted))).collect()
 }
 
@@ -103,7 +109,13 @@ impl<'e> Executor<'e> {
     {
         Box::pin(async move {
             let step = levels[depth].step;
-            let Some((key, table)) = self.sorted_table(plan, step, cx).await? else { return Ok(false) };
+            let (key, table) = match self.sorted_table(plan, step, cx).await {
+                Ok(Some(sorted)) => sorted,
+                Ok(None) => return Ok(false),
+                // A loop needs less memory.
+                Err(Failure::Sql(error)) if error.code == errors::OUT_OF_RESOURCES => return Ok(false),
+                Err(failure) => return Err(failure),
+            };
             let mut before = RowSorter::new(self.state);
             loop {
                 let views = views(levels, depth, plan.sources.len());
@@ -148,7 +160,7 @@ impl<'e> Executor<'e> {
         let ranges = self.ranges(&step.path, &table.def.columns, cx, &mut charge).await?;
         let Some(ranges) = ranges else { return Ok(None) };
         let (own, mode) = (own_conditions(step), self.source_mode(plan, step.source));
-        let pairs = equalities(&step.all_conditions, step.source as u16);
+        let pairs = lookup_equalities(&step.all_conditions, step.source as u16);
         let mut sorter = RowSorter::new(self.state);
         let mut key: Option<Key<'p>> = None;
         let mut sound = true;
@@ -245,7 +257,7 @@ impl<'e> Executor<'e> {
         let first = !std::mem::replace(&mut spilled.begun, true);
         if key.first() == Some(&NO_KEY) {
             if !matches!(level.input, Input::Table(_)) {
-                (level.input, level.stays_a_loop) = (Input::Table(None), true);
+                level.input = Input::Table(None);
             }
             return Ok(true);
         }
@@ -254,7 +266,11 @@ impl<'e> Executor<'e> {
         }
         spilled.group.clear();
         spilled.group.extend_from_slice(key);
-        let mut rows = KeptRows::new(self.state, usize::MAX);
+        // What the last key had makes room for this one's.
+        level.input = Input::Table(None);
+        let bytes_max = self.memory_left() / MEMORY_SHARE;
+        let mut rows = Some(KeptRows::new(self.state, usize::MAX));
+        let mut bytes = 0;
         loop {
             let next = match spilled.ahead.take() {
                 Some(ahead) => Some(ahead),
@@ -269,11 +285,17 @@ impl<'e> Executor<'e> {
                 break;
             }
             if key == spilled.group {
-                rows.take(row)?;
+                bytes += memory::row_weight(&row);
+                let fits = bytes <= bytes_max;
+                rows = rows.and_then(|mut rows| (fits && rows.take_if_it_fits(row)).then_some(rows));
             }
             self.tick(1).await?;
         }
-        level.input = Input::Memory(Box::new(Memory::of_one_key(rows)));
+        // Too many rows of one key are read from the table again and again.
+        if let Some(rows) = rows {
+            level.input = Input::Memory(Box::new(Memory::of_one_key(rows)));
+            level.conditions = &level.step.all_conditions;
+        }
         Ok(true)
     }
 }

@@ -24,7 +24,7 @@ use untorn::Table;
 use untorn::engine::ScanIndex;
 use untorn::schema::{KeyDef, KeyKind};
 
-use super::estimate::{ROWS_FEW, ROWS_MANY, cost, has_ranges, rows_of};
+use super::estimate::{ROWS_FEW, ROWS_MANY, cost, depends_on_parameters, has_ranges, rows_of};
 use super::{Condition, Planner};
 use crate::ast::{BinaryOperator, HintKind};
 use crate::expr::{Expr, ValueSet};
@@ -135,6 +135,8 @@ pub struct Choice {
     pub by_cost: bool,
     /// All rows in their order may be cheaper than looking up many by another index.
     pub may_scan: bool,
+    /// The rows themselves are wanted, whatever columns an index has: they are changed.
+    pub whole_rows: bool,
 }
 
 /// An index with its key columns.
@@ -167,7 +169,9 @@ impl PathChooser<'_> {
     /// The path over one index, with its score.
     fn path(&self, index: &IndexColumns<'_>) -> (Path, u32) {
         let mut path = Path { index: index.index, ..Path::everything() };
-        path.covering = index.index != ScanIndex::Clustered && covers(self.table, index.index, self.needed);
+        path.covering = index.index != ScanIndex::Clustered
+            && !self.choice.whole_rows
+            && covers(self.table, index.index, self.needed);
         let Some(key) = index.key else { return (path, 0) };
         for (at, part) in key.parts.iter().enumerate() {
             let of = self.column_range(part);
@@ -248,6 +252,11 @@ impl PathChooser<'_> {
 
     /// The cheapest of these paths; where that makes no difference, the first.
     fn cheapest(&self, mut best: Path, others: Vec<(Path, u32)>) -> Path {
+        let mut paths = others.iter().map(|(path, _)| path);
+        if !others.is_empty() && (depends_on_parameters(&best) || paths.any(depends_on_parameters)) {
+            // Chosen for these values, it may be wrong for others.
+            self.planner.value_dependent.set(true);
+        }
         self.planner.want_statistics(self.table);
         self.estimate(&mut best);
         for (mut path, _) in others {
@@ -266,8 +275,11 @@ impl PathChooser<'_> {
         if forced || !looks_up || !has_ranges(path) || rows_of(self.table) < ROWS_MANY {
             return false;
         }
-        self.estimate(path);
-        cost(path) > rows_of(self.table)
+        if depends_on_parameters(path) {
+            self.planner.value_dependent.set(true);
+        }
+        // A guess is no reason to read everything: a range whose ends are not known may have one row.
+        self.estimate_by_index(path) && cost(path) > rows_of(self.table)
     }
 }
 
@@ -289,6 +301,18 @@ fn score(path: &Path) -> u32 {
         score += u32::from(path.index == ScanIndex::Clustered);
     }
     if path.unique { score + 1000 } else { score }
+}
+
+/// Those of [`equalities`] that rows are looked up by. What is the same for all rows tells them apart no
+/// better than a condition does, and its value may be of another kind than the column: it is left out, unless
+/// there is nothing else.
+pub fn lookup_equalities(conditions: &[Condition], source: u16) -> Vec<(u16, &Expr)> {
+    let mut found = equalities(conditions, source);
+    let differs = |wanted: &Expr| matches!(wanted, Expr::Column { .. } | Expr::Outer(_));
+    if found.iter().any(|(_, wanted)| differs(wanted)) {
+        found.retain(|(_, wanted)| differs(wanted));
+    }
+    found
 }
 
 /// Columns of a source in memory that the conditions compare with something else, and with what.

@@ -554,12 +554,10 @@ impl Planner<'_> {
                 bound: &[],
                 needed: &needed[0],
                 hints,
-                choice: Choice { by_cost: parts.limit.is_none(), ..Choice::default() },
+                choice: Choice { by_cost: parts.limit.is_none(), whole_rows: true, ..Choice::default() },
             };
             path = chooser.best();
             self.outcome()?;
-            // The rows themselves are wanted, not only the index.
-            path.covering = false;
             if path.is_full_scan() {
                 path = Path::everything();
             }

@@ -54,9 +54,7 @@ impl Wanted {
     /// Fetches it; `false` when that did not succeed.
     pub async fn fetch(&self, database: &untorn::asynchronous::Database) -> bool {
         match self {
-            Wanted::Statistics(table) => {
-                table.lacks_statistics() && database.renew_statistics(table).await.is_ok()
-            }
+            Wanted::Statistics(table) => table.lacks_statistics() && database.fetch_statistics(table).await,
             Wanted::Pages(table, index, range) => database.estimate_range(table, *index, range).await.is_ok(),
         }
     }
@@ -107,6 +105,11 @@ pub(super) fn has_ranges(path: &Path) -> bool {
     path.last.iter().any(|one| matches!(one, Alternative::Range { .. } | Alternative::Like { .. }))
 }
 
+/// Whether how many rows a path reads is another number for other parameters.
+pub(super) fn depends_on_parameters(path: &Path) -> bool {
+    has_ranges(path) && values_of_path(path) == Values::OfParameters
+}
+
 impl Planner<'_> {
     /// Notes that statistics of a table would be of use.
     pub(super) fn want_statistics(&self, table: &Arc<Table>) {
@@ -152,16 +155,20 @@ impl PathChooser<'_> {
         };
     }
 
+    /// The same for a path with ranges, if the index tells.
+    pub(super) fn estimate_by_index(&self, path: &mut Path) -> bool {
+        let rows = self.looked_up(path);
+        path.rows = rows.map_or(path.rows, |rows| rows.clamp(1.0, rows_of(self.table)));
+        rows.is_some()
+    }
+
     /// By the index itself.
     fn looked_up(&self, path: &Path) -> Option<f64> {
-        match values_of_path(path) {
-            Values::Known => {}
-            Values::OfParameters if has_ranges(path) => {
-                // Planned for these values, it may be wrong for others.
-                self.planner.value_dependent.set(true);
-                return None;
-            }
-            _ => return None,
+        if values_of_path(path) != Values::Known {
+            self.planner
+                .guessed_of_parameters
+                .set(self.planner.guessed_of_parameters.get() || depends_on_parameters(path));
+            return None;
         }
         let state = self.planner.state;
         let ranges = known_ranges(path, &self.table.def.columns, &Context::constant(state, &[]), DIVES_MAX)?;

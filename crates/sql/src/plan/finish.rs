@@ -264,6 +264,7 @@ impl Planner<'_> {
                         && plan.order.is_empty()
                         && plan.locking.is_none()
                         && plan.grouping.is_none(),
+                    whole_rows: false,
                 },
             }
             .best(),

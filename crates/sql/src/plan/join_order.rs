@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use untorn::Table;
 
-use super::access_path::{Path, equalities};
+use super::access_path::{Path, lookup_equalities};
 use super::estimate::{self, EQUAL_SHARE, ROWS_FEW, distinct_of, rows_of};
 use super::finish::{Sources, only};
 use super::source::SourceKind;
@@ -59,7 +59,11 @@ struct Prefix {
 /// query around.
 pub(super) fn wants_hash(path: &Path, conditions: &[Condition], source: u16) -> bool {
     let of_others = |(_, wanted): &(u16, &Expr)| matches!(wanted, Expr::Column { .. } | Expr::Outer(_));
-    path.is_full_scan() && equalities(conditions, source).iter().any(of_others)
+    // What a condition assigns shows how often it is tested.
+    let assigns = |condition: &Condition| !condition.visit(&mut |inner| !matches!(inner, Expr::Assign(..)));
+    path.is_full_scan()
+        && lookup_equalities(conditions, source).iter().any(of_others)
+        && !conditions.iter().any(assigns)
 }
 
 impl Planner<'_> {
@@ -69,12 +73,17 @@ impl Planner<'_> {
         // Nobody may have counted its rows since a crash.
         let uncounted = |table: &&Arc<Table>| table.row_count_estimate() == 0;
         tables().filter(uncounted).for_each(|table| self.want_statistics(table));
+        self.guessed_of_parameters.set(false);
         let mut known = self.nothing_read();
         for source in usual {
             known = self.with(join, &known, *source)?;
         }
         if known.cost < COST_SMALL {
             return Ok(None);
+        }
+        if self.guessed_of_parameters.get() {
+            // For other values another order may be better.
+            self.value_dependent.set(true);
         }
         tables().for_each(|table| self.want_statistics(table));
         let best = if usual.len() <= COMPARED_MAX { self.best_of_all(join)? } else { self.greedy(join)? };

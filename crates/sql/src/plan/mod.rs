@@ -277,6 +277,11 @@ impl SelectPlan {
         self.subqueries.iter().for_each(|plan| plan.tables(found));
         self.unions.iter().for_each(|(_, plan)| plan.tables(found));
     }
+
+    /// Whether a step is joined by hash: rows that are locked are read one by one.
+    pub fn joins_by_hash(&self, step: &Step) -> bool {
+        step.by_hash && self.locking.is_none() && self.changed.is_empty()
+    }
 }
 
 /// The engine tables of a plan: one, as a rule.
@@ -415,6 +420,8 @@ pub struct Planner<'a> {
     wanted: RefCell<Vec<Wanted>>,
     /// The plan would be another one for other values of the parameters.
     pub value_dependent: Cell<bool>,
+    /// Rows were estimated that would be others for other values of the parameters.
+    guessed_of_parameters: Cell<bool>,
     /// The plan is made to be shown.
     pub explains: Cell<bool>,
 }
@@ -434,6 +441,7 @@ impl<'a> Planner<'a> {
             charge: RefCell::new(None),
             wanted: RefCell::new(Vec::new()),
             value_dependent: Cell::new(false),
+            guessed_of_parameters: Cell::new(false),
             explains: Cell::new(false),
         }
     }

@@ -107,7 +107,7 @@ fn explain_select(plan: &SelectPlan, kind: Option<&str>, next: &mut u64, rows: &
         if step.path.covering {
             extra.push("Using index");
         }
-        if step.by_hash {
+        if plan.joins_by_hash(step) {
             extra.push("Using join buffer (hash join)");
         }
         if step.path.backward {

@@ -66,7 +66,7 @@ fn join(plan: &SelectPlan, at: usize, depth: usize, text: &mut String) {
     let step = &plan.steps[at];
     let Some(before) = at.checked_sub(1) else { return access(plan, step, depth, text) };
     let left = step.inner_last == Some(at);
-    if step.by_hash {
+    if plan.joins_by_hash(step) {
         let kind = if left { "Left hash join" } else { "Inner hash join" };
         line(depth, &format!("{kind} ({})", looked_for(plan, step)), text);
         join(plan, before, depth + 1, text);

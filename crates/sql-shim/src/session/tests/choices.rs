@@ -71,6 +71,15 @@ fn a_plan_for_one_value_is_not_kept_for_another() {
 }
 
 #[test]
+fn a_range_that_is_not_known_is_no_reason_to_read_everything() {
+    let mut fixture = Fixture::new("choice-prepared");
+    fixture.table_of_choices("c", ", PRIMARY KEY (id), KEY by_many (many)");
+    fixture.good("PREPARE p FROM 'SELECT pad FROM c WHERE many > ?'");
+    fixture.good("SET @v = 1495");
+    assert!(fixture.work("EXECUTE p USING @v") < 600, "eight rows");
+}
+
+#[test]
 fn a_join_begins_with_what_leaves_few_rows() {
     let mut fixture = Fixture::new("choice-of-order");
     for name in ["big", "middle", "small"] {
@@ -111,6 +120,8 @@ fn tables_without_an_index_are_joined_by_hash() {
             "SELECT COUNT(*), SUM(a.id * COALESCE(b.id, 3)) FROM a LEFT JOIN b ON a.many = b.id AND b.few = 1",
             "Left hash join",
         ),
+        // What is equal to a constant of another type is no part of the key.
+        ("SELECT COUNT(*), SUM(a.id) FROM a JOIN b ON a.many = b.id AND b.few = '1'", "Inner hash join"),
         (
             "SELECT COUNT(*), SUM(a.id * c.id) FROM a JOIN b ON a.many = b.id JOIN c ON b.many = c.id",
             "Inner hash join",
@@ -134,6 +145,51 @@ fn tables_without_an_index_are_joined_by_hash() {
         assert_eq!(fixture.good(sql).rows, by_hash, "{sql}");
         fixture.good("DROP INDEX by_id ON b");
     }
+}
+
+#[test]
+fn rows_of_one_key_beyond_memory_are_read_again() {
+    let mut fixture = Fixture::new("hash-join-one-key");
+    fixture.table_of_choices("b", "");
+    fixture.good("UPDATE b SET many = 1 WHERE id > 20");
+    fixture.good("CREATE TABLE s (id INT)");
+    fixture.good("INSERT INTO s VALUES (1), (2), (1), (NULL), (5), (1), (4000)");
+    let sql = "SELECT s.id, COUNT(*), SUM(b.id) FROM s LEFT JOIN b ON s.id = b.many GROUP BY s.id ORDER BY 1";
+    let expected = fixture.good(sql).rows;
+    for limit in [1_000_000, 700_000, 400_000] {
+        fixture.good(&format!("SET untorn_statement_memory_limit = {limit}"));
+        assert_eq!(fixture.good(sql).rows, expected, "{limit}");
+    }
+}
+
+#[test]
+fn what_shows_the_order_of_rows_is_joined_by_a_loop() {
+    let mut fixture = Fixture::new("no-hash-join");
+    for name in ["a", "b"] {
+        fixture.table_of_choices(name, "");
+    }
+    for (more, by_hash) in [("", true), (" AND (@n := b.few) >= 0", false), (" FOR UPDATE", false)] {
+        let sql = format!("SELECT a.id FROM a JOIN b ON a.many = b.id{more}");
+        let tree = fixture.good(&format!("EXPLAIN FORMAT=TREE {sql}")).rows.concat();
+        assert_eq!(tree.contains("hash join"), by_hash, "{tree}");
+        let table = fixture.good(&format!("EXPLAIN {sql}")).rows.concat();
+        assert_eq!(table.contains("hash join"), by_hash, "{table}");
+    }
+}
+
+#[test]
+fn a_subquery_sees_what_a_cascade_has_deleted() {
+    let mut fixture = Fixture::new("hashed-subquery-cascade");
+    fixture.good("CREATE TABLE p (id INT PRIMARY KEY)");
+    let key = "FOREIGN KEY (pid) REFERENCES p (id) ON DELETE CASCADE";
+    fixture.good(&format!("CREATE TABLE ch (pid INT, y INT, {key})"));
+    let list = |row: fn(u32) -> String| (1..=20).map(row).collect::<Vec<_>>().join(",");
+    fixture.good(&format!("INSERT INTO p VALUES {}", list(|id| format!("({id})"))));
+    fixture.good(&format!("INSERT INTO ch VALUES {}", list(|id| format!("({id},{})", id % 20 + 1))));
+    // Each that goes takes along what the next one is kept by.
+    fixture.good("DELETE FROM p WHERE (SELECT COUNT(*) FROM ch WHERE ch.y = p.id) = 1");
+    let left: Vec<String> = (1..=10).map(|half| format!("{}|", 2 * half)).collect();
+    assert_eq!(fixture.good("SELECT id FROM p ORDER BY id").rows, left);
 }
 
 #[test]
