@@ -47,7 +47,7 @@ pub enum Wanted {
     /// Statistics of a table.
     Statistics(Arc<Table>),
     /// The pages on the way to a range.
-    Pages(Arc<Table>, ScanIndex, KeyRange),
+    Pages(Arc<Table>, ScanIndex, Box<KeyRange>),
 }
 
 impl Wanted {
@@ -177,7 +177,7 @@ impl PathChooser<'_> {
             match self.table.estimate_in_memory(path.index, &range) {
                 Some(found) => rows += found,
                 None => {
-                    let wanted = Wanted::Pages(self.table.clone(), path.index, range);
+                    let wanted = Wanted::Pages(self.table.clone(), path.index, Box::new(range));
                     self.planner.wanted.borrow_mut().push(wanted);
                     return None;
                 }
