@@ -6,7 +6,7 @@
 //! engine does with such a transaction is in `crates/txn/src/prepared.rs`.
 //!
 //! A coordinator takes "unknown" for an answer: it forgets what it has decided, as that must have been done
-//! by an earlier try. So a name is unknown only when its end is durable. Whoever asks for one that is ending
+//! by an earlier try. So a name is unknown only when its end is durable. Who asks for one that is ending
 //! waits: it may yet stay prepared.
 //!
 //! The transaction leaves its session when it is prepared. It takes its row locks along, and the uses of its

@@ -91,7 +91,7 @@ fn a_prepare_that_is_dropped_has_not_begun_or_is_done() {
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
 }
 
-/// Whoever asks for one that is being ended hears how that has ended, and of nothing that may still be lost.
+/// Who asks for one that is being ended hears how that has ended, and of nothing that may still be lost.
 #[test]
 fn a_name_is_unknown_when_its_end_is_durable() {
     let db = Database::in_memory().unwrap();

@@ -440,12 +440,15 @@ fn random_read_ahead_reads_the_rest_of_an_area_of_which_13_pages_are_in_use() {
 fn only_pages_that_nobody_wanted_are_evicted_in_vain() {
     with_a_cold_table(128, async |store| {
         let ahead: Vec<PageId> = (0..40).map(|page| PageId::new(SPACE, page)).collect();
+        let before = store.status().reads;
         store.prefetch(&ahead);
         // The pool is too small for an old part: what is wanted is young all the time.
         read_each(store, 0..30, false).await;
+        // The cleaner may have had some of these before they were wanted; then they were read again.
+        let again = store.status().reads - before;
         read_each(store, 100..300, false).await;
         read_each(store, 100..300, false).await;
-        assert_eq!(store.status().read_ahead_evicted, 10);
+        assert_eq!(store.status().read_ahead_evicted, 10 + again);
     });
     with_a_cold_table(512, async |store| {
         let ahead: Vec<PageId> = (0..40).map(|page| PageId::new(SPACE, page)).collect();

@@ -250,7 +250,7 @@ fn mandatory_roles_make_no_administrators() {
     }
     all(&mut hr, &["SET GLOBAL mandatory_roles = 'staff'"]);
     all(&mut app, &["SET ROLE staff", "SELECT * FROM shop.cart"]);
-    // Whoever sets it: nobody has such a role by that.
+    // Who sets it does not matter: nobody has such a role by that.
     all(&mut root, &["SET GLOBAL mandatory_roles = 'staff, big'", "GRANT ALL ON *.* TO staff"]);
     assert_eq!(code(&mut app, "SET ROLE big"), 3530);
     assert_eq!(code(&mut app, "SELECT * FROM shop.cart"), 1142, "active, and no longer granted by that");

@@ -216,10 +216,8 @@ impl Planner<'_> {
         around: Around<'_>,
     ) -> Result<SelectPlan, SqlError> {
         self.expand(1, SELECT_BYTES)?;
-        let Around { of_members, mut of_existence, mut of_view, .. } = around;
-        if uses_its_items(select, order_by) {
-            (of_existence, of_view) = (false, false);
-        }
+        let (of_members, of_rows) = (around.of_members, !uses_its_items(select, order_by));
+        let (of_existence, of_view) = (around.of_existence && of_rows, around.of_view && of_rows);
         let around = Around { of_members: false, of_existence: false, of_view: false, ..around };
         let mut from = From { locking, ..From::default() };
         let shown = match &select.from {
