@@ -83,12 +83,15 @@ fn collide(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port() && a.port() != 0 && same_place
 }
 
+/// How the address of a page is read.
+type ParseAddress<'p> = &'p dyn Fn(&str) -> Result<SocketAddr, String>;
+
 /// The addresses of the pages for people and programs. Nobody listens yet: who is to listen on them besides
 /// is compared.
 fn check_pages(variables: &GlobalVariables, listen: &ListenOptions) -> Result<(), String> {
     let has_account = !variables.text("dashboard_account").is_empty();
     let dashboard = |text: &str| untorn::dashboard::parse_address(text, has_account);
-    let pages: [(&str, &dyn Fn(&str) -> Result<SocketAddr, String>); 2] =
+    let pages: [(&str, ParseAddress<'_>); 2] =
         [("metrics_address", &metrics::parse_address), ("dashboard_address", &dashboard)];
     let server = listen.addresses.iter().map(|address| SocketAddr::new(*address, listen.port));
     let mut others: Vec<(SocketAddr, &str)> = server.map(|address| (address, "the server's port")).collect();

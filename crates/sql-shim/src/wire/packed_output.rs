@@ -204,6 +204,7 @@ fn put_frame(level: u8, piece: &[u8], out: &mut Vec<u8>) -> Option<()> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

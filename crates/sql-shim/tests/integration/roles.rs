@@ -365,15 +365,15 @@ fn create_user_is_shown_with_its_hash_to_who_may_change_it() {
         )
     };
     let text = shown(&format!("'{}'", hash[0]));
-    assert_eq!(first_column(&mut root, "SHOW CREATE USER app"), [text.clone()]);
+    assert_eq!(first_column(&mut root, "SHOW CREATE USER app"), std::slice::from_ref(&text));
     let mut app = login(&engine, "app");
-    assert_eq!(first_column(&mut app, "SHOW CREATE USER CURRENT_USER()"), [text.clone()]);
+    assert_eq!(first_column(&mut app, "SHOW CREATE USER CURRENT_USER()"), std::slice::from_ref(&text));
     assert_eq!(code(&mut app, "SHOW CREATE USER auditor"), 1044);
     assert_eq!(code(&mut root, "SHOW CREATE USER nobody"), 1396);
     all(&mut root, &["GRANT SELECT ON *.* TO auditor", "SET print_identified_with_as_hex = ON"]);
     let hex: String = hash[0].bytes().map(|byte| format!("{byte:02X}")).collect();
     let in_hex = shown(&format!("0x{hex}"));
-    assert_eq!(first_column(&mut root, "SHOW CREATE USER app"), [in_hex.clone()]);
+    assert_eq!(first_column(&mut root, "SHOW CREATE USER app"), std::slice::from_ref(&in_hex));
     let mut auditor = login(&engine, "auditor");
     assert_eq!(first_column(&mut auditor, "SHOW CREATE USER app"), [shown("'<secret>'")]);
     // Both forms make the account again.
