@@ -67,8 +67,9 @@ fn run_in(program: &Program, place: &Path) -> Result<()> {
 /// The commands `backup` and `restore`: a whole copy of the stopped server's directory, and one of what has
 /// changed since.
 fn backups_are_restored(program: &Program, place: &Path, before: &str) -> Result<()> {
+    let untorn = std::path::absolute(&program.path)?;
     let command = |words: &[&str]| {
-        let mut command = Command::new(&program.path);
+        let mut command = Command::new(&untorn);
         command.current_dir(place).args(words);
         captured(&mut command)
     };
