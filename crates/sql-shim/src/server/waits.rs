@@ -8,7 +8,7 @@
 //! the engine, between statements, reads no clock.
 //!
 //! **Processor time** is what is left of a statement's time: it has had the thread then. How much of that
-//! time a thread really has a core is measured at one turn in [`TURNS`], by the thread's own clock, and the
+//! time a thread really has a core is measured at one turn in `TURNS`, by the thread's own clock, and the
 //! rest is taken to be alike. Reading that clock is a system call; at each statement it would cost more than
 //! all that is counted of it.
 //!

@@ -4,7 +4,7 @@
 //!   length (3)  sequence (1)  length uncompressed (3, 0: stored as it is)  bytes
 //! ```
 //!
-//! [`super::packed_output`] makes them, [`super::packed_input`] opens them. What compresses has state for one
+//! `packed_output` makes them, `packed_input` opens them. What compresses has state for one
 //! compressed packet only, so an idle connection has none: a thread keeps one for all its connections.
 
 /// Bytes of a compressed packet's header.
