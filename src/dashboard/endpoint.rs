@@ -1,11 +1,12 @@
 //! GET over HTTP/1.
 //!
 //! An endpoint runs on a thread of its own, so that a scraper or viewer cannot take time from a thread that
-//! does work by more than the operating system's share. Clients are strangers: a connection has one
-//! request, a limit for its header and a deadline for all of it, and beyond a number of connections new ones
-//! are closed at once. What the metrics tell is counts, never data, names or statements, and they have no
-//! accounts; what the page tells, and to whom, stands in [`crate::dashboard`]. Its [`Gate`] is asked at each
-//! request (HTTP Basic). One that was refused is answered late, so that passwords cannot be tried quickly.
+//! does work by more than the operating system's share. Clients are strangers: a connection has one request,
+//! a limit for its header and a deadline for all of it, and beyond a number of connections new ones are
+//! closed at once. What the metrics tell is counts, never data, names or statements, and they have no
+//! accounts; what the page tells, and to whom, stands in [`crate::dashboard`]. Its [`super::Gate`] is asked
+//! at each request (HTTP Basic). One that was refused is answered late, so that passwords cannot be tried
+//! quickly.
 
 use std::convert::Infallible;
 use std::io;
