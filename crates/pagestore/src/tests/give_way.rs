@@ -11,7 +11,7 @@ use page::PageId;
 use redo::RedoLog;
 
 use super::paced_disk::{PacedEnvironment, Speed};
-use super::support::{create_page, options, redo_options, retry};
+use super::support::{change_at_random, create_page, options, redo_options, retry};
 use crate::store::PageStore;
 
 const SPACE: u32 = 5;
@@ -151,26 +151,8 @@ fn a_scan_that_is_alone_reads_ahead_as_ever() {
 fn writes(gives_way: bool, log: u64) -> (u64, u64) {
     let machine = machine(gives_way, LARGE, log);
     for seed in 0..4 {
-        let (store, mut random) = (machine.store.clone(), Random::new(100 + seed));
-        machine.env.spawn_worker(
-            "writer",
-            Box::pin(async move {
-                let bytes = vec![seed as u8; 1500];
-                loop {
-                    let page = PageId::new(SPACE, HALF + random.below(HALF as usize) as u32);
-                    let changed = retry(|| {
-                        let mut mtr = store.mtr()?;
-                        let handle = mtr.x(page)?;
-                        mtr.write(handle, 200, &bytes);
-                        Ok(mtr.commit())
-                    });
-                    if changed.await.is_err() {
-                        return;
-                    }
-                    store.environment().sleep(Duration::from_millis(20)).await;
-                }
-            }),
-        );
+        let pause = Duration::from_millis(20);
+        change_at_random(&machine.store, 100 + seed, SPACE, HALF..2 * HALF, 1500, pause);
     }
     machine.pass(Duration::from_secs(4));
     machine.read_at_random();

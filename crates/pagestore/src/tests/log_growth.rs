@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use disk::{Environment, Random, SimulatedEnvironment};
+use disk::{Environment, SimulatedEnvironment};
 use page::PageId;
 use redo::RedoLog;
 
 use super::paced_disk::{PacedEnvironment, Speed};
-use super::support::{create_page, options, redo_options, retry};
+use super::support::{change_at_random, create_page, options, redo_options, retry};
 use crate::recovery::rates::RecoveryRates;
 use crate::store::PageStore;
 
@@ -72,7 +72,7 @@ fn run(scene: &Scene) -> Outcome {
     store.when_log_rose(Box::new(move |bytes| heard.store(bytes, Ordering::Relaxed)));
     store.set_log_growth(scene.most.map(|most| -> crate::MostLog { Arc::new(move || most) }));
     for seed in 0..8 {
-        writer_of(&store, seed, pages);
+        change_at_random(&store, seed, SPACE, 0..pages, 1500, Duration::from_millis(4));
     }
     let counts = || (store.status().pages_flushed, store.redo.current().0);
     let per_mib = |(pages, lsn): (u64, u64), (before, from): (u64, u64)| {
@@ -100,31 +100,6 @@ fn run(scene: &Scene) -> Outcome {
     drop(store);
     simulated.shutdown();
     outcome
-}
-
-/// Changes pages at random, some 1.5 KiB at a time.
-fn writer_of(store: &Arc<PageStore>, seed: u64, pages: u32) {
-    let (store, mut random) = (store.clone(), Random::new(seed));
-    let env = store.environment().clone();
-    env.spawn_worker(
-        "writer",
-        Box::pin(async move {
-            let bytes = vec![seed as u8; 1500];
-            loop {
-                let page = PageId::new(SPACE, random.below(pages as usize) as u32);
-                let changed = retry(|| {
-                    let mut mtr = store.mtr()?;
-                    let handle = mtr.x(page)?;
-                    mtr.write(handle, 200, &bytes);
-                    Ok(mtr.commit())
-                });
-                if changed.await.is_err() {
-                    return;
-                }
-                store.environment().sleep(Duration::from_millis(4)).await;
-            }
-        }),
-    );
 }
 
 const FREE: Scene = Scene { most: Some(1 << 40), target: None, rates: "", hot: true };

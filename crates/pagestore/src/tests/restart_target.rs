@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use disk::{Environment, Random, SimulatedEnvironment};
+use disk::{Environment, SimulatedEnvironment};
 use page::PageId;
 use redo::RedoLog;
 
 use super::paced_disk::{PacedEnvironment, Speed};
-use super::support::{create_page, options, redo_options, retry};
+use super::support::{change_at_random, create_page, options, redo_options, retry};
 use crate::recovery::rates::RecoveryRates;
 use crate::store::PageStore;
 
@@ -84,26 +84,7 @@ impl Machine {
         self.simulated.run_until_complete(store.resize(FRAMES * PAGE_SIZE).unwrap().wait());
         let until = self.env.now() + most;
         for seed in 0..8 {
-            let (store, mut random) = (store.clone(), Random::new(seed));
-            self.env.spawn_worker(
-                "writer",
-                Box::pin(async move {
-                    let bytes = vec![seed as u8; CHANGE];
-                    loop {
-                        let page = PageId::new(SPACE, random.below(PAGES as usize) as u32);
-                        let changed = retry(|| {
-                            let mut mtr = store.mtr()?;
-                            let handle = mtr.x(page)?;
-                            mtr.write(handle, 200, &bytes);
-                            Ok(mtr.commit())
-                        });
-                        if changed.await.is_err() {
-                            return;
-                        }
-                        store.environment().sleep(Duration::from_millis(4)).await;
-                    }
-                }),
-            );
+            change_at_random(store, seed, SPACE, 0..PAGES, CHANGE, Duration::from_millis(4));
         }
         self.simulated.run_until_complete(async {
             while self.env.now() < until && store.recovery_estimate() < worst {

@@ -1,10 +1,12 @@
 //! A store over a real or simulated environment, and a page writer that writes plainly.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use disk::{Environment, File, IoBuf, RealEnvironment, RealOptions};
+use disk::{Environment, File, IoBuf, Random, RealEnvironment, RealOptions};
 use page::{PageId, PageSize, PageSyncFuture, PageWriteFuture, PageWriter, WriteBatch, WrittenBatch};
 use redo::RedoLog;
 
@@ -131,4 +133,34 @@ pub(super) fn value_of(page: &[u8]) -> u64 {
     assert_eq!(page::u64_at(page, page.len() / 2), value.wrapping_mul(3));
     assert!(page[page.len() - 200..page.len() - 100].iter().all(|byte| *byte == value as u8));
     value
+}
+
+/// A worker that changes `bytes` of a page at random, with a pause between, until the store is gone.
+pub(super) fn change_at_random(
+    store: &Arc<PageStore>,
+    seed: u64,
+    space: u32,
+    pages: Range<u32>,
+    bytes: usize,
+    pause: Duration,
+) {
+    let (store, mut random) = (store.clone(), Random::new(seed));
+    let env = store.environment().clone();
+    let work = async move {
+        let bytes = vec![seed as u8; bytes];
+        loop {
+            let page = PageId::new(space, pages.start + random.below(pages.len()) as u32);
+            let changed = retry(|| {
+                let mut mtr = store.mtr()?;
+                let handle = mtr.x(page)?;
+                mtr.write(handle, 200, &bytes);
+                Ok(mtr.commit())
+            });
+            if changed.await.is_err() {
+                return;
+            }
+            store.environment().sleep(pause).await;
+        }
+    };
+    env.spawn_worker("writer", Box::pin(work));
 }
