@@ -20,6 +20,10 @@ pub struct Judged {
     pub pages: f64,
     /// Bytes of log for a transaction.
     pub log_bytes_each: f64,
+    /// How the processors' own speed varied in the same seconds.
+    pub processor_variation: f64,
+    /// Their slowest second, as a part of the mean.
+    pub processor_worst: f64,
 }
 
 /// Judges all the seconds.
@@ -29,6 +33,7 @@ pub fn judge(seconds: &[Second]) -> Judged {
     let mean_rate = mean(&rates);
     let ages = of(|second| second.age / second.age_max);
     let least = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
+    let processors = of(|second| second.processor);
     Judged {
         mean: mean_rate,
         variation: coefficient_of_variation(&rates),
@@ -37,6 +42,8 @@ pub fn judge(seconds: &[Second]) -> Judged {
         age: (least(&ages), ages.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
         pages: mean(&of(|second| second.pages)),
         log_bytes_each: mean(&of(|second| second.log_bytes)) / mean_rate,
+        processor_variation: coefficient_of_variation(&processors),
+        processor_worst: least(&processors) / mean(&processors),
     }
 }
 

@@ -116,14 +116,14 @@ pub fn points_as_csv(charts: &[Chart]) -> String {
 
 /// Every second of every run.
 fn seconds_as_csv(runs: &[Run]) -> String {
-    let mut text = "group,server,setting,round,second,transactions,p99_ms,age,age_max,pages_written,log_bytes,device_reads,device_writes,device_bytes_written\n".to_owned();
+    let mut text = "group,server,setting,round,second,transactions,p99_ms,age,age_max,pages_written,log_bytes,device_reads,device_writes,device_bytes_written,processor\n".to_owned();
     let plain = |words: &str| words.replace(',', ";");
     for run in runs {
         for (at, second) in run.seconds.iter().enumerate() {
             // Writing to a string does not fail.
             let _ = writeln!(
                 text,
-                "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                 plain(&run.group),
                 plain(&run.server),
                 plain(&run.setting),
@@ -138,6 +138,7 @@ fn seconds_as_csv(runs: &[Run]) -> String {
                 second.device_reads,
                 second.device_writes,
                 second.device_bytes_written,
+                second.processor,
             );
         }
     }
@@ -168,7 +169,7 @@ mod tests {
     fn every_second_is_a_line_with_as_many_fields_as_the_head() {
         let text = seconds_as_csv(&runs());
         let fields: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
-        assert_eq!(fields, vec![14; 1 + 3 * 4]);
+        assert_eq!(fields, vec![15; 1 + 3 * 4]);
         assert!(text.contains("\nb,Untorn,x; y,2,4,30,"), "{text}");
     }
 

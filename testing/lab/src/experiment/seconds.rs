@@ -1,6 +1,7 @@
 //! A load, and what is seen in each of its seconds: by sysbench, by the server, by the device.
 
 use crate::block_device::Counters;
+use crate::processor_speed::{ProcessorSpeed, Steps};
 use crate::server_process::ServerProcess;
 use crate::sysbench::{Sysbench, figure};
 use anyhow::{Context, Result};
@@ -45,9 +46,11 @@ pub struct Second {
     pub device_writes: f64,
     /// Bytes of these writes.
     pub device_bytes_written: f64,
+    /// How fast the processors were, in steps of a count that means nothing but beside another second's.
+    pub processor: f64,
 }
 
-/// What server and device say of themselves.
+/// What processors, server and device say of themselves.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     age: f64,
@@ -55,9 +58,10 @@ struct Seen {
     pages: f64,
     log_bytes: f64,
     device: Counters,
+    processor: Steps,
 }
 
-/// Runs the phase and watches server and device from second to second.
+/// Runs the phase and watches processors, server and device from second to second.
 pub fn seconds(
     server: &ServerProcess,
     device: &str,
@@ -81,18 +85,19 @@ pub fn seconds(
 /// What they say, each second from now on.
 fn watch(server: &ServerProcess, device: &str, over: &AtomicBool) -> Result<Vec<Seen>> {
     let mut connection = server.connect(None)?;
+    let processors = ProcessorSpeed::watch();
     let begin = Instant::now();
     let mut seen = Vec::new();
     while !over.load(Ordering::Acquire) {
-        seen.push(look(&mut connection, device)?);
+        seen.push(look(&mut connection, device, &processors)?);
         let next = begin + Duration::from_secs(seen.len() as u64);
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }
-    seen.push(look(&mut connection, device)?);
+    seen.push(look(&mut connection, device, &processors)?);
     Ok(seen)
 }
 
-fn look(connection: &mut Conn, device: &str) -> Result<Seen> {
+fn look(connection: &mut Conn, device: &str, processors: &ProcessorSpeed) -> Result<Seen> {
     let rows: Vec<(String, String)> = connection.query("SHOW GLOBAL STATUS LIKE 'Innodb%'")?;
     let number = |name: &str| {
         let row = rows.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -110,6 +115,7 @@ fn look(connection: &mut Conn, device: &str) -> Result<Seen> {
         pages: number("Innodb_pages_written").context("no Innodb_pages_written")?,
         log_bytes: number("Innodb_os_log_written").unwrap_or(f64::NAN),
         device: Counters::of(device)?,
+        processor: processors.steps(),
     })
 }
 
@@ -129,6 +135,7 @@ fn combined(output: &str, seen: &[Seen]) -> Vec<Second> {
                 device_reads: device.reads as f64,
                 device_writes: device.writes as f64,
                 device_bytes_written: device.bytes_written as f64,
+                processor: pair[1].processor.speed_since(pair[0].processor),
             }
         })
         .collect()
@@ -146,6 +153,7 @@ mod tests {
             pages,
             log_bytes: 2.0 * pages,
             device: Counters { writes: 3 * pages as u64, ..Counters::default() },
+            processor: Steps::default(),
         };
         let output = "Threads started!\n\
             [ 1s ] thds: 16 tps: 50.00 qps: 300.00 (r/w/o: 0/200/100) lat (ms,99%): 3.30 err/s: 0.00\n\

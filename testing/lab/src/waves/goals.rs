@@ -53,10 +53,12 @@ fn even(run: &Run, judged: &Judged) -> String {
     let is_quick = target.is_some_and(|target| restart <= target);
     let target = target.map_or_else(|| "unknown".to_owned(), |target| format!("{target:.1} s"));
     format!(
-        "CoV {}, worst second of the mean {}, age {:.0}–{:.0} % of its maximum and a restart of {restart:.1} s, target {target} (goal \
+        "CoV {}, worst second of the mean {} (the processors' own: {:.2} and {:.2}), age {:.0}–{:.0} % of its maximum and a restart of {restart:.1} s, target {target} (goal \
          {:.0}–{:.0} %, or within the target: {})",
         at_most(judged.variation, VARIATION),
         at_least(judged.worst, WORST),
+        judged.processor_variation,
+        judged.processor_worst,
         least * 100.0,
         most * 100.0,
         AGE.0 * 100.0,

@@ -45,6 +45,8 @@ pub fn markdown(setup: &Setup, phases: &[Phase], runs: &[Run]) -> String {
             "age of maximum",
             "pages written/s",
             "log bytes each",
+            "processors' CoV",
+            "processors' worst second",
         ],
     );
     let mut restarts =
@@ -62,6 +64,8 @@ pub fn markdown(setup: &Setup, phases: &[Phase], runs: &[Run]) -> String {
                 format!("{:.0}–{:.0} %", judged.age.0 * 100.0, judged.age.1 * 100.0),
                 format!("{:.0}", judged.pages),
                 format!("{:.0}", judged.log_bytes_each),
+                format!("{:.3}", judged.processor_variation),
+                format!("{:.2}", judged.processor_worst),
             ]);
         }
         let Restart { age, estimate_seconds, target_seconds, seconds } = run.restart;
@@ -86,8 +90,8 @@ pub fn markdown(setup: &Setup, phases: &[Phase], runs: &[Run]) -> String {
     )
 }
 
-/// Transactions, age and page writes in each second.
-pub fn charts(runs: &[Run]) -> [Chart; 3] {
+/// Transactions, age, page writes and the processors' speed in each second.
+pub fn charts(runs: &[Run]) -> [Chart; 4] {
     let chart = |title: &str, unit, figure: fn(&Second) -> f64| {
         let lines = runs.iter().map(|run| {
             let figures: Vec<f64> = run.phases.iter().flatten().map(figure).collect();
@@ -99,18 +103,20 @@ pub fn charts(runs: &[Run]) -> [Chart; 3] {
         chart("Transactions in each second", "transactions", |second| second.transactions),
         chart("Checkpoint age", "MB", |second| second.age / 1e6),
         chart("Pages written in each second", "pages", |second| second.pages),
+        chart("How fast the processors themselves were", "steps/µs", |second| second.processor),
     ]
 }
 
 /// Every second of every run.
 pub fn seconds_as_csv(runs: &[Run]) -> String {
-    let mut text = "server,second,transactions,p99_ms,age,age_max,pages_written,log_bytes\n".to_owned();
+    let mut text =
+        "server,second,transactions,p99_ms,age,age_max,pages_written,log_bytes,processor\n".to_owned();
     for run in runs {
         for (at, second) in run.phases.iter().flatten().enumerate() {
             // Writing to a string does not fail.
             let _ = writeln!(
                 text,
-                "{},{},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{},{},{}",
                 run.name,
                 at + 1,
                 second.transactions,
@@ -118,7 +124,8 @@ pub fn seconds_as_csv(runs: &[Run]) -> String {
                 second.age,
                 second.age_max,
                 second.pages,
-                second.log_bytes
+                second.log_bytes,
+                second.processor
             );
         }
     }
@@ -137,6 +144,8 @@ pub fn record(setup: &Setup, phases: &[Phase], runs: &[Run]) -> Value {
                 "p99_ms": judged.p99_ms,
                 "age_of_maximum": [judged.age.0, judged.age.1],
                 "pages_written_per_second": judged.pages,
+                "processor_coefficient_of_variation": judged.processor_variation,
+                "processor_worst_second_of_mean": judged.processor_worst,
             })
         });
         json!({ "server": run.name, "phases": phases.collect::<Vec<_>>(), "restart": run.restart })
