@@ -135,7 +135,10 @@ pub mod write;
 pub use auto_increment::AutoIncrement;
 #[doc(hidden)]
 pub use backup::restore_in;
-pub use backup::{BackupOptions, BackupProgress, BackupReport, RestoreReport, restore};
+pub use backup::{
+    BackupBase, BackupContents, BackupFile, BackupOptions, BackupProgress, BackupReport, RestoreReport,
+    restore,
+};
 pub use blocking::{ChangeFeed, Database, Definitions, KeyValue, Pairs, Rows, Transaction};
 pub use check::CheckReport;
 pub use dblwr::{FileProtection, WritePath as WriteWay};

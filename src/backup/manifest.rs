@@ -192,7 +192,7 @@ impl Manifest {
         Manifest::parse(&text).map_err(|why| failed(&path, why))
     }
 
-    fn parse(text: &[u8]) -> Result<Manifest, String> {
+    pub fn parse(text: &[u8]) -> Result<Manifest, String> {
         const TAIL: usize = "\n00000000\n".len();
         let (body, tail) = text.split_at(text.len().saturating_sub(TAIL));
         if tail != format!("\n{:08x}\n", crc32c::crc32c(body)).as_bytes() {

@@ -26,6 +26,7 @@
 //!
 //! A backup may hold only the pages that an earlier one does not have: [`incremental`].
 
+mod contents;
 mod copy;
 pub(crate) mod gate;
 mod hold;
@@ -48,6 +49,7 @@ use std::time::Duration;
 
 use disk::Storage;
 
+pub use self::contents::{BackupBase, BackupContents, BackupFile};
 use self::hold::{Holds, Over};
 pub use self::restore::{RestoreReport, restore, restore_in};
 use crate::database::Database;

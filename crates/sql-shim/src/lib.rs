@@ -9,6 +9,8 @@ pub mod extension;
 pub mod inspect;
 pub mod log;
 pub mod metrics;
+#[cfg(feature = "object-storage")]
+pub mod object_storage;
 #[cfg(feature = "opensrv")]
 pub mod opensrv;
 pub mod options;

@@ -72,6 +72,10 @@ fn main() -> ExitCode {
         Some("inspect") => return sql_shim::inspect::run(words.into_iter().skip(1)),
         Some("backup") => return sql_shim::backup::run(words.into_iter().skip(1)),
         Some("restore") => return sql_shim::restore::run(words.into_iter().skip(1)),
+        #[cfg(feature = "object-storage")]
+        Some("upload") => return sql_shim::object_storage::upload(words.into_iter().skip(1)),
+        #[cfg(feature = "object-storage")]
+        Some("download") => return sql_shim::object_storage::download(words.into_iter().skip(1)),
         Some("serve") => drop(words.remove(0)),
         Some("help") => words = vec!["--help".to_owned()],
         _ => {}

@@ -315,6 +315,7 @@ usage: untorn [serve] [options]
        untorn probe PATH          how pages of files there are protected, and why (untorn probe --help)
        untorn backup TARGET       copies a directory that no server has open (untorn backup --help)
        untorn restore BACKUP DIR  makes a data directory of a backup, and verifies every byte
+       untorn upload BACKUP URL   copies a backup to object storage, download URL DIR back (untorn upload --help)
        untorn inspect catalog DIR what the catalog of a stopped or crashed directory says, as JSON
 
   --datadir DIR           where the data is; made if it is not there (default ./untorn-data)

@@ -18,6 +18,8 @@ mod metrics_endpoint;
 mod monitoring_tables;
 mod multi_table_changes;
 mod named_locks;
+#[cfg(feature = "object-storage")]
+mod object_storage;
 #[cfg(feature = "opensrv")]
 mod opensrv;
 mod page_protection;
