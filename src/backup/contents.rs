@@ -1,5 +1,6 @@
 //! What a finished backup consists of, for programs that keep it elsewhere.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use disk::{Environment, RealEnvironment, RealOptions, Storage};
@@ -60,6 +61,8 @@ impl BackupContents {
     pub const MANIFEST: &'static str = MANIFEST;
     /// Name of the file that marks a directory as something that is not finished.
     pub const INCOMPLETE: &'static str = INCOMPLETE;
+    /// Name under which a copy may write the manifest before it is renamed.
+    pub const MANIFEST_NEW: &'static str = "#untorn.backup.new";
 
     /// Of the finished backup in a directory. Only its manifest is read.
     ///
@@ -98,6 +101,10 @@ impl BackupContents {
             let (path, bytes, crc32c) = (PAGE_LIST.into(), list.bytes, list.crc32c);
             files.push(BackupFile { path, bytes, crc32c, is_private: false });
         }
+        let mut names: BTreeSet<&Path> = [MANIFEST, INCOMPLETE, Self::MANIFEST_NEW].map(Path::new).into();
+        if let Some(file) = files.iter().find(|file| !names.insert(&file.path)) {
+            return Err(format!("it names {} twice", file.path.display()));
+        }
         let is_name = |beside: &PathBuf| {
             let mut parts = beside.components();
             matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))
@@ -124,4 +131,31 @@ fn read_manifest(storage: &dyn Storage, directory: &Path) -> Result<Vec<u8>> {
         return Err(failed(directory, "it is a backup that was not finished: use another one"));
     }
     read_whole(storage, &directory.join(MANIFEST))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn text(manifest: &str) -> Vec<u8> {
+        format!("{manifest}\n{:08x}\n", crc32c::crc32c(manifest.as_bytes())).into_bytes()
+    }
+
+    /// Two writers of one file would each find their own bytes right.
+    #[test]
+    fn a_file_that_is_named_twice_is_refused() {
+        let of = |paths: [&str; 2]| {
+            let files = paths.map(|path| format!(r#"{{"path": "{path}", "bytes": 3, "crc32c": 7}}"#));
+            let files = files.join(", ");
+            text(&format!(
+                r#"{{"format": 1, "written_by": "x", "checkpoint": 1, "end": 2, "files": [{files}]}}"#
+            ))
+        };
+        assert_eq!(BackupContents::parse(of(["shop/a.ibd", "shop/b.ibd"])).unwrap().files.len(), 2);
+        for twice in [["a", "a"], ["a", MANIFEST], ["a", INCOMPLETE], ["a", BackupContents::MANIFEST_NEW]] {
+            let why = BackupContents::parse(of(twice)).unwrap_err();
+            assert!(why.contains("twice"), "{why}");
+        }
+    }
 }

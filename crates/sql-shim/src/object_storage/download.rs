@@ -1,23 +1,24 @@
 //! A backup's objects become files.
+//!
+//! The manifest comes from outside: what it names is written below the directory that was named, and beside it
+//! where its base belongs, into directories that were not there; no link is followed, and no object may be
+//! longer than the manifest says.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use nix::fcntl::{Flock, FlockArg};
-use object_store::ObjectStoreExt as _;
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg, OFlag};
 use object_store::path::Path as Key;
 use untorn::{BackupContents, BackupFile};
 
 use super::location::Location;
-use super::{MANIFEST_MAX, Moved, Progress, each};
+use super::{MANIFEST_MAX, Moved, Progress, blocking, each};
 use crate::program::say;
 
-/// Files taken at the same time.
-const FILES: usize = 4;
 /// Bytes asked for at once.
 const STRETCH: u64 = 8 << 20;
 /// Backups that add to each other at most.
@@ -25,27 +26,53 @@ const CHAIN_MAX: usize = 1000;
 
 /// Takes the backup and, beside it, the bases that lie beside it there.
 pub async fn download(location: &Location, directory: &Path) -> Result<Moved, String> {
-    let (first, mut base) = one(location, directory).await?;
-    let mut seen = vec![location.to_string()];
-    while let Some((name, checksum)) = base {
-        let (from, to) = (location.beside(&name)?, beside(directory, &name));
-        if seen.contains(&from.to_string()) || seen.len() >= CHAIN_MAX {
-            return Err(format!("{location} adds to more than {CHAIN_MAX} others, or to itself"));
+    let at = |error: io::Error| format!("{}: {error}", directory.display());
+    let first = contents(location).await?;
+    blocking(|| make(directory)).map_err(at)?;
+    // From here on by the name that stays: `.` has nothing beside it.
+    let directory = directory.canonicalize().map_err(at)?;
+    let moved = Moved { files: first.files.len(), bytes: first.bytes(), end: first.end };
+    let mut taken = vec![directory.clone()];
+    let mut next = first.base.clone();
+    one(location, first, &directory).await?;
+    while let Some(base) = next.take() {
+        let Some(name) = &base.beside else {
+            let was = base.directory.display();
+            say(&format!(
+                "it adds to {was}, which did not lie beside it: put that one there before you restore it"
+            ));
+            break;
+        };
+        let to = directory.parent().map(|parent| parent.join(name));
+        let is_hidden = name.as_os_str().as_encoded_bytes().starts_with(b".");
+        let (Some(to), false) = (to, is_hidden) else {
+            return Err(format!("{location} adds to {}, which is no name for a backup", name.display()));
+        };
+        if taken.contains(&to) || taken.len() >= CHAIN_MAX {
+            let (to, most) = (to.display(), CHAIN_MAX);
+            return Err(format!(
+                "what it adds to belongs into {to}, which is taken, or it adds to more than {most} others: download it by \
+                 its own name"
+            ));
         }
-        say(&format!("it adds to {from}, which comes along into {}", to.display()));
-        let contents = contents(&from).await?;
-        if contents.checksum != checksum {
-            return Err(format!("{from} is another backup than the one that is added to: put that one back"));
+        if blocking(|| BackupContents::of(&to)).is_ok_and(|there| there.checksum == base.checksum) {
+            say(&format!("it adds to {}, which is there", to.display()));
+        } else {
+            let from = location.beside(name)?;
+            say(&format!("it adds to {from}, which comes along into {}", to.display()));
+            let contents = contents(&from).await?;
+            if contents.checksum != base.checksum {
+                return Err(format!(
+                    "{from} is another backup than the one that is added to: put that one back"
+                ));
+            }
+            next.clone_from(&contents.base);
+            blocking(|| make(&to)).map_err(|error| format!("{}: {error}", to.display()))?;
+            one(&from, contents, &to).await?;
         }
-        seen.push(from.to_string());
-        base = one(&from, &to).await?.1;
+        taken.push(to);
     }
-    Ok(first)
-}
-
-fn beside(directory: &Path, name: &Path) -> PathBuf {
-    // `parent` of a single word is an empty path.
-    directory.parent().unwrap_or(directory).join(name)
+    Ok(moved)
 }
 
 async fn contents(location: &Location) -> Result<BackupContents, String> {
@@ -58,19 +85,13 @@ async fn contents(location: &Location) -> Result<BackupContents, String> {
     BackupContents::parse(text).map_err(|why| format!("{location}/{}: {why}", BackupContents::MANIFEST))
 }
 
-/// One backup; name and checksum of the base beside it.
-async fn one(location: &Location, directory: &Path) -> Result<(Moved, Option<(PathBuf, u32)>), String> {
-    let contents = contents(location).await?;
-    let moved = Moved { files: contents.files.len(), bytes: contents.bytes(), end: contents.end };
-    let base = contents.base.as_ref().and_then(|base| Some((base.beside.clone()?, base.checksum)));
+/// One backup, into a directory that is there.
+async fn one(location: &Location, contents: BackupContents, directory: &Path) -> Result<(), String> {
     let at = |error: io::Error| format!("{}: {error}", directory.display());
-    if std::fs::read(directory.join(BackupContents::MANIFEST)).is_ok_and(|text| text == contents.manifest)
-        && !directory.join(BackupContents::INCOMPLETE).exists()
-    {
-        say(&format!("{} has it already", directory.display()));
-        return Ok((moved, base));
+    if is_finished(directory, &contents)? {
+        return Ok(());
     }
-    let mark = begin(directory, &contents)?;
+    let mark = blocking(|| begin(directory, &contents))?;
     let mut directories = contents.directories.clone();
     directories.extend(contents.files.iter().filter_map(|file| file.path.parent().map(Path::to_owned)));
     directories.sort();
@@ -78,90 +99,139 @@ async fn one(location: &Location, directory: &Path) -> Result<(Moved, Option<(Pa
     for below in &directories {
         make(&directory.join(below)).map_err(at)?;
     }
-    let progress = Arc::new(Progress::new("received and verified", contents.bytes()));
     let mut files = Vec::with_capacity(contents.files.len());
     for file in &contents.files {
         files.push((location.key(&file.path)?, file.clone()));
     }
-    let shared = Arc::new((location.clone(), directory.to_owned(), progress));
-    each(files, FILES, |(key, file)| {
+    let progress = Progress::new("received and verified", contents.bytes());
+    let shared = Arc::new((location.clone(), directory.to_owned(), progress.clone()));
+    let receive = |(key, file): (Key, BackupFile)| {
         let shared = Arc::clone(&shared);
         async move {
             let (location, directory, progress) = &*shared;
             receive(location, &key, &directory.join(&file.path), &file, progress).await
         }
+    };
+    each(files, &progress, receive).await?;
+    blocking(|| {
+        for below in directories.iter().rev() {
+            sync_directory(&directory.join(below))?;
+        }
+        finish(directory, &contents.manifest)
     })
-    .await?;
-    for below in directories.iter().rev() {
-        sync_directory(&directory.join(below)).map_err(at)?;
-    }
-    finish(directory, &contents.manifest).map_err(at)?;
+    .map_err(at)?;
     drop(mark);
-    Ok((moved, base))
+    Ok(())
 }
 
-/// Only its owner may look at what is in a database.
+/// Whether an earlier call brought all of it here. What is damaged since is not mended silently.
+fn is_finished(directory: &Path, contents: &BackupContents) -> Result<bool, String> {
+    let there = std::fs::read(directory.join(BackupContents::MANIFEST));
+    if !there.is_ok_and(|text| text == contents.manifest)
+        || directory.join(BackupContents::INCOMPLETE).exists()
+    {
+        return Ok(false);
+    }
+    say(&format!("{} has it already; every file is compared once more", directory.display()));
+    for file in &contents.files {
+        let path = directory.join(&file.path);
+        let is_right =
+            blocking(|| has(&path, file)).map_err(|error| format!("{}: {error}", path.display()))?;
+        if !is_right {
+            return Err(format!(
+                "{}: it is not what the manifest says: remove the directory and download it again",
+                path.display()
+            ));
+        }
+    }
+    Ok(true)
+}
+
+/// Makes a directory and those above it, durably. Only its owner may look at what is in a database.
 fn make(directory: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && directory.is_dir() => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let Some(above) = directory.parent().filter(|above| !above.as_os_str().is_empty()) else {
+                return Err(error);
+            };
+            make(above)?;
+            DirBuilder::new().mode(0o700).create(directory)?;
+        }
+        made => made?,
+    }
+    let above = directory.parent().filter(|above| !above.as_os_str().is_empty());
+    sync_directory(above.unwrap_or(Path::new(".")))
 }
 
-/// A new or empty directory is marked; one that an earlier call of the same began is gone on with. The mark is
-/// locked, so that two do not work on the same.
+/// An empty directory is marked; one that an earlier call of the same began is gone on with. The mark is locked,
+/// so that two do not work on the same.
 fn begin(directory: &Path, contents: &BackupContents) -> Result<Flock<File>, String> {
     let at = |error: io::Error| format!("{}: {error}", directory.display());
-    make(directory).map_err(at)?;
     let path = directory.join(BackupContents::INCOMPLETE);
     let ours = format!("a download of {:08x}\n", contents.checksum);
-    let is_empty = || -> io::Result<bool> {
-        for entry in std::fs::read_dir(directory)? {
-            let name = entry?.file_name();
-            // What a file system makes for itself.
-            if name != "lost+found" {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    };
-    if is_empty().map_err(at)? {
-        let mut mark = OpenOptions::new().write(true).create_new(true).open(&path).map_err(at)?;
-        mark.write_all(ours.as_bytes()).and_then(|()| mark.sync_all()).map_err(at)?;
-        sync_directory(directory).map_err(at)?;
-    }
     let not_ours = || {
-        format!(
-            "{}: the directory is not empty, and no download of this backup: choose a new one",
-            directory.display()
-        )
+        let at = directory.display();
+        format!("{at}: the directory is not empty, and no download of this backup: choose a new one")
     };
-    let mark = match OpenOptions::new().read(true).write(true).open(&path) {
+    // What a file system makes for itself does not count.
+    let mut others = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(at)? {
+        let name = entry.map_err(at)?.file_name();
+        if name != "lost+found" {
+            others.push(name);
+        }
+    }
+    let is_new = others.iter().all(|name| name == BackupContents::INCOMPLETE);
+    let mut how = OpenOptions::new();
+    how.read(true).write(true).create(is_new).mode(0o600).custom_flags(OFlag::O_NOFOLLOW.bits());
+    let mark = match how.open(&path) {
         Ok(mark) => mark,
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(not_ours()),
         Err(error) => return Err(at(error)),
     };
-    let mark = Flock::lock(mark, FlockArg::LockExclusiveNonblock)
-        .map_err(|_| format!("{}: another process works on it", directory.display()))?;
+    let mut mark = Flock::lock(mark, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| match error {
+        Errno::EWOULDBLOCK => format!("{}: another process works on it", directory.display()),
+        error => format!("{}: {error}", path.display()),
+    })?;
+    // Who had the lock may have finished, and removed it.
+    let identity = |of: std::fs::Metadata| (of.dev(), of.ino());
+    let locked = mark.metadata().map(identity).map_err(at)?;
+    if !std::fs::metadata(&path).map(identity).is_ok_and(|named| named == locked) {
+        return Err(format!("{}: another process worked on it; call again", directory.display()));
+    }
     let mut text = String::new();
     let read = (&*mark).take(ours.len() as u64 + 1).read_to_string(&mut text);
-    if read.is_err() || text != ours {
+    if read.is_err() || !(text == ours || is_new && ours.starts_with(&text)) {
         return Err(not_ours());
     }
+    // A call that was killed may have written only a part of it.
+    let rest = &ours.as_bytes()[text.len()..];
+    mark.write_all(rest).and_then(|()| mark.sync_all()).map_err(at)?;
+    sync_directory(directory).map_err(at)?;
     Ok(mark)
+}
+
+/// A file that was not there, whatever an earlier call, or somebody else, left in its place.
+fn create(path: &Path, mode: u32) -> io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    Ok(file)
 }
 
 /// The manifest in one step, then the mark is taken away.
 fn finish(directory: &Path, manifest: &[u8]) -> io::Result<()> {
-    let fresh = directory.join("#untorn.backup.new");
-    let mut file = File::create(&fresh)?;
+    let fresh = directory.join(BackupContents::MANIFEST_NEW);
+    let mut file = create(&fresh, 0o600)?;
     file.write_all(manifest)?;
     file.sync_all()?;
     std::fs::rename(&fresh, directory.join(BackupContents::MANIFEST))?;
     sync_directory(directory)?;
     std::fs::remove_file(directory.join(BackupContents::INCOMPLETE))?;
-    sync_directory(directory)?;
-    // Its own name, too.
-    sync_directory(
-        directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")),
-    )
+    sync_directory(directory)
 }
 
 fn sync_directory(directory: &Path) -> io::Result<()> {
@@ -177,38 +247,31 @@ async fn receive(
     progress: &Progress,
 ) -> Result<(), String> {
     let at = |error: io::Error| format!("{}: {error}", path.display());
-    if has(path, entry).map_err(at)? {
-        progress.add(entry.bytes);
-        return Ok(());
+    if blocking(|| has(path, entry)).map_err(at)? {
+        return progress.add(entry.bytes);
     }
-    let mode = if entry.is_private { 0o600 } else { 0o640 };
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path).map_err(at)?;
-    // One of an earlier call may have had another mode.
-    file.set_permissions(Permissions::from_mode(mode)).map_err(at)?;
-    let mut body = Body::of(location, key).await?;
-    let (mut sum, mut bytes) = (0, 0);
+    let mut file = blocking(|| create(path, 0o600)).map_err(at)?;
+    let mut body = Body::of(location, key, entry.bytes);
+    let mut sum = 0;
     while let Some(stretch) = body.next().await? {
         sum = crc32c::crc32c_append(sum, &stretch);
-        bytes += stretch.len() as u64;
-        file.write_all(&stretch).map_err(at)?;
-        progress.add(stretch.len() as u64);
+        blocking(|| file.write_all(&stretch)).map_err(at)?;
+        progress.add(stretch.len() as u64)?;
     }
-    if (bytes, sum) != (entry.bytes, entry.crc32c) {
+    if sum != entry.crc32c {
         return Err(format!(
-            "{location}/{}: it has {bytes} bytes with the checksum {sum:08x}, the manifest says {} and {:08x}: the \
-             backup is damaged there; use another one",
+            "{location}/{}: its checksum is {sum:08x}, the manifest says {:08x}: the backup is damaged there; use another \
+             one",
             entry.path.display(),
-            entry.bytes,
             entry.crc32c
         ));
     }
-    file.sync_all().map_err(at)
+    blocking(|| file.sync_all()).map_err(at)
 }
 
 /// Whether an earlier call wrote it whole. It was not made durable then, perhaps.
 fn has(path: &Path, entry: &BackupFile) -> io::Result<bool> {
-    let mut file = match File::open(path) {
+    let mut file = match OpenOptions::new().read(true).custom_flags(OFlag::O_NOFOLLOW.bits()).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
@@ -228,31 +291,33 @@ fn has(path: &Path, entry: &BackupFile) -> io::Result<bool> {
 }
 
 /// An object's bytes, in stretches that are asked for one after the other: one that fails is asked for again
-/// by the store, and a large object is not held in memory.
+/// by the store, and a large object is not held in memory. It has as many as it must have, or that is an error.
 pub struct Body<'l> {
     location: &'l Location,
     key: &'l Key,
     at: u64,
-    size: u64,
+    bytes: u64,
 }
 
-impl Body<'_> {
-    pub async fn of<'l>(location: &'l Location, key: &'l Key) -> Result<Body<'l>, String> {
-        let head = location.store.head(key).await.map_err(|error| location.told(key, &error))?;
-        Ok(Body { location, key, at: 0, size: head.size })
+impl<'l> Body<'l> {
+    pub fn of(location: &'l Location, key: &'l Key, bytes: u64) -> Body<'l> {
+        Body { location, key, at: 0, bytes }
     }
 
-    pub async fn next(&mut self) -> Result<Option<Bytes>, String> {
-        let told = |error| self.location.told(self.key, &error);
-        if self.at >= self.size {
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
+        if self.at >= self.bytes {
             return Ok(None);
         }
-        let range = self.at..(self.at + STRETCH).min(self.size);
-        let stretch = self.location.store.get_range(self.key, range).await.map_err(told)?;
-        if stretch.is_empty() {
-            return Err(format!("{}: {} ended early", self.location, self.key));
+        let range = self.at..(self.at + STRETCH).min(self.bytes);
+        let wanted = range.end - range.start;
+        let stretch = self.location.range(self.key, range).await?;
+        if stretch.len() as u64 != wanted {
+            let (location, key, bytes) = (self.location, self.key, self.bytes);
+            return Err(format!(
+                "{location}: {key} is shorter than the {bytes} bytes of the manifest: the backup is damaged there"
+            ));
         }
-        self.at += stretch.len() as u64;
+        self.at += wanted;
         Ok(Some(stretch))
     }
 }

@@ -1,15 +1,44 @@
 //! A name in object storage, and the objects below it.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::{Component, Path};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use object_store::local::LocalFileSystem;
 use object_store::path::{Path as Key, PathPart};
 use object_store::{
-    Attribute, Attributes, Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload,
-    parse_url_opts,
+    Attribute, Attributes, Error, GetOptions, GetResult, ObjectStore, ObjectStoreExt as _, ObjectStoreScheme,
+    PutMode, PutOptions, PutPayload, parse_url_opts,
 };
 use url::Url;
+
+/// An answer may take this long, with all its bytes; a server that sends nothing, as long as `SILENCE`. The
+/// library's 30 seconds are too short for large parts on a slow line.
+const ANSWER: &str = "1 hour";
+const SILENCE: &str = "1 minute";
+/// Attempts to learn who has a name, while others try to take it.
+const ATTEMPTS: u32 = 20;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(200);
+
+/// What the store is told: the environment's words for S3, and no others. The library also takes words as
+/// common as `endpoint` and `proxy_url`, which may be there for something else.
+fn settings() -> impl Iterator<Item = (String, String)> {
+    let ours = [
+        ("timeout", ANSWER),
+        ("read_timeout", SILENCE),
+        // Some stores know only single deletes, and one object is all that is deleted.
+        ("aws_disable_bulk_delete", "true"),
+    ];
+    let ours = ours.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter();
+    // Others' settings may be no UTF-8, and do not concern the store.
+    let named = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    ours.chain(std::env::vars_os().filter_map(named).filter(|(name, _)| name.starts_with("AWS_")))
+}
 
 /// What the checksum of an object's bytes is stored under, with the object.
 const CHECKSUM: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("untorn-crc32c"));
@@ -43,14 +72,25 @@ impl Location {
         if !matches!(url.scheme(), "s3" | "s3a" | "file" | "https") {
             return Err(format!("{url}: this program knows s3:// and file:// only"));
         }
-        // Others' settings may be no UTF-8, and do not concern the store.
-        let settings = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        let (store, prefix) = parse_url_opts(&url, settings).map_err(|error| format!("{url}: {error}"))?;
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(format!("{url}: a name has no ? and no #"));
+        }
+        let failed = |error: Error| format!("{url}: {error}");
+        let (store, prefix): (Arc<dyn ObjectStore>, Key) = match url.scheme() {
+            "file" => {
+                let (_, prefix) = ObjectStoreScheme::parse(&url).map_err(|error| failed(error.into()))?;
+                // What is said to be there must be there after the power fails.
+                (Arc::new(LocalFileSystem::new().with_fsync(true)), prefix)
+            }
+            _ => {
+                let (store, prefix) = parse_url_opts(&url, settings()).map_err(failed)?;
+                (store.into(), prefix)
+            }
+        };
         if prefix.as_ref().is_empty() {
             return Err(format!("{url}: it needs a name for the backup behind the bucket's"));
         }
-        Ok(Location { store: store.into(), prefix, url })
+        Ok(Location { store, prefix, url })
     }
 
     /// The name beside this one.
@@ -93,25 +133,61 @@ impl Location {
             Err(Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(self.told(&key, &error)),
         };
-        if found.meta.size > most {
-            return Err(format!(
-                "{self}/{file}: it has {} bytes, which is too much for one",
-                found.meta.size
-            ));
-        }
-        let bytes = found.bytes().await.map_err(|error| self.told(&key, &error))?;
-        Ok(Some(bytes.into()))
+        self.bounded(&key, found, most).await.map(Some)
     }
 
-    /// Makes a small object; `false` when there is one of this name already.
-    pub async fn create(&self, file: &str, bytes: Vec<u8>) -> Result<bool, String> {
+    /// All bytes of an answer, however many the store said that there are.
+    async fn bounded(&self, key: &Key, found: GetResult, most: u64) -> Result<Vec<u8>, String> {
+        let (mut bytes, mut stream) = (Vec::new(), found.into_stream());
+        while let Some(more) = next(&mut stream).await {
+            let more = more.map_err(|error| self.told(key, &error))?;
+            if (bytes.len() + more.len()) as u64 > most {
+                return Err(format!("{self}: {key} has more bytes than the {most} that it may have"));
+            }
+            bytes.extend_from_slice(&more);
+        }
+        Ok(bytes)
+    }
+
+    /// A stretch of an object.
+    pub async fn range(&self, key: &Key, range: Range<u64>) -> Result<Vec<u8>, String> {
+        let most = range.end - range.start;
+        let how = GetOptions { range: Some(range.into()), ..GetOptions::default() };
+        let found = self.store.get_opts(key, how).await.map_err(|error| self.told(key, &error))?;
+        self.bounded(key, found, most).await
+    }
+
+    /// Makes a small object; `false` when there is one of this name already, with these bytes or others.
+    pub async fn create(&self, file: &str, bytes: &[u8]) -> Result<bool, String> {
         let key = self.key(Path::new(file))?;
         let how = PutOptions::from(PutMode::Create);
-        match self.store.put_opts(&key, PutPayload::from(bytes), how).await {
+        match self.store.put_opts(&key, PutPayload::from(bytes.to_vec()), how).await {
             Ok(_) => Ok(true),
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
             Err(error) => Err(self.told(&key, &error)),
         }
+    }
+
+    /// Makes a small object, or reads the one that is there: `None` when it is the new one. Where two try at
+    /// once, S3 refuses one of them before the other's object is there; then it is tried again.
+    pub async fn create_or_get(&self, file: &str, bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        for _ in 0..ATTEMPTS {
+            if self.create(file, bytes).await? {
+                // A store that does not know the condition would let two have one name.
+                if self.create(file, bytes).await? {
+                    return Err(format!(
+                        "{self}: the store replaces an object that it was asked to make only if there is none (If-None-Match), \
+                         so two uploads might mix: use another store"
+                    ));
+                }
+                return Ok(None);
+            }
+            if let Some(theirs) = self.get(file, super::MANIFEST_MAX).await? {
+                return Ok(Some(theirs));
+            }
+            tokio::time::sleep(BETWEEN_ATTEMPTS).await;
+        }
+        Err(format!("{self}/{file}: the store says that it is there, and that it is not"))
     }
 
     /// Removes a small object, if it is there.
@@ -130,6 +206,10 @@ impl Location {
             _ => Attributes::from_iter([(CHECKSUM, format!("{crc32c:08x}"))]),
         }
     }
+}
+
+async fn next<S: futures_core::Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
+    std::future::poll_fn(|context| Pin::new(&mut *stream).poll_next(context)).await
 }
 
 /// The checksum that an object was stored with.

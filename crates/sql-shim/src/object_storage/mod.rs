@@ -5,10 +5,11 @@
 //! under the name is a backup. So an upload or download that is cut off leaves nothing that could be taken for
 //! one, and is begun again with the same words: what is there already and right stays.
 //!
-//! **One name, one backup.** An upload first puts an object of the name that also marks an unfinished
-//! directory; the store takes it only if there is none. It holds the backup's checksum, so that the same
-//! backup goes on where it was, and another one is refused before it has changed anything. Who has the mark
-//! looks for a manifest once more: the one before may have finished in between.
+//! **One name, one backup.** An upload that finds no manifest puts an object of the name that also marks an
+//! unfinished directory; the store takes it only if there is none, and a store that does not know this
+//! condition is refused. It holds the backup's checksum, so that the same backup goes on where it was, and
+//! another one is refused before it has changed anything. Who has the mark looks for a manifest once more: the
+//! one before may have finished in between.
 //!
 //! Every byte is compared with the manifest on its way up, and on its way down.
 
@@ -19,7 +20,10 @@ mod upload;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use nix::sys::stat::{Mode, umask};
 
 use self::location::Location;
 use crate::program::say;
@@ -75,6 +79,9 @@ pub fn download(words: impl Iterator<Item = String>) -> ExitCode {
 /// Bytes of a manifest at most; a longer one is not read into memory.
 const MANIFEST_MAX: u64 = 256 << 20;
 
+/// Files on their way at the same time.
+const FILES: usize = 4;
+
 /// What came to its place.
 struct Moved {
     files: usize,
@@ -114,51 +121,61 @@ where
 fn run<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     // The one that the server has; a second call finds it there.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    // A backup is for its owner, whatever is made for it.
+    umask(Mode::from_bits_truncate(0o077));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(FILES + 1).enable_all().build();
     runtime.map_err(|error| format!("no runtime: {error}"))?.block_on(work)
 }
 
-/// Says each tenth of the way.
+/// What the tasks of a command share: how far it is, said at each tenth, and whether one of them has failed.
 struct Progress {
     verb: &'static str,
     expected: u64,
     bytes: AtomicU64,
     said: AtomicU64,
+    has_failed: AtomicBool,
 }
 
 impl Progress {
-    fn new(verb: &'static str, expected: u64) -> Progress {
-        Progress { verb, expected, bytes: AtomicU64::new(0), said: AtomicU64::new(0) }
+    fn new(verb: &'static str, expected: u64) -> Arc<Progress> {
+        let (bytes, said, has_failed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+        Arc::new(Progress { verb, expected, bytes, said, has_failed })
     }
 
-    fn add(&self, bytes: u64) {
+    /// An error when another task has failed: the others clear up behind them.
+    fn add(&self, bytes: u64) -> Result<(), String> {
         let done = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let tenth = done.saturating_mul(10) / self.expected.max(1);
         if tenth > self.said.fetch_max(tenth, Ordering::Relaxed) {
             say(&format!("{} {} %", self.verb, tenth * 10));
         }
+        match self.has_failed.load(Ordering::Relaxed) {
+            true => Err("given up".to_owned()),
+            false => Ok(()),
+        }
     }
 }
 
-/// Runs the tasks, a few at a time, until the first that fails: the others end before it returns.
-async fn each<T, F>(items: Vec<T>, most: usize, mut task: impl FnMut(T) -> F) -> Result<(), String>
+/// Runs a task for each item, a few at a time. When one fails, no more are begun, and those that run end first.
+async fn each<T, F>(items: Vec<T>, progress: &Progress, mut task: impl FnMut(T) -> F) -> Result<(), String>
 where
     F: Future<Output = Result<(), String>> + Send + 'static,
 {
-    let mut running = tokio::task::JoinSet::new();
-    let mut items = items.into_iter();
+    let (mut running, mut items, mut result) = (tokio::task::JoinSet::new(), items.into_iter(), Ok(()));
     loop {
-        while running.len() < most {
+        while running.len() < FILES && result.is_ok() {
             let Some(item) = items.next() else { break };
             running.spawn(task(item));
         }
-        match running.join_next().await {
-            None => return Ok(()),
-            Some(Ok(Ok(()))) => {}
-            Some(outcome) => {
-                running.shutdown().await;
-                return outcome.unwrap_or_else(|error| Err(error.to_string()));
-            }
+        let Some(outcome) = running.join_next().await else { return result };
+        if let Err(why) = outcome.unwrap_or_else(|error| Err(error.to_string())) {
+            progress.has_failed.store(true, Ordering::Relaxed);
+            result = result.and(Err(why));
         }
     }
+}
+
+/// Work with files, which the other tasks of this thread need not wait for.
+fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    tokio::task::block_in_place(work)
 }

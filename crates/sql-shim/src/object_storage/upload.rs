@@ -8,188 +8,210 @@ use std::sync::Arc;
 use bytes::Bytes;
 use object_store::path::Path as Key;
 use object_store::{Error, GetOptions, ObjectStore as _, PutMultipartOptions, PutOptions, WriteMultipart};
+use tokio::sync::Mutex;
 use untorn::{BackupContents, BackupFile};
 
 use super::location::{Location, stored_checksum};
-use super::{Moved, Progress, each};
+use super::{MANIFEST_MAX, Moved, Progress, blocking, each};
 use crate::program::say;
 
-/// Files sent at the same time.
-const FILES: usize = 4;
 /// Bytes of an object that are sent at once, and of which a larger one has several parts.
 const PART: usize = 8 << 20;
 /// An object may have ten thousand parts.
 const PARTS_MAX: u64 = 9_000;
 /// Parts of a file on their way at the same time.
 const PARTS_AT_ONCE: usize = 2;
-/// Bytes of a mark at most.
-const MARK_MAX: u64 = 1 << 10;
+
+/// What all tasks need.
+struct Upload {
+    location: Location,
+    backup: PathBuf,
+    progress: Arc<Progress>,
+    /// Files of so many bytes that their parts are larger go one after the other, for the memory.
+    huge: Mutex<()>,
+}
 
 /// Sends what is not there yet, and the manifest last.
 pub async fn upload(backup: &Path, location: &Location) -> Result<Moved, String> {
-    let contents = BackupContents::of(backup).map_err(|error| error.to_string())?;
-    let moved = Moved { files: contents.files.len(), bytes: contents.bytes(), end: contents.end };
-    claim(location, &contents).await?;
-    if is_finished(location, &contents).await? {
-        location.remove(BackupContents::INCOMPLETE).await?;
-        say(&format!("{location} has it already"));
-        return Ok(moved);
+    let contents = blocking(|| BackupContents::of(backup)).map_err(|error| error.to_string())?;
+    let was_finished = is_finished(location, &contents).await?;
+    if was_finished {
+        say(&format!("{location} has it already; what it consists of is looked at once more"));
+    } else {
+        claim(location, &contents).await?;
     }
-    warn_of_missing_base(location, &contents).await?;
-    let progress = Arc::new(Progress::new("sent and verified", contents.bytes()));
+    tell_of_base(location, &contents).await?;
     let mut files = Vec::with_capacity(contents.files.len());
     for file in &contents.files {
         files.push((location.key(&file.path)?, file.clone()));
     }
-    let shared = Arc::new((location.clone(), backup.to_owned(), progress));
-    each(files, FILES, |(key, file)| {
-        let shared = Arc::clone(&shared);
-        async move {
-            let (location, backup, progress) = &*shared;
-            send(location, &key, &backup.join(&file.path), &file, progress).await
-        }
-    })
-    .await?;
-    if !location.create(BackupContents::MANIFEST, contents.manifest.clone()).await?
-        && !is_finished(location, &contents).await?
-    {
-        return Err(another(location));
+    let progress = Progress::new("sent and verified", contents.bytes());
+    let (huge, backup) = (Mutex::new(()), backup.to_owned());
+    let upload = Arc::new(Upload { location: location.clone(), backup, progress: progress.clone(), huge });
+    let send = |(key, file)| {
+        let upload = Arc::clone(&upload);
+        async move { upload.send(&key, &file).await }
+    };
+    each(files, &progress, send).await?;
+    if !was_finished {
+        finish(location, &contents).await?;
     }
-    location.remove(BackupContents::INCOMPLETE).await?;
-    Ok(moved)
+    Ok(Moved { files: contents.files.len(), bytes: contents.bytes(), end: contents.end })
+}
+
+fn mark(contents: &BackupContents) -> Vec<u8> {
+    format!("{:08x}\n", contents.checksum).into_bytes()
 }
 
 /// Makes the name ours, or goes on with what an earlier call of the same backup began.
 async fn claim(location: &Location, contents: &BackupContents) -> Result<(), String> {
-    let ours = format!("{:08x}\n", contents.checksum).into_bytes();
-    if location.create(BackupContents::INCOMPLETE, ours.clone()).await? {
-        return Ok(());
+    let ours = mark(contents);
+    match location.create_or_get(BackupContents::INCOMPLETE, &ours).await? {
+        Some(theirs) if theirs != ours => return Err(unfinished(location)),
+        _ => {}
     }
-    match location.get(BackupContents::INCOMPLETE, MARK_MAX).await? {
-        Some(theirs) if theirs == ours => Ok(()),
-        // It was finished in between: the manifest says by whom.
-        None => Ok(()),
-        Some(_) => Err(format!(
-            "{location} is the name of another backup whose upload is not finished: choose another name, or remove \
-             {location}/{} if nobody works on it",
-            BackupContents::INCOMPLETE
-        )),
+    // The one before may have finished in between.
+    match is_finished(location, contents).await {
+        Ok(_) => Ok(()),
+        Err(why) => {
+            location.remove(BackupContents::INCOMPLETE).await?;
+            Err(why)
+        }
     }
 }
 
-/// Whether it is there whole. Another backup of this name is an error, and keeps its place.
-async fn is_finished(location: &Location, contents: &BackupContents) -> Result<bool, String> {
-    match location.get(BackupContents::MANIFEST, super::MANIFEST_MAX).await? {
-        None => Ok(false),
-        Some(theirs) if theirs == contents.manifest => Ok(true),
-        Some(_) => {
-            // The mark was put for nothing.
-            location.remove(BackupContents::INCOMPLETE).await?;
-            Err(another(location))
+/// The manifest last, if the name is still ours.
+async fn finish(location: &Location, contents: &BackupContents) -> Result<(), String> {
+    match location.get(BackupContents::INCOMPLETE, MANIFEST_MAX).await? {
+        Some(theirs) if theirs != mark(contents) => return Err(unfinished(location)),
+        None if !is_finished(location, contents).await? => {
+            return Err(format!("{location}: somebody removed {} meanwhile", BackupContents::INCOMPLETE));
         }
+        _ => {}
     }
+    let there = location.create_or_get(BackupContents::MANIFEST, &contents.manifest).await?;
+    if there.is_some_and(|theirs| theirs != contents.manifest) {
+        return Err(another(location));
+    }
+    if let Err(why) = location.remove(BackupContents::INCOMPLETE).await {
+        say(&format!("the backup is there, but the mark of its upload could not be removed: {why}"));
+    }
+    Ok(())
+}
+
+fn unfinished(location: &Location) -> String {
+    format!(
+        "{location} is the name of another backup whose upload is not finished: choose another name, or remove \
+         {location}/{} if nobody works on it",
+        BackupContents::INCOMPLETE
+    )
 }
 
 fn another(location: &Location) -> String {
     format!("{location} is another backup already: choose another name")
 }
 
-async fn warn_of_missing_base(location: &Location, contents: &BackupContents) -> Result<(), String> {
+/// Whether its manifest is there. Another backup of this name is an error, and keeps its place.
+async fn is_finished(location: &Location, contents: &BackupContents) -> Result<bool, String> {
+    match location.get(BackupContents::MANIFEST, MANIFEST_MAX).await? {
+        None => Ok(false),
+        Some(theirs) if theirs == contents.manifest => Ok(true),
+        Some(_) => Err(another(location)),
+    }
+}
+
+async fn tell_of_base(location: &Location, contents: &BackupContents) -> Result<(), String> {
     let Some(base) = &contents.base else { return Ok(()) };
     let Some(name) = &base.beside else {
-        say(&format!(
-            "it adds to {}, which does not lie beside it: upload that, too",
-            base.directory.display()
-        ));
+        let was = base.directory.display();
+        say(&format!("it adds to {was}, which does not lie beside it: upload that, too"));
         return Ok(());
     };
     let beside = location.beside(name)?;
-    if beside.get(BackupContents::MANIFEST, super::MANIFEST_MAX).await?.is_none() {
-        say(&format!("it adds to {}, which is not at {beside}: upload that, too", name.display()));
+    let there = beside.get(BackupContents::MANIFEST, MANIFEST_MAX).await?;
+    let is_it = |text| BackupContents::parse(text).is_ok_and(|contents| contents.checksum == base.checksum);
+    match there.map(is_it) {
+        Some(true) => {}
+        Some(false) => say(&format!("it adds to {}, and {beside} is another backup", name.display())),
+        None => say(&format!("it adds to {}, which is not at {beside}: upload that, too", name.display())),
     }
     Ok(())
 }
 
-/// Sends a file, unless the object is there and the same.
-async fn send(
-    location: &Location,
-    key: &Key,
-    path: &Path,
-    file: &BackupFile,
-    progress: &Progress,
-) -> Result<(), String> {
-    if is_there(location, key, file).await? {
-        progress.add(file.bytes);
-        return Ok(());
-    }
-    let mut source = Source::open(path, file)?;
-    let attributes = location.attributes(file.crc32c);
-    let told = |error: Error| location.told(key, &error);
-    if file.bytes <= PART as u64 {
-        let all = source.next(PART)?;
-        source.refuse_another(file)?;
-        let how = PutOptions { attributes, ..PutOptions::default() };
-        location.store.put_opts(key, all.into(), how).await.map_err(told)?;
-        progress.add(file.bytes);
-        return Ok(());
-    }
-    let part = PART.max(usize::try_from(file.bytes / PARTS_MAX).unwrap_or(PART) + 1);
-    let how = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
-    let upload = location.store.put_multipart_opts(key, how).await.map_err(told)?;
-    let mut parts = WriteMultipart::new_with_chunk_size(upload, part);
-    let sent = send_parts(&mut parts, part, &mut source, file, progress, &told).await;
-    match sent {
-        Ok(()) => parts.finish().await.map(drop).map_err(told),
-        Err(why) => {
-            // What was sent takes room there, and money, until it is given up.
-            if let Err(error) = parts.abort().await {
-                say(&told(error));
+impl Upload {
+    /// Sends a file, unless the object is there and the same.
+    async fn send(&self, key: &Key, file: &BackupFile) -> Result<(), String> {
+        if self.is_there(key, file).await? {
+            return self.progress.add(file.bytes);
+        }
+        let location = &self.location;
+        let mut source = blocking(|| Source::open(&self.backup.join(&file.path), file))?;
+        let attributes = location.attributes(file.crc32c);
+        let told = |error: Error| location.told(key, &error);
+        if file.bytes <= PART as u64 {
+            let all = blocking(|| source.next(PART))?;
+            source.refuse_another(file)?;
+            let how = PutOptions { attributes, ..PutOptions::default() };
+            location.store.put_opts(key, all.into(), how).await.map_err(told)?;
+            return self.progress.add(file.bytes);
+        }
+        let part = PART.max(usize::try_from(file.bytes / PARTS_MAX).unwrap_or(PART) + 1);
+        let _one = if part > PART { Some(self.huge.lock().await) } else { None };
+        let how = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
+        let upload = location.store.put_multipart_opts(key, how).await.map_err(told)?;
+        let mut parts = WriteMultipart::new_with_chunk_size(upload, part);
+        match self.send_parts(&mut parts, part, &mut source, file, &told).await {
+            Ok(()) => parts.finish().await.map(drop).map_err(told),
+            Err(why) => {
+                // What was sent takes room there, and money, until it is given up.
+                if let Err(error) = parts.abort().await {
+                    say(&told(error));
+                }
+                Err(why)
             }
-            Err(why)
         }
     }
-}
 
-async fn send_parts(
-    parts: &mut WriteMultipart,
-    part: usize,
-    source: &mut Source,
-    file: &BackupFile,
-    progress: &Progress,
-    told: &(dyn Fn(Error) -> String + Sync),
-) -> Result<(), String> {
-    loop {
-        let stretch = source.next(part)?;
-        if stretch.is_empty() {
-            return source.refuse_another(file);
+    async fn send_parts(
+        &self,
+        parts: &mut WriteMultipart,
+        part: usize,
+        source: &mut Source,
+        file: &BackupFile,
+        told: &(dyn Fn(Error) -> String + Sync),
+    ) -> Result<(), String> {
+        loop {
+            parts.wait_for_capacity(PARTS_AT_ONCE).await.map_err(told)?;
+            let stretch = blocking(|| source.next(part))?;
+            if stretch.is_empty() {
+                return source.refuse_another(file);
+            }
+            self.progress.add(stretch.len() as u64)?;
+            parts.put(stretch);
         }
-        parts.wait_for_capacity(PARTS_AT_ONCE).await.map_err(told)?;
-        progress.add(stretch.len() as u64);
-        parts.put(stretch);
     }
-}
 
-/// Whether the object is what it must be: by the checksum that it was stored with, or by reading it.
-async fn is_there(location: &Location, key: &Key, file: &BackupFile) -> Result<bool, String> {
-    let told = |error: Error| location.told(key, &error);
-    let head = GetOptions { head: true, ..GetOptions::default() };
-    let found = match location.store.get_opts(key, head).await {
-        Ok(found) => found,
-        Err(Error::NotFound { .. }) => return Ok(false),
-        Err(error) => return Err(told(error)),
-    };
-    if found.meta.size != file.bytes {
-        return Ok(false);
+    /// Whether the object is what it must be: by the checksum that it was stored with, or by reading it.
+    async fn is_there(&self, key: &Key, file: &BackupFile) -> Result<bool, String> {
+        let location = &self.location;
+        let head = GetOptions { head: true, ..GetOptions::default() };
+        let found = match location.store.get_opts(key, head).await {
+            Ok(found) => found,
+            Err(Error::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(location.told(key, &error)),
+        };
+        if found.meta.size != file.bytes {
+            return Ok(false);
+        }
+        if let Some(stored) = stored_checksum(&found.attributes) {
+            return Ok(stored == file.crc32c);
+        }
+        let (mut sum, mut body) = (0, super::download::Body::of(location, key, file.bytes));
+        while let Some(stretch) = body.next().await? {
+            sum = crc32c::crc32c_append(sum, &stretch);
+        }
+        Ok(sum == file.crc32c)
     }
-    if let Some(stored) = stored_checksum(&found.attributes) {
-        return Ok(stored == file.crc32c);
-    }
-    let mut sum = 0;
-    let mut body = super::download::Body::of(location, key).await?;
-    while let Some(stretch) = body.next().await? {
-        sum = crc32c::crc32c_append(sum, &stretch);
-    }
-    Ok(sum == file.crc32c)
 }
 
 /// A file that is read from its beginning to its end.
@@ -202,16 +224,14 @@ struct Source {
 
 impl Source {
     fn open(path: &Path, entry: &BackupFile) -> Result<Source, String> {
+        let at = path.display();
         let file = File::open(path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
-                format!(
-                    "{}: the backup's manifest names it, and it is not there: use another one",
-                    path.display()
-                )
+                format!("{at}: the backup's manifest names it, and it is not there: use another one")
             }
-            _ => format!("{}: {error}", path.display()),
+            _ => format!("{at}: {error}"),
         })?;
-        let found = file.metadata().map_err(|error| format!("{}: {error}", path.display()))?.len();
+        let found = file.metadata().map_err(|error| format!("{at}: {error}"))?.len();
         let source = Source { path: path.to_owned(), file, bytes: 0, sum: 0 };
         match found == entry.bytes {
             true => Ok(source),

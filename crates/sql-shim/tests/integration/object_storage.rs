@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -127,6 +128,68 @@ fn a_backup_comes_back_with_what_it_adds_to() {
     }
     assert_eq!(place.rows(&place.at("came/tuesday")), 501);
     assert!(place.download("tuesday", "came/tuesday").unwrap().contains("has it already"));
+    let damaged = place.at("came/tuesday").join(largest(&place.at("tuesday")));
+    change_a_byte(&damaged);
+    let said = place.download("tuesday", "came/tuesday").unwrap_err();
+    assert!(said.contains(damaged.to_str().unwrap()) && said.contains("remove the directory"), "{said}");
+}
+
+/// What is in a database is for its owner, on its way, too.
+#[test]
+fn only_the_owner_may_read_what_is_made() {
+    let place = Place::with_backups("private");
+    place.upload("monday", "monday").unwrap();
+    place.download("monday", "came").unwrap();
+    for made in [place.at("store/monday"), place.at("came")] {
+        for path in files(&made).keys() {
+            let mode = fs::metadata(made.join(path)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_download_follows_no_link() {
+    let place = Place::with_backups("link");
+    place.upload("monday", "monday").unwrap();
+    fs::write(place.at("elsewhere"), "stays").unwrap();
+    let contents = BackupContents::of(place.at("monday")).unwrap();
+    fs::create_dir(place.at("came")).unwrap();
+    // What a call that was killed left, and a link in the place of its first file.
+    fs::write(place.at("came").join(BackupContents::INCOMPLETE), "a download").unwrap();
+    place.download("monday", "came").unwrap();
+    fs::remove_file(place.at("came").join(BackupContents::MANIFEST)).unwrap();
+    let mark = format!("a download of {:08x}\n", contents.checksum);
+    fs::write(place.at("came").join(BackupContents::INCOMPLETE), mark).unwrap();
+    let file = place.at("came").join(largest(&place.at("monday")));
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(place.at("elsewhere"), &file).unwrap();
+    let said = place.download("monday", "came").unwrap_err();
+    assert!(said.contains(file.to_str().unwrap()), "{said}");
+    assert_eq!(fs::read_to_string(place.at("elsewhere")).unwrap(), "stays");
+}
+
+#[test]
+fn a_base_has_a_place_of_its_own() {
+    let place = Place::with_backups("base");
+    place.upload("monday", "monday").unwrap();
+    place.upload("tuesday", "tuesday").unwrap();
+    let said = place.download("tuesday", "came/monday").unwrap_err();
+    assert!(said.contains("which is taken"), "{said}");
+    // Where it is called from is as good a place as any, and what is there need not be there in the store.
+    let here = place.at("here/tuesday");
+    fs::create_dir_all(&here).unwrap();
+    fs::create_dir(place.at("here/monday")).unwrap();
+    for (path, bytes) in files(&place.at("monday")) {
+        let to = place.at("here/monday").join(path);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::write(to, bytes).unwrap();
+    }
+    fs::remove_dir_all(place.at("store/monday")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_untorn"));
+    let output = command.args(["download", &place.url("tuesday"), "."]).current_dir(&here).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(place.rows(&here), 501);
 }
 
 #[test]
@@ -148,6 +211,10 @@ fn an_upload_that_was_cut_off_is_gone_on_with() {
     // Another one cannot have its name meanwhile.
     let said = place.upload("tuesday", "monday").unwrap_err();
     assert!(said.contains("is the name of another backup whose upload is not finished"), "{said}");
+    place.upload("monday", "monday").unwrap();
+    assert_eq!(files(&place.at("monday")), files(&object));
+    // One that somebody removed since is sent again.
+    fs::remove_file(object.join(&large[2].path)).unwrap();
     place.upload("monday", "monday").unwrap();
     assert_eq!(files(&place.at("monday")), files(&object));
 }
@@ -219,4 +286,5 @@ fn words_and_urls_are_explained() {
     assert!(upload("monday").contains("s3://BUCKET/NAME"));
     assert!(upload("ftp://there/monday").contains("knows s3:// and file:// only"));
     assert!(upload("s3://bucket").contains("needs a name"));
+    assert!(upload("file:///there/monday#2").contains("a name has no ? and no #"));
 }
