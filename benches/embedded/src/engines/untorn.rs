@@ -41,7 +41,7 @@ struct UntornSession<'e>(&'e Untorn);
 
 impl UntornSession<'_> {
     /// Puts what has come since the last removal: what is many goes in the order of its keys.
-    fn put(&self, transaction: &mut Transaction, puts: &mut Vec<(Key, Box<Value>)>) -> Result<()> {
+    fn put(&self, transaction: &mut Transaction, puts: &mut Vec<(Key, Value)>) -> Result<()> {
         match &puts[..] {
             [] => {}
             [(key, value)] => drop(self.0.table.put(transaction, key, &value[..])?),
@@ -58,10 +58,11 @@ impl UntornSession<'_> {
 impl Session for UntornSession<'_> {
     fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<()> {
         let mut transaction = self.0.database.begin();
-        let mut puts: Vec<(Key, Box<Value>)> = Vec::new();
+        // One piece of memory, which goes back to the system.
+        let mut puts: Vec<(Key, Value)> = Vec::new();
         for change in changes {
             match change {
-                Change::Put(key, value) => puts.push((key, value)),
+                Change::Put(key, value) => puts.push((key, *value)),
                 Change::Remove(key) => {
                     self.put(&mut transaction, &mut puts)?;
                     self.0.table.remove(&mut transaction, &key)?;
