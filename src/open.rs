@@ -72,8 +72,6 @@ pub(crate) async fn open(
     let explainer =
         Explainer { catalog: &catalog, undo_file: undo_file.clone(), unrestored: &restored.unrestored };
     let recovered = apply_redo(&store, &identity, &spaces, &explainer, level)?;
-    // With less than all of the log, or of the rows, numbers of before do not hold.
-    let opening = (level.0 == 0).then(|| log.epoch());
     recovery_rates::keep(&directory, &store, (restored.compared, restoring_took));
     if exists && !level.skips_redo() {
         provenance::log_is_open(&catalog, &identity, &log)?;
@@ -136,7 +134,7 @@ pub(crate) async fn open(
         rose_to: RoseTo::new(&options.directory),
     };
     inner.tables.graph.look_at_rows(inner.system.row_waits());
-    let (mut inner, report) = start(inner, &restored.unrestored, report, opening).await?;
+    let (mut inner, report) = start(inner, &restored.unrestored, report).await?;
     unlock.0 = None;
     inner.report = OpenReport { took: environment.now() - started, ..report };
     Ok(redo_capacity::let_grow(Database::opened(inner), &options, room))
@@ -268,14 +266,14 @@ async fn start(
     inner: Inner,
     unrestored: &[dblwr::Unrestored],
     report: OpenReport,
-    opening: Option<u32>,
 ) -> Result<(Inner, OpenReport)> {
     let level = inner.forced_recovery;
     let opened = Database(Arc::new(inner));
     if level.freezes_pages() {
         opened.0.catalog.freeze(level.0);
     }
-    opened.read_statistics(opening);
+    // With less than all of the log, or of the rows, numbers of before do not hold.
+    opened.read_statistics((level.0 == 0).then(|| opened.0.redo.epoch()));
     let left_out = load_tables(&opened, unrestored).await?;
     if !level.refuses_row_changes() {
         opened.free_unfinished_indexes().await?;

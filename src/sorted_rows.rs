@@ -136,8 +136,8 @@ impl Transaction {
     /// new. Only for tables without columns that get values by themselves.
     ///
     /// # Errors
-    /// Those of [`Transaction::insert`] and [`Transaction::put`]. [`Error::WrongRowLength`] when the table has
-    /// got other columns meanwhile.
+    /// Those of [`Transaction::insert`] and [`Transaction::put`]. [`Error::WrongRowLength`] when the table
+    /// has got other columns meanwhile.
     pub(crate) async fn write_sorted<'v, R>(
         &mut self,
         table: &Arc<Table>,

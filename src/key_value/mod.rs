@@ -209,8 +209,8 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     /// Sets the values of many keys as one statement: of all of them, or of none. Returns how many keys are
     /// new. Of several values for the same key the last one is set.
     ///
-    /// They are put in the order of their keys, which is what makes it faster than [`KeyValue::put`] for each,
-    /// the more pairs there are. All of them are in memory meanwhile.
+    /// They are put in the order of their keys, which makes it faster than [`KeyValue::put`] for each, the
+    /// more pairs there are. All of them are in memory meanwhile.
     ///
     /// # Errors
     /// Those of [`KeyValue::put`].

@@ -17,10 +17,11 @@
 //! **Nobody waits for it.** The zeros that make the file longer are begun early enough for the rate at which
 //! the log grows and the rate at which the device took zeros the last time ([`crate::rates`]), three times
 //! over. (Where a large transaction has the log written in large pieces, they are only reserved, see
-//! [`RedoLog::allocate_for_large_groups`].) They are written in small pieces, with rests between them: in half of the time that the log takes
-//! to the end of its lap. If the log comes near the end before they are all written, what has been written is
-//! taken into use, and the rest follows; and if that is next to nothing and half of the circle is free, the
-//! log goes round after all, and the zeros wait behind the circle until it grows in a later lap.
+//! [`RedoLog::allocate_for_large_groups`].) They are written in small pieces, with rests between them: in
+//! half of the time that the log takes to the end of its lap. If the log comes near the end before they are
+//! all written, what has been written is taken into use, and the rest follows; and if that is next to nothing
+//! and half of the circle is free, the log goes round after all, and the zeros wait behind the circle until
+//! it grows in a later lap.
 //!
 //! A small circle becomes twice as large at a time, so that a log that is to be large is so soon. A large one
 //! grows by half, and later in its lap: what is added is written once for nothing, and of a log that ends in

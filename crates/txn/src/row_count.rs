@@ -122,8 +122,8 @@ impl RowCount {
         (learnt == counts.forgotten.load(Ordering::SeqCst)).then_some(rows)
     }
 
-    /// A view of this version was found to see so many committed rows. `forgotten`: [`Self::before`] the
-    /// count.
+    /// A view of this version was found to see this number of committed rows. `forgotten`:
+    /// [`Self::before`] the count.
     pub fn learn(&self, rows: u64, version: u64, forgotten: u64) {
         let mut counted = self.0.lock();
         if counted.since <= version {
@@ -138,7 +138,7 @@ impl RowCount {
 }
 
 impl crate::TransactionSystem {
-    /// Nobody uses the table yet, and it has so many rows: it is new, or was closed with them.
+    /// Nobody uses the table yet, and it has this number of rows: it is new, or was closed with them.
     pub fn set_row_count(&self, table: &Table, rows: u64) {
         table.row_count.learn(rows, u64::MAX, RowCount::before(&self.0.row_counts));
     }

@@ -286,7 +286,7 @@ fn set_up_disk(plan: &Plan, environment: &SimulatedEnvironment) {
     let disk = environment.disk();
     let (offered, good) = plan.atomic_writes();
     disk.offer(offered);
-    if plan.seed % 2 == 1 {
+    if plan.sabotage == Sabotage::None && plan.seed % 2 == 1 {
         disk.offer_allocation();
     }
     if let Some(good) = good {
