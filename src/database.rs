@@ -333,7 +333,7 @@ impl Database {
             && self.0.store.status().pages_dirty == 0
         {
             provenance::stopped(&self.0.catalog, &self.0.redo, undo, &self.0.marks)?;
-            self.write_statistics();
+            self.write_statistics(Some(self.0.redo.epoch()));
         }
         self.0.extension.close(self.0.redo.current()).await;
         self.dump_buffer_pool_if_wanted(to_dump);

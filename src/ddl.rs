@@ -377,6 +377,7 @@ impl Database {
                 def.born = 0;
             }
             let table = self.assemble_table(database, name, def).await?;
+            self.0.system.set_row_count(&table.rows, 0);
             self.0.catalog.change(|change| {
                 foreign_key::validate(change, database, name, &table.def, may_lack_parent)?;
                 change.finish(|work| work.space() == Some(space))?;
@@ -519,6 +520,9 @@ impl Database {
             }
         };
         let kept = self.0.tables.statistics.kept.lock().take(def.id);
+        if let Some(exactly) = kept.as_ref().and_then(|kept| kept.exactly).filter(|_| !def.discarded) {
+            self.0.system.set_row_count(&rows, exactly);
+        }
         let counts = TableCounts::new(kept, &self.0.tables.statistics.renewal);
         Ok(Arc::new(Table {
             database: database.to_owned(),

@@ -116,6 +116,7 @@ pub mod schema;
 mod small_file;
 #[doc(hidden)]
 pub mod sort;
+mod sorted_rows;
 mod statement;
 pub mod statistics;
 mod table;

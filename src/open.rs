@@ -272,7 +272,8 @@ async fn start(
     if level.freezes_pages() {
         opened.0.catalog.freeze(level.0);
     }
-    opened.read_statistics();
+    // With less than all of the log, or of the rows, numbers of before do not hold.
+    opened.read_statistics((level.0 == 0).then(|| opened.0.redo.epoch()));
     let left_out = load_tables(&opened, unrestored).await?;
     if !level.refuses_row_changes() {
         opened.free_unfinished_indexes().await?;

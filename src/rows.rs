@@ -625,7 +625,7 @@ impl Rows<'_> {
 }
 
 /// A missing row is an answer here, not an error.
-fn found<T>(result: Result<T>) -> Result<Option<T>> {
+pub(crate) fn found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(written) => Ok(Some(written)),
         Err(Error::Transaction(txn::Error::RowNotFound { .. })) => Ok(None),
@@ -634,7 +634,7 @@ fn found<T>(result: Result<T>) -> Result<Option<T>> {
 }
 
 /// A duplicate key is an error here.
-fn done(written: Written) -> Result<()> {
+pub(crate) fn done(written: Written) -> Result<()> {
     match written {
         Written::Done => Ok(()),
         Written::Duplicate { index, entry } => {

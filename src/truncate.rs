@@ -54,6 +54,7 @@ impl Database {
         let made = async {
             self.build_table(&fresh_path, &mut def).await?;
             let fresh = self.assemble_table(&table.database, &table.name, def).await?;
+            self.0.system.set_row_count(&fresh.rows, 0);
             self.replace_table(table, &fresh, &fresh_path, &RelatedTables::default()).await
         };
         if let Err(error) = made.await {

@@ -146,6 +146,33 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         block_on(self.0.insert_all(transaction.inner_mut(), pairs))
     }
 
+    /// Sets the values of many keys as one statement: of all of them, or of none. Returns how many keys are
+    /// new. Of several values for the same key the last one is set.
+    ///
+    /// They are put in the order of their keys, which makes it faster than [`KeyValue::put`] for each, the
+    /// more pairs there are. All of them are in memory meanwhile.
+    ///
+    /// ```
+    /// # fn main() -> untorn::Result<()> {
+    /// let db = untorn::Database::in_memory()?;
+    /// let squares = db.key_value::<u64, u64>("squares")?;
+    /// let mut t = db.begin();
+    /// assert_eq!(squares.put_all(&mut t, (0..1000).map(|n| (n, n * n)))?, 1000);
+    /// t.commit()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`KeyValue::put`].
+    pub fn put_all<'v>(
+        &self,
+        transaction: &mut Transaction,
+        pairs: impl IntoIterator<Item = (K::Ref<'v>, V::Ref<'v>)>,
+    ) -> Result<u64> {
+        block_on(self.0.put_all(transaction.inner_mut(), pairs))
+    }
+
     /// Sets, changes or removes the value of a key as `change` says, which is given the newest one. Nobody
     /// else changes the key meanwhile, so this is also compare-and-swap. If the key was absent
     /// and another transaction inserts it meanwhile, the closure runs again. Returns what is there now.
@@ -207,7 +234,9 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         block_on(self.0.last(transaction.inner_mut()))
     }
 
-    /// How many pairs there are. It goes through all of them, but copies none.
+    /// How many pairs there are. That is known, except to the first who asks after a crash, and to a
+    /// transaction that began before others committed new pairs: then it goes through all of them, and copies
+    /// none.
     ///
     /// # Errors
     /// Those of [`Transaction::get`].

@@ -27,6 +27,7 @@ use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::rows::Lock;
 use crate::schema::TableDef;
+use crate::sorted_rows::KeyIsThere;
 use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::types::{EncodeError, Value};
@@ -202,10 +203,34 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         transaction: &mut Transaction,
         pairs: impl IntoIterator<Item = (K::Ref<'v>, V::Ref<'v>)>,
     ) -> Result<()> {
-        let rows: Vec<Values<'v>> =
-            pairs.into_iter().map(|(key, value)| row(K::values(key), V::values(value))).collect();
-        let inserted = transaction.insert_all(&self.table, &rows).await;
-        inserted.map(drop).map_err(|error| about_keys(&self.table, error))
+        self.write_all(transaction, pairs, KeyIsThere::Fail).await.map(drop)
+    }
+
+    /// Sets the values of many keys as one statement: of all of them, or of none. Returns how many keys are
+    /// new. Of several values for the same key the last one is set.
+    ///
+    /// They are put in the order of their keys, which makes it faster than [`KeyValue::put`] for each, the
+    /// more pairs there are. All of them are in memory meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`KeyValue::put`].
+    pub async fn put_all<'v>(
+        &self,
+        transaction: &mut Transaction,
+        pairs: impl IntoIterator<Item = (K::Ref<'v>, V::Ref<'v>)>,
+    ) -> Result<u64> {
+        self.write_all(transaction, pairs, KeyIsThere::Change).await
+    }
+
+    async fn write_all<'v>(
+        &self,
+        transaction: &mut Transaction,
+        pairs: impl IntoIterator<Item = (K::Ref<'v>, V::Ref<'v>)>,
+        key_is_there: KeyIsThere,
+    ) -> Result<u64> {
+        let rows = pairs.into_iter().map(|(key, value)| row(K::values(key), V::values(value)));
+        let written = transaction.write_sorted(&self.table, rows, key_is_there).await;
+        written.map_err(|error| about_keys(&self.table, error))
     }
 
     /// Sets, changes or removes the value of a key as `change` says, which is given the newest one. Nobody
@@ -284,7 +309,9 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         self.iter(transaction).one_by_one().next_back().await
     }
 
-    /// How many pairs there are. It goes through all of them, but copies none.
+    /// How many pairs there are. That is known, except to the first who asks after a crash, and to a
+    /// transaction that began before others committed new pairs: then it goes through all of them, and copies
+    /// none.
     ///
     /// # Errors
     /// Those of [`Pairs::next`].

@@ -4,6 +4,10 @@
 //! by that. They stand by the ids of tables and indexes, which are never given twice: what was said of a
 //! table that was dropped, truncated or rebuilt since is said of nothing. A file that is missing, damaged or
 //! of another version is none, and the numbers are estimated again when they are asked for.
+//!
+//! An orderly stop also notes how many rows tables have exactly, and which opening of the log it ended. Only
+//! the next opening believes that: nothing can have been changed in between, and each has a number of its
+//! own, which is durable before its first change is.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -24,16 +28,22 @@ const LAST_LINE: &str = "end";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Known {
     pub rows: u64,
+    /// How many rows there were at the stop.
+    pub exactly: Option<u64>,
     pub statistics: Option<Arc<TableStatistics>>,
 }
 
 /// By the ids of the tables.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Kept(HashMap<u64, Known>);
+pub(crate) struct Kept {
+    tables: HashMap<u64, Known>,
+    /// The opening of the log that an orderly stop has ended.
+    pub closed: Option<u32>,
+}
 
 impl FromIterator<(u64, Known)> for Kept {
     fn from_iter<I: IntoIterator<Item = (u64, Known)>>(known: I) -> Kept {
-        Kept(known.into_iter().collect())
+        Kept { tables: known.into_iter().collect(), closed: None }
     }
 }
 
@@ -50,7 +60,15 @@ impl Kept {
 
     /// What is known of a table.
     pub fn take(&mut self, table: u64) -> Option<Known> {
-        self.0.remove(&table)
+        self.tables.remove(&table)
+    }
+
+    /// Exact numbers hold if nothing was open between the stop and this opening of the log.
+    pub fn believe_counts_at(&mut self, opening: Option<u32>) {
+        let next = self.closed.and_then(|closed| closed.checked_add(1));
+        if next.is_none() || next != opening {
+            self.tables.values_mut().for_each(|known| known.exactly = None);
+        }
     }
 
     /// Replaces the file.
@@ -60,11 +78,17 @@ impl Kept {
 
     fn to_text(&self) -> String {
         let mut text = format!("{FIRST_LINE}\n");
-        let mut ids: Vec<&u64> = self.0.keys().collect();
+        if let Some(opening) = self.closed {
+            let _ = writeln!(text, "closed {opening}");
+        }
+        let mut ids: Vec<&u64> = self.tables.keys().collect();
         ids.sort_unstable();
         for id in ids {
-            let known = &self.0[id];
+            let known = &self.tables[id];
             let _ = writeln!(text, "table {id} {}", known.rows);
+            if let Some(exactly) = known.exactly {
+                let _ = writeln!(text, "exactly {exactly}");
+            }
             let Some(statistics) = &known.statistics else { continue };
             let _ = writeln!(text, "taken {} {}", statistics.taken, statistics.rows);
             let mut indexes: Vec<_> = statistics.indexes.iter().collect();
@@ -94,13 +118,15 @@ impl Kept {
             let numbers: Vec<u64> =
                 numbers.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
             match (kind, &numbers[..]) {
+                ("closed", [opening]) => kept.closed = Some(u32::try_from(*opening).ok()?),
                 ("table", [id, rows]) => {
                     table = Some(*id);
-                    kept.0.insert(*id, Known { rows: *rows, statistics: None });
+                    kept.tables.insert(*id, Known { rows: *rows, ..Known::default() });
                 }
+                ("exactly", [rows]) => kept.tables.get_mut(&table?)?.exactly = Some(*rows),
                 ("taken", [taken, rows]) => {
                     let statistics = TableStatistics { rows: *rows, taken: *taken, indexes: HashMap::new() };
-                    kept.0.get_mut(&table?)?.statistics = Some(Arc::new(statistics));
+                    kept.tables.get_mut(&table?)?.statistics = Some(Arc::new(statistics));
                 }
                 ("index", [id, pages, leaf_pages, sampled, distinct @ ..]) => {
                     let index = IndexStatistics {
@@ -109,7 +135,7 @@ impl Kept {
                         pages: *pages,
                         sampled: *sampled,
                     };
-                    let statistics = kept.0.get_mut(&table?)?.statistics.as_mut()?;
+                    let statistics = kept.tables.get_mut(&table?)?.statistics.as_mut()?;
                     Arc::get_mut(statistics)?.indexes.insert(*id, index);
                 }
                 _ => return None,
@@ -127,8 +153,9 @@ mod tests {
     fn some() -> Kept {
         let index = IndexStatistics { distinct: vec![7, 700], leaf_pages: 9, pages: 10, sampled: 9 };
         let statistics = TableStatistics { rows: 700, taken: 1_800_000_000, indexes: [(41, index)].into() };
-        let known = Known { rows: 712, statistics: Some(Arc::new(statistics)) };
-        [(20, known), (21, Known { rows: 3, statistics: None })].into_iter().collect()
+        let known = Known { rows: 712, exactly: None, statistics: Some(Arc::new(statistics)) };
+        let other = Known { rows: 3, exactly: Some(4), statistics: None };
+        Kept { closed: Some(77), ..[(20, known), (21, other)].into_iter().collect() }
     }
 
     #[test]
@@ -140,6 +167,17 @@ mod tests {
         assert_eq!(Kept::read(&*storage, directory), Kept::default());
         some().write(&*storage, directory).unwrap();
         assert_eq!(Kept::read(&*storage, directory), some());
+    }
+
+    #[test]
+    fn exact_numbers_are_for_the_next_opening_of_the_log() {
+        let exactly = |opening| {
+            let mut kept = some();
+            kept.believe_counts_at(opening);
+            kept.take(21).unwrap().exactly
+        };
+        assert_eq!([77, 78, 79].map(|opening| exactly(Some(opening))), [None, Some(4), None]);
+        assert_eq!(exactly(None), None);
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl TableCounts {
             pause_until: AtomicU64::new(0),
             renewal: renewal.clone(),
         };
-        if let Some(Known { rows, statistics }) = kept {
+        if let Some(Known { rows, statistics, .. }) = kept {
             counts.rows.store(rows, Ordering::Relaxed);
             if let Some(statistics) = statistics {
                 counts.set(statistics);
@@ -267,9 +267,11 @@ impl Database {
         database
     }
 
-    /// Reads what was known before the start; the tables take it when they are opened.
-    pub(crate) fn read_statistics(&self) {
-        let kept = Kept::read(&**self.0.environment.storage(), &self.0.directory);
+    /// Reads what was known before the start; the tables take it when they are opened. `opening`: the
+    /// number of this opening of the log.
+    pub(crate) fn read_statistics(&self, opening: Option<u32>) {
+        let mut kept = Kept::read(&**self.0.environment.storage(), &self.0.directory);
+        kept.believe_counts_at(opening);
         *self.0.tables.statistics.kept.lock() = kept;
     }
 
@@ -391,19 +393,23 @@ impl Database {
         if !self.0.tables.statistics.changed.swap(false, Ordering::AcqRel) {
             return;
         }
-        self.write_statistics();
+        self.write_statistics(None);
     }
 
-    /// Writes down what is known of all tables. A directory that is full does without.
-    pub(crate) fn write_statistics(&self) {
+    /// Writes down what is known of all tables. A directory that is full does without. With the number of
+    /// the log's opening, when the log is closed, goes how many rows they have exactly.
+    pub(crate) fn write_statistics(&self, closed: Option<u32>) {
         // Two would write to the same file; and who comes later has the newer numbers.
         let _writer = self.0.tables.statistics.writer.lock();
         let known = |table: &Arc<Table>| {
-            let known = Known { rows: table.row_count_estimate(), statistics: table.statistics() };
-            (known.rows > 0 || known.statistics.is_some()).then_some((table.def.id, known))
+            let exactly = closed.and_then(|_| self.0.system.row_count(&table.rows));
+            let known = Known { rows: table.row_count_estimate(), exactly, statistics: table.statistics() };
+            let says_nothing = known == Known::default();
+            (!says_nothing).then_some((table.def.id, known))
         };
         let tables = self.all_tables();
-        let kept: Kept = tables.iter().filter_map(known).collect();
+        let mut kept: Kept = tables.iter().filter_map(known).collect();
+        kept.closed = closed;
         if let Err(error) = kept.write(&**self.0.environment.storage(), &self.0.directory) {
             tracing::warn!("statistics of tables cannot be written: {error}");
         }

@@ -60,6 +60,7 @@ fn futures_go_to_other_threads() {
         assert_send(&names.put(&mut t, ("a", 1), Some("x")));
         assert_send(&names.insert(&mut t, ("a", 1), None));
         assert_send(&names.insert_all(&mut t, [(("a", 1), None)]));
+        assert_send(&names.put_all(&mut t, [(("a", 1), None)]));
         assert_send(&names.change(&mut t, ("a", 1), |old| old));
         assert_send(&names.remove(&mut t, ("a", 1)));
         assert_send(&names.clear(&db));

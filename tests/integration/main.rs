@@ -19,6 +19,7 @@ mod foreign_keys;
 mod foreign_keys_meeting;
 mod key_lengths;
 mod left_behind;
+mod many_pairs;
 mod misuse;
 mod names;
 mod orderly_shutdown;

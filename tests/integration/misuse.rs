@@ -683,6 +683,7 @@ fn a_key_that_is_too_long_is_named_by_every_operation() {
         pairs.put(&mut t, &long, 1).map(drop),
         pairs.insert(&mut t, &long, 1).map(drop),
         pairs.insert_all(&mut t, [(&*long, 1)]),
+        pairs.put_all(&mut t, [(&*long, 1)]).map(drop),
         pairs.change(&mut t, &long, |_| Some(1)).map(drop),
         pairs.get(&mut t, &long).map(drop),
         pairs.get_for_update(&mut t, &long).map(drop),

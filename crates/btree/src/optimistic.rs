@@ -8,6 +8,8 @@
 //! follows InnoDB: clustered leaves that fill up in key order keep 1/16 free for later updates; a page below
 //! half is merged if it can be (`merge.rs` says when that is tried).
 
+use std::cmp::Ordering;
+
 use pagestore::PageId;
 use pagestore::{Interrupt, Mtr, PageHandle, page as fil};
 
@@ -42,8 +44,8 @@ pub struct ChangePosition {
     pub exact: bool,
 }
 
-/// Where a mini-transaction left a record that it had changed in place. Holds nothing: the page's LSN tells
-/// whether anything was changed since.
+/// Where a mini-transaction left a record that it had changed or inserted. Holds nothing: the page's LSN
+/// tells whether anything was changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastChange {
     page: PageId,
@@ -54,10 +56,18 @@ pub struct LastChange {
 impl LastChange {
     /// The record at `position`, which `mtr` has changed where it lies. Commits `mtr`.
     pub fn after_commit(mtr: Mtr<'_>, position: &ChangePosition) -> LastChange {
-        let page = mtr.page_id(position.place.page);
-        LastChange { page, lsn: mtr.commit().0, offset: position.place.offset }
+        LastChange::at(mtr, position.place)
+    }
+
+    /// The record at `place`. Commits `mtr`.
+    pub fn at(mtr: Mtr<'_>, place: Place) -> LastChange {
+        let page = mtr.page_id(place.page);
+        LastChange { page, lsn: mtr.commit().0, offset: place.offset }
     }
 }
+
+/// Records behind the last change that are looked at before a descent is taken for cheaper.
+const RECORDS_BEHIND: usize = 8;
 
 /// Whether a change on one leaf was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,9 +122,9 @@ impl Tree {
         self.seek_for_change(mtr, key)
     }
 
-    /// As [`Tree::seek_for_change`] for a record that may be the one behind the last that was changed, as
-    /// when a statement goes through rows in the order of the index: then this needs no descent. `None` when
-    /// it is not, with nothing latched.
+    /// As [`Tree::seek_for_change`] for a place that may be shortly behind the record that was changed last,
+    /// as when a statement goes through rows in the order of the index: then this needs no descent. `None`
+    /// when it is not there, with nothing latched.
     pub fn seek_behind(
         &self,
         mtr: &mut Mtr<'_>,
@@ -127,15 +137,37 @@ impl Tree {
         let page = mtr.x_present(last.page)?;
         let bytes = mtr.page(page);
         // The LSN tells every change of a page from the one before, being freed among them.
-        if fil::lsn(bytes) == last.lsn
-            && header::index_id(bytes) == self.def.id
-            && let Ok(offset) = page::next_record(bytes, last.offset)
-            && offset != header::SUPREMUM
-            && RecordRef::new(bytes, offset, &self.def).has_key(key)
-        {
-            return Some(ChangePosition { place: Place { page, offset }, exact: true });
+        let is_as_it_was = fil::lsn(bytes) == last.lsn && header::index_id(bytes) == self.def.id;
+        let found = if is_as_it_was { self.place_behind(bytes, key, last.offset) } else { None };
+        if let Some((offset, exact)) = found {
+            return Some(ChangePosition { place: Place { page, offset }, exact });
         }
         mtr.release(page);
+        None
+    }
+
+    /// The last record that is not above the key, and whether it has the key, if that is the record at
+    /// `offset` or one of a few behind it. At the end of a page that is not the last one nobody knows whether
+    /// the key belongs there.
+    fn place_behind(&self, bytes: &[u8], key: &[Field<'_>], offset: usize) -> Option<(usize, bool)> {
+        let key = SearchKey::new(&self.def, key);
+        let order = |offset: usize| key.compare_record(RecordRef::new(bytes, offset, &self.def));
+        let mut below = match order(offset) {
+            Ordering::Less => offset,
+            Ordering::Equal => return Some((offset, true)),
+            Ordering::Greater => return None,
+        };
+        for _ in 0..RECORDS_BEHIND {
+            let next = page::next_record(bytes, below).ok()?;
+            if next == header::SUPREMUM {
+                return (fil::next(bytes) == fil::NULL_PAGE).then_some((below, false));
+            }
+            match order(next) {
+                Ordering::Less => below = next,
+                Ordering::Equal => return Some((next, true)),
+                Ordering::Greater => return Some((below, false)),
+            }
+        }
         None
     }
 

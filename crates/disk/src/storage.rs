@@ -236,6 +236,12 @@ pub trait File: Send + Sync {
     fn set_len(&self, len: u64) -> Result<()>;
     /// Writes real zeros to the bytes `from..to`, so that later writes there allocate nothing.
     fn write_zeros(&self, from: u64, to: u64) -> Result<()>;
+    /// As [`File::write_zeros`], without writing them: blocks are reserved that read as zeros, so that later
+    /// writes need no room. The next sync after the first write to each of them has some metadata to write.
+    /// False, and nothing is done, where the file system cannot do it.
+    fn allocate_zeros(&self, _from: u64, _to: u64) -> Result<bool> {
+        Ok(false)
+    }
     /// Whether transfers bypass the page cache.
     fn is_direct(&self) -> bool;
     /// Offsets and lengths of transfers must be multiples of this many bytes (1 when not direct).

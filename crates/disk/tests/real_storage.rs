@@ -438,3 +438,31 @@ fn a_pipe_is_not_opened() {
         assert!(error.contains("t.ibd") && error.contains("it is a pipe"), "{error}");
     }
 }
+
+/// What was in the range is gone, what was beside it is there, and the file is as long as the range needs.
+#[test]
+fn zeros_that_are_allocated_are_read() {
+    for (env, scratch) in environments("allocate") {
+        let file = env.storage().open(&scratch.0.join("t.ibd"), OpenHow::CREATE_NEW).unwrap();
+        for number in 0..3 {
+            file.write_at(&page(number, 1), number as u64 * 16384).unwrap();
+        }
+        if !file.allocate_zeros(2 * 16384, 6 * 16384).unwrap() {
+            // Not on this file system.
+            assert_eq!(file.len().unwrap(), 3 * 16384);
+            continue;
+        }
+        file.sync_data().unwrap();
+        assert_eq!(file.len().unwrap(), 6 * 16384);
+        let mut found = AlignedBuf::zeroed(16384);
+        for number in 0..6 {
+            file.read_at(&mut found, number as u64 * 16384).unwrap();
+            let wanted = if number < 2 { page(number, 1) } else { AlignedBuf::zeroed(16384) };
+            assert!(found[..] == wanted[..], "page {number}");
+        }
+        file.write_at(&page(4, 2), 4 * 16384).unwrap();
+        file.read_at(&mut found, 4 * 16384).unwrap();
+        assert!(found[..] == page(4, 2)[..]);
+        assert!(file.allocate_zeros(16384, 16384).unwrap(), "nothing is always there");
+    }
+}

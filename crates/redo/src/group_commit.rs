@@ -155,7 +155,9 @@ impl RedoLog {
         let groups: Vec<Sealed> = state.groups.sealed.drain(..).collect();
         let upto = state.groups.start;
         state.groups_written += groups.len() as u64;
-        state.bytes_written += groups.iter().map(|group| group.padded as u64).sum::<u64>();
+        let bytes = groups.iter().map(|group| group.padded as u64).sum::<u64>();
+        state.bytes_written += bytes;
+        state.rates.group_written(bytes);
         state.syncs += u64::from(how == Flush::Sync);
         state.in_flight = Some(InFlight { upto, how, started: self.env.now() });
         let next = disk::Event::new();

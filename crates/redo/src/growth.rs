@@ -16,10 +16,12 @@
 //!
 //! **Nobody waits for it.** The zeros that make the file longer are begun early enough for the rate at which
 //! the log grows and the rate at which the device took zeros the last time ([`crate::rates`]), three times
-//! over. They are written in small pieces, with rests between them: in half of the time that the log takes
-//! to the end of its lap. If the log comes near the end before they are all written, what has been written is
-//! taken into use, and the rest follows; and if that is next to nothing and half of the circle is free, the
-//! log goes round after all, and the zeros wait behind the circle until it grows in a later lap.
+//! over. (Where a large transaction has the log written in large pieces, they are only reserved, see
+//! [`RedoLog::allocate_for_large_groups`].) They are written in small pieces, with rests between them: in
+//! half of the time that the log takes to the end of its lap. If the log comes near the end before they are
+//! all written, what has been written is taken into use, and the rest follows; and if that is next to nothing
+//! and half of the circle is free, the log goes round after all, and the zeros wait behind the circle until
+//! it grows in a later lap.
 //!
 //! A small circle becomes twice as large at a time, so that a log that is to be large is so soon. A large one
 //! grows by half, and later in its lap: what is added is written once for nothing, and of a log that ends in
@@ -398,6 +400,9 @@ impl RedoLog {
         // Those of an earlier try are still there.
         let mut at = self.state.lock().zeros_upto.clamp(from, to);
         let mut took = Duration::ZERO;
+        if self.allocate_for_large_groups(at, to)? {
+            return Ok(Some(to));
+        }
         while self.goes_on() {
             let next = {
                 let waits = self.ends.ledger.is_file_wanted();
@@ -439,6 +444,24 @@ impl RedoLog {
             state.rates.zeros_written(bytes, took);
         }
         Ok(Some(at))
+    }
+
+    /// Has the file system reserve the zeros where the log is written in large pieces: it is at the end of
+    /// them soon, and each of its syncs is for so many bytes that metadata do not matter. False where zeros
+    /// have to be written.
+    fn allocate_for_large_groups(&self, at: u64, to: u64) -> disk::Result<bool> {
+        {
+            let state = self.state.lock();
+            let may = state.phase == Phase::Ready && to <= FRONT + state.area_max;
+            if !may || at >= to || !state.rates.has_large_groups() {
+                return Ok(false);
+            }
+        }
+        let allocated = self.file.allocate_zeros(at, to)?;
+        if allocated {
+            self.state.lock().zeros_upto = to;
+        }
+        Ok(allocated)
     }
 
     /// Writes a checkpoint block that says nothing new but the layout; `None` when there is no more need.

@@ -8,6 +8,8 @@ use std::time::Duration;
 const ZEROS_FIRST: f64 = 32e6;
 /// The rate of the log is looked at over at least this time.
 const LOOK: Duration = Duration::from_millis(20);
+/// From this size on, a group write hardly minds that its sync has metadata to write, too.
+const LARGE_GROUP: f64 = (256 << 10) as f64;
 /// Time constants of the log rate's average, in seconds: what comes faster than before counts soon.
 const RISING: f64 = 0.3;
 const FALLING: f64 = 3.0;
@@ -18,11 +20,13 @@ pub(crate) struct Rates {
     /// When the log was looked at, and where it ended.
     last: Option<(Duration, Lsn)>,
     zeros: f64,
+    /// Bytes of a group write.
+    group: f64,
 }
 
 impl Rates {
     pub(crate) fn new() -> Rates {
-        Rates { log: 0.0, last: None, zeros: ZEROS_FIRST }
+        Rates { log: 0.0, last: None, zeros: ZEROS_FIRST, group: 0.0 }
     }
 
     /// The log ended at `end` at this time.
@@ -39,6 +43,16 @@ impl Rates {
         let rate = end.0.saturating_sub(before.0) as f64 / passed.as_secs_f64();
         let memory = if rate > self.log { RISING } else { FALLING };
         self.log += (rate - self.log) * (1.0 - (-passed.as_secs_f64() / memory).exp());
+    }
+
+    /// A group of this many bytes is written.
+    pub(crate) fn group_written(&mut self, bytes: u64) {
+        self.group += (bytes as f64 - self.group) / 8.0;
+    }
+
+    /// Whether the log is written in large pieces, as a large transaction has it written.
+    pub(crate) fn has_large_groups(&self) -> bool {
+        self.group >= LARGE_GROUP
     }
 
     /// This many bytes of zeros took this long, pauses not counted.
@@ -86,6 +100,17 @@ mod tests {
         rates.log_ends(1500 * MS, Lsn(end));
         assert!(rates.log_in(Duration::from_secs(1)) > rate / 2, "half a second without work");
         assert!(rates.log_in(Duration::from_secs(1)) < rate);
+    }
+
+    #[test]
+    fn a_large_transaction_is_told_from_many_small_ones() {
+        let mut rates = Rates::new();
+        (0..100).for_each(|_| rates.group_written(64 << 10));
+        assert!(!rates.has_large_groups());
+        (0..8).for_each(|_| rates.group_written(1 << 20));
+        assert!(rates.has_large_groups());
+        (0..20).for_each(|_| rates.group_written(512));
+        assert!(!rates.has_large_groups());
     }
 
     #[test]

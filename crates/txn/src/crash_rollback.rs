@@ -313,7 +313,7 @@ async fn roll_back(system: &Arc<System>, tables: &dyn TableSource, job: &mut Job
         job.holds.retain(|table, _| !rollback.unreached.tables.contains(table));
         return Err(error);
     }
-    system.active.end(trx_id, None, || ());
+    system.active.end(trx_id, None, |_| ());
     log.release(&system.undo);
     system.locks.release_all(&job.owner);
     job.holds.clear();

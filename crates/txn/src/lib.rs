@@ -55,6 +55,8 @@ mod rollback;
 #[cfg(not(loom))]
 pub mod row;
 #[cfg(not(loom))]
+mod row_count;
+#[cfg(not(loom))]
 mod shared_snapshot;
 #[cfg(not(loom))]
 mod statement_counts;

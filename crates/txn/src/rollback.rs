@@ -32,6 +32,7 @@ use crate::retry::{retry, yield_now};
 use crate::row::external::free_noted_chain;
 use crate::row::remove::{Outcomes, is_entry_needed, mark_step, remove_record, same_entry, write_entry};
 use crate::row::write::encode_record;
+use crate::row_count::RowChanges;
 use crate::system::{Counters, System};
 use crate::table::{Table, TableHold, TableSource};
 use crate::transaction::Kept;
@@ -121,6 +122,8 @@ pub(crate) struct RollBack {
     pub undone: u64,
     /// Records undone when the log was last cut.
     pub cut: u64,
+    /// What those undone since had changed.
+    not_cut: RowChanges,
     /// Tables that could not be used, whose records were passed over.
     pub unreached: Unreached,
     /// A row whose change was its lock keeps a lock of this owner's.
@@ -135,6 +138,7 @@ impl RollBack {
             end: log.end(),
             undone: 0,
             cut: 0,
+            not_cut: RowChanges::default(),
             unreached: Unreached::default(),
             locks_stay: None,
         }
@@ -185,6 +189,9 @@ impl RollBack {
             let unreached = &mut self.unreached;
             undo_record(system, log, find, unreached, place, &bytes, &pinned, self.locks_stay.as_ref())
                 .await?;
+            if let Some(undo) = UndoRecord::parse(&bytes) {
+                self.not_cut.note(undo.table, undo.kind);
+            }
             self.undone += 1;
             self.end = Some(place);
             let done = self.undone - before;
@@ -200,11 +207,13 @@ impl RollBack {
                 return Err(error);
             }
             retry(|| log.truncate(&system.undo, self.mark)).await?;
+            log.row_changes.take_back(&mut self.not_cut);
             return Ok(true);
         };
         if self.undone - self.cut >= RECORDS_PER_CUT && self.unreached.tables.is_empty() {
             let records = log.records.saturating_sub(self.undone - self.cut);
             retry(|| log.truncate(&system.undo, LogMark { records, end: Some(end) })).await?;
+            log.row_changes.take_back(&mut self.not_cut);
             self.cut = self.undone;
         }
         Ok(false)
@@ -352,7 +361,7 @@ pub(crate) async fn roll_back_abandoned(system: Arc<System>, abandoned: Abandone
     };
     system.views.unregister(&slot);
     if undone {
-        system.active.end(log.trx_id, None, || ());
+        system.active.end(log.trx_id, None, |_| ());
         log.release(&system.undo);
         system.locks.release_all(&owner);
         Counters::add(&system.counters.rollbacks, 1);

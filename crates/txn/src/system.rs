@@ -203,6 +203,7 @@ pub(crate) struct System {
     /// Tables of transactions that could not be rolled back.
     pub crash_rollback_holds: Mutex<Vec<TableHold>>,
     pub background: crate::rollback::Background,
+    pub row_counts: crate::row_count::RowCounts,
     pub counters: Counters,
     pub options: Options,
     unfinished: Mutex<Vec<Unfinished>>,
@@ -301,6 +302,7 @@ impl TransactionSystem {
             crash_rollback: CrashRollback::default(),
             crash_rollback_holds: Mutex::default(),
             background: crate::rollback::Background::default(),
+            row_counts: crate::row_count::RowCounts::default(),
             counters: Counters::default(),
             options,
             unfinished: Mutex::new(found.unfinished),

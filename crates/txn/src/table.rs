@@ -10,6 +10,7 @@ use btree::{Field, KeyFields, Tree};
 
 use crate::error::Error;
 use crate::row::ScanIndex;
+use crate::row_count::RowCount;
 
 /// Column number that stands for the hidden DB_ROW_ID in [`SecondaryField::column`].
 pub const ROW_ID_COLUMN: u16 = u16::MAX;
@@ -93,6 +94,7 @@ pub struct Table {
     pub(crate) next_row_id: AtomicU64,
     /// As [`Secondary::born`], of the table's rows: when it was created, truncated or imported.
     pub born: u64,
+    pub(crate) row_count: RowCount,
 }
 
 impl Table {
@@ -152,6 +154,7 @@ impl Table {
             ordering,
             next_row_id: AtomicU64::new(0),
             born: 0,
+            row_count: RowCount::default(),
         }
     }
 

@@ -483,7 +483,9 @@ impl Transaction {
         if let Some(observer) = &mut observer {
             observer.committing(&Committed { transaction, number, end, records });
         }
-        system.active.end(transaction, Some(number), || {
+        let (tables, row_changes) = (&self.tables, &log.row_changes);
+        system.active.end(transaction, Some(number), |version| {
+            row_changes.publish(tables, &system.row_counts, version);
             if let Some(committed) = committed {
                 system.history.committed(number, committed);
             }
@@ -568,7 +570,7 @@ impl Transaction {
             retry(|| log.truncate(&system.undo, UndoMark::START.0)).await?;
         }
         if let Some(log) = self.undo_log.take() {
-            system.active.end(log.trx_id, None, || ());
+            system.active.end(log.trx_id, None, |_| ());
             log.release(&system.undo);
             Counters::add(&system.counters.rollbacks, 1);
         }

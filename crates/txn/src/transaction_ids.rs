@@ -156,10 +156,10 @@ impl ActiveSet {
     }
 
     /// The transaction has ended. `before` runs under the mutex, so that what it publishes is there for every
-    /// later snapshot.
-    pub fn end(&self, id: u64, commit_number: Option<u64>, before: impl FnOnce()) {
+    /// later snapshot. It is given the version of the first views that see that the transaction has ended.
+    pub fn end(&self, id: u64, commit_number: Option<u64>, before: impl FnOnce(u64)) {
         let mut numbers = self.numbers.lock();
-        before();
+        before(self.version.load(Ordering::SeqCst) + 1);
         if let Ok(position) = numbers.active.binary_search_by_key(&id, |active| active.id) {
             numbers.active.remove(position);
         }
@@ -262,7 +262,7 @@ mod tests {
         let version = set.version();
         let number = set.begin_commit().unwrap();
         assert_eq!(set.snapshot().commit_limit, number, "a commit under way holds purge back");
-        set.end(a, Some(number), || ());
+        set.end(a, Some(number), |_| ());
         assert_ne!(set.version(), version);
         set.fill_view(&mut view, 0, |_| ());
         assert!(view.sees(a) && !view.sees(b));

@@ -286,6 +286,9 @@ fn set_up_disk(plan: &Plan, environment: &SimulatedEnvironment) {
     let disk = environment.disk();
     let (offered, good) = plan.atomic_writes();
     disk.offer(offered);
+    if plan.sabotage == Sabotage::None && plan.seed % 2 == 1 {
+        disk.offer_allocation();
+    }
     if let Some(good) = good {
         disk.refuse_atomic_writes_after(good);
     }

@@ -1,12 +1,12 @@
 //! Untorn's key-value face, at its default durability: a commit is one write and one `fdatasync` of the
-//! redo log.
+//! redo log. Many puts of one transaction go by `put_all`, which sorts them.
 
 use std::path::Path;
 
 use anyhow::Result;
 use untorn::{Database, KeyValue, Options, Transaction};
 
-use crate::engine::{Change, Engine, Key, Reads, Session};
+use crate::engine::{Change, Engine, Key, Reads, Session, Value};
 
 type Table = KeyValue<Vec<u8>, Vec<u8>>;
 
@@ -39,15 +39,37 @@ impl Engine for Untorn {
 
 struct UntornSession<'e>(&'e Untorn);
 
+impl UntornSession<'_> {
+    /// Puts what has come since the last removal: what is many goes in the order of its keys.
+    fn put(&self, transaction: &mut Transaction, puts: &mut Vec<(Key, Value)>) -> Result<()> {
+        match &puts[..] {
+            [] => {}
+            [(key, value)] => drop(self.0.table.put(transaction, key, &value[..])?),
+            many => {
+                let pairs = many.iter().map(|(key, value)| (&key[..], &value[..]));
+                self.0.table.put_all(transaction, pairs)?;
+            }
+        }
+        puts.clear();
+        Ok(())
+    }
+}
+
 impl Session for UntornSession<'_> {
     fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<()> {
         let mut transaction = self.0.database.begin();
+        // One piece of memory, which goes back to the system.
+        let mut puts: Vec<(Key, Value)> = Vec::new();
         for change in changes {
             match change {
-                Change::Put(key, value) => self.0.table.put(&mut transaction, &key, &value[..])?,
-                Change::Remove(key) => self.0.table.remove(&mut transaction, &key)?,
+                Change::Put(key, value) => puts.push((key, *value)),
+                Change::Remove(key) => {
+                    self.put(&mut transaction, &mut puts)?;
+                    self.0.table.remove(&mut transaction, &key)?;
+                }
             };
         }
+        self.put(&mut transaction, &mut puts)?;
         Ok(transaction.commit()?)
     }
 

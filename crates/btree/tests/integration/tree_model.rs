@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering;
 
 use crate::support::Fixture;
 use proptest::prelude::*;
-use untorn_btree::{Comparison, FieldDef, FieldRef, IndexDef, RecordBuffer, SavedPosition, Seek, Tree};
+use untorn_btree::{
+    Comparison, FieldDef, FieldRef, IndexDef, LastChange, Outcome, RecordBuffer, SavedPosition, Seek, Tree,
+};
 
 /// `short` keys are integers (fast path), others are strings of very different lengths (node pointers of all
 /// sizes).
@@ -289,4 +291,66 @@ fn a_secondary_index_keeps_equal_user_keys_and_the_newest_transaction() {
     }
     assert!(!fixture.seek(&tree, &[Some(b"zoe")], Seek::AtLeast).is_valid());
     assert!(!fixture.seek(&tree, &[None], Seek::Before).is_valid());
+}
+
+/// Inserts a key that is not there, from where the last one was inserted if it is found from there. Returns
+/// where it is if its page had room for it, and whether it was found so.
+fn insert_behind(
+    fixture: &Fixture,
+    tree: &Tree,
+    key: &[u8],
+    last: Option<LastChange>,
+) -> (Option<LastChange>, bool) {
+    let fields = [Some(key)];
+    let mut record = RecordBuffer::new();
+    encode(tree, key, Some(20), &mut record);
+    let inserted = fixture.run(|| {
+        let behind = last.and_then(|last| {
+            let mut mtr = fixture.store.mtr().ok()?;
+            let found = tree.seek_behind(&mut mtr, &fields, &last)?;
+            Some((mtr.page_id(found.place.page), found.place.offset, found.exact))
+        });
+        let mut mtr = fixture.store.mtr()?;
+        let position = tree.seek_for_change(&mut mtr, &fields)?;
+        let descended = (mtr.page_id(position.place.page), position.place.offset, position.exact);
+        assert_eq!(behind.unwrap_or(descended), descended, "a descent finds the same place");
+        if position.exact || !tree.insert_fits(&mtr, &position, record.size()) {
+            return Ok((None, behind.is_some()));
+        }
+        let Outcome::Done(place) = tree.insert_here(&mut mtr, &position, &mut record, 0)? else { panic!() };
+        Ok((Some(LastChange::at(mtr, place)), behind.is_some()))
+    });
+    let (place, found) = inserted.unwrap();
+    if place.is_none() {
+        fixture.put(tree, &fields, &mut record, 0);
+    }
+    (place, found)
+}
+
+/// Keys in order are found behind each other, in an empty tree and between others; not in a page that
+/// somebody has changed since.
+#[test]
+fn a_place_shortly_behind_the_last_change_needs_no_descent() {
+    for short in [true, false] {
+        let fixture = Fixture::new(4096, 4 << 20);
+        let tree = fixture.tree(clustered(short));
+        let (mut keys, mut found) = (0, 0);
+        // The second and third time between those that are there.
+        for (first, step) in [(0, 50), (5, 10), (2, 50)] {
+            let mut last = None;
+            for n in (first..20_000).step_by(step) {
+                let (place, behind) = insert_behind(&fixture, &tree, &key_of(short, n), last);
+                (last, keys, found) = (place, keys + 1, found + u32::from(behind));
+            }
+        }
+        // Long keys are a few to a page.
+        let least = if short { 8 } else { 5 };
+        assert!(found * 10 > keys * least, "{found} of {keys}");
+        let (place, _) = insert_behind(&fixture, &tree, &key_of(short, 30_000), None);
+        let mut record = RecordBuffer::new();
+        encode(&tree, &key_of(short, 30_001), None, &mut record);
+        fixture.put(&tree, &[Some(&key_of(short, 30_001))], &mut record, 0);
+        assert!(!insert_behind(&fixture, &tree, &key_of(short, 30_002), place).1, "the page has changed");
+        fixture.check_clean(&tree);
+    }
 }

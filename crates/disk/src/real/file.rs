@@ -192,6 +192,29 @@ impl RealFile {
     }
 }
 
+/// Has the file system say that these bytes are zeros, in blocks that are reserved for them; false where it
+/// cannot. What the file had there is gone, as if zeros had been written.
+fn zero_range(file: &std::fs::File, from: u64, length: u64) -> io::Result<bool> {
+    let number = |bytes: u64| libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput);
+    let (from, length) = (number(from)?, number(length)?);
+    if length == 0 {
+        return Ok(true);
+    }
+    loop {
+        // SAFETY: a system call on a descriptor that `file` keeps open.
+        let done = unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_ZERO_RANGE, from, length) };
+        if done == 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => return Ok(false),
+            _ => return Err(error),
+        }
+    }
+}
+
 impl File for RealFile {
     fn path(&self) -> &Path {
         &self.path
@@ -251,6 +274,17 @@ impl File for RealFile {
             at += length as u64;
         }
         Ok(())
+    }
+
+    fn allocate_zeros(&self, from: u64, to: u64) -> Result<bool> {
+        let allocated = self.descriptor().and_then(|file| {
+            let begun = Instant::now();
+            let zeroed = zero_range(&file, from, to.saturating_sub(from));
+            self.count(Operation::Write, 0, begun);
+            self.noting_write(&file, zeroed)
+        });
+        let length = to.saturating_sub(from) as usize;
+        allocated.map_err(|error| Error::at("allocate", &self.path, from, length, error))
     }
 
     fn is_direct(&self) -> bool {

@@ -93,6 +93,18 @@ impl File for SimulatedFile {
         self.write_at(&vec![0; to.saturating_sub(from) as usize], from)
     }
 
+    fn allocate_zeros(&self, from: u64, to: u64) -> Result<bool> {
+        {
+            let mut state = self.state.lock();
+            if !state.allocates {
+                return Ok(false);
+            }
+            state.allocations += 1;
+        }
+        // Until a sync it is as uncertain as bytes that were written.
+        self.write_zeros(from, to).map(|()| true)
+    }
+
     fn is_direct(&self) -> bool {
         self.direct
     }

@@ -68,6 +68,10 @@ pub(crate) struct State {
     pub(crate) room: Option<Room>,
     pub(crate) atomic: AtomicPromise,
     pub(crate) atomic_writes: u64,
+    /// It can reserve blocks without writing them.
+    pub(crate) allocates: bool,
+    /// How often that was done.
+    pub(crate) allocations: u64,
     pub(crate) failing_sync: Option<u64>,
     observer: Option<Observer>,
     in_flight: Vec<InFlight>,
@@ -112,6 +116,8 @@ impl SimulatedStorage {
             room: None,
             atomic,
             atomic_writes: 0,
+            allocates: false,
+            allocations: 0,
             failing_sync: None,
             observer: None,
             in_flight: Vec::new(),
@@ -225,6 +231,16 @@ impl SimulatedStorage {
     /// Makes the disk one that says it writes pages atomically (and does); it says no when new.
     pub fn offer_atomic_writes(&self) {
         self.offer(Atomic::Hardware);
+    }
+
+    /// Makes the disk one whose files can have blocks reserved without writing them; it cannot when new.
+    pub fn offer_allocation(&self) {
+        self.state.lock().allocates = true;
+    }
+
+    /// How often blocks were reserved.
+    pub fn allocations(&self) -> u64 {
+        self.state.lock().allocations
     }
 
     /// Makes the disk say this about atomic writes.

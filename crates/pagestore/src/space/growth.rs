@@ -1,8 +1,9 @@
 //! How a tablespace file grows.
 //!
-//! By writing zeros, synced before the new size is published, so that no page beyond the durable end of a
-//! file is ever used: recovery finds every page its log speaks of (or extends the file itself), and a page
-//! write in place allocates nothing. All zeros of a growth are written at once, then one sync settles them.
+//! By zeros, which the file system reserves blocks for or which are written, synced before the new size is
+//! published, so that no page beyond the durable end of a file is ever used: recovery finds every page its
+//! log speaks of (or extends the file itself), and a page write in place needs no room. All zeros of a growth
+//! are written at once, then one sync settles them.
 //!
 //! **A write that fails** concerns nobody but those who wait for the room: the new size is not published, and
 //! what was written lies beyond the end of everything that is used. **A sync that fails** stops all changes.
@@ -87,7 +88,14 @@ struct Growing {
 impl Growing {
     async fn run(mut self) {
         let storage = self.store.env.storage().clone();
-        if let Err(error) = disk::submit_all(&*storage, self.zeros()).await {
+        let page_size = self.store.page_size;
+        let (from, to) = (page_size.offset_of(self.space.pages()), page_size.offset_of(self.pages));
+        // New pages are written soon: zeros would be written for nothing.
+        let made = match self.space.file().allocate_zeros(from, to) {
+            Ok(false) => disk::submit_all(&*storage, self.zeros(from, to)).await.map(drop),
+            allocated => allocated.map(drop),
+        };
+        if let Err(error) = made {
             return self.end(Err(no_space(&self.space.path(), error)));
         }
         if let Err(error) = self.store.writer.sync_file(self.space.file().clone()).await {
@@ -98,10 +106,9 @@ impl Growing {
     }
 
     /// The requests that write them.
-    fn zeros(&self) -> Vec<(Arc<dyn disk::File>, IoKind)> {
+    fn zeros(&self, from: u64, end: u64) -> Vec<(Arc<dyn disk::File>, IoKind)> {
         let zeros = self.store.spaces.zeros();
-        let page_size = self.store.page_size;
-        let (mut offset, end) = (page_size.offset_of(self.space.pages()), page_size.offset_of(self.pages));
+        let mut offset = from;
         let mut requests = Vec::new();
         while offset < end {
             let len = (end - offset).min(zeros.len() as u64) as usize;

@@ -351,7 +351,9 @@ impl SpaceRegistry {
         if before < pages {
             let (from, to) = (self.page_size.offset_of(before), self.page_size.offset_of(pages));
             let file = space.file();
-            file.write_zeros(from, to)
+            let zeros = |allocated| if allocated { Ok(()) } else { file.write_zeros(from, to) };
+            file.allocate_zeros(from, to)
+                .and_then(zeros)
                 .and_then(|()| file.sync_data())
                 .map_err(|error| no_space(&space.path(), error))?;
             space.pages.store(pages, Ordering::Release);

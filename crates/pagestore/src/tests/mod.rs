@@ -6,6 +6,7 @@ mod failed_sync;
 mod frames;
 mod give_way;
 mod golden;
+mod growth;
 mod hurry;
 mod large_recovery;
 mod log_growth;

@@ -379,3 +379,24 @@ fn a_closed_log_says_what_its_file_has() {
     assert_eq!(log.current(), Lsn(origin));
     assert!(!matches!(log.poisoned(), Some(Error::Poisoned { .. })));
 }
+
+/// Large groups are at the end of their zeros soon, and need not have them written; small ones are synced
+/// often, and need them.
+#[test]
+fn zeros_are_only_reserved_for_a_log_that_is_written_in_large_groups() {
+    let allocations = |bytes: usize| {
+        let machine = Machine::new(50, Options { capacity: 64 << 20, ..options() });
+        machine.simulated.disk().offer_allocation();
+        for _ in 0..(20 << 20) / bytes {
+            machine.put(bytes);
+            machine.flush();
+        }
+        machine.simulated.run_until_idle();
+        assert!(machine.length() >= 20 << 20, "it has grown");
+        let allocations = machine.simulated.disk().allocations();
+        machine.simulated.shutdown();
+        allocations
+    };
+    assert!(allocations(500_000) > 2);
+    assert_eq!(allocations(20_000), 0);
+}

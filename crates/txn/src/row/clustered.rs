@@ -14,8 +14,8 @@ use std::sync::Arc;
 use btree::external::plan_external;
 use btree::record::build::record_size;
 use btree::{
-    ChangePosition, FieldRef, LastChange, Outcome, OwnedKey, RecordRef, SavedPosition, StructureChange,
-    StructureGuard, Tree,
+    ChangePosition, FieldRef, LastChange, Outcome, OwnedKey, Place, RecordRef, SavedPosition,
+    StructureChange, StructureGuard, Tree,
 };
 use pagestore::Mtr;
 use smallvec::SmallVec;
@@ -113,7 +113,8 @@ impl<'w> Writer<'w> {
     ) -> Result<Step, Interrupt> {
         let key = key_of(table, stored);
         loop {
-            let at = self.locate_to_insert(table, &key, structure, Nearby::default())?;
+            let nearby = Nearby { seen: None, last: self.buffers.last };
+            let at = self.locate_to_insert(table, &key, structure, nearby)?;
             if let Turn::Over(step) = self.insert_at(at, table, stored, structure, on_duplicate)? {
                 return Ok(step);
             }
@@ -208,18 +209,19 @@ impl<'w> Writer<'w> {
         }
         self.undo_log.append(&mut at.mtr, undo_page, &self.buffers.undo, true);
         let record = &mut self.buffers.record;
-        match &mut at.guard {
-            Some(guard) => tree.insert_with_split(&mut at.mtr, guard, &at.position, record, 0)?,
-            None => {
-                let outcome = tree.insert_here(&mut at.mtr, &at.position, record, 0)?;
-                assert!(matches!(outcome, Outcome::Done(_)), "an insertion that fits is made");
+        let place = match &mut at.guard {
+            Some(guard) => {
+                tree.insert_with_split(&mut at.mtr, guard, &at.position, record, 0)?;
+                None
             }
-        }
+            None => Some(done(tree.insert_here(&mut at.mtr, &at.position, record, 0)?)),
+        };
         if let Some(successor) = successor {
             let inserted = system.locks.target(def, key_of(table, stored).iter().copied());
             system.locks.inherit_gap(successor, inserted);
         }
-        at.mtr.commit();
+        self.commit_at(at.mtr, place);
+        self.undo_log.row_changes.note(table.id, UndoKind::Insert);
         Ok(Turn::Over(Step::Done))
     }
 
@@ -328,8 +330,11 @@ impl<'w> Writer<'w> {
         structure: Option<usize>,
     ) -> Result<Turn, Interrupt> {
         match self.replace(&mut at, table, new, structure)? {
-            Replaced::Done => {
-                at.mtr.commit();
+            Replaced::Done(place) => {
+                self.commit_at(at.mtr, place);
+                if matches!(new, NewRow::Revived(_)) {
+                    self.undo_log.row_changes.note(table.id, UndoKind::Revive);
+                }
                 Ok(Turn::Over(Step::Done))
             }
             Replaced::Structure(size) => Ok(Turn::Over(Step::Structure(size))),
@@ -388,6 +393,7 @@ impl<'w> Writer<'w> {
             tree.set_delete_mark(&mut at.mtr, at.position.place, true, 0);
             tree.set_system_fields(&mut at.mtr, at.position.place, self.undo_log.trx_id, roll_ptr);
             self.buffers.last = Some(LastChange::after_commit(at.mtr, &at.position));
+            self.undo_log.row_changes.note(table.id, UndoKind::DeleteMark);
             return Ok(Step::Done);
         }
     }
@@ -489,14 +495,25 @@ impl<'w> Writer<'w> {
         }
         self.undo_log.append(&mut at.mtr, undo_page, &self.buffers.undo, false);
         let record = &mut self.buffers.record;
-        match &mut at.guard {
-            Some(guard) => tree.update_with_split(&mut at.mtr, guard, at.position.place, record, 0)?,
-            None => {
-                let outcome = tree.update_here(&mut at.mtr, at.position.place, record, 0)?;
-                assert!(matches!(outcome, Outcome::Done(_)), "an update that fits is made");
+        let place = match &mut at.guard {
+            Some(guard) => {
+                tree.update_with_split(&mut at.mtr, guard, at.position.place, record, 0)?;
+                None
             }
-        }
-        Ok(Replaced::Done)
+            None => Some(done(tree.update_here(&mut at.mtr, at.position.place, record, 0)?)),
+        };
+        Ok(Replaced::Done(place))
+    }
+
+    /// Commits, and remembers where the row is, if that is known.
+    fn commit_at(&mut self, mtr: Mtr<'_>, place: Option<Place>) {
+        self.buffers.last = match place {
+            Some(place) => Some(LastChange::at(mtr, place)),
+            None => {
+                mtr.commit();
+                None
+            }
+        };
     }
 
     /// The new row does not fit: locks the row, so that it stays as it is, and says which fields must go
@@ -573,10 +590,19 @@ enum NewRow<'f> {
 }
 
 enum Replaced {
-    Done,
+    /// The row is here now; `None`: pages were split.
+    Done(Option<Place>),
     Structure(usize),
     /// The undo record (in the buffer) needs room first.
     Room,
+}
+
+/// Where a record is whose change was known to fit.
+fn done(outcome: Outcome) -> Place {
+    match outcome {
+        Outcome::Done(place) => place,
+        Outcome::NeedsStructureChange => unreachable!("a change that fits is made"),
+    }
 }
 
 fn exact_record<'m>(tree: &'m Tree, at: &'m Located<'_, '_>) -> Option<RecordRef<'m>> {

@@ -21,10 +21,11 @@ use super::scan_position::{Progress, advance};
 use super::view::{Row, Source};
 use crate::entry::build_entry;
 use crate::error::{Error, Interrupt};
+use crate::row_count::RowCount;
 use crate::system::System;
 use crate::table::Table;
 use crate::time_slice::{TimeSlice, UNITS_PER_LOOK};
-use crate::transaction::Transaction;
+use crate::transaction::{Isolation, Transaction};
 use crate::version::{Overlay, Shown, Version, Visible};
 
 type Callback<'f> = &'f mut dyn FnMut(&Row<'_>) -> Control;
@@ -58,13 +59,25 @@ pub(super) async fn run<F: FnMut(&Row<'_>) -> Control>(
 }
 
 /// How many rows of a table the transaction's read view sees, or, under READ UNCOMMITTED, there are. Nothing
-/// of a row is looked at but who wrote it, and each leaf is latched once.
+/// of a row is looked at but who wrote it, and each leaf is latched once. No row is looked at where it is
+/// known how many a view of this moment sees (`row_count.rs`).
 ///
 /// # Errors
 /// [`Error::Killed`]; storage errors and damaged pages.
 pub async fn count(transaction: &mut Transaction, table: &Arc<Table>) -> Result<u64, Error> {
     transaction.begin_operation().await?;
     let (index, mode) = (ScanIndex::Clustered, ReadMode::Consistent);
+    let system = transaction.inner().clone();
+    let own = transaction.undo_log.as_ref().map_or(0, |log| log.row_changes.of(table.id));
+    // What has not committed counts by its rows only.
+    let committed_only = transaction.isolation != Isolation::ReadUncommitted;
+    transaction.check_killed()?;
+    transaction.open_view_for(table, index)?;
+    let version = transaction.view.version;
+    if committed_only && let Some(rows) = table.row_count.seen_by(version, &system.row_counts) {
+        return Ok(rows.saturating_add_signed(own));
+    }
+    let forgotten = RowCount::before(&system.row_counts);
     let mut scan = Scan::new(table.clone(), index, KeyRange::all(), Direction::Forward, mode, true);
     let mut rows = 0;
     let count = |scan: &mut Scan, reader: &mut Reader<'_>, slice: &TimeSlice| {
@@ -73,6 +86,9 @@ pub async fn count(transaction: &mut Transaction, table: &Arc<Table>) -> Result<
         turn
     };
     run_turns(&mut scan, transaction, count).await?;
+    if committed_only && let Some(rows) = rows.checked_add_signed(-own) {
+        table.row_count.learn(rows, version, forgotten);
+    }
     Ok(rows)
 }
 

@@ -19,7 +19,7 @@ use crate::undo::UndoLog;
 pub(crate) struct WriteBuffers {
     pub record: RecordBuffer,
     pub undo: Vec<u8>,
-    /// Where the last row was changed or delete-marked in place; the next one is often the one after it.
+    /// Where the last row was inserted, changed or delete-marked; the next one is often shortly behind it.
     pub last: Option<LastChange>,
 }
 

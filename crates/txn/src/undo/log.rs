@@ -7,6 +7,7 @@ use super::record::{bytes_at, start_before};
 use super::tablespace::{Hint, Slot, UndoSpace, corrupt, undo_id};
 use crate::error::{Error, Interrupt};
 use crate::roll_pointer::RollPtr;
+use crate::row_count::RowChanges;
 
 /// Pages a log may have gone on to before its slot is worth trimming.
 const SPARE_PAGES_MAX: u32 = 4;
@@ -39,6 +40,8 @@ pub(crate) struct UndoLog {
     since_hint: u16,
     /// Whether older versions exist that purge must remove (anything but inserts).
     pub needs_purge: bool,
+    /// By how many rows what stands in the log has changed tables.
+    pub row_changes: RowChanges,
     /// It is prepared: behind its end stands the record with its name.
     prepared: bool,
 }
@@ -80,6 +83,7 @@ impl UndoLog {
             continued: 0,
             since_hint: state.since_hint,
             needs_purge: false,
+            row_changes: RowChanges::default(),
             prepared: false,
         }
     }
@@ -97,6 +101,7 @@ impl UndoLog {
             continued: SPARE_PAGES_MAX + 1,
             since_hint: 0,
             needs_purge: true,
+            row_changes: RowChanges::unknown(),
             prepared: false,
         }
     }

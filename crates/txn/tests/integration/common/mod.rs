@@ -290,6 +290,8 @@ impl World {
         let by_v =
             self.run(session.scan(ScanIndex::Secondary(INDEX_V), KeyRange::all(), ReadMode::Consistent));
         assert_eq!(by_v.len(), rows.len(), "index v");
+        let counted = self.run(count(&mut session.trx, &self.table)).unwrap();
+        assert_eq!(counted, rows.len() as u64, "the count");
         self.run(session.commit());
     }
 }

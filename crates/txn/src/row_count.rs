@@ -1,0 +1,197 @@
+//! How many rows a table has, exactly, without counting them.
+//!
+//! A transaction notes with its undo log by how many rows it has changed each table ([`RowChanges`]): what
+//! writes an undo record notes it, what undoes one takes that back. A commit adds its changes to the table's
+//! count in the moment in which it becomes visible, under the mutex of the active set, and with the version
+//! of the set from which on views see it. So a view of that version or a later one sees exactly as many rows
+//! as the count says, and what its own transaction has changed besides. A view from before goes through the
+//! rows.
+//!
+//! Nothing of this is logged. A new table has no rows; of others the count is learnt when somebody has gone
+//! through all rows, and kept over an orderly stop (the crate above does that). After a crash it is learnt
+//! again. The changes of a prepared transaction that a start has found are not known: when it commits, all
+//! counts are forgotten.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::table::Table;
+use crate::undo::UndoKind;
+
+/// By how many rows a transaction has changed tables, by their ids.
+#[derive(Debug, Default)]
+pub(crate) struct RowChanges {
+    tables: SmallVec<[(u64, i64); 2]>,
+    /// A start has found the transaction, and what it did before is not known.
+    unknown: bool,
+}
+
+/// By how many rows a change with such an undo record changes its table.
+fn rows_of(kind: UndoKind) -> i64 {
+    match kind {
+        UndoKind::Insert | UndoKind::Revive => 1,
+        UndoKind::DeleteMark => -1,
+        UndoKind::Update | UndoKind::OffPage | UndoKind::Prepared => 0,
+    }
+}
+
+impl RowChanges {
+    /// Those of a transaction that a start has found.
+    pub fn unknown() -> RowChanges {
+        RowChanges { unknown: true, ..RowChanges::default() }
+    }
+
+    #[inline]
+    fn add(&mut self, table: u64, rows: i64) {
+        if rows == 0 {
+            return;
+        }
+        match self.tables.iter_mut().find(|(id, _)| *id == table) {
+            Some((_, sum)) => *sum += rows,
+            None => self.tables.push((table, rows)),
+        }
+    }
+
+    /// A row was changed, with an undo record of this kind.
+    #[inline]
+    pub fn note(&mut self, table: u64, kind: UndoKind) {
+        self.add(table, rows_of(kind));
+    }
+
+    /// These records are not in the log any more.
+    pub fn take_back(&mut self, undone: &mut RowChanges) {
+        for (table, rows) in undone.tables.drain(..) {
+            self.add(table, -rows);
+        }
+    }
+
+    /// Rows that the table has more by this transaction.
+    pub fn of(&self, table: u64) -> i64 {
+        self.tables.iter().find(|(id, _)| *id == table).map_or(0, |(_, rows)| *rows)
+    }
+
+    /// The transaction commits; views of this version are the first to see it. Under the mutex of the active
+    /// set.
+    pub fn publish(&self, tables: &[Arc<Table>], counts: &RowCounts, version: u64) {
+        if self.unknown {
+            counts.forgotten.fetch_add(1, Ordering::SeqCst);
+        }
+        for (id, rows) in self.tables.iter().filter(|(_, rows)| *rows != 0) {
+            if let Some(table) = tables.iter().find(|table| table.id == *id) {
+                table.row_count.0.lock().commit(*rows, version);
+            }
+        }
+    }
+}
+
+/// What is common to all tables' counts.
+#[derive(Debug, Default)]
+pub(crate) struct RowCounts {
+    /// How often all were forgotten.
+    forgotten: AtomicU64,
+}
+
+/// The committed rows of a table.
+#[derive(Debug, Default)]
+pub(crate) struct RowCount(Mutex<Counted>);
+
+#[derive(Debug, Default)]
+struct Counted {
+    /// How many there are, and how often all counts had been forgotten when that was learnt.
+    known: Option<(u64, u64)>,
+    /// Views of this version are the first that see the last commit that added or removed rows.
+    since: u64,
+}
+
+impl Counted {
+    fn commit(&mut self, rows: i64, version: u64) {
+        self.since = version;
+        // What does not add up is not known.
+        self.known = self.known.and_then(|(count, learnt)| Some((count.checked_add_signed(rows)?, learnt)));
+    }
+}
+
+impl RowCount {
+    /// How many rows a view of this version sees, if that is known.
+    pub fn seen_by(&self, version: u64, counts: &RowCounts) -> Option<u64> {
+        let counted = self.0.lock();
+        let (rows, learnt) = counted.known.filter(|_| counted.since <= version)?;
+        (learnt == counts.forgotten.load(Ordering::SeqCst)).then_some(rows)
+    }
+
+    /// A view of this version was found to see this number of committed rows. `forgotten`:
+    /// [`Self::before`] the count.
+    pub fn learn(&self, rows: u64, version: u64, forgotten: u64) {
+        let mut counted = self.0.lock();
+        if counted.since <= version {
+            counted.known = Some((rows, forgotten));
+        }
+    }
+
+    /// To be asked before rows are counted.
+    pub fn before(counts: &RowCounts) -> u64 {
+        counts.forgotten.load(Ordering::SeqCst)
+    }
+}
+
+impl crate::TransactionSystem {
+    /// Nobody uses the table yet, and it has this number of rows: it is new, or was closed with them.
+    pub fn set_row_count(&self, table: &Table, rows: u64) {
+        table.row_count.learn(rows, u64::MAX, RowCount::before(&self.0.row_counts));
+    }
+
+    /// How many committed rows a table has, if that is known without counting.
+    pub fn row_count(&self, table: &Table) -> Option<u64> {
+        table.row_count.seen_by(u64::MAX, &self.0.row_counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_from_before_a_commit_is_not_told() {
+        let (count, counts) = (RowCount::default(), RowCounts::default());
+        assert_eq!(count.seen_by(9, &counts), None);
+        count.learn(10, 3, 0);
+        assert_eq!(count.seen_by(3, &counts), Some(10));
+        count.0.lock().commit(-4, 5);
+        assert_eq!((count.seen_by(4, &counts), count.seen_by(5, &counts)), (None, Some(6)));
+        count.learn(10, 4, 0);
+        assert_eq!(count.seen_by(5, &counts), Some(6), "who counted at an earlier moment has another number");
+        count.0.lock().commit(-7, 6);
+        assert_eq!(count.seen_by(6, &counts), None, "fewer than none");
+    }
+
+    #[test]
+    fn a_commit_of_unknown_rows_makes_all_forgotten() {
+        let (count, counts) = (RowCount::default(), RowCounts::default());
+        let before = RowCount::before(&counts);
+        count.learn(10, 3, before);
+        RowChanges::unknown().publish(&[], &counts, 4);
+        assert_eq!(count.seen_by(4, &counts), None);
+        count.learn(10, 4, before);
+        assert_eq!(count.seen_by(4, &counts), None, "counted while it committed");
+        count.learn(11, 4, RowCount::before(&counts));
+        assert_eq!(count.seen_by(4, &counts), Some(11));
+    }
+
+    #[test]
+    fn what_is_undone_is_taken_back() {
+        let (mut changes, mut undone) = (RowChanges::default(), RowChanges::default());
+        for kind in [UndoKind::Insert, UndoKind::Insert, UndoKind::Update, UndoKind::Revive] {
+            changes.note(7, kind);
+        }
+        changes.note(8, UndoKind::DeleteMark);
+        assert_eq!((changes.of(7), changes.of(8), changes.of(9)), (3, -1, 0));
+        undone.note(7, UndoKind::Insert);
+        undone.note(8, UndoKind::DeleteMark);
+        changes.take_back(&mut undone);
+        changes.take_back(&mut undone);
+        assert_eq!((changes.of(7), changes.of(8)), (2, 0));
+    }
+}
