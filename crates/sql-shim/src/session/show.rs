@@ -2,7 +2,6 @@
 
 mod create_table;
 mod explain;
-mod explain_tree;
 mod innodb_status;
 
 use std::pin::pin;
@@ -25,6 +24,7 @@ use sql::result::{ResultColumns, ResultSink, SqlError};
 use sql::value::{Value, collation, like};
 use untorn::types::Collation;
 
+use super::commands::done;
 use super::state::SessionState;
 use super::watch::Watch;
 use super::{Outcome, Session};
@@ -224,6 +224,7 @@ impl Session {
     pub(super) async fn show_statement<S: ResultSink>(
         &mut self,
         statement: &Statement,
+        parameters: &[Value<'_>],
         out: &mut S,
         more: bool,
     ) -> Result<Outcome, Failure> {
@@ -239,7 +240,12 @@ impl Session {
                     None => columns,
                 }
             }
-            Statement::Explain { statement, format } => self.explain(statement.clone(), *format).await?,
+            Statement::Explain { statement, format, into } => {
+                match self.explain(statement, *format, into.as_deref(), parameters).await? {
+                    Some(answer) => answer,
+                    None => return Ok(done()),
+                }
+            }
             _ => return Ok(Outcome::Answered),
         };
         self.use_up_characteristics(|| reads_dictionary(statement));
