@@ -148,7 +148,7 @@ impl Meter {
         }
     }
 
-    /// The step has rows, so many of which meet the conditions.
+    /// The step has rows; `kept` of them meet the conditions.
     pub(super) fn rows(&mut self, read: u64, kept: u64) {
         self.found.rows += read;
         self.found.kept += kept;

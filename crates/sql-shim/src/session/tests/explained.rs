@@ -84,7 +84,9 @@ fn analyze_counts_the_rows_of_a_hash_join() {
     fixture.tables_to_explain();
     let tree = fixture.measured("SELECT COUNT(*) FROM q r JOIN q ON q.y = r.y");
     assert!(tree.contains("-> Inner hash join (q.y = r.y) [4000 loops=1]"), "{tree}");
-    assert_eq!(tree.matches("[200 loops=1]").count(), 2, "{tree}");
+    for table in ["-> Table scan on r [200 loops=1]", "-> Table scan on q [200 loops=1]"] {
+        assert!(tree.contains(table), "{tree}");
+    }
 }
 
 /// It runs the query, and sends none of its rows.
