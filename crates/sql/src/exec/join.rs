@@ -379,6 +379,14 @@ impl<'e> Executor<'e> {
                     }
                     Input::Memory(Box::new(Memory::new(rows)))
                 }
+                SourceKind::Given(given) => {
+                    let mut rows = KeptRows::new(state, usize::MAX);
+                    for row in given.iter() {
+                        super::RowTaker::take(&mut rows, row.clone())?;
+                        self.tick(1).await?;
+                    }
+                    Input::Memory(Box::new(Memory::new(rows)))
+                }
                 SourceKind::Table(_) => Input::Table(None),
                 SourceKind::Definition => Input::Memory(Box::new(Memory::new(KeptRows::new(state, 0)))),
             };

@@ -16,6 +16,7 @@ pub mod estimate;
 mod finish;
 mod from;
 mod full_group;
+mod given_rows;
 pub mod index_merge;
 mod index_order;
 mod join_order;
@@ -253,6 +254,7 @@ impl SelectPlan {
                 source::SourceKind::View(_)
                 | source::SourceKind::JsonTable(_)
                 | source::SourceKind::Definition
+                | source::SourceKind::Given(_)
                 | source::SourceKind::Recursion(_) => {}
             }
         }
@@ -272,6 +274,7 @@ impl SelectPlan {
                 source::SourceKind::View(_)
                 | source::SourceKind::JsonTable(_)
                 | source::SourceKind::Definition
+                | source::SourceKind::Given(_)
                 | source::SourceKind::Recursion(_) => {}
             }
         }
