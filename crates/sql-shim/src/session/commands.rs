@@ -72,6 +72,7 @@ impl Session {
             Statement::CreateUser { .. }
             | Statement::AlterUser { .. }
             | Statement::DropUser { .. }
+            | Statement::RenameUser(_)
             | Statement::CreateRole { .. }
             | Statement::DropRole { .. }
             | Statement::GrantRoles(_)

@@ -161,6 +161,7 @@ pub enum Statement {
         lock: Option<bool>,
         requires: Option<Requirement>,
     },
+    RenameUser(Vec<(Account, Account)>),
     DropUser {
         accounts: Vec<Account>,
         if_exists: bool,
