@@ -305,7 +305,9 @@ impl Parser<'_> {
                 let mut charset = None;
                 if self.accept_all(&["CHARACTER", "SET"]) || self.accept("CHARSET") {
                     charset = Some(self.name_or_text()?.to_ascii_lowercase());
-                } else if self.accept_any(&["BINARY", "BYTE"]).is_some() {
+                } else if self.accept("BYTE") {
+                    return Ok(CastType::Binary { length });
+                } else if self.accept("BINARY") {
                     charset = Some("binary".into());
                 }
                 CastType::Char { length, charset }
