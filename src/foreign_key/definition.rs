@@ -149,6 +149,15 @@ impl ForeignKey {
         text
     }
 
+    /// Takes the names of the referenced columns as their table writes them.
+    pub fn write_as(&mut self, parent: &TableDef) {
+        for name in &mut self.referenced {
+            if let Some(at) = parent.column_number(name) {
+                name.clone_from(&parent.columns[usize::from(at)].name);
+            }
+        }
+    }
+
     /// Whether it refers to this table.
     pub(crate) fn refers_to(&self, database: &str, table: &str) -> bool {
         self.database == database && self.table == table
@@ -228,6 +237,9 @@ impl TableDef {
                 if let Some(at) = self.column_number(name) {
                     name.clone_from(&self.columns[usize::from(at)].name);
                 }
+            }
+            if key.refers_to(database, table) {
+                key.write_as(self);
             }
             let wanted = std::mem::take(&mut key.index);
             if let Some(index) = self.index_for(key, &wanted) {

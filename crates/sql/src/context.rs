@@ -23,6 +23,7 @@ use untorn::write::StatementTime;
 use crate::ast;
 use crate::errors;
 use crate::evaluation::Evaluation;
+use crate::exec::measure::Measures;
 use crate::facts::{ServerFacts, Terms};
 use crate::kill_switch::{Kill, KillSwitch};
 use crate::memory::{self, Account};
@@ -123,6 +124,8 @@ pub struct SqlContext {
     /// What its expressions cost.
     pub evaluation: Evaluation,
     sort_place: OnceCell<Place>,
+    /// What EXPLAIN ANALYZE measures.
+    pub measures: Measures,
     /// The statement has had the time it may take (`max_execution_time`).
     pub timed_out: Cell<bool>,
     /// What is planned is held to ONLY_FULL_GROUP_BY or not, whatever the mode is by now: it is a statement
@@ -222,6 +225,7 @@ impl SqlContext {
             memory,
             evaluation: Evaluation::new(slice),
             sort_place: OnceCell::new(),
+            measures: Measures::default(),
             timed_out: Cell::new(false),
             held_to_groups: Cell::new(None),
             current_database: RefCell::new(None),

@@ -182,6 +182,11 @@ error_table! {
     VIEW_NONUPD_CHECK = 1368, b"HY000", "CHECK OPTION on non-updatable view '%.%'";
     VIEW_CHECK_FAILED = 1369, b"HY000", "CHECK OPTION failed '%.%'";
     INVALID_PASSWORD = 1396, b"HY000", "Operation % failed for %";
+    RENAME_ROLE = 3532, b"HY000", "Renaming of a role identifier is forbidden";
+    UNKNOWN_EXPLAIN_FORMAT = 1791, b"HY000", "Unknown EXPLAIN format name: '%'";
+    EXPLAIN_INTO_IMPLICIT_FORMAT = 6006, b"0A000", "EXPLAIN INTO does not support implicit FORMAT.";
+    EXPLAIN_INTO_FORMAT = 6007, b"0A000", "EXPLAIN INTO does not support FORMAT=%.";
+    EXPLAIN_ANALYZE_JSON = 6412, b"0A000", "EXPLAIN ANALYZE does not support FORMAT=JSON with explain_json_format_version=1.";
     XAER_NOTA = 1397, b"XAE04", "XAER_NOTA: Unknown XID";
     XAER_INVAL = 1398, b"XAE05", "XAER_INVAL: Invalid arguments (or unsupported command)";
     XAER_RMFAIL = 1399, b"XAE07", "XAER_RMFAIL: The command cannot be executed when global transaction is in the  % state";

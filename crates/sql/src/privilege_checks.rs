@@ -146,11 +146,9 @@ impl SqlContext {
         Err(self.table_denied("SELECT with locking clause", table))
     }
 
-    /// Whether the account may know of the table.
+    /// Whether the account may know of the table, which is no temporary one, whatever else has its name.
     pub fn sees_table(&self, database: &str, table: &str) -> bool {
-        is_view_database(database)
-            || self.temporary.find(database, table).is_some()
-            || self.rights().on_any_column(database, table).has_any(seeing())
+        is_view_database(database) || self.rights().on_any_column(database, table).has_any(seeing())
     }
 
     /// Whether nothing but privileges on columns lets the account know of the table.
@@ -164,7 +162,8 @@ impl SqlContext {
 
     /// Requires that the account may know of the table; 1142 with `command`.
     pub fn require_sight_of_table(&self, database: &str, table: &str, command: &str) -> Result<(), SqlError> {
-        if self.sees_table(database, table) { Ok(()) } else { Err(self.table_denied(command, table)) }
+        let sees = self.temporary.find(database, table).is_some() || self.sees_table(database, table);
+        if sees { Ok(()) } else { Err(self.table_denied(command, table)) }
     }
 }
 

@@ -624,7 +624,7 @@ pub(super) fn shown(user: &str, host: &str) -> String {
 }
 
 /// Accounts that were there (or not there) against what the statement supposed: returned, or error 1396.
-fn unless_tolerated(
+pub(super) fn unless_tolerated(
     operation: &str,
     accounts: Vec<String>,
     tolerated: bool,
@@ -639,7 +639,7 @@ fn unless_tolerated(
 const USER_CHARS_MAX: usize = 32;
 const HOST_CHARS_MAX: usize = 255;
 
-fn check_name(user: &str, host: &str) -> Result<(), SqlError> {
+pub(super) fn check_name(user: &str, host: &str) -> Result<(), SqlError> {
     let named = [("user name", user, USER_CHARS_MAX), ("host name", host, HOST_CHARS_MAX)];
     for (what, name, max) in named {
         if name.chars().count() > max {

@@ -11,6 +11,7 @@ pub mod accounts;
 pub mod exchange;
 mod host;
 pub mod native;
+mod renaming;
 pub mod roles;
 pub mod sha2_password;
 pub mod shown;

@@ -6,7 +6,7 @@ use sql::ast::{self, Account, AccountSpecification, Identification, Statement};
 use sql::catalog_views::{self, View, is_view_database};
 use sql::errors;
 use sql::failure::Failure;
-use sql::privilege::{Object, Privileges};
+use sql::privilege::{Object, Privileges, RoleName};
 use sql::result::SqlError;
 
 use super::commands::done;
@@ -90,6 +90,15 @@ impl Session {
                 let list: Vec<_> = list.iter().map(|account| self.account(account)).collect();
                 let missing = accounts.drop_all(&list, *if_exists, authority)?;
                 self.note_accounts(errors::USER_DOES_NOT_EXIST, &missing);
+            }
+            Statement::RenameUser(pairs) => {
+                manages()?;
+                let name = |account| {
+                    let (user, host) = self.account(account);
+                    RoleName { user, host }
+                };
+                let pairs: Vec<_> = pairs.iter().map(|(from, to)| (name(from), name(to))).collect();
+                accounts.rename_all(&pairs, authority)?;
             }
             Statement::Grant(grant) => self.grant(grant)?,
             Statement::Revoke(grant) => self.revoke(grant)?,

@@ -80,6 +80,7 @@ fn of_definition(statement: &Statement) -> Option<Counter> {
         Statement::CreateUser { .. } => Counter::ComCreateUser,
         Statement::AlterUser { .. } => Counter::ComAlterUser,
         Statement::DropUser { .. } => Counter::ComDropUser,
+        Statement::RenameUser(_) => Counter::ComRenameUser,
         Statement::CreateRole { .. } => Counter::ComCreateRole,
         Statement::DropRole { .. } => Counter::ComDropRole,
         Statement::GrantRoles(_) => Counter::ComGrantRoles,

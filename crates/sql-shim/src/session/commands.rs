@@ -25,6 +25,7 @@ impl Session {
     pub(super) async fn command<S: ResultSink>(
         &mut self,
         statement: &Statement,
+        parameters: &[Value<'_>],
         out: &mut S,
         more: bool,
     ) -> Result<Outcome, Failure> {
@@ -53,7 +54,7 @@ impl Session {
                 Ok(done())
             }
             Statement::Show(_) | Statement::Describe { .. } | Statement::Explain { .. } => {
-                self.show_statement(statement, out, more).await
+                self.show_statement(statement, parameters, out, more).await
             }
             Statement::Kill { query_only, connection } => self.kill(*query_only, connection),
             Statement::LockTables(locks) => self.lock_tables(locks).await,
@@ -71,6 +72,7 @@ impl Session {
             Statement::CreateUser { .. }
             | Statement::AlterUser { .. }
             | Statement::DropUser { .. }
+            | Statement::RenameUser(_)
             | Statement::CreateRole { .. }
             | Statement::DropRole { .. }
             | Statement::GrantRoles(_)

@@ -19,7 +19,8 @@ impl Session {
             Some(_) => self.planner().database_of(&key.references)?,
             None => database.to_owned(),
         };
-        Ok(ForeignKey {
+        let parent = self.state.database.table(&referenced, &key.references.name).ok();
+        let mut key = ForeignKey {
             name: key.name.clone().unwrap_or_default(),
             columns: key.columns.clone(),
             database: referenced,
@@ -28,7 +29,11 @@ impl Session {
             on_delete: key.on_delete,
             on_update: key.on_update,
             index: key.name.clone().or_else(|| key.index.clone()).unwrap_or_default(),
-        })
+        };
+        if let Some(parent) = parent {
+            key.write_as(&parent.def);
+        }
+        Ok(key)
     }
 
     /// Gives `def`, which has its new columns and keys, the foreign keys that it has after ALTER TABLE.

@@ -184,6 +184,7 @@ impl Session {
             | Statement::CreateUser { .. }
             | Statement::AlterUser { .. }
             | Statement::DropUser { .. }
+            | Statement::RenameUser(_)
             | Statement::CreateRole { .. }
             | Statement::DropRole { .. }
             | Statement::GrantRoles(_)

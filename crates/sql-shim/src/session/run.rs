@@ -87,7 +87,7 @@ impl Session {
         let outcome = match plan {
             Plan::Command(statement) => {
                 let watch = Watch::new(&self.state, &self.transaction, None);
-                watch.over(pin!(self.command(statement, out, more))).await.0
+                watch.over(pin!(self.command(statement, parameters, out, more))).await.0
             }
             plan => self.run_data(plan, parameters, out).await,
         };

@@ -2,7 +2,6 @@
 
 mod create_table;
 mod explain;
-mod explain_tree;
 mod innodb_status;
 
 use std::pin::pin;
@@ -25,9 +24,10 @@ use sql::result::{ResultColumns, ResultSink, SqlError};
 use sql::value::{Value, collation, like};
 use untorn::types::Collation;
 
+use super::commands::done;
 use super::state::SessionState;
 use super::watch::Watch;
-use super::{Outcome, Session};
+use super::{Outcome, REPLANS_MAX, Session};
 use catalog_views::table_tables::{
     STATISTICS_COLUMN, columns_of_table, columns_of_view, default_text, seen_columns, statistics_of,
     table_row, without_hidden,
@@ -44,6 +44,17 @@ pub struct Answer {
     columns: Vec<(String, Type)>,
     rows: RowSource,
     keeps: Keeps,
+}
+
+/// An answer with its filter.
+enum Filtered {
+    Answer(Answer),
+    /// The filter has subqueries.
+    ByQuery {
+        columns: Vec<(String, Type)>,
+        rows: Arc<Rows>,
+        condition: Arc<ast::Expr>,
+    },
 }
 
 /// Which rows of an answer are wanted.
@@ -112,12 +123,12 @@ fn like_name(name: &[u8], pattern: &[u8]) -> bool {
     like::like(name, pattern, like::DEFAULT_ESCAPE, Collation::Utf8mb4GeneralCi, &|_| Ok(())).unwrap_or(false)
 }
 
-/// WHERE of a SHOW with these columns.
+/// WHERE of a SHOW with these columns; `None`: there are subqueries in it.
 fn bind_filter(
     planner: &Planner<'_>,
     condition: &ast::Expr,
     columns: &[(String, Type)],
-) -> Result<Expr, SqlError> {
+) -> Result<Option<Expr>, SqlError> {
     let columns = columns.iter().map(|(name, ty)| SourceColumn {
         name: name.clone(),
         ty: *ty,
@@ -131,11 +142,7 @@ fn bind_filter(
     let mut binder = Binder::new(planner, &sources);
     binder.clause = "where clause";
     let (bound, _) = binder.bind(condition)?;
-    if binder.subqueries.is_empty() {
-        Ok(bound)
-    } else {
-        Err(errors::unsupported("a subquery in SHOW … WHERE"))
-    }
+    Ok(binder.subqueries.is_empty().then_some(bound))
 }
 
 fn databases(state: &SessionState, filter: Option<&ShowFilter>) -> Answer {
@@ -224,13 +231,19 @@ impl Session {
     pub(super) async fn show_statement<S: ResultSink>(
         &mut self,
         statement: &Statement,
+        parameters: &[Value<'_>],
         out: &mut S,
         more: bool,
     ) -> Result<Outcome, Failure> {
         let answer = match statement {
             Statement::Show(show) => {
                 let answer = self.show(show)?;
-                self.filtered(answer, show.filter.as_ref()).await?
+                match self.filtered(answer, show.filter.as_ref()).await? {
+                    Filtered::Answer(answer) => answer,
+                    Filtered::ByQuery { columns, rows, condition } => {
+                        return self.filter_by_query(columns, rows, condition, out).await;
+                    }
+                }
             }
             Statement::Describe { table, column } => {
                 let columns = self.columns_of(table, false)?;
@@ -239,7 +252,12 @@ impl Session {
                     None => columns,
                 }
             }
-            Statement::Explain { statement, format } => self.explain(statement.clone(), *format).await?,
+            Statement::Explain { statement, format, into } => {
+                match self.explain(statement, *format, into.as_deref(), parameters).await? {
+                    Some(answer) => answer,
+                    None => return Ok(done()),
+                }
+            }
             _ => return Ok(Outcome::Answered),
         };
         self.use_up_characteristics(|| reads_dictionary(statement));
@@ -336,16 +354,42 @@ impl Session {
     }
 
     /// Applies LIKE to the first column, or WHERE.
-    async fn filtered(&mut self, answer: Answer, filter: Option<&ShowFilter>) -> Result<Answer, Failure> {
+    async fn filtered(&mut self, answer: Answer, filter: Option<&ShowFilter>) -> Result<Filtered, Failure> {
         let keeps = match filter {
-            None => return Ok(answer),
+            None => return Ok(Filtered::Answer(answer)),
             Some(ShowFilter::Like(pattern)) => Keeps::Like(pattern.clone()),
             Some(ShowFilter::Where(condition)) => {
-                let (condition, columns) = (condition.clone(), answer.columns.clone());
-                Keeps::Where(self.planned(move |planner| bind_filter(planner, &condition, &columns)).await?)
+                let (wanted, columns) = (condition.clone(), answer.columns.clone());
+                let bound = self.planned(move |planner| bind_filter(planner, &wanted, &columns)).await?;
+                if bound.is_none() {
+                    let (columns, rows) = (answer.columns, Arc::new(answer.rows.collect()));
+                    return Ok(Filtered::ByQuery { columns, rows, condition: condition.clone() });
+                }
+                let (bound, large) = bound.take();
+                let bound = bound.unwrap_or(Expr::Literal(Value::Null));
+                Keeps::Where(Elsewhere::new(bound, large))
             }
         };
-        Ok(Answer { keeps, ..answer })
+        Ok(Filtered::Answer(Answer { keeps, ..answer }))
+    }
+
+    /// Sends the rows that meet a condition with subqueries: it is a query over them.
+    async fn filter_by_query<S: ResultSink>(
+        &mut self,
+        columns: Vec<(String, Type)>,
+        rows: Arc<Rows>,
+        condition: Arc<ast::Expr>,
+        out: &mut S,
+    ) -> Result<Outcome, Failure> {
+        for _ in 0..REPLANS_MAX {
+            let (columns, rows, condition) = (columns.clone(), rows.clone(), condition.clone());
+            let plan = self.planned(move |planner| planner.given_rows(&columns, &rows, &condition)).await?;
+            match Box::pin(self.run_data(&plan, &[], out)).await {
+                Err(Failure::Stale) => {}
+                result => return result,
+            }
+        }
+        Err(Failure::Stale)
     }
 
     fn database_named(&self, name: Option<&str>) -> Result<String, SqlError> {
@@ -456,6 +500,7 @@ impl Session {
                 SourceKind::Derived(_)
                 | SourceKind::JsonTable(_)
                 | SourceKind::Recursion(_)
+                | SourceKind::Given(_)
                 | SourceKind::Definition => Vec::new(),
             },
         };

@@ -6,6 +6,7 @@
 
 mod catalog;
 mod choices;
+mod explained;
 mod expressions;
 mod planning;
 mod settings;

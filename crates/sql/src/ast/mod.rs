@@ -42,6 +42,10 @@ pub enum ExplainFormat {
     Table,
     /// A text with a line for each operation.
     Tree,
+    /// The same, with what was measured while the statement ran.
+    Analyze,
+    /// A JSON document, in the shape of `explain_json_format_version = 1`.
+    Json,
 }
 
 /// A statement.
@@ -57,6 +61,8 @@ pub enum Statement {
     Explain {
         statement: Arc<Statement>,
         format: ExplainFormat,
+        /// The user variable that takes the document in the client's place.
+        into: Option<String>,
     },
     CreateDatabase {
         name: String,
@@ -155,6 +161,7 @@ pub enum Statement {
         lock: Option<bool>,
         requires: Option<Requirement>,
     },
+    RenameUser(Vec<(Account, Account)>),
     DropUser {
         accounts: Vec<Account>,
         if_exists: bool,

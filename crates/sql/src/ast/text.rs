@@ -366,7 +366,7 @@ fn write_text(bytes: &[u8], introducer: Option<&str>, style: Style<'_>, out: &mu
     write_quoted(bytes, out);
 }
 
-fn write_quoted(bytes: &[u8], out: &mut String) {
+pub(crate) fn write_quoted(bytes: &[u8], out: &mut String) {
     out.push('\'');
     for character in String::from_utf8_lossy(bytes).chars() {
         match character {
@@ -416,7 +416,7 @@ pub fn symbol(operator: BinaryOperator) -> &'static str {
     }
 }
 
-fn unit_name(unit: IntervalUnit) -> &'static str {
+pub(crate) fn unit_name(unit: IntervalUnit) -> &'static str {
     match unit {
         IntervalUnit::Microsecond => "microsecond",
         IntervalUnit::Second => "second",
@@ -441,7 +441,7 @@ fn unit_name(unit: IntervalUnit) -> &'static str {
     }
 }
 
-fn cast_name(target: &CastType) -> String {
+pub(crate) fn cast_name(target: &CastType) -> String {
     let length = |name: &str, length: &Option<u32>| match length {
         Some(length) => format!("{name}({length})"),
         None => name.to_owned(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Flow;
 use super::hashed_subquery::HashedTable;
 use super::join::Views;
+use super::measure::{Measured, Part};
 use super::select::Consumer;
 use super::{Executor, Subqueries, SubqueryResult, Target, are_identical};
 use crate::expr::{Context, ValueSet};
@@ -130,6 +131,9 @@ impl<'e> Executor<'e> {
     ) -> Result<Flow, Failure> {
         if !applied.meets_conditions(self, &Context { rows: views, ..*cx }).await? {
             return Ok(Flow::Skip);
+        }
+        if self.state.measures.is_on() {
+            self.state.measures.note(consumer.plan(), Part::Applied, &Measured::ROW);
         }
         let flow = consumer.row_with(views, &applied.results, target)?;
         consumer.make_room(self, target).await?;

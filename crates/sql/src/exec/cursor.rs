@@ -8,18 +8,20 @@
 use std::sync::Arc;
 
 use untorn::Table;
-use untorn::engine::{self, Control, Direction, OwnedKey, ReadMode, Row, Scan, ScanState};
+use untorn::engine::{self, Control, Direction, KeyRange, OwnedKey, ReadMode, Row, Scan, ScanState};
 use untorn::schema::ColumnDef;
 
 use super::Flow;
 use super::copied_row::{CopiedRow, has_off_page};
 use super::keys::RangeList;
+use super::merged_ranges::Legs;
+use crate::context::SqlContext;
 use crate::expr::RowView;
 use crate::failure::Failure;
 use crate::plan::access_path::Path;
 
 /// Reads a table.
-pub struct Cursor {
+pub struct Cursor<'e> {
     table: Arc<Table>,
     path_index: engine::ScanIndex,
     covering: bool,
@@ -34,11 +36,46 @@ pub struct Cursor {
     /// Needed columns.
     needed: Vec<u16>,
     looks_first: bool,
+    /// Other indexes that are read behind this one.
+    legs: Option<Legs<'e>>,
 }
 
-impl Cursor {
-    /// A cursor over `ranges` of the path's index.
-    pub fn new(table: &Arc<Table>, path: &Path, ranges: RangeList, mode: ReadMode, needed: &[u16]) -> Cursor {
+impl<'e> Cursor<'e> {
+    /// A cursor over one range of an index, whose rows are read whole.
+    pub fn over(
+        table: &Arc<Table>,
+        index: engine::ScanIndex,
+        range: KeyRange,
+        mode: ReadMode,
+        needed: &[u16],
+    ) -> Cursor<'e> {
+        let path = Path { index, ..Path::everything() };
+        Cursor::with(table, &path, (RangeList::one(range), None), mode, needed)
+    }
+
+    /// A cursor over `ranges` of the path's index, or of its indexes.
+    pub fn new(
+        table: &Arc<Table>,
+        path: &Path,
+        ranges: RangeList,
+        mode: ReadMode,
+        needed: &[u16],
+        state: &'e SqlContext,
+    ) -> Cursor<'e> {
+        let parts = match ranges {
+            RangeList::Merged(legs) => (RangeList::Row(None), Some(Legs::new(legs, state))),
+            ranges => (ranges, None),
+        };
+        Cursor::with(table, path, parts, mode, needed)
+    }
+
+    fn with(
+        table: &Arc<Table>,
+        path: &Path,
+        (ranges, legs): (RangeList, Option<Legs<'e>>),
+        mode: ReadMode,
+        needed: &[u16],
+    ) -> Cursor<'e> {
         let may_be_long = |column: &&u16| {
             table
                 .def
@@ -58,6 +95,7 @@ impl Cursor {
             long_columns: needed.iter().filter(may_be_long).copied().collect(),
             needed: needed.to_vec(),
             looks_first: false,
+            legs,
         }
     }
 
@@ -70,8 +108,25 @@ impl Cursor {
 
     /// Starts again over other ranges.
     pub fn restart(&mut self, ranges: RangeList) {
-        self.ranges = ranges;
         self.spare = self.scan.take().or(self.spare.take());
+        self.ranges = match (ranges, &mut self.legs) {
+            (RangeList::Merged(left), Some(legs)) => {
+                legs.restart(left);
+                RangeList::Row(None)
+            }
+            (ranges, _) => ranges,
+        };
+    }
+
+    /// The next range, of this index or of the next one.
+    fn next_range(&mut self) -> Option<KeyRange> {
+        loop {
+            if let Some(range) = self.ranges.next() {
+                return Some(range);
+            }
+            let leg = self.legs.as_mut()?.next()?;
+            (self.path_index, self.ranges, self.spare) = (leg.index, leg.ranges, None);
+        }
     }
 
     /// Shows rows to `each` until it has enough. `false` when there are no more.
@@ -110,7 +165,7 @@ impl Cursor {
     ) -> Result<bool, Failure> {
         loop {
             if self.scan.is_none() {
-                let Some(range) = self.ranges.next() else { return Ok(false) };
+                let Some(range) = self.next_range() else { return Ok(false) };
                 // A range without rows is work that no scan counts.
                 if transaction.slice().spend(1) {
                     transaction.slice().clone().give_way().await?;
@@ -136,12 +191,20 @@ impl Cursor {
             }
             let Some(scan) = self.scan.as_mut() else { return Ok(false) };
             let columns = &self.table.def.columns;
-            let (long_columns, needed) = (&self.long_columns, &self.needed);
+            let (long_columns, needed, legs) = (&self.long_columns, &self.needed, &mut self.legs);
+            let mut of_row = OwnedKey::default();
             let mut failure = None;
             let mut stopped = false;
             let mut copied = None;
             let state = scan
                 .run(transaction, &mut |row| {
+                    if let Some(legs) = legs {
+                        row.clustered_key(&mut of_row);
+                        if legs.has_taken(&of_row) {
+                            // It stays locked.
+                            return Control::Continue;
+                        }
+                    }
                     if has_off_page(row, long_columns) {
                         if row.is_peeked() {
                             // It cannot be judged here.
@@ -151,7 +214,8 @@ impl Cursor {
                         row.clustered_key(last);
                         return Control::Pause;
                     }
-                    match each(RowView::Stored(row, columns), Some(row), last) {
+                    let shown = each(RowView::Stored(row, columns), Some(row), last);
+                    match remembered(shown, legs, row.is_peeked()) {
                         Ok(Flow::Next) => Control::Continue,
                         Ok(Flow::Skip) => Control::SkipUnlock,
                         Ok(Flow::Pause) => Control::Pause,
@@ -176,7 +240,11 @@ impl Cursor {
                 // The scan that shows one row at a time leaves the giving way to its caller.
                 transaction.slice().clone().work(1).await?;
                 let fields = row.complete(transaction, &self.table).await?;
-                match each(RowView::Fields(&fields, columns), None, last)? {
+                if let Some(legs) = legs {
+                    legs.has_taken(last);
+                }
+                let shown = each(RowView::Fields(&fields, columns), None, last);
+                match remembered(shown, legs, false)? {
                     Flow::Stop => return Ok(false),
                     Flow::Pause => return Ok(true),
                     Flow::Next | Flow::Skip => continue,
@@ -188,4 +256,16 @@ impl Cursor {
             }
         }
     }
+}
+
+/// What a row's taker has said, with the row remembered if it was taken.
+fn remembered(
+    shown: Result<Flow, Failure>,
+    legs: &mut Option<Legs<'_>>,
+    is_peeked: bool,
+) -> Result<Flow, Failure> {
+    if let (Some(legs), Ok(Flow::Next | Flow::Pause), false) = (legs, &shown, is_peeked) {
+        legs.take()?;
+    }
+    shown
 }

@@ -19,6 +19,7 @@ use untorn::types::Collation;
 
 use super::cursor::Cursor;
 use super::join::{Views, copy};
+use super::measure::{Meter, Part};
 use super::select::all_true;
 use super::{Executor, Flow, KeptRows};
 use crate::background_drop::discard;
@@ -205,8 +206,14 @@ impl<'e> Executor<'e> {
         let looked_for = lookup_equalities(&step.all_conditions, step.source as u16);
         let mut rows = KeptRows::new(self.state, usize::MAX);
         let (mut bytes, mut fits) = (0, true);
-        let mut cursor = Cursor::new(table, &step.path, ranges.ranges, mode, &plan.needed[step.source]);
+        let mut meter = Meter::new(self.state);
+        meter.begin();
+        meter.start(self.state);
+        let mut read = 0;
+        let mut cursor =
+            Cursor::new(table, &step.path, ranges.ranges, mode, &plan.needed[step.source], self.state);
         let mut keep = |view: RowView<'_>| -> Result<Flow, Failure> {
+            read += 1;
             let mut views: Views<'_> = smallvec::smallvec![RowView::Nulls; plan.sources.len()];
             views[step.source] = view;
             if !all_true(&own, &Context { rows: &views, ..*cx })? {
@@ -220,6 +227,12 @@ impl<'e> Executor<'e> {
         };
         while cursor.run(self.transaction.engine_mut(), &mut |view, _| keep(view)).await? {
             self.tick(1).await?;
+        }
+        if meter.is_on() {
+            meter.stop(self.state);
+            meter.rows(read, rows.len() as u64);
+            meter.end();
+            self.state.measures.note(plan, Part::InMemory(step.source), &meter.found);
         }
         Ok(if fits { Gathered::Rows(rows) } else { Gathered::TooMany })
     }

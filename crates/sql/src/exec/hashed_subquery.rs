@@ -9,6 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use super::hash_lookup::{Found, Gathered, HashLookup};
+use super::measure::WholeMeter;
 use super::select::{Consumer, all_true};
 use super::{Executor, Flow, KeptRows, NoSink, SubqueryResult, Target, result_of};
 use crate::expr::{Context, RowView};
@@ -81,6 +82,7 @@ impl<'e> Executor<'e> {
         target: &mut Target<'_, NoSink>,
     ) -> Result<(), Failure> {
         let [step] = &plan.steps[..] else { return Ok(()) };
+        let meter = WholeMeter::begin(self.state);
         let cx = Context { outer: self.outer, ..Context::constant(self.state, self.parameters) };
         let mut consumer = Consumer::new(plan, &cx, u64::MAX)?;
         if all_true(&plan.constant_conditions, &cx)? && !consumer.is_done() {
@@ -102,7 +104,8 @@ impl<'e> Executor<'e> {
                 }
             }
         }
-        consumer.finish(self, &mut None, target).await?;
+        let rows = consumer.finish(self, &mut None, target).await?;
+        meter.end(plan, self.state, rows, None);
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ use super::Flow;
 use super::apply::Applied;
 use super::cursor::Cursor;
 use super::hash_lookup::{Found, Gathered, HashLookup};
+use super::measure::{Measured, Meter, Part};
 use super::multi_table_change::pack_key;
 use super::select::{Consumer, all_true};
 use super::spilled_join::{SpilledJoin, may_spill};
@@ -46,7 +47,7 @@ pub(super) type Views<'v> = smallvec::SmallVec<[RowView<'v>; 8]>;
 /// What a step reads.
 pub(super) enum Input<'p, 'e> {
     /// A table of the engine; none before its first ranges are known.
-    Table(Option<Box<Cursor>>),
+    Table(Option<Box<Cursor<'e>>>),
     /// A derived table or a view.
     Memory(Box<Memory<'p, 'e>>),
 }
@@ -151,6 +152,10 @@ pub(super) struct Level<'p, 'e> {
     pub(super) stays_a_loop: bool,
     /// Both sides of a hash join, where the table does not fit into memory.
     pub(super) spilled: Option<Box<SpilledJoin<'e>>>,
+    /// What it reads, for EXPLAIN ANALYZE.
+    pub(super) meter: Meter,
+    /// Rows of the outer side for which it had none.
+    missing: u64,
 }
 
 /// What a step has.
@@ -219,6 +224,22 @@ pub(super) fn views<'v>(levels: &'v [Level<'_, '_>], depth: usize, sources: usiz
     views
 }
 
+/// Notes what the steps have read, and how many rows they had together.
+#[cold]
+fn note_measures(plan: &SelectPlan, levels: &mut [Level<'_, '_>], state: &SqlContext) {
+    let mut joined = Measured { loops: 1, ..Measured::default() };
+    for (at, level) in levels.iter_mut().enumerate() {
+        level.meter.stop(state);
+        level.meter.end();
+        let found = level.meter.found;
+        state.measures.note(plan, Part::Step(at), &found);
+        joined.first += found.first_of_each();
+        joined.total += found.total;
+        joined.rows = found.kept + level.missing;
+        state.measures.note(plan, Part::Joined(at), &joined);
+    }
+}
+
 /// Whether a source is made of the rows of those before it.
 fn depends(source: &Source) -> bool {
     source.reads().any(|expr| !expr.visit(&mut |inner| !matches!(inner, Expr::Column { .. })))
@@ -251,6 +272,22 @@ impl<'e> Executor<'e> {
         target: &mut Target<'_, S>,
     ) -> Result<(), Failure> {
         let mut levels = self.levels(plan).await?;
+        let result = self.join_levels(plan, &mut levels, consumer, cx, applied, target).await;
+        if self.state.measures.is_on() {
+            note_measures(plan, &mut levels, self.state);
+        }
+        result
+    }
+
+    async fn join_levels<'p, S: ResultSink>(
+        &mut self,
+        plan: &'p SelectPlan,
+        levels: &mut [Level<'p, 'e>],
+        consumer: &mut Consumer<'_>,
+        cx: &Context<'_>,
+        applied: &mut Option<Applied<'_, 'e>>,
+        target: &mut Target<'_, S>,
+    ) -> Result<(), Failure> {
         let Some(last) = levels.len().checked_sub(1) else { return Ok(()) };
         let mut examined = 0u64;
         let examined_max = self.state.settings().max_join_size;
@@ -260,17 +297,18 @@ impl<'e> Executor<'e> {
         let streams = applied.is_none() && plan.changed.is_empty();
         loop {
             if std::mem::take(&mut opens) {
-                self.open(plan, &mut levels, depth, cx, applied).await?;
+                self.open(plan, levels, depth, cx, applied).await?;
             }
             if streams && depth == last {
-                if self.last_step(plan, &mut levels, consumer, cx, target).await? == Flow::Stop {
+                if self.last_step(plan, levels, consumer, cx, target).await? == Flow::Stop {
                     return Ok(());
                 }
             } else if let next @ (Next::Row | Next::Missing) =
-                self.next_row(plan, &mut levels, depth, cx, applied).await?
+                self.next_row(plan, levels, depth, cx, applied).await?
             {
                 if next == Next::Missing {
-                    depth = skip_inner_side(&mut levels, depth);
+                    levels[depth].missing += 1;
+                    depth = skip_inner_side(levels, depth);
                 }
                 examined += 1;
                 if examined > examined_max {
@@ -281,7 +319,7 @@ impl<'e> Executor<'e> {
                     opens = true;
                     continue;
                 }
-                let views = views(&levels, levels.len(), plan.sources.len());
+                let views = views(levels, levels.len(), plan.sources.len());
                 let flow = match applied {
                     Some(applied) => self.applied_row(&views, applied, consumer, cx, target).await?,
                     None => {
@@ -341,6 +379,14 @@ impl<'e> Executor<'e> {
                     }
                     Input::Memory(Box::new(Memory::new(rows)))
                 }
+                SourceKind::Given(given) => {
+                    let mut rows = KeptRows::new(state, usize::MAX);
+                    for row in given.iter() {
+                        super::RowTaker::take(&mut rows, row.clone())?;
+                        self.tick(1).await?;
+                    }
+                    Input::Memory(Box::new(Memory::new(rows)))
+                }
                 SourceKind::Table(_) => Input::Table(None),
                 SourceKind::Definition => Input::Memory(Box::new(Memory::new(KeptRows::new(state, 0)))),
             };
@@ -357,6 +403,8 @@ impl<'e> Executor<'e> {
                 ended: false,
                 stays_a_loop: false,
                 spilled: None,
+                meter: Meter::new(state),
+                missing: 0,
             });
         }
         Ok(levels)
@@ -373,6 +421,8 @@ impl<'e> Executor<'e> {
     ) -> Result<(), Failure> {
         let step = levels[depth].step;
         let mut range_charge = self.state.memory.charge();
+        levels[depth].meter.begin();
+        levels[depth].meter.start(self.state);
         self.begin_hash(plan, levels, depth, cx, applied).await?;
         let stored = matches!(levels[depth].input, Input::Table(_));
         let ranges = match plan.sources[step.source].engine_table().filter(|_| stored) {
@@ -400,7 +450,14 @@ impl<'e> Executor<'e> {
                     Some(cursor) => cursor.restart(ranges.ranges),
                     None => {
                         let (mode, needed) = (self.source_mode(plan, step.source), &plan.needed[step.source]);
-                        *cursor = Some(Box::new(Cursor::new(table, &step.path, ranges.ranges, mode, needed)));
+                        *cursor = Some(Box::new(Cursor::new(
+                            table,
+                            &step.path,
+                            ranges.ranges,
+                            mode,
+                            needed,
+                            self.state,
+                        )));
                     }
                 }
             }
@@ -409,6 +466,7 @@ impl<'e> Executor<'e> {
             (Input::Memory(memory), _) if depth == 0 => memory.at = Some(0),
             (Input::Memory(_), _) => {}
         }
+        level.meter.stop(self.state);
         Ok(())
     }
 
@@ -593,13 +651,15 @@ impl<'e> Executor<'e> {
     ) -> Result<(), Failure> {
         let (before, rest) = levels.split_at_mut(depth);
         let base = views(before, depth, plan.sources.len());
-        let Level { step, input, conditions, batch, batch_rows, charge, ended, .. } = &mut rest[0];
-        let mut reached = 0;
+        let Level { step, input, conditions, batch, batch_rows, charge, ended, meter, .. } = &mut rest[0];
+        let (mut reached, mut read) = (0, 0);
+        meter.start(self.state);
         let (step, wanted) = (*step, *batch_rows);
         *batch_rows = (2 * wanted).min(BATCH_ROWS_MAX);
         let mut bytes = 0;
         let changed = plan.changed.contains(&(step.source as u16));
         let mut keep = |view: RowView<'_>, key: &dyn Fn(&mut OwnedKey)| -> Result<Flow, Failure> {
+            read += 1;
             if !test(step, conditions, &base, view, cx, &mut reached)? {
                 return Ok(Flow::Skip);
             }
@@ -632,6 +692,8 @@ impl<'e> Executor<'e> {
             return Err(memory::refused().into());
         }
         batch.reverse();
+        meter.stop(self.state);
+        meter.rows(read, batch.len() as u64);
         drop(base);
         note_matches(levels, depth, 0, reached);
         Ok(())
@@ -649,13 +711,20 @@ impl<'e> Executor<'e> {
         let depth = levels.len() - 1;
         let (before, rest) = levels.split_at_mut(depth);
         let base = views(before, depth, plan.sources.len());
-        let Level { step, input, conditions, ended, .. } = &mut rest[0];
-        let step = *step;
+        let Level { step, input, conditions, ended, meter, .. } = &mut rest[0];
+        let (step, state) = (*step, self.state);
         let (mut stopped, mut reached) = (false, 0);
         while !*ended {
             self.tick(1).await?;
+            meter.start(state);
             let mut take = |view: RowView<'_>| -> Result<Flow, Failure> {
-                if !test(step, conditions, &base, view, cx, &mut reached)? {
+                let kept = test(step, conditions, &base, view, cx, &mut reached)?;
+                if meter.is_on() {
+                    meter.stop(state);
+                    meter.rows(1, u64::from(kept));
+                    meter.start(state);
+                }
+                if !kept {
                     return Ok(Flow::Skip);
                 }
                 let mut rows: Views<'_> = base.iter().copied().collect();
@@ -680,6 +749,7 @@ impl<'e> Executor<'e> {
                     self.tick(1).await?;
                 },
             }
+            meter.stop(state);
             if stopped {
                 return Ok(Flow::Stop);
             }
@@ -688,6 +758,7 @@ impl<'e> Executor<'e> {
         drop(base);
         note_matches(levels, depth, 0, reached);
         if self.missing_side(levels, depth, plan.sources.len(), cx, &mut None).await? {
+            levels[depth].missing += 1;
             let base = views(levels, depth, plan.sources.len());
             let flow = consumer.row(&base, target)?;
             consumer.make_room(self, target).await?;

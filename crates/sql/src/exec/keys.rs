@@ -15,6 +15,7 @@ use untorn::types::ColumnType;
 
 use super::Executor;
 use super::integer_key::integer_key;
+use super::merged_ranges::Leg;
 use super::prefix_keys::{self, Beginning};
 use crate::expr::{Context, Expr, ValueSet};
 use crate::failure::Failure;
@@ -94,6 +95,8 @@ pub enum RangeList {
     All(std::vec::IntoIter<KeyRange>),
     /// One for each of many constants, made when it is asked for.
     Points(Points),
+    /// Those of several indexes: a cursor takes them apart.
+    Merged(Vec<Leg>),
 }
 
 /// Values of the columns that have one; `None` is NULL.
@@ -119,6 +122,7 @@ impl Iterator for RangeList {
             RangeList::Row(key) => key.take().map(KeyRange::equal),
             RangeList::All(ranges) => ranges.next(),
             RangeList::Points(points) => points.next(),
+            RangeList::Merged(_) => None,
         }
     }
 }
@@ -137,7 +141,7 @@ impl RangeList {
                 [KeyRange { lower: Bound::Included(key), .. }] => Some(key),
                 _ => None,
             },
-            RangeList::Points(_) => None,
+            RangeList::Points(_) | RangeList::Merged(_) => None,
         }
     }
 }
@@ -574,6 +578,27 @@ impl Ranges {
 impl Executor<'_> {
     /// The ranges of a path; `None` when no row can match. Many are charged, and made in slices of time.
     pub async fn ranges(
+        &self,
+        path: &Path,
+        columns: &[ColumnDef],
+        cx: &Context<'_>,
+        charge: &mut Charge<'_>,
+    ) -> Result<Option<Ranges>, Failure> {
+        if path.merged.is_empty() {
+            return self.ranges_of_one(path, columns, cx, charge).await;
+        }
+        let mut legs = Vec::with_capacity(path.merged.len());
+        for path in &path.merged {
+            // What was charged for one is charged until the next.
+            if let Some(made) = self.ranges_of_one(path, columns, cx, charge).await? {
+                legs.push(Leg { index: path.index, ranges: made.ranges });
+            }
+        }
+        // Each says less than the OR does, and is checked with it.
+        Ok((!legs.is_empty()).then_some(Ranges { ranges: RangeList::Merged(legs), exact: false }))
+    }
+
+    async fn ranges_of_one(
         &self,
         path: &Path,
         columns: &[ColumnDef],

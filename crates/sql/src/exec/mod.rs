@@ -12,8 +12,8 @@
 //! through `point.rs` (`get.rs` of the transaction layer), anything else through a `Cursor` (`scan.rs`
 //! there); of either, a row that is not whole in its page is copied (`copied_row.rs`). The rows of any other
 //! SELECT come from `join.rs` (nested loops over `cursor.rs`; `keys.rs` makes the ranges of an index,
-//! `prefix_keys.rs` those of a prefix), from a derived or common table, which `join.rs` fills into memory
-//! ([`KeptRows`]) and `hash_lookup.rs` finds rows in (`recursion.rs`: a recursive one; `spilled_join.rs`: a
+//! `prefix_keys.rs` those of a prefix; `merged_ranges.rs`: of several indexes), from a derived or common
+//! table, which `join.rs` fills into memory ([`KeptRows`]) and `hash_lookup.rs` finds rows in (`recursion.rs`: a recursive one; `spilled_join.rs`: a
 //! stored table that is too large; `hashed_subquery.rs`: one of a correlated subquery), or from `union.rs`
 //! and `except_intersect.rs`. They pass `apply.rs` (subqueries that depend on the row), `group.rs` and
 //! `rollup.rs` over `aggregate.rs`, `window/`, `distinct.rs`, `sort.rs` and `order_limit.rs` (LIMIT), as rows
@@ -41,6 +41,8 @@ pub(crate) mod join;
 mod json_table;
 pub(crate) mod keys;
 pub mod load;
+pub mod measure;
+mod merged_ranges;
 mod multi_table_change;
 mod order_limit;
 pub mod output;

@@ -26,7 +26,6 @@ use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::{Context, RowView};
 use crate::failure::{Failure, engine as engine_error};
-use crate::plan::access_path::Path;
 use crate::plan::change::Assigned;
 use crate::plan::multi_table_change::{MultiTableChange, MultiTableTarget, MultiTableUpdate, NewValue};
 use crate::result::SqlError;
@@ -118,7 +117,7 @@ struct Writing<'p> {
     /// Columns that the writer sets by itself.
     stamps: Vec<(u16, Vec<u8>)>,
     /// Reads the row that is changed.
-    cursor: Option<Cursor>,
+    cursor: Option<Cursor<'p>>,
 }
 
 impl<'p> Writing<'p> {
@@ -232,9 +231,8 @@ impl<'e> Executor<'e> {
         match cursor {
             Some(cursor) => cursor.restart(RangeList::one(range)),
             None => {
-                let path = Path { index: ScanIndex::Clustered, ..Path::everything() };
                 let mode = ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait };
-                *cursor = Some(Cursor::new(table, &path, RangeList::one(range), mode, &update.needed));
+                *cursor = Some(Cursor::over(table, ScanIndex::Clustered, range, mode, &update.needed));
             }
         }
         let Some(cursor) = cursor else { return Err(too_short().into()) };

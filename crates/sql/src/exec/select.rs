@@ -9,6 +9,7 @@ use super::cursor::Cursor;
 use super::group::Groups;
 use super::integer_key::integer_key;
 use super::join::Views;
+use super::measure::{Measured, Part, WholeMeter};
 use super::order_limit::OrderLimit;
 use super::point::{is_point, show_row};
 use super::result_row::{SourceRow, ValueRow};
@@ -76,6 +77,11 @@ impl<'p> Consumer<'p> {
             groups: plan.grouping.as_ref().map(|grouping| Box::new(Groups::new(plan, grouping, state))),
             order_limit: OrderLimit::new(plan, state, distinct, distinct_by_sort, sorts, window),
         })
+    }
+
+    /// The query.
+    pub fn plan(&self) -> &'p SelectPlan {
+        self.plan
     }
 
     /// The context for a row.
@@ -241,9 +247,15 @@ impl<'p> Consumer<'p> {
                 applied.run(executor, &applied.apply.groups, &cx).await?;
                 cx.subqueries = &applied.results;
             }
-            if let Some(having) = &grouping.having
-                && having.truth(&cx)? != Some(true)
-            {
+            let kept = match &grouping.having {
+                Some(having) => having.truth(&cx)? == Some(true),
+                None => true,
+            };
+            if self.state.measures.is_on() {
+                let measured = Measured { kept: u64::from(kept), ..Measured::ROW };
+                self.state.measures.note(plan, Part::Groups, &measured);
+            }
+            if !kept {
                 continue;
             }
             let mut values = Vec::with_capacity(plan.items.len());
@@ -298,11 +310,16 @@ impl Executor<'_> {
         plan: &SelectPlan,
         target: &mut Target<'_, S>,
     ) -> Result<u64, Failure> {
-        match plan.operation {
-            _ if plan.unions.is_empty() => self.select_part(plan, target).await,
-            SetOperation::Union => self.union(plan, target).await,
-            SetOperation::Except | SetOperation::Intersect => self.set_operation(plan, target).await,
+        if plan.unions.is_empty() {
+            return self.select_part(plan, target).await;
         }
+        let meter = WholeMeter::begin(self.state);
+        let rows = match plan.operation {
+            SetOperation::Union => self.union(plan, target).await?,
+            SetOperation::Except | SetOperation::Intersect => self.set_operation(plan, target).await?,
+        };
+        meter.end_united(plan, self.state, rows);
+        Ok(rows)
     }
 
     /// How many rows a query without LIMIT hands on: `sql_select_limit` is for what the client asks for, not
@@ -320,6 +337,7 @@ impl Executor<'_> {
         plan: &SelectPlan,
         target: &mut Target<'_, S>,
     ) -> Result<u64, Failure> {
+        let meter = WholeMeter::begin(self.state);
         let subqueries = self.subqueries(&plan.subqueries).await?;
         let (state, parameters) = (self.state, self.parameters);
         let mut applied = Applied::new(&plan.subqueries, plan.apply.as_deref(), &subqueries);
@@ -353,7 +371,10 @@ impl Executor<'_> {
             }
             (_, true) => self.join(plan, &mut consumer, &cx, &mut applied, target).await?,
         }
-        consumer.finish(self, &mut applied, target).await
+        let read = meter.so_far(state);
+        let rows = consumer.finish(self, &mut applied, target).await?;
+        meter.end(plan, state, rows, read);
+        Ok(rows)
     }
 
     /// One stored table: rows go from the page through the consumer.
@@ -365,6 +386,9 @@ impl Executor<'_> {
         cx: &Context<'_>,
         target: &mut Target<'_, S>,
     ) -> Result<(), Failure> {
+        if self.state.measures.is_on() {
+            return self.measured_stream(plan, step, consumer, cx, target).await;
+        }
         let Some(table) = plan.sources[step.source].engine_table() else { return Ok(()) };
         let mode = self.read_mode(plan.locking);
         let needed = &plan.needed[step.source];
@@ -386,7 +410,7 @@ impl Executor<'_> {
             let each = |view: RowView<'_>| consumer.row_if(conditions, view, target);
             return show_row(self.transaction.engine_mut(), table, key, needed, each).await;
         }
-        let mut scan = Cursor::new(table, &step.path, ranges.ranges, mode, needed);
+        let mut scan = Cursor::new(table, &step.path, ranges.ranges, mode, needed, self.state);
         loop {
             let mut each = |view: RowView<'_>| consumer.row_if(conditions, view, target);
             if !scan.run(self.transaction.engine_mut(), &mut |view, _| each(view)).await? {

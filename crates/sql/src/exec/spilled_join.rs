@@ -164,7 +164,8 @@ impl<'e> Executor<'e> {
         let mut sorter = RowSorter::new(self.state);
         let mut key: Option<Key<'p>> = None;
         let mut sound = true;
-        let mut cursor = Cursor::new(table, &step.path, ranges.ranges, mode, &plan.needed[step.source]);
+        let mut cursor =
+            Cursor::new(table, &step.path, ranges.ranges, mode, &plan.needed[step.source], self.state);
         let mut keep = |view: RowView<'_>, sorter: &mut RowSorter<'e>| -> Result<Flow, Failure> {
             let mut views: Views<'_> = smallvec::smallvec![RowView::Nulls; plan.sources.len()];
             views[step.source] = view;

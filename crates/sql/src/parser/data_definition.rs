@@ -466,29 +466,25 @@ impl Parser<'_> {
             "DEC" | "NUMERIC" | "FIXED" => "DECIMAL",
             "REAL" | "FLOAT8" => "DOUBLE",
             "FLOAT4" => "FLOAT",
-            "CHARACTER" | "NCHAR" => {
-                if self.accept("VARYING") {
-                    "VARCHAR"
-                } else {
-                    "CHAR"
-                }
-            }
-            "CHAR" if self.accept("VARYING") => "VARCHAR",
+            "CHARACTER" | "CHAR" if self.accept("VARYING") => "VARCHAR",
+            "NCHAR" if self.accept_any(&["VARYING", "VARCHAR", "VARCHARACTER"]).is_some() => "VARCHAR",
+            "CHARACTER" | "NCHAR" => "CHAR",
             "NATIONAL" => {
-                let varying = self.accept("VARCHAR") || {
-                    let _ = self.accept("CHAR") || self.accept("CHARACTER");
+                let varying = self.accept_any(&["VARCHAR", "VARCHARACTER"]).is_some() || {
+                    let _ = self.accept_any(&["CHAR", "CHARACTER"]);
                     self.accept("VARYING")
                 };
                 if varying { "VARCHAR" } else { "CHAR" }
             }
             "NVARCHAR" | "VARCHARACTER" => "VARCHAR",
+            "LONG" if self.accept("VARBINARY") => "MEDIUMBLOB",
             "LONG" => {
-                if self.accept("VARBINARY") {
-                    "MEDIUMBLOB"
+                if self.accept_any(&["CHAR", "CHARACTER"]).is_some() {
+                    self.expect("VARYING")?;
                 } else {
-                    let _ = self.accept("VARCHAR");
-                    "MEDIUMTEXT"
+                    let _ = self.accept_any(&["VARCHAR", "VARCHARACTER"]);
                 }
+                "MEDIUMTEXT"
             }
             "TINYINT" | "SMALLINT" | "MEDIUMINT" | "INT" | "BIGINT" | "DECIMAL" | "FLOAT" | "DOUBLE"
             | "DATE" | "DATETIME" | "TIMESTAMP" | "TIME" | "YEAR" | "CHAR" | "VARCHAR" | "BINARY"
@@ -502,7 +498,7 @@ impl Parser<'_> {
             members: Vec::new(),
             unsigned: word == "SERIAL",
             zerofill: false,
-            charset: None,
+            charset: ["NCHAR", "NATIONAL", "NVARCHAR"].contains(&word.as_str()).then(|| "utf8mb3".to_owned()),
             collation: None,
             serial: word == "SERIAL",
         };
@@ -536,6 +532,12 @@ impl Parser<'_> {
             } else if self.accept("BINARY") {
                 let charset = data_type.charset.as_deref().unwrap_or("utf8mb4");
                 data_type.collation = Some(format!("{charset}_bin"));
+            } else if self.accept("BYTE") {
+                data_type.name = match data_type.name.as_str() {
+                    "CHAR" => "BINARY".to_owned(),
+                    "VARCHAR" => "VARBINARY".to_owned(),
+                    text => text.replace("TEXT", "BLOB"),
+                };
             } else if self.accept("ASCII") {
                 data_type.charset = Some("latin1".into());
             } else if !self.accept("UNICODE") {
@@ -619,8 +621,11 @@ impl Parser<'_> {
     pub(crate) fn rename(&mut self) -> Parsed<Statement> {
         self.expect("RENAME")?;
         if self.accept("USER") {
-            self.skip_statement();
-            return Ok(Statement::Unsupported("RENAME USER"));
+            return Ok(Statement::RenameUser(self.list(|parser| {
+                let from = parser.account()?;
+                parser.expect("TO")?;
+                Ok((from, parser.account()?))
+            })?));
         }
         self.expect("TABLE")?;
         let pairs = self.list(|parser| {

@@ -297,12 +297,16 @@ impl Parser<'_> {
                 let _ = self.accept_any(&["INTEGER", "INT"]);
                 if word == "SIGNED" { CastType::Signed } else { CastType::Unsigned }
             }
-            "CHAR" | "NCHAR" => {
-                let _ = self.accept("VARYING");
+            "CHAR" | "CHARACTER" | "NCHAR" | "NATIONAL" => {
+                if word == "NATIONAL" && self.accept_any(&["CHAR", "CHARACTER"]).is_none() {
+                    return Err(self.unexpected());
+                }
                 let length = self.optional_length()?;
                 let mut charset = None;
                 if self.accept_all(&["CHARACTER", "SET"]) || self.accept("CHARSET") {
                     charset = Some(self.name_or_text()?.to_ascii_lowercase());
+                } else if self.accept("BYTE") {
+                    return Ok(CastType::Binary { length });
                 } else if self.accept("BINARY") {
                     charset = Some("binary".into());
                 }

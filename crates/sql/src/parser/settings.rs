@@ -7,6 +7,7 @@ use super::super::ast::{
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
+use crate::errors;
 
 const BINARY_LOG_STATUS: &[&str] =
     &["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"];
@@ -380,19 +381,28 @@ impl Parser<'_> {
     /// `DESCRIBE table [column]`, or EXPLAIN of a statement.
     pub(crate) fn describe(&mut self) -> Parsed<Statement> {
         self.advance();
-        let mut format = ExplainFormat::Table;
-        if self.accept("FORMAT") {
+        let analyze = self.accept("ANALYZE");
+        let mut named = None;
+        if self.is_any_word(&["FORMAT"]) {
+            self.advance();
             self.expect_symbol(b"=")?;
-            if self.any_name()?.eq_ignore_ascii_case("TREE") {
-                format = ExplainFormat::Tree;
-            }
+            named = Some(self.name_or_text()?);
         }
+        let format = match named.as_deref() {
+            None if analyze => ExplainFormat::Analyze,
+            None => ExplainFormat::Table,
+            Some(name) => explain_format(name, analyze)?,
+        };
+        let into =
+            if self.accept("INTO") { Some(self.explained_into(named.is_some(), format)?) } else { None };
         let _ = self.accept_any(&["EXTENDED", "PARTITIONS"]);
-        if self.is_any_word(&["SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "REPLACE", "TABLE"])
-            || self.is_symbol(b"(")
-        {
+        let of_statement = ["SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "REPLACE", "TABLE", "VALUES"];
+        if self.is_any_word(&of_statement) || self.is_symbol(b"(") {
             let statement = self.statement()?;
-            return Ok(Statement::Explain { statement: Arc::new(statement), format });
+            return Ok(Statement::Explain { statement: Arc::new(statement), format, into });
+        }
+        if analyze || named.is_some() || into.is_some() {
+            return Err(self.unexpected());
         }
         let table = self.table_name()?;
         let column = match self.current.kind {
@@ -401,5 +411,32 @@ impl Parser<'_> {
             _ => None,
         };
         Ok(Statement::Describe { table, column })
+    }
+
+    /// The variable behind INTO of EXPLAIN.
+    fn explained_into(&mut self, has_format: bool, format: ExplainFormat) -> Parsed<String> {
+        let refused = match format {
+            _ if !has_format => Some(errors::error(errors::EXPLAIN_INTO_IMPLICIT_FORMAT, &[])),
+            ExplainFormat::Json => None,
+            ExplainFormat::Table => Some(errors::error(errors::EXPLAIN_INTO_FORMAT, &[&"TRADITIONAL"])),
+            ExplainFormat::Tree | ExplainFormat::Analyze => {
+                Some(errors::error(errors::EXPLAIN_INTO_FORMAT, &[&"TREE"]))
+            }
+        };
+        let name = self.user_variable_operand()?;
+        refused.map_or(Ok(name), Err)
+    }
+}
+
+/// What EXPLAIN's FORMAT says.
+fn explain_format(name: &str, analyze: bool) -> Parsed<ExplainFormat> {
+    match name.to_ascii_uppercase().as_str() {
+        "TREE" if analyze => Ok(ExplainFormat::Analyze),
+        "TREE" => Ok(ExplainFormat::Tree),
+        "JSON" if analyze => Err(errors::error(errors::EXPLAIN_ANALYZE_JSON, &[])),
+        "JSON" => Ok(ExplainFormat::Json),
+        "TRADITIONAL" if analyze => Err(errors::unsupported("EXPLAIN ANALYZE with TRADITIONAL format")),
+        "TRADITIONAL" => Ok(ExplainFormat::Table),
+        _ => Err(errors::error(errors::UNKNOWN_EXPLAIN_FORMAT, &[&name])),
     }
 }

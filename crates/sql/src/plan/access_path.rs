@@ -30,7 +30,7 @@ use crate::ast::{BinaryOperator, HintKind};
 use crate::expr::{Expr, ValueSet};
 
 /// A path must cost this share of another at most to be taken instead.
-const CLEARLY_CHEAPER: f64 = 0.9;
+pub(super) const CLEARLY_CHEAPER: f64 = 0.9;
 
 /// One side of a range: the value and whether it belongs to the range.
 pub type End = (Expr, bool);
@@ -75,6 +75,10 @@ pub struct Path {
     pub consumed: Vec<usize>,
     /// About how many rows are read at a time; 0 where nobody asked.
     pub rows: f64,
+    /// All indexes that the conditions say something of; only EXPLAIN asks.
+    pub possible: Vec<ScanIndex>,
+    /// Several paths in the place of this one, for the parts of an OR: each row comes once.
+    pub merged: Vec<Path>,
 }
 
 impl Path {
@@ -91,17 +95,23 @@ impl Path {
             backward: false,
             consumed: Vec::new(),
             rows: 0.0,
+            possible: Vec::new(),
+            merged: Vec::new(),
         }
     }
 
     /// What it gains over reading everything: the more, the earlier it stands in a join.
     pub fn rank(&self) -> u32 {
-        self.equal.len() as u32 * 10 + u32::from(!self.last.is_empty()) * 5 + u32::from(self.unique) * 1000
+        let merged = u32::from(!self.merged.is_empty()) * 5;
+        merged
+            + self.equal.len() as u32 * 10
+            + u32::from(!self.last.is_empty()) * 5
+            + u32::from(self.unique) * 1000
     }
 
     /// Whether it reads the whole index.
     pub fn is_full_scan(&self) -> bool {
-        self.equal.is_empty() && self.last.is_empty()
+        self.equal.is_empty() && self.last.is_empty() && self.merged.is_empty()
     }
 }
 
@@ -214,11 +224,30 @@ impl PathChooser<'_> {
         allowed && chosen.unwrap_or(true)
     }
 
-    /// The best path.
+    /// The best path, over one index or several.
     pub fn best(&self) -> Path {
+        let mut best = self.best_of_one();
+        if let Some(mut merged) = self.merged(&mut best) {
+            merged.possible = std::mem::take(&mut best.possible);
+            if self.planner.explains.get() {
+                let more = merged.merged.iter().map(|path| path.index);
+                let more: Vec<_> = more.filter(|index| !merged.possible.contains(index)).collect();
+                merged.possible.extend(more);
+            }
+            return merged;
+        }
+        best
+    }
+
+    /// The best path over one index.
+    pub(super) fn best_of_one(&self) -> Path {
         let mut paths: Vec<(Path, u32)> = Vec::new();
+        let mut possible = Vec::new();
         for index in indexes(self.table).iter().filter(|index| self.allowed(index)) {
             let (path, mut score) = self.path(index);
+            if score > 0 && self.planner.explains.get() {
+                possible.push(index.index);
+            }
             // A covering secondary index is smaller than the table.
             if score == 0 && path.covering {
                 score = 1;
@@ -247,6 +276,7 @@ impl PathChooser<'_> {
         if self.choice.estimates || self.planner.explains.get() {
             self.estimate(&mut best);
         }
+        best.possible = possible;
         best
     }
 

@@ -29,6 +29,27 @@ pub enum AggregateKind {
 }
 
 impl AggregateKind {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Sum => "sum",
+            Self::Average => "avg",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::GroupConcat => "group_concat",
+            Self::BitAnd => "bit_and",
+            Self::BitOr => "bit_or",
+            Self::BitXor => "bit_xor",
+            Self::JsonArray => "json_arrayagg",
+            Self::JsonObject => "json_objectagg",
+            Self::Variance { sample: false, root: false } => "variance",
+            Self::Variance { sample: false, root: true } => "std",
+            Self::Variance { sample: true, root: false } => "var_samp",
+            Self::Variance { sample: true, root: true } => "stddev_samp",
+        }
+    }
+
     /// The aggregate of this upper-case name.
     pub fn of_name(name: &str) -> Option<Self> {
         Some(match name {

@@ -181,6 +181,7 @@ impl Planner<'_> {
             // Their tables have keys of which nothing is known here.
             SourceKind::View(_)
             | SourceKind::Definition
+            | SourceKind::Given(_)
             | SourceKind::Recursion(_)
             | SourceKind::Derived(_) => {
                 found.whole |= 1 << at;

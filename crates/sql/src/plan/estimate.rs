@@ -38,6 +38,8 @@ pub(super) const EQUAL_SHARE: f64 = 0.1;
 const ENTRY_COST: f64 = 0.7;
 /// What looking up the row of an entry costs.
 const LOOK_UP_COST: f64 = 3.0;
+/// What remembering a row costs that another index may give again.
+const REMEMBER_COST: f64 = 0.2;
 /// What finding the place of a range costs.
 const DESCENT_COST: f64 = 2.0;
 
@@ -145,6 +147,10 @@ pub(super) fn distinct_of(table: &Table, column: u16) -> Option<f64> {
 impl PathChooser<'_> {
     /// Notes in a path how many rows one pass over it reads.
     pub(super) fn estimate(&self, path: &mut Path) {
+        if !path.merged.is_empty() {
+            // Its parts were estimated when they were chosen.
+            return;
+        }
         let all = rows_of(self.table);
         path.rows = if path.unique {
             1.0
@@ -215,8 +221,11 @@ impl PathChooser<'_> {
     }
 }
 
-/// What one pass over a path costs; its rows are estimated.
-pub(super) fn cost(path: &Path) -> f64 {
+/// What one pass over a path costs; its rows are estimated. The unit is one row read in order.
+pub fn cost(path: &Path) -> f64 {
+    if !path.merged.is_empty() {
+        return path.merged.iter().map(cost).sum::<f64>() + REMEMBER_COST * path.rows;
+    }
     let each = match path.index {
         ScanIndex::Clustered => 1.0,
         ScanIndex::Secondary(_) if path.covering => ENTRY_COST,

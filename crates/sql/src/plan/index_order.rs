@@ -36,6 +36,9 @@ fn has_key_for_certain(kind: &ColumnType, one: &Alternative) -> bool {
 
 /// Whether rows come in the wanted order: `Some(backward)`.
 pub(super) fn order_of(table: &Table, source: u16, path: &Path, order: &[(Expr, bool)]) -> Option<bool> {
+    if !path.merged.is_empty() {
+        return None;
+    }
     let key = match path.index {
         ScanIndex::Clustered => table.def.clustered_key()?,
         ScanIndex::Secondary(n) => table.def.secondary_keys().get(n)?,

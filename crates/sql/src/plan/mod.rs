@@ -16,6 +16,8 @@ pub mod estimate;
 mod finish;
 mod from;
 mod full_group;
+mod given_rows;
+pub mod index_merge;
 mod index_order;
 mod join_order;
 pub(crate) mod json_table;
@@ -28,9 +30,10 @@ mod push;
 mod query;
 mod range_analysis;
 pub(crate) mod row_rules;
+pub mod shown;
 pub mod source;
 pub mod view;
-pub(crate) mod window;
+pub mod window;
 pub(crate) mod with;
 
 use std::cell::{Cell, RefCell};
@@ -50,7 +53,8 @@ use crate::memory::StatementCharge;
 use crate::result::{ResultColumns, SqlError};
 use access_path::Path;
 use aggregate::Aggregate;
-use apply::{AppliedCondition, Apply};
+use apply::AppliedCondition;
+pub use apply::Apply;
 use estimate::Wanted;
 use finish::Pending;
 use multi_table_change::MultiTableChange;
@@ -250,6 +254,7 @@ impl SelectPlan {
                 source::SourceKind::View(_)
                 | source::SourceKind::JsonTable(_)
                 | source::SourceKind::Definition
+                | source::SourceKind::Given(_)
                 | source::SourceKind::Recursion(_) => {}
             }
         }
@@ -269,6 +274,7 @@ impl SelectPlan {
                 source::SourceKind::View(_)
                 | source::SourceKind::JsonTable(_)
                 | source::SourceKind::Definition
+                | source::SourceKind::Given(_)
                 | source::SourceKind::Recursion(_) => {}
             }
         }
@@ -276,6 +282,21 @@ impl SelectPlan {
         self.recursion.iter().flat_map(|recursion| &recursion.parts).for_each(|plan| plan.tables(found));
         self.subqueries.iter().for_each(|plan| plan.tables(found));
         self.unions.iter().for_each(|(_, plan)| plan.tables(found));
+    }
+
+    /// Whether the rows of its parts are gathered: they are compared with each other or sorted.
+    pub fn makes_table(&self) -> bool {
+        let whole = self.operation != ast::SetOperation::Union || self.unions.iter().any(|(all, _)| !all);
+        whole || !self.order.is_empty()
+    }
+
+    /// What connects its parts, as a word.
+    pub fn operation_name(&self) -> &'static str {
+        match self.operation {
+            ast::SetOperation::Union => "union",
+            ast::SetOperation::Except => "except",
+            ast::SetOperation::Intersect => "intersect",
+        }
     }
 
     /// Whether a step is joined by hash: rows that are locked are read one by one.

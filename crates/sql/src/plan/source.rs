@@ -12,6 +12,7 @@ use super::view::Below;
 use super::{Condition, SelectPlan};
 use crate::ast::HintKind;
 use crate::catalog_views::View;
+use crate::exec::Rows;
 use crate::expr::Expr;
 use crate::expr::types::Type;
 use crate::privilege_checks::ColumnAccess;
@@ -53,6 +54,8 @@ pub enum SourceKind {
     JsonTable(Box<JsonTable>),
     /// The rows that came new in the recursive common table of this number.
     Recursion(u32),
+    /// These rows.
+    Given(Arc<Rows>),
     /// A table that is to be made: its expressions are bound to it, nothing is read from it.
     Definition,
 }

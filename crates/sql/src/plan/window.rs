@@ -51,6 +51,23 @@ pub enum WindowFunction {
 }
 
 impl WindowFunction {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            WindowFunction::RowNumber => "row_number",
+            WindowFunction::Rank => "rank",
+            WindowFunction::DenseRank => "dense_rank",
+            WindowFunction::PercentRank => "percent_rank",
+            WindowFunction::CumeDist => "cume_dist",
+            WindowFunction::Tiles(_) => "ntile",
+            WindowFunction::Shift { forward: false, .. } => "lag",
+            WindowFunction::Shift { forward: true, .. } => "lead",
+            WindowFunction::Value(_, Some(_)) => "nth_value",
+            WindowFunction::Value(_, None) => "last_value",
+            WindowFunction::Aggregate(aggregate) => aggregate.kind.name(),
+        }
+    }
+
     /// What it reads of the rows.
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {

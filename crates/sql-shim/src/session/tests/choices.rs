@@ -23,7 +23,7 @@ impl Fixture {
     }
 
     /// Units of work that a statement takes.
-    fn work(&mut self, sql: &str) -> usize {
+    pub(super) fn work(&mut self, sql: &str) -> usize {
         self.good(sql);
         self.measure_in_units(UNITS);
         let (sink, polls) = self.drive(sql, None);

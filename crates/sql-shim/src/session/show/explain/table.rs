@@ -1,0 +1,202 @@
+//! EXPLAIN as a table: a row for each step of the join, with MySQL's columns; then those of derived tables
+//! and subqueries.
+
+use sql::ast::SetOperation;
+use sql::catalog_views::{number as number_of, text};
+use sql::exec::Rows;
+use sql::plan::access_path::Path;
+use sql::plan::multi_table_change::MultiTableChange;
+use sql::plan::shown::{Names, Numbers};
+use sql::plan::source::Source;
+use sql::plan::{Plan, SelectPlan};
+use sql::value::Value;
+
+use super::super::Answer;
+use super::access::{Access, tested};
+use super::{derived, number};
+
+/// The table for a plan.
+pub(super) fn answer(plan: Option<&Plan>) -> Answer {
+    let (mut rows, mut numbers) = (Vec::new(), Numbers::new());
+    let change = |kind, source: &Source, path: &Path, extra: &str, rows: &mut Rows| {
+        let (numbers, sources) = (Numbers::new(), std::slice::from_ref(source));
+        let names = Names { sources, plan: None, around: None, numbers: &numbers, in_full: false };
+        rows.push(row(1, kind, source, Access::new(source, path, &names), extra));
+    };
+    match plan {
+        None | Some(Plan::Command(_) | Plan::Load(_)) => {}
+        Some(Plan::Select(select)) => {
+            number(select, &mut numbers);
+            Shown::new(&numbers, &mut rows).query(select, None, None);
+        }
+        Some(Plan::Update(update)) => {
+            change("UPDATE", &update.target.source, &update.target.path, "Using where", &mut rows);
+        }
+        Some(Plan::Delete(delete)) => {
+            change("DELETE", &delete.target.source, &delete.target.path, "Using where", &mut rows);
+        }
+        Some(Plan::MultiTableChange(change)) => {
+            number(&change.query, &mut numbers);
+            multi_table_change(change, &numbers, &mut rows);
+        }
+        Some(Plan::Insert(insert)) => {
+            change("INSERT", &insert.source, &Path::everything(), "", &mut rows);
+            if let Some(query) = &insert.query {
+                number(query, &mut numbers);
+                Shown::new(&numbers, &mut rows).query(query, None, None);
+            }
+        }
+    }
+    let columns = [
+        ("id", 3),
+        ("select_type", 19),
+        ("table", 64),
+        ("partitions", 64),
+        ("type", 10),
+        ("possible_keys", 4096),
+        ("key", 64),
+        ("key_len", 4096),
+        ("ref", 1024),
+        ("rows", 21),
+        ("filtered", 5),
+        ("Extra", 255),
+    ];
+    Answer::texts(&columns, rows).number(0).number(9)
+}
+
+/// The rows that are made.
+struct Shown<'r> {
+    numbers: &'r Numbers,
+    rows: &'r mut Rows,
+}
+
+impl<'r> Shown<'r> {
+    fn new(numbers: &'r Numbers, rows: &'r mut Rows) -> Shown<'r> {
+        Shown { numbers, rows }
+    }
+
+    fn id(&self, plan: &SelectPlan) -> u64 {
+        self.numbers.get(&std::ptr::from_ref(plan)).copied().unwrap_or(1)
+    }
+
+    /// The steps of a query, then those of its derived tables and subqueries.
+    fn query(&mut self, plan: &SelectPlan, kind: Option<&str>, around: Option<&Names<'_>>) {
+        if let Some(windowed) = &plan.windowed {
+            self.query(&windowed.input, kind, around);
+            return self.others(plan, around);
+        }
+        let alone = plan.subqueries.is_empty() && plan.unions.is_empty() && derived(plan).next().is_none();
+        let kind = kind.unwrap_or(if alone { "SIMPLE" } else { "PRIMARY" });
+        let names = Names::of(plan, around, self.numbers);
+        for (at, step) in plan.steps.iter().enumerate() {
+            let extra = extras(plan, at).join("; ");
+            let access = Access::of_step(plan, at, &names);
+            self.rows.push(row(self.id(plan), kind, &plan.sources[step.source], access, &extra));
+        }
+        if plan.steps.is_empty() {
+            let mut row = vec![number_of(self.id(plan)), text(kind)];
+            row.extend(std::iter::repeat_n(Value::Null, 9));
+            row.push(text("No tables used"));
+            self.rows.push(row);
+        }
+        for derived in derived(plan) {
+            self.query(derived, Some("DERIVED"), Some(&names));
+        }
+        self.others(plan, around);
+    }
+
+    /// Its subqueries, and the other parts of a UNION.
+    fn others(&mut self, plan: &SelectPlan, around: Option<&Names<'_>>) {
+        let names = Names::of(plan, around, self.numbers);
+        for subquery in &plan.subqueries {
+            let kind = if subquery.follows_rows() { "DEPENDENT SUBQUERY" } else { "SUBQUERY" };
+            self.query(subquery, Some(kind), Some(&names));
+        }
+        let word = match plan.operation {
+            SetOperation::Union => "UNION",
+            SetOperation::Except => "EXCEPT",
+            SetOperation::Intersect => "INTERSECT",
+        };
+        for (_, part) in &plan.unions {
+            self.query(part, Some(word), around);
+        }
+        if plan.unions.is_empty() || !plan.makes_table() {
+            return;
+        }
+        let parts = plan.unions.iter().map(|(_, part)| self.id(part).to_string());
+        let parts: Vec<String> = std::iter::once(self.id(plan).to_string()).chain(parts).collect();
+        let mut row = vec![Value::Null; 12];
+        row[0] = number_of(self.numbers.values().max().copied().unwrap_or(0) + 1);
+        row[1] = text(format!("{word} RESULT"));
+        row[2] = text(format!("<{}{}>", word.to_ascii_lowercase(), parts.join(",")));
+        row[4] = text("ALL");
+        let sorts = if plan.order.is_empty() { "" } else { "; Using filesort" };
+        row[11] = text(format!("Using temporary{sorts}"));
+        self.rows.push(row);
+    }
+}
+
+/// What else there is to say of a step.
+fn extras(plan: &SelectPlan, at: usize) -> Vec<&'static str> {
+    let step = &plan.steps[at];
+    let mut extra = Vec::new();
+    let is_last = at + 1 == plan.steps.len();
+    if !tested(plan, at).is_empty() || (is_last && super::access::applied(plan).next().is_some()) {
+        extra.push("Using where");
+    }
+    if step.path.covering {
+        extra.push("Using index");
+    }
+    if plan.joins_by_hash(step) {
+        extra.push("Using join buffer (hash join)");
+    }
+    if step.path.backward {
+        extra.push("Backward index scan");
+    }
+    if plan.first_value_decides {
+        extra.push("First value decides");
+    }
+    if at == 0 && plan.grouping.as_ref().is_some_and(|grouping| !grouping.keys.is_empty()) {
+        extra.push("Using temporary");
+    }
+    if at == 0 && !plan.order.is_empty() && plan.unions.is_empty() {
+        extra.push("Using filesort");
+    }
+    extra
+}
+
+/// The tables that are changed are shown as such.
+fn multi_table_change(change: &MultiTableChange, numbers: &Numbers, rows: &mut Rows) {
+    let first = rows.len();
+    Shown::new(numbers, rows).query(&change.query, None, None);
+    for (step, row) in change.query.steps.iter().zip(&mut rows[first..]) {
+        if change.query.changed.contains(&(step.source as u16)) {
+            row[1] = text(if change.updates() { "UPDATE" } else { "DELETE" });
+        }
+    }
+}
+
+fn row(id: u64, kind: &str, source: &Source, access: Access, extra: &str) -> Vec<Value<'static>> {
+    let bytes = access.shown_bytes();
+    let using = access.merged.as_ref().map(|merged| format!("Using {merged}"));
+    let extra = match (&using, extra) {
+        (None, extra) => extra.to_owned(),
+        (Some(using), "") => using.clone(),
+        (Some(using), extra) => format!("{using}; {extra}"),
+    };
+    let list = |list: &[String]| if list.is_empty() { Value::Null } else { text(list.join(",")) };
+    vec![
+        number_of(id),
+        text(kind),
+        text(&*source.alias),
+        Value::Null,
+        text(access.kind),
+        list(&access.possible),
+        access.key.map_or(Value::Null, text),
+        bytes.map_or(Value::Null, text),
+        list(&access.refs),
+        number_of(access.rows),
+        text("100.00"),
+        if extra.is_empty() { Value::Null } else { text(extra) },
+    ]
+}

@@ -1,0 +1,259 @@
+//! What EXPLAIN ANALYZE measures of a query: of each step how often it began, how many rows it read and how
+//! many of them it kept, and how long that took.
+//!
+//! Rows are pushed: a step hands its rows to the next one while it reads. So its time is what passes between
+//! its beginning and its end without what its rows' takers need, and of a join it is the sum of its steps. A
+//! statement that is not measured pays for it with a test of a flag for each step.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::cursor::Cursor;
+use super::select::{Consumer, all_true};
+use super::{Executor, Flow, Target};
+use crate::context::SqlContext;
+use crate::expr::{Context, RowView};
+use crate::failure::Failure;
+use crate::plan::{SelectPlan, Step};
+use crate::result::ResultSink;
+
+/// What is measured of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// The step of this number.
+    Step(usize),
+    /// The rows up to and with this step, joined.
+    Joined(usize),
+    /// Reading the table of this source into memory, for a hash join.
+    InMemory(usize),
+    /// The rows that met the conditions with correlated subqueries.
+    Applied,
+    /// The groups that HAVING kept.
+    Groups,
+    /// A whole SELECT.
+    Whole,
+    /// Several, from UNION and its like.
+    United,
+}
+
+/// The measures of a part of a query: sums of all times that it ran.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measured {
+    /// How often it began.
+    pub loops: u64,
+    /// Rows that it read, or gave.
+    pub rows: u64,
+    /// Of these the ones that met the conditions.
+    pub kept: u64,
+    /// Until its first row.
+    pub first: Duration,
+    /// Until its end.
+    pub total: Duration,
+}
+
+impl Measured {
+    /// One row.
+    pub(super) const ROW: Measured =
+        Measured { loops: 0, rows: 1, kept: 1, first: Duration::ZERO, total: Duration::ZERO };
+
+    /// The mean time until a first row.
+    pub(super) fn first_of_each(&self) -> Duration {
+        let loops = u32::try_from(self.loops).unwrap_or(u32::MAX);
+        self.first.checked_div(loops).unwrap_or_default()
+    }
+
+    fn add(&mut self, other: &Measured) {
+        self.loops += other.loops;
+        self.rows += other.rows;
+        self.kept += other.kept;
+        self.first += other.first;
+        self.total += other.total;
+    }
+}
+
+/// The measures of the statement that runs.
+#[derive(Default)]
+pub struct Measures {
+    on: Cell<bool>,
+    /// By where the plan is: it stays there while it runs.
+    found: RefCell<HashMap<(*const SelectPlan, Part), Measured>>,
+}
+
+impl Measures {
+    /// From now on everything is measured.
+    pub fn begin(&self) {
+        self.found.take();
+        self.on.set(true);
+    }
+
+    /// The end of that; what was found.
+    pub fn end(&self) -> HashMap<(*const SelectPlan, Part), Measured> {
+        self.on.set(false);
+        self.found.take()
+    }
+
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.on.get()
+    }
+
+    pub(super) fn note(&self, plan: &SelectPlan, part: Part, measured: &Measured) {
+        self.found.borrow_mut().entry((std::ptr::from_ref(plan), part)).or_default().add(measured);
+    }
+}
+
+/// Measures one step while it runs; does nothing where nothing is measured.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Meter {
+    on: bool,
+    /// What it found so far.
+    pub(super) found: Measured,
+    /// The time it has needed since it began last.
+    own: Duration,
+    /// It has had a row since it began last.
+    has_row: bool,
+    /// When the time that is being counted began.
+    since: Option<Duration>,
+}
+
+impl Meter {
+    pub(super) fn new(state: &SqlContext) -> Meter {
+        Meter { on: state.measures.is_on(), ..Meter::default() }
+    }
+
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// The step begins.
+    pub(super) fn begin(&mut self) {
+        self.end();
+        self.found.loops += 1;
+        (self.own, self.has_row) = (Duration::ZERO, false);
+    }
+
+    /// The time that passes is the step's.
+    pub(super) fn start(&mut self, state: &SqlContext) {
+        if self.on {
+            self.since = Some(state.database.environment().now());
+        }
+    }
+
+    /// It is somebody else's.
+    pub(super) fn stop(&mut self, state: &SqlContext) {
+        if let Some(since) = self.since.take() {
+            self.own += state.database.environment().now().saturating_sub(since);
+        }
+    }
+
+    /// The step has rows; `kept` of them meet the conditions.
+    pub(super) fn rows(&mut self, read: u64, kept: u64) {
+        self.found.rows += read;
+        self.found.kept += kept;
+        if kept > 0 && !std::mem::replace(&mut self.has_row, true) {
+            self.found.first += self.own;
+        }
+    }
+
+    /// The step is over; it may begin again.
+    pub(super) fn end(&mut self) {
+        if self.found.loops > 0 && !self.has_row {
+            self.found.first += self.own;
+        }
+        self.has_row = true;
+        self.found.total += std::mem::take(&mut self.own);
+    }
+}
+
+/// Measures a query while it runs.
+pub(super) struct WholeMeter {
+    begun: Option<Duration>,
+}
+
+impl WholeMeter {
+    pub(super) fn begin(state: &SqlContext) -> WholeMeter {
+        WholeMeter { begun: state.measures.is_on().then(|| state.database.environment().now()) }
+    }
+
+    /// How long it has run.
+    pub(super) fn so_far(&self, state: &SqlContext) -> Option<Duration> {
+        Some(state.database.environment().now().saturating_sub(self.begun?))
+    }
+
+    /// It is over, with this many rows, the first of which came after `first`.
+    pub(super) fn end(&self, plan: &SelectPlan, state: &SqlContext, rows: u64, first: Option<Duration>) {
+        self.end_of(plan, Part::Whole, state, rows, first);
+    }
+
+    /// Several SELECTs are.
+    pub(super) fn end_united(&self, plan: &SelectPlan, state: &SqlContext, rows: u64) {
+        self.end_of(plan, Part::United, state, rows, None);
+    }
+
+    fn end_of(&self, plan: &SelectPlan, part: Part, state: &SqlContext, rows: u64, first: Option<Duration>) {
+        if let Some(total) = self.so_far(state) {
+            let first = first.unwrap_or(total);
+            state.measures.note(plan, part, &Measured { loops: 1, rows, kept: rows, first, total });
+        }
+    }
+}
+
+impl Executor<'_> {
+    /// As the stream of a table that is not measured, and a row by its key is read by a cursor too.
+    pub(super) async fn measured_stream<S: ResultSink>(
+        &mut self,
+        plan: &SelectPlan,
+        step: &Step,
+        consumer: &mut Consumer<'_>,
+        cx: &Context<'_>,
+        target: &mut Target<'_, S>,
+    ) -> Result<(), Failure> {
+        let mut meter = Meter::new(self.state);
+        meter.begin();
+        meter.start(self.state);
+        let result = self.measured_rows(plan, step, consumer, cx, target, &mut meter).await;
+        meter.stop(self.state);
+        meter.end();
+        self.state.measures.note(plan, Part::Step(0), &meter.found);
+        result
+    }
+
+    async fn measured_rows<S: ResultSink>(
+        &mut self,
+        plan: &SelectPlan,
+        step: &Step,
+        consumer: &mut Consumer<'_>,
+        cx: &Context<'_>,
+        target: &mut Target<'_, S>,
+        meter: &mut Meter,
+    ) -> Result<(), Failure> {
+        let Some(table) = plan.sources[step.source].engine_table() else { return Ok(()) };
+        let (state, mode) = (self.state, self.read_mode(plan.locking));
+        let mut charge = state.memory.charge();
+        let Some(ranges) = self.ranges(&step.path, &table.def.columns, cx, &mut charge).await? else {
+            return Ok(());
+        };
+        let conditions = if ranges.exact { &step.filter } else { &step.all_conditions };
+        let mut scan = Cursor::new(table, &step.path, ranges.ranges, mode, &plan.needed[step.source], state);
+        loop {
+            let mut each = |view: RowView<'_>| -> Result<Flow, Failure> {
+                let views = [view];
+                let kept = all_true(conditions, &consumer.context(&views))?;
+                meter.stop(state);
+                meter.rows(1, u64::from(kept));
+                let flow = if kept { consumer.row(&views, target) } else { Ok(Flow::Skip) };
+                meter.start(state);
+                flow
+            };
+            if !scan.run(self.transaction.engine_mut(), &mut |view, _| each(view)).await? {
+                return Ok(());
+            }
+            meter.stop(state);
+            state.check_killed()?;
+            consumer.make_room(self, target).await?;
+            meter.start(state);
+        }
+    }
+}
