@@ -4,7 +4,7 @@
 //! or freed between reading its number and latching it. No index-wide latch is taken: the root is only one
 //! more page.
 
-use pagestore::{Interrupt, Mtr, PageHandle, PageRead};
+use pagestore::{HEADS_MAX, Heads, Interrupt, Mtr, PageHandle, PageRead};
 
 use crate::compare::SearchKey;
 use crate::page::heads::{self, FoundByHeads, search_by_heads};
@@ -46,6 +46,13 @@ impl Tree {
         Ok(offset)
     }
 
+    /// The heads of a page, made now if they are worth it.
+    #[inline]
+    fn heads<'p>(&'p self, page: &'p PageRead) -> Option<Heads<'p>> {
+        let is_small = |page: &[u8]| header::level(page) == 0 || header::n_recs(page) <= HEADS_MAX;
+        self.store.heads(page, is_small, |maker| heads::make(page, &self.def, maker))
+    }
+
     /// [`search`] on a page, by its heads if it has any.
     #[inline]
     pub(crate) fn search(
@@ -55,7 +62,7 @@ impl Tree {
         bound: Bound,
     ) -> Result<FoundByHeads, Malformed> {
         if let Some(sought) = key.head(&self.def)
-            && let Some(heads) = self.store.heads(page, |maker| heads::make(page, &self.def, maker))
+            && let Some(heads) = self.heads(page)
         {
             return search_by_heads(page, &self.def, key, sought, bound, &heads);
         }

@@ -55,7 +55,7 @@ pub use mtr::{Mtr, PageHandle};
 #[cfg(not(loom))]
 pub use pool::guard::{PageRead, Pin};
 #[cfg(not(loom))]
-pub use pool::heads::{HEADS_MAX, Heads, HeadsMaker, HeadsRoom};
+pub use pool::heads::{HEADS_MAX, HEADS_MAX_ABOVE, Heads, HeadsMaker, HeadsRoom, HeadsRoomAbove};
 #[cfg(not(loom))]
 pub use pool::sample::SampledPage;
 #[cfg(not(loom))]

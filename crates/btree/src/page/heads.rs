@@ -8,7 +8,7 @@
 //! the head it looks for, mostly the one that it wants; where entries stand for several records, at the rest
 //! of theirs.
 
-use pagestore::{HEADS_MAX, Heads, HeadsMaker};
+use pagestore::{Heads, HeadsMaker};
 
 use super::header::{INFIMUM, SUPREMUM};
 use super::prefetch::{prefetch, prefetch_row};
@@ -88,7 +88,7 @@ fn origins_of(page: &[u8]) -> Option<Vec<u16>> {
 /// Makes the heads of a page; `None` if it is none that can have them.
 pub(crate) fn make<'r>(page: &[u8], def: &IndexDef, mut maker: HeadsMaker<'r>) -> Option<Heads<'r>> {
     let origins = origins_of(page).filter(|origins| !origins.is_empty())?;
-    let step = origins.len().div_ceil(HEADS_MAX);
+    let step = origins.len().div_ceil(maker.most());
     let mut least = 0;
     for origin in origins.iter().step_by(step) {
         let head = head_of(page, def, usize::from(*origin)).ok()?;

@@ -31,7 +31,7 @@ use page::extension::History;
 use page::{PageId, PageSize};
 use parking_lot::Mutex;
 
-use crate::pool::heads::HeadsRoom;
+use crate::pool::heads::{HeadsRoom, HeadsRoomAbove};
 use crate::pool::heads_word::HeadsWord;
 use crate::pool::page_memory::PageMemory;
 use crate::pool::page_table::Growing;
@@ -276,8 +276,9 @@ pub(crate) struct Frames {
     made: AtomicU32,
     page_size: PageSize,
     memory: Mutex<PageMemory>,
-    /// Room for the heads of the page in each frame.
-    heads: Growing<HeadsRoom>,
+    /// Room for the heads of the page in each frame, and of one that is no leaf.
+    pub(crate) heads: Growing<HeadsRoom>,
+    pub(crate) heads_above: Growing<HeadsRoomAbove>,
 }
 
 /// 2^31 frames, beginning with one.
@@ -335,6 +336,7 @@ impl Frames {
             page_size,
             memory: Mutex::new(memory),
             heads: Growing::new(),
+            heads_above: Growing::new(),
         })
     }
 
@@ -438,17 +440,6 @@ impl Frames {
         let Some(start) = start else { unreachable!("frame {index} has no descriptor") };
         // SAFETY: the bucket has `first_capacity << bucket` places and begins with the index of that number.
         unsafe { start.add(index - (self.first_capacity << bucket)) }
-    }
-
-    /// Room for the heads of the page in a frame, if there has been need of any near it.
-    #[inline]
-    pub(crate) fn heads_room(&self, index: u32) -> Option<&HeadsRoom> {
-        self.heads.get(index)
-    }
-
-    /// The same, made if it is not there.
-    pub(crate) fn make_heads_room(&self, index: u32) -> &HeadsRoom {
-        self.heads.get_or_grow(index)
     }
 
     #[inline]

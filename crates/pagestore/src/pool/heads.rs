@@ -6,7 +6,8 @@
 //! fetched together. What these say of the key is the business of that code; here is only where they are kept
 //! and when they are true (`heads_word.rs`).
 //!
-//! Each frame has room for them, which is memory only where it was used: a kilobyte for a page.
+//! Each frame has room for them, which is memory only where it was used: a kilobyte for a leaf. There are few
+//! pages above the leaves, and every search goes through them, so they have room for more entries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,61 +15,80 @@ use crate::pool::guard::PageRead;
 use crate::prefetch::prefetch_address;
 use crate::store::PageStore;
 
-/// Entries of a page, at most.
+/// Entries of a leaf, at most.
 pub const HEADS_MAX: usize = 100;
+/// Entries of another page, at most.
+pub const HEADS_MAX_ABOVE: usize = 512;
 
 /// Origins in a word.
 const PACKED: usize = 4;
-/// Where the numbers begin, behind the origins.
-const NUMBERS: usize = HEADS_MAX / PACKED;
-const WORDS: usize = 128;
 
-/// Room for the heads of one page: the origins, then the numbers.
-pub type HeadsRoom = [AtomicU64; WORDS];
+/// Room for the heads of a leaf: the origins, then the numbers.
+pub type HeadsRoom = [AtomicU64; 128];
+/// The same for other pages.
+pub type HeadsRoomAbove = [AtomicU64; HEADS_MAX_ABOVE / PACKED + HEADS_MAX_ABOVE];
 
 /// Heads that are being made.
 pub struct HeadsMaker<'r> {
-    room: &'r HeadsRoom,
-    entries: usize,
-    origins: u64,
+    heads: Heads<'r>,
+    most: usize,
+    packed: u64,
 }
 
 impl<'r> HeadsMaker<'r> {
     /// Begins to fill a room that nobody reads.
     pub fn new(room: &'r HeadsRoom) -> HeadsMaker<'r> {
-        HeadsMaker { room, entries: 0, origins: 0 }
+        HeadsMaker { heads: Heads::in_room(room, HEADS_MAX, 0, 1), most: HEADS_MAX, packed: 0 }
+    }
+
+    /// The same, of a page above the leaves.
+    pub fn above(room: &'r HeadsRoomAbove) -> HeadsMaker<'r> {
+        let most = HEADS_MAX_ABOVE;
+        HeadsMaker { heads: Heads::in_room(room, most, 0, 1), most, packed: 0 }
+    }
+
+    /// Entries that there is room for.
+    pub fn most(&self) -> usize {
+        self.most
     }
 
     /// Adds an entry; false if there is no room for it.
     #[must_use]
     pub fn push(&mut self, head: u64, origin: u16) -> bool {
-        let at = self.entries;
-        if at >= HEADS_MAX {
+        let at = self.heads.len;
+        if at >= self.most {
             return false;
         }
-        self.room[NUMBERS + at].store(head, Ordering::Relaxed);
         let shift = 16 * (at % PACKED);
-        self.origins = if shift == 0 { u64::from(origin) } else { self.origins | u64::from(origin) << shift };
-        self.room[at / PACKED].store(self.origins, Ordering::Relaxed);
-        self.entries += 1;
+        self.packed = if shift == 0 { u64::from(origin) } else { self.packed | u64::from(origin) << shift };
+        self.heads.origins[at / PACKED].store(self.packed, Ordering::Relaxed);
+        self.heads.numbers[at].store(head, Ordering::Relaxed);
+        self.heads.len += 1;
         true
     }
 
     /// What was made: each entry is the first of `step` records.
     pub fn finish(self, step: u16) -> Heads<'r> {
-        Heads { room: self.room, len: self.entries, step: usize::from(step) }
+        Heads { step: usize::from(step), ..self.heads }
     }
 }
 
 /// The heads of a page that is latched.
 #[derive(Clone, Copy)]
 pub struct Heads<'p> {
-    room: &'p HeadsRoom,
+    origins: &'p [AtomicU64],
+    numbers: &'p [AtomicU64],
     len: usize,
     step: usize,
 }
 
-impl Heads<'_> {
+impl<'p> Heads<'p> {
+    #[inline]
+    fn in_room(room: &'p [AtomicU64], most: usize, len: usize, step: usize) -> Heads<'p> {
+        let (origins, numbers) = room.split_at(most / PACKED);
+        Heads { origins, numbers, len, step }
+    }
+
     /// Number of entries.
     #[inline]
     #[must_use]
@@ -88,30 +108,31 @@ impl Heads<'_> {
     #[inline]
     #[must_use]
     pub fn head(&self, at: usize) -> u64 {
-        self.room[(NUMBERS + at) % WORDS].load(Ordering::Relaxed)
+        self.numbers[at].load(Ordering::Relaxed)
     }
 
     /// Where the record of an entry is.
     #[inline]
     #[must_use]
     pub fn origin(&self, at: usize) -> usize {
-        let word = self.room[at / PACKED % WORDS].load(Ordering::Relaxed);
+        let word = self.origins[at / PACKED].load(Ordering::Relaxed);
         usize::from((word >> (16 * (at % PACKED))) as u16)
     }
 }
 
 impl PageStore {
     /// The heads of a page, if it has any. When it was searched often enough, `make` is to make them, or to
-    /// say that they cannot be.
+    /// say that they cannot be; `is_small` says whether the room of a leaf is enough.
     #[inline]
     pub fn heads<'p>(
         &'p self,
         page: &'p PageRead,
+        is_small: impl FnOnce(&[u8]) -> bool,
         make: impl FnOnce(HeadsMaker<'p>) -> Option<Heads<'p>>,
     ) -> Option<Heads<'p>> {
         match self.made_heads(page) {
             Some(heads) => Some(heads),
-            None if page.frame().heads.is_to_be_made() => self.make_heads(page, make),
+            None if page.frame().heads.is_to_be_made() => self.make_heads(page, is_small(page), make),
             None => None,
         }
     }
@@ -121,29 +142,31 @@ impl PageStore {
     pub fn made_heads<'p>(&'p self, page: &'p PageRead) -> Option<Heads<'p>> {
         let frame = page.frame();
         let (len, step) = frame.heads.made()?;
-        Some(Heads { room: self.frames.heads_room(frame.index())?, len, step })
+        Some(if len <= HEADS_MAX {
+            Heads::in_room(self.frames.heads.get(frame.index())?, HEADS_MAX, len, step)
+        } else {
+            Heads::in_room(self.frames.heads_above.get(frame.index())?, HEADS_MAX_ABOVE, len, step)
+        })
     }
 
     #[cold]
     fn make_heads<'p>(
         &'p self,
         page: &'p PageRead,
+        is_small: bool,
         make: impl FnOnce(HeadsMaker<'p>) -> Option<Heads<'p>>,
     ) -> Option<Heads<'p>> {
-        let frame = page.frame();
-        let made = make(HeadsMaker::new(self.frames.make_heads_room(frame.index())));
-        match made
-            .and_then(|heads| Some((heads, u8::try_from(heads.len).ok()?, u16::try_from(heads.step).ok()?)))
-        {
-            Some((heads, len, step)) if len > 0 => {
-                frame.heads.publish(len, step);
-                Some(heads)
-            }
-            _ => {
-                frame.heads.give_up();
-                None
-            }
+        let (frame, frames) = (page.frame(), &self.frames);
+        let maker = match is_small {
+            true => HeadsMaker::new(frames.heads.get_or_grow(frame.index())),
+            false => HeadsMaker::above(frames.heads_above.get_or_grow(frame.index())),
+        };
+        let heads = make(maker).filter(|heads| heads.len > if is_small { 0 } else { HEADS_MAX });
+        match heads.map(|heads| (u16::try_from(heads.len), u16::try_from(heads.step))) {
+            Some((Ok(len), Ok(step))) => frame.heads.publish(len, step),
+            _ => frame.heads.give_up(),
         }
+        heads
     }
 }
 
@@ -162,5 +185,6 @@ const WORDS_AHEAD: usize = 96;
 /// Asks for the heads of a page of rows that are not short. How many there are is not known yet.
 #[inline]
 pub(crate) fn prefetch_heads(room: &HeadsRoom) {
-    room.iter().take(WORDS_AHEAD).step_by(8).for_each(|word| prefetch_address(std::ptr::from_ref(word)));
+    let (lines, _) = room[..WORDS_AHEAD].as_chunks::<8>();
+    lines.iter().for_each(|line| prefetch_address(std::ptr::from_ref(line)));
 }

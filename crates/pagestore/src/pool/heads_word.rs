@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   31 made   30 being made   29 cannot be made   28 ............ 0  how often it was searched without them
-//!   made:     8 .. 23 records for each entry      0 .. 7 entries
+//!   made:     12 .. 27 records for each entry      0 .. 11 entries
 //! ```
 //!
 //! They are made and read under the shared latch, and forgotten under the exclusive one (or by the owner of
@@ -15,7 +15,8 @@ use crate::sync::{AtomicU32, Ordering};
 const MADE: u32 = 1 << 31;
 const BEING_MADE: u32 = 1 << 30;
 const UNFIT: u32 = 1 << 29;
-const STEP_SHIFT: u32 = 8;
+const STEP_SHIFT: u32 = 12;
+const ENTRIES: u32 = (1 << STEP_SHIFT) - 1;
 
 /// How many searches of an unchanged page make them. To make them costs some searches without.
 #[cfg(not(loom))]
@@ -35,7 +36,7 @@ impl HeadsWord {
     #[inline]
     pub(crate) fn made(&self) -> Option<(usize, usize)> {
         let word = self.0.load(Ordering::Acquire);
-        (word & MADE != 0).then_some(((word & 0xFF) as usize, (word >> STEP_SHIFT & 0xFFFF) as usize))
+        (word & MADE != 0).then_some(((word & ENTRIES) as usize, (word >> STEP_SHIFT & 0xFFFF) as usize))
     }
 
     /// Counts a search without them. True: it is for the caller to make them now, and to say how that went.
@@ -50,8 +51,8 @@ impl HeadsWord {
     }
 
     /// They are there for others.
-    pub(crate) fn publish(&self, entries: u8, step: u16) {
-        let word = MADE | u32::from(step) << STEP_SHIFT | u32::from(entries);
+    pub(crate) fn publish(&self, entries: u16, step: u16) {
+        let word = MADE | u32::from(step) << STEP_SHIFT | u32::from(entries) & ENTRIES;
         self.0.store(word, Ordering::Release);
     }
 
@@ -81,8 +82,8 @@ mod tests {
             assert!(word.is_to_be_made());
             assert!(!word.is_to_be_made(), "somebody is at it");
             assert_eq!(word.made(), None);
-            word.publish(100, 999);
-            assert_eq!((word.made(), word.is_to_be_made()), (Some((100, 999)), false));
+            word.publish(512, 999);
+            assert_eq!((word.made(), word.is_to_be_made()), (Some((512, 999)), false));
             word.forget();
             assert_eq!(word.made(), None);
         }

@@ -20,7 +20,7 @@ impl PageStore {
     #[inline]
     pub(crate) fn look_up_to_search(&self, page: PageId) -> Option<Pin> {
         self.look_up_after(page, |index, frame| {
-            if let Some(room) = self.frames.heads_room(index) {
+            if let Some(room) = self.frames.heads.get(index) {
                 prefetch_heads(room);
             }
             frame.prefetch();
