@@ -24,7 +24,7 @@ use crate::types::Value;
 
 /// Rows of the first batch; each one after has four times as many, up to the second number. A row that nobody
 /// wants costs a copy, a batch a search.
-const BATCH_ROWS: (usize, usize) = (12, 256);
+const BATCH_ROWS: (usize, usize) = (16, 256);
 
 /// The pairs of a range of keys. At REPEATABLE READ they are those of one moment; at READ COMMITTED each
 /// batch is a statement.
@@ -304,10 +304,10 @@ mod tests {
             drop(pairs);
             let read = t.engine().rows_read();
             let mut pairs = values.range(&mut t, 10..);
-            assert!((10..262).all(|key| key_at_once(&mut pairs, false) == Some(key)));
-            assert_eq!(key_at_once(&mut pairs, false), None, "the fourth batch has a value that is off-page");
+            assert!((10..90).all(|key| key_at_once(&mut pairs, false) == Some(key)));
+            assert_eq!(key_at_once(&mut pairs, false), None, "the third batch has a value that is off-page");
             assert!((0..200).all(|back| key_at_once(&mut pairs, true) == Some(599 - back)));
-            for key in 262..400 {
+            for key in 90..400 {
                 assert_eq!(pairs.next().await.unwrap().unwrap().0, key);
             }
             assert_eq!(key_at_once(&mut pairs, false), None);
