@@ -95,6 +95,7 @@ mod tests {
 }
 
 #[cfg(all(test, loom))]
+#[allow(unsafe_code)] // The cell of the model.
 mod loom_tests {
     use super::*;
     use crate::pool::latch::Latch;
