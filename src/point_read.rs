@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use btree::KeyFields;
+use txn::Row;
 
 use crate::row_values::{copy_columns, encode_row_key};
 use crate::statement::Statement;
@@ -33,6 +34,22 @@ impl Transaction {
         key: &[Value<'_>],
         columns: Range<usize>,
     ) -> Option<Option<V>> {
+        self.look_at_once(table, key, |row| {
+            let mut values = V::default();
+            // An error too is left to the future.
+            let whole = copy_columns(table, row, columns, &mut values, |_, _, _| false);
+            matches!(whole, Ok(true)).then_some(values)
+        })
+    }
+
+    /// The same for what `look` makes of the row, or does not: then it is for the future too. `look` borrows
+    /// the latched page.
+    pub(crate) fn look_at_once<R>(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[Value<'_>],
+        look: impl FnOnce(&Row<'_>) -> Option<R>,
+    ) -> Option<Option<R>> {
         if !self.reads_at_once(table) {
             return None;
         }
@@ -41,12 +58,7 @@ impl Transaction {
         let (encoded, rows) = statement.0.reading();
         encode_row_key(table, key, encoded).ok()?;
         let key: KeyFields<'_> = encoded.iter().collect();
-        txn::get_at_once(rows, &table.rows, &key, |row| {
-            let mut values = V::default();
-            // An error too is left to the future.
-            let whole = copy_columns(table, row, columns, &mut values, |_, _, _| false);
-            matches!(whole, Ok(true)).then_some(values)
-        })
+        txn::get_at_once(rows, &table.rows, &key, look)
     }
 }
 

@@ -112,11 +112,47 @@ pub(crate) fn copy_columns(
 }
 
 pub(crate) fn decode(table: &Table, column: usize, bytes: &[u8]) -> Result<Value<'static>> {
+    decode_borrowed(table, column, bytes).map(Value::into_owned)
+}
+
+#[inline]
+pub(crate) fn decode_borrowed<'b>(table: &Table, column: usize, bytes: &'b [u8]) -> Result<Value<'b>> {
     let def = &table.def.columns[column];
-    types::decode(bytes, &def.kind).map(Value::into_owned).ok_or_else(|| {
-        Error::Internal(format!(
-            "column '{}' of table '{}' holds bytes that are not a valid value",
-            def.name, table.name
-        ))
-    })
+    types::decode(bytes, &def.kind).ok_or_else(|| invalid(table, column))
+}
+
+#[cold]
+fn invalid(table: &Table, column: usize) -> Error {
+    Error::Internal(format!(
+        "column '{}' of table '{}' holds bytes that are not a valid value",
+        table.def.columns[column].name, table.name
+    ))
+}
+
+/// Values of a row where it lies, made as they are asked for. It ends early where one is off-page or no
+/// value.
+pub(crate) struct BorrowedColumns<'r> {
+    table: &'r Table,
+    row: Row<'r>,
+    columns: Range<usize>,
+}
+
+impl<'r> BorrowedColumns<'r> {
+    pub(crate) fn new(table: &'r Table, row: &Row<'r>, columns: Range<usize>) -> Self {
+        BorrowedColumns { table, row: *row, columns }
+    }
+}
+
+impl<'r> Iterator for BorrowedColumns<'r> {
+    type Item = Value<'r>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Value<'r>> {
+        let column = self.columns.next()?;
+        match self.row.column(column as u16) {
+            FieldRef::Null => Some(Value::Null),
+            FieldRef::Inline(bytes) => decode_borrowed(self.table, column, bytes).ok(),
+            FieldRef::External { .. } => None,
+        }
+    }
 }

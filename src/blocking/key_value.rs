@@ -52,6 +52,30 @@ impl<K, V> Clone for KeyValue<K, V> {
 /// After an error there are no more pairs.
 pub struct Pairs<'t, K, V>(asynchronous::Pairs<'t, K, V>);
 
+impl<K: Columns, V: Columns> Pairs<'_, K, V> {
+    /// The next pair from the front, where it lies among those that were read: for those who need no copy.
+    ///
+    /// # Errors
+    /// Those of the iterator.
+    pub fn next_in_place(&mut self) -> Result<Option<(K::Ref<'_>, V::Ref<'_>)>> {
+        if self.0.is_read_at_once(false) {
+            return self.0.shown_in_place(false);
+        }
+        block_on(self.0.next_in_place())
+    }
+
+    /// The next pair from the back, likewise.
+    ///
+    /// # Errors
+    /// Those of the iterator.
+    pub fn next_back_in_place(&mut self) -> Result<Option<(K::Ref<'_>, V::Ref<'_>)>> {
+        if self.0.is_read_at_once(true) {
+            return self.0.shown_in_place(true);
+        }
+        block_on(self.0.next_back_in_place())
+    }
+}
+
 impl<K: Columns, V: Columns> Iterator for Pairs<'_, K, V> {
     type Item = Result<(K, V)>;
 
@@ -87,6 +111,36 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         match self.0.get_at_once(transaction.inner_mut(), key) {
             Some(found) => found,
             None => block_on(self.0.find(transaction.inner_mut(), key, Lock::None, WaitPolicy::Wait)),
+        }
+    }
+
+    /// Shows the value of a key to `look` where it lies, without a copy; `None`, and `look` is not called, if
+    /// the key is absent. While it looks, nobody changes what lies beside the value: it should be quick, and
+    /// use the database in no way.
+    ///
+    /// ```
+    /// # fn main() -> untorn::Result<()> {
+    /// # let db = untorn::Database::in_memory()?;
+    /// # let pages = db.key_value::<String, Vec<u8>>("pages")?;
+    /// # db.transact(|t| pages.put(t, "/", b"<html>"))?;
+    /// let mut t = db.begin();
+    /// assert_eq!(pages.look(&mut t, "/", |page| page.len())?, Some(6));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`KeyValue::get`].
+    pub fn look<R>(
+        &self,
+        transaction: &mut Transaction,
+        key: K::Ref<'_>,
+        look: impl FnOnce(V::Ref<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let mut look = Some(look);
+        match self.0.look_at_once(transaction.inner_mut(), key, &mut look) {
+            Some(found) => Ok(found),
+            None => block_on(self.0.look_later(transaction.inner_mut(), key, look)),
         }
     }
 

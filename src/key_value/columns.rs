@@ -28,6 +28,9 @@ pub trait Columns: Sized {
     /// From the next stored values.
     #[doc(hidden)]
     fn take(values: &mut dyn Iterator<Item = Value<'static>>) -> Option<Self>;
+    /// From the next stored values where they lie.
+    #[doc(hidden)]
+    fn look<'v>(values: &mut dyn Iterator<Item = Value<'v>>) -> Option<Self::Ref<'v>>;
     /// As it is given.
     #[doc(hidden)]
     fn given(&self) -> Self::Ref<'_>;
@@ -59,6 +62,9 @@ impl<T: KeyValueType> Columns for T {
     fn take(values: &mut dyn Iterator<Item = Value<'static>>) -> Option<T> {
         values.next().and_then(T::from_value)
     }
+    fn look<'v>(values: &mut dyn Iterator<Item = Value<'v>>) -> Option<T::Ref<'v>> {
+        values.next().and_then(T::from_borrowed)
+    }
     fn given(&self) -> T::Ref<'_> {
         self.borrowed()
     }
@@ -84,6 +90,12 @@ impl<T: KeyValueType> Columns for Option<T> {
             value => T::from_value(value).map(Some),
         }
     }
+    fn look<'v>(values: &mut dyn Iterator<Item = Value<'v>>) -> Option<Self::Ref<'v>> {
+        match values.next()? {
+            Value::Null => Some(None),
+            value => T::from_borrowed(value).map(Some),
+        }
+    }
     fn given(&self) -> Self::Ref<'_> {
         self.as_ref().map(T::borrowed)
     }
@@ -101,6 +113,9 @@ macro_rules! tuples {
             }
             fn take(values: &mut dyn Iterator<Item = Value<'static>>) -> Option<Self> {
                 Some(($($member::take(values)?,)*))
+            }
+            fn look<'v>(values: &mut dyn Iterator<Item = Value<'v>>) -> Option<Self::Ref<'v>> {
+                Some(($($member::look(values)?,)*))
             }
             fn given(&self) -> Self::Ref<'_> {
                 ($(self.$number.given(),)*)

@@ -1,5 +1,7 @@
 //! Rust types that can be columns of a key-value table.
 
+use std::borrow::Cow;
+
 use crate::types::{Collation, ColumnType, SizeClass, Value};
 
 /// Longest text or byte key.
@@ -44,8 +46,19 @@ pub trait KeyValueType: Sized {
     fn to_value<'a>(given: Self::Ref<'a>) -> Value<'a>;
     /// From a stored value; `None` if it is of another kind.
     fn from_value(value: Value<'static>) -> Option<Self>;
+    /// From a stored value where it lies, as it would be given; `None` if it is of another kind.
+    fn from_borrowed<'v>(value: Value<'v>) -> Option<Self::Ref<'v>>;
     /// As it is given.
     fn borrowed(&self) -> Self::Ref<'_>;
+}
+
+/// Bytes that lie elsewhere.
+#[inline]
+fn bytes_of(value: Value<'_>) -> Option<&[u8]> {
+    match value {
+        Value::Bytes(Cow::Borrowed(bytes)) => Some(bytes),
+        _ => None,
+    }
 }
 
 macro_rules! integers {
@@ -63,6 +76,9 @@ macro_rules! integers {
                     Value::$variant(v) => <$rust>::try_from(v).ok(),
                     _ => None,
                 }
+            }
+            fn from_borrowed<'v>(value: Value<'v>) -> Option<$rust> {
+                Self::from_value(value.into_owned())
             }
             fn borrowed(&self) -> $rust {
                 *self
@@ -101,6 +117,9 @@ macro_rules! wide_integers {
                     _ => None,
                 }
             }
+            fn from_borrowed<'v>(value: Value<'v>) -> Option<$rust> {
+                Self::from_value(value.into_owned())
+            }
             fn borrowed(&self) -> $rust {
                 *self
             }
@@ -129,6 +148,9 @@ impl KeyValueType for bool {
             _ => None,
         }
     }
+    fn from_borrowed<'v>(value: Value<'v>) -> Option<bool> {
+        Self::from_value(value.into_owned())
+    }
     fn borrowed(&self) -> bool {
         *self
     }
@@ -152,6 +174,9 @@ impl KeyValueType for String {
             _ => None,
         }
     }
+    fn from_borrowed<'v>(value: Value<'v>) -> Option<&'v str> {
+        std::str::from_utf8(bytes_of(value)?).ok()
+    }
     fn borrowed(&self) -> &str {
         self
     }
@@ -174,6 +199,9 @@ impl KeyValueType for Vec<u8> {
             _ => None,
         }
     }
+    fn from_borrowed<'v>(value: Value<'v>) -> Option<&'v [u8]> {
+        bytes_of(value)
+    }
     fn borrowed(&self) -> &[u8] {
         self
     }
@@ -194,6 +222,9 @@ impl<const N: usize> KeyValueType for [u8; N] {
             Value::Bytes(bytes) => bytes.as_ref().try_into().ok(),
             _ => None,
         }
+    }
+    fn from_borrowed<'v>(value: Value<'v>) -> Option<&'v [u8; N]> {
+        bytes_of(value)?.try_into().ok()
     }
     fn borrowed(&self) -> &[u8; N] {
         self

@@ -25,6 +25,7 @@ use self::key_value_type::{KEY_BYTES_MAX, rust_types};
 use self::read_rows::Shown;
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::row_values::BorrowedColumns;
 use crate::rows::Lock;
 use crate::schema::TableDef;
 use crate::sorted_rows::KeyIsThere;
@@ -116,8 +117,70 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     ) -> Option<Result<Option<V>>> {
         let key = K::values(key);
         let columns = key.len()..self.table.def.columns.len();
-        let found = transaction.get_at_once::<Values<'static>>(&self.table, &key, columns)?;
-        Some(self.value(found))
+        // What cannot be made of the row at once the future says, too.
+        let found = transaction.look_at_once(&self.table, &key, |row| {
+            V::take(&mut BorrowedColumns::new(&self.table, row, columns).map(Value::into_owned))
+        })?;
+        Some(Ok(found))
+    }
+
+    /// Shows the value of a key to `look` where it lies, without a copy; `None`, and `look` is not called, if
+    /// the key is absent. While it looks, nobody changes what lies beside the value: it should be quick, and
+    /// use the database in no way.
+    ///
+    /// ```
+    /// # fn main() -> untorn::Result<()> {
+    /// # untorn::asynchronous::block_on(async {
+    /// # let db = untorn::asynchronous::Database::in_memory().await?;
+    /// # let pages = db.key_value::<String, Vec<u8>>("pages").await?;
+    /// # db.transact(async |mut t| pages.put(&mut t, "/", b"<html>").await).await?;
+    /// let mut t = db.begin();
+    /// let length = pages.look(&mut t, "/", |page| page.len()).await?;
+    /// assert_eq!(length, Some(6));
+    /// # Ok(())
+    /// # })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`KeyValue::get`].
+    pub async fn look<R>(
+        &self,
+        transaction: &mut Transaction,
+        key: K::Ref<'_>,
+        look: impl FnOnce(V::Ref<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let mut look = Some(look);
+        match self.look_at_once(transaction, key, &mut look) {
+            Some(found) => Ok(found),
+            None => self.look_later(transaction, key, look).await,
+        }
+    }
+
+    /// [`Self::look`], if nothing has to be waited for.
+    pub(crate) fn look_at_once<R>(
+        &self,
+        transaction: &mut Transaction,
+        key: K::Ref<'_>,
+        look: &mut Option<impl FnOnce(V::Ref<'_>) -> R>,
+    ) -> Option<Option<R>> {
+        let key = K::values(key);
+        let columns = key.len()..self.table.def.columns.len();
+        transaction.look_at_once(&self.table, &key, |row| {
+            let value = V::look(&mut BorrowedColumns::new(&self.table, row, columns))?;
+            look.take().map(|look| look(value))
+        })
+    }
+
+    /// [`Self::look`] at a copy.
+    pub(crate) async fn look_later<R>(
+        &self,
+        transaction: &mut Transaction,
+        key: K::Ref<'_>,
+        look: Option<impl FnOnce(V::Ref<'_>) -> R>,
+    ) -> Result<Option<R>> {
+        let found = self.find(transaction, key, Lock::None, WaitPolicy::Wait).await?;
+        Ok(found.zip(look).map(|(value, look)| look(value.given())))
     }
 
     /// The value that the columns behind the key are.
@@ -389,8 +452,19 @@ fn slice<'b, 'v>(bound: &'b Bound<Values<'v>>) -> Bound<&'b [Value<'v>]> {
 
 /// The key and the value of a row.
 fn pair<K: Columns, V: Columns>(table: &Table, mut row: Shown<'_>) -> Result<(K, V)> {
-    let key = K::take(&mut row);
-    let value = V::take(&mut row);
+    let mut values = row.by_ref().map(Value::into_owned);
+    let key = K::take(&mut values);
+    let value = V::take(&mut values);
+    key.zip(value).ok_or_else(|| row.failure().unwrap_or_else(|| wrong_types(table)))
+}
+
+/// The same where they lie.
+fn pair_in_place<'r, K: Columns, V: Columns>(
+    table: &Table,
+    mut row: Shown<'r>,
+) -> Result<(K::Ref<'r>, V::Ref<'r>)> {
+    let key = K::look(&mut row);
+    let value = V::look(&mut row);
     key.zip(value).ok_or_else(|| row.failure().unwrap_or_else(|| wrong_types(table)))
 }
 

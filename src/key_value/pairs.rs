@@ -14,8 +14,8 @@ use std::sync::Arc;
 use txn::{Direction, KeyRange};
 
 use super::columns::Columns;
-use super::read_rows::ReadRows;
-use super::{about_keys, pair};
+use super::read_rows::{ReadRows, Shown};
+use super::{about_keys, pair, pair_in_place};
 use crate::error::{Error, Result};
 use crate::row_values::encode_bound;
 use crate::table::Table;
@@ -38,6 +38,8 @@ pub struct Pairs<'t, K, V> {
     left: KeyRange,
     /// There are none.
     exhausted: bool,
+    /// A pair could not be shown.
+    failed: bool,
     /// Why there is no such range, for the first who asks.
     refused: Option<Error>,
     /// Rows in front of the range that is left, and behind it, these from the last one down.
@@ -62,8 +64,8 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
             Err(error) => (KeyRange::all(), Some(about_keys(&table, error))),
         };
         let (front, back) = (ReadRows::default(), ReadRows::default());
-        let (exhausted, batch_rows, types) = (false, BATCH_ROWS.0, PhantomData);
-        Pairs { transaction, table, left, exhausted, refused, front, back, batch_rows, types }
+        let (exhausted, failed, batch_rows, types) = (false, false, BATCH_ROWS.0, PhantomData);
+        Pairs { transaction, table, left, exhausted, failed, refused, front, back, batch_rows, types }
     }
 
     pub(super) fn of_prefix(
@@ -157,11 +159,36 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
     /// The next pair from one end, if nothing has to be waited for.
     #[inline]
     pub(crate) fn next_at_once(&mut self, from_the_end: bool) -> Option<Result<Option<(K, V)>>> {
+        self.is_read_at_once(from_the_end).then(|| self.shown(from_the_end))
+    }
+
+    /// Whether the next pair from one end is there, or that there is none, with nothing waited for.
+    #[inline]
+    pub(crate) fn is_read_at_once(&mut self, from_the_end: bool) -> bool {
         let rows = if from_the_end { &self.back } else { &self.front };
-        if rows.len() == 0 && !self.read_at_once(from_the_end) {
-            return None;
+        rows.len() > 0 || self.failed || self.read_at_once(from_the_end)
+    }
+
+    /// The next pair from the front, where it lies among those that were read.
+    ///
+    /// # Errors
+    /// Those of [`Pairs::next`].
+    pub async fn next_in_place(&mut self) -> Result<Option<(K::Ref<'_>, V::Ref<'_>)>> {
+        if !self.is_read_at_once(false) {
+            self.read(false).await?;
         }
-        Some(self.shown(from_the_end))
+        self.shown_in_place(false)
+    }
+
+    /// The next pair from the back, likewise.
+    ///
+    /// # Errors
+    /// Those of [`Pairs::next`].
+    pub async fn next_back_in_place(&mut self) -> Result<Option<(K::Ref<'_>, V::Ref<'_>)>> {
+        if !self.is_read_at_once(true) {
+            self.read(true).await?;
+        }
+        self.shown_in_place(true)
     }
 
     /// The next pair from the front.
@@ -190,20 +217,32 @@ impl<'t, K: Columns, V: Columns> Pairs<'t, K, V> {
 
     /// The next of the pairs that are read.
     fn shown(&mut self, from_the_end: bool) -> Result<Option<(K, V)>> {
+        self.show(from_the_end, pair)
+    }
+
+    /// The same where it lies.
+    pub(crate) fn shown_in_place(&mut self, from_the_end: bool) -> Result<Option<(K::Ref<'_>, V::Ref<'_>)>> {
+        self.show(from_the_end, pair_in_place::<K, V>)
+    }
+
+    #[inline]
+    fn show<'s, R>(
+        &'s mut self,
+        from_the_end: bool,
+        make: impl FnOnce(&'s Table, Shown<'s>) -> Result<R>,
+    ) -> Result<Option<R>> {
+        if self.failed {
+            return Ok(None);
+        }
         let (own, other) = match from_the_end {
             true => (&mut self.back, &mut self.front),
             false => (&mut self.front, &mut self.back),
         };
         // What the other end has read is in front of it, in the other order.
-        let row = match own.show(false) {
-            Some(row) => Some(row),
-            None => other.show(true),
-        };
-        let pair = row.map(|row| pair(&self.table, row)).transpose();
-        if pair.is_err() {
-            self.end();
-        }
-        pair
+        let row = if own.len() > 0 { own.show(false) } else { other.show(true) };
+        let shown = row.map(|row| make(&self.table, row)).transpose();
+        self.failed = shown.is_err();
+        shown
     }
 }
 

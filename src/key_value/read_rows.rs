@@ -10,7 +10,7 @@ use btree::{FieldRef, OwnedKey, RecordRef};
 use txn::{Control, Direction, KeyRange, OffPage, ReadMode, Row, Scan, ScanIndex, ScanState, WaitPolicy};
 
 use crate::error::{Error, Result};
-use crate::row_values::decode;
+use crate::row_values::decode_borrowed;
 use crate::rows::{BATCH_BYTES, Lock};
 use crate::statement::Statement;
 use crate::table::Table;
@@ -109,6 +109,11 @@ impl ReadRows {
         match row.clustered_record() {
             Some((record, origin)) => {
                 let (start, len) = (self.bytes.len(), record.len());
+                if self.rows.is_empty() {
+                    // As if the others were as long as the first.
+                    self.rows.reserve(self.most);
+                    self.bytes.reserve((self.most * len).min(BATCH_BYTES).max(len));
+                }
                 self.bytes.extend_from_slice(record);
                 self.rows.push(Kept::Record { start, len, origin });
             }
@@ -117,12 +122,6 @@ impl ReadRows {
         if self.is_full() || !self.off_page.is_empty() {
             row.clustered_key(&mut self.end);
             return Control::Pause;
-        }
-        if self.rows.len() == 1 {
-            // As if the others were as long as the first.
-            let more = self.most - 1;
-            self.rows.reserve(more);
-            self.bytes.reserve((more * self.bytes.len()).min(BATCH_BYTES));
         }
         Control::Continue
     }
@@ -196,10 +195,11 @@ impl Shown<'_> {
     }
 }
 
-impl Iterator for Shown<'_> {
-    type Item = Value<'static>;
+impl<'r> Iterator for Shown<'r> {
+    type Item = Value<'r>;
 
-    fn next(&mut self) -> Option<Value<'static>> {
+    #[inline]
+    fn next(&mut self) -> Option<Value<'r>> {
         let column = self.column;
         if column == self.columns {
             return None;
@@ -218,7 +218,7 @@ impl Iterator for Shown<'_> {
                 Stored::Fetched(bytes) => bytes,
             },
         };
-        decode(self.table, column, bytes).map_err(|error| self.failure = Some(error)).ok()
+        decode_borrowed(self.table, column, bytes).map_err(|error| self.failure = Some(error)).ok()
     }
 }
 

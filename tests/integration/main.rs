@@ -17,6 +17,7 @@ mod extension;
 mod failed_definitions;
 mod foreign_keys;
 mod foreign_keys_meeting;
+mod in_place;
 mod key_lengths;
 mod left_behind;
 mod many_pairs;

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use std::hash::Hasher;
 
 use crate::collation;
-use crate::definition::{IndexDef, VARIABLE};
+use crate::definition::{HeadKind, IndexDef, VARIABLE};
 use crate::field::{Comparison, Field};
 use crate::record::{RecordRef, header};
 
@@ -110,7 +110,40 @@ pub struct SearchKey<'k> {
     pub(crate) complete: bool,
 }
 
+/// What the head of a record is compared with (see `page/heads.rs`).
+#[derive(Clone, Copy)]
+pub(crate) struct HeadSought {
+    pub value: u64,
+    /// Bits of a head that are behind those of the key.
+    pub shift: u32,
+}
+
 impl<'k> SearchKey<'k> {
+    /// The head that the key has, if heads say anything of it.
+    #[inline]
+    pub(crate) fn head(&self, def: &IndexDef) -> Option<HeadSought> {
+        match self.shape {
+            Shape::Word { value, len } => Some(HeadSought { value, shift: 64 - 8 * u32::from(len) }),
+            Shape::Fixed { head: Some(value) } | Shape::Bytes { head: Some(value), .. } => {
+                Some(HeadSought { value, shift: 0 })
+            }
+            Shape::Bytes { head: None, .. } => self.short_head(def),
+            Shape::Fixed { head: None } | Shape::General => None,
+        }
+    }
+
+    /// The head of a first value that is shorter than one.
+    #[cold]
+    fn short_head(&self, def: &IndexDef) -> Option<HeadSought> {
+        let first = self.fields.first().copied().flatten()?;
+        if def.head != HeadKind::Varying || first.len() >= 8 {
+            return None;
+        }
+        let mut bytes = [0; 8];
+        bytes[..first.len()].copy_from_slice(first);
+        Some(HeadSought { value: u64::from_be_bytes(bytes), shift: 0 })
+    }
+
     /// Prepares `fields`, the first fields of a key of index `def`.
     #[inline]
     pub fn new(def: &IndexDef, fields: &'k [Field<'k>]) -> SearchKey<'k> {

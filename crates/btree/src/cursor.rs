@@ -17,7 +17,9 @@ use crate::compare::SearchKey;
 use crate::descend::Target;
 use crate::field::Field;
 use crate::key::OwnedKey;
-use crate::page::search::{Bound, search};
+use crate::page::heads::FoundByHeads;
+use crate::page::prefetch::prefetch_row;
+use crate::page::search::Bound;
 use crate::page::{self, header};
 use crate::record::RecordRef;
 use crate::record::header::HEADER_SIZE;
@@ -49,6 +51,8 @@ pub struct LeafCursor<'t> {
     offset: usize,
     /// Between the record at `offset` (or infimum) and the next one.
     in_gap: bool,
+    /// The first entry behind the place that was sought among the heads of the page, if each record has one.
+    next_entry: Option<usize>,
     resume: SavedPosition,
 }
 
@@ -111,18 +115,25 @@ impl Tree {
         let page = self.leaf(target)?;
         let number = page.page_id().page;
         let damaged = |what| self.malformed(number, what);
-        let (offset, exact) = match how {
-            Seek::First => (header::INFIMUM, false),
-            Seek::Last => (page::last_record(&page).map_err(damaged)?, false),
+        let (offset, exact, next) = match how {
+            Seek::First => (header::INFIMUM, false, None),
+            Seek::Last => (page::last_record(&page).map_err(damaged)?, false, None),
             _ => {
-                let found = search(&page, &self.def, &key, bound).map_err(damaged)?;
-                (found.offset, found.exact)
+                let FoundByHeads { found, next } = self.search(&page, &key, bound).map_err(damaged)?;
+                (found.offset, found.exact, next)
             }
         };
-        let mut cursor =
-            LeafCursor { tree: self, page: Some(page), offset, in_gap: true, resume: SavedPosition::new() };
+        let mut cursor = LeafCursor {
+            tree: self,
+            page: Some(page),
+            offset,
+            in_gap: true,
+            next_entry: next,
+            resume: SavedPosition::new(),
+        };
         match how {
             Seek::AtLeast if exact => cursor.in_gap = false,
+            Seek::AtLeast | Seek::After if cursor.go_to_next_entry() => {}
             Seek::First | Seek::AtLeast | Seek::After => drop(cursor.next()?),
             Seek::Last | Seek::AtMost | Seek::Before => drop(cursor.prev()?),
         }
@@ -142,8 +153,10 @@ impl Tree {
         let key = SearchKey::new(&self.def, key);
         debug_assert!(key.complete, "a record is found by all fields of its unique key");
         let page = self.leaf(Target::Key(&key, Bound::LessOrEqual))?;
-        let found = search(&page, &self.def, &key, Bound::LessOrEqual)
-            .map_err(|what| self.malformed(page.page_id().page, what))?;
+        let found = self
+            .search(&page, &key, Bound::LessOrEqual)
+            .map_err(|what| self.malformed(page.page_id().page, what))?
+            .found;
         Ok(found.exact.then(|| f(RecordRef::new(&page, found.offset, &self.def))))
     }
 
@@ -156,7 +169,10 @@ impl Tree {
     pub fn restore(&self, position: &SavedPosition) -> Result<(LeafCursor<'_>, bool), Interrupt> {
         let (page, offset, exact) = self.find_again(position)?;
         let resume = SavedPosition::new();
-        Ok((LeafCursor { tree: self, page: Some(page), offset, in_gap: !exact, resume }, exact))
+        Ok((
+            LeafCursor { tree: self, page: Some(page), offset, in_gap: !exact, next_entry: None, resume },
+            exact,
+        ))
     }
 
     fn find_again(&self, position: &SavedPosition) -> Result<(PageRead, usize, bool), Interrupt> {
@@ -169,8 +185,10 @@ impl Tree {
         let fields = position.key.fields();
         let key = SearchKey::new(&self.def, &fields);
         let page = self.leaf(Target::Key(&key, Bound::LessOrEqual))?;
-        let found = search(&page, &self.def, &key, Bound::LessOrEqual)
-            .map_err(|what| self.malformed(page.page_id().page, what))?;
+        let found = self
+            .search(&page, &key, Bound::LessOrEqual)
+            .map_err(|what| self.malformed(page.page_id().page, what))?
+            .found;
         Ok((page, found.offset, found.exact))
     }
 }
@@ -197,6 +215,29 @@ impl LeafCursor<'_> {
     pub fn record(&self) -> RecordRef<'_> {
         assert!(!self.in_gap, "the cursor is not on a record");
         RecordRef::new(self.page(), self.offset, &self.tree.def)
+    }
+
+    /// Goes to the record behind the place that was sought without a look at the one in front of it, which
+    /// may be in no cache. False: the heads of the page do not say where it is.
+    fn go_to_next_entry(&mut self) -> bool {
+        let Some((page, at)) = self.page.as_ref().zip(self.next_entry) else { return false };
+        let Some(heads) = self.tree.store.made_heads(page).filter(|heads| at < heads.len()) else {
+            return false;
+        };
+        self.offset = heads.origin(at);
+        self.in_gap = false;
+        true
+    }
+
+    /// Asks for the memory of the next rows, after a search for the first: each says only where the one
+    /// behind it is, but the heads of a page know all of them.
+    #[inline]
+    pub fn prefetch_rows(&self, rows: usize) {
+        let (Some(page), Some(first)) = (&self.page, self.next_entry) else { return };
+        if let Some(heads) = self.tree.store.made_heads(page) {
+            let end = heads.len().min(first.saturating_add(rows));
+            (first..end).for_each(|at| prefetch_row(page, heads.origin(at)));
+        }
     }
 
     fn damaged(&self, what: page::Malformed) -> Interrupt {

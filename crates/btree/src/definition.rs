@@ -26,6 +26,17 @@ pub(crate) struct FieldLayout {
     pub long_length: bool,
 }
 
+/// What the first eight bytes of a key's order are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeadKind {
+    /// Nothing: the order of the first field is not that of its bytes.
+    None,
+    /// So many bytes of fields whose sizes are fixed and whose order is that of their bytes.
+    Fixed(u8),
+    /// The first field varies in length; bytes that it does not have count as zero.
+    Varying,
+}
+
 pub(crate) const VARIABLE: u16 = u16::MAX;
 pub(crate) const NOT_NULLABLE: u16 = u16::MAX;
 pub(crate) const UNKNOWN_OFFSET: u16 = u16::MAX;
@@ -56,6 +67,7 @@ pub struct IndexDef {
     /// Size of the key part when all key fields are fixed, NOT NULL and compare byte by byte: such keys are
     /// compared without looking at the variable part of the record at all.
     pub(crate) memcmp_key_size: Option<u16>,
+    pub(crate) head: HeadKind,
 }
 
 impl IndexDef {
@@ -113,6 +125,7 @@ impl IndexDef {
             n_nullable: usize::from(n_nullable),
             fixed_data_size: offset,
             memcmp_key_size,
+            head: head_kind(&fields[..n_unique]),
             fields,
         }
     }
@@ -137,6 +150,21 @@ impl IndexDef {
                 (None, None) => field.max_len.min(3072) as usize + 2,
             });
         5 + self.null_bytes() + fields.sum::<usize>() + 4
+    }
+}
+
+fn head_kind(key: &[FieldDef]) -> HeadKind {
+    let by_bytes = |field: &&FieldDef| field.compare == Comparison::Binary && !field.nullable;
+    match key.first().filter(by_bytes).map(|field| field.fixed_len) {
+        None => HeadKind::None,
+        Some(None) => HeadKind::Varying,
+        Some(Some(_)) => {
+            let sizes = key.iter().take_while(by_bytes).map_while(|field| field.fixed_len);
+            match sizes.fold(0u16, u16::saturating_add).min(8) {
+                0 => HeadKind::None,
+                bytes => HeadKind::Fixed(bytes as u8),
+            }
+        }
     }
 }
 

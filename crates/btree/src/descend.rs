@@ -4,9 +4,10 @@
 //! or freed between reading its number and latching it. No index-wide latch is taken: the root is only one
 //! more page.
 
-use pagestore::{Interrupt, Mtr, PageHandle, PageRead};
+use pagestore::{HEADS_MAX, Heads, Interrupt, Mtr, PageHandle, PageRead};
 
 use crate::compare::SearchKey;
+use crate::page::heads::{self, FoundByHeads, search_by_heads};
 use crate::page::prefetch::prefetch_directory;
 use crate::page::search::{Bound, search};
 use crate::page::{self, Malformed, header};
@@ -32,6 +33,11 @@ impl Tree {
             Target::Rightmost => page::last_record(page)?,
             Target::Key(key, bound) => search(page, &self.def, key, bound)?.offset,
         };
+        self.pointer_from(page, offset)
+    }
+
+    #[inline]
+    fn pointer_from(&self, page: &[u8], offset: usize) -> Result<usize, Malformed> {
         // Keys below the first node pointer belong to its child too.
         let offset = if offset == header::INFIMUM { page::next_record(page, offset)? } else { offset };
         if offset == header::SUPREMUM {
@@ -40,21 +46,64 @@ impl Tree {
         Ok(offset)
     }
 
+    /// The heads of a page, made now if they are worth it.
+    #[inline]
+    fn heads<'p>(&'p self, page: &'p PageRead) -> Option<Heads<'p>> {
+        let is_small = |page: &[u8]| header::level(page) == 0 || header::n_recs(page) <= HEADS_MAX;
+        self.store.heads(page, is_small, |maker| heads::make(page, &self.def, maker))
+    }
+
+    /// [`search`] on a page, by its heads if it has any.
+    #[inline]
+    pub(crate) fn search(
+        &self,
+        page: &PageRead,
+        key: &SearchKey<'_>,
+        bound: Bound,
+    ) -> Result<FoundByHeads, Malformed> {
+        if let Some(sought) = key.head(&self.def)
+            && let Some(heads) = self.heads(page)
+        {
+            return search_by_heads(page, &self.def, key, sought, bound, &heads);
+        }
+        Ok(FoundByHeads { found: search(page, &self.def, key, bound)?, next: None })
+    }
+
     #[inline]
     fn child(&self, page: &PageRead, target: Target<'_>) -> Result<u32, Interrupt> {
-        let offset = self.pointer(page, target).map_err(|what| self.malformed(page.page_id().page, what))?;
+        let damaged = |what| self.malformed(page.page_id().page, what);
+        let offset = match target {
+            Target::Key(key, bound) => {
+                let found = self.search(page, key, bound).map_err(damaged)?.found;
+                self.pointer_from(page, found.offset)
+            }
+            _ => self.pointer(page, target),
+        };
+        let offset = offset.map_err(damaged)?;
         Ok(RecordRef::new(page, offset, &self.def).child())
     }
 
     /// The leaf of `target`, S-latched.
     pub(crate) fn leaf(&self, target: Target<'_>) -> Result<PageRead, Interrupt> {
-        let mut page = self.store.read(self.page_id(self.root))?;
+        let mut pages = 0;
+        let leaf = self.leaf_by_way_of(target, &mut pages);
+        self.store.count_reads(pages);
+        leaf
+    }
+
+    #[inline]
+    fn leaf_by_way_of(&self, target: Target<'_>, pages: &mut u64) -> Result<PageRead, Interrupt> {
+        *pages += 1;
+        let mut page = self.store.read_to_search(self.page_id(self.root))?;
         self.check_page(&page, self.root)?;
         let mut level = header::level(&page);
         while level > 0 {
             let number = self.child(&page, target)?;
-            let child = self.store.read(self.page_id(number))?;
-            prefetch_directory(&child);
+            *pages += 1;
+            let child = self.store.read_to_search(self.page_id(number))?;
+            if !child.has_heads() {
+                prefetch_directory(&child);
+            }
             level -= 1;
             self.check_child(&child, number, level)?;
             page = child;

@@ -27,6 +27,8 @@ mod mtr;
 mod poison;
 mod pool;
 #[cfg(not(loom))]
+mod prefetch;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 mod recovery;
 #[cfg(not(loom))]
@@ -53,9 +55,13 @@ pub use mtr::{Mtr, PageHandle};
 #[cfg(not(loom))]
 pub use pool::guard::{PageRead, Pin};
 #[cfg(not(loom))]
+pub use pool::heads::{HEADS_MAX, HEADS_MAX_ABOVE, Heads, HeadsMaker, HeadsRoom, HeadsRoomAbove};
+#[cfg(not(loom))]
 pub use pool::sample::SampledPage;
 #[cfg(not(loom))]
 pub use pool::warm_up::{WarmUp, warm_up};
+#[cfg(not(loom))]
+pub use prefetch::prefetch;
 #[cfg(not(loom))]
 pub use space::file_identity::{FileIdentity, Replaced, remove_space_file, unlink_space_file};
 // What a page is, for those above.

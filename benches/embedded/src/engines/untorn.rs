@@ -86,14 +86,14 @@ struct UntornReads<'e> {
 
 impl Reads for UntornReads<'_> {
     fn get(&mut self, key: &Key, show: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        let value = self.table.get(&mut self.transaction, key)?;
-        Ok(value.inspect(|value| show(value)).is_some())
+        Ok(self.table.look(&mut self.transaction, key, |value| show(value))?.is_some())
     }
 
     fn range(&mut self, from: &Key, most: usize, show: &mut dyn FnMut(&[u8], &[u8])) -> Result<()> {
-        for pair in self.table.range(&mut self.transaction, &from[..]..).take(most) {
-            let (key, value) = pair?;
-            show(&key, &value);
+        let mut pairs = self.table.range(&mut self.transaction, &from[..]..);
+        for _ in 0..most {
+            let Some((key, value)) = pairs.next_in_place()? else { break };
+            show(key, value);
         }
         Ok(())
     }

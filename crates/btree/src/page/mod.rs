@@ -14,6 +14,7 @@ pub mod builder;
 pub mod delete;
 pub mod directory;
 pub mod header;
+pub(crate) mod heads;
 pub mod image;
 pub mod insert;
 pub(crate) mod prefetch;

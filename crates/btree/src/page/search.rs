@@ -25,6 +25,17 @@ pub enum Bound {
     LessOrEqual,
 }
 
+impl Bound {
+    /// The greatest order of a record relative to the key that is within.
+    #[inline]
+    pub(super) fn greatest(self) -> Ordering {
+        match self {
+            Bound::Less => Ordering::Less,
+            Bound::LessOrEqual => Ordering::Equal,
+        }
+    }
+}
+
 /// What was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
@@ -46,13 +57,13 @@ const BEFORE: usize = HEADER_SIZE + 1;
 /// | 2 | heap number and status |
 /// | 4 | offset of the next record relative to this origin |
 /// | 6 | first eight bytes of the key |
-struct Around<'p>(&'p [u8; BEFORE + 8]);
+pub(super) struct Around<'p>(&'p [u8; BEFORE + 8]);
 
 impl<'p> Around<'p> {
     /// The directory and the trailer lie behind all records, so a record has these bytes however short its
     /// key is.
     #[inline]
-    fn new(page: &'p [u8], origin: usize) -> Result<Around<'p>, Malformed> {
+    pub(super) fn new(page: &'p [u8], origin: usize) -> Result<Around<'p>, Malformed> {
         let bytes = page.get(origin.wrapping_sub(BEFORE)..).and_then(<[u8]>::first_chunk);
         bytes.map(Around).ok_or(Malformed("a record lies outside its page"))
     }
@@ -64,7 +75,7 @@ impl<'p> Around<'p> {
 
     /// Whether this is the node pointer that counts as minus infinity.
     #[inline]
-    fn is_min_rec(&self) -> bool {
+    pub(super) fn is_min_rec(&self) -> bool {
         self.0[1] & MIN_REC_FLAG != 0
     }
 
@@ -79,7 +90,7 @@ impl<'p> Around<'p> {
 
     /// The first bytes of the key as a number, and what follows if the key is shorter.
     #[inline]
-    fn head(&self) -> u64 {
+    pub(super) fn head(&self) -> u64 {
         let [.., a, b, c, d, e, f, g, h] = *self.0;
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
     }
@@ -137,10 +148,7 @@ fn search_by(
     unique: bool,
     compare: impl Fn(&Around<'_>, usize) -> Ordering,
 ) -> Result<Found, Malformed> {
-    let greatest = match bound {
-        Bound::Less => Ordering::Less,
-        Bound::LessOrEqual => Ordering::Equal,
-    };
+    let greatest = bound.greatest();
     // From the last slot, which is that of supremum, to the first, that of infimum.
     let slots = directory::slots(page)?;
     let origin_of = |slot: usize| slots.get(slot).map_or(0, |bytes| usize::from(u16::from_be_bytes(*bytes)));
@@ -186,12 +194,14 @@ fn search_by(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use pagestore::PageId;
+    use pagestore::{HEADS_MAX, HeadsMaker, HeadsRoom, PageId};
     use proptest::prelude::*;
 
     use super::super::builder::PageBuilder;
+    use super::super::heads::{self, FoundByHeads, search_by_heads};
     use super::super::record_list;
     use super::*;
+    use crate::definition::HeadKind;
     use crate::field::{Comparison, Field, FieldDef, FieldRef};
     use crate::record::RecordBuffer;
 
@@ -243,13 +253,40 @@ mod tests {
 
     type Case = (IndexDef, Vec<Vec<Vec<u8>>>, Vec<Vec<u8>>);
 
-    fn case() -> impl Strategy<Value = Case> {
-        proptest::sample::select(shapes()).prop_flat_map(|(def, lengths)| {
-            (Just(def), proptest::collection::vec(key(&lengths), 0..60), key(&lengths))
+    fn case(keys_max: usize) -> impl Strategy<Value = Case> {
+        proptest::sample::select(shapes()).prop_flat_map(move |(def, lengths)| {
+            (Just(def), proptest::collection::vec(key(&lengths), 0..keys_max), key(&lengths))
         })
     }
 
-    /// The records in order, without those whose keys are equal.
+    /// What going through all records finds.
+    fn expected(page: &[u8], def: &IndexDef, key: &SearchKey<'_>, bound: Bound) -> Found {
+        let mut expected = Found { offset: INFIMUM, exact: false };
+        for origin in record_list(page).unwrap() {
+            match key.compare_record(RecordRef::new(page, origin, def)) {
+                Ordering::Less => expected = Found { offset: origin, exact: false },
+                Ordering::Equal if bound == Bound::LessOrEqual => {
+                    expected = Found { offset: origin, exact: true };
+                }
+                _ => {}
+            }
+        }
+        expected
+    }
+
+    /// A search by the heads of a page; `None` if it has none, or they say nothing of the key.
+    fn by_heads(
+        page: &[u8],
+        def: &IndexDef,
+        key: &SearchKey<'_>,
+        bound: Bound,
+    ) -> Option<Result<FoundByHeads, Malformed>> {
+        let room: HeadsRoom = std::array::from_fn(|_| 0.into());
+        let heads = heads::make(page, def, HeadsMaker::new(&room))?;
+        Some(search_by_heads(page, def, key, key.head(def)?, bound, &heads))
+    }
+
+    /// The records in order, as many as fit, without those whose keys are equal.
     fn page_of(def: &IndexDef, keys: &[Vec<Vec<u8>>], level: u16) -> Vec<u8> {
         let mut records: Vec<RecordBuffer> = Vec::new();
         for key in keys {
@@ -265,6 +302,11 @@ mod tests {
                 records.insert(place, record);
             }
         }
+        let mut left = 15_000;
+        records.retain(|record| {
+            left -= record.view(def).size().cast_signed() + 10;
+            left > 0
+        });
         let mut builder = PageBuilder::fresh(16384, PageId::new(1, 3), level, def.id);
         for (number, record) in records.iter().enumerate() {
             let mut pointer = RecordBuffer::new();
@@ -286,7 +328,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_found_is_what_going_through_all_records_finds(
-            (def, keys, wanted) in case(), level in 0..2u16, prefix in any::<bool>(),
+            (def, keys, wanted) in case(60), level in 0..2u16, prefix in any::<bool>(),
         ) {
             let page = page_of(&def, &keys, level);
             let mut wanted = fields(&wanted);
@@ -295,23 +337,40 @@ mod tests {
             }
             let key = SearchKey::new(&def, &wanted);
             for bound in [Bound::Less, Bound::LessOrEqual] {
-                let mut expected = Found { offset: INFIMUM, exact: false };
-                for origin in record_list(&page).unwrap() {
-                    match key.compare_record(RecordRef::new(&page, origin, &def)) {
-                        Ordering::Less => expected = Found { offset: origin, exact: false },
-                        Ordering::Equal if bound == Bound::LessOrEqual => {
-                            expected = Found { offset: origin, exact: true };
-                        }
-                        _ => {}
-                    }
-                }
+                let expected = expected(&page, &def, &key, bound);
                 prop_assert_eq!(search(&page, &def, &key, bound), Ok(expected));
+            }
+        }
+
+        /// With an entry for each record and for every few of them, keys that begin alike and keys shorter
+        /// than a head.
+        #[test]
+        fn heads_find_what_going_through_all_records_finds(
+            (def, keys, wanted) in case(350), level in 0..2u16, prefix in any::<bool>(),
+        ) {
+            let page = page_of(&def, &keys, level);
+            let records = record_list(&page).unwrap();
+            let mut wanted = fields(&wanted);
+            if prefix {
+                wanted.truncate(1);
+            }
+            let key = SearchKey::new(&def, &wanted);
+            for bound in [Bound::Less, Bound::LessOrEqual] {
+                let Some(found) = by_heads(&page, &def, &key, bound) else {
+                    let has_none = records.is_empty() || def.head == HeadKind::None;
+                    prop_assert!(has_none || key.head(&def).is_none());
+                    continue;
+                };
+                let FoundByHeads { found, next } = found.unwrap();
+                prop_assert_eq!(found, expected(&page, &def, &key, bound));
+                let place = records.iter().position(|origin| *origin == found.offset).map_or(0, |at| at + 1);
+                prop_assert_eq!(next, (records.len() <= HEADS_MAX).then_some(place));
             }
         }
 
         #[test]
         fn a_damaged_page_is_searched_to_an_end(
-            (def, keys, wanted) in case(), damage in proptest::collection::vec((38..16384usize, any::<u8>()), 1..40),
+            (def, keys, wanted) in case(60), damage in proptest::collection::vec((38..16384usize, any::<u8>()), 1..40),
         ) {
             let mut page = page_of(&def, &keys, 0);
             for (at, byte) in damage {
@@ -323,6 +382,8 @@ mod tests {
                 // Whatever it finds: no panic, and nothing outside the page.
                 prop_assert!(search(&page, &def, &key, bound).is_ok_and(|found| found.offset < 16384)
                     || search(&page, &def, &key, bound).is_err());
+                let found = by_heads(&page, &def, &key, bound).and_then(Result::ok);
+                prop_assert!(found.is_none_or(|found| found.found.offset < 16384));
             }
         }
     }

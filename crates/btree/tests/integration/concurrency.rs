@@ -102,11 +102,79 @@ fn read(fixture: &Fixture, tree: &Tree, done: &AtomicBool, scans: &AtomicU64, fo
     }
 }
 
+/// Searches for keys that are there, for keys that are not, and for the first keys of ranges, each often
+/// enough that its pages get heads.
+fn search(fixture: &Fixture, tree: &Tree, done: &AtomicBool, seed: u64) -> u64 {
+    let (mut random, mut searches) = (Random(seed + 7), 0);
+    while !done.load(Ordering::Relaxed) || searches == 0 {
+        let first = random.below(KEYS - 20);
+        for n in (first..first + 10).chain(first..first + 10) {
+            let key = n * 6;
+            let found = fixture.get(tree, &[Some(&key.to_be_bytes())], id);
+            assert_eq!(found, Some(key), "a key that is there all the time");
+            // The next even ones are never there.
+            let found = fixture.get(tree, &[Some(&(key + 2).to_be_bytes())], id);
+            assert_eq!(found, None, "a key that never was");
+            let (from, how) = if n % 2 == 0 { (key + 2, Seek::AtLeast) } else { (key, Seek::After) };
+            let mut cursor = fixture.seek(tree, &[Some(&from.to_be_bytes())], how);
+            cursor.prefetch_rows(8);
+            let mut last = key;
+            while last < key + 6 {
+                let next = id(cursor.record());
+                assert!(next > last && next <= key + 6, "{next} behind {last}");
+                last = next;
+                fixture.run(|| cursor.next()).unwrap();
+            }
+            searches += 1;
+        }
+    }
+    searches
+}
+
+/// Pages split, merge, are freed, made again and evicted under those who search them.
 #[test]
-fn readers_and_writers_at_once() {
+fn searches_and_writers_at_once() {
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
     println!("seed {seed}");
+    let fixture = Fixture::new(4096, 4096 * 200);
+    let tree = tree_of_even_keys(&fixture);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (fixture, tree, done) = (&fixture, &tree, &done);
+        let readers = [1, 2].map(|who| scope.spawn(move || search(fixture, tree, done, seed + who)));
+        let writers: Vec<_> =
+            (0..WRITERS).map(|who| scope.spawn(move || write(fixture, tree, who, seed))).collect();
+        writers.into_iter().for_each(|writer| drop(writer.join().unwrap()));
+        done.store(true, Ordering::Relaxed);
+        readers.into_iter().for_each(|reader| assert!(reader.join().unwrap() > 0));
+    });
+    fixture.check_clean(&tree);
+    assert!(fixture.store.status().pages_evicted > 0, "{:?}", fixture.store.status());
+}
+
+/// A page that is searched again and again is found to have what was changed in between.
+#[test]
+fn a_search_finds_what_changed_since_the_last_ones() {
     let fixture = Fixture::new(4096, 4096 * 1200);
+    let tree = tree_of_even_keys(&fixture);
+    let mut record = RecordBuffer::new();
+    let is_there = |n: u32| fixture.get(&tree, &[Some(&n.to_be_bytes())], id) == Some(n);
+    for n in (1..600_u32).step_by(2) {
+        let key = n.to_be_bytes();
+        (0..8).for_each(|_| assert!(!is_there(n)));
+        record.encode(tree.def(), &[&key[..], &[0; 6], &[0; 7], &[b'n'; 300]].map(FieldRef::Inline)).unwrap();
+        fixture.put(&tree, &[Some(&key)], &mut record, 1);
+        (0..8).for_each(|_| assert!(is_there(n) && is_there(n / 6 * 6), "{n} was inserted"));
+        if n % 3 == 0 {
+            assert!(fixture.remove(&tree, &[Some(&key)]));
+            (0..8).for_each(|_| assert!(!is_there(n) && is_there(n / 6 * 6), "{n} was removed"));
+        }
+    }
+    fixture.check_clean(&tree);
+}
+
+/// The keys that readers rely on.
+fn tree_of_even_keys(fixture: &Fixture) -> Tree {
     let tree = fixture.tree(def());
     let mut record = RecordBuffer::new();
     for n in 0..KEYS {
@@ -114,6 +182,15 @@ fn readers_and_writers_at_once() {
         record.encode(tree.def(), &[&key[..], &[0; 6], &[0; 7], &[b'e'; 40]].map(FieldRef::Inline)).unwrap();
         fixture.put(&tree, &[Some(&key)], &mut record, 1);
     }
+    tree
+}
+
+#[test]
+fn readers_and_writers_at_once() {
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
+    println!("seed {seed}");
+    let fixture = Fixture::new(4096, 4096 * 1200);
+    let tree = tree_of_even_keys(&fixture);
     let done = AtomicBool::new(false);
     let scans = [AtomicU64::new(0), AtomicU64::new(0)];
     let mine: usize = std::thread::scope(|scope| {

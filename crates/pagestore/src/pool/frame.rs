@@ -31,11 +31,15 @@ use page::extension::History;
 use page::{PageId, PageSize};
 use parking_lot::Mutex;
 
+use crate::pool::heads::{HeadsRoom, HeadsRoomAbove};
+use crate::pool::heads_word::HeadsWord;
 use crate::pool::page_memory::PageMemory;
+use crate::pool::page_table::Growing;
 
 use crate::error::Error;
 use crate::pool::latch::Latch;
 use crate::pool::pins::PinWord;
+use crate::prefetch::prefetch_address;
 
 /// Bits of a page's history.
 pub(crate) mod history {
@@ -47,8 +51,9 @@ pub(crate) mod history {
 
 const NO_PAGE: u64 = u64::MAX;
 
-/// Descriptor of one frame. Two cache lines of its own, so that neighbours do not disturb each other.
-#[repr(align(128))]
+/// Descriptor of one frame. Two cache lines of its own, so that neighbours do not disturb each other; what a
+/// look-up needs is all in the first, so the order of the fields is this one.
+#[repr(C, align(128))]
 pub(crate) struct Frame {
     pub(crate) pins: PinWord,
     pub(crate) latch: Latch,
@@ -56,6 +61,10 @@ pub(crate) struct Frame {
     bytes: *mut u8,
     len: u32,
     index: u32,
+    /// Whether there are heads of the page's records.
+    pub(crate) heads: HeadsWord,
+    /// The pool's eviction count when the page last moved to the young end.
+    pub(crate) young_clock: AtomicU32,
     /// See the essay. Changed under the free list's mutex.
     withdrawn: AtomicBool,
     /// Whether the page is in the old part of the LRU list. Written under the LRU mutex.
@@ -68,8 +77,6 @@ pub(crate) struct Frame {
     history: AtomicU8,
     /// Whether the feeder has dealt with this version of the page.
     pub(crate) offered: AtomicBool,
-    /// The pool's eviction count when the page last moved to the young end.
-    pub(crate) young_clock: AtomicU32,
     /// Whether an image of the page is on its way to its file. Set when it is reserved
     /// (`flush/reservation.rs`), cleared by completion.
     pub(crate) in_flight: AtomicBool,
@@ -99,6 +106,13 @@ impl Frame {
     /// Address of the page bytes, for I/O into an owned frame.
     pub(crate) fn address(&self) -> *mut u8 {
         self.bytes
+    }
+
+    /// Asks for what a search looks at first, for a page that nobody has pinned yet.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch_address(self.bytes);
+        prefetch_address(self.bytes.wrapping_add(64));
     }
 
     /// Bytes of the page.
@@ -134,6 +148,7 @@ impl Frame {
     pub(crate) fn set_page(&self, id: Option<PageId>) {
         debug_assert!(self.pins.is_owned());
         assert!(!self.is_withdrawn(), "frame {} was withdrawn and is used", self.index);
+        self.heads.forget();
         self.page.store(id.map_or(NO_PAGE, Self::word), Ordering::Relaxed);
     }
 
@@ -222,6 +237,7 @@ impl Frame {
     /// other reference to them.
     #[inline]
     pub(crate) unsafe fn bytes_mut<'a>(&self) -> &'a mut [u8] {
+        self.heads.forget();
         // SAFETY: as for `bytes`, and nobody else reads them by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.bytes, self.len as usize) }
     }
@@ -260,6 +276,9 @@ pub(crate) struct Frames {
     made: AtomicU32,
     page_size: PageSize,
     memory: Mutex<PageMemory>,
+    /// Room for the heads of the page in each frame, and of one that is no leaf.
+    pub(crate) heads: Growing<HeadsRoom>,
+    pub(crate) heads_above: Growing<HeadsRoomAbove>,
 }
 
 /// 2^31 frames, beginning with one.
@@ -316,6 +335,8 @@ impl Frames {
             made: AtomicU32::new(0),
             page_size,
             memory: Mutex::new(memory),
+            heads: Growing::new(),
+            heads_above: Growing::new(),
         })
     }
 
@@ -373,6 +394,7 @@ impl Frames {
                 pins: PinWord::owned(),
                 latch: Latch::new(),
                 page: AtomicU64::new(NO_PAGE),
+                heads: HeadsWord::new(),
                 bytes: memory.page(index),
                 len: self.page_size.bytes() as u32,
                 index: index as u32,

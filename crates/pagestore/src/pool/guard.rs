@@ -96,6 +96,11 @@ impl PageRead {
         self.pin.page_id()
     }
 
+    #[inline]
+    pub(crate) fn frame(&self) -> FrameRef {
+        self.pin.frame
+    }
+
     /// Another pin on the same page.
     #[inline]
     #[must_use]

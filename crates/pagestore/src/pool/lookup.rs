@@ -22,6 +22,28 @@ impl PageStore {
         Ok(self.pin(page)?.into_read())
     }
 
+    /// As [`PageStore::read`], for a search of the page; the access is for the caller to count
+    /// ([`PageStore::count_reads`]).
+    ///
+    /// # Errors
+    /// As [`PageStore::read`].
+    #[inline]
+    pub fn read_to_search(&self, page: PageId) -> Result<PageRead, Interrupt> {
+        match self.look_up_to_search(page) {
+            Some(pin) => {
+                self.touch(pin.frame());
+                Ok(pin.into_read())
+            }
+            None => Ok(self.pin_missing(page)?.into_read()),
+        }
+    }
+
+    /// Counts accesses that were not counted each for itself.
+    #[inline]
+    pub fn count_reads(&self, pages: u64) {
+        self.counters.add(Counter::ReadRequests, pages);
+    }
+
     /// A page that is in memory and that no writer holds or wants, S-latched. For those who only look around:
     /// nothing is read, waited for or counted, and the page is not kept longer for it.
     pub fn read_if_present(&self, page: PageId) -> Option<PageRead> {

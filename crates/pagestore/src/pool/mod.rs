@@ -4,7 +4,7 @@
 //! without a lock. A **pin** keeps the frame with its page, the **latch** orders those who read and change
 //! it, a **guard** is both. [`lookup`] finds a page ([`present_page`]), [`missing_page`] reads it, from the
 //! buffer pool extension where that has it, [`read_ahead`] before it is asked for; with [`publish`] it is
-//! there. [`foreground_reads`] says when what is ahead of need gives way. The **LRU list** orders pages for
+//! there. [`heads`] has what a search wants of it. [`foreground_reads`] says when what is ahead of need gives way. The **LRU list** orders pages for
 //! eviction, the **free list** holds empty frames, which the page cleaner replenishes ahead of demand.
 //! [`resize`] and [`relocation`] change the pool's size while it is used. [`evict_space`] drops the pages of
 //! a dropped tablespace.
@@ -23,6 +23,10 @@ pub(crate) mod free_list;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod guard;
+#[cfg(not(loom))]
+pub(crate) mod heads;
+#[cfg_attr(all(loom, not(test)), allow(dead_code))]
+pub(crate) mod heads_word;
 #[allow(unsafe_code)]
 pub(crate) mod latch;
 #[cfg(not(loom))]

@@ -10,7 +10,7 @@
 //! against the page id in the frame (see [`crate::pool::frame`]): `look_up` in `present_page.rs`.
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -21,21 +21,23 @@ const BUCKETS: usize = 27;
 ///
 /// # Safety
 /// All-zero bytes must be a valid value, and dropping a value must need no code.
-unsafe trait Zeroed {}
+pub(crate) unsafe trait Zeroed {}
 
 // SAFETY: zero is a valid AtomicU32.
 unsafe impl Zeroed for AtomicU32 {}
 // SAFETY: a null pointer is a valid AtomicPtr.
 unsafe impl<T> Zeroed for AtomicPtr<T> {}
+// SAFETY: so many zeros.
+unsafe impl<const N: usize> Zeroed for [AtomicU64; N] {}
 
 /// A zeroed array that grows and never moves.
-struct Growing<T> {
+pub(crate) struct Growing<T> {
     buckets: [AtomicPtr<T>; BUCKETS],
     grow: Mutex<()>,
 }
 
 impl<T: Zeroed> Growing<T> {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { buckets: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS], grow: Mutex::new(()) }
     }
 
@@ -55,7 +57,7 @@ impl<T: Zeroed> Growing<T> {
     }
 
     #[inline]
-    fn get(&self, index: u32) -> Option<&T> {
+    pub(crate) fn get(&self, index: u32) -> Option<&T> {
         let (bucket, place) = Self::place(index);
         let start = self.buckets[bucket].load(Ordering::Acquire);
         if start.is_null() {
@@ -66,7 +68,7 @@ impl<T: Zeroed> Growing<T> {
         Some(unsafe { &*start.add(place) })
     }
 
-    fn get_or_grow(&self, index: u32) -> &T {
+    pub(crate) fn get_or_grow(&self, index: u32) -> &T {
         if let Some(element) = self.get(index) {
             return element;
         }

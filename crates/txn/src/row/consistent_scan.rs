@@ -267,6 +267,9 @@ pub fn scan_at_once(
     let fields = bound_fields(range.far(direction));
     let end = End::new(tree, range.far(direction), &fields, direction);
     let mut cursor = range.open(tree, direction).ok()?;
+    if direction == Direction::Forward {
+        cursor.prefetch_rows(rows_max as usize);
+    }
     let mut state = ScanState::Finished;
     let mut refused = false;
     let mut show = |row: &Row<'_>| {
