@@ -89,6 +89,8 @@ pub struct Settings {
     pub cte_max_recursion_depth: u64,
     /// Rows of its outer tables that a join may look at.
     pub max_join_size: u64,
+    /// The mode of WEEK where none is given.
+    pub default_week_format: u8,
     /// Bytes a statement may have; 0 is half of the server's limit.
     pub statement_memory_limit: u64,
     /// Offset from UTC in seconds, `None` for SYSTEM (UTC here).
@@ -103,7 +105,8 @@ impl Settings {
     pub fn plan_modes(&self) -> u64 {
         let collation = u64::from(self.connection_collation.id()) << 40;
         let names = self.time_names.number() << 50;
-        self.sql_mode | collation | names | u64::from(self.div_precision_increment) << 56
+        let weeks = u64::from(self.default_week_format) << 61;
+        self.sql_mode | collation | names | u64::from(self.div_precision_increment) << 56 | weeks
     }
 }
 

@@ -148,6 +148,9 @@ error_table! {
     WARN_DATA_OUT_OF_RANGE = 1264, b"22003", "Out of range value for column '%' at row %";
     WARN_DATA_TRUNCATED = 1265, b"01000", "Data truncated for column '%' at row %";
     WARN_USING_OTHER_HANDLER = 1266, b"HY000", "Using storage engine % for table '%'";
+    CANT_AGGREGATE_3COLLATIONS = 1270, b"HY000", "Illegal mix of collations (%), (%), (%) for operation '%'";
+    UNKNOWN_KEY_CACHE = 1284, b"HY000", "Unknown key cache '%'";
+    CANT_AGGREGATE_NCOLLATIONS = 1271, b"HY000", "Illegal mix of collations for operation '%'";
     CANT_AGGREGATE_2COLLATIONS = 1267, b"HY000", "Illegal mix of collations (%) and (%) for operation '%'";
     UNKNOWN_COLLATION = 1273, b"HY000", "Unknown collation: '%'";
     UNKNOWN_STORAGE_ENGINE = 1286, b"42000", "Unknown storage engine '%'";

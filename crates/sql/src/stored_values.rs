@@ -378,7 +378,12 @@ impl Storing<'_> {
 
     fn year(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
         self.check_number(value, column)?;
-        let mut year = value.to_i64();
+        let mut year = match value {
+            Value::Date(date) => i64::from(date.year),
+            Value::DateTime(moment, _) => i64::from(moment.date.year),
+            Value::Text(..) => value.to_double().round() as i64,
+            number => number.to_i64(),
+        };
         // A text that is zero is the year 2000, unless it has four letters.
         let short_text = matches!(value, Value::Text(text, _)
             if text.len() != 4 && convert::parse_number(text).length > 0);

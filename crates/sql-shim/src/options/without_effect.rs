@@ -273,7 +273,6 @@ const MORE_GROUPS: &[Group] = &[
         "innodb_support_xa xa_detach_on_prepare",
     ),
     ("a prepared transaction stays until somebody decides about it", "tc_heuristic_recover"),
-    ("WEEK() has mode 0 where none is given", "default_week_format"),
     ("TIMESTAMP columns have no defaults of their own", "explicit_defaults_for_timestamp"),
     (
         "formats of dates and times are fixed",

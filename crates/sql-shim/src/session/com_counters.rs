@@ -102,6 +102,8 @@ fn of_maintenance(what: Maintenance) -> Counter {
         Maintenance::Check => Counter::ComCheck,
         Maintenance::Optimize => Counter::ComOptimize,
         Maintenance::Repair => Counter::ComRepair,
+        Maintenance::AssignToKeyCache => Counter::ComAssignToKeycache,
+        Maintenance::PreloadKeys => Counter::ComPreloadKeys,
         Maintenance::Checksum | Maintenance::KeptChecksum => Counter::ComChecksum,
     }
 }

@@ -36,12 +36,13 @@ pub(super) async fn run(
             if rows.len() > 1 {
                 return Err(error(errors::TOO_MANY_ROWS, &[]).into());
             }
+            let affected = rows.len() as u64;
             for row in rows.into_rows() {
                 for (name, value) in names.iter().zip(row) {
                     executor.state.set_user_variable(name, value)?;
                 }
             }
-            Ok(Changed { affected: 1, ..Changed::default() })
+            Ok(Changed { affected, ..Changed::default() })
         }
         Destination::File(into) => {
             let (file, new) = files::named(directory)?.create(&into.file)?;

@@ -2,7 +2,8 @@
 //! rows as a SELECT does.
 //!
 //! CHECK walks the table (`src/check.rs` of the engine), OPTIMIZE makes it again ([`Session::recreate`]).
-//! ANALYZE counts the rows and keys of its tables again. REPAIR answers and does nothing.
+//! ANALYZE counts the rows and keys of its tables again. REPAIR, CACHE INDEX and LOAD INDEX answer and do
+//! nothing.
 
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ impl Session {
             Maintenance::Check => "check",
             Maintenance::Optimize => "optimize",
             Maintenance::Repair => "repair",
+            Maintenance::AssignToKeyCache => "assign_to_keycache",
+            Maintenance::PreloadKeys => "preload_keys",
             Maintenance::Checksum => return self.checksums(tables, true, out, more).await,
             Maintenance::KeptChecksum => return self.checksums(tables, false, out, more).await,
         };
@@ -90,8 +93,8 @@ impl Session {
                         Err(failure) => return Err(failure),
                     }
                 }
-                Maintenance::Repair => {
-                    push("note", "The storage engine for the table doesn't support repair")
+                Maintenance::Repair | Maintenance::AssignToKeyCache | Maintenance::PreloadKeys => {
+                    push("note", &format!("The storage engine for the table doesn't support {operation}"))
                 }
                 Maintenance::Analyze => match engine.analyze_table(&table).await {
                     Ok(_) => push("status", "OK"),

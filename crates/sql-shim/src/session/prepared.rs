@@ -110,7 +110,10 @@ impl Session {
             }
             self.keep_digest(planned.digest.clone());
             let plan = planned.plan.clone();
-            match self.run(&plan, &values, out, false).await {
+            let elsewhere = self.enter(&statement.plan.prepared_in);
+            let ran = self.run(&plan, &values, out, false).await;
+            self.leave(elsewhere);
+            match ran {
                 Err(Failure::Stale) => statement.plan.version = u64::MAX,
                 result => return result,
             }
@@ -230,8 +233,28 @@ impl Session {
         let values: Vec<Value<'static>> = using.iter().map(|name| self.state.user_variable(name)).collect();
         let plan = prepared.plan.plan.clone();
         self.count_inside(com_counters::of_plan(&plan));
-        Box::pin(self.run_inside(&plan, &values, out, more)).await?;
+        let elsewhere = self.enter(&prepared.plan.prepared_in);
+        let ran = Box::pin(self.run_inside(&plan, &values, out, more)).await;
+        self.leave(elsewhere);
+        ran?;
         Ok(Outcome::Answered)
+    }
+
+    /// A statement runs in the database that was the current one when it was prepared. Returns the current
+    /// one, if that is another.
+    fn enter(&mut self, prepared_in: &PreparedIn) -> Option<Option<Arc<str>>> {
+        let current = self.state.current_database();
+        if current == prepared_in.database {
+            return None;
+        }
+        self.state.set_current_database(prepared_in.database.as_deref());
+        Some(current)
+    }
+
+    fn leave(&mut self, elsewhere: Option<Option<Arc<str>>>) {
+        if let Some(current) = elsewhere {
+            self.state.set_current_database(current.as_deref());
+        }
     }
 
     pub(super) fn deallocate(&mut self, name: &str) -> Result<Outcome, Failure> {

@@ -154,6 +154,7 @@ impl Session {
                     Maintenance::Check | Maintenance::Checksum | Maintenance::KeptChecksum => {
                         Privileges::SELECT
                     }
+                    Maintenance::AssignToKeyCache | Maintenance::PreloadKeys => Privileges::INDEX,
                     _ => Privileges::SELECT | Privileges::INSERT,
                 };
                 tables.iter().try_for_each(|name| self.require_on(name, wanted))

@@ -175,6 +175,7 @@ fn decode(values: &[Value]) -> SessionSettings {
             auto_increment_offset: number("auto_increment_offset"),
             cte_max_recursion_depth: number("cte_max_recursion_depth"),
             max_join_size: number("max_join_size"),
+            default_week_format: number("default_week_format").min(7) as u8,
             statement_memory_limit: number("untorn_statement_memory_limit"),
             time_zone_offset_seconds: value::time_zone_offset(text("time_zone")).flatten(),
             time_names: TimeNames::of_locale(text("lc_time_names"))

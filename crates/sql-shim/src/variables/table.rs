@@ -135,6 +135,9 @@ pub const ISOLATION_LEVELS: &[&str] =
 const TRACKED: &str =
     "time_zone,autocommit,character_set_client,character_set_results,character_set_connection";
 
+/// What a trace of the optimizer would tell of.
+const TRACED: &str = "greedy_search=on,range_optimizer=on,dynamic_range=on,repeated_subselect=on";
+
 /// How AES_ENCRYPT encrypts.
 const BLOCK_MODES: &[&str] = &[
     "aes-128-ecb",
@@ -207,7 +210,7 @@ pub const DEFINITIONS: &[Definition] = &[
     global("default_password_lifetime", Kind::UInt(0, 65_535), "0").constant(),
     both("default_storage_engine", Kind::Enum(&["InnoDB"]), "InnoDB").constant(),
     both("default_tmp_storage_engine", Kind::Enum(&["InnoDB"]), "InnoDB").constant(),
-    both("default_week_format", Kind::UInt(0, 7), "0").constant(),
+    both("default_week_format", Kind::UInt(0, 7), "0"),
     global("delay_key_write", Kind::Enum(&["OFF", "ON", "ALL"]), "OFF").constant(),
     fixed("disabled_storage_engines", TEXT, "").constant(),
     both("div_precision_increment", Kind::UInt(0, 30), "4"),
@@ -400,6 +403,11 @@ pub const DEFINITIONS: &[Definition] = &[
     both("optimizer_prune_level", Kind::UInt(0, 1), "1").without_effect(),
     both("optimizer_search_depth", Kind::UInt(0, 62), "62").without_effect(),
     both("optimizer_switch", Kind::Switches, SWITCHES).constant(),
+    both("optimizer_trace", Kind::Switches, "enabled=off,one_line=off").without_effect(),
+    both("optimizer_trace_features", Kind::Switches, TRACED).without_effect(),
+    both("optimizer_trace_limit", Kind::Int(0, 2_147_483_647), "1").without_effect(),
+    both("optimizer_trace_max_mem_size", Kind::UInt(0, 4_294_967_295), "1048576").without_effect(),
+    both("optimizer_trace_offset", Kind::Int(-2_147_483_648, 2_147_483_647), "-1").without_effect(),
     fixed("performance_schema", Kind::Bool, "ON"),
     fixed("performance_schema_digests_size", Kind::UInt(0, 1_048_576), "10000"),
     fixed("persisted_globals_load", Kind::Bool, "ON"),

@@ -225,9 +225,23 @@ fn to_sql_mode(value: &Value) -> Result<Value, SqlError> {
 }
 
 fn to_switches(definition: &Definition, value: &Value) -> Result<Value, SqlError> {
-    let Value::Text(text) = value else { return Err(wrong_type(definition.name)) };
     let mut current: Vec<(&str, &str)> =
         definition.default.split(',').filter_map(|flag| flag.split_once('=')).collect();
+    let text = match value {
+        Value::Text(text) => text,
+        // A bit for each.
+        value => {
+            let bits = value.as_u64().ok_or_else(|| wrong_type(definition.name))?;
+            if bits >> current.len().min(63) != 0 {
+                return Err(wrong_value(definition.name, &bits.to_string()));
+            }
+            let set = |(at, (name, _)): (usize, &(&str, &str))| {
+                format!("{name}={}", if bits >> at & 1 == 1 { "on" } else { "off" })
+            };
+            let all: Vec<String> = current.iter().enumerate().map(set).collect();
+            return Ok(Value::Text(all.join(",").into()));
+        }
+    };
     for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
         if item.eq_ignore_ascii_case("default") {
             continue;

@@ -229,6 +229,10 @@ pub enum Maintenance {
     Checksum,
     /// CHECKSUM TABLE … QUICK.
     KeptChecksum,
+    /// CACHE INDEX.
+    AssignToKeyCache,
+    /// LOAD INDEX INTO CACHE.
+    PreloadKeys,
 }
 
 /// `FLUSH …`.

@@ -94,6 +94,11 @@ impl Declared {
                 let longest = self.shown.split('\'').skip(1).step_by(2).map(str::len).max();
                 ColumnType::Char { chars: longest.unwrap_or_default() as u32, collation }
             }
+            "set" => ColumnType::Char { chars: self.shown.len() as u32, collation },
+            "varbinary" => ColumnType::VarBinary { bytes: self.length().max(1) },
+            "decimal" => ColumnType::Decimal { precision: 9, scale: 6 },
+            "datetime" => ColumnType::DateTime { fraction },
+            "mediumtext" => ColumnType::Text { size: SizeClass::Medium, collation },
             "text" => ColumnType::Text { size: SizeClass::Normal, collation },
             "longtext" => ColumnType::Text { size: SizeClass::Long, collation },
             "blob" => ColumnType::Blob { size: SizeClass::Normal },

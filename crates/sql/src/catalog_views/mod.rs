@@ -19,6 +19,7 @@ mod tablespaces;
 mod unmeasured;
 mod user;
 pub mod views;
+mod without_rows;
 
 use declared::Declared;
 use untorn::schema::ColumnDef;
@@ -99,7 +100,7 @@ fn views() -> impl Iterator<Item = &'static View> {
     let of_schema = table_tables::VIEWS.iter().chain(server_tables::VIEWS).chain(extension::VIEWS);
     let of_schema = of_schema.chain(engine_metrics::VIEWS).chain(tablespaces::VIEWS).chain(roles::VIEWS);
     let of_server = performance::VIEWS.iter().chain(locks::VIEWS).chain(file_io::VIEWS);
-    of_schema.chain(of_server).chain(unmeasured::VIEWS).chain(user::VIEWS)
+    of_schema.chain(of_server).chain(unmeasured::VIEWS).chain(without_rows::VIEWS).chain(user::VIEWS)
 }
 
 /// The view of this name, letter case not counting.

@@ -262,9 +262,6 @@ pub(super) static VIEWS: &[View] = &[
     view!("UNTORN_PAGE_PROTECTION", [
         "FILE" Text(512), "VERDICT" Text(16), "REASON" Text(2048), "MODE" Text(16),
     ], page_protection),
-    view!("PLUGINS", [
-        "PLUGIN_NAME" Text(64), "PLUGIN_VERSION" Text(20), "PLUGIN_STATUS" Text(10), "PLUGIN_TYPE" Text(80),
-    ], nothing),
     view!("INNODB_CMP", [
         "page_size" INT, "compress_ops" INT, "compress_ops_ok" INT, "compress_time" INT, "uncompress_ops" INT,
         "uncompress_time" INT,

@@ -507,23 +507,6 @@ pub(super) static VIEWS: &[View] = &[
         "CHECK_OPTION" Text(8), "IS_UPDATABLE" Text(3), "DEFINER" Text(288), "SECURITY_TYPE" Text(7),
         "CHARACTER_SET_CLIENT" Text(64), "COLLATION_CONNECTION" Text(64),
     ], created_views::rows),
-    view!("TRIGGERS", [
-        "TRIGGER_CATALOG" Text(64), "TRIGGER_SCHEMA" Text(64), "TRIGGER_NAME" Text(64),
-        "EVENT_MANIPULATION" Text(6), "EVENT_OBJECT_CATALOG" Text(64), "EVENT_OBJECT_SCHEMA" Text(64),
-        "EVENT_OBJECT_TABLE" Text(64), "ACTION_STATEMENT" Text(65535), "ACTION_TIMING" Text(6),
-    ], nothing),
-    view!("ROUTINES", [
-        "SPECIFIC_NAME" Text(64), "ROUTINE_CATALOG" Text(64), "ROUTINE_SCHEMA" Text(64), "ROUTINE_NAME" Text(64),
-        "ROUTINE_TYPE" Text(9), "DATA_TYPE" Text(64), "ROUTINE_DEFINITION" Text(65535), "ROUTINE_COMMENT" Text(2048),
-    ], nothing),
-    view!("PARAMETERS", [
-        "SPECIFIC_CATALOG" Text(64), "SPECIFIC_SCHEMA" Text(64), "SPECIFIC_NAME" Text(64),
-        "ORDINAL_POSITION" Number, "PARAMETER_MODE" Text(5), "PARAMETER_NAME" Text(64), "DATA_TYPE" Text(64),
-    ], nothing),
-    view!("EVENTS", [
-        "EVENT_CATALOG" Text(64), "EVENT_SCHEMA" Text(64), "EVENT_NAME" Text(64), "DEFINER" Text(288),
-        "EVENT_TYPE" Text(9), "STATUS" Text(18),
-    ], nothing),
     view!("PARTITIONS", [
         "TABLE_CATALOG" Text(64), "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64), "PARTITION_NAME" Text(64),
         "PARTITION_METHOD" Text(13), "PARTITION_EXPRESSION" Text(2048), "TABLESPACE_NAME" Text(268),

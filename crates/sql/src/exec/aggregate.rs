@@ -311,10 +311,19 @@ struct Texts {
     list: Vec<(Vec<Value<'static>>, Vec<u8>)>,
     /// Length of them all with their separators.
     bytes: usize,
+    /// How many at the beginning of the list are in their order already.
+    sorted: usize,
 }
 
 impl Texts {
+    /// Of those that are equal in the order the last comes first, as in MySQL.
     fn sort(&mut self, aggregate: &Aggregate) {
+        if aggregate.order.is_empty() {
+            return;
+        }
+        let sorted = self.sorted.min(self.list.len());
+        self.list[sorted..].reverse();
+        self.list.rotate_left(sorted);
         self.list.sort_by(|(left, _), (right, _)| {
             for ((left, right), (_, descending)) in left.iter().zip(right).zip(&aggregate.order) {
                 let ordering = compare::order(left, right);
@@ -324,6 +333,7 @@ impl Texts {
             }
             Ordering::Equal
         });
+        self.sorted = self.list.len();
     }
 
     /// Forgets what stands behind the cut.
@@ -340,6 +350,7 @@ impl Texts {
         });
         let kept = kept.count();
         self.list.truncate(kept);
+        self.sorted = kept;
         self.bytes = bytes;
     }
 }

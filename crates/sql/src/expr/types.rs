@@ -173,10 +173,10 @@ impl Type {
             ColumnType::Year => Type { unsigned: true, ..of(kind::YEAR, 4, 0) },
             ColumnType::Char { chars, collation } => text(kind::STRING, *chars, *collation),
             ColumnType::VarChar { chars, collation } => text(kind::VAR_STRING, *chars, *collation),
-            ColumnType::Binary { bytes } => of(kind::STRING, *bytes, 0),
-            ColumnType::VarBinary { bytes } => of(kind::VAR_STRING, *bytes, 0),
+            ColumnType::Binary { bytes } => text(kind::STRING, *bytes, Collation::Binary),
+            ColumnType::VarBinary { bytes } => text(kind::VAR_STRING, *bytes, Collation::Binary),
             ColumnType::Text { size, collation } => text(kind::BLOB, blob_length(*size), *collation),
-            ColumnType::Blob { size } => of(kind::BLOB, blob_length(*size), 0),
+            ColumnType::Blob { size } => text(kind::BLOB, blob_length(*size), Collation::Binary),
             ColumnType::Json => Type { nullable, ..Type::JSON },
             ColumnType::Enum { members, collation } => {
                 let longest = members.iter().map(|m| m.chars().count()).max().unwrap_or(0);

@@ -142,7 +142,9 @@ impl Parser<'_> {
                 let since = if self.accept("SINCE") { Some(self.text()?) } else { None };
                 Ok(Statement::Backup { name, since })
             }
+            "LOAD" if self.peek_is_word("INDEX") => self.load_index(),
             "LOAD" => self.load(),
+            "CACHE" => self.cache_index(),
             "CALL" => self.refuse("CALL"),
             "HANDLER" => self.refuse("HANDLER"),
             "XA" => self.xa(),
@@ -233,6 +235,45 @@ impl Parser<'_> {
             self.skip_statement();
         }
         Ok(Statement::Maintain { what, tables })
+    }
+
+    /// `CACHE INDEX tables IN cache`. Key caches are MyISAM's: there is only the default one (1284).
+    fn cache_index(&mut self) -> Parsed<Statement> {
+        self.advance();
+        self.expect("INDEX")?;
+        let tables = self.list(|parser| {
+            let table = parser.table_name()?;
+            parser.keys_to_cache()?;
+            Ok(table)
+        })?;
+        self.expect("IN")?;
+        let cache = if self.accept("DEFAULT") { "default".to_owned() } else { self.name()? };
+        if !cache.eq_ignore_ascii_case("default") {
+            return Err(errors::error(errors::UNKNOWN_KEY_CACHE, &[&cache]));
+        }
+        Ok(Statement::Maintain { what: Maintenance::AssignToKeyCache, tables })
+    }
+
+    /// `LOAD INDEX INTO CACHE tables`.
+    fn load_index(&mut self) -> Parsed<Statement> {
+        self.advance();
+        for word in ["INDEX", "INTO", "CACHE"] {
+            self.expect(word)?;
+        }
+        let tables = self.list(|parser| {
+            let table = parser.table_name()?;
+            parser.keys_to_cache()?;
+            let _ = parser.accept_all(&["IGNORE", "LEAVES"]);
+            Ok(table)
+        })?;
+        Ok(Statement::Maintain { what: Maintenance::PreloadKeys, tables })
+    }
+
+    fn keys_to_cache(&mut self) -> Parsed<()> {
+        if self.accept_any(&["INDEX", "KEY"]).is_some() {
+            self.parenthesised(Self::any_name)?;
+        }
+        Ok(())
     }
 
     fn flush(&mut self) -> Parsed<Statement> {

@@ -95,8 +95,45 @@ impl Parser<'_> {
         Ok((charset, collation))
     }
 
+    /// These words are functions where `(` follows at once (1064).
+    fn refuse_function_word(&self) -> Parsed<()> {
+        const WORDS: [&str; 27] = [
+            "BIT_AND",
+            "BIT_OR",
+            "BIT_XOR",
+            "CAST",
+            "COUNT",
+            "CURDATE",
+            "CURTIME",
+            "DATE_ADD",
+            "DATE_SUB",
+            "EXTRACT",
+            "GROUP_CONCAT",
+            "MAX",
+            "MID",
+            "MIN",
+            "NOW",
+            "POSITION",
+            "STD",
+            "STDDEV",
+            "STDDEV_POP",
+            "STDDEV_SAMP",
+            "SUBSTR",
+            "SUBSTRING",
+            "SUM",
+            "TRIM",
+            "VARIANCE",
+            "VAR_POP",
+            "VAR_SAMP",
+        ];
+        let next = self.peek();
+        let opens = self.token_bytes(next) == b"(" && next.start == self.current.end;
+        if opens && self.is_any_word(&WORDS) { Err(self.unexpected()) } else { Ok(()) }
+    }
+
     fn create_table(&mut self, temporary: bool) -> Parsed<Statement> {
         let if_not_exists = self.if_not_exists();
+        self.refuse_function_word()?;
         let mut table = CreateTable {
             name: self.table_name()?,
             if_not_exists,
@@ -356,7 +393,7 @@ impl Parser<'_> {
         if name.is_empty() || name.ends_with(' ') {
             return Err(errors::error(errors::WRONG_COLUMN_NAME, &[&name]));
         }
-        let data_type = self.data_type()?;
+        let data_type = self.data_type(&name)?;
         let serial = data_type.serial;
         let mut column = ColumnDef {
             name,
@@ -449,7 +486,7 @@ impl Parser<'_> {
         self.primary()
     }
 
-    pub(crate) fn data_type(&mut self) -> Parsed<DataType> {
+    pub(crate) fn data_type(&mut self, column: &str) -> Parsed<DataType> {
         let word = String::from_utf8_lossy(self.slice()).to_ascii_uppercase();
         if self.current.kind != TokenKind::Word {
             return Err(self.unexpected());
@@ -510,7 +547,7 @@ impl Parser<'_> {
             if name == "ENUM" || name == "SET" {
                 data_type.members = self.parenthesised(Self::text)?;
             } else {
-                data_type.arguments = self.parenthesised(Self::small_integer)?;
+                data_type.arguments = self.parenthesised(|parser| parser.length_of(column))?;
             }
         }
         self.type_attributes(&mut data_type)?;

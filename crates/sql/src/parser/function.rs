@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 
 use super::super::ast::{BinaryOperator, CastType, Expr, InsteadOfValue, IntervalUnit, JsonValue, TrimSide};
 use super::super::expr::functions;
-use super::super::lexer::Token;
+use super::super::lexer::{Token, TokenKind};
 use super::expression::{aggregate, binary, function};
 use super::window::is_plain_aggregate;
 use super::{Parsed, Parser};
@@ -42,7 +42,7 @@ impl Parser<'_> {
         let mut arguments = Vec::new();
         let first = self.current;
         if !self.is_symbol(b")") {
-            arguments = self.list(Self::expr)?;
+            arguments = self.list(|parser| parser.argument(name, typed))?;
         }
         if let Some(clock) = clock(name)
             && let [digits] = &arguments[..]
@@ -64,6 +64,22 @@ impl Parser<'_> {
         }
         let call = function(name, arguments);
         if is_plain_aggregate(name) { self.over(call) } else { Ok(call) }
+    }
+
+    /// An argument of a function, which has no name there, unlike an item of a SELECT (1583, 1584).
+    fn argument(&mut self, function: &str, typed: Token) -> Parsed<Expr> {
+        let argument = self.expr()?;
+        let named = self.is_word("AS")
+            || matches!(self.current.kind, TokenKind::Text | TokenKind::QuotedName)
+            || self.current.kind == TokenKind::Word && !super::reserved::is_reserved(self.slice());
+        if !named {
+            return Ok(argument);
+        }
+        let typed = String::from_utf8_lossy(self.token_bytes(typed)).to_lowercase();
+        Err(match functions::arguments_of(function) {
+            Some(_) => errors::error(errors::WRONG_PARAMETERS_TO_NATIVE_FCT, &[&typed]),
+            None => self.unexpected(),
+        })
     }
 
     /// Functions whose arguments have a grammar of their own.
@@ -228,7 +244,7 @@ impl Parser<'_> {
         if !self.accept_symbol(b"(") {
             return Ok(None);
         }
-        let length = self.small_integer()?;
+        let length = self.length_of("cast as char")?;
         self.expect_symbol(b")")?;
         Ok(Some(length))
     }

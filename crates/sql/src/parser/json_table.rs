@@ -44,7 +44,7 @@ impl Parser<'_> {
         if self.accept_all(&["FOR", "ORDINALITY"]) {
             return Ok(JsonColumn::Ordinality(name));
         }
-        let data_type = self.data_type()?;
+        let data_type = self.data_type(&name)?;
         let exists = self.accept("EXISTS");
         self.expect("PATH")?;
         let path = self.text_string()?;

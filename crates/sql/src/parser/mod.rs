@@ -391,6 +391,18 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
+    /// The length of a column's type; error 1439 beyond 32 bits.
+    pub(crate) fn length_of(&mut self, column: &str) -> Parsed<u32> {
+        if self.current.kind != TokenKind::Integer {
+            return Err(self.unexpected());
+        }
+        let digits = std::str::from_utf8(self.slice()).ok().and_then(|digits| digits.parse().ok());
+        let length =
+            digits.ok_or_else(|| errors::error(errors::TOO_BIG_DISPLAYWIDTH, &[&column, &u32::MAX]))?;
+        self.advance();
+        Ok(length)
+    }
+
     pub(crate) fn small_integer(&mut self) -> Parsed<u32> {
         let at = self.current;
         u32::try_from(self.integer()?).map_err(|_| self.unexpected_at(at))

@@ -30,9 +30,12 @@ fn has_no_tail(query: &Query) -> bool {
 }
 
 /// A query expression in parentheses as a part of another: what it sorts and limits is its own.
-fn whole(query: Query) -> Select {
+fn whole(mut query: Query) -> Select {
     let items = vec![SelectItem::Star { database: None, table: None }];
-    Select { items, from: Some(TableRef::part(query)), ..Select::default() }
+    // SQL_CALC_FOUND_ROWS of the first part is about the whole.
+    let counts_all =
+        query.selects.first_mut().is_some_and(|(_, first)| std::mem::take(&mut first.counts_all));
+    Select { items, from: Some(TableRef::part(query)), counts_all, ..Select::default() }
 }
 
 impl Parser<'_> {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::order_by_members::order_by_members;
 use super::source::{Source, SourceColumn, SourceKind};
 use super::with::Around;
 use super::{Condition, Planner, SelectPlan};
@@ -14,7 +15,7 @@ use crate::expr::select_list::Meaning;
 use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
 use crate::privilege::Privileges;
-use crate::result::SqlError;
+use crate::result::{SqlError, kind};
 
 /// What an equality of USING or NATURAL takes.
 const EQUALITY_BYTES: usize = 4 * size_of::<Expr>();
@@ -230,12 +231,19 @@ impl Planner<'_> {
             let (left_source, left_column) = find(left.clone())?;
             let (right, right_column) = find(middle..from.sources.len())?;
             from.sources[right].columns[usize::from(right_column)].merged = true;
-            let column = |source: usize, column| Box::new(Expr::Column { source: source as u16, column });
-            let equality = Expr::Compare(
-                ast::BinaryOperator::Equal,
-                column(left_source, left_column),
-                column(right, right_column),
-            );
+            let place = |source: usize, column| Expr::Column { source: source as u16, column };
+            let (mut one, mut other) = (place(left_source, left_column), place(right, right_column));
+            let is_number = |source: usize, column: u16| {
+                let ty = from.sources[source].columns[usize::from(column)].ty;
+                ty.is_integer() || ty.is_double() || ty.kind == kind::NEWDECIMAL
+            };
+            // Beside a number, an ENUM or SET is one.
+            if is_number(left_source, left_column) {
+                order_by_members(&mut other, &from.sources);
+            } else if is_number(right, right_column) {
+                order_by_members(&mut one, &from.sources);
+            }
+            let equality = Expr::Compare(ast::BinaryOperator::Equal, Box::new(one), Box::new(other));
             from.equalities.push((equality, outer.then_some(middle)));
             merged.push(((left_source as u16, left_column), (right as u16, right_column)));
         }

@@ -429,7 +429,7 @@ impl Planner<'_> {
         let mut metas = self.elsewhere(Vec::new());
         binder.select_list = SelectList::new(self.elsewhere(Vec::new()));
         binder.in_select_list = true;
-        for item in &select.items {
+        for (at, item) in select.items.iter().enumerate() {
             match item {
                 SelectItem::Star { database, table } => {
                     let of = (database.as_deref(), table.as_deref());
@@ -437,8 +437,11 @@ impl Planner<'_> {
                 }
                 SelectItem::Expr { expr, alias, text } => {
                     let of_view = binder.of_view && is_name(expr);
-                    let (expr, ty) =
-                        if of_view { self.item_of_view(binder, expr)? } else { binder.bind(expr)? };
+                    let bound = if of_view { self.item_of_view(binder, expr) } else { binder.bind(expr) };
+                    let (expr, ty) = bound.map_err(|error| match expr {
+                        ast::Expr::Subquery(_) => forward_reference(error, &select.items[at..]),
+                        _ => error,
+                    })?;
                     let name = alias.as_ref().unwrap_or(text);
                     metas.push(match &expr {
                         Expr::Column { source, column } => {
@@ -615,5 +618,24 @@ impl SelectPlan {
                     self.plain_columns.take().filter(|_| matches!(item, Expr::Column { .. }));
             }
         }
+    }
+}
+
+/// A subquery that names an entry of the select list which is not there yet: 1247 in place of 1054.
+fn forward_reference(error: SqlError, to_come: &[SelectItem]) -> SqlError {
+    if error.code != errors::BAD_FIELD {
+        return error;
+    }
+    let named = |item: &SelectItem| match item {
+        SelectItem::Expr { alias: Some(alias), .. } => {
+            let unknown = error.message.strip_prefix("Unknown column '")?;
+            let (name, _) = unknown.split_once("' in '")?;
+            name.eq_ignore_ascii_case(alias).then(|| name.to_owned())
+        }
+        _ => None,
+    };
+    match to_come.iter().find_map(named) {
+        Some(name) => errors::error(errors::ILLEGAL_REFERENCE, &[&name, &"forward reference in item list"]),
+        None => error,
     }
 }

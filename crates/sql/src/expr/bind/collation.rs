@@ -44,9 +44,50 @@ fn counts(ty: Type) -> bool {
     ty.is_text() && ty.kind != kind::BIT
 }
 
+/// Functions whose result is a text of the first argument's collation, whatever the others are.
+const LIKE_THE_FIRST: [&str; 10] =
+    ["INSERT", "LEFT", "LPAD", "QUOTE", "REPEAT", "REPLACE", "RIGHT", "RPAD", "SUBSTRING", "SUBSTRING_INDEX"];
+
+/// Functions that write something of their own: their texts are the connection's, as a literal's.
+const OF_THE_CONNECTION: [&str; 24] = [
+    "ADDTIME",
+    "BIN",
+    "BIN_TO_UUID",
+    "CHARSET",
+    "COLLATION",
+    "CONV",
+    "DATE_FORMAT",
+    "DAYNAME",
+    "FORMAT",
+    "FORMAT_BYTES",
+    "HEX",
+    "INET6_NTOA",
+    "INET_NTOA",
+    "JSON_PRETTY",
+    "JSON_QUOTE",
+    "JSON_TYPE",
+    "JSON_UNQUOTE",
+    "MD5",
+    "MONTHNAME",
+    "OCT",
+    "SHA1",
+    "SHA2",
+    "SUBTIME",
+    "TO_BASE64",
+];
+
 /// The type of a function's result, if it answers text in the collation of its arguments: meant as much as
 /// theirs.
-pub(super) fn as_meant(result: Type, arguments: &[Type]) -> Type {
+pub(super) fn as_meant(function: &str, result: Type, arguments: &[Type]) -> Type {
+    if !counts(result) || OF_THE_CONNECTION.contains(&function) {
+        return result;
+    }
+    if LIKE_THE_FIRST.contains(&function)
+        && let Some(first) = arguments.first()
+    {
+        let Type { collation, derivation, .. } = if counts(*first) { *first } else { Type::text(0) };
+        return Type { collation, derivation, ..result };
+    }
     let texts = || arguments.iter().filter(|ty| counts(**ty));
     let rule = texts().map(|ty| ty.collation).reduce(collation::common);
     match texts().map(|ty| ty.derivation).min() {
@@ -78,10 +119,33 @@ fn agreed(operation: &str, operands: &[Bound]) -> Result<Option<Collation>, SqlE
     if !explicit && !columns() {
         return Ok(None);
     }
-    let shown =
-        |ty: &Type| format!("{},{}", ty.collation.name(), if explicit { "EXPLICIT" } else { "IMPLICIT" });
-    let (left, right) = (shown(&first.1), shown(&other.1));
-    Err(errors::error(errors::CANT_AGGREGATE_2COLLATIONS, &[&left, &right, &operation]))
+    Err(illegal_mix(operation, operands, [&first.1, &other.1]))
+}
+
+/// That operands have no collation in common: 1267 names two of them, 1270 all three, 1271 none of more.
+fn illegal_mix(operation: &str, operands: &[Bound], two: [&Type; 2]) -> SqlError {
+    let shown = |ty: &Type| {
+        let meant = match ty.derivation {
+            Derivation::Explicit => "EXPLICIT",
+            Derivation::Implicit => "IMPLICIT",
+            Derivation::Coercible if counts(*ty) => "COERCIBLE",
+            Derivation::Coercible => return "latin1_swedish_ci,NUMERIC".to_owned(),
+        };
+        format!("{},{meant}", ty.collation.name())
+    };
+    // As MySQL names it there.
+    let listed = if operation == "in" { " IN " } else { operation };
+    match operands {
+        [a, b, c] => {
+            let (a, b, c) = (shown(&a.1), shown(&b.1), shown(&c.1));
+            errors::error(errors::CANT_AGGREGATE_3COLLATIONS, &[&a, &b, &c, &listed])
+        }
+        [_, _, _, _, ..] => errors::error(errors::CANT_AGGREGATE_NCOLLATIONS, &[&listed]),
+        _ => {
+            let (left, right) = (shown(two[0]), shown(two[1]));
+            errors::error(errors::CANT_AGGREGATE_2COLLATIONS, &[&left, &right, &operation])
+        }
+    }
 }
 
 /// The operands each in the collation that they agree on: one of them is the result, or part of it. That they
@@ -117,7 +181,6 @@ fn coercibility(said: &ast::Expr, (expr, ty): &Bound) -> i64 {
         (_, Expr::Call(function, _)) if OF_SYSTEM.contains(&function.name) => 3,
         _ if ty.kind == kind::JSON || matches!(ty.kind, kind::ENUM | kind::SET) => 2,
         _ if !counts(*ty) => 5,
-        (_, Expr::Column { .. }) => 2,
         _ => match ty.derivation {
             Derivation::Explicit if ty.collation == Collation::Binary => 2,
             Derivation::Explicit => 0,
@@ -136,7 +199,14 @@ pub(super) fn under(operand: Bound, rule: Collation) -> Bound {
 
 /// The operands so that comparing any two of them is comparing them in the collation they agree on.
 pub(super) fn under_one(operation: &str, operands: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
-    let Some(rule) = agreed(operation, &operands)? else { return Ok(operands) };
+    let Some(rule) = agreed(operation, &operands)? else {
+        let bytes = operands.iter().any(|(_, ty)| counts(*ty) && ty.collation == Collation::Binary);
+        // Beside bytes all are bytes, also those that are compared with each other's neighbour.
+        return Ok(match bytes && operands.len() > 2 {
+            true => operands.into_iter().map(|operand| under(operand, Collation::Binary)).collect(),
+            false => operands,
+        });
+    };
     let texts = operands.iter().filter(|(_, ty)| counts(*ty)).map(|(_, ty)| ty.collation);
     let pair = operands.len() == 2;
     if pair && texts.clone().reduce(collation::common) == Some(rule) || texts.clone().all(|of| of == rule) {

@@ -19,6 +19,8 @@ pub(super) fn type_of_call(
     match name {
         "DAYNAME" => return Some(Type::text(names.day_chars_max())),
         "MONTHNAME" => return Some(Type::text(names.month_chars_max())),
+        "TIME" | "TIMEDIFF" => return Some(Type::time(second_digits(arguments, types))),
+        "TIMESTAMP" => return Some(Type::datetime(second_digits(arguments, types))),
         _ => {}
     }
     if let Some(ty) = functions::type_of_constants(name, arguments) {
@@ -39,6 +41,21 @@ pub(super) fn type_of_call(
     };
     let whole = precision - scale.min(precision) + 1;
     Some(Type { nullable: operand.nullable, ..Type::decimal((whole + wanted).min(65), wanted) })
+}
+
+/// The most digits of a second that one of the arguments has.
+fn second_digits(arguments: &[Expr], types: &[Type]) -> u8 {
+    let digits = |(argument, ty): (&Expr, &Type)| match argument {
+        Expr::Literal(Value::Text(text, _)) => {
+            let point = text.iter().rposition(|byte| *byte == b'.');
+            let behind = point.map_or(&[][..], |at| &text[at + 1..]);
+            behind.iter().take_while(|byte| byte.is_ascii_digit()).count().min(6) as u8
+        }
+        _ if ty.is_integer() || matches!(ty.kind, kind::DATE | kind::NULL) => 0,
+        _ if ty.is_temporal() || ty.kind == kind::NEWDECIMAL => ty.decimals.min(6),
+        _ => 6,
+    };
+    arguments.iter().zip(types).map(digits).max().unwrap_or(0)
 }
 
 /// CHARSET and COLLATION of a NULL are those of its type.

@@ -166,7 +166,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         if matches!(v, [day, Value::Null] if !day.is_null()) {
             return Ok(Value::Int(0));
         }
-        let mode = index(v, 1) as u8;
+        let mode = if v.len() < 2 { cx.state.settings().default_week_format } else { index(v, 1) as u8 };
         of_day(v, cx, |d| temporal::week(d.date, mode).0)
     }),
     function!("WEEKOFYEAR", 1..=1, |_| Type::INT, |v, cx| of_day(v, cx, |d| temporal::week(d.date, 3).0)),
@@ -359,6 +359,10 @@ fn unix_timestamp_type(types: &[Type]) -> Type {
         Some(ty) if ty.is_text() => Type::decimal(18, 6),
         Some(ty) if matches!(ty.kind, kind::DATETIME | kind::TIMESTAMP | kind::TIME) && ty.decimals > 0 => {
             Type::decimal(12 + ty.decimals, ty.decimals)
+        }
+        Some(ty) if ty.kind == kind::NEWDECIMAL && ty.decimals > 0 => {
+            let digits = ty.decimals.min(6);
+            Type::decimal(12 + digits, digits)
         }
         _ => Type::INT,
     }

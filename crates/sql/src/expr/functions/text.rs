@@ -100,11 +100,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
         if v[0].is_null() {
             return Ok(Value::Null);
         }
+        // The separator, too, has a say: beside bytes the whole is bytes.
+        let texts = v.iter().filter(|x| matches!(x, Value::Text(..))).map(Value::collation);
+        let rule = texts.reduce(collation::common).unwrap_or(Collation::Utf8mb4GeneralCi);
         let separator = v[0].to_text();
         let parts: Vec<_> = v[1..].iter().filter(|x| !x.is_null()).map(Value::to_text).collect();
         let between = separator.len().saturating_mul(parts.len().saturating_sub(1));
         let bytes = parts.iter().fold(between, |sum, part| sum.saturating_add(part.len()));
-        made(bytes, "concat_ws", v[0].collation(), cx, || parts.join(&separator[..]))
+        made(bytes, "concat_ws", rule, cx, || parts.join(&separator[..]))
     }),
     function!("LEFT", 2..=2, text_like, |v, _| substring(v, 1, |v| Some(index(v, 1)))),
     function!("RIGHT", 2..=2, text_like, |v, _| {
@@ -460,7 +463,10 @@ fn pad<'a>(values: &[Value<'a>], left: bool, cx: &Context<'_>) -> Evaluated<'a> 
     if any_null(values) || index(values, 1) < 0 {
         return Ok(Value::Null);
     }
-    let rule = collation::common(values[0].collation(), values[2].collation());
+    let rule = match &values[0] {
+        Value::Text(_, rule) => *rule,
+        _ => Collation::Utf8mb4GeneralCi,
+    };
     let (text, padding, wanted) = (values[0].to_text(), values[2].to_text(), index(values, 1) as usize);
     let have = collation::char_count(&text, rule);
     if have >= wanted {
