@@ -31,7 +31,7 @@ pub(crate) struct FieldLayout {
 pub(crate) enum HeadKind {
     /// Nothing: the order of the first field is not that of its bytes.
     None,
-    /// So many bytes of fields whose sizes are fixed and whose order is that of their bytes.
+    /// This number of bytes, of fields whose sizes are fixed and whose order is that of their bytes.
     Fixed(u8),
     /// The first field varies in length; bytes that it does not have count as zero.
     Varying,

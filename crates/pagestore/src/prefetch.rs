@@ -4,7 +4,7 @@
 //! place of the next ones follows from those before. Where several places can be told at once, all of them
 //! are asked for together, and are on their way at the same time.
 
-/// Asks for the bytes around `at`. Only a hint: a place outside of them is none.
+/// Asks for the bytes around `at`. Only a hint: a place outside them is none.
 #[inline]
 pub fn prefetch(bytes: &[u8], at: usize) {
     if let Some(byte) = bytes.get(at) {

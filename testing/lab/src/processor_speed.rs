@@ -1,9 +1,9 @@
 //! How fast the machine's processors are from second to second.
 //!
-//! A virtual machine shares its cores, and a load that is bound by the processor is no steadier than they are.
-//! So the processors are watched during a load: a thread on each of them counts for a millisecond now and then,
-//! a hundredth of its time, by the clock of its own processor time. What other threads of this machine take is
-//! not in that clock; what the host takes, and what a neighbour on the same core takes, is.
+//! A virtual machine shares its cores, and a load that is bound by the processor is no steadier than they
+//! are. So the processors are watched during a load: a thread on each of them counts for a millisecond now
+//! and then, a hundredth of its time, by the clock of its own processor time. What other threads of this
+//! machine take is not in that clock; what the host takes, and what a neighbour on the same core takes, is.
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! They are made and read under the shared latch, and forgotten under the exclusive one (or by the owner of
-//! the frame) before the first byte changes. So whoever reads a page and finds that they are made finds those
-//! of the bytes that are there. The latch orders the word too: only what was made by another reader at the
+//! the frame) before the first byte changes. So a reader that finds them made finds those of the bytes
+//! that are there. The latch orders the word too: only what was made by another reader at the
 //! same time has to be published.
 
 use crate::sync::{AtomicU32, Ordering};
@@ -125,7 +125,11 @@ mod loom_tests {
 
     #[test]
     fn loom_heads_are_always_those_of_the_page() {
-        loom::model(|| {
+        // Without a bound it does not end in minutes. The writer's change needs one preemption, a reader that
+        // makes heads beside another one a second.
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(2);
+        builder.check(|| {
             let small = Arc::new(Small {
                 latch: Latch::new(),
                 contents: UnsafeCell::new(1),

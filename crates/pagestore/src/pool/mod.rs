@@ -4,10 +4,10 @@
 //! without a lock. A **pin** keeps the frame with its page, the **latch** orders those who read and change
 //! it, a **guard** is both. [`lookup`] finds a page ([`present_page`]), [`missing_page`] reads it, from the
 //! buffer pool extension where that has it, [`read_ahead`] before it is asked for; with [`publish`] it is
-//! there. [`heads`] has what a search wants of it. [`foreground_reads`] says when what is ahead of need gives way. The **LRU list** orders pages for
-//! eviction, the **free list** holds empty frames, which the page cleaner replenishes ahead of demand.
-//! [`resize`] and [`relocation`] change the pool's size while it is used. [`evict_space`] drops the pages of
-//! a dropped tablespace.
+//! there. [`heads`] has what a search wants of it. [`foreground_reads`] says when what is ahead of need gives
+//! way. The **LRU list** orders pages for eviction, the **free list** holds empty frames, which the page
+//! cleaner replenishes ahead of demand. [`resize`] and [`relocation`] change the pool's size while it is
+//! used. [`evict_space`] drops the pages of a dropped tablespace.
 
 #[cfg(not(loom))]
 mod evict_space;

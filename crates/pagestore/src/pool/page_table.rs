@@ -27,7 +27,7 @@ pub(crate) unsafe trait Zeroed {}
 unsafe impl Zeroed for AtomicU32 {}
 // SAFETY: a null pointer is a valid AtomicPtr.
 unsafe impl<T> Zeroed for AtomicPtr<T> {}
-// SAFETY: so many zeros.
+// SAFETY: every element of zeros is valid, as above.
 unsafe impl<const N: usize> Zeroed for [AtomicU64; N] {}
 
 /// A zeroed array that grows and never moves.

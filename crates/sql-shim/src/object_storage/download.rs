@@ -1,7 +1,7 @@
 //! A backup's objects become files.
 //!
-//! The manifest comes from outside: what it names is written below the directory that was named, and beside it
-//! where its base belongs, into directories that were not there; no link is followed, and no object may be
+//! The manifest comes from outside: what it names is written below the directory that was named, and beside
+//! it where its base belongs, into directories that were not there; no link is followed, and no object may be
 //! longer than the manifest says.
 
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -164,8 +164,8 @@ fn make(directory: &Path) -> io::Result<()> {
     sync_directory(above.unwrap_or(Path::new(".")))
 }
 
-/// An empty directory is marked; one that an earlier call of the same began is gone on with. The mark is locked,
-/// so that two do not work on the same.
+/// An empty directory is marked; one that an earlier call of the same began is gone on with. The mark is
+/// locked, so that two do not work on the same.
 fn begin(directory: &Path, contents: &BackupContents) -> Result<Flock<File>, String> {
     let at = |error: io::Error| format!("{}: {error}", directory.display());
     let path = directory.join(BackupContents::INCOMPLETE);
@@ -291,7 +291,8 @@ fn has(path: &Path, entry: &BackupFile) -> io::Result<bool> {
 }
 
 /// An object's bytes, in stretches that are asked for one after the other: one that fails is asked for again
-/// by the store, and a large object is not held in memory. It has as many as it must have, or that is an error.
+/// by the store, and a large object is not held in memory. It has as many as it must have, or that is an
+/// error.
 pub struct Body<'l> {
     location: &'l Location,
     key: &'l Key,

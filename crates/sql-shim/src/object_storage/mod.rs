@@ -2,14 +2,14 @@
 //!
 //! There a backup is what it is on a disk: one object for each file, under its name, so that any tool that
 //! copies objects to files makes a backup of them, too. Its manifest is the last object; without it nothing
-//! under the name is a backup. So an upload or download that is cut off leaves nothing that could be taken for
-//! one, and is begun again with the same words: what is there already and right stays.
+//! under the name is a backup. So an upload or download that is cut off leaves nothing that could be taken
+//! for one, and is begun again with the same words: what is there already and right stays.
 //!
 //! **One name, one backup.** An upload that finds no manifest puts an object of the name that also marks an
 //! unfinished directory; the store takes it only if there is none, and a store that does not know this
 //! condition is refused. It holds the backup's checksum, so that the same backup goes on where it was, and
-//! another one is refused before it has changed anything. Who has the mark looks for a manifest once more: the
-//! one before may have finished in between.
+//! another one is refused before it has changed anything. Who has the mark looks for a manifest once more:
+//! the one before may have finished in between.
 //!
 //! Every byte is compared with the manifest on its way up, and on its way down.
 
@@ -156,7 +156,8 @@ impl Progress {
     }
 }
 
-/// Runs a task for each item, a few at a time. When one fails, no more are begun, and those that run end first.
+/// Runs a task for each item, a few at a time. When one fails, no more are begun, and those that run end
+/// first.
 async fn each<T, F>(items: Vec<T>, progress: &Progress, mut task: impl FnMut(T) -> F) -> Result<(), String>
 where
     F: Future<Output = Result<(), String>> + Send + 'static,

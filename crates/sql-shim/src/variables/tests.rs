@@ -138,7 +138,10 @@ fn another_value(definition: &Definition) -> Option<Value> {
         Kind::TimeZone => vec![Value::text("+01:00")],
         Kind::TimeNames => vec![Value::text("de_DE")],
         Kind::SqlMode => vec![Value::text("ANSI_QUOTES")],
-        Kind::Switches => vec![Value::text("hash_join=on")],
+        Kind::Switches => {
+            let (name, is_on) = definition.default.split(',').next().unwrap().split_once('=').unwrap();
+            vec![Value::text(&format!("{name}={}", if is_on == "on" { "off" } else { "on" }))]
+        }
         Kind::TrackedNames => vec![Value::text("sql_mode")],
         Kind::Compressions => vec![Value::text("zlib")],
         Kind::Text(_) => vec![Value::text("something")],

@@ -197,7 +197,8 @@ fn an_upload_that_was_cut_off_is_gone_on_with() {
     let place = Place::with_backups("cut-up");
     place.upload("monday", "monday").unwrap();
     let object = place.at("store/monday");
-    // As if it had ended before: one object is not whole, one is another's, one is not there, nor the manifest.
+    // As if it had ended before: one object is not whole, one is another's, one is not there, nor the
+    // manifest.
     let contents = BackupContents::of(&object).unwrap();
     let mut large: Vec<_> = contents.files.iter().filter(|file| file.bytes > 100).collect();
     large.sort_by_key(|file| file.bytes);

@@ -13,16 +13,16 @@
 //! there); of either, a row that is not whole in its page is copied (`copied_row.rs`). The rows of any other
 //! SELECT come from `join.rs` (nested loops over `cursor.rs`; `keys.rs` makes the ranges of an index,
 //! `prefix_keys.rs` those of a prefix; `merged_ranges.rs`: of several indexes), from a derived or common
-//! table, which `join.rs` fills into memory ([`KeptRows`]) and `hash_lookup.rs` finds rows in (`recursion.rs`: a recursive one; `spilled_join.rs`: a
-//! stored table that is too large; `hashed_subquery.rs`: one of a correlated subquery), or from `union.rs`
-//! and `except_intersect.rs`. They pass `apply.rs` (subqueries that depend on the row), `group.rs` and
-//! `rollup.rs` over `aggregate.rs`, `window/`, `distinct.rs`, `sort.rs` and `order_limit.rs` (LIMIT), as rows
-//! that give themselves to the target (`result_row.rs`), and `output.rs` writes them for the client.
-//! `insert.rs`, `change.rs`, `multi_table_change.rs` and `load.rs` change rows; `column_defaults.rs`,
-//! `row_rules.rs` (generated columns, CHECK) and `row_conversion.rs` make rows of values, which
-//! `crate::stored_values` puts into storage form. How a scan locks is `read_mode.rs`. Rows that wait between
-//! two halves of a statement are bytes (`spilled_values.rs`), in a spool for INSERT … SELECT, elsewhere in a
-//! sorter.
+//! table, which `join.rs` fills into memory ([`KeptRows`]) and `hash_lookup.rs` finds rows in
+//! (`recursion.rs`: a recursive one; `spilled_join.rs`: a stored table that is too large;
+//! `hashed_subquery.rs`: one of a correlated subquery), or from `union.rs` and `except_intersect.rs`. They
+//! pass `apply.rs` (subqueries that depend on the row), `group.rs` and `rollup.rs` over `aggregate.rs`,
+//! `window/`, `distinct.rs`, `sort.rs` and `order_limit.rs` (LIMIT), as rows that give themselves to the
+//! target (`result_row.rs`), and `output.rs` writes them for the client. `insert.rs`, `change.rs`,
+//! `multi_table_change.rs` and `load.rs` change rows; `column_defaults.rs`, `row_rules.rs` (generated
+//! columns, CHECK) and `row_conversion.rs` make rows of values, which `crate::stored_values` puts into
+//! storage form. How a scan locks is `read_mode.rs`. Rows that wait between two halves of a statement are
+//! bytes (`spilled_values.rs`), in a spool for INSERT … SELECT, elsewhere in a sorter.
 
 pub(crate) mod aggregate;
 mod apply;

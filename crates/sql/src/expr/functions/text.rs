@@ -468,6 +468,9 @@ fn pad<'a>(values: &[Value<'a>], left: bool, cx: &Context<'_>) -> Evaluated<'a> 
         _ => Collation::Utf8mb4GeneralCi,
     };
     let (text, padding, wanted) = (values[0].to_text(), values[2].to_text(), index(values, 1) as usize);
+    // Bytes to fill up with make bytes of the whole, whatever they come to.
+    let is_bytes = matches!(&values[2], Value::Text(_, Collation::Binary));
+    let rule = if is_bytes { Collation::Binary } else { rule };
     let have = collation::char_count(&text, rule);
     if have >= wanted {
         return Ok(owned_text(text[..collation::char_offset(&text, wanted, rule)].to_vec(), rule));
