@@ -3,7 +3,8 @@
 //! Rows in the order of a tree go to its pages one after the other: each page is found, changed and written
 //! once, where random ones come back to it again and again; and most of them are found without a descent
 //! (`Tree::seek_behind`). The order is that of the keys' stored bytes. Collations have others, and then the
-//! rows are only less well sorted.
+//! rows are only less well sorted. Rows of a table with foreign keys or another unique index stay in the order
+//! in which they are given.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -62,6 +63,9 @@ impl SortedRows {
             }
             sorted.add(&encoded, &key);
         }
+        if !may_be_sorted(table) {
+            return Ok(sorted);
+        }
         let bytes = &sorted.bytes;
         sorted.rows.sort_unstable_by(|a, b| {
             let by_key = || by_key(&fields(bytes, a.at), &fields(bytes, b.at), &key);
@@ -116,6 +120,12 @@ fn by_key(a: &[Field<'_>], b: &[Field<'_>], key: &[usize]) -> Ordering {
         .map(|column| a[*column].cmp(&b[*column]))
         .find(|order| order.is_ne())
         .unwrap_or(Ordering::Equal)
+}
+
+/// Where a row may depend on one that is given before it, the order is the caller's: one may give a unique
+/// value free that the next one takes, or be the row that the next one refers to.
+fn may_be_sorted(table: &Table) -> bool {
+    table.def.foreign_keys.is_empty() && !table.rows.secondaries.iter().any(|secondary| secondary.unique)
 }
 
 fn key_columns<C: FromIterator<usize>>(table: &Table) -> Result<C> {

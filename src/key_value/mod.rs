@@ -14,6 +14,7 @@ use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use txn::{OnDuplicate, WaitPolicy};
 
 pub use self::columns::{Columns, Key};
@@ -117,11 +118,16 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     ) -> Option<Result<Option<V>>> {
         let key = K::values(key);
         let columns = key.len()..self.table.def.columns.len();
-        // What cannot be made of the row at once the future says, too.
+        let wanted = columns.len();
         let found = transaction.look_at_once(&self.table, &key, |row| {
-            V::take(&mut BorrowedColumns::new(&self.table, row, columns).map(Value::into_owned))
+            let columns = BorrowedColumns::new(&self.table, row, columns);
+            let values: SmallVec<[Value<'static>; 4]> = columns.map(Value::into_owned).collect();
+            (values.len() == wanted).then_some(values)
         })?;
-        Some(Ok(found))
+        // The type may be anybody's, and do what it likes: the page is not latched any more. What cannot be
+        // made of the row the future says, too.
+        let Some(values) = found else { return Some(Ok(None)) };
+        V::take(&mut values.into_iter()).map(|value| Ok(Some(value)))
     }
 
     /// Shows the value of a key to `look` where it lies, without a copy; `None`, and `look` is not called, if

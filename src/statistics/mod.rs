@@ -228,6 +228,7 @@ impl Table {
     /// Takes over what is known of the table that this one replaces, with the same rows.
     pub(crate) fn continue_counts(&self, old: &Table) {
         self.set_rows(old.row_count_estimate());
+        self.rows.continue_row_count(&old.rows);
         if let Some(statistics) = old.statistics() {
             self.counts.set(statistics);
         }
@@ -401,8 +402,10 @@ impl Database {
     pub(crate) fn write_statistics(&self, closed: Option<u32>) {
         // Two would write to the same file; and who comes later has the newer numbers.
         let _writer = self.0.tables.statistics.writer.lock();
+        // A commit that is in the log, but not counted yet, would be missing for good.
+        let counted = closed.filter(|_| self.0.system.commits_are_over());
         let known = |table: &Arc<Table>| {
-            let exactly = closed.and_then(|_| self.0.system.row_count(&table.rows));
+            let exactly = counted.and_then(|_| self.0.system.row_count(&table.rows));
             let known = Known { rows: table.row_count_estimate(), exactly, statistics: table.statistics() };
             let says_nothing = known == Known::default();
             (!says_nothing).then_some((table.def.id, known))

@@ -10,7 +10,11 @@
 //! Nothing of this is logged. A new table has no rows; of others the count is learnt when somebody has gone
 //! through all rows, and kept over an orderly stop (the crate above does that). After a crash it is learnt
 //! again. The changes of a prepared transaction that a start has found are not known: when it commits, all
-//! counts are forgotten.
+//! counts are forgotten, and no view from before says how many there are.
+//!
+//! A change of rows that comes to nothing in sum, one removed and one added, is one too: a view from before
+//! sees other rows than its own transaction may have changed since. And a table's next definition, with
+//! another index or name, has the same rows and therefore the same count ([`RowCount::share`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,11 +81,12 @@ impl RowChanges {
     /// set.
     pub fn publish(&self, tables: &[Arc<Table>], counts: &RowCounts, version: u64) {
         if self.unknown {
+            counts.forgotten_at.store(version, Ordering::SeqCst);
             counts.forgotten.fetch_add(1, Ordering::SeqCst);
         }
-        for (id, rows) in self.tables.iter().filter(|(_, rows)| *rows != 0) {
+        for (id, rows) in &self.tables {
             if let Some(table) = tables.iter().find(|table| table.id == *id) {
-                table.row_count.0.lock().commit(*rows, version);
+                table.row_count.counted().lock().commit(*rows, version);
             }
         }
     }
@@ -92,11 +97,20 @@ impl RowChanges {
 pub(crate) struct RowCounts {
     /// How often all were forgotten.
     forgotten: AtomicU64,
+    /// Views of this version are the first that see what the last time was about.
+    forgotten_at: AtomicU64,
 }
 
-/// The committed rows of a table.
+impl RowCounts {
+    /// Whether a view of this version sees the same rows as those that are counted now.
+    fn concern(&self, version: u64) -> bool {
+        version >= self.forgotten_at.load(Ordering::SeqCst)
+    }
+}
+
+/// The committed rows of a table, of all its definitions that follow each other.
 #[derive(Debug, Default)]
-pub(crate) struct RowCount(Mutex<Counted>);
+pub(crate) struct RowCount(Mutex<Arc<Mutex<Counted>>>);
 
 #[derive(Debug, Default)]
 struct Counted {
@@ -115,18 +129,34 @@ impl Counted {
 }
 
 impl RowCount {
+    fn counted(&self) -> Arc<Mutex<Counted>> {
+        self.0.lock().clone()
+    }
+
+    /// This is a new definition, which nobody uses yet, of the rows that the old one has: a transaction that still
+    /// changes them through that one counts here too.
+    pub fn share(&self, old: &RowCount) {
+        let counted = old.counted();
+        *self.0.lock() = counted;
+    }
+
     /// How many rows a view of this version sees, if that is known.
     pub fn seen_by(&self, version: u64, counts: &RowCounts) -> Option<u64> {
-        let counted = self.0.lock();
+        let counted = self.counted();
+        let counted = counted.lock();
+        if !counts.concern(version) {
+            return None;
+        }
         let (rows, learnt) = counted.known.filter(|_| counted.since <= version)?;
         (learnt == counts.forgotten.load(Ordering::SeqCst)).then_some(rows)
     }
 
     /// A view of this version was found to see this number of committed rows. `forgotten`:
     /// [`Self::before`] the count.
-    pub fn learn(&self, rows: u64, version: u64, forgotten: u64) {
-        let mut counted = self.0.lock();
-        if counted.since <= version {
+    pub fn learn(&self, rows: u64, version: u64, forgotten: u64, counts: &RowCounts) {
+        let counted = self.counted();
+        let mut counted = counted.lock();
+        if counted.since <= version && counts.concern(version) {
             counted.known = Some((rows, forgotten));
         }
     }
@@ -140,7 +170,14 @@ impl RowCount {
 impl crate::TransactionSystem {
     /// Nobody uses the table yet, and it has this number of rows: it is new, or was closed with them.
     pub fn set_row_count(&self, table: &Table, rows: u64) {
-        table.row_count.learn(rows, u64::MAX, RowCount::before(&self.0.row_counts));
+        let counts = &self.0.row_counts;
+        table.row_count.learn(rows, u64::MAX, RowCount::before(counts), counts);
+    }
+
+    /// Whether no transaction is between its commit in the log and the moment in which others see it: then,
+    /// with the log closed, counts are of what the log has.
+    pub fn commits_are_over(&self) -> bool {
+        self.0.active.commits_are_over()
     }
 
     /// How many committed rows a table has, if that is known without counting.
@@ -157,13 +194,13 @@ mod tests {
     fn a_view_from_before_a_commit_is_not_told() {
         let (count, counts) = (RowCount::default(), RowCounts::default());
         assert_eq!(count.seen_by(9, &counts), None);
-        count.learn(10, 3, 0);
+        count.learn(10, 3, 0, &counts);
         assert_eq!(count.seen_by(3, &counts), Some(10));
-        count.0.lock().commit(-4, 5);
+        count.counted().lock().commit(-4, 5);
         assert_eq!((count.seen_by(4, &counts), count.seen_by(5, &counts)), (None, Some(6)));
-        count.learn(10, 4, 0);
+        count.learn(10, 4, 0, &counts);
         assert_eq!(count.seen_by(5, &counts), Some(6), "who counted at an earlier moment has another number");
-        count.0.lock().commit(-7, 6);
+        count.counted().lock().commit(-7, 6);
         assert_eq!(count.seen_by(6, &counts), None, "fewer than none");
     }
 
@@ -171,13 +208,26 @@ mod tests {
     fn a_commit_of_unknown_rows_makes_all_forgotten() {
         let (count, counts) = (RowCount::default(), RowCounts::default());
         let before = RowCount::before(&counts);
-        count.learn(10, 3, before);
+        count.learn(10, 3, before, &counts);
         RowChanges::unknown().publish(&[], &counts, 4);
         assert_eq!(count.seen_by(4, &counts), None);
-        count.learn(10, 4, before);
+        count.learn(10, 4, before, &counts);
         assert_eq!(count.seen_by(4, &counts), None, "counted while it committed");
-        count.learn(11, 4, RowCount::before(&counts));
-        assert_eq!(count.seen_by(4, &counts), Some(11));
+        count.learn(10, 3, RowCount::before(&counts), &counts);
+        assert_eq!(count.seen_by(4, &counts), None, "by a view from before");
+        count.learn(11, 4, RowCount::before(&counts), &counts);
+        assert_eq!((count.seen_by(3, &counts), count.seen_by(4, &counts)), (None, Some(11)));
+    }
+
+    #[test]
+    fn definitions_that_follow_each_other_have_one_count() {
+        let (old, new, counts) = (RowCount::default(), RowCount::default(), RowCounts::default());
+        new.share(&old);
+        old.counted().lock().commit(1, 5);
+        new.learn(10, 4, 0, &counts);
+        assert_eq!(new.seen_by(5, &counts), None, "counted by a view from before the commit");
+        new.learn(11, 5, 0, &counts);
+        assert_eq!(old.seen_by(5, &counts), Some(11));
     }
 
     #[test]

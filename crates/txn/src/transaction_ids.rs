@@ -170,6 +170,11 @@ impl ActiveSet {
         self.version.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Whether no transaction is between its commit in the log and its end here.
+    pub fn commits_are_over(&self) -> bool {
+        self.numbers.lock().committing.is_empty()
+    }
+
     /// A commit number that was taken will not be used.
     pub fn give_up_commit(&self, number: u64) {
         self.numbers.lock().committing.retain(|other| *other != number);

@@ -93,13 +93,13 @@ impl Answer {
 }
 
 impl Keeps {
-    fn keeps(&self, row: &Row, state: &SessionState) -> Result<bool, SqlError> {
+    fn keeps(&self, row: &Row, state: &SessionState, parameters: &[Value<'_>]) -> Result<bool, SqlError> {
         match self {
             Keeps::All => Ok(true),
             Keeps::Like(pattern) => Ok(row.first().is_some_and(|value| like_name(&value.to_text(), pattern))),
             Keeps::Where(condition) => {
                 let views = [RowView::Values(row)];
-                let cx = Context { rows: &views, ..Context::constant(state, &[]) };
+                let cx = Context { rows: &views, ..Context::constant(state, parameters) };
                 Ok(condition.truth(&cx)? == Some(true))
             }
         }
@@ -241,7 +241,7 @@ impl Session {
                 match self.filtered(answer, show.filter.as_ref()).await? {
                     Filtered::Answer(answer) => answer,
                     Filtered::ByQuery { columns, rows, condition } => {
-                        return self.filter_by_query(columns, rows, condition, out).await;
+                        return self.filter_by_query(columns, rows, condition, parameters, out).await;
                     }
                 }
             }
@@ -264,7 +264,7 @@ impl Session {
         let _ = more;
         self.transaction.engine_mut().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
-        watch.over(pin!(self.send(answer, out))).await.0?;
+        watch.over(pin!(self.send(answer, parameters, out))).await.0?;
         Ok(Outcome::Rows)
     }
 
@@ -276,19 +276,24 @@ impl Session {
         out: &mut S,
         _more: bool,
     ) -> Result<Outcome, Failure> {
-        self.send(Answer::texts(columns, rows), out).await?;
+        self.send(Answer::texts(columns, rows), &[], out).await?;
         Ok(Outcome::Rows)
     }
 
     /// Sends the rows that are wanted, and gives way to others in between.
-    pub(super) async fn send<S: ResultSink>(&self, answer: Answer, out: &mut S) -> Result<(), Failure> {
+    pub(super) async fn send<S: ResultSink>(
+        &self,
+        answer: Answer,
+        parameters: &[Value<'_>],
+        out: &mut S,
+    ) -> Result<(), Failure> {
         let metas = answer.columns.iter().map(|(name, ty)| ty.meta(name)).collect();
         out.columns(&ResultColumns::new(metas));
         let slice = self.transaction.engine().slice();
         for row in answer.rows {
             slice.work(ROW_UNITS).await?;
             let held = self.state.held();
-            let wanted = answer.keeps.keeps(&row, &self.state)?;
+            let wanted = answer.keeps.keeps(&row, &self.state, parameters)?;
             self.state.release_to(held);
             if !wanted {
                 continue;
@@ -379,12 +384,13 @@ impl Session {
         columns: Vec<(String, Type)>,
         rows: Arc<Rows>,
         condition: Arc<ast::Expr>,
+        parameters: &[Value<'_>],
         out: &mut S,
     ) -> Result<Outcome, Failure> {
         for _ in 0..REPLANS_MAX {
             let (columns, rows, condition) = (columns.clone(), rows.clone(), condition.clone());
             let plan = self.planned(move |planner| planner.given_rows(&columns, &rows, &condition)).await?;
-            match Box::pin(self.run_data(&plan, &[], out)).await {
+            match Box::pin(self.run_data(&plan, parameters, out)).await {
                 Err(Failure::Stale) => {}
                 result => return result,
             }

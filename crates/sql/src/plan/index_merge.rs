@@ -15,6 +15,9 @@ use crate::expr::Expr;
 
 /// An OR of more parts is not looked at: it would be copied for each.
 const PARTS_MAX: usize = 16;
+/// Rows whose keys are remembered while the other indexes are read, at most: some ten MiB of the statement's
+/// memory. More of them are found by reading all rows, which takes none.
+const REMEMBERED_MAX: f64 = 100_000.0;
 
 impl PathChooser<'_> {
     /// The path over several indexes that costs clearly less than `best`, if there is one.
@@ -74,6 +77,9 @@ impl PathChooser<'_> {
             return None;
         }
         let rows = merged.iter().map(|path| path.rows).sum::<f64>().min(rows_of(self.table));
+        if rows > REMEMBERED_MAX {
+            return None;
+        }
         Some(Path { rows, merged, ..Path::everything() })
     }
 }

@@ -87,7 +87,7 @@ pub async fn count(transaction: &mut Transaction, table: &Arc<Table>) -> Result<
     };
     run_turns(&mut scan, transaction, count).await?;
     if committed_only && let Some(rows) = rows.checked_add_signed(-own) {
-        table.row_count.learn(rows, version, forgotten);
+        table.row_count.learn(rows, version, forgotten, &system.row_counts);
     }
     Ok(rows)
 }

@@ -232,3 +232,31 @@ fn a_transaction_that_was_prepared_before_a_crash_makes_counts_unknown() {
         assert_eq!(counted_how(&mut reader).await, (3, false));
     });
 }
+
+/// A transaction with a view from before goes through the rows, also where as many were added as were removed: its own
+/// transaction may have removed one of those that it does not see.
+#[test]
+fn rows_that_took_the_place_of_others_are_not_counted_by_an_older_view() {
+    for is_known in [true, false] {
+        let world = World::new(840);
+        world.fill(&[(1, 1)]);
+        let (mut old, mut other) = (world.session(), world.session());
+        world.run(async {
+            if is_known {
+                assert_eq!(counted_how(&mut other).await.0, 1);
+                other.commit().await;
+            }
+            old.begin();
+            // Opens its view.
+            assert_eq!(old.all().await.len(), 1);
+            other.begin();
+            other.delete(1).await.unwrap();
+            other.insert(9, 9).await.unwrap();
+            other.commit().await;
+            old.delete(9).await.unwrap();
+            assert_eq!(counted_how(&mut old).await, (1, true), "row 1 is there in its view");
+            old.commit().await;
+            assert_eq!(counted_how(&mut other).await.0, 0);
+        });
+    }
+}
