@@ -3,8 +3,8 @@
 //! Rows in the order of a tree go to its pages one after the other: each page is found, changed and written
 //! once, where random ones come back to it again and again; and most of them are found without a descent
 //! (`Tree::seek_behind`). The order is that of the keys' stored bytes. Collations have others, and then the
-//! rows are only less well sorted. Rows of a table with foreign keys or another unique index stay in the order
-//! in which they are given.
+//! rows are only less well sorted. Rows of a table with foreign keys or another unique index stay in the
+//! order in which they are given.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -133,8 +133,8 @@ impl RowCount {
         self.0.lock().clone()
     }
 
-    /// This is a new definition, which nobody uses yet, of the rows that the old one has: a transaction that still
-    /// changes them through that one counts here too.
+    /// This is a new definition, which nobody uses yet, of the rows that the old one has: a transaction that
+    /// still changes them through that one counts here too.
     pub fn share(&self, old: &RowCount) {
         let counted = old.counted();
         *self.0.lock() = counted;

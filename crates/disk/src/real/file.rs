@@ -209,8 +209,8 @@ fn zero_range(file: &std::fs::File, from: u64, length: u64) -> io::Result<bool> 
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
             Some(libc::EINTR) => {}
-            // These would come of writing zeros as well. Anything else, also a sandbox that forbids the call, may
-            // be of this call alone.
+            // These would come of writing zeros as well. Anything else, also a sandbox that forbids the call,
+            // may be of this call alone.
             Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG | libc::EIO) => return Err(error),
             _ => return Ok(false),
         }

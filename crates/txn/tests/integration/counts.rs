@@ -233,8 +233,8 @@ fn a_transaction_that_was_prepared_before_a_crash_makes_counts_unknown() {
     });
 }
 
-/// A transaction with a view from before goes through the rows, also where as many were added as were removed: its own
-/// transaction may have removed one of those that it does not see.
+/// A transaction with a view from before goes through the rows, also where as many were added as were
+/// removed: its own transaction may have removed one of those that it does not see.
 #[test]
 fn rows_that_took_the_place_of_others_are_not_counted_by_an_older_view() {
     for is_known in [true, false] {
