@@ -7,7 +7,8 @@ use untorn::{Database, Error};
 fn what_lies_there_is_what_a_copy_says() {
     let db = Database::in_memory().unwrap();
     let files = db.key_value::<(String, u32), (Option<Vec<u8>>, i64)>("files").unwrap();
-    let content = |n: u32| (n % 7 != 0).then(|| vec![n as u8; if n == 150 { 100_000 } else { n as usize }]);
+    let content =
+        |n: u32| (!n.is_multiple_of(7)).then(|| vec![n as u8; if n == 150 { 100_000 } else { n as usize }]);
     let mut t = db.begin();
     for n in 0..300 {
         files.put(&mut t, ("a", n), (content(n).as_deref(), -i64::from(n))).unwrap();
