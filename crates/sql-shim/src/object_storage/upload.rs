@@ -34,11 +34,13 @@ struct Upload {
 /// Sends what is not there yet, and the manifest last.
 pub async fn upload(backup: &Path, location: &Location) -> Result<Moved, String> {
     let contents = blocking(|| BackupContents::of(backup)).map_err(|error| error.to_string())?;
-    let was_finished = is_finished(location, &contents).await?;
-    if was_finished {
-        say(&format!("{location} has it already; what it consists of is looked at once more"));
-    } else {
-        claim(location, &contents).await?;
+    let was = standing(location, &contents).await?;
+    match was {
+        Standing::Nobodys => claim(location, &contents).await?,
+        Standing::Ours => {
+            say(&format!("{location} has it already; what it consists of is looked at once more"));
+        }
+        Standing::Another => return Err(another(location)),
     }
     tell_of_base(location, &contents).await?;
     let mut files = Vec::with_capacity(contents.files.len());
@@ -53,7 +55,7 @@ pub async fn upload(backup: &Path, location: &Location) -> Result<Moved, String>
         async move { upload.send(&key, &file).await }
     };
     each(files, &progress, send).await?;
-    if !was_finished {
+    if was == Standing::Nobodys {
         finish(location, &contents).await?;
     }
     Ok(Moved { files: contents.files.len(), bytes: contents.bytes(), end: contents.end })
@@ -71,20 +73,19 @@ async fn claim(location: &Location, contents: &BackupContents) -> Result<(), Str
         _ => {}
     }
     // The one before may have finished in between.
-    match is_finished(location, contents).await {
-        Ok(_) => Ok(()),
-        Err(why) => {
-            location.remove(BackupContents::INCOMPLETE).await?;
-            Err(why)
-        }
+    if standing(location, contents).await? == Standing::Another {
+        location.remove(BackupContents::INCOMPLETE).await?;
+        return Err(another(location));
     }
+    Ok(())
 }
 
 /// The manifest last, if the name is still ours.
 async fn finish(location: &Location, contents: &BackupContents) -> Result<(), String> {
     match location.get(BackupContents::INCOMPLETE, MANIFEST_MAX).await? {
         Some(theirs) if theirs != mark(contents) => return Err(unfinished(location)),
-        None if !is_finished(location, contents).await? => {
+        // Another call of the same may have finished.
+        None if standing(location, contents).await? != Standing::Ours => {
             return Err(format!("{location}: somebody removed {} meanwhile", BackupContents::INCOMPLETE));
         }
         _ => {}
@@ -111,13 +112,21 @@ fn another(location: &Location) -> String {
     format!("{location} is another backup already: choose another name")
 }
 
-/// Whether its manifest is there. Another backup of this name is an error, and keeps its place.
-async fn is_finished(location: &Location, contents: &BackupContents) -> Result<bool, String> {
-    match location.get(BackupContents::MANIFEST, MANIFEST_MAX).await? {
-        None => Ok(false),
-        Some(theirs) if theirs == contents.manifest => Ok(true),
-        Some(_) => Err(another(location)),
-    }
+/// Whose manifest is under the name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Nobodys,
+    Ours,
+    Another,
+}
+
+async fn standing(location: &Location, contents: &BackupContents) -> Result<Standing, String> {
+    let there = location.get(BackupContents::MANIFEST, MANIFEST_MAX).await?;
+    Ok(match there {
+        None => Standing::Nobodys,
+        Some(theirs) if theirs == contents.manifest => Standing::Ours,
+        Some(_) => Standing::Another,
+    })
 }
 
 async fn tell_of_base(location: &Location, contents: &BackupContents) -> Result<(), String> {
