@@ -146,8 +146,8 @@ impl Transaction {
     /// new. Only for tables without columns that get values by themselves.
     ///
     /// # Errors
-    /// Those of [`Transaction::insert`] and [`Transaction::put`]. [`Error::WrongRowLength`] when the table
-    /// has got other columns meanwhile.
+    /// Those of [`Transaction::insert`] and [`Transaction::put`]. [`Error::OtherDefinition`] when the
+    /// table has got other columns meanwhile.
     pub(crate) async fn write_sorted<'v, R>(
         &mut self,
         table: &Arc<Table>,
@@ -158,7 +158,14 @@ impl Transaction {
         R: AsRef<[Value<'v>]>,
     {
         self.may_write()?;
-        let (statement, table) = self.statement(table).await?;
+        let handle = table;
+        let (statement, table) = self.statement(handle).await?;
+        // The values stand in the order of the handle's columns.
+        if !Arc::ptr_eq(handle, &table) && handle.def.columns != table.def.columns {
+            let difference = "its columns were changed meanwhile".to_owned();
+            let table = format!("{}.{}", table.database, table.name);
+            return Err(Error::OtherDefinition { table, difference });
+        }
         let rows = SortedRows::new(&table, rows)?;
         let savepoint = StatementSavepoint::new(statement.0);
         let mut writer = RowWriter::new(table)?;

@@ -288,9 +288,9 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         block_on(self.0.last(transaction.inner_mut()))
     }
 
-    /// How many pairs there are. That is known, except to the first who asks after a crash, and to a
-    /// transaction that began before others committed new pairs: then it goes through all of them, and copies
-    /// none.
+    /// How many pairs there are. That is mostly known. Where it is not (after a crash, for instance, until
+    /// somebody has asked), and to a transaction that has read before others committed new pairs, it goes
+    /// through all of them, and copies none.
     ///
     /// # Errors
     /// Those of [`Transaction::get`].

@@ -412,7 +412,7 @@ impl Database {
         };
         let tables = self.all_tables();
         let mut kept: Kept = tables.iter().filter_map(known).collect();
-        kept.closed = closed;
+        kept.closed = counted;
         if let Err(error) = kept.write(&**self.0.environment.storage(), &self.0.directory) {
             tracing::warn!("statistics of tables cannot be written: {error}");
         }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use disk::{Environment, SimulatedEnvironment, SimulatedStorage};
 use untorn::asynchronous::{Database, KeyValue, Transaction};
 use untorn::engine::Durability;
-use untorn::{Error, Options, TransactionError};
+use untorn::schema::{KeyDef, KeyKind, KeyPart};
+use untorn::{Error, Options, Rebuild, TransactionError};
 
 type Pairs = KeyValue<Vec<u8>, Vec<u8>>;
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -209,6 +210,48 @@ fn pairs_are_counted_only_after_a_crash() {
         put(&db, &pairs, 0..3).await;
         assert_eq!(counted(&pairs, &mut db.begin()).await, (3, false));
         db.close().await.unwrap();
+    });
+    environment.shutdown();
+}
+
+/// One pair gives free what the next one takes: in the order of the keys the first would meet it.
+#[test]
+fn pairs_that_depend_on_each_other_stay_in_their_order() {
+    let environment = SimulatedEnvironment::new(11);
+    environment.run_until_complete(async {
+        let (db, _) = open(&environment).await;
+        let pairs = db.key_value::<u32, u32>("each_once").await.unwrap();
+        let parts = vec![KeyPart { column: 1, prefix_chars: None }];
+        let key = KeyDef { name: "once".into(), kind: KeyKind::Unique, parts, id: 0, root: 0, born: 0 };
+        db.create_index("untorn", "each_once", key).await.unwrap();
+        let pairs = {
+            drop(pairs);
+            db.key_value::<u32, u32>("each_once").await.unwrap()
+        };
+        let mut t = db.begin();
+        pairs.put_all(&mut t, [(1, 10), (2, 20)]).await.unwrap();
+        assert_eq!(pairs.put_all(&mut t, [(2, 30), (1, 20)]).await.unwrap(), 0);
+        assert_eq!(pairs.get(&mut t, 1).await.unwrap(), Some(20));
+        t.commit(Durability::Sync).await.unwrap();
+    });
+    environment.shutdown();
+}
+
+/// A table's handle knows the columns that it had then.
+#[test]
+fn pairs_do_not_go_into_columns_that_changed_places() {
+    let environment = SimulatedEnvironment::new(12);
+    environment.run_until_complete(async {
+        let (db, _) = open(&environment).await;
+        let pairs = db.key_value::<u32, (u32, u32)>("two").await.unwrap();
+        let change = db.definitions().change_table("untorn", "two").await.unwrap();
+        let mut def = change.table().def.clone();
+        def.columns.swap(1, 2);
+        let origins = vec![Some(0), Some(2), Some(1)];
+        let plan = Rebuild { def, origins: origins.clone(), copied: origins, next_number: 1 };
+        change.rebuild(plan, |_, _| Ok::<(), Error>(())).await.unwrap();
+        let refused = pairs.put_all(&mut db.begin(), [(1, (10, 20))]).await;
+        assert!(matches!(refused, Err(Error::OtherDefinition { .. })), "{refused:?}");
     });
     environment.shutdown();
 }

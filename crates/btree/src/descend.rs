@@ -94,13 +94,14 @@ impl Tree {
     #[inline]
     fn leaf_by_way_of(&self, target: Target<'_>, pages: &mut u64) -> Result<PageRead, Interrupt> {
         *pages += 1;
-        let mut page = self.store.read_to_search(self.page_id(self.root))?;
+        let mut page = self.store.read_to_search(self.page_id(self.root), false)?;
         self.check_page(&page, self.root)?;
         let mut level = header::level(&page);
+        let by_heads = matches!(target, Target::Key(key, _) if key.head(&self.def).is_some());
         while level > 0 {
             let number = self.child(&page, target)?;
             *pages += 1;
-            let child = self.store.read_to_search(self.page_id(number))?;
+            let child = self.store.read_to_search(self.page_id(number), by_heads && level == 1)?;
             if !child.has_heads() {
                 prefetch_directory(&child);
             }

@@ -16,8 +16,8 @@
 //! sees other rows than its own transaction may have changed since. And a table's next definition, with
 //! another index or name, has the same rows and therefore the same count ([`RowCount::share`]).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -82,7 +82,6 @@ impl RowChanges {
     pub fn publish(&self, tables: &[Arc<Table>], counts: &RowCounts, version: u64) {
         if self.unknown {
             counts.forgotten_at.store(version, Ordering::SeqCst);
-            counts.forgotten.fetch_add(1, Ordering::SeqCst);
         }
         for (id, rows) in &self.tables {
             if let Some(table) = tables.iter().find(|table| table.id == *id) {
@@ -95,26 +94,17 @@ impl RowChanges {
 /// What is common to all tables' counts.
 #[derive(Debug, Default)]
 pub(crate) struct RowCounts {
-    /// How often all were forgotten.
-    forgotten: AtomicU64,
-    /// Views of this version are the first that see what the last time was about.
+    /// Views of this version are the first that see what made all be forgotten last.
     forgotten_at: AtomicU64,
-}
-
-impl RowCounts {
-    /// Whether a view of this version sees the same rows as those that are counted now.
-    fn concern(&self, version: u64) -> bool {
-        version >= self.forgotten_at.load(Ordering::SeqCst)
-    }
 }
 
 /// The committed rows of a table, of all its definitions that follow each other.
 #[derive(Debug, Default)]
-pub(crate) struct RowCount(Mutex<Arc<Mutex<Counted>>>);
+pub(crate) struct RowCount(OnceLock<Arc<Mutex<Counted>>>);
 
 #[derive(Debug, Default)]
 struct Counted {
-    /// How many there are, and how often all counts had been forgotten when that was learnt.
+    /// How many there are, and the version of the view that it was learnt by.
     known: Option<(u64, u64)>,
     /// Views of this version are the first that see the last commit that added or removed rows.
     since: u64,
@@ -129,49 +119,38 @@ impl Counted {
 }
 
 impl RowCount {
-    fn counted(&self) -> Arc<Mutex<Counted>> {
-        self.0.lock().clone()
+    fn counted(&self) -> &Mutex<Counted> {
+        self.0.get_or_init(Arc::default)
     }
 
     /// This is a new definition, which nobody uses yet, of the rows that the old one has: a transaction that
     /// still changes them through that one counts here too.
     pub fn share(&self, old: &RowCount) {
-        let counted = old.counted();
-        *self.0.lock() = counted;
+        let shared = self.0.set(old.0.get_or_init(Arc::default).clone());
+        assert!(shared.is_ok(), "a table was counted before it took over from the one before");
     }
 
     /// How many rows a view of this version sees, if that is known.
     pub fn seen_by(&self, version: u64, counts: &RowCounts) -> Option<u64> {
-        let counted = self.counted();
-        let counted = counted.lock();
-        if !counts.concern(version) {
-            return None;
-        }
-        let (rows, learnt) = counted.known.filter(|_| counted.since <= version)?;
-        (learnt == counts.forgotten.load(Ordering::SeqCst)).then_some(rows)
+        let counted = self.counted().lock();
+        let oldest = counted.since.max(counts.forgotten_at.load(Ordering::SeqCst));
+        let (rows, learnt) = counted.known.filter(|_| oldest <= version)?;
+        (learnt >= counts.forgotten_at.load(Ordering::SeqCst)).then_some(rows)
     }
 
-    /// A view of this version was found to see this number of committed rows. `forgotten`:
-    /// [`Self::before`] the count.
-    pub fn learn(&self, rows: u64, version: u64, forgotten: u64, counts: &RowCounts) {
-        let counted = self.counted();
-        let mut counted = counted.lock();
-        if counted.since <= version && counts.concern(version) {
-            counted.known = Some((rows, forgotten));
+    /// A view of this version was found to see this number of committed rows.
+    pub fn learn(&self, rows: u64, version: u64) {
+        let mut counted = self.counted().lock();
+        if counted.since <= version {
+            counted.known = Some((rows, version));
         }
-    }
-
-    /// To be asked before rows are counted.
-    pub fn before(counts: &RowCounts) -> u64 {
-        counts.forgotten.load(Ordering::SeqCst)
     }
 }
 
 impl crate::TransactionSystem {
     /// Nobody uses the table yet, and it has this number of rows: it is new, or was closed with them.
     pub fn set_row_count(&self, table: &Table, rows: u64) {
-        let counts = &self.0.row_counts;
-        table.row_count.learn(rows, u64::MAX, RowCount::before(counts), counts);
+        table.row_count.learn(rows, self.0.active.version());
     }
 
     /// Whether no transaction is between its commit in the log and the moment in which others see it: then,
@@ -194,11 +173,11 @@ mod tests {
     fn a_view_from_before_a_commit_is_not_told() {
         let (count, counts) = (RowCount::default(), RowCounts::default());
         assert_eq!(count.seen_by(9, &counts), None);
-        count.learn(10, 3, 0, &counts);
+        count.learn(10, 3);
         assert_eq!(count.seen_by(3, &counts), Some(10));
         count.counted().lock().commit(-4, 5);
         assert_eq!((count.seen_by(4, &counts), count.seen_by(5, &counts)), (None, Some(6)));
-        count.learn(10, 4, 0, &counts);
+        count.learn(10, 4);
         assert_eq!(count.seen_by(5, &counts), Some(6), "who counted at an earlier moment has another number");
         count.counted().lock().commit(-7, 6);
         assert_eq!(count.seen_by(6, &counts), None, "fewer than none");
@@ -207,15 +186,12 @@ mod tests {
     #[test]
     fn a_commit_of_unknown_rows_makes_all_forgotten() {
         let (count, counts) = (RowCount::default(), RowCounts::default());
-        let before = RowCount::before(&counts);
-        count.learn(10, 3, before, &counts);
+        count.learn(10, 3);
         RowChanges::unknown().publish(&[], &counts, 4);
         assert_eq!(count.seen_by(4, &counts), None);
-        count.learn(10, 4, before, &counts);
-        assert_eq!(count.seen_by(4, &counts), None, "counted while it committed");
-        count.learn(10, 3, RowCount::before(&counts), &counts);
+        count.learn(10, 3);
         assert_eq!(count.seen_by(4, &counts), None, "by a view from before");
-        count.learn(11, 4, RowCount::before(&counts), &counts);
+        count.learn(11, 4);
         assert_eq!((count.seen_by(3, &counts), count.seen_by(4, &counts)), (None, Some(11)));
     }
 
@@ -224,9 +200,9 @@ mod tests {
         let (old, new, counts) = (RowCount::default(), RowCount::default(), RowCounts::default());
         new.share(&old);
         old.counted().lock().commit(1, 5);
-        new.learn(10, 4, 0, &counts);
+        new.learn(10, 4);
         assert_eq!(new.seen_by(5, &counts), None, "counted by a view from before the commit");
-        new.learn(11, 5, 0, &counts);
+        new.learn(11, 5);
         assert_eq!(old.seen_by(5, &counts), Some(11));
     }
 

@@ -286,6 +286,7 @@ fn set_up_disk(plan: &Plan, environment: &SimulatedEnvironment) {
     let disk = environment.disk();
     let (offered, good) = plan.atomic_writes();
     disk.offer(offered);
+    // What is sabotaged is to be noticed by itself, on a disk as it was.
     if plan.sabotage == Sabotage::None && plan.seed % 2 == 1 {
         disk.offer_allocation();
     }

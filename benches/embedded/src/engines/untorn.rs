@@ -58,7 +58,6 @@ impl UntornSession<'_> {
 impl Session for UntornSession<'_> {
     fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<()> {
         let mut transaction = self.0.database.begin();
-        // One piece of memory, which goes back to the system.
         let mut puts: Vec<(Key, Value)> = Vec::new();
         for change in changes {
             match change {

@@ -194,7 +194,7 @@ fn search_by(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use pagestore::{HEADS_MAX, HeadsMaker, HeadsRoom, PageId};
+    use pagestore::{HEADS_MAX, HEADS_MAX_ABOVE, HeadsMaker, HeadsRoom, HeadsRoomAbove, PageId};
     use proptest::prelude::*;
 
     use super::super::builder::PageBuilder;
@@ -281,8 +281,14 @@ mod tests {
         key: &SearchKey<'_>,
         bound: Bound,
     ) -> Option<Result<FoundByHeads, Malformed>> {
-        let room: HeadsRoom = std::array::from_fn(|_| 0.into());
-        let heads = heads::make(page, def, HeadsMaker::new(&room))?;
+        let (small, large): (HeadsRoom, HeadsRoomAbove) =
+            (std::array::from_fn(|_| 0.into()), std::array::from_fn(|_| 0.into()));
+        let maker = if crate::page::header::level(page) == 0 {
+            HeadsMaker::new(&small)
+        } else {
+            HeadsMaker::above(&large)
+        };
+        let heads = heads::make(page, def, maker)?;
         Some(search_by_heads(page, def, key, key.head(def)?, bound, &heads))
     }
 
@@ -364,7 +370,8 @@ mod tests {
                 let FoundByHeads { found, next } = found.unwrap();
                 prop_assert_eq!(found, expected(&page, &def, &key, bound));
                 let place = records.iter().position(|origin| *origin == found.offset).map_or(0, |at| at + 1);
-                prop_assert_eq!(next, (records.len() <= HEADS_MAX).then_some(place));
+                let most = if level == 0 { HEADS_MAX } else { HEADS_MAX_ABOVE };
+                prop_assert_eq!(next, (records.len() <= most).then_some(place));
             }
         }
 

@@ -23,13 +23,13 @@ impl PageStore {
     }
 
     /// As [`PageStore::read`], for a search of the page; the access is for the caller to count
-    /// ([`PageStore::count_reads`]).
+    /// ([`PageStore::count_reads`]). `by_heads`: it is a leaf, and its heads say something of what is sought.
     ///
     /// # Errors
     /// As [`PageStore::read`].
     #[inline]
-    pub fn read_to_search(&self, page: PageId) -> Result<PageRead, Interrupt> {
-        match self.look_up_to_search(page) {
+    pub fn read_to_search(&self, page: PageId, by_heads: bool) -> Result<PageRead, Interrupt> {
+        match self.look_up_to_search(page, by_heads) {
             Some(pin) => {
                 self.touch(pin.frame());
                 Ok(pin.into_read())

@@ -15,12 +15,12 @@ impl PageStore {
         self.look_up_after(page, |_, _| {})
     }
 
-    /// [`PageStore::look_up`] for a search of the page. What that looks at first is asked for before the page
-    /// is pinned: an atomic increment lets nothing pass that comes behind it.
+    /// [`PageStore::look_up`] for a search of the page. What that looks at first, `by_heads` those of a leaf, is
+    /// asked for before the page is pinned: an atomic increment lets nothing pass that comes behind it.
     #[inline]
-    pub(crate) fn look_up_to_search(&self, page: PageId) -> Option<Pin> {
+    pub(crate) fn look_up_to_search(&self, page: PageId, by_heads: bool) -> Option<Pin> {
         self.look_up_after(page, |index, frame| {
-            if let Some(room) = self.frames.heads.get(index) {
+            if by_heads && let Some(room) = self.frames.heads.get(index) {
                 prefetch_heads(room);
             }
             frame.prefetch();

@@ -421,8 +421,6 @@ impl<'e> Executor<'e> {
         let mode = ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait };
         let mut cursor = Cursor::new(table, &target.path, ranges.ranges, mode, &target.needed, state);
         cursor.look_before_waiting();
-        // A row that is changed amid the scan could come again by another index.
-        let gather = gather || !target.path.merged.is_empty();
         let mut found = Found::new(state, target, gather, limit);
         let mut changed = 0;
         loop {

@@ -411,14 +411,15 @@ impl Planner<'_> {
         let changed = |column: u16| assignments.iter().any(|(c, _)| *c == column);
         let generated = |column: u16| table.def.columns[usize::from(column)].generated.is_some();
         let moves_rows = !target.path.unique && {
-            let scanned = match target.path.index {
+            let key_of = |path: &Path| match path.index {
                 untorn::engine::ScanIndex::Clustered => table.def.clustered_key(),
                 untorn::engine::ScanIndex::Secondary(n) => table.def.secondary_keys().get(n),
             };
+            let scanned = std::iter::once(&target.path).chain(&target.path.merged).filter_map(key_of);
             let clustered = table.def.clustered_key();
-            let parts = scanned.into_iter().chain(clustered).flat_map(|key| &key.parts);
-            parts
-                .clone()
+            scanned
+                .chain(clustered)
+                .flat_map(|key| &key.parts)
                 .any(|part| changed(part.column) || stamped.contains(&part.column) || generated(part.column))
         };
         let reads_assigned = self.reads_assigned(&assignments, &defaults);

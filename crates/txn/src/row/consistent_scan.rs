@@ -21,7 +21,6 @@ use super::scan_position::{Progress, advance};
 use super::view::{Row, Source};
 use crate::entry::build_entry;
 use crate::error::{Error, Interrupt};
-use crate::row_count::RowCount;
 use crate::system::System;
 use crate::table::Table;
 use crate::time_slice::{TimeSlice, UNITS_PER_LOOK};
@@ -77,7 +76,6 @@ pub async fn count(transaction: &mut Transaction, table: &Arc<Table>) -> Result<
     if committed_only && let Some(rows) = table.row_count.seen_by(version, &system.row_counts) {
         return Ok(rows.saturating_add_signed(own));
     }
-    let forgotten = RowCount::before(&system.row_counts);
     let mut scan = Scan::new(table.clone(), index, KeyRange::all(), Direction::Forward, mode, true);
     let mut rows = 0;
     let count = |scan: &mut Scan, reader: &mut Reader<'_>, slice: &TimeSlice| {
@@ -87,7 +85,7 @@ pub async fn count(transaction: &mut Transaction, table: &Arc<Table>) -> Result<
     };
     run_turns(&mut scan, transaction, count).await?;
     if committed_only && let Some(rows) = rows.checked_add_signed(-own) {
-        table.row_count.learn(rows, version, forgotten, &system.row_counts);
+        table.row_count.learn(rows, version);
     }
     Ok(rows)
 }
