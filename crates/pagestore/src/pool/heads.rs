@@ -7,8 +7,8 @@
 //! and when they are true (`heads_word.rs`).
 //!
 //! Each frame has room for them, which is memory from its first use on: a kilobyte for a leaf. There are few
-//! pages above the leaves, and every search goes through them, so they have room for more entries. The room is
-//! outside what the buffer pool's size says, and stays when the pool is made smaller.
+//! pages above the leaves, and every search goes through them, so they have room for more entries. The room
+//! is outside what the buffer pool's size says, and stays when the pool is made smaller.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -15,8 +15,8 @@ impl PageStore {
         self.look_up_after(page, |_, _| {})
     }
 
-    /// [`PageStore::look_up`] for a search of the page. What that looks at first, `by_heads` those of a leaf, is
-    /// asked for before the page is pinned: an atomic increment lets nothing pass that comes behind it.
+    /// [`PageStore::look_up`] for a search of the page. What that looks at first, `by_heads` those of a leaf,
+    /// is asked for before the page is pinned: an atomic increment lets nothing pass that comes behind it.
     #[inline]
     pub(crate) fn look_up_to_search(&self, page: PageId, by_heads: bool) -> Option<Pin> {
         self.look_up_after(page, |index, frame| {

@@ -15,8 +15,8 @@ use object_store::{
 };
 use url::Url;
 
-/// A request may take this long, with all bytes of both ways. The library's 30 seconds are too short for large
-/// parts on a slow line; and what it has against silence counts the time in which a part is sent, too.
+/// A request may take this long, with all bytes of both ways. The library's 30 seconds are too short for
+/// large parts on a slow line; and what it has against silence counts the time in which a part is sent, too.
 const REQUEST: &str = "15 minutes";
 /// Attempts to learn who has a name, while others try to take it.
 const ATTEMPTS: u32 = 20;
