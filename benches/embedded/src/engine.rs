@@ -6,16 +6,19 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::engines::{fjall::Fjall, lmdb::Lmdb, redb::Redb, sqlite::Sqlite, untorn::Untorn};
+use crate::engines;
 
 pub const KEY_BYTES: usize = 24;
 pub const VALUE_BYTES: usize = 150;
 pub type Key = [u8; KEY_BYTES];
 pub type Value = [u8; VALUE_BYTES];
+
+/// What an engine says that is to change a pair that is not there.
+pub const GONE: &str = "a pair that is to be changed is not there";
 
 /// One change of a transaction.
 pub enum Change {
@@ -24,7 +27,8 @@ pub enum Change {
 }
 
 pub trait Engine: Sync {
-    fn session(&self) -> Result<Box<dyn Session + '_>>;
+    /// A session; where each one has a cache, it has this fraction of the whole.
+    fn session(&self, of_as_many: u64) -> Result<Box<dyn Session + '_>>;
     /// Pairs that there are.
     fn count(&self) -> Result<u64>;
     fn close(self: Box<Self>) -> Result<()>;
@@ -33,6 +37,9 @@ pub trait Engine: Sync {
 pub trait Session {
     /// One transaction, durable when this returns.
     fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<()>;
+    /// Reads a pair that is there, changes its value and writes it, in one transaction that is durable when this
+    /// returns; nobody else changes the pair in between.
+    fn modify(&mut self, key: &Key, change: &mut dyn FnMut(&mut Value)) -> Result<()>;
     /// Reads on one snapshot.
     fn read(&mut self, reads: &mut dyn FnMut(&mut dyn Reads) -> Result<()>) -> Result<()>;
 }
@@ -47,20 +54,34 @@ pub trait Reads {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
+    #[cfg(feature = "untorn")]
     Untorn,
+    #[cfg(feature = "redb")]
     Redb,
+    #[cfg(feature = "lmdb")]
     Lmdb,
+    #[cfg(feature = "fjall")]
     Fjall,
+    #[cfg(feature = "canopydb")]
+    Canopydb,
+    #[cfg(feature = "sqlite")]
     Sqlite,
 }
 
 impl Kind {
     pub fn name(self) -> &'static str {
         match self {
+            #[cfg(feature = "untorn")]
             Kind::Untorn => "untorn",
+            #[cfg(feature = "redb")]
             Kind::Redb => "redb",
+            #[cfg(feature = "lmdb")]
             Kind::Lmdb => "lmdb",
+            #[cfg(feature = "fjall")]
             Kind::Fjall => "fjall",
+            #[cfg(feature = "canopydb")]
+            Kind::Canopydb => "canopydb",
+            #[cfg(feature = "sqlite")]
             Kind::Sqlite => "sqlite",
         }
     }
@@ -69,11 +90,26 @@ impl Kind {
     pub fn open(self, directory: &Path, cache_bytes: u64) -> Result<Box<dyn Engine>> {
         std::fs::create_dir_all(directory)?;
         Ok(match self {
-            Kind::Untorn => Box::new(Untorn::open(directory, cache_bytes)?),
-            Kind::Redb => Box::new(Redb::open(directory, cache_bytes)?),
-            Kind::Lmdb => Box::new(Lmdb::open(directory)?),
-            Kind::Fjall => Box::new(Fjall::open(directory, cache_bytes)?),
-            Kind::Sqlite => Box::new(Sqlite::open(directory, cache_bytes)?),
+            #[cfg(feature = "untorn")]
+            Kind::Untorn => Box::new(engines::untorn::Untorn::open(directory, cache_bytes)?),
+            #[cfg(feature = "redb")]
+            Kind::Redb => Box::new(engines::redb::Redb::open(directory, cache_bytes)?),
+            #[cfg(feature = "lmdb")]
+            Kind::Lmdb => Box::new(engines::lmdb::Lmdb::open(directory)?),
+            #[cfg(feature = "fjall")]
+            Kind::Fjall => Box::new(engines::fjall::Fjall::open(directory, cache_bytes)?),
+            #[cfg(feature = "canopydb")]
+            Kind::Canopydb => Box::new(engines::canopydb::Canopydb::open(directory, cache_bytes)?),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite => Box::new(engines::sqlite::Sqlite::open(directory, cache_bytes)?),
         })
     }
+}
+
+/// The value in these bytes.
+///
+/// # Errors
+/// When it has another length than every value.
+pub fn value_of(bytes: &[u8]) -> Result<Value> {
+    Value::try_from(bytes).with_context(|| format!("a value of {} bytes", bytes.len()))
 }

@@ -6,20 +6,28 @@
 
 mod engine;
 mod engines;
+mod measure;
+mod memory_limit;
+mod pairs;
 mod report;
 mod workload;
+mod ycsb;
+mod zipf;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, ValueEnum};
 
 use engine::Kind;
-use report::{Part, Record, Run};
-use workload::{Sizes, timed};
+use measure::timed;
+use memory_limit::MemoryLimit;
+use report::{Part, Record, Run, Workload};
+use workload::Sizes;
 
 #[derive(Parser)]
 struct Arguments {
@@ -35,6 +43,14 @@ struct Arguments {
     cache_mib: u64,
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    #[arg(long, value_enum, default_value_t = Workload::Steps)]
+    workload: Workload,
+    /// Seconds of each of YCSB's workloads with each number of threads.
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// The most memory that an engine's process may have, page cache included, in MiB (root).
+    #[arg(long)]
+    memory_mib: Option<u64>,
     /// Only these engines.
     #[arg(long, value_enum, value_delimiter = ',')]
     engines: Vec<Kind>,
@@ -44,6 +60,9 @@ struct Arguments {
     /// For the processes that this one starts.
     #[arg(long, value_enum, hide = true)]
     phase: Option<Phase>,
+    /// The control group that they join.
+    #[arg(long, hide = true)]
+    group: Option<PathBuf>,
 }
 
 /// The work of one process.
@@ -51,6 +70,7 @@ struct Arguments {
 enum Phase {
     Create,
     Main,
+    Ycsb,
     Reopen,
     Killed,
     AfterKill,
@@ -58,13 +78,16 @@ enum Phase {
 
 /// One process of one engine: prints its part as one line.
 fn work(arguments: &Arguments, kind: Kind, phase: Phase) -> Result<()> {
+    if let Some(group) = &arguments.group {
+        memory_limit::join(group)?;
+    }
     let (sizes, cache) = (sizes(arguments), arguments.cache_mib << 20);
     let directory = arguments.directory.join(kind.name());
     let mut part = Part::default();
     let steps = &mut part.steps;
     let name = match phase {
         Phase::Create => "create",
-        Phase::Main => "open, empty",
+        Phase::Main | Phase::Ycsb => "open, empty",
         Phase::Reopen => "open after a close",
         Phase::Killed => "open before the writes",
         Phase::AfterKill => "open after a kill",
@@ -73,6 +96,11 @@ fn work(arguments: &Arguments, kind: Kind, phase: Phase) -> Result<()> {
     match phase {
         Phase::Create | Phase::Reopen => {}
         Phase::Main => part.resident_bytes = Some(workload::run(kind, &*engine, sizes, steps)?),
+        Phase::Ycsb => {
+            let time = Duration::from_secs(arguments.seconds);
+            let sizes = ycsb::Sizes { keys: sizes.keys, seed: sizes.seed, time };
+            part.resident_bytes = Some(ycsb::run(&*engine, sizes, steps)?);
+        }
         Phase::Killed => workload::before_kill(&*engine, sizes, steps)?,
         Phase::AfterKill => workload::after_kill(&*engine, sizes)?,
     }
@@ -94,13 +122,18 @@ fn sizes(arguments: &Arguments) -> Sizes {
 }
 
 /// Starts a process for a phase and gathers its part.
-fn start(arguments: &Arguments, kind: Kind, phase: Phase) -> Result<Part> {
+fn start(arguments: &Arguments, limit: Option<&MemoryLimit>, kind: Kind, phase: Phase) -> Result<Part> {
     let phase_name = phase.to_possible_value().context("a phase without name")?;
-    let mut process = Command::new(std::env::current_exe()?)
+    let mut command = Command::new(std::env::current_exe()?);
+    if let Some(limit) = limit {
+        command.arg("--group").arg(limit.processes());
+    }
+    let mut process = command
         .arg("--directory")
         .arg(&arguments.directory)
         .args(["--keys", &arguments.keys.to_string(), "--seed", &arguments.seed.to_string()])
         .args(["--cache-mib", &arguments.cache_mib.to_string()])
+        .args(["--seconds", &arguments.seconds.to_string()])
         .args(["--engines", kind.name(), "--phase", phase_name.get_name()])
         .stdout(Stdio::piped())
         .spawn()?;
@@ -124,20 +157,25 @@ fn allocated(directory: &Path) -> Result<u64> {
     })
 }
 
-fn run(arguments: &Arguments, kind: Kind, round: u32) -> Result<Run> {
+fn run(arguments: &Arguments, limit: Option<&MemoryLimit>, kind: Kind, round: u32) -> Result<Run> {
     eprintln!("{}, round {}", kind.name(), round + 1);
     let directory = arguments.directory.join(kind.name());
     if directory.exists() {
         std::fs::remove_dir_all(&directory)?;
     }
-    let mut part = start(arguments, kind, Phase::Create)?;
+    let start = |phase| start(arguments, limit, kind, phase);
+    let (main, after): (Phase, &[Phase]) = match arguments.workload {
+        Workload::Steps => (Phase::Main, &[Phase::Reopen, Phase::Killed, Phase::AfterKill]),
+        Workload::Ycsb => (Phase::Ycsb, &[]),
+    };
+    let mut part = start(Phase::Create)?;
     let empty_bytes = allocated(&directory)?;
-    let main = start(arguments, kind, Phase::Main)?;
+    let main = start(main)?;
     let disk_bytes = allocated(&directory)?;
     part.resident_bytes = main.resident_bytes;
     part.steps.extend(main.steps);
-    for phase in [Phase::Reopen, Phase::Killed, Phase::AfterKill] {
-        part.steps.extend(start(arguments, kind, phase)?.steps);
+    for phase in after {
+        part.steps.extend(start(*phase)?.steps);
     }
     std::fs::remove_dir_all(&directory)?;
     Ok(Run { engine: kind, round, part, empty_bytes, disk_bytes })
@@ -152,10 +190,18 @@ fn main() -> Result<()> {
     let all = Kind::value_variants();
     let engines = if arguments.engines.is_empty() { all } else { &arguments.engines };
     let (keys, seed) = (arguments.keys, arguments.seed);
-    let mut record = Record { keys, cache_bytes: arguments.cache_mib << 20, seed, runs: Vec::new() };
+    let limit = arguments.memory_mib.map(|mib| MemoryLimit::new(mib << 20)).transpose()?;
+    let mut record = Record {
+        workload: arguments.workload,
+        keys,
+        cache_bytes: arguments.cache_mib << 20,
+        memory_bytes: arguments.memory_mib.map(|mib| mib << 20),
+        seed,
+        runs: Vec::new(),
+    };
     for round in 0..arguments.rounds {
         for kind in engines {
-            record.runs.push(run(&arguments, *kind, round)?);
+            record.runs.push(run(&arguments, limit.as_ref(), *kind, round)?);
             if let Some(file) = &arguments.record {
                 std::fs::write(file, serde_json::to_string_pretty(&record)?)?;
             }

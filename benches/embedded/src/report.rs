@@ -1,8 +1,19 @@
 //! What was measured, as a record and as a table.
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Kind;
+
+/// What the engines do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Workload {
+    /// That of redb's benchmark: steps that end when they are done.
+    Steps,
+    /// YCSB's: loads that end when their time is up.
+    Ycsb,
+}
 
 /// One step of one engine in one round.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -38,8 +49,11 @@ pub struct Run {
 /// All that a comparison measured.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Record {
+    pub workload: Workload,
     pub keys: u64,
     pub cache_bytes: u64,
+    /// The most that a process may have, with its page cache.
+    pub memory_bytes: Option<u64>,
     pub seed: u64,
     pub runs: Vec<Run>,
 }
@@ -73,13 +87,21 @@ impl Record {
                 for engine in &engines {
                     let runs = self.runs.iter().filter(|run| run.engine == *engine);
                     let value = median(runs.filter_map(|run| value(run, row)).collect());
-                    text += &value.map_or(" – |".to_owned(), |value| format!(" {value:.3} |"));
+                    text += &value.map_or(" – |".to_owned(), |value| {
+                        let digits = if value < 1000.0 { 3 } else { 0 };
+                        format!(" {value:.digits$} |")
+                    });
                 }
                 text += "\n";
             }
         };
         let step = |run: &Run, name: &str| run.part.steps.iter().find(|step| step.name == name).cloned();
-        table("seconds", &steps, &|run, name| Some(step(run, name)?.seconds));
+        match self.workload {
+            Workload::Steps => table("seconds", &steps, &|run, name| Some(step(run, name)?.seconds)),
+            Workload::Ycsb => table("operations per second", &steps, &|run, name| {
+                step(run, name).map(|step| step.count as f64 / step.seconds)
+            }),
+        }
         table("µs CPU per operation", &steps, &|run, name| {
             step(run, name).map(|step| step.cpu_seconds * 1e6 / step.count.max(1) as f64)
         });

@@ -1,14 +1,10 @@
-//! The steps, each timed for itself, after redb's own benchmark: random keys of 24 bytes and values of 150.
-//!
-//! Pair `n` is made from the seed and `n`, so every process knows the pairs that the ones before it wrote. A
-//! read checks the value that it is shown: an engine that answers fast and wrong fails.
-
-use std::time::Instant;
+//! The steps of redb's own benchmark, each timed for itself.
 
 use anyhow::{Result, ensure};
-use nix::sys::resource::{UsageWho, getrusage};
 
-use crate::engine::{Change, Engine, KEY_BYTES, Key, Kind, Reads, Session, VALUE_BYTES, Value};
+use crate::engine::{Change, Engine, Kind, Reads, Session, VALUE_BYTES};
+use crate::measure::{resident_bytes, timed};
+use crate::pairs::{is_value, key, mixed, put};
 use crate::report::Step;
 
 /// Sizes of the steps.
@@ -45,73 +41,6 @@ impl Sizes {
     }
 }
 
-/// A random number that is a function of two others (splitmix64).
-fn mixed(seed: u64, n: u64) -> u64 {
-    let mut word = seed.wrapping_add(n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
-}
-
-fn fill(bytes: &mut [u8], seed: u64) {
-    for (at, chunk) in bytes.chunks_mut(8).enumerate() {
-        chunk.copy_from_slice(&mixed(seed, at as u64).to_le_bytes()[..chunk.len()]);
-    }
-}
-
-pub fn key(seed: u64, n: u64) -> Key {
-    let mut key = [0; KEY_BYTES];
-    fill(&mut key, mixed(seed, n));
-    key
-}
-
-fn value(seed: u64, n: u64) -> Value {
-    let mut value = [0; VALUE_BYTES];
-    fill(&mut value, !mixed(seed, n));
-    value
-}
-
-pub fn put(seed: u64, n: u64) -> Change {
-    Change::Put(key(seed, n), Box::new(value(seed, n)))
-}
-
-fn cpu_seconds() -> Result<f64> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
-    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
-    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
-}
-
-fn written_bytes() -> u64 {
-    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
-    let line = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
-    line.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
-}
-
-/// Memory of this process that belongs to no file.
-pub fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) << 10
-}
-
-/// Runs a step and notes what it took.
-pub fn timed<R>(steps: &mut Vec<Step>, name: &str, count: u64, f: impl FnOnce() -> Result<R>) -> Result<R> {
-    let (cpu, written, begun) = (cpu_seconds()?, written_bytes(), Instant::now());
-    let result = f()?;
-    let seconds = begun.elapsed().as_secs_f64();
-    let step = Step {
-        name: name.to_owned(),
-        count,
-        seconds,
-        cpu_seconds: cpu_seconds()? - cpu,
-        written_bytes: written_bytes() - written,
-    };
-    eprintln!("  {:<28} {seconds:>9.3} s  {:>9.3} s CPU", step.name, step.cpu_seconds);
-    steps.push(step);
-    Ok(result)
-}
-
 /// Shares `count` numbers from `first` on among threads with a session each.
 fn threaded(
     engine: &dyn Engine,
@@ -125,7 +54,7 @@ fn threaded(
         let started: Vec<_> = (0..threads)
             .map(|thread| {
                 let begin = first + thread * share;
-                scope.spawn(move || work(&mut *engine.session()?, begin..begin + share))
+                scope.spawn(move || work(&mut *engine.session(threads)?, begin..begin + share))
             })
             .collect();
         started.into_iter().try_for_each(|thread| match thread.join() {
@@ -139,10 +68,9 @@ fn random_reads(session: &mut dyn Session, sizes: Sizes, numbers: std::ops::Rang
     session.read(&mut |reads: &mut dyn Reads| {
         for n in numbers.clone() {
             let pair = mixed(sizes.seed ^ 1, n) % sizes.keys;
-            let (mut right, expected) = (false, !mixed(sizes.seed, pair));
-            let found = reads.get(&key(sizes.seed, pair), &mut |value| {
-                right = value.len() == VALUE_BYTES && value[..8] == mixed(expected, 0).to_le_bytes();
-            })?;
+            let mut right = false;
+            let found =
+                reads.get(&key(sizes.seed, pair), &mut |value| right = is_value(sizes.seed, pair, value))?;
             ensure!(found && right, "pair {pair} is not what was written");
         }
         Ok(())
@@ -169,7 +97,7 @@ fn random_ranges(session: &mut dyn Session, sizes: Sizes) -> Result<()> {
 /// The steps of the first process, up to the close.
 pub fn run(kind: Kind, engine: &dyn Engine, sizes: Sizes, steps: &mut Vec<Step>) -> Result<u64> {
     let seed = sizes.seed;
-    let mut session = engine.session()?;
+    let mut session = engine.session(1)?;
     let single = |session: &mut dyn Session, n: u64| session.write(&mut std::iter::once(put(seed, n)));
     timed(steps, "bulk load", sizes.keys, || session.write(&mut (0..sizes.keys).map(|n| put(seed, n))))?;
     let mut next = sizes.keys;
@@ -216,7 +144,7 @@ pub fn run(kind: Kind, engine: &dyn Engine, sizes: Sizes, steps: &mut Vec<Step>)
 
 /// Durable writes, before the process is killed.
 pub fn before_kill(engine: &dyn Engine, sizes: Sizes, steps: &mut Vec<Step>) -> Result<()> {
-    let mut session = engine.session()?;
+    let mut session = engine.session(1)?;
     let first = sizes.inserted();
     timed(steps, "writes before the kill", 100 * sizes.batch(), || {
         (0..100).try_for_each(|batch| {
@@ -229,7 +157,7 @@ pub fn before_kill(engine: &dyn Engine, sizes: Sizes, steps: &mut Vec<Step>) -> 
 /// Whether the last pair written before the kill is there.
 pub fn after_kill(engine: &dyn Engine, sizes: Sizes) -> Result<()> {
     let last = sizes.inserted() + 100 * sizes.batch() - 1;
-    engine.session()?.read(&mut |reads: &mut dyn Reads| {
+    engine.session(1)?.read(&mut |reads: &mut dyn Reads| {
         ensure!(reads.get(&key(sizes.seed, last), &mut |_| {})?, "a pair that was durable is lost");
         Ok(())
     })

@@ -1,27 +1,30 @@
 //! fjall; each commit is a batch with `PersistMode::SyncAll`.
 
 use std::path::Path;
+use std::sync::Mutex;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot};
 
-use crate::engine::{Change, Engine, Key, Reads, Session};
+use crate::engine::{Change, Engine, GONE, Key, Reads, Session, Value, value_of};
 
 pub struct Fjall {
     database: Database,
     pairs: Keyspace,
+    /// Held by who reads, changes and writes, as a single writer of its transactional face would do.
+    modifying: Mutex<()>,
 }
 
 impl Fjall {
     pub fn open(directory: &Path, cache_bytes: u64) -> Result<Fjall> {
         let database = Database::builder(directory).cache_size(cache_bytes).open()?;
         let pairs = database.keyspace("pairs", KeyspaceCreateOptions::default)?;
-        Ok(Fjall { database, pairs })
+        Ok(Fjall { database, pairs, modifying: Mutex::new(()) })
     }
 }
 
 impl Engine for Fjall {
-    fn session(&self) -> Result<Box<dyn Session + '_>> {
+    fn session(&self, _of_as_many: u64) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(FjallSession(self)))
     }
 
@@ -46,6 +49,16 @@ impl Session for FjallSession<'_> {
             }
         }
         Ok(batch.commit()?)
+    }
+
+    fn modify(&mut self, key: &Key, change: &mut dyn FnMut(&mut Value)) -> Result<()> {
+        let modifying = self.0.modifying.lock().map_err(|_| anyhow::anyhow!("a thread panicked"))?;
+        let found = self.0.database.snapshot().get(&self.0.pairs, key)?;
+        let mut value = value_of(&found.context(GONE)?)?;
+        change(&mut value);
+        self.write(&mut std::iter::once(Change::Put(*key, Box::new(value))))?;
+        drop(modifying);
+        Ok(())
     }
 
     fn read(&mut self, reads: &mut dyn FnMut(&mut dyn Reads) -> Result<()>) -> Result<()> {

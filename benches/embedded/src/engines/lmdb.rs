@@ -3,11 +3,11 @@
 use std::ops::Bound;
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use heed::types::Bytes;
 use heed::{Database, Env, EnvOpenOptions, RoTxn, WithoutTls};
 
-use crate::engine::{Change, Engine, Key, Reads, Session};
+use crate::engine::{Change, Engine, GONE, Key, Reads, Session, Value, value_of};
 
 /// The most that the file may become.
 const MAP_BYTES: usize = 16 << 30;
@@ -31,7 +31,7 @@ impl Lmdb {
 }
 
 impl Engine for Lmdb {
-    fn session(&self) -> Result<Box<dyn Session + '_>> {
+    fn session(&self, _of_as_many: u64) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(LmdbSession(self)))
     }
 
@@ -57,6 +57,14 @@ impl Session for LmdbSession<'_> {
                 Change::Remove(key) => drop(self.0.pairs.delete(&mut transaction, &key)?),
             }
         }
+        Ok(transaction.commit()?)
+    }
+
+    fn modify(&mut self, key: &Key, change: &mut dyn FnMut(&mut Value)) -> Result<()> {
+        let mut transaction = self.0.environment.write_txn()?;
+        let mut value = value_of(self.0.pairs.get(&transaction, key)?.context(GONE)?)?;
+        change(&mut value);
+        self.0.pairs.put(&mut transaction, key, &value[..])?;
         Ok(transaction.commit()?)
     }
 

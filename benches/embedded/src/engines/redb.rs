@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::Result;
-use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
+use anyhow::{Context, Result};
+use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 
-use crate::engine::{Change, Engine, Key, Reads, Session};
+use crate::engine::{Change, Engine, GONE, Key, Reads, Session, Value, value_of};
 
 const PAIRS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("pairs");
 
@@ -23,7 +23,7 @@ impl Redb {
 }
 
 impl Engine for Redb {
-    fn session(&self) -> Result<Box<dyn Session + '_>> {
+    fn session(&self, _of_as_many: u64) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(RedbSession(&self.0)))
     }
 
@@ -48,6 +48,16 @@ impl Session for RedbSession<'_> {
                 Change::Remove(key) => drop(table.remove(&key[..])?),
             }
         }
+        drop(table);
+        Ok(transaction.commit()?)
+    }
+
+    fn modify(&mut self, key: &Key, change: &mut dyn FnMut(&mut Value)) -> Result<()> {
+        let transaction = self.0.begin_write()?;
+        let mut table = transaction.open_table(PAIRS)?;
+        let mut value = value_of(table.get(&key[..])?.context(GONE)?.value())?;
+        change(&mut value);
+        drop(table.insert(&key[..], &value[..])?);
         drop(table);
         Ok(transaction.commit()?)
     }

@@ -1,13 +1,16 @@
 //! SQLite in WAL mode with `synchronous = FULL`: each commit is synced. A connection per session, statements
-//! cached, a table without row ids.
+//! cached, a table without row ids. Each connection has a cache of its own, a part of the whole.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use crate::engine::{Change, Engine, Key, Reads, Session};
+use crate::engine::{Change, Engine, GONE, Key, Reads, Session, Value, value_of};
+
+const GET: &str = "SELECT v FROM pairs WHERE k = ?1";
+const PUT: &str = "INSERT OR REPLACE INTO pairs VALUES (?1, ?2)";
 
 pub struct Sqlite {
     file: PathBuf,
@@ -28,7 +31,8 @@ fn connect(file: &Path, cache_bytes: u64) -> Result<Connection> {
 impl Sqlite {
     pub fn open(directory: &Path, cache_bytes: u64) -> Result<Sqlite> {
         let file = directory.join("data.sqlite");
-        let connection = connect(&file, cache_bytes)?;
+        // This connection is for opening and counting; the cache is for the sessions.
+        let connection = connect(&file, 2 << 20)?;
         connection.execute_batch(
             "CREATE TABLE IF NOT EXISTS pairs (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID",
         )?;
@@ -37,8 +41,8 @@ impl Sqlite {
 }
 
 impl Engine for Sqlite {
-    fn session(&self) -> Result<Box<dyn Session + '_>> {
-        Ok(Box::new(SqliteSession(connect(&self.file, self.cache_bytes)?)))
+    fn session(&self, of_as_many: u64) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(SqliteSession(connect(&self.file, self.cache_bytes / of_as_many)?)))
     }
 
     fn count(&self) -> Result<u64> {
@@ -59,7 +63,7 @@ impl Session for SqliteSession {
     fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<()> {
         let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
         {
-            let mut put = transaction.prepare_cached("INSERT OR REPLACE INTO pairs VALUES (?1, ?2)")?;
+            let mut put = transaction.prepare_cached(PUT)?;
             let mut remove = transaction.prepare_cached("DELETE FROM pairs WHERE k = ?1")?;
             for change in changes {
                 match change {
@@ -68,6 +72,18 @@ impl Session for SqliteSession {
                 };
             }
         }
+        Ok(transaction.commit()?)
+    }
+
+    fn modify(&mut self, key: &Key, change: &mut dyn FnMut(&mut Value)) -> Result<()> {
+        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut value = {
+            let mut read = transaction.prepare_cached(GET)?;
+            let bytes = read.query_row(params![&key[..]], |row| row.get::<_, Vec<u8>>(0)).optional()?;
+            value_of(&bytes.context(GONE)?)?
+        };
+        change(&mut value);
+        transaction.prepare_cached(PUT)?.execute(params![&key[..], &value[..]])?;
         Ok(transaction.commit()?)
     }
 
@@ -81,7 +97,7 @@ struct SqliteReads<'c>(&'c Connection);
 
 impl Reads for SqliteReads<'_> {
     fn get(&mut self, key: &Key, show: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        let mut statement = self.0.prepare_cached("SELECT v FROM pairs WHERE k = ?1")?;
+        let mut statement = self.0.prepare_cached(GET)?;
         let mut shown = |row: &rusqlite::Row<'_>| -> rusqlite::Result<()> {
             show(row.get_ref(0)?.as_blob().unwrap_or_default());
             Ok(())

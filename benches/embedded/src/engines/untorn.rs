@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use untorn::{Database, KeyValue, Options, Transaction};
 
-use crate::engine::{Change, Engine, Key, Reads, Session, Value};
+use crate::engine::{Change, Engine, GONE, Key, Reads, Session, Value, value_of};
 
 type Table = KeyValue<Vec<u8>, Vec<u8>>;
 
@@ -24,7 +24,7 @@ impl Untorn {
 }
 
 impl Engine for Untorn {
-    fn session(&self) -> Result<Box<dyn Session + '_>> {
+    fn session(&self, _of_as_many: u64) -> Result<Box<dyn Session + '_>> {
         Ok(Box::new(UntornSession(self)))
     }
 
@@ -69,6 +69,20 @@ impl Session for UntornSession<'_> {
             };
         }
         self.put(&mut transaction, &mut puts)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn modify(&mut self, key: &Key, change: &mut dyn FnMut(&mut Value)) -> Result<()> {
+        let mut transaction = self.0.database.begin();
+        let mut outcome = Err(anyhow::anyhow!(GONE));
+        self.0.table.change(&mut transaction, key, |found| {
+            outcome = value_of(&found?).map(|mut value| {
+                change(&mut value);
+                value
+            });
+            outcome.as_ref().ok().map(|value| value.to_vec())
+        })?;
+        outcome?;
         Ok(transaction.commit()?)
     }
 
