@@ -53,7 +53,7 @@ pub use real::{
     room_at,
 };
 pub use retry::{HeldWaits, Interrupted, retry};
-pub use sharded::{ShardedCounters, ShardedHistogram};
+pub use sharded::{SHARDS, ShardedCounters, ShardedHistogram, thread_shard};
 pub use simulated::{
     Crash, CrashOutcome, FalseRead, Fault, FaultKind, Misbehaviour, Moment, SimulatedEnvironment,
     SimulatedStorage, interleave,

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::histogram::{Histogram, Times};
 
-const SHARDS: usize = 32;
+/// Parts that threads are spread over.
+pub const SHARDS: usize = 32;
 
 #[repr(align(128))]
 struct Shard<const N: usize>([AtomicU64; N]);
@@ -21,6 +22,12 @@ thread_local! {
     static SHARD: Cell<usize> = Cell::new(NEXT_THREAD.fetch_add(1, Ordering::Relaxed) % SHARDS);
 }
 
+/// This thread's part of what is kept in [`SHARDS`] of them.
+#[inline]
+pub fn thread_shard() -> usize {
+    SHARD.get()
+}
+
 impl<const N: usize> Default for ShardedCounters<N> {
     fn default() -> Self {
         Self([const { Shard([const { AtomicU64::new(0) }; N]) }; SHARDS])
@@ -31,8 +38,7 @@ impl<const N: usize> ShardedCounters<N> {
     /// Adds to a counter.
     #[inline]
     pub fn add(&self, counter: usize, count: u64) {
-        let shard = SHARD.get();
-        self.0[shard].0[counter].fetch_add(count, Ordering::Relaxed);
+        self.0[thread_shard()].0[counter].fetch_add(count, Ordering::Relaxed);
     }
 
     /// What all threads have counted.
@@ -54,7 +60,7 @@ impl ShardedHistogram {
     /// Counts a time.
     #[inline]
     pub fn record(&self, took: Duration) {
-        self.0[SHARD.get()].record(took);
+        self.0[thread_shard()].record(took);
     }
 
     /// What all threads have recorded.

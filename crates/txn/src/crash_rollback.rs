@@ -274,7 +274,7 @@ async fn roll_back(system: &Arc<System>, tables: &dyn TableSource, job: &mut Job
     let mut log = UndoLog::resurrect(slot, trx_id, header, end, job.survey.records);
     job.owner.undo_records.store(log.records, Ordering::Relaxed);
     let find = |id: u64| tables.table_to_undo(id);
-    let view = system.views.register();
+    let mut view = system.views.register();
     let mut rollback = RollBack::new(&log, UndoMark::START.0);
     if job.complained {
         let ids = job.survey.tables.iter().copied();
@@ -304,7 +304,7 @@ async fn roll_back(system: &Arc<System>, tables: &dyn TableSource, job: &mut Job
             );
         }
     };
-    system.views.unregister(&view);
+    system.views.unregister(&mut view);
     if let Err(error) = result {
         // Another try begins where the log was cut last.
         progress.records.fetch_add(rollback.undone - rollback.cut, Ordering::Relaxed);

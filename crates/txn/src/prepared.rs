@@ -107,20 +107,12 @@ impl Transaction {
     }
 
     /// It may stay for days, and many may: what only a session needs goes. A read view has the ids of all
-    /// that were active.
+    /// that were active. The slot stays, closed, for a rollback, which reads.
     fn part_with_reading(&mut self) {
-        self.inner().views.unregister(&self.slot);
+        debug_assert!(!self.view_open, "a prepared transaction has no view");
         self.view = ReadView { creator: self.view.creator, ..ReadView::default() };
         self.savepoints = Vec::new();
         (self.overlay, self.buffers) = (Overlay::default(), WriteBuffers::default());
-    }
-
-    /// Takes back what [`Self::part_with_reading`] gave up, before a rollback, which reads, or the next
-    /// transaction.
-    pub(crate) fn can_read_again(&mut self) {
-        let views = &self.system.0.views;
-        views.unregister(&self.slot);
-        self.slot = views.register();
     }
 
     /// Whether it is prepared.

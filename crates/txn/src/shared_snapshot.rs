@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::read_view::{ReadView, ViewSlot};
+use crate::read_view::{OwnViewSlot, ReadView, ViewSlot};
 use crate::system::TransactionSystem;
 
 /// A moment of the database. Clones are of the same one.
@@ -15,13 +15,13 @@ pub struct Snapshot(Arc<Moment>);
 
 struct Moment {
     system: TransactionSystem,
-    slot: Arc<ViewSlot>,
+    slot: OwnViewSlot,
     view: ReadView,
 }
 
 impl Drop for Moment {
     fn drop(&mut self) {
-        self.system.0.views.unregister(&self.slot);
+        self.system.0.views.unregister(&mut self.slot);
     }
 }
 

@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 use crate::commit_observer::{CommitObserver, Committed};
 use crate::error::{Error, Interrupt};
 use crate::lock::{LockWait, Owner, Release, RowOwner};
-use crate::read_view::{ReadView, ViewSlot};
+use crate::read_view::{OwnViewSlot, ReadView};
 use crate::retry::{retry, yield_now};
 use crate::rollback::{self, Abandoned};
 use crate::row::WriteBuffers;
@@ -107,7 +107,7 @@ impl KillHandle {
 pub struct Transaction {
     pub(crate) system: TransactionSystem,
     pub(crate) owner: Arc<Owner>,
-    pub(crate) slot: Arc<ViewSlot>,
+    pub(crate) slot: OwnViewSlot,
     pub(crate) view: ReadView,
     pub(crate) view_open: bool,
     pub(crate) isolation: Isolation,
@@ -145,11 +145,12 @@ pub(crate) type Kept = Box<dyn Any + Send + Sync>;
 impl Transaction {
     /// A session's transaction object. REPEATABLE READ, not begun.
     pub fn new(system: &TransactionSystem) -> Transaction {
+        let (slot, view) = system.0.views.register_with_view();
         Transaction {
             system: system.clone(),
             owner: Arc::new(Owner::default()),
-            slot: system.0.views.register(),
-            view: ReadView::default(),
+            slot,
+            view,
             view_open: false,
             isolation: Isolation::default(),
             begun: false,
@@ -499,9 +500,6 @@ impl Transaction {
         if let Some(log) = self.undo_log.take() {
             log.release(&system.undo);
         }
-        if prepared {
-            self.can_read_again();
-        }
         let rest = self.finish();
         Counters::add(&system.counters.commits, 1);
         if committed.is_some() {
@@ -560,7 +558,6 @@ impl Transaction {
         let space = self.inner().undo.clone();
         if let Some(log) = self.undo_log.as_mut().filter(|log| log.is_prepared()) {
             retry(|| log.unprepare(&space)).await?;
-            self.can_read_again();
         }
         self.unfinished = Some(UndoMark::START);
         self.rolled_back = true;
@@ -753,7 +750,7 @@ impl Drop for CommitNumber {
 impl Drop for Transaction {
     fn drop(&mut self) {
         let system = self.system.0.clone();
-        system.views.unregister(&self.slot);
+        system.views.unregister_with_view(&mut self.slot, std::mem::take(&mut self.view));
         let Some(log) = self.undo_log.take() else {
             system.locks.release_all(&self.owner);
             return;

@@ -32,7 +32,7 @@ use super::view::{Row, Source};
 use super::write::{describe, describe_end};
 use crate::error::{Error, Interrupt};
 use crate::lock::{Acquired, Extent, LockDescription, LockMode, LockTarget, LockWait, Owner, WaitPolicy};
-use crate::read_view::{NO_VIEW, ReadView, ViewSlot};
+use crate::read_view::{NO_VIEW, OwnViewSlot, ReadView};
 use crate::system::System;
 use crate::table::Table;
 use crate::time_slice::TimeSlice;
@@ -79,7 +79,7 @@ struct Locker<'l> {
 /// included: with another view the walk to that version would start over.
 struct Peek {
     system: Arc<System>,
-    slot: Arc<ViewSlot>,
+    slot: OwnViewSlot,
     view: ReadView,
     overlay: Overlay,
     /// The row whose look waits.
@@ -117,7 +117,7 @@ impl Peek {
 
 impl Drop for Peek {
     fn drop(&mut self) {
-        self.system.views.unregister(&self.slot);
+        self.system.views.unregister(&mut self.slot);
     }
 }
 
