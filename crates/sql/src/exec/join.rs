@@ -719,18 +719,16 @@ impl<'e> Executor<'e> {
             meter.start(state);
             let mut take = |view: RowView<'_>| -> Result<Flow, Failure> {
                 let kept = test(step, conditions, &base, view, cx, &mut reached)?;
-                if meter.is_on() {
-                    meter.stop(state);
-                    meter.rows(1, u64::from(kept));
-                    meter.start(state);
+                meter.stop(state);
+                meter.rows(1, u64::from(kept));
+                let mut flow = Flow::Skip;
+                if kept {
+                    let mut rows: Views<'_> = base.iter().copied().collect();
+                    rows[step.source] = view;
+                    flow = consumer.row(&rows, target)?;
+                    stopped |= flow == Flow::Stop;
                 }
-                if !kept {
-                    return Ok(Flow::Skip);
-                }
-                let mut rows: Views<'_> = base.iter().copied().collect();
-                rows[step.source] = view;
-                let flow = consumer.row(&rows, target)?;
-                stopped |= flow == Flow::Stop;
+                meter.start(state);
                 Ok(flow)
             };
             match input {

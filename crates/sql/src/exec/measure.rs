@@ -3,20 +3,15 @@
 //!
 //! Rows are pushed: a step hands its rows to the next one while it reads. So its time is what passes between
 //! its beginning and its end without what its rows' takers need, and of a join it is the sum of its steps. A
-//! statement that is not measured pays for it with a test of a flag for each step.
+//! measured query of one stored table is a join of one step. A statement that is not measured pays for it
+//! with a test of a flag for each step.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::cursor::Cursor;
-use super::select::{Consumer, all_true};
-use super::{Executor, Flow, Target};
 use crate::context::SqlContext;
-use crate::expr::{Context, RowView};
-use crate::failure::Failure;
-use crate::plan::{SelectPlan, Step};
-use crate::result::ResultSink;
+use crate::plan::SelectPlan;
 
 /// What is measured of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -196,64 +191,6 @@ impl WholeMeter {
         if let Some(total) = self.so_far(state) {
             let first = first.unwrap_or(total);
             state.measures.note(plan, part, &Measured { loops: 1, rows, kept: rows, first, total });
-        }
-    }
-}
-
-impl Executor<'_> {
-    /// As the stream of a table that is not measured, and a row by its key is read by a cursor too.
-    pub(super) async fn measured_stream<S: ResultSink>(
-        &mut self,
-        plan: &SelectPlan,
-        step: &Step,
-        consumer: &mut Consumer<'_>,
-        cx: &Context<'_>,
-        target: &mut Target<'_, S>,
-    ) -> Result<(), Failure> {
-        let mut meter = Meter::new(self.state);
-        meter.begin();
-        meter.start(self.state);
-        let result = self.measured_rows(plan, step, consumer, cx, target, &mut meter).await;
-        meter.stop(self.state);
-        meter.end();
-        self.state.measures.note(plan, Part::Step(0), &meter.found);
-        result
-    }
-
-    async fn measured_rows<S: ResultSink>(
-        &mut self,
-        plan: &SelectPlan,
-        step: &Step,
-        consumer: &mut Consumer<'_>,
-        cx: &Context<'_>,
-        target: &mut Target<'_, S>,
-        meter: &mut Meter,
-    ) -> Result<(), Failure> {
-        let Some(table) = plan.sources[step.source].engine_table() else { return Ok(()) };
-        let (state, mode) = (self.state, self.read_mode(plan.locking));
-        let mut charge = state.memory.charge();
-        let Some(ranges) = self.ranges(&step.path, &table.def.columns, cx, &mut charge).await? else {
-            return Ok(());
-        };
-        let conditions = if ranges.exact { &step.filter } else { &step.all_conditions };
-        let mut scan = Cursor::new(table, &step.path, ranges.ranges, mode, &plan.needed[step.source], state);
-        loop {
-            let mut each = |view: RowView<'_>| -> Result<Flow, Failure> {
-                let views = [view];
-                let kept = all_true(conditions, &consumer.context(&views))?;
-                meter.stop(state);
-                meter.rows(1, u64::from(kept));
-                let flow = if kept { consumer.row(&views, target) } else { Ok(Flow::Skip) };
-                meter.start(state);
-                flow
-            };
-            if !scan.run(self.transaction.engine_mut(), &mut |view, _| each(view)).await? {
-                return Ok(());
-            }
-            meter.stop(state);
-            state.check_killed()?;
-            consumer.make_room(self, target).await?;
-            meter.start(state);
         }
     }
 }

@@ -89,17 +89,15 @@ impl<'t> Tree<'t> {
         let whole = self.measured(plan, Part::Whole)?;
         let mut actual = Actual::of(whole, rows(whole));
         let waits = plan.grouping.is_some() || !plan.order.is_empty() || plan.windowed.is_some();
-        if !waits && let Some((read, _)) = self.joined(plan) {
-            actual.first = read.first.as_secs_f64() * 1000.0;
+        if !waits && let Some(joined) = self.joined(plan) {
+            actual.first = joined.first.as_secs_f64() * 1000.0;
         }
         Some(actual)
     }
 
-    /// What was measured of the join, or of its only step, and the rows that it gave.
-    fn joined(&self, plan: &SelectPlan) -> Option<(&'t Measured, u64)> {
-        let last = plan.steps.len().saturating_sub(1);
-        let joined = self.measured(plan, Part::Joined(last)).map(|joined| (joined, joined.rows));
-        joined.or_else(|| self.measured(plan, Part::Step(0)).map(|step| (step, step.kept)))
+    /// What was measured of the join; one step is one too.
+    fn joined(&self, plan: &SelectPlan) -> Option<&'t Measured> {
+        self.measured(plan, Part::Joined(plan.steps.len().checked_sub(1)?))
     }
 
     /// What was measured of all that stands above the parts of a set operation, or above the only SELECT.
@@ -248,7 +246,7 @@ impl<'t> Tree<'t> {
             depth += 1;
         }
         if !plan.constant_conditions.is_empty() {
-            let rows = self.joined(plan).map_or(0, |(_, rows)| rows);
+            let rows = self.joined(plan).map_or(0, |joined| joined.rows);
             let actual = self.whole(plan, |_| rows);
             let shown = plan.constant_conditions.iter().map(|condition| &**condition);
             self.line(depth, &format!("Filter: {}", query.names.show_all(shown)), None, actual);
