@@ -20,8 +20,8 @@ pub enum Part {
     Step(usize),
     /// The rows up to and with this step, joined.
     Joined(usize),
-    /// Reading the table of this source into memory, for a hash join.
-    InMemory(usize),
+    /// Reading the table of this source for a hash join, into memory or sorted onto disk.
+    Hashed(usize),
     /// The rows that met the conditions with correlated subqueries.
     Applied,
     /// The groups that HAVING kept.
@@ -98,12 +98,15 @@ impl Measures {
     }
 }
 
-/// Measures one step while it runs; does nothing where nothing is measured.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Meter {
-    on: bool,
+/// Measures one step while it runs. Where nothing is measured it holds nothing and does nothing, and the clock
+/// is not read.
+pub(super) struct Meter(Option<Running>);
+
+/// The measures of a step that runs.
+#[derive(Default)]
+struct Running {
     /// What it found so far.
-    pub(super) found: Measured,
+    found: Measured,
     /// The time it has needed since it began last.
     own: Duration,
     /// It has had a row since it began last.
@@ -114,46 +117,55 @@ pub(super) struct Meter {
 
 impl Meter {
     pub(super) fn new(state: &SqlContext) -> Meter {
-        Meter { on: state.measures.is_on(), ..Meter::default() }
-    }
-
-    #[inline]
-    pub(super) fn is_on(&self) -> bool {
-        self.on
+        Meter(state.measures.is_on().then(Running::default))
     }
 
     /// The step begins.
     pub(super) fn begin(&mut self) {
-        self.end();
-        self.found.loops += 1;
-        (self.own, self.has_row) = (Duration::ZERO, false);
+        let Some(running) = &mut self.0 else { return };
+        running.end();
+        running.found.loops += 1;
+        (running.own, running.has_row) = (Duration::ZERO, false);
     }
 
     /// The time that passes is the step's.
+    #[inline]
     pub(super) fn start(&mut self, state: &SqlContext) {
-        if self.on {
-            self.since = Some(state.database.environment().now());
-        }
+        let Some(running) = &mut self.0 else { return };
+        running.since = Some(state.database.environment().now());
     }
 
     /// It is somebody else's.
+    #[inline]
     pub(super) fn stop(&mut self, state: &SqlContext) {
-        if let Some(since) = self.since.take() {
-            self.own += state.database.environment().now().saturating_sub(since);
+        let Some(running) = &mut self.0 else { return };
+        if let Some(since) = running.since.take() {
+            running.own += state.database.environment().now().saturating_sub(since);
         }
     }
 
     /// The step has rows; `kept` of them meet the conditions.
+    #[inline]
     pub(super) fn rows(&mut self, read: u64, kept: u64) {
-        self.found.rows += read;
-        self.found.kept += kept;
-        if kept > 0 && !std::mem::replace(&mut self.has_row, true) {
-            self.found.first += self.own;
+        let Some(running) = &mut self.0 else { return };
+        running.found.rows += read;
+        running.found.kept += kept;
+        if kept > 0 && !std::mem::replace(&mut running.has_row, true) {
+            running.found.first += running.own;
         }
     }
 
-    /// The step is over; it may begin again.
-    pub(super) fn end(&mut self) {
+    /// The step is over; returns what it found, and it may begin again. `None` where nothing is measured.
+    pub(super) fn end(&mut self, state: &SqlContext) -> Option<Measured> {
+        self.stop(state);
+        let running = self.0.as_mut()?;
+        running.end();
+        Some(running.found)
+    }
+}
+
+impl Running {
+    fn end(&mut self) {
         if self.found.loops > 0 && !self.has_row {
             self.found.first += self.own;
         }

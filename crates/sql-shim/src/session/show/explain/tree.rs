@@ -312,8 +312,8 @@ impl<'t> Tree<'t> {
         let plan = query.plan;
         let step = &plan.steps[at];
         let source = &plan.sources[step.source];
-        let in_memory = self.measured(plan, Part::InMemory(step.source));
-        let measured = in_memory.or_else(|| self.measured(plan, Part::Step(at)));
+        let hashed = self.measured(plan, Part::Hashed(step.source));
+        let measured = hashed.or_else(|| self.measured(plan, Part::Step(at)));
         let cost = query.costs.get(at).map(|cost| {
             let before = at.checked_sub(1).map_or(1.0, |before| query.costs[before].rows.max(1.0));
             let loops = if plan.joins_by_hash(step) { 1.0 } else { before };
