@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use untorn::schema::{ColumnDef, Default};
 
-use super::access_path::{Choice, Path, PathChooser};
+use super::access_path::{Choice, Path, PathChooser, key_of};
 use super::apply::{self, Apply};
 use super::finish::without;
 use super::index_order::order_of;
@@ -411,11 +411,8 @@ impl Planner<'_> {
         let changed = |column: u16| assignments.iter().any(|(c, _)| *c == column);
         let generated = |column: u16| table.def.columns[usize::from(column)].generated.is_some();
         let moves_rows = !target.path.unique && {
-            let key_of = |path: &Path| match path.index {
-                untorn::engine::ScanIndex::Clustered => table.def.clustered_key(),
-                untorn::engine::ScanIndex::Secondary(n) => table.def.secondary_keys().get(n),
-            };
-            let scanned = std::iter::once(&target.path).chain(&target.path.merged).filter_map(key_of);
+            let scanned = std::iter::once(&target.path).chain(&target.path.merged);
+            let scanned = scanned.filter_map(|path| key_of(&table, path.index));
             let clustered = table.def.clustered_key();
             scanned
                 .chain(clustered)

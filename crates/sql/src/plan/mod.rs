@@ -290,15 +290,6 @@ impl SelectPlan {
         whole || !self.order.is_empty()
     }
 
-    /// What connects its parts, as a word.
-    pub fn operation_name(&self) -> &'static str {
-        match self.operation {
-            ast::SetOperation::Union => "union",
-            ast::SetOperation::Except => "except",
-            ast::SetOperation::Intersect => "intersect",
-        }
-    }
-
     /// Whether a step is joined by hash: rows that are locked are read one by one.
     pub fn joins_by_hash(&self, step: &Step) -> bool {
         step.by_hash && self.locking.is_none() && self.changed.is_empty()
