@@ -402,10 +402,7 @@ impl Session {
         let said = name.map(str::to_owned);
         let name = said.or_else(|| self.state.current_database().map(|name| name.to_string()));
         let name = name.ok_or_else(|| errors::error(errors::NO_DB, &[]))?;
-        let is_known = catalog_views::is_view_database(&name)
-            || catalog_views::stands_in(&self.state, &name)
-            || self.state.database.database(&name).is_some();
-        if !is_known {
+        if !self.is_database(&name) {
             return Err(errors::error(errors::BAD_DB, &[&name]));
         }
         Ok(name)
