@@ -243,7 +243,7 @@ impl Planner<'_> {
 
     /// Plans INSERT into a source that may be written.
     pub(super) fn insert_rows(&self, source: Source, insert: &ast::Insert) -> Result<InsertPlan, SqlError> {
-        let unknown = |name: &str| errors::error(errors::BAD_FIELD, &[&name, &"field list"]);
+        let unknown = |name: &str| self.unknown_column(&name, "field list");
         let mut columns = Vec::new();
         for name in &insert.columns {
             let column = source.column_number(name).ok_or_else(|| unknown(name))?;
@@ -350,7 +350,7 @@ impl Planner<'_> {
                 .answers_to(database.as_deref(), table.as_deref())
                 .then(|| sources[0].column_number(name))
                 .flatten()
-                .ok_or_else(|| errors::error(errors::BAD_FIELD, &[name, &"field list"]))?;
+                .ok_or_else(|| self.unknown_column(name, "field list"))?;
             self.require_change_of_column(&sources[0], name, Privileges::UPDATE)?;
             if sources[0].is_computed(column) {
                 return Err(errors::error(errors::NONUPDATEABLE_COLUMN, &[name]));

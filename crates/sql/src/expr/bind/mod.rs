@@ -600,7 +600,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                     let argument = at.and_then(|at| bound.get_mut(at));
                     argument
                         .map(Expr::share)
-                        .ok_or_else(|| errors::error(errors::BAD_FIELD, &[number, &"order clause"]))?
+                        .ok_or_else(|| self.planner.unknown_column(number, "order clause"))?
                 }
                 expr => self.condition(expr)?,
             };
