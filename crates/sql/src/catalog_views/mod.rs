@@ -121,11 +121,6 @@ pub fn shown(state: &SqlContext) -> Vec<&'static View> {
     views().filter(|view| !hidden(view)).collect()
 }
 
-/// All views.
-pub fn all() -> Vec<&'static View> {
-    views().collect()
-}
-
 impl View {
     /// Its rows now.
     pub fn rows(&self, state: &SqlContext) -> RowSource {
