@@ -13,6 +13,7 @@ use sql::plan::multi_table_change::MultiTableChange;
 use sql::plan::shown::{Names, Numbers};
 use sql::plan::source::{Source, SourceKind};
 use sql::plan::{Apply, Condition, Plan, SelectPlan};
+use sql::value::json::quote;
 
 use super::access::{Access, Cost, applied, costs, tested};
 use super::{numbers_of, result_name};
@@ -35,7 +36,7 @@ impl Json {
 
     fn write(&self, depth: usize, out: &mut String) {
         match self {
-            Json::Text(text) => write_text(text, out),
+            Json::Text(text) => quote(text, out),
             Json::Number(number) => {
                 let _ = write!(out, "{number}");
             }
@@ -73,22 +74,6 @@ fn write_all<T>(
         let _ = write!(out, "\n{:1$}", "", 2 * depth);
     }
     out.push(close);
-}
-
-fn write_text(text: &str, out: &mut String) {
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            control if control < ' ' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(control));
-            }
-            other => out.push(other),
-        }
-    }
-    out.push('"');
 }
 
 /// The document for a plan.
