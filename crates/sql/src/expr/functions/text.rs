@@ -470,11 +470,7 @@ fn pad<'a>(values: &[Value<'a>], left: bool, cx: &Context<'_>) -> Evaluated<'a> 
     let (text, padding, wanted) = (values[0].to_text(), values[2].to_text(), index(values, 1) as usize);
     let is_bytes = matches!(&values[2], Value::Text(_, Collation::Binary));
     if is_bytes && rule != Collation::Binary && std::str::from_utf8(&padding).is_err() {
-        let shown = padding.iter().take(16).flat_map(|byte| match byte {
-            b' '..=b'~' => vec![*byte],
-            _ => format!("\\x{byte:02X}").into_bytes(),
-        });
-        let shown = String::from_utf8_lossy(&shown.collect::<Vec<_>>()).into_owned();
+        let shown = errors::printable(&padding);
         return Err(errors::error(errors::CANNOT_CONVERT_STRING, &[&shown, &"binary", &"utf8mb4"]));
     }
     let have = collation::char_count(&text, rule);
