@@ -12,8 +12,8 @@ use sql::catalog_views::{self, RowSource, number, text};
 use sql::context::Level;
 use sql::errors;
 use sql::exec::{Rows, output};
-use sql::expr::types::Type;
 use sql::expr::Context;
+use sql::expr::types::Type;
 use sql::failure::Failure;
 use sql::memory;
 use sql::plan::source::SourceKind;
@@ -227,11 +227,7 @@ impl Session {
     }
 
     /// Sends the rows that are wanted, and gives way to others in between.
-    pub(super) async fn send<S: ResultSink>(
-        &self,
-        answer: Answer,
-        out: &mut S,
-    ) -> Result<(), Failure> {
+    pub(super) async fn send<S: ResultSink>(&self, answer: Answer, out: &mut S) -> Result<(), Failure> {
         let metas = answer.columns.iter().map(|(name, ty)| ty.meta(name)).collect();
         out.columns(&ResultColumns::new(metas));
         let slice = self.transaction.engine().slice();

@@ -155,7 +155,8 @@ pub static FUNCTIONS: &[Function] = &[
             Value::Json(_) => Charset::Utf8mb4.name(),
             _ => "binary",
         }))
-    }).with_text_of(TextOf::Connection),
+    })
+    .with_text_of(TextOf::Connection),
     // How much a collation is meant is known before there is a value ([`crate::expr::bind`]).
     function!("COERCIBILITY", 1..=1, |_| Type::INT.not_null(), |_, _| Ok(Value::Null)),
     function!("COLLATION", 1..=1, |_| Type::text(64), |v, _| {
@@ -164,5 +165,6 @@ pub static FUNCTIONS: &[Function] = &[
             Value::Json(_) => Collation::Utf8mb4Bin.name(),
             _ => "binary",
         }))
-    }).with_text_of(TextOf::Connection),
+    })
+    .with_text_of(TextOf::Connection),
 ];

@@ -473,7 +473,9 @@ impl Planner<'_> {
         });
         let name = self.unknown_name(&error);
         match name.filter(|name| aliases.any(|alias| alias.eq_ignore_ascii_case(name))) {
-            Some(name) => errors::error(errors::ILLEGAL_REFERENCE, &[&name, &"forward reference in item list"]),
+            Some(name) => {
+                errors::error(errors::ILLEGAL_REFERENCE, &[&name, &"forward reference in item list"])
+            }
             None => error,
         }
     }

@@ -11,9 +11,11 @@ use crate::value::Value;
 
 /// The functions.
 pub(super) static FUNCTIONS: &[Function] = &[
-    function!("MD5", 1..=1, |_| Type::text(32), |v, cx| digest::<md5::Md5>(&v[0], cx)).with_text_of(TextOf::Connection),
+    function!("MD5", 1..=1, |_| Type::text(32), |v, cx| digest::<md5::Md5>(&v[0], cx))
+        .with_text_of(TextOf::Connection),
     function!("SHA", 1..=1, |_| Type::text(40), |v, cx| digest::<sha1::Sha1>(&v[0], cx)),
-    function!("SHA1", 1..=1, |_| Type::text(40), |v, cx| digest::<sha1::Sha1>(&v[0], cx)).with_text_of(TextOf::Connection),
+    function!("SHA1", 1..=1, |_| Type::text(40), |v, cx| digest::<sha1::Sha1>(&v[0], cx))
+        .with_text_of(TextOf::Connection),
     function!("SHA2", 2..=2, |_| Type::text(128), |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
@@ -28,7 +30,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 Ok(Value::Null)
             }
         }
-    }).with_text_of(TextOf::Connection),
+    })
+    .with_text_of(TextOf::Connection),
     Function {
         name: "RANDOM_BYTES",
         least: 1,

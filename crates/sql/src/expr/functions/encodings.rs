@@ -31,7 +31,8 @@ const DECODER: GeneralPurpose = GeneralPurpose::new(
 pub(super) static FUNCTIONS: &[Function] = &[
     function!("TO_BASE64", 1..=1, |t| Type::text(base64_length(t[0].bytes_max())), |v, cx| {
         to_base64(&v[0], cx)
-    }).with_text_of(TextOf::Connection),
+    })
+    .with_text_of(TextOf::Connection),
     function!(
         "FROM_BASE64",
         1..=1,

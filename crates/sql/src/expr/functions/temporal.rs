@@ -258,13 +258,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
             name.map_or(Value::Null, Value::text)
         }
         None => Value::Null,
-    })).with_text_of(TextOf::Connection),
+    }))
+    .with_text_of(TextOf::Connection),
     function!("MONTHNAME", 1..=1, |_| Type::text(9), |v, cx| Ok(match loose_moment(&v[0], cx) {
         Some(moment) => {
             cx.state.settings().time_names.month(moment.date.month, false).map_or(Value::Null, Value::text)
         }
         None => Value::Null,
-    })).with_text_of(TextOf::Connection),
+    }))
+    .with_text_of(TextOf::Connection),
     function!("DATE_FORMAT", 2..=2, |_| Type::text(255), |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
@@ -274,7 +276,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             return Ok(Value::Null);
         }
         date_format(moment, &v[1], &mut Formatted::new("date_format", cx))
-    }).with_text_of(TextOf::Connection),
+    })
+    .with_text_of(TextOf::Connection),
     function!("TIME_FORMAT", 2..=2, |_| Type::text(255), |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);

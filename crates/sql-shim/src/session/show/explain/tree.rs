@@ -195,8 +195,7 @@ impl<'t> Tree<'t> {
     /// The parts of a set operation.
     fn parts(&mut self, query: &Query<'_>, around: Option<&Names<'_>>, depth: usize) {
         let plan = query.plan;
-        let is_union_all =
-            plan.operation == SetOperation::Union && plan.unions.iter().all(|(all, _)| *all);
+        let is_union_all = plan.operation == SetOperation::Union && plan.unions.iter().all(|(all, _)| *all);
         let word = plan.operation.word();
         let (first, rest) = word.split_at(1);
         let name = first.to_ascii_uppercase() + rest;
@@ -334,10 +333,13 @@ impl<'t> Tree<'t> {
                 self.line(depth, "Deduplicate rows sorted by row ID", cost, actual);
                 for path in &step.path.merged {
                     let indent = 4 * depth + 4;
-                    let _ = writeln!(self.text, "{:indent$}-> {}", "", scan(source, path, &query.names, true));
+                    let _ =
+                        writeln!(self.text, "{:indent$}-> {}", "", scan(source, path, &query.names, true));
                 }
             }
-            SourceKind::Table(_) => self.line(depth, &scan(source, &step.path, &query.names, false), cost, actual),
+            SourceKind::Table(_) => {
+                self.line(depth, &scan(source, &step.path, &query.names, false), cost, actual)
+            }
             SourceKind::Derived(inner) => {
                 self.line(depth, &derived_scan(query, at), None, actual);
                 let what =
