@@ -515,7 +515,7 @@ impl Database {
         let auto_increment = match def.auto_increment_column().filter(|_| !def.discarded) {
             None => None,
             Some(column) => {
-                let most = auto_increment_max(&def, column);
+                let most = def.columns[usize::from(column)].kind.integer_max().unwrap_or(u64::MAX);
                 Some(AutoIncrement::new(PageId::new(def.space, root), most))
             }
         };
@@ -634,15 +634,4 @@ pub(crate) fn take_ids(change: &mut Change, def: &mut TableDef) {
 /// Whether a file could not be made because there is one of its name, which is then not ours.
 pub(crate) fn is_somebody_elses(error: &Error) -> bool {
     matches!(error, Error::Store(pagestore::Error::Io(error)) | Error::Disk(error) if error.kind() == std::io::ErrorKind::AlreadyExists)
-}
-
-/// Greatest value an AUTO_INCREMENT column can hold.
-fn auto_increment_max(def: &TableDef, column: u16) -> u64 {
-    match def.columns[usize::from(column)].kind.integer() {
-        Some((width, unsigned)) => {
-            let bits = 8 * width as u32 - u32::from(!unsigned);
-            u64::MAX >> (64 - bits)
-        }
-        None => u64::MAX,
-    }
 }

@@ -204,6 +204,12 @@ impl ColumnType {
         }
     }
 
+    /// Greatest value, if this is an integer type.
+    pub fn integer_max(&self) -> Option<u64> {
+        let (width, unsigned) = self.integer()?;
+        Some(u64::MAX >> (64 - 8 * width + usize::from(!unsigned)))
+    }
+
     /// Bytes of a value in the record where all values take the same, `None` where they vary. CHAR in a
     /// multi-byte character set varies.
     pub fn fixed_len(&self) -> Option<u16> {

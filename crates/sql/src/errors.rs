@@ -413,6 +413,9 @@ pub fn error(code: u16, arguments: &[&dyn std::fmt::Display]) -> SqlError {
 /// Bytes of an argument that a message shows: it may be a text of megabytes, and warnings are kept.
 const ARGUMENT_BYTES_MAX: usize = 512;
 
+/// Bytes that a message shows of what is no text.
+const PRINTABLE_BYTES_MAX: usize = 6;
+
 fn push_cut(message: &mut String, argument: &dyn std::fmt::Display) {
     struct Cut<'m>(&'m mut String, usize);
     impl std::fmt::Write for Cut<'_> {
@@ -425,6 +428,18 @@ fn push_cut(message: &mut String, argument: &dyn std::fmt::Display) {
     }
     // The error says that the rest has been cut off.
     let _ = std::fmt::Write::write_fmt(&mut Cut(message, ARGUMENT_BYTES_MAX), format_args!("{argument}"));
+}
+
+/// Bytes as messages show them: a few of them, with `\xNN` for those that are no printable ASCII.
+pub fn printable(bytes: &[u8]) -> String {
+    let mut shown = String::new();
+    for byte in bytes.iter().take(PRINTABLE_BYTES_MAX) {
+        match byte {
+            b' '..=0x7f => shown.push(char::from(*byte)),
+            _ => shown.push_str(&format!("\\x{byte:02X}")),
+        }
+    }
+    shown + if bytes.len() > PRINTABLE_BYTES_MAX { "..." } else { "" }
 }
 
 /// Error 1235 for something this server does not do.

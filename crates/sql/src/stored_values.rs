@@ -409,14 +409,11 @@ impl Storing<'_> {
             && !text.is_ascii()
             && let Err(error) = std::str::from_utf8(text)
         {
-            let shown: String =
-                text[error.valid_up_to()..].iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
-            self.incorrect(&Value::text(shown), column)?;
+            self.incorrect(&Value::text(errors::printable(&text[error.valid_up_to()..])), column)?;
             text = &text[..error.valid_up_to()];
         }
         if let Some(at) = rule.charset().first_foreign(text) {
-            let shown: String = text[at..].iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
-            self.incorrect(&Value::text(shown), column)?;
+            self.incorrect(&Value::text(errors::printable(&text[at..])), column)?;
             text = &text[..at];
         }
         let limit = match kind {

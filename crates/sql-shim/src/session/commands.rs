@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use sql::ast::{self, Statement};
+use sql::catalog_views;
 use sql::errors;
 use sql::exec::insert::Changed;
 use sql::expr::Context;
@@ -114,7 +115,7 @@ impl Session {
     }
 
     pub(super) fn use_database(&mut self, name: &str) -> Result<(), SqlError> {
-        if let Some(views) = sql::catalog_views::view_database(name) {
+        if let Some(views) = catalog_views::view_database(name) {
             self.state.set_current_database(Some(views));
             self.schema_is_chosen();
             return Ok(());
@@ -127,12 +128,18 @@ impl Session {
             return Err(errors::error(errors::BAD_DB, &[&name]));
         }
         self.state.require_sight_of_database(name)?;
-        if self.state.database.database(name).is_none() && !sql::catalog_views::stands_in(&self.state, name) {
+        if !self.is_database(name) {
             return Err(errors::error(errors::BAD_DB, &[&name]));
         }
         self.state.set_current_database(Some(name));
         self.schema_is_chosen();
         Ok(())
+    }
+
+    /// Whether there is a database of this name, one of views included.
+    pub(super) fn is_database(&self, name: &str) -> bool {
+        let of_views = catalog_views::is_view_database(name) || catalog_views::stands_in(&self.state, name);
+        of_views || self.state.database.database(name).is_some()
     }
 
     pub(super) fn planner(&self) -> Planner<'_> {

@@ -127,17 +127,11 @@ impl Session {
         prepared_in: PreparedIn,
         sql: &[u8],
     ) -> Result<Prepared<PlannedStatement>, Failure> {
-        let current = self.state.current_database();
-        let elsewhere = prepared_in.database != current;
-        if elsewhere {
-            self.state.set_current_database(prepared_in.database.as_deref());
-        }
+        let elsewhere = self.enter(&prepared_in);
         self.state.held_to_groups.set(Some(prepared_in.held_to_groups));
         let prepared = self.prepare_with(sql, prepared_in.modes).await;
         self.state.held_to_groups.set(None);
-        if elsewhere {
-            self.state.set_current_database(current.as_deref());
-        }
+        self.leave(elsewhere);
         prepared
     }
 
@@ -251,9 +245,16 @@ impl Session {
         Some(current)
     }
 
+    /// Back to the database that was the current one. If it has been dropped meanwhile there is none, and a
+    /// note says so.
     fn leave(&mut self, elsewhere: Option<Option<Arc<str>>>) {
-        if let Some(current) = elsewhere {
-            self.state.set_current_database(current.as_deref());
+        let Some(current) = elsewhere else { return };
+        let current = current.as_deref();
+        let there = current.filter(|name| self.is_database(name));
+        self.state.set_current_database(there);
+        if let Some(gone) = current.filter(|_| there.is_none()) {
+            self.state.note(errors::error(errors::BAD_DB, &[&gone]));
+            self.schema_is_changed();
         }
     }
 

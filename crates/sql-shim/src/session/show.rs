@@ -8,17 +8,15 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use sql::ast::{self, Limit, Show, ShowFilter, ShowKind, Statement, TableName};
-use sql::background_drop::Elsewhere;
 use sql::catalog_views::{self, RowSource, number, text};
 use sql::context::Level;
 use sql::errors;
 use sql::exec::{Rows, output};
-use sql::expr::bind::Binder;
+use sql::expr::Context;
 use sql::expr::types::Type;
-use sql::expr::{Context, Expr, RowView};
 use sql::failure::Failure;
-use sql::plan::Planner;
-use sql::plan::source::{Source, SourceColumn, SourceKind};
+use sql::memory;
+use sql::plan::source::SourceKind;
 use sql::privilege::Privileges;
 use sql::result::{ResultColumns, ResultSink, SqlError};
 use sql::value::{Value, collation, like};
@@ -43,26 +41,8 @@ const ROW_UNITS: u32 = 4;
 pub struct Answer {
     columns: Vec<(String, Type)>,
     rows: RowSource,
-    keeps: Keeps,
-}
-
-/// An answer with its filter.
-enum Filtered {
-    Answer(Answer),
-    /// The filter has subqueries.
-    ByQuery {
-        columns: Vec<(String, Type)>,
-        rows: Arc<Rows>,
-        condition: Arc<ast::Expr>,
-    },
-}
-
-/// Which rows of an answer are wanted.
-enum Keeps {
-    All,
-    /// Those whose first column is like the pattern.
-    Like(Vec<u8>),
-    Where(Elsewhere<Expr>),
+    /// Only those are wanted whose first column is like this.
+    like: Option<Vec<u8>>,
 }
 
 impl Answer {
@@ -70,7 +50,7 @@ impl Answer {
         columns: Vec<(String, Type)>,
         rows: impl IntoIterator<Item = Row, IntoIter: 'static>,
     ) -> Answer {
-        Answer { columns, rows: Box::new(rows.into_iter()), keeps: Keeps::All }
+        Answer { columns, rows: Box::new(rows.into_iter()), like: None }
     }
 
     fn texts(columns: &[(&str, u32)], rows: impl IntoIterator<Item = Row, IntoIter: 'static>) -> Answer {
@@ -92,20 +72,6 @@ impl Answer {
     }
 }
 
-impl Keeps {
-    fn keeps(&self, row: &Row, state: &SessionState, parameters: &[Value<'_>]) -> Result<bool, SqlError> {
-        match self {
-            Keeps::All => Ok(true),
-            Keeps::Like(pattern) => Ok(row.first().is_some_and(|value| like_name(&value.to_text(), pattern))),
-            Keeps::Where(condition) => {
-                let views = [RowView::Values(row)];
-                let cx = Context { rows: &views, ..Context::constant(state, parameters) };
-                Ok(condition.truth(&cx)? == Some(true))
-            }
-        }
-    }
-}
-
 /// These columns of a row that information_schema has too.
 fn picked(row: &Row, columns: &[usize]) -> Row {
     columns.iter().map(|at| row.get(*at).cloned().unwrap_or(Value::Null)).collect()
@@ -121,28 +87,6 @@ fn like_filter(filter: Option<&ShowFilter>) -> Option<&[u8]> {
 /// Whether a name is like the pattern of a SHOW statement; one that would take too long is like none.
 fn like_name(name: &[u8], pattern: &[u8]) -> bool {
     like::like(name, pattern, like::DEFAULT_ESCAPE, Collation::Utf8mb4GeneralCi, &|_| Ok(())).unwrap_or(false)
-}
-
-/// WHERE of a SHOW with these columns; `None`: there are subqueries in it.
-fn bind_filter(
-    planner: &Planner<'_>,
-    condition: &ast::Expr,
-    columns: &[(String, Type)],
-) -> Result<Option<Expr>, SqlError> {
-    let columns = columns.iter().map(|(name, ty)| SourceColumn {
-        name: name.clone(),
-        ty: *ty,
-        flags: 0,
-        shown_length: None,
-        merged: false,
-    });
-    let kind = SourceKind::View(catalog_views::all()[0]);
-    let (database, alias, table) = Default::default();
-    let sources = [Source::new(database, alias, table, columns.collect(), kind)];
-    let mut binder = Binder::new(planner, &sources);
-    binder.clause = "where clause";
-    let (bound, _) = binder.bind(condition)?;
-    Ok(binder.subqueries.is_empty().then_some(bound))
 }
 
 fn databases(state: &SessionState, filter: Option<&ShowFilter>) -> Answer {
@@ -238,17 +182,19 @@ impl Session {
         let answer = match statement {
             Statement::Show(show) => {
                 let answer = self.show(show)?;
-                match self.filtered(answer, show.filter.as_ref()).await? {
-                    Filtered::Answer(answer) => answer,
-                    Filtered::ByQuery { columns, rows, condition } => {
-                        return self.filter_by_query(columns, rows, condition, parameters, out).await;
+                match &show.filter {
+                    None => answer,
+                    Some(ShowFilter::Like(pattern)) => Answer { like: Some(pattern.clone()), ..answer },
+                    Some(ShowFilter::Where(condition)) => {
+                        self.use_up_characteristics(|| reads_dictionary(statement));
+                        return self.send_where(answer, condition, parameters, out).await;
                     }
                 }
             }
             Statement::Describe { table, column } => {
                 let columns = self.columns_of(table, false)?;
                 match column {
-                    Some(pattern) => Answer { keeps: Keeps::Like(pattern.clone()), ..columns },
+                    Some(pattern) => Answer { like: Some(pattern.clone()), ..columns },
                     None => columns,
                 }
             }
@@ -264,7 +210,7 @@ impl Session {
         let _ = more;
         self.transaction.engine_mut().clear_kill();
         let watch = Watch::new(&self.state, &self.transaction, None);
-        watch.over(pin!(self.send(answer, parameters, out))).await.0?;
+        watch.over(pin!(self.send(answer, out))).await.0?;
         Ok(Outcome::Rows)
     }
 
@@ -276,26 +222,19 @@ impl Session {
         out: &mut S,
         _more: bool,
     ) -> Result<Outcome, Failure> {
-        self.send(Answer::texts(columns, rows), &[], out).await?;
+        self.send(Answer::texts(columns, rows), out).await?;
         Ok(Outcome::Rows)
     }
 
     /// Sends the rows that are wanted, and gives way to others in between.
-    pub(super) async fn send<S: ResultSink>(
-        &self,
-        answer: Answer,
-        parameters: &[Value<'_>],
-        out: &mut S,
-    ) -> Result<(), Failure> {
+    pub(super) async fn send<S: ResultSink>(&self, answer: Answer, out: &mut S) -> Result<(), Failure> {
         let metas = answer.columns.iter().map(|(name, ty)| ty.meta(name)).collect();
         out.columns(&ResultColumns::new(metas));
         let slice = self.transaction.engine().slice();
         for row in answer.rows {
             slice.work(ROW_UNITS).await?;
-            let held = self.state.held();
-            let wanted = answer.keeps.keeps(&row, &self.state, parameters)?;
-            self.state.release_to(held);
-            if !wanted {
+            let name = || row.first().map(Value::to_text).unwrap_or_default();
+            if answer.like.as_ref().is_some_and(|pattern| !like_name(&name(), pattern)) {
                 continue;
             }
             out.row_begin();
@@ -358,39 +297,25 @@ impl Session {
         })
     }
 
-    /// Applies LIKE to the first column, or WHERE.
-    async fn filtered(&mut self, answer: Answer, filter: Option<&ShowFilter>) -> Result<Filtered, Failure> {
-        let keeps = match filter {
-            None => return Ok(Filtered::Answer(answer)),
-            Some(ShowFilter::Like(pattern)) => Keeps::Like(pattern.clone()),
-            Some(ShowFilter::Where(condition)) => {
-                let (wanted, columns) = (condition.clone(), answer.columns.clone());
-                let bound = self.planned(move |planner| bind_filter(planner, &wanted, &columns)).await?;
-                if bound.is_none() {
-                    let (columns, rows) = (answer.columns, Arc::new(answer.rows.collect()));
-                    return Ok(Filtered::ByQuery { columns, rows, condition: condition.clone() });
-                }
-                let (bound, large) = bound.take();
-                let bound = bound.unwrap_or(Expr::Literal(Value::Null));
-                Keeps::Where(Elsewhere::new(bound, large))
-            }
-        };
-        Ok(Filtered::Answer(Answer { keeps, ..answer }))
-    }
-
-    /// Sends the rows that meet a condition with subqueries: it is a query over them.
-    async fn filter_by_query<S: ResultSink>(
+    /// Sends the rows that meet a condition: it is a query over them.
+    async fn send_where<S: ResultSink>(
         &mut self,
-        columns: Vec<(String, Type)>,
-        rows: Arc<Rows>,
-        condition: Arc<ast::Expr>,
+        answer: Answer,
+        condition: &Arc<ast::Expr>,
         parameters: &[Value<'_>],
         out: &mut S,
     ) -> Result<Outcome, Failure> {
+        let columns = answer.columns;
+        let rows = Arc::new(self.gathered(answer.rows).await?);
         for _ in 0..REPLANS_MAX {
             let (columns, rows, condition) = (columns.clone(), rows.clone(), condition.clone());
             let plan = self.planned(move |planner| planner.given_rows(&columns, &rows, &condition)).await?;
-            match Box::pin(self.run_data(&plan, parameters, out)).await {
+            // What reads no table needs no transaction.
+            let result = match plan.tables().is_empty() {
+                true => self.execute_plan(&plan, parameters, out).await,
+                false => Box::pin(self.run_data(&plan, parameters, out)).await,
+            };
+            match result {
                 Err(Failure::Stale) => {}
                 result => return result,
             }
@@ -398,14 +323,23 @@ impl Session {
         Err(Failure::Stale)
     }
 
+    /// All rows of an answer.
+    async fn gathered(&self, source: RowSource) -> Result<Rows, Failure> {
+        let (mut charge, mut rows) = (self.state.memory.charge(), Rows::new());
+        let slice = self.transaction.engine().slice();
+        for row in source {
+            slice.work(ROW_UNITS).await?;
+            charge.grow(memory::row_weight(&row))?;
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
     fn database_named(&self, name: Option<&str>) -> Result<String, SqlError> {
         let said = name.map(str::to_owned);
         let name = said.or_else(|| self.state.current_database().map(|name| name.to_string()));
         let name = name.ok_or_else(|| errors::error(errors::NO_DB, &[]))?;
-        let is_known = catalog_views::is_view_database(&name)
-            || catalog_views::stands_in(&self.state, &name)
-            || self.state.database.database(&name).is_some();
-        if !is_known {
+        if !self.is_database(&name) {
             return Err(errors::error(errors::BAD_DB, &[&name]));
         }
         Ok(name)

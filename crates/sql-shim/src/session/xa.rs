@@ -389,7 +389,7 @@ impl Session {
         let number = |name: &str| (name.to_owned(), Type::INT);
         let data = ("data".to_owned(), Type::text(258));
         let columns = vec![number("formatID"), number("gtrid_length"), number("bqual_length"), data];
-        self.send(Answer::new(columns, rows), &[], out).await?;
+        self.send(Answer::new(columns, rows), out).await?;
         Ok(Outcome::Rows)
     }
 }

@@ -39,6 +39,17 @@ pub enum SetOperation {
     Intersect,
 }
 
+impl SetOperation {
+    /// The word, in small letters.
+    pub fn word(self) -> &'static str {
+        match self {
+            SetOperation::Union => "union",
+            SetOperation::Except => "except",
+            SetOperation::Intersect => "intersect",
+        }
+    }
+}
+
 /// A query expression: SELECTs connected by UNION, or two by EXCEPT or INTERSECT, then what applies to the
 /// whole.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use untorn::types::{Charset, Collation, DateTime};
 use super::ViewType::{Number, Text};
 use super::declared::{preset, required};
 use super::table_tables::view;
-use super::{INFORMATION_SCHEMA, RowSource, View, ViewType, number, text};
+use super::{INFORMATION_SCHEMA, RowSource, View, ViewType, nothing, number, text};
 use crate::context::SqlContext;
 use crate::facts::Process;
 use crate::privilege::{Object, Privileges, Rights};
@@ -211,10 +211,6 @@ fn page_protection(state: &SqlContext) -> RowSource {
         ]
     };
     Box::new(state.database.page_protection().into_iter().map(row))
-}
-
-fn nothing(_: &SqlContext) -> RowSource {
-    Box::new(std::iter::empty())
 }
 
 /// INT NOT NULL as MySQL's own tables have it.

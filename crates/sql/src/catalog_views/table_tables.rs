@@ -9,7 +9,7 @@ use untorn::types::{Collation, ColumnType, DateTime};
 use super::ViewType::{Declared, Integer, Moment, Number, Real, Text, Time};
 use super::foreign_keys;
 use super::views as created_views;
-use super::{INFORMATION_SCHEMA, RowSource, View, database_names, number, shown, text, type_text};
+use super::{INFORMATION_SCHEMA, RowSource, View, database_names, nothing, number, shown, text, type_text};
 use crate::context::SqlContext;
 use crate::exec::Rows;
 use crate::privilege::{Privileges, Rights};
@@ -449,10 +449,6 @@ fn key_usage(state: &SqlContext) -> RowSource {
 fn referential_constraints(state: &SqlContext) -> RowSource {
     let database = state.database.clone();
     Box::new(tables(state).flat_map(move |table| foreign_keys::constraints(&table, &database)))
-}
-
-fn nothing(_: &SqlContext) -> RowSource {
-    Box::new(std::iter::empty())
 }
 
 pub(super) static VIEWS: &[View] = &[

@@ -3,19 +3,11 @@
 //! (replication). A row of zeros would say that nothing happened.
 
 use super::declared::{keyed, nullable, required, timed_columns};
-use super::{PERFORMANCE_SCHEMA, RowSource, View, ViewType};
-use crate::context::SqlContext;
-
-fn nothing(_: &SqlContext) -> RowSource {
-    Box::new(std::iter::empty())
-}
-
-const fn empty(name: &'static str, columns: &'static [(&'static str, ViewType)]) -> View {
-    View { database: PERFORMANCE_SCHEMA, name, columns, make: nothing }
-}
+use super::{PERFORMANCE_SCHEMA, View, empty};
 
 pub(super) static VIEWS: &[View] = &[
     empty(
+        PERFORMANCE_SCHEMA,
         "table_io_waits_summary_by_table",
         timed_columns!(
             [
@@ -33,6 +25,7 @@ pub(super) static VIEWS: &[View] = &[
         ),
     ),
     empty(
+        PERFORMANCE_SCHEMA,
         "table_io_waits_summary_by_index_usage",
         timed_columns!(
             [
@@ -51,6 +44,7 @@ pub(super) static VIEWS: &[View] = &[
         ),
     ),
     empty(
+        PERFORMANCE_SCHEMA,
         "table_lock_waits_summary_by_table",
         timed_columns!(
             [
@@ -74,6 +68,7 @@ pub(super) static VIEWS: &[View] = &[
         ),
     ),
     empty(
+        PERFORMANCE_SCHEMA,
         "memory_summary_global_by_event_name",
         &[
             ("EVENT_NAME", keyed("PRI", required("varchar(128)"))),
@@ -90,6 +85,7 @@ pub(super) static VIEWS: &[View] = &[
         ],
     ),
     empty(
+        PERFORMANCE_SCHEMA,
         "replication_group_members",
         &[
             ("CHANNEL_NAME", required("char(64)")),
@@ -103,6 +99,7 @@ pub(super) static VIEWS: &[View] = &[
         ],
     ),
     empty(
+        PERFORMANCE_SCHEMA,
         "replication_group_member_stats",
         &[
             ("CHANNEL_NAME", required("char(64)")),
@@ -121,6 +118,7 @@ pub(super) static VIEWS: &[View] = &[
         ],
     ),
     empty(
+        PERFORMANCE_SCHEMA,
         "replication_applier_status_by_worker",
         &[
             ("CHANNEL_NAME", keyed("PRI", required("char(64)"))),

@@ -3,16 +3,7 @@
 //! tools that ask.
 
 use super::declared::{nullable, preset, required};
-use super::{INFORMATION_SCHEMA, RowSource, View, ViewType};
-use crate::context::SqlContext;
-
-fn nothing(_: &SqlContext) -> RowSource {
-    Box::new(std::iter::empty())
-}
-
-const fn empty(name: &'static str, columns: &'static [(&'static str, ViewType)]) -> View {
-    View { database: INFORMATION_SCHEMA, name, columns, make: nothing }
-}
+use super::{INFORMATION_SCHEMA, View, empty};
 
 /// The members of `sql_mode`.
 const SQL_MODES: &str = concat!(
@@ -35,6 +26,7 @@ const INTERVAL_UNITS: &str = concat!(
 
 pub(super) static VIEWS: &[View] = &[
     empty(
+        INFORMATION_SCHEMA,
         "EVENTS",
         &[
             ("EVENT_CATALOG", required("varchar(64)")),
@@ -64,6 +56,7 @@ pub(super) static VIEWS: &[View] = &[
         ],
     ),
     empty(
+        INFORMATION_SCHEMA,
         "TRIGGERS",
         &[
             ("TRIGGER_CATALOG", required("varchar(64)")),
@@ -91,6 +84,7 @@ pub(super) static VIEWS: &[View] = &[
         ],
     ),
     empty(
+        INFORMATION_SCHEMA,
         "PLUGINS",
         &[
             ("PLUGIN_NAME", preset("", required("varchar(64)"))),
@@ -107,6 +101,7 @@ pub(super) static VIEWS: &[View] = &[
         ],
     ),
     empty(
+        INFORMATION_SCHEMA,
         "ROUTINES",
         &[
             ("SPECIFIC_NAME", required("varchar(64)")),
@@ -146,6 +141,7 @@ pub(super) static VIEWS: &[View] = &[
         ],
     ),
     empty(
+        INFORMATION_SCHEMA,
         "PARAMETERS",
         &[
             ("SPECIFIC_CATALOG", required("varchar(64)")),
@@ -167,6 +163,7 @@ pub(super) static VIEWS: &[View] = &[
         ],
     ),
     empty(
+        INFORMATION_SCHEMA,
         "OPTIMIZER_TRACE",
         &[
             ("QUERY", preset("", required("varchar(65535)"))),
@@ -176,6 +173,7 @@ pub(super) static VIEWS: &[View] = &[
         ],
     ),
     empty(
+        INFORMATION_SCHEMA,
         "PROFILING",
         &[
             ("QUERY_ID", preset("", required("int"))),

@@ -18,49 +18,12 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use crate::lexer::{Lexer, LexicalModes, Token, TokenKind, unquote};
+use crate::parser::reserved;
 
 /// Bytes of a statement that are looked at: what follows makes no other statement of it.
 const LOOKED_AT_MAX: usize = 64 << 10;
 /// Bytes of a text; the rest is cut off.
 const TEXT_BYTES_MAX: usize = 4096;
-
-/// Words that are keywords only with a parenthesis right behind.
-const FUNCTIONS: &[&str] = &[
-    "ADDDATE",
-    "BIT_AND",
-    "BIT_OR",
-    "BIT_XOR",
-    "CAST",
-    "COUNT",
-    "CURDATE",
-    "CURTIME",
-    "DATE_ADD",
-    "DATE_SUB",
-    "EXTRACT",
-    "GROUP_CONCAT",
-    "JSON_ARRAYAGG",
-    "JSON_OBJECTAGG",
-    "MAX",
-    "MID",
-    "MIN",
-    "NOW",
-    "POSITION",
-    "SESSION_USER",
-    "STD",
-    "STDDEV",
-    "STDDEV_POP",
-    "STDDEV_SAMP",
-    "SUBDATE",
-    "SUBSTR",
-    "SUBSTRING",
-    "SUM",
-    "SYSDATE",
-    "SYSTEM_USER",
-    "TRIM",
-    "VARIANCE",
-    "VAR_POP",
-    "VAR_SAMP",
-];
 
 /// Keywords that mean the same, and the one that stands for them.
 const SYNONYMS: &[(&str, &str)] = &[
@@ -260,7 +223,7 @@ fn word(token: Token, lexer: &Lexer<'_>, items: &mut Vec<Item>, places: &mut Pla
     let last = items.last();
     let of_variable = last.is_some_and(|last| last.is("@@"));
     let in_name = last.is_some_and(|last| last.is(".")) || (next == b'.' && !of_variable);
-    let function = next == b'(' && FUNCTIONS.contains(&&*upper);
+    let function = next == b'(' && reserved::FUNCTIONS.contains(&&*upper);
     if bytes.first() == Some(&b'_') && lexer.clone_at().next_token().kind == TokenKind::Text {
         return items.push(Item::Word("(_charset)".into()));
     }

@@ -228,13 +228,15 @@ impl<'e> Executor<'e> {
         while cursor.run(self.transaction.engine_mut(), &mut |view, _| keep(view)).await? {
             self.tick(1).await?;
         }
-        if meter.is_on() {
-            meter.stop(self.state);
-            meter.rows(read, rows.len() as u64);
-            meter.end();
-            self.state.measures.note(plan, Part::InMemory(step.source), &meter.found);
+        if !fits {
+            return Ok(Gathered::TooMany);
         }
-        Ok(if fits { Gathered::Rows(rows) } else { Gathered::TooMany })
+        meter.stop(self.state);
+        meter.rows(read, rows.len() as u64);
+        if let Some(found) = meter.end(self.state) {
+            self.state.measures.note(plan, Part::Hashed(step.source), &found);
+        }
+        Ok(Gathered::Rows(rows))
     }
 
     /// What the statement may still take.

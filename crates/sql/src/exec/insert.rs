@@ -70,13 +70,12 @@ impl Inserting<'_, '_> {
     /// MySQL: mostly it is there already (1062). Numbers that leave gaps go beyond it (1264). Of a BIGINT
     /// UNSIGNED there is none (1467).
     async fn generate(&mut self, column: &ColumnDef, state: &SqlContext) -> Result<u64, Failure> {
-        let bits =
-            column.kind.integer().map_or(64, |(width, unsigned)| 8 * width as u32 - u32::from(!unsigned));
+        let most = column.kind.integer_max().unwrap_or(u64::MAX);
         let (settings, replace) = (state.settings(), self.plan.replace);
         let gaps = settings.auto_increment_increment > 1 || settings.auto_increment_offset > 1;
         match self.writer.generate().await {
-            Err(untorn::Error::AutoIncrementExhausted) if bits < 64 && !replace => {
-                Ok((u64::MAX >> (64 - bits)) + u64::from(gaps))
+            Err(untorn::Error::AutoIncrementExhausted) if most < u64::MAX && !replace => {
+                Ok(most + u64::from(gaps))
             }
             taken => Ok(taken?),
         }

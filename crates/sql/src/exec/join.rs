@@ -155,7 +155,7 @@ pub(super) struct Level<'p, 'e> {
     /// What it reads, for EXPLAIN ANALYZE.
     pub(super) meter: Meter,
     /// Rows of the outer side for which it had none.
-    missing: u64,
+    pub(super) missing: u64,
 }
 
 /// What a step has.
@@ -224,14 +224,11 @@ pub(super) fn views<'v>(levels: &'v [Level<'_, '_>], depth: usize, sources: usiz
     views
 }
 
-/// Notes what the steps have read, and how many rows they had together.
-#[cold]
+/// Notes what the steps have read, and how many rows they had together, if that is measured.
 fn note_measures(plan: &SelectPlan, levels: &mut [Level<'_, '_>], state: &SqlContext) {
     let mut joined = Measured { loops: 1, ..Measured::default() };
     for (at, level) in levels.iter_mut().enumerate() {
-        level.meter.stop(state);
-        level.meter.end();
-        let found = level.meter.found;
+        let Some(found) = level.meter.end(state) else { return };
         state.measures.note(plan, Part::Step(at), &found);
         joined.first += found.first_of_each();
         joined.total += found.total;
@@ -273,9 +270,7 @@ impl<'e> Executor<'e> {
     ) -> Result<(), Failure> {
         let mut levels = self.levels(plan).await?;
         let result = self.join_levels(plan, &mut levels, consumer, cx, applied, target).await;
-        if self.state.measures.is_on() {
-            note_measures(plan, &mut levels, self.state);
-        }
+        note_measures(plan, &mut levels, self.state);
         result
     }
 
@@ -719,18 +714,16 @@ impl<'e> Executor<'e> {
             meter.start(state);
             let mut take = |view: RowView<'_>| -> Result<Flow, Failure> {
                 let kept = test(step, conditions, &base, view, cx, &mut reached)?;
-                if meter.is_on() {
-                    meter.stop(state);
-                    meter.rows(1, u64::from(kept));
-                    meter.start(state);
+                meter.stop(state);
+                meter.rows(1, u64::from(kept));
+                let mut flow = Flow::Skip;
+                if kept {
+                    let mut rows: Views<'_> = base.iter().copied().collect();
+                    rows[step.source] = view;
+                    flow = consumer.row(&rows, target)?;
+                    stopped |= flow == Flow::Stop;
                 }
-                if !kept {
-                    return Ok(Flow::Skip);
-                }
-                let mut rows: Views<'_> = base.iter().copied().collect();
-                rows[step.source] = view;
-                let flow = consumer.row(&rows, target)?;
-                stopped |= flow == Flow::Stop;
+                meter.start(state);
                 Ok(flow)
             };
             match input {

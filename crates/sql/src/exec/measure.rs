@@ -3,20 +3,15 @@
 //!
 //! Rows are pushed: a step hands its rows to the next one while it reads. So its time is what passes between
 //! its beginning and its end without what its rows' takers need, and of a join it is the sum of its steps. A
-//! statement that is not measured pays for it with a test of a flag for each step.
+//! measured query of one stored table is a join of one step. A statement that is not measured pays for it
+//! with a test of a flag for each step.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::cursor::Cursor;
-use super::select::{Consumer, all_true};
-use super::{Executor, Flow, Target};
 use crate::context::SqlContext;
-use crate::expr::{Context, RowView};
-use crate::failure::Failure;
-use crate::plan::{SelectPlan, Step};
-use crate::result::ResultSink;
+use crate::plan::SelectPlan;
 
 /// What is measured of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,8 +20,8 @@ pub enum Part {
     Step(usize),
     /// The rows up to and with this step, joined.
     Joined(usize),
-    /// Reading the table of this source into memory, for a hash join.
-    InMemory(usize),
+    /// Reading the table of this source for a hash join, into memory or sorted onto disk.
+    Hashed(usize),
     /// The rows that met the conditions with correlated subqueries.
     Applied,
     /// The groups that HAVING kept.
@@ -103,12 +98,15 @@ impl Measures {
     }
 }
 
-/// Measures one step while it runs; does nothing where nothing is measured.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Meter {
-    on: bool,
+/// Measures one step while it runs. Where nothing is measured it holds nothing and does nothing, and the clock
+/// is not read.
+pub(super) struct Meter(Option<Running>);
+
+/// The measures of a step that runs.
+#[derive(Default)]
+struct Running {
     /// What it found so far.
-    pub(super) found: Measured,
+    found: Measured,
     /// The time it has needed since it began last.
     own: Duration,
     /// It has had a row since it began last.
@@ -119,46 +117,55 @@ pub(super) struct Meter {
 
 impl Meter {
     pub(super) fn new(state: &SqlContext) -> Meter {
-        Meter { on: state.measures.is_on(), ..Meter::default() }
-    }
-
-    #[inline]
-    pub(super) fn is_on(&self) -> bool {
-        self.on
+        Meter(state.measures.is_on().then(Running::default))
     }
 
     /// The step begins.
     pub(super) fn begin(&mut self) {
-        self.end();
-        self.found.loops += 1;
-        (self.own, self.has_row) = (Duration::ZERO, false);
+        let Some(running) = &mut self.0 else { return };
+        running.end();
+        running.found.loops += 1;
+        (running.own, running.has_row) = (Duration::ZERO, false);
     }
 
     /// The time that passes is the step's.
+    #[inline]
     pub(super) fn start(&mut self, state: &SqlContext) {
-        if self.on {
-            self.since = Some(state.database.environment().now());
-        }
+        let Some(running) = &mut self.0 else { return };
+        running.since = Some(state.database.environment().now());
     }
 
     /// It is somebody else's.
+    #[inline]
     pub(super) fn stop(&mut self, state: &SqlContext) {
-        if let Some(since) = self.since.take() {
-            self.own += state.database.environment().now().saturating_sub(since);
+        let Some(running) = &mut self.0 else { return };
+        if let Some(since) = running.since.take() {
+            running.own += state.database.environment().now().saturating_sub(since);
         }
     }
 
     /// The step has rows; `kept` of them meet the conditions.
+    #[inline]
     pub(super) fn rows(&mut self, read: u64, kept: u64) {
-        self.found.rows += read;
-        self.found.kept += kept;
-        if kept > 0 && !std::mem::replace(&mut self.has_row, true) {
-            self.found.first += self.own;
+        let Some(running) = &mut self.0 else { return };
+        running.found.rows += read;
+        running.found.kept += kept;
+        if kept > 0 && !std::mem::replace(&mut running.has_row, true) {
+            running.found.first += running.own;
         }
     }
 
-    /// The step is over; it may begin again.
-    pub(super) fn end(&mut self) {
+    /// The step is over; returns what it found, and it may begin again. `None` where nothing is measured.
+    pub(super) fn end(&mut self, state: &SqlContext) -> Option<Measured> {
+        self.stop(state);
+        let running = self.0.as_mut()?;
+        running.end();
+        Some(running.found)
+    }
+}
+
+impl Running {
+    fn end(&mut self) {
         if self.found.loops > 0 && !self.has_row {
             self.found.first += self.own;
         }
@@ -196,64 +203,6 @@ impl WholeMeter {
         if let Some(total) = self.so_far(state) {
             let first = first.unwrap_or(total);
             state.measures.note(plan, part, &Measured { loops: 1, rows, kept: rows, first, total });
-        }
-    }
-}
-
-impl Executor<'_> {
-    /// As the stream of a table that is not measured, and a row by its key is read by a cursor too.
-    pub(super) async fn measured_stream<S: ResultSink>(
-        &mut self,
-        plan: &SelectPlan,
-        step: &Step,
-        consumer: &mut Consumer<'_>,
-        cx: &Context<'_>,
-        target: &mut Target<'_, S>,
-    ) -> Result<(), Failure> {
-        let mut meter = Meter::new(self.state);
-        meter.begin();
-        meter.start(self.state);
-        let result = self.measured_rows(plan, step, consumer, cx, target, &mut meter).await;
-        meter.stop(self.state);
-        meter.end();
-        self.state.measures.note(plan, Part::Step(0), &meter.found);
-        result
-    }
-
-    async fn measured_rows<S: ResultSink>(
-        &mut self,
-        plan: &SelectPlan,
-        step: &Step,
-        consumer: &mut Consumer<'_>,
-        cx: &Context<'_>,
-        target: &mut Target<'_, S>,
-        meter: &mut Meter,
-    ) -> Result<(), Failure> {
-        let Some(table) = plan.sources[step.source].engine_table() else { return Ok(()) };
-        let (state, mode) = (self.state, self.read_mode(plan.locking));
-        let mut charge = state.memory.charge();
-        let Some(ranges) = self.ranges(&step.path, &table.def.columns, cx, &mut charge).await? else {
-            return Ok(());
-        };
-        let conditions = if ranges.exact { &step.filter } else { &step.all_conditions };
-        let mut scan = Cursor::new(table, &step.path, ranges.ranges, mode, &plan.needed[step.source], state);
-        loop {
-            let mut each = |view: RowView<'_>| -> Result<Flow, Failure> {
-                let views = [view];
-                let kept = all_true(conditions, &consumer.context(&views))?;
-                meter.stop(state);
-                meter.rows(1, u64::from(kept));
-                let flow = if kept { consumer.row(&views, target) } else { Ok(Flow::Skip) };
-                meter.start(state);
-                flow
-            };
-            if !scan.run(self.transaction.engine_mut(), &mut |view, _| each(view)).await? {
-                return Ok(());
-            }
-            meter.stop(state);
-            state.check_killed()?;
-            consumer.make_room(self, target).await?;
-            meter.start(state);
         }
     }
 }

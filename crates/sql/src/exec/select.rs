@@ -365,6 +365,7 @@ impl Executor<'_> {
             ([step], true)
                 if applied.is_none()
                     && plan.changed.is_empty()
+                    && !state.measures.is_on()
                     && plan.sources[step.source].engine_table().is_some() =>
             {
                 self.stream(plan, step, &mut consumer, &cx, target).await?;
@@ -377,7 +378,7 @@ impl Executor<'_> {
         Ok(rows)
     }
 
-    /// One stored table: rows go from the page through the consumer.
+    /// One stored table, not measured: rows go from the page through the consumer.
     async fn stream<S: ResultSink>(
         &mut self,
         plan: &SelectPlan,
@@ -386,9 +387,6 @@ impl Executor<'_> {
         cx: &Context<'_>,
         target: &mut Target<'_, S>,
     ) -> Result<(), Failure> {
-        if self.state.measures.is_on() {
-            return self.measured_stream(plan, step, consumer, cx, target).await;
-        }
         let Some(table) = plan.sources[step.source].engine_table() else { return Ok(()) };
         let mode = self.read_mode(plan.locking);
         let needed = &plan.needed[step.source];

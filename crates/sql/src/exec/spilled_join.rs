@@ -14,6 +14,7 @@ use super::apply::Applied;
 use super::cursor::Cursor;
 use super::hash_lookup::{Class, own_conditions};
 use super::join::{Input, Level, Memory, Next, Row, Views, copy, skip_inner_side, views};
+use super::measure::{Meter, Part};
 use super::select::all_true;
 use super::sort::{RowSorter, SortedRows};
 use super::spilled_values::{put, take};
@@ -133,7 +134,11 @@ impl<'e> Executor<'e> {
                 if before.is_full() {
                     before.spill(self.slice()).await?;
                 }
-                if !self.next_before(plan, levels, depth, cx, applied).await? {
+                // The time of the steps before is theirs.
+                levels[depth].meter.stop(self.state);
+                let goes_on = self.next_before(plan, levels, depth, cx, applied).await?;
+                levels[depth].meter.start(self.state);
+                if !goes_on {
                     break;
                 }
             }
@@ -164,14 +169,20 @@ impl<'e> Executor<'e> {
         let mut sorter = RowSorter::new(self.state);
         let mut key: Option<Key<'p>> = None;
         let mut sound = true;
+        let mut meter = Meter::new(self.state);
+        meter.begin();
+        meter.start(self.state);
+        let (mut read, mut kept) = (0, 0);
         let mut cursor =
             Cursor::new(table, &step.path, ranges.ranges, mode, &plan.needed[step.source], self.state);
         let mut keep = |view: RowView<'_>, sorter: &mut RowSorter<'e>| -> Result<Flow, Failure> {
+            read += 1;
             let mut views: Views<'_> = smallvec::smallvec![RowView::Nulls; plan.sources.len()];
             views[step.source] = view;
             if !all_true(&own, &Context { rows: &views, ..*cx })? {
                 return Ok(Flow::Skip);
             }
+            kept += 1;
             let row = copy(plan, step.source, view, cx);
             let is_null = |column: u16| row.get(usize::from(column)).is_none_or(Value::is_null);
             // NULL equals nothing.
@@ -205,7 +216,13 @@ impl<'e> Executor<'e> {
             self.tick(1).await?;
         }
         let Some(key) = key.filter(|_| sound) else { return Ok(None) };
-        Ok(Some((key, sorter.finish().await?)))
+        let sorted = sorter.finish().await?;
+        meter.stop(self.state);
+        meter.rows(read, kept);
+        if let Some(found) = meter.end(self.state) {
+            self.state.measures.note(plan, Part::Hashed(step.source), &found);
+        }
+        Ok(Some((key, sorted)))
     }
 
     /// Goes on to the next row that the steps before the table have for it.
@@ -226,6 +243,7 @@ impl<'e> Executor<'e> {
                 },
                 next => {
                     if next == Next::Missing {
+                        levels[at].missing += 1;
                         at = skip_inner_side(levels, at);
                     }
                     if at == depth - 1 {

@@ -4,7 +4,7 @@
 //! rows.
 
 use super::super::value::{Value, temporal};
-use super::functions::{Function, function};
+use super::functions::{Function, TextOf, function};
 use super::types::Type;
 use super::{Context, Evaluated};
 use crate::errors;
@@ -54,7 +54,7 @@ fn uuid(cx: &Context<'_>) -> String {
 
 macro_rules! volatile {
     ($name:literal, $least:literal..=$most:literal, $result:expr, $eval:expr) => {
-        Function { name: $name, least: $least, most: $most, volatile: true, result: $result, eval: $eval }
+        Function { volatile: true, ..function!($name, $least..=$most, $result, $eval) }
     };
 }
 
@@ -155,7 +155,8 @@ pub static FUNCTIONS: &[Function] = &[
             Value::Json(_) => Charset::Utf8mb4.name(),
             _ => "binary",
         }))
-    }),
+    })
+    .with_text_of(TextOf::Connection),
     // How much a collation is meant is known before there is a value ([`crate::expr::bind`]).
     function!("COERCIBILITY", 1..=1, |_| Type::INT.not_null(), |_, _| Ok(Value::Null)),
     function!("COLLATION", 1..=1, |_| Type::text(64), |v, _| {
@@ -164,5 +165,6 @@ pub static FUNCTIONS: &[Function] = &[
             Value::Json(_) => Collation::Utf8mb4Bin.name(),
             _ => "binary",
         }))
-    }),
+    })
+    .with_text_of(TextOf::Connection),
 ];

@@ -6,6 +6,7 @@ use super::super::ast::{
     Check, ColumnDef, CreateTable, DataType, Expr, ForeignKey, Generated, KeyDef, KeyKind, KeyPart, Statement,
 };
 use super::super::lexer::TokenKind;
+use super::reserved::{FUNCTIONS, FUNCTIONS_OR_NAMES};
 use super::{Parsed, Parser};
 use crate::errors;
 
@@ -95,40 +96,12 @@ impl Parser<'_> {
         Ok((charset, collation))
     }
 
-    /// These words are functions where `(` follows at once (1064).
+    /// Some words are functions where `(` follows at once (1064).
     fn refuse_function_word(&self) -> Parsed<()> {
-        const WORDS: [&str; 27] = [
-            "BIT_AND",
-            "BIT_OR",
-            "BIT_XOR",
-            "CAST",
-            "COUNT",
-            "CURDATE",
-            "CURTIME",
-            "DATE_ADD",
-            "DATE_SUB",
-            "EXTRACT",
-            "GROUP_CONCAT",
-            "MAX",
-            "MID",
-            "MIN",
-            "NOW",
-            "POSITION",
-            "STD",
-            "STDDEV",
-            "STDDEV_POP",
-            "STDDEV_SAMP",
-            "SUBSTR",
-            "SUBSTRING",
-            "SUM",
-            "TRIM",
-            "VARIANCE",
-            "VAR_POP",
-            "VAR_SAMP",
-        ];
         let next = self.peek();
         let opens = self.token_bytes(next) == b"(" && next.start == self.current.end;
-        if opens && self.is_any_word(&WORDS) { Err(self.unexpected()) } else { Ok(()) }
+        let is_function = self.is_any_word(FUNCTIONS) && !self.is_any_word(FUNCTIONS_OR_NAMES);
+        if opens && is_function { Err(self.unexpected()) } else { Ok(()) }
     }
 
     fn create_table(&mut self, temporary: bool) -> Parsed<Statement> {

@@ -1,4 +1,5 @@
-//! Words that cannot be identifiers without quotes (MySQL 8.0's list).
+//! Words that cannot be identifiers without quotes (MySQL 8.0's list), and those that cannot before a
+//! parenthesis.
 
 const RESERVED: &[&str] = &[
     "ACCESSIBLE",
@@ -264,6 +265,47 @@ const RESERVED: &[&str] = &[
     "YEAR_MONTH",
     "ZEROFILL",
 ];
+
+/// Words that are keywords only with a parenthesis right behind: there they name functions.
+pub(crate) const FUNCTIONS: &[&str] = &[
+    "ADDDATE",
+    "BIT_AND",
+    "BIT_OR",
+    "BIT_XOR",
+    "CAST",
+    "COUNT",
+    "CURDATE",
+    "CURTIME",
+    "DATE_ADD",
+    "DATE_SUB",
+    "EXTRACT",
+    "GROUP_CONCAT",
+    "JSON_ARRAYAGG",
+    "JSON_OBJECTAGG",
+    "MAX",
+    "MID",
+    "MIN",
+    "NOW",
+    "POSITION",
+    "SESSION_USER",
+    "STD",
+    "STDDEV",
+    "STDDEV_POP",
+    "STDDEV_SAMP",
+    "SUBDATE",
+    "SUBSTR",
+    "SUBSTRING",
+    "SUM",
+    "SYSDATE",
+    "SYSTEM_USER",
+    "TRIM",
+    "VARIANCE",
+    "VAR_POP",
+    "VAR_SAMP",
+];
+
+/// Those of them that may be names there as well.
+pub(crate) const FUNCTIONS_OR_NAMES: &[&str] = &["ADDDATE", "SESSION_USER", "SUBDATE", "SYSTEM_USER"];
 
 /// Whether `word` is reserved, in any letter case.
 pub(crate) fn is_reserved(word: &[u8]) -> bool {

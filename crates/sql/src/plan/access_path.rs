@@ -166,6 +166,14 @@ pub fn indexes(table: &Table) -> Vec<IndexColumns<'_>> {
     all
 }
 
+/// The definition of an index; `None` for a hidden clustered index.
+pub fn key_of(table: &Table, index: ScanIndex) -> Option<&KeyDef> {
+    match index {
+        ScanIndex::Clustered => table.def.clustered_key(),
+        ScanIndex::Secondary(n) => table.def.secondary_keys().get(n),
+    }
+}
+
 /// Whether the index holds all of `needed` in full.
 pub fn covers(table: &Table, index: ScanIndex, needed: &[u16]) -> bool {
     let ScanIndex::Secondary(n) = index else { return true };

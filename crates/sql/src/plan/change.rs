@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use untorn::schema::{ColumnDef, Default};
 
-use super::access_path::{Choice, Path, PathChooser};
+use super::access_path::{Choice, Path, PathChooser, key_of};
 use super::apply::{self, Apply};
 use super::finish::without;
 use super::index_order::order_of;
@@ -243,7 +243,7 @@ impl Planner<'_> {
 
     /// Plans INSERT into a source that may be written.
     pub(super) fn insert_rows(&self, source: Source, insert: &ast::Insert) -> Result<InsertPlan, SqlError> {
-        let unknown = |name: &str| errors::error(errors::BAD_FIELD, &[&name, &"field list"]);
+        let unknown = |name: &str| self.unknown_column(&name, "field list");
         let mut columns = Vec::new();
         for name in &insert.columns {
             let column = source.column_number(name).ok_or_else(|| unknown(name))?;
@@ -350,7 +350,7 @@ impl Planner<'_> {
                 .answers_to(database.as_deref(), table.as_deref())
                 .then(|| sources[0].column_number(name))
                 .flatten()
-                .ok_or_else(|| errors::error(errors::BAD_FIELD, &[name, &"field list"]))?;
+                .ok_or_else(|| self.unknown_column(name, "field list"))?;
             self.require_change_of_column(&sources[0], name, Privileges::UPDATE)?;
             if sources[0].is_computed(column) {
                 return Err(errors::error(errors::NONUPDATEABLE_COLUMN, &[name]));
@@ -411,11 +411,8 @@ impl Planner<'_> {
         let changed = |column: u16| assignments.iter().any(|(c, _)| *c == column);
         let generated = |column: u16| table.def.columns[usize::from(column)].generated.is_some();
         let moves_rows = !target.path.unique && {
-            let key_of = |path: &Path| match path.index {
-                untorn::engine::ScanIndex::Clustered => table.def.clustered_key(),
-                untorn::engine::ScanIndex::Secondary(n) => table.def.secondary_keys().get(n),
-            };
-            let scanned = std::iter::once(&target.path).chain(&target.path.merged).filter_map(key_of);
+            let scanned = std::iter::once(&target.path).chain(&target.path.merged);
+            let scanned = scanned.filter_map(|path| key_of(&table, path.index));
             let clustered = table.def.clustered_key();
             scanned
                 .chain(clustered)

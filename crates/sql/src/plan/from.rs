@@ -223,7 +223,7 @@ impl Planner<'_> {
                         let mut sources = from.sources[range].iter();
                         sources
                             .try_for_each(|source| self.require_column(source, name, Privileges::SELECT))?;
-                        Err(errors::error(errors::BAD_FIELD, &[name, &"from clause"]))
+                        Err(self.unknown_column(name, "from clause"))
                     }
                     Meaning::Several => Err(errors::error(errors::NON_UNIQ, &[name, &"from clause"])),
                 }

@@ -1,4 +1,4 @@
-//! Rows that are there, filtered by a condition with subqueries: SHOW … WHERE.
+//! Rows that are there, filtered by a condition: SHOW … WHERE.
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use untorn::engine::ScanIndex;
 use untorn::types::ColumnType;
 
 use super::SelectPlan;
-use super::access_path::{Alternative, Path, covers, indexes};
+use super::access_path::{Alternative, Path, covers, indexes, key_of};
 use super::aggregate::AggregateKind;
 use crate::expr::Expr;
 use crate::value::{Value, collation};
@@ -39,10 +39,7 @@ pub(super) fn order_of(table: &Table, source: u16, path: &Path, order: &[(Expr, 
     if !path.merged.is_empty() {
         return None;
     }
-    let key = match path.index {
-        ScanIndex::Clustered => table.def.clustered_key()?,
-        ScanIndex::Secondary(n) => table.def.secondary_keys().get(n)?,
-    };
+    let key = key_of(table, path.index)?;
     let mut columns: Vec<u16> = Vec::new();
     for part in &key.parts {
         if part.prefix_chars.is_some() {

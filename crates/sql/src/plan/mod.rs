@@ -290,15 +290,6 @@ impl SelectPlan {
         whole || !self.order.is_empty()
     }
 
-    /// What connects its parts, as a word.
-    pub fn operation_name(&self) -> &'static str {
-        match self.operation {
-            ast::SetOperation::Union => "union",
-            ast::SetOperation::Except => "except",
-            ast::SetOperation::Intersect => "intersect",
-        }
-    }
-
     /// Whether a step is joined by hash: rows that are locked are read one by one.
     pub fn joins_by_hash(&self, step: &Step) -> bool {
         step.by_hash && self.locking.is_none() && self.changed.is_empty()
@@ -445,6 +436,8 @@ pub struct Planner<'a> {
     guessed_of_parameters: Cell<bool>,
     /// The plan is made to be shown.
     pub explains: Cell<bool>,
+    /// The name in the last error 1054.
+    unknown: RefCell<Option<String>>,
 }
 
 impl<'a> Planner<'a> {
@@ -464,6 +457,7 @@ impl<'a> Planner<'a> {
             value_dependent: Cell::new(false),
             guessed_of_parameters: Cell::new(false),
             explains: Cell::new(false),
+            unknown: RefCell::new(None),
         }
     }
 
@@ -501,6 +495,18 @@ impl Planner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// That nothing has this name (1054). All errors of that number that planning gives are made here, so that
+    /// [`Planner::unknown_name`] knows the name.
+    pub(crate) fn unknown_column(&self, name: &dyn std::fmt::Display, clause: &str) -> SqlError {
+        *self.unknown.borrow_mut() = Some(name.to_string());
+        errors::error(errors::BAD_FIELD, &[name, &clause])
+    }
+
+    /// The name that nothing has, if an error says that.
+    pub(crate) fn unknown_name(&self, error: &SqlError) -> Option<String> {
+        self.unknown.borrow().clone().filter(|_| error.code == errors::BAD_FIELD)
     }
 
     /// Whether it failed because it would have taken long.

@@ -309,7 +309,7 @@ fn assigned_column(
     binder.privilege = Privileges::SELECT;
     let (bound, _) = bound?;
     let Expr::Column { source, column } = bound else {
-        return Err(errors::error(errors::BAD_FIELD, &[name, &"field list"]));
+        return Err(binder.planner.unknown_column(name, "field list"));
     };
     // Those too in whose name the views below act.
     let of = &binder.sources[usize::from(source)];

@@ -439,7 +439,7 @@ impl Planner<'_> {
                     let of_view = binder.of_view && is_name(expr);
                     let bound = if of_view { self.item_of_view(binder, expr) } else { binder.bind(expr) };
                     let (expr, ty) = bound.map_err(|error| match expr {
-                        ast::Expr::Subquery(_) => forward_reference(error, &select.items[at..]),
+                        ast::Expr::Subquery(_) => self.forward_reference(error, &select.items[at..]),
                         _ => error,
                     })?;
                     let name = alias.as_ref().unwrap_or(text);
@@ -463,6 +463,21 @@ impl Planner<'_> {
         }
         binder.in_select_list = false;
         Ok(metas)
+    }
+
+    /// A subquery that names an entry of the select list which is not there yet: 1247 in place of 1054.
+    fn forward_reference(&self, error: SqlError, to_come: &[SelectItem]) -> SqlError {
+        let mut aliases = to_come.iter().filter_map(|item| match item {
+            SelectItem::Expr { alias, .. } => alias.as_deref(),
+            SelectItem::Star { .. } => None,
+        });
+        let name = self.unknown_name(&error);
+        match name.filter(|name| aliases.any(|alias| alias.eq_ignore_ascii_case(name))) {
+            Some(name) => {
+                errors::error(errors::ILLEGAL_REFERENCE, &[&name, &"forward reference in item list"])
+            }
+            None => error,
+        }
     }
 
     /// A column that a view shows. One that may not be read is not read before somebody names it.
@@ -618,24 +633,5 @@ impl SelectPlan {
                     self.plain_columns.take().filter(|_| matches!(item, Expr::Column { .. }));
             }
         }
-    }
-}
-
-/// A subquery that names an entry of the select list which is not there yet: 1247 in place of 1054.
-fn forward_reference(error: SqlError, to_come: &[SelectItem]) -> SqlError {
-    if error.code != errors::BAD_FIELD {
-        return error;
-    }
-    let named = |item: &SelectItem| match item {
-        SelectItem::Expr { alias: Some(alias), .. } => {
-            let unknown = error.message.strip_prefix("Unknown column '")?;
-            let (name, _) = unknown.split_once("' in '")?;
-            name.eq_ignore_ascii_case(alias).then(|| name.to_owned())
-        }
-        _ => None,
-    };
-    match to_come.iter().find_map(named) {
-        Some(name) => errors::error(errors::ILLEGAL_REFERENCE, &[&name, &"forward reference in item list"]),
-        None => error,
     }
 }

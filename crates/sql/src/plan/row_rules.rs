@@ -261,19 +261,15 @@ impl Planner<'_> {
     ) -> Result<(), SqlError> {
         let name = &check.name;
         let parsed = parser::parse_expression(check.expression.as_bytes(), LexicalModes::default())?;
-        let mut unknown = None;
         let expr = match Binder::new(self, sources).bind(&parsed) {
             Ok((expr, _)) => expr,
-            Err(error) if error.code == errors::BAD_FIELD => {
-                // The first word in quotes is the column.
-                unknown = error.message.split('\'').nth(1).map(str::to_owned);
-                Expr::Literal(crate::value::Value::Null)
+            Err(error) => {
+                return Err(match self.unknown_name(&error) {
+                    Some(column) => errors::error(errors::CHECK_UNKNOWN_COLUMN, &[name, &column]),
+                    None => error,
+                });
             }
-            Err(error) => return Err(error),
         };
-        if let Some(column) = unknown {
-            return Err(errors::error(errors::CHECK_UNKNOWN_COLUMN, &[name, &column]));
-        }
         if !parsed.is_condition() && !matches!(parsed, ast::Expr::Integer(0 | 1)) {
             return Err(errors::error(errors::CHECK_NOT_BOOLEAN, &[name]));
         }

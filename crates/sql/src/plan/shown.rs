@@ -17,7 +17,25 @@ use crate::value::Value;
 const BYTES_MAX: usize = 16 << 10;
 
 /// The numbers that EXPLAIN gives the SELECTs of a statement, by where their plans are.
-pub type Numbers = HashMap<*const SelectPlan, u64>;
+#[derive(Default)]
+pub struct Numbers(HashMap<*const SelectPlan, u64>);
+
+impl Numbers {
+    /// The number of a SELECT; before it has one, the first.
+    pub fn of(&self, plan: &SelectPlan) -> u64 {
+        self.0.get(&std::ptr::from_ref(plan)).copied().unwrap_or(1)
+    }
+
+    /// The number behind the last one: of the next SELECT, or of what a set operation makes.
+    pub fn behind_all(&self) -> u64 {
+        self.0.values().max().copied().unwrap_or(0) + 1
+    }
+
+    /// Gives a SELECT its number.
+    pub fn give(&mut self, plan: &SelectPlan, number: u64) {
+        self.0.insert(plan, number);
+    }
+}
 
 /// What the names in an expression stand for.
 #[derive(Clone, Copy)]
@@ -28,8 +46,8 @@ pub struct Names<'n> {
     pub plan: Option<&'n SelectPlan>,
     /// The query around that.
     pub around: Option<&'n Names<'n>>,
-    /// The numbers of all SELECTs.
-    pub numbers: &'n Numbers,
+    /// The numbers of all SELECTs; `None` for a change of one table.
+    pub numbers: Option<&'n Numbers>,
     /// Names in backquotes, with their databases.
     pub in_full: bool,
 }
@@ -37,7 +55,13 @@ pub struct Names<'n> {
 impl<'n> Names<'n> {
     /// The names of a query.
     pub fn of(plan: &'n SelectPlan, around: Option<&'n Names<'n>>, numbers: &'n Numbers) -> Names<'n> {
-        Names { sources: &plan.sources, plan: Some(plan), around, numbers, in_full: false }
+        Names { sources: &plan.sources, plan: Some(plan), around, numbers: Some(numbers), in_full: false }
+    }
+
+    /// The names of a change of one table.
+    pub fn of_one_table(table: &'n Source) -> Names<'n> {
+        let sources = std::slice::from_ref(table);
+        Names { sources, plan: None, around: None, numbers: None, in_full: false }
     }
 
     /// The same, with names as a JSON document has them.
@@ -89,8 +113,10 @@ impl<'n> Names<'n> {
     /// The number of a subquery of this query.
     fn number(&self, subquery: u16) -> String {
         let plan = self.plan.and_then(|plan| plan.subqueries.get(usize::from(subquery)));
-        let number = plan.and_then(|plan| self.numbers.get(&std::ptr::from_ref(plan)));
-        number.map_or("(select)".to_owned(), |number| format!("(select #{number})"))
+        match (plan, self.numbers) {
+            (Some(plan), Some(numbers)) => format!("(select #{})", numbers.of(plan)),
+            _ => "(select)".to_owned(),
+        }
     }
 
     fn write(&self, expr: &Expr, out: &mut String) {

@@ -200,6 +200,18 @@ pub struct Windowed {
     pub windows: Vec<Window>,
 }
 
+impl Windowed {
+    /// The value of the query inside that an expression around it reads; `None` for a function's result.
+    pub fn value_inside<'w>(&'w self, expr: &'w Expr) -> Option<&'w Expr> {
+        match expr {
+            Expr::Column { source: 0, column } => {
+                self.input.items.get(usize::from(*column).checked_sub(self.results)?)
+            }
+            other => Some(other),
+        }
+    }
+}
+
 /// Parts expressions into what the inner query computes and what is made of that.
 struct Split<'s> {
     planner: &'s Planner<'s>,

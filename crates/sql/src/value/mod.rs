@@ -8,7 +8,7 @@ pub mod collation;
 pub(crate) mod compare;
 pub(crate) mod convert;
 pub mod decimal;
-pub(crate) mod json;
+pub mod json;
 pub mod like;
 pub mod regex;
 pub(crate) mod temporal;

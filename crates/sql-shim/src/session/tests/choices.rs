@@ -5,7 +5,7 @@ use super::*;
 
 impl Fixture {
     /// `c`: 3000 rows, `few` with three values, `many` with 1500, `skew` 0 in all rows but thirty.
-    fn table_of_choices(&mut self, name: &str, keys: &str) {
+    pub(super) fn table_of_choices(&mut self, name: &str, keys: &str) {
         self.good(&format!("CREATE TABLE {name} (id INT, few INT, many INT, skew INT, pad INT{keys})"));
         let row = |id: usize| {
             let skew = if id % 100 == 7 { id } else { 0 };

@@ -89,6 +89,20 @@ fn analyze_counts_the_rows_of_a_hash_join() {
     }
 }
 
+/// Where the tables are sorted on disk, the steps have read and had the same rows.
+#[test]
+fn analyze_counts_the_rows_of_a_hash_join_on_disk() {
+    let mut fixture = Fixture::new("explain-analyze-spilled");
+    for name in ["a", "b", "c"] {
+        fixture.table_of_choices(name, "");
+    }
+    let sql = "SELECT COUNT(*) FROM a LEFT JOIN b ON a.many = b.id AND b.few = 1 JOIN c ON a.id = c.many";
+    let in_memory = fixture.measured(sql);
+    assert!(in_memory.contains("Left hash join") && in_memory.contains("Inner hash join"), "{in_memory}");
+    fixture.good("SET untorn_statement_memory_limit = 1500000");
+    assert_eq!(fixture.measured(sql), in_memory);
+}
+
 /// It runs the query, and sends none of its rows.
 #[test]
 fn analyze_runs_what_it_explains() {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::ast::{
     Destination, Expr, Frame, FrameBound, FrameUnit, HintKind, JoinKind, Limit, LockWait, Locking, OrderItem,
-    Over, Query, Select, SelectItem, SetOperation, TableRef, WindowSpec,
+    Over, Query, Select, SelectItem, TableRef, WindowSpec,
 };
 
 impl Query {
@@ -117,12 +117,7 @@ fn write_query(query: &Query, style: Style<'_>, out: &mut String) -> Written {
     }
     for (at, (all, select)) in query.selects.iter().enumerate() {
         if at > 0 {
-            out.push_str(match query.operation {
-                SetOperation::Union => " union ",
-                SetOperation::Except => " except ",
-                SetOperation::Intersect => " intersect ",
-            });
-            out.push_str(if *all { "all " } else { "" });
+            push(out, format_args!(" {} {}", query.operation.word(), if *all { "all " } else { "" }));
         }
         write_select(select, style, out)?;
     }

@@ -16,9 +16,10 @@ use super::literals::text_literal;
 use super::{Binder, Bound};
 use crate::ast;
 use crate::errors;
+use crate::expr::functions::{self, Function, TextOf};
 use crate::expr::types::{Derivation, Type};
 use crate::expr::value_set::ValueSet;
-use crate::expr::{Expr, NODE_BYTES, collation, functions};
+use crate::expr::{Expr, NODE_BYTES, collation};
 use crate::result::{SqlError, kind};
 use crate::value::Value;
 
@@ -44,45 +45,13 @@ fn counts(ty: Type) -> bool {
     ty.is_text() && ty.kind != kind::BIT
 }
 
-/// Functions whose result is a text of the first argument's collation, whatever the others are.
-const LIKE_THE_FIRST: [&str; 10] =
-    ["INSERT", "LEFT", "LPAD", "QUOTE", "REPEAT", "REPLACE", "RIGHT", "RPAD", "SUBSTRING", "SUBSTRING_INDEX"];
-
-/// Functions that write something of their own: their texts are the connection's, as a literal's.
-const OF_THE_CONNECTION: [&str; 24] = [
-    "ADDTIME",
-    "BIN",
-    "BIN_TO_UUID",
-    "CHARSET",
-    "COLLATION",
-    "CONV",
-    "DATE_FORMAT",
-    "DAYNAME",
-    "FORMAT",
-    "FORMAT_BYTES",
-    "HEX",
-    "INET6_NTOA",
-    "INET_NTOA",
-    "JSON_PRETTY",
-    "JSON_QUOTE",
-    "JSON_TYPE",
-    "JSON_UNQUOTE",
-    "MD5",
-    "MONTHNAME",
-    "OCT",
-    "SHA1",
-    "SHA2",
-    "SUBTIME",
-    "TO_BASE64",
-];
-
 /// The type of a function's result, if it answers text in the collation of its arguments: meant as much as
 /// theirs.
-pub(super) fn as_meant(function: &str, result: Type, arguments: &[Type]) -> Type {
-    if !counts(result) || OF_THE_CONNECTION.contains(&function) {
+pub(super) fn as_meant(function: &Function, result: Type, arguments: &[Type]) -> Type {
+    if !counts(result) || function.text_of == TextOf::Connection {
         return result;
     }
-    if LIKE_THE_FIRST.contains(&function)
+    if function.text_of == TextOf::First
         && let Some(first) = arguments.first()
     {
         let Type { collation, derivation, .. } = if counts(*first) { *first } else { Type::text(0) };

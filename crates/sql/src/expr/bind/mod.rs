@@ -454,7 +454,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         let chooses = matches!(function.name, "GREATEST" | "LEAST" | "ELT");
         let whole = matches!(function.name, "CEIL" | "CEILING" | "FLOOR") && ty.kind == kind::NEWDECIMAL;
         let from = types.iter().copied().find(|of| chooses && conversion(*of, ty).is_some());
-        let ty = collation::as_meant(function.name, ty, &types);
+        let ty = collation::as_meant(function, ty, &types);
         null_by_type(function.name, &mut bound, &types);
         let call = with_six_digits(Expr::Call(function, bound), &types, ty);
         Ok(match from {
@@ -600,7 +600,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                     let argument = at.and_then(|at| bound.get_mut(at));
                     argument
                         .map(Expr::share)
-                        .ok_or_else(|| errors::error(errors::BAD_FIELD, &[number, &"order clause"]))?
+                        .ok_or_else(|| self.planner.unknown_column(number, "order clause"))?
                 }
                 expr => self.condition(expr)?,
             };

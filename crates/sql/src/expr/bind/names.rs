@@ -146,7 +146,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                 return error;
             }
             let shown = [database, table, Some(name)].into_iter().flatten().collect::<Vec<_>>().join(".");
-            errors::error(errors::BAD_FIELD, &[&shown, &self.clause])
+            self.planner.unknown_column(&shown, self.clause)
         })
     }
 
@@ -241,7 +241,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         let ast::Expr::Integer(number) = expr else { return Ok(None) };
         let at = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
         let entry = at.and_then(|at| self.select_list.entry(at));
-        entry.map(Some).ok_or_else(|| errors::error(errors::BAD_FIELD, &[number, &self.clause]))
+        entry.map(Some).ok_or_else(|| self.planner.unknown_column(number, self.clause))
     }
 
     /// A column of HAVING. Where a column is grouped by and another entry of the select list has its name,
@@ -280,7 +280,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                 self.planner.require_column(source, name, Privileges::SELECT)?;
                 Ok((Expr::Inserted(column), source.columns[usize::from(column)].ty))
             }
-            None => Err(errors::error(errors::BAD_FIELD, &[&name, &self.clause])),
+            None => Err(self.planner.unknown_column(&name, self.clause)),
         }
     }
 

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use untorn::types::Collation;
 
-use super::{Function, function, owned_text};
+use super::{Function, TextOf, function, owned_text};
 use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Context, Evaluated};
@@ -21,7 +21,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     function!("INET_NTOA", 1..=1, |_| Type::text(31), |v, cx| match u32::try_from(v[0].to_whole()) {
         Ok(number) if !v[0].is_null() => Ok(Value::text(Ipv4Addr::from_bits(number).to_string())),
         _ => none(&v[0], "integer", "inet_ntoa", cx),
-    }),
+    })
+    .with_text_of(TextOf::Connection),
     function!("INET6_ATON", 1..=1, |_| Type::bytes(16), |v, cx| {
         let text = v[0].to_text();
         let address = version4(&text).map(|address| address.octets().to_vec());
@@ -40,7 +41,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             _ => None,
         };
         shown.map_or_else(|| none(&v[0], "string", "inet6_ntoa", cx), |text| Ok(Value::text(text)))
-    }),
+    })
+    .with_text_of(TextOf::Connection),
     function!("IS_IPV4", 1..=1, |_| Type::BOOL, |v, _| {
         Ok(test(&v[0], version4(&v[0].to_text()).is_some()))
     }),

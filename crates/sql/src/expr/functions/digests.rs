@@ -3,7 +3,7 @@
 use md5::Digest;
 use untorn::types::Collation;
 
-use super::{Function, any_null, function, index, owned_text};
+use super::{Function, TextOf, any_null, function, index, owned_text};
 use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Context, Evaluated, functions::chunks};
@@ -11,9 +11,11 @@ use crate::value::Value;
 
 /// The functions.
 pub(super) static FUNCTIONS: &[Function] = &[
-    function!("MD5", 1..=1, |_| Type::text(32), |v, cx| digest::<md5::Md5>(&v[0], cx)),
+    function!("MD5", 1..=1, |_| Type::text(32), |v, cx| digest::<md5::Md5>(&v[0], cx))
+        .with_text_of(TextOf::Connection),
     function!("SHA", 1..=1, |_| Type::text(40), |v, cx| digest::<sha1::Sha1>(&v[0], cx)),
-    function!("SHA1", 1..=1, |_| Type::text(40), |v, cx| digest::<sha1::Sha1>(&v[0], cx)),
+    function!("SHA1", 1..=1, |_| Type::text(40), |v, cx| digest::<sha1::Sha1>(&v[0], cx))
+        .with_text_of(TextOf::Connection),
     function!("SHA2", 2..=2, |_| Type::text(128), |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
@@ -28,12 +30,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 Ok(Value::Null)
             }
         }
-    }),
+    })
+    .with_text_of(TextOf::Connection),
     Function {
         name: "RANDOM_BYTES",
         least: 1,
         most: 1,
         volatile: true,
+        text_of: TextOf::Arguments,
         result: |_| Type::bytes(RANDOM_BYTES_MAX as u32),
         eval: |v, cx| random_bytes(&v[0], cx),
     },

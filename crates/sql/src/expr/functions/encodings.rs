@@ -8,7 +8,7 @@ use flate2::write::ZlibEncoder;
 use flate2::{Compression, Decompress, FlushDecompress, Status};
 use untorn::types::Collation;
 
-use super::{Function, chunks, function, owned_text, text_fits};
+use super::{Function, TextOf, chunks, function, owned_text, text_fits};
 use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Context, Evaluated};
@@ -31,7 +31,8 @@ const DECODER: GeneralPurpose = GeneralPurpose::new(
 pub(super) static FUNCTIONS: &[Function] = &[
     function!("TO_BASE64", 1..=1, |t| Type::text(base64_length(t[0].bytes_max())), |v, cx| {
         to_base64(&v[0], cx)
-    }),
+    })
+    .with_text_of(TextOf::Connection),
     function!(
         "FROM_BASE64",
         1..=1,

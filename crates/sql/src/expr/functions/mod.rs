@@ -47,6 +47,17 @@ pub use temporal::{
 pub use text::trim;
 pub use time_units::{extract, finer_than_day, is_of_clock, timestamp_diff};
 
+/// Whose collation a text has that a function answers; it is meant as much as there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextOf {
+    /// The one that the arguments have in common.
+    Arguments,
+    /// The first argument's, whatever the others are.
+    First,
+    /// The connection's, as a literal's: the function writes something of its own.
+    Connection,
+}
+
 /// A function.
 pub struct Function {
     /// Upper-case name.
@@ -57,10 +68,19 @@ pub struct Function {
     pub most: usize,
     /// Not the same for all rows of a statement (RAND, UUID).
     pub volatile: bool,
+    /// Whose the collation of its text is.
+    pub text_of: TextOf,
     /// Its type from those of the arguments.
     pub result: fn(&[Type]) -> Type,
     /// Its value.
     pub eval: for<'a> fn(&[Value<'a>], &Context<'a>) -> Evaluated<'a>,
+}
+
+impl Function {
+    /// One whose text has the collation of that.
+    pub(crate) const fn with_text_of(self, text_of: TextOf) -> Function {
+        Function { text_of, ..self }
+    }
 }
 
 impl std::fmt::Debug for Function {
@@ -80,7 +100,15 @@ macro_rules! function {
         function!($name, $least..=usize::MAX, $result, $eval)
     };
     ($name:literal, $least:literal..=$most:expr, $result:expr, $eval:expr) => {
-        Function { name: $name, least: $least, most: $most, volatile: false, result: $result, eval: $eval }
+        Function {
+            name: $name,
+            least: $least,
+            most: $most,
+            volatile: false,
+            text_of: $crate::expr::functions::TextOf::Arguments,
+            result: $result,
+            eval: $eval,
+        }
     };
 }
 

@@ -4,7 +4,7 @@ use bigdecimal::BigDecimal;
 use untorn::types::{Date, DateTime, Time};
 
 use super::time_units::{finer_than_day, has_micros, is_of_clock};
-use super::{Function, any_null, function, index, text_fits};
+use super::{Function, TextOf, any_null, function, index, text_fits};
 use crate::ast::IntervalUnit;
 use crate::errors;
 use crate::expr::types::Type;
@@ -230,8 +230,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(day(&v[0]).zip(day(&v[1])).map_or(Value::Null, |(a, b)| Value::Int(a - b)))
     }),
     function!("TIMEDIFF", 2..=2, |_| Type::time(6), |v, cx| time_diff(v, cx)),
-    function!("ADDTIME", 2..=2, add_time_type, |v, cx| add_time(v, 1, cx)),
-    function!("SUBTIME", 2..=2, add_time_type, |v, cx| add_time(v, -1, cx)),
+    function!("ADDTIME", 2..=2, add_time_type, |v, cx| add_time(v, 1, cx)).with_text_of(TextOf::Connection),
+    function!("SUBTIME", 2..=2, add_time_type, |v, cx| add_time(v, -1, cx)).with_text_of(TextOf::Connection),
     function!("LAST_DAY", 1..=1, |_| Type::DATE, |v, cx| Ok(match loose_moment(&v[0], cx) {
         Some(moment) if moment.date.month > 0 => {
             let day = temporal::days_in_month(moment.date.year, moment.date.month);
@@ -258,13 +258,15 @@ pub(super) static FUNCTIONS: &[Function] = &[
             name.map_or(Value::Null, Value::text)
         }
         None => Value::Null,
-    })),
+    }))
+    .with_text_of(TextOf::Connection),
     function!("MONTHNAME", 1..=1, |_| Type::text(9), |v, cx| Ok(match loose_moment(&v[0], cx) {
         Some(moment) => {
             cx.state.settings().time_names.month(moment.date.month, false).map_or(Value::Null, Value::text)
         }
         None => Value::Null,
-    })),
+    }))
+    .with_text_of(TextOf::Connection),
     function!("DATE_FORMAT", 2..=2, |_| Type::text(255), |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
@@ -274,7 +276,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             return Ok(Value::Null);
         }
         date_format(moment, &v[1], &mut Formatted::new("date_format", cx))
-    }),
+    })
+    .with_text_of(TextOf::Connection),
     function!("TIME_FORMAT", 2..=2, |_| Type::text(255), |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);

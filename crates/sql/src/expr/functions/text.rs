@@ -9,7 +9,7 @@ use untorn::types::Collation;
 use super::chunks::{MATCH_BYTES, Places, in_chunks, nth_place, replaced};
 use super::locale::Locale;
 use super::numeric::round_double;
-use super::{Function, any_null, function, index, owned_text, text_fits, text_sum};
+use super::{Function, TextOf, any_null, function, index, owned_text, text_fits, text_sum};
 use crate::ast::TrimSide;
 use crate::errors;
 use crate::expr::types::Type;
@@ -109,16 +109,20 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let bytes = parts.iter().fold(between, |sum, part| sum.saturating_add(part.len()));
         made(bytes, "concat_ws", rule, cx, || parts.join(&separator[..]))
     }),
-    function!("LEFT", 2..=2, text_like, |v, _| substring(v, 1, |v| Some(index(v, 1)))),
+    function!("LEFT", 2..=2, text_like, |v, _| substring(v, 1, |v| Some(index(v, 1))))
+        .with_text_of(TextOf::First),
     function!("RIGHT", 2..=2, text_like, |v, _| {
         let count = collation::char_count(&v[0].to_text(), v[0].collation()) as i64;
         let wanted = index(v, 1).clamp(0, count);
         substring(v, count - wanted + 1, |_| None)
-    }),
+    })
+    .with_text_of(TextOf::First),
     function!("SUBSTRING", 2..=3, text_like, |v, _| {
         substring(v, index(v, 1), |v| v.get(2).map(Value::to_i64))
-    }),
-    function!("SUBSTRING_INDEX", 3..=3, text_like, |v, cx| substring_index(v, cx)),
+    })
+    .with_text_of(TextOf::First),
+    function!("SUBSTRING_INDEX", 3..=3, text_like, |v, cx| substring_index(v, cx))
+        .with_text_of(TextOf::First),
     function!("LOCATE", 2..=3, |_| Type::INT, |v, cx| locate(v, cx)),
     function!("INSTR", 2..=2, |_| Type::INT, |v, cx| locate(&[v[1].borrowed(), v[0].borrowed()], cx)),
     function!("REPLACE", 3..=3, text_sum, |v, cx| {
@@ -141,7 +145,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
         cx.state.hold(bytes)?;
         Ok(owned_text(replaced(Places::new(&text, &from), &to, bytes, &work)?, rule))
-    }),
+    })
+    .with_text_of(TextOf::First),
     function!("REPEAT", 2..=2, |_| Type::text(65_535), |v, cx| {
         if any_null(v) {
             return Ok(Value::Null);
@@ -149,7 +154,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let (text, count) = (v[0].to_text(), usize::try_from(index(v, 1)).unwrap_or(0));
         let bytes = text.len().saturating_mul(count);
         made(bytes, "repeat", v[0].collation(), cx, || text.repeat(count))
-    }),
+    })
+    .with_text_of(TextOf::First),
     function!("SPACE", 1..=1, |_| Type::text(65_535), |v, cx| {
         if v[0].is_null() {
             return Ok(Value::Null);
@@ -157,9 +163,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let count = usize::try_from(index(v, 0)).unwrap_or(0);
         made(count, "space", Collation::Utf8mb4GeneralCi, cx, || vec![b' '; count])
     }),
-    function!("LPAD", 3..=3, |_| Type::text(65_535), |v, cx| pad(v, true, cx)),
-    function!("RPAD", 3..=3, |_| Type::text(65_535), |v, cx| pad(v, false, cx)),
-    function!("INSERT", 4..=4, text_sum, |v, cx| insert(v, cx)),
+    function!("LPAD", 3..=3, |_| Type::text(65_535), |v, cx| pad(v, true, cx)).with_text_of(TextOf::First),
+    function!("RPAD", 3..=3, |_| Type::text(65_535), |v, cx| pad(v, false, cx)).with_text_of(TextOf::First),
+    function!("INSERT", 4..=4, text_sum, |v, cx| insert(v, cx)).with_text_of(TextOf::First),
     function!("ASCII", 1..=1, |_| Type::INT, |v, _| {
         Ok(length(&v[0], |text| usize::from(text.first().copied().unwrap_or(0))))
     }),
@@ -200,16 +206,20 @@ pub(super) static FUNCTIONS: &[Function] = &[
             }
             number => Ok(Value::text(format!("{:X}", number.to_bits()))),
         }
-    }),
+    })
+    .with_text_of(TextOf::Connection),
     function!("UNHEX", 1..=1, |t| Type::bytes(t.first().map_or(0, |t| t.length / 2)), |v, cx| unhex(
         &v[0], cx
     )),
-    function!("BIN", 1..=1, |_| Type::text(64), |v, cx| conv(&v[0], 10, 2, cx)),
-    function!("OCT", 1..=1, |_| Type::text(65), |v, cx| conv(&v[0], 10, 8, cx)),
+    function!("BIN", 1..=1, |_| Type::text(64), |v, cx| conv(&v[0], 10, 2, cx))
+        .with_text_of(TextOf::Connection),
+    function!("OCT", 1..=1, |_| Type::text(65), |v, cx| conv(&v[0], 10, 8, cx))
+        .with_text_of(TextOf::Connection),
     function!("CONV", 3..=3, |_| Type::text(64), |v, cx| match any_null(v) {
         true => Ok(Value::Null),
         false => conv(&v[0], index(v, 1), index(v, 2), cx),
-    }),
+    })
+    .with_text_of(TextOf::Connection),
     function!("STRCMP", 2..=2, |_| Type::INT, |v, _| {
         let (a, b) =
             (Value::Text(v[0].to_text(), v[0].collation()), Value::Text(v[1].to_text(), v[1].collation()));
@@ -269,8 +279,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let text = v[0].to_text();
         let escaped = text.iter().filter(|byte| matches!(byte, b'\'' | b'\\' | 0 | 26)).count();
         made(text.len() + escaped + 2, "quote", v[0].collation(), cx, || quote(&text))
-    }),
-    function!("FORMAT", 2..=3, |_| Type::text(64), |v, cx| format_number(v, cx)),
+    })
+    .with_text_of(TextOf::First),
+    function!("FORMAT", 2..=3, |_| Type::text(64), |v, cx| format_number(v, cx))
+        .with_text_of(TextOf::Connection),
 ];
 
 /// The bytes or characters from the last to the first.
@@ -470,11 +482,7 @@ fn pad<'a>(values: &[Value<'a>], left: bool, cx: &Context<'_>) -> Evaluated<'a> 
     let (text, padding, wanted) = (values[0].to_text(), values[2].to_text(), index(values, 1) as usize);
     let is_bytes = matches!(&values[2], Value::Text(_, Collation::Binary));
     if is_bytes && rule != Collation::Binary && std::str::from_utf8(&padding).is_err() {
-        let shown = padding.iter().take(16).flat_map(|byte| match byte {
-            b' '..=b'~' => vec![*byte],
-            _ => format!("\\x{byte:02X}").into_bytes(),
-        });
-        let shown = String::from_utf8_lossy(&shown.collect::<Vec<_>>()).into_owned();
+        let shown = errors::printable(&padding);
         return Err(errors::error(errors::CANNOT_CONVERT_STRING, &[&shown, &"binary", &"utf8mb4"]));
     }
     let have = collation::char_count(&text, rule);

@@ -1,6 +1,6 @@
 //! Numbers of bytes and of picoseconds in units that people read, and how words sound.
 
-use super::{Function, function};
+use super::{Function, TextOf, function};
 use crate::expr::Evaluated;
 use crate::expr::types::Type;
 use crate::value::Value;
@@ -17,7 +17,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             (1024.0, "KiB"),
         ];
         in_units(&v[0], UNITS, |bytes| format!("{bytes:4.0} bytes"))
-    }),
+    })
+    .with_text_of(TextOf::Connection),
     function!("FORMAT_PICO_TIME", 1..=1, |_| Type::text(11), |v, _| {
         const UNITS: &[(f64, &str)] = &[
             (86_400e12, "d"),

@@ -2,7 +2,7 @@
 
 use untorn::types::Collation;
 
-use super::{Function, any_null, function, owned_text};
+use super::{Function, TextOf, any_null, function, owned_text};
 use crate::errors;
 use crate::expr::types::Type;
 use crate::result::SqlError;
@@ -28,7 +28,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
         let uuid: [u8; 16] = v[0].to_text()[..].try_into().map_err(|_| wrong(&v[0], "bin_to_uuid"))?;
         Ok(Value::text(shown(if swaps(v) { time_last(uuid) } else { uuid })))
-    }),
+    })
+    .with_text_of(TextOf::Connection),
 ];
 
 fn wrong(value: &Value<'_>, function: &str) -> SqlError {

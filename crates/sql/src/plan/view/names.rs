@@ -301,7 +301,7 @@ impl Planner<'_> {
                     Some((at, column))
                 })
             };
-            let unknown = || errors::error(errors::BAD_FIELD, &[name, &"from clause"]);
+            let unknown = || self.unknown_column(name, "from clause");
             let of_left = find(first..middle).ok_or_else(unknown)?;
             let of_right = find(middle..tables.len()).ok_or_else(unknown)?;
             tables[of_right.0].merged[of_right.1] = true;

@@ -27,6 +27,7 @@ use crate::errors;
 use crate::result::SqlError;
 
 pub(crate) use from_value::{Source, compared};
+pub use print::quote;
 
 /// Arrays and objects that may stand in each other.
 pub(crate) const DEPTH_MAX: usize = 100;

@@ -115,7 +115,7 @@ fn double(number: f64) -> String {
 }
 
 /// A string with quotes and escapes.
-pub(crate) fn quote(string: &str, text: &mut String) {
+pub fn quote(string: &str, text: &mut String) {
     text.push('"');
     for character in string.chars() {
         match character {

@@ -1,12 +1,12 @@
 //! How a source is read, in MySQL's words: what the table, the tree and the JSON document of EXPLAIN say.
 
 use sql::expr::Expr;
-use sql::plan::access_path::{Alternative, Path, equalities};
+use sql::plan::access_path::{Alternative, Path, equalities, key_of};
 use sql::plan::estimate::cost;
 use sql::plan::index_merge::is_in_row_order;
 use sql::plan::shown::Names;
 use sql::plan::source::Source;
-use sql::plan::{Condition, SelectPlan, Step};
+use sql::plan::{Condition, SelectPlan};
 use untorn::engine::ScanIndex;
 use untorn::schema::{ColumnDef, KeyDef};
 use untorn::types::ColumnType;
@@ -15,7 +15,7 @@ use untorn::types::ColumnType;
 const COST_UNIT: f64 = 0.1;
 
 /// The key of a derived table that is looked up by a hash.
-const HASHED: &str = "<auto_key0>";
+pub(super) const HASHED: &str = "<auto_key0>";
 
 /// How a source is read.
 pub(super) struct Access {
@@ -49,11 +49,7 @@ impl Access {
         if !path.merged.is_empty() {
             return Access::merged(source, path, names);
         }
-        let key_of = |index: ScanIndex| match (table, index) {
-            (Some(table), ScanIndex::Clustered) => table.def.clustered_key(),
-            (Some(table), ScanIndex::Secondary(n)) => table.def.secondary_keys().get(n),
-            (None, _) => None,
-        };
+        let key = |index: ScanIndex| table.and_then(|table| key_of(table, index));
         let kind = match (path.unique, path.equal.is_empty(), path.last.is_empty()) {
             (true, ..) if path.equal.iter().all(is_constant) => "const",
             (true, ..) => "eq_ref",
@@ -62,27 +58,23 @@ impl Access {
             _ if path.index != ScanIndex::Clustered => "index",
             _ => "ALL",
         };
-        let key = key_of(path.index).filter(|_| kind != "ALL");
+        let read = key(path.index).filter(|_| kind != "ALL");
         let used = if kind == "index" { usize::MAX } else { path.columns.len() };
         let columns = table.map_or(&[][..], |table| &table.def.columns);
-        let estimate = match table {
-            Some(_) if path.rows > 0.0 => path.rows as u64,
-            table => table.map_or(0, |table| table.row_count_estimate()),
-        };
         let refs = match kind {
             "const" | "eq_ref" | "ref" => path.equal.iter().map(|one| reference(one, names)).collect(),
             _ => Vec::new(),
         };
         let name = |key: &KeyDef| key.name.to_string();
-        let possible = path.possible.iter().filter_map(|index| key_of(*index)).map(name).collect();
+        let possible = path.possible.iter().filter_map(|index| key(*index)).map(name).collect();
         Access {
             kind,
-            key: key.map(name),
-            key_bytes: key.iter().map(|key| key_bytes(key, used, columns)).collect(),
-            parts: key.map_or_else(Vec::new, |key| part_names(key, used, columns)),
+            key: read.map(name),
+            key_bytes: read.iter().map(|key| key_bytes(key, used, columns)).collect(),
+            parts: read.map_or_else(Vec::new, |key| part_names(key, used, columns)),
             refs,
             possible,
-            rows: if path.unique { 1 } else { estimate.max(1) },
+            rows: rows_of(source, path) as u64,
             merged: None,
         }
     }
@@ -92,11 +84,9 @@ impl Access {
         let each: Vec<Access> = path.merged.iter().map(|path| Access::new(source, path, names)).collect();
         let keys: Vec<String> = each.iter().filter_map(|one| one.key.clone()).collect();
         let keys = keys.join(",");
-        let parts_of = |path: &Path| match (source.engine_table(), path.index) {
-            (Some(table), ScanIndex::Secondary(n)) => {
-                table.def.secondary_keys().get(n).map_or(0, |key| key.parts.len())
-            }
-            _ => 0,
+        let parts_of = |path: &Path| {
+            let key = source.engine_table().and_then(|table| key_of(table, path.index));
+            key.map_or(0, |key| key.parts.len())
         };
         let in_row_order = path.merged.iter().all(|path| is_in_row_order(path, parts_of(path)));
         let name = if in_row_order { "union" } else { "sort_union" };
@@ -205,7 +195,7 @@ pub(super) fn costs(plan: &SelectPlan) -> Vec<Cost> {
     let mut before = Cost { rows: 1.0, ..Cost::default() };
     let mut costs = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
-        let rows = rows_of(plan, step);
+        let rows = rows_of(&plan.sources[step.source], &step.path);
         let each = cost(&Path { rows, ..step.path.clone() }) * COST_UNIT;
         let times = if plan.joins_by_hash(step) { 1.0 } else { before.rows };
         let eval = before.rows * rows * COST_UNIT;
@@ -216,10 +206,11 @@ pub(super) fn costs(plan: &SelectPlan) -> Vec<Cost> {
     costs
 }
 
-fn rows_of(plan: &SelectPlan, step: &Step) -> f64 {
-    match plan.sources[step.source].engine_table() {
-        _ if step.path.unique => 1.0,
-        Some(_) if step.path.rows > 0.0 => step.path.rows.max(1.0),
+/// Rows that a path reads at a time: where nobody has estimated them, all of the table.
+fn rows_of(source: &Source, path: &Path) -> f64 {
+    match source.engine_table() {
+        _ if path.unique => 1.0,
+        Some(_) if path.rows > 0.0 => path.rows.max(1.0),
         table => table.map_or(1.0, |table| table.row_count_estimate().max(1) as f64),
     }
 }

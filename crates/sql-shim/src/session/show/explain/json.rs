@@ -13,9 +13,10 @@ use sql::plan::multi_table_change::MultiTableChange;
 use sql::plan::shown::{Names, Numbers};
 use sql::plan::source::{Source, SourceKind};
 use sql::plan::{Apply, Condition, Plan, SelectPlan};
+use sql::value::json::quote;
 
 use super::access::{Access, Cost, applied, costs, tested};
-use super::number;
+use super::{numbers_of, result_name};
 
 /// A value of the document.
 enum Json {
@@ -35,7 +36,7 @@ impl Json {
 
     fn write(&self, depth: usize, out: &mut String) {
         match self {
-            Json::Text(text) => write_text(text, out),
+            Json::Text(text) => quote(text, out),
             Json::Number(number) => {
                 let _ = write!(out, "{number}");
             }
@@ -75,33 +76,12 @@ fn write_all<T>(
     out.push(close);
 }
 
-fn write_text(text: &str, out: &mut String) {
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            control if control < ' ' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(control));
-            }
-            other => out.push(other),
-        }
-    }
-    out.push('"');
-}
-
 /// The document for a plan.
 pub(super) fn document(plan: &Plan) -> String {
-    let mut numbers = Numbers::new();
     let members = match plan {
-        Plan::Select(select) => {
-            number(select, &mut numbers);
-            Shown { numbers: &numbers, change: None }.query(select, None)
-        }
+        Plan::Select(select) => Shown { numbers: &numbers_of(select), change: None }.query(select, None),
         Plan::MultiTableChange(change) => {
-            number(&change.query, &mut numbers);
-            Shown { numbers: &numbers, change: Some(change) }.query(&change.query, None)
+            Shown { numbers: &numbers_of(&change.query), change: Some(change) }.query(&change.query, None)
         }
         Plan::Update(update) => {
             let target = &update.target;
@@ -116,8 +96,7 @@ pub(super) fn document(plan: &Plan) -> String {
             let mut block = vec![("select_id", Json::Number(1))];
             let mut from = None;
             if let Some(query) = &insert.query {
-                number(query, &mut numbers);
-                let mut inner = Shown { numbers: &numbers, change: None }.query(query, None);
+                let mut inner = Shown { numbers: &numbers_of(query), change: None }.query(query, None);
                 inner.retain(|(name, _)| *name != "select_id");
                 if let Some(at) = inner.iter().position(|(name, _)| *name == "cost_info") {
                     block.push(inner.remove(at));
@@ -148,9 +127,7 @@ fn of_one_table(
     filter: &[Condition],
     apply: Option<&Apply>,
 ) -> Members {
-    let numbers = Numbers::new();
-    let sources = std::slice::from_ref(source);
-    let names = Names { sources, plan: None, around: None, numbers: &numbers, in_full: false };
+    let names = Names::of_one_table(source);
     let access = Access::new(source, path, &names);
     let mut table = vec![(word, Json::Truth(true))];
     put_access(source, &access, &mut table);
@@ -198,10 +175,6 @@ struct Shown<'s> {
 }
 
 impl Shown<'_> {
-    fn id(&self, plan: &SelectPlan) -> u64 {
-        self.numbers.get(&std::ptr::from_ref(plan)).copied().unwrap_or(1)
-    }
-
     /// The members of a query block.
     fn query(&self, plan: &SelectPlan, around: Option<&Names<'_>>) -> Members {
         if plan.unions.is_empty() {
@@ -214,16 +187,10 @@ impl Shown<'_> {
         };
         let others = plan.unions.iter().map(|(_, part)| (self.query(part, around), part));
         let specifications = std::iter::once((self.part(plan, around), plan)).chain(others);
-        let ids: Vec<String> = std::iter::once(plan)
-            .chain(plan.unions.iter().map(|(_, part)| part))
-            .map(|part| self.id(part).to_string())
-            .collect();
         let mut result = vec![("using_temporary_table", Json::Truth(plan.makes_table()))];
         if plan.makes_table() {
-            let word = name.trim_end_matches("_result");
-            let next = self.numbers.values().max().copied().unwrap_or(0) + 1;
-            result.push(("select_id", Json::Number(next)));
-            result.push(("table_name", Json::Text(format!("<{word}{}>", ids.join(",")))));
+            result.push(("select_id", Json::Number(self.numbers.behind_all())));
+            result.push(("table_name", Json::Text(result_name(plan, self.numbers))));
             result.push(("access_type", Json::Text("ALL".to_owned())));
             if !plan.order.is_empty() {
                 result.push(("using_filesort", Json::Truth(true)));
@@ -239,7 +206,7 @@ impl Shown<'_> {
         let input = plan.windowed.as_ref().map_or(plan, |windowed| &windowed.input);
         let names = Names::of(input, around, self.numbers);
         let costs = costs(input);
-        let mut block = vec![("select_id", Json::Number(self.id(plan)))];
+        let mut block = vec![("select_id", Json::Number(self.numbers.of(plan)))];
         match costs.last() {
             Some(cost) => {
                 block.push(("cost_info", Json::Object(vec![("query_cost", cost_text(cost.prefix))])));
@@ -248,8 +215,7 @@ impl Shown<'_> {
         }
         let mut inner = self.tables(input, &names, &costs);
         inner.extend(self.subqueries("select_list_subqueries", plan, &names, &items));
-        if let Some(grouping) = input.grouping.as_ref().filter(|grouping| !grouping.keys.is_empty()) {
-            let _ = grouping;
+        if input.grouping.as_ref().is_some_and(|grouping| !grouping.keys.is_empty()) {
             inner = wrapped("grouping_operation", true, false, inner);
         }
         if let Some(windowed) = &plan.windowed {
@@ -401,7 +367,7 @@ fn windows(windowed: &sql::plan::window::Windowed, names: &Names<'_>) -> Vec<Jso
             let column = source.and_then(|source| source.columns.get(usize::from(column)));
             quoted_name(column.map_or("?", |column| &column.name))
         };
-        let keys = keys.filter_map(|key| value_of(windowed, key)).map(|key| match key {
+        let keys = keys.filter_map(|key| windowed.value_inside(key)).map(|key| match key {
             Expr::Column { source, column: number } => column(*source, *number),
             other => names.show(other),
         });
@@ -415,14 +381,4 @@ fn windows(windowed: &sql::plan::window::Windowed, names: &Names<'_>) -> Vec<Jso
         Json::Object(members)
     });
     each.collect()
-}
-
-/// The value of the query inside that an expression around it reads.
-fn value_of<'w>(windowed: &'w sql::plan::window::Windowed, expr: &'w Expr) -> Option<&'w Expr> {
-    match expr {
-        Expr::Column { source: 0, column } => {
-            windowed.input.items.get(usize::from(*column).checked_sub(windowed.results)?)
-        }
-        other => Some(other),
-    }
 }

@@ -118,26 +118,34 @@ impl Session {
 }
 
 fn tree_of(select: &Charged<SelectPlan>, found: Option<&Found>) -> String {
-    let mut numbers = Numbers::new();
-    number(select, &mut numbers);
-    Tree::new(&numbers, found).of_query(select)
+    Tree::new(&numbers_of(select), found).of_query(select)
 }
 
-/// Gives the SELECTs of a query their numbers, in the order in which the table shows them.
+/// The numbers of the SELECTs of a query, in the order in which the table shows them.
+fn numbers_of(plan: &SelectPlan) -> Numbers {
+    let mut numbers = Numbers::default();
+    number(plan, &mut numbers);
+    numbers
+}
+
 fn number(plan: &SelectPlan, numbers: &mut Numbers) {
     if let Some(windowed) = &plan.windowed {
         number(&windowed.input, numbers);
-        if let Some(own) = numbers.get(&std::ptr::from_ref(&windowed.input)).copied() {
-            numbers.insert(plan, own);
-        }
+        numbers.give(plan, numbers.of(&windowed.input));
     } else {
-        let next = numbers.values().max().copied().unwrap_or(0) + 1;
-        numbers.insert(plan, next);
+        numbers.give(plan, numbers.behind_all());
         derived(plan).for_each(|inner| number(inner, numbers));
     }
     plan.recursion.iter().flat_map(|recursion| &recursion.parts).for_each(|part| number(part, numbers));
     plan.subqueries.iter().for_each(|subquery| number(subquery, numbers));
     plan.unions.iter().for_each(|(_, part)| number(part, numbers));
+}
+
+/// The name of the table that a set operation makes.
+fn result_name(plan: &SelectPlan, numbers: &Numbers) -> String {
+    let parts = std::iter::once(plan).chain(plan.unions.iter().map(|(_, part)| part));
+    let parts: Vec<String> = parts.map(|part| numbers.of(part).to_string()).collect();
+    format!("<{}{}>", plan.operation.word(), parts.join(","))
 }
 
 /// The derived tables of a query.

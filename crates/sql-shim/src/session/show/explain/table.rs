@@ -1,7 +1,6 @@
 //! EXPLAIN as a table: a row for each step of the join, with MySQL's columns; then those of derived tables
 //! and subqueries.
 
-use sql::ast::SetOperation;
 use sql::catalog_views::{number as number_of, text};
 use sql::exec::Rows;
 use sql::plan::access_path::Path;
@@ -13,21 +12,19 @@ use sql::value::Value;
 
 use super::super::Answer;
 use super::access::{Access, tested};
-use super::{derived, number};
+use super::{derived, numbers_of, result_name};
 
 /// The table for a plan.
 pub(super) fn answer(plan: Option<&Plan>) -> Answer {
-    let (mut rows, mut numbers) = (Vec::new(), Numbers::new());
+    let mut rows = Vec::new();
     let change = |kind, source: &Source, path: &Path, extra: &str, rows: &mut Rows| {
-        let (numbers, sources) = (Numbers::new(), std::slice::from_ref(source));
-        let names = Names { sources, plan: None, around: None, numbers: &numbers, in_full: false };
-        rows.push(row(1, kind, source, Access::new(source, path, &names), extra));
+        let access = Access::new(source, path, &Names::of_one_table(source));
+        rows.push(row(1, kind, source, access, extra));
     };
     match plan {
         None | Some(Plan::Command(_) | Plan::Load(_)) => {}
         Some(Plan::Select(select)) => {
-            number(select, &mut numbers);
-            Shown::new(&numbers, &mut rows).query(select, None, None);
+            Shown::new(&numbers_of(select), &mut rows).query(select, None, None);
         }
         Some(Plan::Update(update)) => {
             change("UPDATE", &update.target.source, &update.target.path, "Using where", &mut rows);
@@ -36,14 +33,12 @@ pub(super) fn answer(plan: Option<&Plan>) -> Answer {
             change("DELETE", &delete.target.source, &delete.target.path, "Using where", &mut rows);
         }
         Some(Plan::MultiTableChange(change)) => {
-            number(&change.query, &mut numbers);
-            multi_table_change(change, &numbers, &mut rows);
+            multi_table_change(change, &numbers_of(&change.query), &mut rows);
         }
         Some(Plan::Insert(insert)) => {
             change("INSERT", &insert.source, &Path::everything(), "", &mut rows);
             if let Some(query) = &insert.query {
-                number(query, &mut numbers);
-                Shown::new(&numbers, &mut rows).query(query, None, None);
+                Shown::new(&numbers_of(query), &mut rows).query(query, None, None);
             }
         }
     }
@@ -75,10 +70,6 @@ impl<'r> Shown<'r> {
         Shown { numbers, rows }
     }
 
-    fn id(&self, plan: &SelectPlan) -> u64 {
-        self.numbers.get(&std::ptr::from_ref(plan)).copied().unwrap_or(1)
-    }
-
     /// The steps of a query, then those of its derived tables and subqueries.
     fn query(&mut self, plan: &SelectPlan, kind: Option<&str>, around: Option<&Names<'_>>) {
         if let Some(windowed) = &plan.windowed {
@@ -91,10 +82,10 @@ impl<'r> Shown<'r> {
         for (at, step) in plan.steps.iter().enumerate() {
             let extra = extras(plan, at).join("; ");
             let access = Access::of_step(plan, at, &names);
-            self.rows.push(row(self.id(plan), kind, &plan.sources[step.source], access, &extra));
+            self.rows.push(row(self.numbers.of(plan), kind, &plan.sources[step.source], access, &extra));
         }
         if plan.steps.is_empty() {
-            let mut row = vec![number_of(self.id(plan)), text(kind)];
+            let mut row = vec![number_of(self.numbers.of(plan)), text(kind)];
             row.extend(std::iter::repeat_n(Value::Null, 9));
             row.push(text("No tables used"));
             self.rows.push(row);
@@ -112,23 +103,17 @@ impl<'r> Shown<'r> {
             let kind = if subquery.follows_rows() { "DEPENDENT SUBQUERY" } else { "SUBQUERY" };
             self.query(subquery, Some(kind), Some(&names));
         }
-        let word = match plan.operation {
-            SetOperation::Union => "UNION",
-            SetOperation::Except => "EXCEPT",
-            SetOperation::Intersect => "INTERSECT",
-        };
+        let word = plan.operation.word().to_ascii_uppercase();
         for (_, part) in &plan.unions {
-            self.query(part, Some(word), around);
+            self.query(part, Some(word.as_str()), around);
         }
         if plan.unions.is_empty() || !plan.makes_table() {
             return;
         }
-        let parts = plan.unions.iter().map(|(_, part)| self.id(part).to_string());
-        let parts: Vec<String> = std::iter::once(self.id(plan).to_string()).chain(parts).collect();
         let mut row = vec![Value::Null; 12];
-        row[0] = number_of(self.numbers.values().max().copied().unwrap_or(0) + 1);
+        row[0] = number_of(self.numbers.behind_all());
         row[1] = text(format!("{word} RESULT"));
-        row[2] = text(format!("<{}{}>", word.to_ascii_lowercase(), parts.join(",")));
+        row[2] = text(result_name(plan, self.numbers));
         row[4] = text("ALL");
         let sorts = if plan.order.is_empty() { "" } else { "; Using filesort" };
         row[11] = text(format!("Using temporary{sorts}"));

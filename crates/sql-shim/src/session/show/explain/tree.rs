@@ -6,14 +6,14 @@ use std::fmt::Write;
 use sql::ast::SetOperation;
 use sql::exec::measure::{Measured, Part};
 use sql::expr::Expr;
-use sql::plan::access_path::{Alternative, Path, lookup_equalities};
+use sql::plan::access_path::{Alternative, Path, key_of, lookup_equalities};
 use sql::plan::shown::{Names, Numbers};
 use sql::plan::source::{Source, SourceKind};
-use sql::plan::window::Windowed;
 use sql::plan::{Grouping, SelectPlan};
+use untorn::engine::ScanIndex;
 
 use super::Found;
-use super::access::{Cost, applied, costs, tested};
+use super::access::{Cost, HASHED, applied, costs, tested};
 use super::readable::readable;
 
 /// Of more ranges only the number is said.
@@ -89,17 +89,15 @@ impl<'t> Tree<'t> {
         let whole = self.measured(plan, Part::Whole)?;
         let mut actual = Actual::of(whole, rows(whole));
         let waits = plan.grouping.is_some() || !plan.order.is_empty() || plan.windowed.is_some();
-        if !waits && let Some((read, _)) = self.joined(plan) {
-            actual.first = read.first.as_secs_f64() * 1000.0;
+        if !waits && let Some(joined) = self.joined(plan) {
+            actual.first = joined.first.as_secs_f64() * 1000.0;
         }
         Some(actual)
     }
 
-    /// What was measured of the join, or of its only step, and the rows that it gave.
-    fn joined(&self, plan: &SelectPlan) -> Option<(&'t Measured, u64)> {
-        let last = plan.steps.len().saturating_sub(1);
-        let joined = self.measured(plan, Part::Joined(last)).map(|joined| (joined, joined.rows));
-        joined.or_else(|| self.measured(plan, Part::Step(0)).map(|step| (step, step.kept)))
+    /// What was measured of the join; one step is one too.
+    fn joined(&self, plan: &SelectPlan) -> Option<&'t Measured> {
+        self.measured(plan, Part::Joined(plan.steps.len().checked_sub(1)?))
     }
 
     /// What was measured of all that stands above the parts of a set operation, or above the only SELECT.
@@ -122,7 +120,7 @@ impl<'t> Tree<'t> {
             self.parts(&query, around, below);
         }
         for subquery in &plan.subqueries {
-            let number = self.numbers.get(&std::ptr::from_ref(subquery)).copied().unwrap_or(0);
+            let number = self.numbers.of(subquery);
             let when = if subquery.follows_rows() { "dependent" } else { "run only once" };
             let place = if is_shown(plan, subquery) { "projection" } else { "condition" };
             let indent = 4 * depth;
@@ -177,7 +175,8 @@ impl<'t> Tree<'t> {
     /// An expression above the windows, or of the result of a union.
     fn of_output(&self, query: &Query<'_>, expr: &Expr) -> String {
         match (&query.plan.windowed, expr) {
-            (Some(windowed), expr) => value_of(windowed, expr)
+            (Some(windowed), expr) => windowed
+                .value_inside(expr)
                 .map_or_else(|| "<window function>".to_owned(), |value| query.names.show(value)),
             (None, Expr::Column { source: 0, column }) if !query.plan.unions.is_empty() => {
                 let columns = query.plan.columns.metas();
@@ -196,17 +195,16 @@ impl<'t> Tree<'t> {
     /// The parts of a set operation.
     fn parts(&mut self, query: &Query<'_>, around: Option<&Names<'_>>, depth: usize) {
         let plan = query.plan;
-        let what = match plan.operation {
-            SetOperation::Union if plan.unions.iter().all(|(all, _)| *all) => "Union all materialize",
-            SetOperation::Union => "Union materialize with deduplication",
-            SetOperation::Except => "Except materialize with deduplication",
-            SetOperation::Intersect => "Intersect materialize with deduplication",
-        };
+        let is_union_all = plan.operation == SetOperation::Union && plan.unions.iter().all(|(all, _)| *all);
+        let word = plan.operation.word();
+        let (first, rest) = word.split_at(1);
+        let name = first.to_ascii_uppercase() + rest;
+        let what = if is_union_all { " all materialize" } else { " materialize with deduplication" };
         let mut depth = depth;
         let actual = self.united(plan, |united| united.rows);
         if plan.makes_table() {
-            self.line(depth, &format!("Table scan on <{} temporary>", plan.operation_name()), None, actual);
-            self.line(depth + 1, what, None, actual);
+            self.line(depth, &format!("Table scan on <{word} temporary>"), None, actual);
+            self.line(depth + 1, &(name + what), None, actual);
             depth += 2;
         } else {
             self.line(depth, "Append", None, actual);
@@ -248,7 +246,7 @@ impl<'t> Tree<'t> {
             depth += 1;
         }
         if !plan.constant_conditions.is_empty() {
-            let rows = self.joined(plan).map_or(0, |(_, rows)| rows);
+            let rows = self.joined(plan).map_or(0, |joined| joined.rows);
             let actual = self.whole(plan, |_| rows);
             let shown = plan.constant_conditions.iter().map(|condition| &**condition);
             self.line(depth, &format!("Filter: {}", query.names.show_all(shown)), None, actual);
@@ -314,8 +312,8 @@ impl<'t> Tree<'t> {
         let plan = query.plan;
         let step = &plan.steps[at];
         let source = &plan.sources[step.source];
-        let in_memory = self.measured(plan, Part::InMemory(step.source));
-        let measured = in_memory.or_else(|| self.measured(plan, Part::Step(at)));
+        let hashed = self.measured(plan, Part::Hashed(step.source));
+        let measured = hashed.or_else(|| self.measured(plan, Part::Step(at)));
         let cost = query.costs.get(at).map(|cost| {
             let before = at.checked_sub(1).map_or(1.0, |before| query.costs[before].rows.max(1.0));
             let loops = if plan.joins_by_hash(step) { 1.0 } else { before };
@@ -335,10 +333,13 @@ impl<'t> Tree<'t> {
                 self.line(depth, "Deduplicate rows sorted by row ID", cost, actual);
                 for path in &step.path.merged {
                     let indent = 4 * depth + 4;
-                    let _ = writeln!(self.text, "{:indent$}-> {}", "", leg(source, path, &query.names));
+                    let _ =
+                        writeln!(self.text, "{:indent$}-> {}", "", scan(source, path, &query.names, true));
                 }
             }
-            SourceKind::Table(_) => self.line(depth, &scan(source, &step.path, &query.names), cost, actual),
+            SourceKind::Table(_) => {
+                self.line(depth, &scan(source, &step.path, &query.names, false), cost, actual)
+            }
             SourceKind::Derived(inner) => {
                 self.line(depth, &derived_scan(query, at), None, actual);
                 let what =
@@ -372,16 +373,6 @@ fn is_shown(plan: &SelectPlan, subquery: &SelectPlan) -> bool {
     found
 }
 
-/// The value of the query inside that an expression above its windows reads.
-fn value_of<'w>(windowed: &'w Windowed, expr: &'w Expr) -> Option<&'w Expr> {
-    match expr {
-        Expr::Column { source: 0, column } => {
-            windowed.input.items.get(usize::from(*column).checked_sub(windowed.results)?)
-        }
-        other => Some(other),
-    }
-}
-
 /// The equalities of a hash join.
 fn looked_for(query: &Query<'_>, at: usize) -> String {
     let step = &query.plan.steps[at];
@@ -405,24 +396,13 @@ fn derived_scan(query: &Query<'_>, at: usize) -> String {
         .into_iter()
         .map(|(column, wanted)| format!("{} = {}", name(column), query.names.show(wanted)))
         .collect();
-    format!("Index lookup on {} using <auto_key0> ({})", source.alias, parts.join(", "))
+    format!("Index lookup on {} using {HASHED} ({})", source.alias, parts.join(", "))
 }
 
-/// One index of several: MySQL says of a look-up too that it is a range.
-fn leg(source: &Source, path: &Path, names: &Names<'_>) -> String {
-    let shown = scan(source, path, names);
-    if shown.contains(" over (") {
-        return shown;
-    }
-    let shown = shown.replacen("Single-row index lookup", "Index lookup", 1);
-    shown.replacen(" lookup on ", " range scan on ", 1).replacen(" (", " over (", 1)
-}
-
-fn scan(source: &Source, path: &Path, names: &Names<'_>) -> String {
-    let key = source.engine_table().and_then(|table| match path.index {
-        untorn::engine::ScanIndex::Clustered => table.def.clustered_key(),
-        untorn::engine::ScanIndex::Secondary(n) => table.def.secondary_keys().get(n),
-    });
+/// How a stored table is read; `is_leg`: by one index of several, where MySQL says of a look-up too that it is
+/// a range.
+fn scan(source: &Source, path: &Path, names: &Names<'_>, is_leg: bool) -> String {
+    let key = source.engine_table().and_then(|table| key_of(table, path.index));
     let covering = if path.covering { "Covering index " } else { "Index " };
     let using = key.map_or(String::new(), |key| format!(" using {}", key.name));
     let back = if path.backward { " (reverse)" } else { "" };
@@ -440,19 +420,21 @@ fn scan(source: &Source, path: &Path, names: &Names<'_>) -> String {
             _ => format!("{} = NULL", column(at)),
         })
         .collect();
-    match (path.unique, path.last.is_empty(), equal.is_empty()) {
-        (true, ..) => format!("Single-row index lookup on {alias}{using} ({})", equal.join(", ")),
-        (_, false, _) => {
-            let over = ranges(path, &equal, &column, names);
-            format!("{covering}range scan on {alias}{using} over {over}{back}")
-        }
-        (_, true, false) => format!("{covering}lookup on {alias}{using} ({}){back}", equal.join(", ")),
-        (_, true, true)
-            if path.covering || path.backward || path.index != untorn::engine::ScanIndex::Clustered =>
-        {
-            format!("{covering}scan on {alias}{using}{back}")
-        }
-        _ => format!("Table scan on {alias}"),
+    let all_equal = || format!("({})", equal.join(", "));
+    let over = match (path.last.is_empty(), equal.is_empty()) {
+        (false, _) => Some(ranges(path, &equal, &column, names)),
+        (true, false) => is_leg.then(all_equal),
+        (true, true) => None,
+    };
+    if let Some(over) = over {
+        return format!("{covering}range scan on {alias}{using} over {over}{back}");
+    }
+    let reads_index = path.covering || path.backward || path.index != ScanIndex::Clustered;
+    match (path.unique, equal.is_empty()) {
+        (true, _) => format!("Single-row index lookup on {alias}{using} {}", all_equal()),
+        (false, false) => format!("{covering}lookup on {alias}{using} {}{back}", all_equal()),
+        (false, true) if reads_index => format!("{covering}scan on {alias}{using}{back}"),
+        (false, true) => format!("Table scan on {alias}"),
     }
 }
 

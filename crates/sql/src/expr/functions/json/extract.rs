@@ -2,7 +2,7 @@
 
 use super::{Call, document, number, text, text_type};
 use crate::errors;
-use crate::expr::functions::{Function, function};
+use crate::expr::functions::{Function, TextOf, function};
 use crate::expr::types::Type;
 use crate::result::SqlError;
 use crate::value::Value;
@@ -26,7 +26,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
     )),
     function!("JSON_EXTRACT", 2.., |_| Type::JSON, |v, cx| document(v, cx, "json_extract", extract)),
-    function!("JSON_UNQUOTE", 1..=1, text_type, |v, cx| text(v, cx, "json_unquote", unquote)),
+    function!("JSON_UNQUOTE", 1..=1, text_type, |v, cx| text(v, cx, "json_unquote", unquote))
+        .with_text_of(TextOf::Connection),
     function!("JSON_QUOTE", 1..=1, text_type, |v, cx| text(v, cx, "json_quote", |call| {
         match &call.values[0] {
             Value::Null => Ok(None),
@@ -37,7 +38,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
             }
             _ => Err(errors::error(errors::INCORRECT_TYPE, &[&1, &call.name])),
         }
-    })),
+    }))
+    .with_text_of(TextOf::Connection),
     function!("JSON_VALID", 1..=1, |_| Type::BOOL, |v, cx| number(v, cx, "json_valid", |call| {
         match call.document(0) {
             Ok(found) => Ok(found.map(|_| 1)),
@@ -47,7 +49,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     })),
     function!("JSON_TYPE", 1..=1, |_| Type::text(64), |v, cx| text(v, cx, "json_type", |call| {
         Ok(call.document(0)?.map(|value| value.type_name().to_owned()))
-    })),
+    }))
+    .with_text_of(TextOf::Connection),
     function!("JSON_LENGTH", 1..=2, |_| Type::INT, |v, cx| number(v, cx, "json_length", |call| {
         found(call, |value| Some(value.length()))
     })),
@@ -64,7 +67,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     })),
     function!("JSON_PRETTY", 1..=1, text_type, |v, cx| text(v, cx, "json_pretty", |call| {
         Ok(call.document(0)?.map(|value| value.pretty()))
-    })),
+    }))
+    .with_text_of(TextOf::Connection),
     function!("JSON_STORAGE_SIZE", 1..=1, |_| Type::INT, |v, cx| number(
         v,
         cx,
