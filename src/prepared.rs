@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use redo::Flush;
 use txn::{Durability, PREPARED_MAX, RecoveredTransaction, Xid};
 
+use crate::changes::set_aside;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::retry::retry;
@@ -248,6 +249,7 @@ struct Preparing<'t> {
 impl Drop for Preparing<'_> {
     fn drop(&mut self) {
         if self.session.engine().is_prepared() {
+            set_aside(self.session);
             let transaction = self.session.detach();
             self.reservation.names.set(self.reservation.xid.clone(), Box::new(transaction));
         }
