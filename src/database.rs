@@ -112,7 +112,8 @@ impl txn::TableSource for Tables {
     }
 
     fn table_to_undo(&self, id: u64) -> Result<Option<Arc<txn::Table>>, txn::Error> {
-        let table = self.by_id.read().get(&id).filter(|table| !table.def.discarded).map(|table| table.rows.clone());
+        let table =
+            self.by_id.read().get(&id).filter(|table| !table.def.discarded).map(|table| table.rows.clone());
         let Some(table) = table else { return Ok(None) };
         let tree = &table.clustered;
         match tree.store().ensure_open(tree.space()) {

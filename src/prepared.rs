@@ -241,7 +241,8 @@ impl Database {
                 End::Begun(ending) => return Ok(ending),
                 End::Another(over) => {
                     let until = *deadline.get_or_insert_with(|| environment.now() + patience.timeout);
-                    let waited = wait_until(&**environment, Wait::new(over), until, patience.slice.as_deref());
+                    let waited =
+                        wait_until(&**environment, Wait::new(over), until, patience.slice.as_deref());
                     waited.await.map_err(|error| match error {
                         Error::MetadataLockTimeout => txn::Error::LockWaitTimeout.into(),
                         other => other,

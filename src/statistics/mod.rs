@@ -352,11 +352,7 @@ impl Database {
         renewed
     }
 
-    async fn sample(
-        &self,
-        table: &Arc<Table>,
-        gives_way: GivesWay,
-    ) -> Result<Option<Arc<TableStatistics>>> {
+    async fn sample(&self, table: &Arc<Table>, gives_way: GivesWay) -> Result<Option<Arc<TableStatistics>>> {
         if table.def.discarded {
             return Err(table.discarded_error());
         }

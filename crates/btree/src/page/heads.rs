@@ -169,11 +169,12 @@ pub(crate) fn search_by_heads(
     let whole = heads.step() == 1;
     if !(whole || found.exact && key.complete) {
         let end = if within < len { heads.origin(within) } else { SUPREMUM };
-        let by_head = |record: &Around<'_>, origin: usize| {
-            match (head_of(page, def, record, origin) >> sought.shift).cmp(&sought.value) {
-                Ordering::Equal => key.compare_record(RecordRef::new(page, origin, def)),
-                order => order,
-            }
+        let by_head = |record: &Around<'_>, origin: usize| match (head_of(page, def, record, origin)
+            >> sought.shift)
+            .cmp(&sought.value)
+        {
+            Ordering::Equal => key.compare_record(RecordRef::new(page, origin, def)),
+            order => order,
         };
         // A chain with a loop comes to an end too.
         let records_max = page.len() / HEADER_SIZE;

@@ -105,9 +105,7 @@ impl<T: Zeroed> Growing<T> {
             let start = start.load(Ordering::Acquire);
             if !start.is_null() {
                 // SAFETY: as in `get`.
-                unsafe { std::slice::from_raw_parts(start, bucket_len(bucket)) }
-                    .iter()
-                    .for_each(&mut f);
+                unsafe { std::slice::from_raw_parts(start, bucket_len(bucket)) }.iter().for_each(&mut f);
             }
         }
     }
@@ -261,11 +259,7 @@ mod tests {
         for index in 0..if cfg!(miri) { 3_000 } else { 100_000 } {
             let (bucket, place) = place_of(index);
             assert_eq!((bucket, place), expected);
-            expected = if place + 1 == bucket_len(bucket) {
-                (bucket + 1, 0)
-            } else {
-                (bucket, place + 1)
-            };
+            expected = if place + 1 == bucket_len(bucket) { (bucket + 1, 0) } else { (bucket, place + 1) };
         }
         let (bucket, place) = place_of(u32::MAX);
         assert_eq!((bucket, place), (BUCKETS - 1, bucket_len(BUCKETS - 1) - 1));

@@ -289,7 +289,11 @@ fn a_default_may_be_the_servers_to_decide() {
     let set = |value| {
         let change = Change::check(NAME, Scope::Global, value).unwrap().persisting();
         globals.apply(change).unwrap();
-        (given.swap(false, Ordering::Relaxed), globals.number(NAME), persisted::read(&directory).unwrap().len())
+        (
+            given.swap(false, Ordering::Relaxed),
+            globals.number(NAME),
+            persisted::read(&directory).unwrap().len(),
+        )
     };
     assert_eq!(set(Some(Value::UInt(64 << 20))), (true, 64 << 20, 1));
     assert_eq!(set(None), (false, 128 << 20, 0));

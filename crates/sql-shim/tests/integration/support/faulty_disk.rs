@@ -194,7 +194,9 @@ impl Storage for FaultyStorage {
             let file = file.as_any().downcast_ref::<FaultyFile>().expect("a file of this storage");
             let trouble = &self.trouble;
             let is_passed = match &io.kind {
-                IoKind::Read { .. } => trouble.check(&trouble.failing_reads, &file.path, "read").map(|()| true),
+                IoKind::Read { .. } => {
+                    trouble.check(&trouble.failing_reads, &file.path, "read").map(|()| true)
+                }
                 IoKind::Write { buf, offset, .. } => trouble
                     .check(&trouble.failing_writes, &file.path, "write")
                     .and_then(|()| trouble.grow(&*file.real, offset + buf.len() as u64))
