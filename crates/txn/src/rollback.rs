@@ -222,10 +222,10 @@ impl RollBack {
 
 /// A record of the log, where it is, and what it says.
 #[derive(Clone, Copy)]
-struct Record<'r> {
+struct Record<'r, 'u> {
     place: Place,
     bytes: &'r [u8],
-    undo: &'r UndoRecord<'r>,
+    undo: &'r UndoRecord<'u>,
 }
 
 async fn undo_record(
@@ -233,7 +233,7 @@ async fn undo_record(
     log: &UndoLog,
     find: FindTable<'_>,
     unreached: &mut Unreached,
-    Record { place, bytes, undo }: Record<'_>,
+    Record { place, bytes, undo }: Record<'_, '_>,
     pinned: &Pinned<'_>,
     locks_stay: Option<&Arc<Owner>>,
 ) -> Result<(), Error> {
