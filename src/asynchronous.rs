@@ -54,7 +54,7 @@ pub use crate::database::Database;
 pub use crate::definitions::Definitions;
 pub use crate::key_value::{KeyValue, Pairs};
 #[doc(hidden)]
-pub use crate::prepared::XidReservation;
+pub use crate::prepared::{Patience, XidReservation};
 pub use crate::rows::Rows;
 pub use crate::transact::Run;
 pub use crate::transaction::{NotUsable, TableLock, TableLockRequest, Transaction};

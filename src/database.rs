@@ -87,8 +87,9 @@ impl Drop for Inner {
 #[derive(Default)]
 pub(crate) struct Tables {
     pub by_name: RwLock<HashMap<(String, String), Arc<Table>>>,
-    /// What purge and recovery look up.
-    pub by_id: RwLock<HashMap<u64, Arc<txn::Table>>>,
+    /// What purge and recovery look up. One without pages has nothing that they could work on, but a name that
+    /// is held.
+    pub by_id: RwLock<HashMap<u64, Arc<Table>>>,
     /// The metadata locks of names, and who waits for them.
     pub locks: Arc<MetadataLocks>,
     pub graph: Arc<MetadataGraph>,
@@ -111,7 +112,9 @@ impl txn::TableSource for Tables {
     }
 
     fn table_to_undo(&self, id: u64) -> Result<Option<Arc<txn::Table>>, txn::Error> {
-        let Some(table) = self.by_id.read().get(&id).cloned() else { return Ok(None) };
+        let table =
+            self.by_id.read().get(&id).filter(|table| !table.def.discarded).map(|table| table.rows.clone());
+        let Some(table) = table else { return Ok(None) };
         let tree = &table.clustered;
         match tree.store().ensure_open(tree.space()) {
             Err(error @ pagestore::Error::Tablespace { .. }) => Err(error.into()),
@@ -121,9 +124,8 @@ impl txn::TableSource for Tables {
     }
 
     fn hold(&self, id: u64) -> Result<Option<txn::TableHold>, txn::Error> {
-        let by_name = self.by_name.read();
-        let Some(table) = by_name.values().find(|table| table.rows.id == id) else { return Ok(None) };
-        let held = self.hold_table(table);
+        let Some(table) = self.by_id.read().get(&id).cloned() else { return Ok(None) };
+        let held = self.hold_table(&table);
         held.map(Some)
             .ok_or_else(|| txn::Error::Internal("the table's definition is being changed".to_owned()))
     }

@@ -550,10 +550,7 @@ impl Database {
         let tables = &self.0.tables;
         let children = self.0.catalog.snapshot().children_of(&table.database, &table.name);
         table.referenced.store(!children.is_empty(), Ordering::Relaxed);
-        // Without pages it has nothing that purge or recovery could work on.
-        if !table.def.discarded {
-            tables.by_id.write().insert(table.def.id, table.rows.clone());
-        }
+        tables.by_id.write().insert(table.def.id, table.clone());
         let key = (table.database.clone(), table.name.clone());
         if let Some(old) = tables.by_name.write().insert(key, table.clone()) {
             old.current.store(false, Ordering::Release);
@@ -594,7 +591,7 @@ impl Database {
         }
         drop(by_name);
         let mut by_id = tables.by_id.write();
-        if by_id.get(&table.def.id).is_some_and(|rows| Arc::ptr_eq(rows, &table.rows)) {
+        if by_id.get(&table.def.id).is_some_and(|other| Arc::ptr_eq(other, table)) {
             by_id.remove(&table.def.id);
         }
         tables.feeds.redefined(&table.database, &table.name);

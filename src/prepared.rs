@@ -7,21 +7,24 @@
 //!
 //! A coordinator takes "unknown" for an answer: it forgets what it has decided, as that must have been done
 //! by an earlier try. So a name is unknown only when its end is durable. Who asks for one that is ending
-//! waits: it may yet stay prepared.
+//! waits, as for a row lock: it may yet stay prepared.
 //!
 //! The transaction leaves its session when it is prepared. It takes its row locks along, and the uses of its
 //! tables: definitions wait for it. After a start it uses the tables that it changed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use disk::Event;
+use disk::{Event, Wait};
 use parking_lot::Mutex;
 use redo::Flush;
-use txn::{Durability, PREPARED_MAX, RecoveredTransaction, Xid};
+use txn::{Durability, PREPARED_MAX, RecoveredTransaction, TimeSlice, Xid};
 
+use crate::changes::set_aside;
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::metadata_lock_wait::wait_until;
 use crate::retry::retry;
 use crate::transaction::Transaction;
 
@@ -118,6 +121,15 @@ impl Drop for Ending<'_> {
     }
 }
 
+/// How long somebody waits for another who ends the same prepared transaction.
+#[doc(hidden)]
+pub struct Patience {
+    /// `innodb_lock_wait_timeout`.
+    pub timeout: Duration,
+    /// That of the session, a kill of which ends the wait.
+    pub slice: Option<Arc<TimeSlice>>,
+}
+
 /// What becomes of an attempt to end a prepared transaction.
 enum End<'d> {
     Begun(Ending<'d>),
@@ -165,9 +177,22 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::UnknownXid`] when there is no prepared transaction of this name (any more; its end is durable
-    /// then), [`Error::Closed`], [`Error::ForcedRecovery`] from level 3 on, a log that cannot be written.
+    /// then), [`txn::Error::LockWaitTimeout`] when another call has not ended it after
+    /// [`Options::lock_wait_timeout`](crate::Options::lock_wait_timeout), [`Error::Closed`],
+    /// [`Error::ForcedRecovery`] from level 3 on, a log that cannot be written.
     pub async fn commit_prepared(&self, xid: &Xid, durability: Durability) -> Result<()> {
-        let mut ending = self.end_prepared(xid).await?;
+        self.commit_prepared_for(xid, durability, self.patience()).await
+    }
+
+    /// The same for somebody who waits so long for another call.
+    #[doc(hidden)]
+    pub async fn commit_prepared_for(
+        &self,
+        xid: &Xid,
+        durability: Durability,
+        patience: Patience,
+    ) -> Result<()> {
+        let mut ending = self.end_prepared(xid, patience).await?;
         let Some(transaction) = &mut ending.transaction else { return Ok(()) };
         Ok(transaction.commit(durability).await?)
     }
@@ -180,7 +205,18 @@ impl Database {
     /// Those of [`Database::commit_prepared`]; storage errors, after which it is rolled back in the
     /// background.
     pub async fn rollback_prepared(&self, xid: &Xid, durability: Durability) -> Result<()> {
-        let mut ending = self.end_prepared(xid).await?;
+        self.rollback_prepared_for(xid, durability, self.patience()).await
+    }
+
+    /// The same for somebody who waits so long for another call.
+    #[doc(hidden)]
+    pub async fn rollback_prepared_for(
+        &self,
+        xid: &Xid,
+        durability: Durability,
+        patience: Patience,
+    ) -> Result<()> {
+        let mut ending = self.end_prepared(xid, patience).await?;
         let Some(transaction) = &mut ending.transaction else { return Ok(()) };
         transaction.rollback().await?;
         let (redo, end) = (&self.0.redo, self.0.redo.current());
@@ -192,12 +228,26 @@ impl Database {
         Ok(())
     }
 
-    async fn end_prepared(&self, xid: &Xid) -> Result<Ending<'_>> {
+    fn patience(&self) -> Patience {
+        Patience { timeout: self.transaction().engine().lock_wait_timeout(), slice: None }
+    }
+
+    async fn end_prepared(&self, xid: &Xid, patience: Patience) -> Result<Ending<'_>> {
+        let environment = self.environment();
+        let mut deadline = None;
         loop {
             self.refuse_after_close()?;
             match self.try_end_prepared(xid)? {
                 End::Begun(ending) => return Ok(ending),
-                End::Another(over) => over.wait().await,
+                End::Another(over) => {
+                    let until = *deadline.get_or_insert_with(|| environment.now() + patience.timeout);
+                    let waited =
+                        wait_until(&**environment, Wait::new(over), until, patience.slice.as_deref());
+                    waited.await.map_err(|error| match error {
+                        Error::MetadataLockTimeout => txn::Error::LockWaitTimeout.into(),
+                        other => other,
+                    })?;
+                }
                 End::Unknown => return Err(self.unknown_xid(xid).await),
             }
         }
@@ -248,6 +298,7 @@ struct Preparing<'t> {
 impl Drop for Preparing<'_> {
     fn drop(&mut self) {
         if self.session.engine().is_prepared() {
+            set_aside(self.session);
             let transaction = self.session.detach();
             self.reservation.names.set(self.reservation.xid.clone(), Box::new(transaction));
         }

@@ -9,10 +9,10 @@
 //! capacity was set and is so no more. The file goes when somebody sets the capacity, and no backup has it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use disk::{Environment, OpenHow, Storage};
-use pagestore::PageStore;
+use pagestore::{MostLog, PageStore};
 use parking_lot::Mutex;
 use redo::RedoLog;
 
@@ -63,15 +63,20 @@ pub(crate) fn at_start(storage: &dyn Storage, options: &Options, room: Room) -> 
 }
 
 /// The small file, which one at a time writes or removes.
-#[derive(Debug)]
 pub(crate) struct RoseTo {
     path: PathBuf,
     one_at_a_time: Mutex<()>,
+    /// How far it may rise, once the database is open.
+    most: OnceLock<MostLog>,
 }
 
 impl RoseTo {
     pub(crate) fn new(directory: &Path) -> Arc<RoseTo> {
-        Arc::new(RoseTo { path: directory.join(FILE), one_at_a_time: Mutex::default() })
+        Arc::new(RoseTo {
+            path: directory.join(FILE),
+            one_at_a_time: Mutex::default(),
+            most: OnceLock::new(),
+        })
     }
 
     /// Keeps what the capacity has become. Nothing if it was set meanwhile; a directory that is full does
@@ -112,25 +117,25 @@ impl RoseTo {
     }
 }
 
-/// Lets the log of an open database become larger by itself.
+/// Lets the log of an open database become larger by itself, where nobody has set its capacity.
 pub(crate) fn let_grow(database: Database, options: &Options, room: Room) -> Database {
-    if !options.redo_capacity_grows() {
-        if !database.0.forced_recovery.freezes_pages() {
-            database.0.rose_to.forget(&**database.0.environment.storage());
-        }
-        return database;
-    }
     let path = RedoLog::path(&options.directory);
     // The store outlives no user of it by way of this.
     let store = Arc::downgrade(&database.0.store);
-    let most_now = move || {
+    let most_now: MostLog = Arc::new(move || {
         store.upgrade().map_or(0, |store| {
             let has = length_of(&**store.environment().storage(), &path);
             most(store.pool_bytes() as u64, room(&path), has)
         })
-    };
+    });
     database.when_redo_capacity_rose(Box::new(|_| ()));
-    database.0.store.set_log_growth(Some(Arc::new(most_now)));
+    if options.redo_capacity_grows() {
+        database.0.store.set_log_growth(Some(most_now.clone()));
+    } else if !database.0.forced_recovery.freezes_pages() {
+        database.0.rose_to.forget(&**database.0.environment.storage());
+    }
+    // Nobody has put another there: the database is being opened.
+    let _ = database.0.rose_to.most.set(most_now);
     database
 }
 
@@ -140,7 +145,7 @@ impl Database {
     /// pages are written sooner until so much log is enough, and its file is cut when the log has come round
     /// to its front or has nothing to recover. [`Database::redo_capacity_reached`] says how far that is.
     /// Another change on the way takes the place of the one before. From then on the capacity does not change
-    /// by itself any more.
+    /// by itself any more, until [`Database::redo_capacity_by_itself`].
     ///
     /// ```
     /// # fn main() -> untorn::Result<()> {
@@ -156,6 +161,20 @@ impl Database {
     /// # Errors
     /// When that is less than 8 MiB, or the engine writes nothing any more. Nothing has changed then.
     pub fn set_redo_capacity(&self, bytes: u64) -> Result<()> {
+        self.change_redo_capacity(bytes, None)
+    }
+
+    /// As where nobody has set the capacity: it is the default, this number of bytes, and from there rises by
+    /// itself where that saves page writes ([`Options::redo_capacity_bytes`](crate::Options)).
+    ///
+    /// # Errors
+    /// Those of [`Database::set_redo_capacity`].
+    pub fn redo_capacity_by_itself(&self, default: u64) -> Result<()> {
+        self.change_redo_capacity(default, self.0.rose_to.most.get().cloned())
+    }
+
+    /// `growth`: how far it may then rise by itself.
+    fn change_redo_capacity(&self, bytes: u64, growth: Option<MostLog>) -> Result<()> {
         if !self.0.unchecked_sizes {
             check_capacity(bytes)?;
         }
@@ -167,6 +186,9 @@ impl Database {
             return Err(error.into());
         }
         self.0.rose_to.forget(&**self.0.environment.storage());
+        if growth.is_some() {
+            self.0.store.set_log_growth(growth);
+        }
         Ok(())
     }
 
@@ -249,6 +271,22 @@ mod tests {
         let (environment, assigned) = database(assigned);
         assert!(!assigned.0.store.log_grows_by_itself(), "set without the method");
         environment.shutdown();
+    }
+
+    #[test]
+    fn a_capacity_that_was_set_may_be_left_to_itself_again() {
+        for at_start in [options(), options().redo_capacity_bytes(9 * MIB)] {
+            let (environment, database) = database(at_start);
+            database.set_redo_capacity(10 * MIB).unwrap();
+            database.redo_capacity_by_itself(1).unwrap_err();
+            assert!(!database.0.store.log_grows_by_itself());
+            database.redo_capacity_by_itself(12 * MIB).unwrap();
+            assert!(database.0.store.log_grows_by_itself());
+            assert_eq!(database.redo_capacity_bytes(), 12 * MIB);
+            database.set_redo_capacity(10 * MIB).unwrap();
+            assert!(!database.0.store.log_grows_by_itself());
+            environment.shutdown();
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use redo::Flush;
 use txn::Snapshot;
 
-use super::recorder::Commit;
+use super::recorder::{Commit, PreparedBytes};
 use super::{ChangeEvent, ChangeFeedOptions, CommittedChanges};
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -26,6 +26,7 @@ pub(crate) struct Feeds {
     any: AtomicBool,
     /// The most that one of them keeps.
     memory_bytes: AtomicUsize,
+    pub(super) prepared: PreparedBytes,
     queues: Mutex<Vec<Arc<Queue>>>,
 }
 

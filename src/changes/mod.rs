@@ -22,8 +22,10 @@
 //! that, then takes its snapshot. So a writer that did not see the feed has ended before the snapshot.
 //!
 //! **Nobody waits for a reader.** What a feed keeps in memory is bounded, and so is what each transaction
-//! under way records for the feeds (by the most that one of them keeps); beyond that a feed ends with
-//! [`Error::ChangesLost`](crate::Error::ChangesLost), and its reader begins again from a new snapshot.
+//! under way records for the feeds (by the most that one of them keeps). So is what prepared transactions,
+//! which may stay for days, have recorded together, by as much. Beyond that only the tables are known, and a
+//! feed of them ends with [`Error::ChangesLost`](crate::Error::ChangesLost) when the transaction commits; its
+//! reader begins again from a new snapshot.
 //!
 //! **Nothing is reported that a crash could take back**: a commit is handed out when it is durable, whatever
 //! its own [`Durability`](crate::Durability).
@@ -43,7 +45,7 @@ use std::sync::Arc;
 #[doc(hidden)]
 pub use self::feed::ChangeFeed;
 pub(crate) use self::feed::Feeds;
-pub(crate) use self::recorder::Recorded;
+pub(crate) use self::recorder::{Recorded, set_aside};
 pub use self::row_change::{ChangeKind, RowChange};
 
 /// What a feed tells.
@@ -105,7 +107,8 @@ impl ChangeFeedOptions {
     }
 
     /// Bytes of changes that are kept for the reader, by default 64 MiB. When more come than it reads, the
-    /// feed ends with [`Error::ChangesLost`](crate::Error::ChangesLost).
+    /// feed ends with [`Error::ChangesLost`](crate::Error::ChangesLost). So it does when a transaction commits
+    /// that changed more than that, or was prepared while all prepared ones together had changed more.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: usize) -> ChangeFeedOptions {
         self.memory_bytes = bytes;

@@ -1,6 +1,7 @@
 //! The changes of one transaction, until it commits; then they go to the feeds, in the order of the commits.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use btree::Field;
 use disk::Event;
@@ -29,6 +30,8 @@ struct Recorder {
     bytes: usize,
     /// The tables of more changes than any feed can keep, each with the undo records before its first change.
     beyond: Vec<(u64, Arc<Table>)>,
+    /// Bytes that count among those of prepared transactions.
+    of_prepared: usize,
     outcome: Outcome,
 }
 
@@ -54,13 +57,59 @@ impl Recorder {
         self.bytes += change.bytes();
         self.changes.push((before, change));
         if !self.beyond.is_empty() || self.bytes > self.feeds.memory_bytes() {
-            for (before, change) in std::mem::take(&mut self.changes) {
-                if !self.beyond.iter().any(|(_, table)| Arc::ptr_eq(table, change.table())) {
-                    self.beyond.push((before, change.table().clone()));
-                }
-            }
-            self.bytes = 0;
+            self.keep_tables_only();
         }
+    }
+
+    fn keep_tables_only(&mut self) {
+        for (before, change) in std::mem::take(&mut self.changes) {
+            if !self.beyond.iter().any(|(_, table)| Arc::ptr_eq(table, change.table())) {
+                self.beyond.push((before, change.table().clone()));
+            }
+        }
+        self.bytes = 0;
+    }
+
+    /// The transaction is prepared, with this number of undo records: from now on it may stay for days, and
+    /// there may be many.
+    fn set_aside(&mut self, records: u64) {
+        self.cut_back(records);
+        if self.feeds.prepared.take(self.bytes, self.feeds.memory_bytes()) {
+            self.of_prepared = self.bytes;
+        } else {
+            self.keep_tables_only();
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.feeds.prepared.give_back(self.of_prepared);
+    }
+}
+
+/// Memory of what was recorded of prepared transactions, all together.
+#[derive(Default)]
+pub(super) struct PreparedBytes(AtomicUsize);
+
+impl PreparedBytes {
+    /// Whether there is room for so much more.
+    fn take(&self, bytes: usize, most: usize) -> bool {
+        let more = |taken: usize| taken.checked_add(bytes).filter(|taken| *taken <= most);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A transaction was prepared and leaves its session: what was recorded of it counts among what prepared ones
+/// keep, or is not kept.
+pub(crate) fn set_aside(transaction: &mut Transaction) {
+    let records = transaction.engine().undo_records();
+    if let Some(recorder) = recorder_of(transaction) {
+        recorder.set_aside(records);
     }
 }
 
@@ -156,6 +205,7 @@ impl Recorded {
                 changes: Vec::new(),
                 bytes: 0,
                 beyond: Vec::new(),
+                of_prepared: 0,
                 outcome: Outcome::Nothing,
             })
         });

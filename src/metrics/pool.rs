@@ -237,6 +237,13 @@ pub(super) const METRICS: &[Metric] = &[
         read: |now: &Reading| now.pool.pages_evicted,
     },
     Metric {
+        name: "Untorn_buffer_pool_heads_bytes",
+        kind: Kind::Gauge,
+        unit: Unit::Bytes,
+        help: "Memory beside the buffer pool's for the heads of pages that are searched again and again.",
+        read: |now: &Reading| now.pool.heads_bytes,
+    },
+    Metric {
         name: "Untorn_blocking_reads",
         kind: Kind::Counter,
         unit: Unit::Count,

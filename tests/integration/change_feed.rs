@@ -15,7 +15,7 @@ use untorn::changes::{ChangeEvent, ChangeFeedOptions, ChangeKind, RowChange};
 use untorn::schema::{ColumnDef, ForeignKey, ReferentialAction, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
 use untorn::{
-    ChangeFeed, Database, Durability, Error, Lock, Options, Range, Table, Transaction, TransactionError,
+    ChangeFeed, Database, Durability, Error, Lock, Options, Range, Table, Transaction, TransactionError, Xid,
 };
 
 fn numbers(db: &Database, name: &str) -> Arc<Table> {
@@ -336,6 +336,35 @@ fn what_was_too_much_and_undone_loses_nothing() {
     t.commit().unwrap();
     assert!(matches!(feed.next_event(), Err(Error::ChangesLost)));
     assert!(matches!(first_only.next_event(), Err(Error::ChangesLost)));
+}
+
+/// However many there are, prepared transactions keep no more than a feed does; of the others only the tables
+/// are known.
+#[test]
+fn prepared_transactions_together_keep_no_more_than_a_feed() {
+    let db = Database::in_memory().unwrap();
+    let table = numbers(&db, "t");
+    let small = || ChangeFeedOptions::new().memory_bytes(20_000);
+    let (_, mut feed) = db.change_feed(small()).unwrap();
+    let xid = |number: u8| Xid::new(1, &[number], b"").unwrap();
+    let prepare = |number: u8| {
+        let mut t = db.begin();
+        for id in 0..20 {
+            t.insert(&table, &[Value::Int(i64::from(number) * 100 + id), Value::Null]).unwrap();
+        }
+        t.prepare(&xid(number)).unwrap();
+    };
+    (0..40).for_each(prepare);
+    db.commit_prepared(&xid(0)).unwrap();
+    assert_eq!(told(&mut feed).iter().map(Vec::len).collect::<Vec<_>>(), [20]);
+    db.commit_prepared(&xid(39)).unwrap();
+    assert!(matches!(feed.next_event(), Err(Error::ChangesLost)));
+    // There is room again.
+    (1..39).for_each(|number| db.rollback_prepared(&xid(number)).unwrap());
+    let (_, mut feed) = db.change_feed(small()).unwrap();
+    prepare(40);
+    db.commit_prepared(&xid(40)).unwrap();
+    assert_eq!(told(&mut feed).iter().map(Vec::len).collect::<Vec<_>>(), [20]);
 }
 
 /// Uses the database when it is woken, as an executor does that polls at once.

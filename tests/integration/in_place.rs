@@ -26,6 +26,8 @@ fn what_lies_there_is_what_a_copy_says() {
         }
         assert_eq!(files.look(&mut t, ("b", 0), |_| ()).unwrap(), None);
     }
+    let has_heads = |(name, bytes): &(&str, u64)| *name == "Untorn_buffer_pool_heads_bytes" && *bytes > 0;
+    assert!(db.status().iter().any(has_heads), "no page has got heads");
     let mut pairs = files.range(&mut t, ("a", 100)..("a", 200));
     for n in 0..50 {
         // Both ways of asking, from both ends, meet in the middle.

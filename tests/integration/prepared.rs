@@ -6,6 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use disk::{Environment, SimulatedEnvironment, Storage};
+use untorn::asynchronous::Patience;
 use untorn::changes::ChangeFeedOptions;
 use untorn::schema::{ColumnDef, TableDef};
 use untorn::types::{Collation, ColumnType, Value};
@@ -127,6 +128,39 @@ fn a_name_is_unknown_when_its_end_is_durable() {
         assert!(db.prepared_transactions().is_empty());
     }
     assert!(met > 0);
+}
+
+/// Who asks for one that another is ending waits no longer than for a row lock, and not when it is killed.
+#[test]
+fn a_wait_for_one_that_is_being_ended_has_an_end() {
+    let environment = SimulatedEnvironment::new(3);
+    let shared: Arc<dyn Environment> = environment.clone();
+    let timeout = Duration::from_secs(7);
+    environment.run_until_complete(async {
+        let options = Options::new("/data").buffer_pool_bytes(8 << 20).lock_wait_timeout(timeout);
+        let db = untorn::asynchronous::Database::open_in(shared, options).await.unwrap();
+        let map = db.key_value::<u32, u32>("map").await.unwrap();
+        let mut transaction = db.begin();
+        map.put(&mut transaction, 1, 1).await.unwrap();
+        transaction.prepare(&xid("a"), Durability::Sync).await.unwrap();
+        let mut end = Box::pin(db.commit_prepared(&xid("a"), Durability::Sync));
+        assert!(end.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let begun = environment.now();
+        let late = db.rollback_prepared(&xid("a"), Durability::Sync).await;
+        assert!(matches!(late, Err(Error::Transaction(TransactionError::LockWaitTimeout))), "{late:?}");
+        assert!(environment.now() - begun >= timeout);
+        let slice = db.begin().engine().slice().clone();
+        slice.stop();
+        let patience = Patience { timeout, slice: Some(slice) };
+        let begun = environment.now();
+        let killed = db.commit_prepared_for(&xid("a"), Durability::Sync, patience).await;
+        assert!(matches!(killed, Err(Error::Transaction(TransactionError::Killed))), "{killed:?}");
+        assert!(environment.now() - begun < timeout);
+        end.await.unwrap();
+        assert_eq!(map.get(&mut db.begin(), 1).await.unwrap(), Some(1));
+        db.close().await.unwrap();
+    });
+    environment.shutdown();
 }
 
 /// When the log fails at the very end the transaction is prepared, as far as anybody can tell.

@@ -12,6 +12,8 @@ use std::sync::Arc;
 /// Result of a file operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// The operation of a reservation of blocks.
+pub(crate) const ALLOCATE: &str = "allocate";
 /// The operation of an atomic write.
 pub(crate) const ATOMIC_WRITE: &str = "write atomically";
 

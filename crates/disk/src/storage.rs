@@ -8,7 +8,7 @@
 //! A name is durable only after [`Storage::sync_dir`]; the code that creates, renames or removes a file calls
 //! it.
 
-use crate::error::ATOMIC_WRITE;
+use crate::error::{ALLOCATE, ATOMIC_WRITE};
 use crate::file_io::FileIo;
 use crate::probe::Verdict;
 use crate::{Error, IoBuf, Result};
@@ -310,6 +310,15 @@ pub enum IoKind {
         /// Make it durable (fdatasync of the file) before completing.
         sync: bool,
     },
+    /// [`File::allocate_zeros`]: the file system may take its time, and nobody's thread has to wait for it.
+    AllocateZeros {
+        /// First byte.
+        from: u64,
+        /// End.
+        to: u64,
+        /// Whether it was done. The storage sets it; the file system may be unable to.
+        allocated: bool,
+    },
     /// Make everything written to the file, by requests completed before this one was submitted, durable.
     Sync,
 }
@@ -321,6 +330,7 @@ impl IoKind {
             IoKind::Read { .. } => "read",
             IoKind::Write { atomic: true, .. } => ATOMIC_WRITE,
             IoKind::Write { .. } => "write",
+            IoKind::AllocateZeros { .. } => ALLOCATE,
             IoKind::Sync => "sync",
         }
     }
@@ -328,6 +338,7 @@ impl IoKind {
     /// Byte offset and length, (0, 0) for a sync.
     pub(crate) fn place(&self) -> (u64, usize) {
         match self {
+            IoKind::AllocateZeros { from, to, .. } => (*from, to.saturating_sub(*from) as usize),
             IoKind::Read { buf, offset } | IoKind::Write { buf, offset, .. } => (*offset, buf.len()),
             IoKind::Sync => (0, 0),
         }

@@ -85,6 +85,23 @@ pub async fn write_async(
     submit_one(storage, file, IoKind::Write { buf, offset, atomic: false, sync }).await.map(drop)
 }
 
+/// Has the file system reserve zeros for the bytes `from..to` without blocking; false, and nothing is done,
+/// where it cannot (see [`File::allocate_zeros`]).
+///
+/// # Errors
+/// Those of [`submit_one`]; no room is one of them.
+pub async fn allocate_zeros_async(
+    storage: &dyn Storage,
+    file: &Arc<dyn File>,
+    from: u64,
+    to: u64,
+) -> Result<bool> {
+    match submit_one(storage, file, IoKind::AllocateZeros { from, to, allocated: false }).await? {
+        IoKind::AllocateZeros { allocated, .. } => Ok(allocated),
+        _ => unreachable!("a storage gives back the request it was given"),
+    }
+}
+
 /// Makes what was written to `file` durable without blocking.
 ///
 /// # Errors

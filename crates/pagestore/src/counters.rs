@@ -23,9 +23,10 @@ pub(crate) enum Counter {
     BlockingReads,
     CorruptPages,
     TierFallbacks,
+    HeadsMade,
 }
 
-const COUNTERS: usize = Counter::TierFallbacks as usize + 1;
+const COUNTERS: usize = Counter::HeadsMade as usize + 1;
 
 /// All counters of a pool.
 #[derive(Default)]

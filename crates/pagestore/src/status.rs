@@ -65,6 +65,10 @@ pub struct PoolStatus {
     pub corrupt_pages: u64,
     /// Reads of the buffer pool extension that did not give the page and went on with the data file.
     pub tier_fallbacks: u64,
+    /// How often heads of a page's records were made.
+    pub heads_made: u64,
+    /// Bytes of memory that heads take, beside the pool's.
+    pub heads_bytes: u64,
     /// How often the redo log's capacity rose by itself.
     pub log_raises: u64,
 }

@@ -632,6 +632,8 @@ impl PageStore {
             oldest_modification: oldest.map(|Lsn(lsn)| lsn),
             corrupt_pages: sum(Counter::CorruptPages),
             tier_fallbacks: sum(Counter::TierFallbacks),
+            heads_made: sum(Counter::HeadsMade),
+            heads_bytes: self.frames.heads.bytes() + self.frames.heads_above.bytes(),
             log_raises: self.log_growth.raises(),
         }
     }

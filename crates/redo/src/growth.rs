@@ -49,7 +49,7 @@
 use crate::Lsn;
 use crate::layout::{CHECKPOINT_BLOCK, FRONT, Layout};
 use crate::log::{Phase, RedoLog, State, sizes};
-use disk::{AlignedBuf, Event, IoBuf, TaskFuture, write_async};
+use disk::{AlignedBuf, Event, IoBuf, TaskFuture, allocate_zeros_async, write_async};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -400,7 +400,7 @@ impl RedoLog {
         // Those of an earlier try are still there.
         let mut at = self.state.lock().zeros_upto.clamp(from, to);
         let mut took = Duration::ZERO;
-        if self.allocate_for_large_groups(at, to)? {
+        if self.allocate_for_large_groups(at, to).await? {
             return Ok(Some(to));
         }
         while self.goes_on() {
@@ -449,7 +449,7 @@ impl RedoLog {
     /// Has the file system reserve the zeros where the log is written in large pieces: it is at the end of
     /// them soon, and each of its syncs is for so many bytes that metadata do not matter. False where zeros
     /// have to be written.
-    fn allocate_for_large_groups(&self, at: u64, to: u64) -> disk::Result<bool> {
+    async fn allocate_for_large_groups(&self, at: u64, to: u64) -> disk::Result<bool> {
         {
             let state = self.state.lock();
             let may = state.phase == Phase::Ready && to <= FRONT + state.area_max;
@@ -457,7 +457,7 @@ impl RedoLog {
                 return Ok(false);
             }
         }
-        let allocated = self.file.allocate_zeros(at, to)?;
+        let allocated = allocate_zeros_async(&**self.env.storage(), &self.file, at, to).await?;
         if allocated {
             self.state.lock().zeros_upto = to;
         }

@@ -47,18 +47,25 @@ pub struct OneAccount {
 }
 
 impl Gate for OneAccount {
-    /// The page shows what PROCESS gives, held by the account or by a role that its logins activate.
     fn admits(&self, user: &str, password: &str, from: IpAddr) -> bool {
-        let server = self.server.get().and_then(Weak::upgrade).filter(|_| user == self.user);
-        let Some(server) = server else { return false };
-        let accounts = &server.accounts;
-        let identity = shown_password::log_in(accounts, &Peer::over_network(from), user, password);
-        identity.is_some_and(|identity| {
-            let all = server.activates_all_roles();
-            let rights = accounts.rights_by_default(&identity.user, &identity.account_host, all);
-            rights.global().has_any(Privileges::PROCESS)
-        })
+        let Some(server) = self.server.get().and_then(Weak::upgrade) else { return false };
+        let is_admitted = user == self.user && may_look(&server, user, password, from);
+        if !is_admitted {
+            server.status.count_refusal_at_dashboard();
+        }
+        is_admitted
     }
+}
+
+/// The page shows what PROCESS gives, held by the account or by a role that its logins activate.
+fn may_look(server: &Server, user: &str, password: &str, from: IpAddr) -> bool {
+    let accounts = &server.accounts;
+    let identity = shown_password::log_in(accounts, &Peer::over_network(from), user, password);
+    identity.is_some_and(|identity| {
+        let all = server.activates_all_roles();
+        let rights = accounts.rights_by_default(&identity.user, &identity.account_host, all);
+        rights.global().has_any(Privileges::PROCESS)
+    })
 }
 
 /// The server's rows and histograms, and what the page shows beside them.

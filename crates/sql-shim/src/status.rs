@@ -311,6 +311,8 @@ impl std::ops::Deref for ConnectionCounters {
 #[derive(Default)]
 pub struct Status {
     threads: Mutex<Vec<Arc<Counters>>>,
+    /// Logins refused at the dashboard, whose thread has no counters.
+    refused_at_dashboard: AtomicU64,
     sources: Mutex<Vec<Source>>,
     time_sources: Mutex<Vec<TimeSource>>,
     /// What stood in the histogram of all statements when it was emptied.
@@ -359,6 +361,17 @@ impl Status {
         let counters = Arc::new(Counters { thread: threads.len(), ..Counters::default() });
         threads.push(Arc::clone(&counters));
         counters
+    }
+
+    /// Somebody showed the dashboard a name and a password, and was not admitted.
+    pub fn count_refusal_at_dashboard(&self) {
+        self.refused_at_dashboard.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What is counted for no thread.
+    fn beside_threads(&self, index: usize) -> u64 {
+        let refused = self.refused_at_dashboard.load(Ordering::Relaxed);
+        if index == Counter::AbortedConnects as usize { refused } else { 0 }
     }
 
     /// Asks this source too from now on. A name it gives takes the place of a built-in row.
@@ -433,7 +446,8 @@ impl Status {
 
     /// The sum over all threads.
     pub fn sum(&self, counter: Counter) -> u64 {
-        self.threads.lock().iter().fold(0, |sum, counters| sum.wrapping_add(counters.get(counter)))
+        let beside = self.beside_threads(counter as usize);
+        self.threads.lock().iter().fold(beside, |sum, counters| sum.wrapping_add(counters.get(counter)))
     }
 
     /// Every counter with its sum.
@@ -446,7 +460,9 @@ impl Status {
                 let sum = threads
                     .iter()
                     .filter_map(|counters| counters.values.get(index))
-                    .fold(0u64, |sum, value| sum.wrapping_add(value.load(Ordering::Relaxed)));
+                    .fold(self.beside_threads(index), |sum, value| {
+                        sum.wrapping_add(value.load(Ordering::Relaxed))
+                    });
                 (*name, sum)
             })
             .collect()

@@ -186,12 +186,12 @@ impl RollBack {
                 self.end = None;
                 break;
             };
-            let unreached = &mut self.unreached;
-            undo_record(system, log, find, unreached, place, &bytes, &pinned, self.locks_stay.as_ref())
-                .await?;
-            if let Some(undo) = UndoRecord::parse(&bytes) {
-                self.not_cut.note(undo.table, undo.kind);
-            }
+            let undo = UndoRecord::parse(&bytes)
+                .ok_or_else(|| corrupt(place.page, "an undo record cannot be read"))?;
+            let record = Record { place, bytes: &bytes, undo: &undo };
+            let (unreached, locks_stay) = (&mut self.unreached, self.locks_stay.as_ref());
+            undo_record(system, log, find, unreached, record, &pinned, locks_stay).await?;
+            self.not_cut.note(undo.table, undo.kind);
             self.undone += 1;
             self.end = Some(place);
             let done = self.undone - before;
@@ -220,20 +220,23 @@ impl RollBack {
     }
 }
 
-#[allow(clippy::too_many_arguments)]
+/// A record of the log, where it is, and what it says.
+#[derive(Clone, Copy)]
+struct Record<'r, 'u> {
+    place: Place,
+    bytes: &'r [u8],
+    undo: &'r UndoRecord<'u>,
+}
+
 async fn undo_record(
     system: &Arc<System>,
     log: &UndoLog,
     find: FindTable<'_>,
     unreached: &mut Unreached,
-    place: Place,
-    bytes: &[u8],
+    Record { place, bytes, undo }: Record<'_, '_>,
     pinned: &Pinned<'_>,
     locks_stay: Option<&Arc<Owner>>,
 ) -> Result<(), Error> {
-    let Some(undo) = UndoRecord::parse(bytes) else {
-        return Err(corrupt(place.page, "an undo record cannot be read"));
-    };
     if undo.kind == UndoKind::Prepared {
         return Err(corrupt(place.page, "a name stands where an undo record should"));
     }
@@ -253,7 +256,7 @@ async fn undo_record(
         None => {
             let (trx_id, insert) = (log.trx_id, undo.kind == UndoKind::Insert);
             let roll_ptr = log.roll_ptr(place, insert).0;
-            let change = Change { system, table: &table, undo: &undo, trx_id, roll_ptr, locks_stay };
+            let change = Change { system, table: &table, undo, trx_id, roll_ptr, locks_stay };
             change.undo(pinned).await
         }
     };

@@ -8,11 +8,13 @@
 //! the head it looks for, mostly the one that it wants; where entries stand for several records, at the rest
 //! of theirs.
 
+use std::cmp::Ordering;
+
 use pagestore::{Heads, HeadsMaker};
 
 use super::header::{INFIMUM, SUPREMUM};
 use super::prefetch::{prefetch, prefetch_row};
-use super::search::{Around, Bound, Found};
+use super::search::{Around, Bound, Found, along};
 use super::{Malformed, directory, next_record};
 use crate::compare::{HeadSought, SearchKey};
 use crate::definition::{HeadKind, IndexDef};
@@ -24,10 +26,9 @@ const GROUPS_MAX: usize = 256;
 
 /// The head of a record. The node pointer that counts as minus infinity has the least one.
 #[inline]
-fn head_of(page: &[u8], def: &IndexDef, origin: usize) -> Result<u64, Malformed> {
-    let record = Around::new(page, origin)?;
+fn head_of(page: &[u8], def: &IndexDef, record: &Around<'_>, origin: usize) -> u64 {
     if record.is_min_rec() {
-        return Ok(0);
+        return 0;
     }
     let bytes = match def.head {
         HeadKind::None => 0,
@@ -37,7 +38,7 @@ fn head_of(page: &[u8], def: &IndexDef, origin: usize) -> Result<u64, Malformed>
             page.get(origin.wrapping_sub(HEADER_SIZE + 1 + def.null_bytes())).copied().unwrap_or(0).min(8)
         }
     };
-    Ok(record.head() & first_bytes(bytes))
+    record.head() & first_bytes(bytes)
 }
 
 /// The bits of the first bytes of a number.
@@ -91,7 +92,8 @@ pub(crate) fn make<'r>(page: &[u8], def: &IndexDef, mut maker: HeadsMaker<'r>) -
     let step = origins.len().div_ceil(maker.most());
     let mut least = 0;
     for origin in origins.iter().step_by(step) {
-        let head = head_of(page, def, usize::from(*origin)).ok()?;
+        let record = Around::new(page, usize::from(*origin)).ok()?;
+        let head = head_of(page, def, &record, usize::from(*origin));
         // A damaged page is searched as it always was.
         if head < least || !maker.push(head, *origin) {
             return None;
@@ -167,37 +169,16 @@ pub(crate) fn search_by_heads(
     let whole = heads.step() == 1;
     if !(whole || found.exact && key.complete) {
         let end = if within < len { heads.origin(within) } else { SUPREMUM };
-        found = along(page, def, key, sought, bound, found, end)?;
-    }
-    Ok(FoundByHeads { found, next: whole.then_some(within) })
-}
-
-/// Goes on from a record within the bound to the last one, in front of `end`.
-fn along(
-    page: &[u8],
-    def: &IndexDef,
-    key: &SearchKey<'_>,
-    sought: HeadSought,
-    bound: Bound,
-    mut found: Found,
-    end: usize,
-) -> Result<Found, Malformed> {
-    for _ in 0..page.len() / HEADER_SIZE {
-        let next = next_record(page, found.offset)?;
-        if next == end {
-            return Ok(found);
-        }
-        let order = match (head_of(page, def, next)? >> sought.shift).cmp(&sought.value) {
-            std::cmp::Ordering::Equal => key.compare_record(RecordRef::new(page, next, def)),
+        let by_head = |record: &Around<'_>, origin: usize| match (head_of(page, def, record, origin)
+            >> sought.shift)
+            .cmp(&sought.value)
+        {
+            Ordering::Equal => key.compare_record(RecordRef::new(page, origin, def)),
             order => order,
         };
-        if order > bound.greatest() {
-            return Ok(found);
-        }
-        found = Found { offset: next, exact: order.is_eq() };
-        if found.exact && key.complete {
-            return Ok(found);
-        }
+        // A chain with a loop comes to an end too.
+        let records_max = page.len() / HEADER_SIZE;
+        found = along(page, bound, key.complete, found, end, records_max, by_head)?;
     }
-    Err(Malformed("the record chain has a loop"))
+    Ok(FoundByHeads { found, next: whole.then_some(within) })
 }

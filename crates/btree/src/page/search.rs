@@ -171,9 +171,24 @@ fn search_by(
             beyond = middle;
         }
     }
-    let end = origin_of(beyond);
+    along(page, bound, unique, found, origin_of(beyond), usize::from(directory::OWNED_MAX) + 1, compare)
+}
+
+/// Goes on from a record within the bound to the last one, in front of `end`, which is not more than
+/// `records_max` records away.
+#[inline(always)]
+pub(super) fn along(
+    page: &[u8],
+    bound: Bound,
+    unique: bool,
+    mut found: Found,
+    end: usize,
+    records_max: usize,
+    compare: impl Fn(&Around<'_>, usize) -> Ordering,
+) -> Result<Found, Malformed> {
+    let greatest = bound.greatest();
     let mut next = Around::new(page, found.offset)?.next(page, found.offset)?;
-    for _ in 0..directory::OWNED_MAX + 1 {
+    for _ in 0..records_max {
         if next == end {
             return Ok(found);
         }
@@ -188,7 +203,7 @@ fn search_by(
         }
         next = record.next(page, next)?;
     }
-    Err(Malformed("a directory group is larger than eight records"))
+    Err(Malformed("a record chain misses the end of its group"))
 }
 
 #[cfg(test)]

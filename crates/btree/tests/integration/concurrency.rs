@@ -149,7 +149,8 @@ fn searches_and_writers_at_once() {
         readers.into_iter().for_each(|reader| assert!(reader.join().unwrap() > 0));
     });
     fixture.check_clean(&tree);
-    assert!(fixture.store.status().pages_evicted > 0, "{:?}", fixture.store.status());
+    let status = fixture.store.status();
+    assert!(status.pages_evicted > 0 && status.heads_made > 100, "{status:?}");
 }
 
 /// A page that is searched again and again is found to have what was changed in between.
@@ -159,15 +160,20 @@ fn a_search_finds_what_changed_since_the_last_ones() {
     let tree = tree_of_even_keys(&fixture);
     let mut record = RecordBuffer::new();
     let is_there = |n: u32| fixture.get(&tree, &[Some(&n.to_be_bytes())], id) == Some(n);
+    let heads_made = || fixture.store.status().heads_made;
     for n in (1..600_u32).step_by(2) {
         let key = n.to_be_bytes();
         (0..8).for_each(|_| assert!(!is_there(n)));
         record.encode(tree.def(), &[&key[..], &[0; 6], &[0; 7], &[b'n'; 300]].map(FieldRef::Inline)).unwrap();
         fixture.put(&tree, &[Some(&key)], &mut record, 1);
+        let before = heads_made();
         (0..8).for_each(|_| assert!(is_there(n) && is_there(n / 6 * 6), "{n} was inserted"));
+        assert!(heads_made() > before, "the page of {n} has no heads");
         if n % 3 == 0 {
             assert!(fixture.remove(&tree, &[Some(&key)]));
+            let before = heads_made();
             (0..8).for_each(|_| assert!(!is_there(n) && is_there(n / 6 * 6), "{n} was removed"));
+            assert!(heads_made() > before, "the page of {n} has no heads");
         }
     }
     fixture.check_clean(&tree);

@@ -3,6 +3,7 @@
 //! How it is opened, and whether with direct I/O: [`crate::real::direct_io`]. What follows a short transfer:
 //! [`crate::real::transfer`].
 
+use crate::error::ALLOCATE;
 use crate::file_io::{AllFiles, FileCounts, Operation};
 use crate::probe::{self, Verdict};
 use crate::real::copy_on_write_extent;
@@ -209,12 +210,16 @@ fn zero_range(file: &std::fs::File, from: u64, length: u64) -> io::Result<bool> 
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
             Some(libc::EINTR) => {}
-            // These would come of writing zeros as well. Anything else, also a sandbox that forbids the call,
-            // may be of this call alone.
-            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG | libc::EIO) => return Err(error),
-            _ => return Ok(false),
+            Some(code) if !fails_writes_too(code) => return Ok(false),
+            _ => return Err(error),
         }
     }
+}
+
+/// Whether this error of an allocation would come of writing zeros as well. Any other one, also of a sandbox
+/// that forbids the call, may be of this call alone.
+pub(crate) fn fails_writes_too(code: i32) -> bool {
+    matches!(code, libc::ENOSPC | libc::EDQUOT | libc::EFBIG | libc::EIO)
 }
 
 impl File for RealFile {
@@ -286,7 +291,7 @@ impl File for RealFile {
             self.noting_write(&file, zeroed)
         });
         let length = to.saturating_sub(from) as usize;
-        allocated.map_err(|error| Error::at("allocate", &self.path, from, length, error))
+        allocated.map_err(|error| Error::at(ALLOCATE, &self.path, from, length, error))
     }
 
     fn is_direct(&self) -> bool {

@@ -49,6 +49,10 @@ impl Request {
                     }
                     Err(error) => Err(error),
                 },
+                IoKind::AllocateZeros { from, to, .. } if from >= to => {
+                    call(done, Ok(IoKind::AllocateZeros { from: *from, to: *to, allocated: true }));
+                    return None;
+                }
                 other => {
                     let (offset, length) = other.place();
                     real.check_aligned(offset, length).and_then(|()| {
@@ -107,6 +111,13 @@ impl Request {
         Ok(self.transferred == total)
     }
 
+    /// Notes whether zeros were allocated.
+    pub(crate) fn note_allocated(&mut self, done: bool) {
+        if let IoKind::AllocateZeros { allocated, .. } = &mut self.kind {
+            *allocated = done;
+        }
+    }
+
     /// Counts it, and for files that may be closed what is written and synced. Before the descriptor is
     /// given back.
     fn note_end(&self, end: End) {
@@ -116,10 +127,14 @@ impl Request {
         let Some(file) = self.file.as_any().downcast_ref::<RealFile>() else { return };
         let operation = match &self.kind {
             IoKind::Read { .. } => Operation::Read,
-            IoKind::Write { .. } => Operation::Write,
+            IoKind::Write { .. } | IoKind::AllocateZeros { .. } => Operation::Write,
             IoKind::Sync => Operation::Sync,
         };
-        file.count(operation, if matches!(end, End::Badly) { 0 } else { self.length() }, self.begun);
+        let length = match (&self.kind, end) {
+            (IoKind::AllocateZeros { .. }, _) | (_, End::Badly) => 0,
+            _ => self.length(),
+        };
+        file.count(operation, length, self.begun);
         let Some(closable) = file.closable() else { return };
         match (&self.kind, end) {
             (IoKind::Read { .. }, _) => {}
@@ -128,7 +143,7 @@ impl Request {
                 closable.wrote();
                 closable.sync_failed();
             }
-            (IoKind::Write { .. }, _) => closable.wrote(),
+            (IoKind::Write { .. } | IoKind::AllocateZeros { .. }, _) => closable.wrote(),
             (IoKind::Sync, _) => closable.sync_failed(),
         }
         closable.tidy();
@@ -180,6 +195,9 @@ impl Request {
                     file.write_at(bytes, offset)
                 };
                 written.and_then(|()| if *sync { file.sync_data() } else { Ok(()) })
+            }
+            IoKind::AllocateZeros { from, to, allocated } => {
+                file.allocate_zeros(*from, *to).map(|done| *allocated = done)
             }
             IoKind::Sync => file.sync_data(),
         };

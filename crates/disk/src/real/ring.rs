@@ -21,6 +21,7 @@
 //!   completion has come.
 
 use crate::IoKind;
+use crate::real::file::fails_writes_too;
 use crate::real::request::Request;
 use crate::real::transfer::RWF_ATOMIC;
 use io_uring::{IoUring, Probe, opcode, squeue, types};
@@ -396,6 +397,14 @@ impl Shared {
                 let write = self.transfer(request, fd).user_data(identity).flags(squeue::Flags::IO_LINK);
                 [Some(write), Some(sync())]
             }
+            // The kernel does it on a thread of its own. One that does not know it says that it cannot.
+            IoKind::AllocateZeros { from, .. } => {
+                let entry = opcode::Fallocate::new(fd, request.length() as u64)
+                    .offset(*from)
+                    .mode(libc::FALLOC_FL_ZERO_RANGE)
+                    .build();
+                [Some(entry.user_data(identity)), None]
+            }
             _ => [Some(self.transfer(request, fd).user_data(identity)), None],
         }
     }
@@ -407,7 +416,7 @@ impl Shared {
             IoKind::Write { buf, offset, atomic, .. } => {
                 (buf, *offset, Some(if *atomic { RWF_ATOMIC } else { 0 }))
             }
-            IoKind::Sync => unreachable!("a sync transfers nothing"),
+            IoKind::AllocateZeros { .. } | IoKind::Sync => unreachable!("it transfers nothing"),
         };
         let left = (request.length() - request.transferred).min(LARGEST_TRANSFER);
         let address = buf.address().wrapping_add(request.transferred);
@@ -588,6 +597,13 @@ fn judge(active: &mut Active) -> Verdict {
         Some(result) if -result == libc::EFAULT && !active.fault_seen => {
             active.fault_seen = true;
             return Verdict::Again;
+        }
+        Some(result) if matches!(active.request.kind, IoKind::AllocateZeros { .. }) => {
+            if fails_writes_too(-result) {
+                return Verdict::Failed(error(result));
+            }
+            active.request.note_allocated(result == 0);
+            return Verdict::Done;
         }
         Some(result) if result < 0 => return Verdict::Failed(error(result)),
         Some(count) => match active.request.transfer(count as usize) {

@@ -44,6 +44,7 @@ impl Counts {
         let (requests, bytes, syncs) = match kind {
             IoKind::Read { .. } => (&self.reads, &self.bytes_read, 0),
             IoKind::Write { sync, .. } => (&self.writes, &self.bytes_written, u64::from(*sync)),
+            IoKind::AllocateZeros { .. } => return,
             IoKind::Sync => {
                 self.syncs.fetch_add(1, Ordering::Relaxed);
                 return;

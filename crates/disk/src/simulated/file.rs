@@ -94,15 +94,13 @@ impl File for SimulatedFile {
     }
 
     fn allocate_zeros(&self, from: u64, to: u64) -> Result<bool> {
-        {
-            let mut state = self.state.lock();
-            if !state.allocates {
-                return Ok(false);
-            }
-            state.allocations += 1;
+        if !self.state.lock().allocates {
+            return Ok(false);
         }
         // Until a sync it is as uncertain as bytes that were written.
-        self.write_zeros(from, to).map(|()| true)
+        self.write_zeros(from, to)?;
+        self.state.lock().allocations += 1;
+        Ok(true)
     }
 
     fn is_direct(&self) -> bool {

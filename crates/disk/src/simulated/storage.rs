@@ -8,7 +8,7 @@ use crate::simulated::faults::{Fault, FaultKind, Misbehaviour, Rule, Rules, erro
 use crate::simulated::file::SimulatedFile;
 use crate::simulated::image::{Change, FileImage};
 use crate::simulated::names::{Names, Node, plain};
-use crate::simulated::transfer::check_aligned;
+use crate::simulated::transfer::{change_of, check_aligned};
 use crate::{
     Entry, Error, File, Io, IoBuf, IoCounters, IoDone, IoKind, OpenHow, OpenMode, Random, Result, Storage,
 };
@@ -424,13 +424,8 @@ impl State {
 
     /// Writes of requests under way: a power loss may keep them.
     fn in_flight_changes(&self, number: usize) -> Vec<Change> {
-        let change = |request: &InFlight| match &request.kind {
-            IoKind::Write { buf, offset, atomic, .. } if request.number == number => {
-                Some(Change::Write { offset: *offset as usize, bytes: buf.bytes().into(), atomic: *atomic })
-            }
-            _ => None,
-        };
-        self.in_flight.iter().filter_map(change).collect()
+        let own = self.in_flight.iter().filter(|request| request.number == number);
+        own.filter_map(|request| change_of(&request.kind)).collect()
     }
 }
 
@@ -558,6 +553,10 @@ impl Storage for SimulatedStorage {
             let mut state = self.state.lock();
             state.counters.batches += 1;
             for (file, Io { kind, done }) in batch {
+                if matches!(kind, IoKind::AllocateZeros { .. }) && !state.allocates {
+                    refused.push((done, Ok(kind)));
+                    continue;
+                }
                 match state.accept(&file, &kind) {
                     Ok((number, fault)) => {
                         let mark = state.files[number].mark();
@@ -570,12 +569,12 @@ impl Storage for SimulatedStorage {
                         };
                         state.in_flight.push(InFlight { file, number, kind, done, fault, mark, honest });
                     }
-                    Err(error) => refused.push((done, kind.error(file.path(), error))),
+                    Err(error) => refused.push((done, Err(kind.error(file.path(), error)))),
                 }
             }
         }
-        for (done, error) in refused {
-            done(Err(error));
+        for (done, result) in refused {
+            done(result);
         }
     }
 
@@ -604,9 +603,11 @@ impl State {
             IoKind::Read { buf: IoBuf::Shared(..), .. } => {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "reading into a shared buffer"));
             }
-            IoKind::Write { .. } if !simulated.writable => return Err(io::ErrorKind::PermissionDenied.into()),
+            IoKind::Write { .. } | IoKind::AllocateZeros { .. } if !simulated.writable => {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
             IoKind::Write { buf, .. } => buf.bytes(),
-            IoKind::Read { .. } | IoKind::Sync => &[],
+            IoKind::Read { .. } | IoKind::AllocateZeros { .. } | IoKind::Sync => &[],
         };
         let fault = self.begin(kind.operation(), simulated.path(), offset, data)?;
         Ok((simulated.number, fault))

@@ -7,6 +7,20 @@ use crate::simulated::storage::{BLOCK, State};
 use std::io;
 use std::path::Path;
 
+/// What a request under way may change in its file.
+pub(crate) fn change_of(kind: &IoKind) -> Option<Change> {
+    match kind {
+        IoKind::Write { buf, offset, atomic, .. } => {
+            Some(Change::Write { offset: *offset as usize, bytes: buf.bytes().into(), atomic: *atomic })
+        }
+        IoKind::AllocateZeros { from, to, .. } => {
+            let bytes = vec![0u8; to.saturating_sub(*from) as usize];
+            Some(Change::Write { offset: *from as usize, bytes: bytes.into(), atomic: false })
+        }
+        IoKind::Read { .. } | IoKind::Sync => None,
+    }
+}
+
 impl State {
     /// Does what a request under way asks for.
     pub(crate) fn perform(
@@ -18,9 +32,7 @@ impl State {
         mark: u64,
     ) -> io::Result<()> {
         if self.dead {
-            if let IoKind::Write { buf, offset, atomic, .. } = kind {
-                let change =
-                    Change::Write { offset: *offset as usize, bytes: buf.bytes().into(), atomic: *atomic };
+            if let Some(change) = change_of(kind) {
                 self.files[number].remember(change);
             }
             return Err(power_is_gone());
@@ -38,6 +50,14 @@ impl State {
                 self.write(path, number, buf.bytes(), *offset, *atomic, write_fault)?;
                 let everything = self.files[number].mark();
                 if *sync { self.sync(path, number, everything, sync_fault) } else { Ok(()) }
+            }
+            IoKind::AllocateZeros { from, to, allocated } => {
+                // Until a sync it is as uncertain as bytes that were written.
+                let zeros = vec![0; to.saturating_sub(*from) as usize];
+                self.write(path, number, &zeros, *from, false, fault)?;
+                self.allocations += 1;
+                *allocated = true;
+                Ok(())
             }
             IoKind::Sync => self.sync(path, number, mark, fault),
         }

@@ -31,10 +31,10 @@ use page::extension::History;
 use page::{PageId, PageSize};
 use parking_lot::Mutex;
 
-use crate::pool::heads::{HeadsRoom, HeadsRoomAbove};
+use crate::pool::heads::{WORDS, WORDS_ABOVE};
+use crate::pool::heads_memory::Rooms;
 use crate::pool::heads_word::HeadsWord;
 use crate::pool::page_memory::PageMemory;
-use crate::pool::page_table::Growing;
 
 use crate::error::Error;
 use crate::pool::latch::Latch;
@@ -277,8 +277,8 @@ pub(crate) struct Frames {
     page_size: PageSize,
     memory: Mutex<PageMemory>,
     /// Room for the heads of the page in each frame, and of one that is no leaf.
-    pub(crate) heads: Growing<HeadsRoom>,
-    pub(crate) heads_above: Growing<HeadsRoomAbove>,
+    pub(crate) heads: Rooms<WORDS>,
+    pub(crate) heads_above: Rooms<WORDS_ABOVE>,
 }
 
 /// 2^31 frames, beginning with one.
@@ -335,8 +335,8 @@ impl Frames {
             made: AtomicU32::new(0),
             page_size,
             memory: Mutex::new(memory),
-            heads: Growing::new(),
-            heads_above: Growing::new(),
+            heads: Rooms::new(),
+            heads_above: Rooms::new(),
         })
     }
 
@@ -418,9 +418,11 @@ impl Frames {
         self.made.fetch_max(count as u32, Ordering::Release);
     }
 
-    /// Gives the memory of withdrawn frames back to the system. Its bytes are lost.
+    /// Gives the memory of withdrawn frames, and of heads in them, back to the system. Its bytes are lost.
     pub(crate) fn discard(&self, range: std::ops::Range<u32>) {
         debug_assert!(range.clone().all(|index| self.get(index).is_withdrawn()));
+        self.heads.discard(range.clone());
+        self.heads_above.discard(range.clone());
         self.memory.lock().discard(range.start as usize..range.end as usize);
     }
 

@@ -6,12 +6,13 @@
 //! fetched together. What these say of the key is the business of that code; here is only where they are kept
 //! and when they are true (`heads_word.rs`).
 //!
-//! Each frame has room for them, which is memory from its first use on: a kilobyte for a leaf. There are few
-//! pages above the leaves, and every search goes through them, so they have room for more entries. The room
-//! is outside what the buffer pool's size says, and stays when the pool is made smaller.
+//! Each frame has room for them (`heads_memory.rs`), which is memory from its first use on: a kilobyte for a
+//! leaf. There are few pages above the leaves, and every search goes through them, so they have room for more
+//! entries. The room is outside what the buffer pool's size says.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::counters::Counter;
 use crate::pool::guard::PageRead;
 use crate::prefetch::prefetch_address;
 use crate::store::PageStore;
@@ -24,10 +25,14 @@ pub const HEADS_MAX_ABOVE: usize = 512;
 /// Origins in a word.
 const PACKED: usize = 4;
 
+/// Words of the room of a leaf, and of another page.
+pub(crate) const WORDS: usize = 128;
+pub(crate) const WORDS_ABOVE: usize = HEADS_MAX_ABOVE / PACKED + HEADS_MAX_ABOVE;
+
 /// Room for the heads of a leaf: the origins, then the numbers.
-pub type HeadsRoom = [AtomicU64; 128];
+pub type HeadsRoom = [AtomicU64; WORDS];
 /// The same for other pages.
-pub type HeadsRoomAbove = [AtomicU64; HEADS_MAX_ABOVE / PACKED + HEADS_MAX_ABOVE];
+pub type HeadsRoomAbove = [AtomicU64; WORDS_ABOVE];
 
 /// Heads that are being made.
 pub struct HeadsMaker<'r> {
@@ -158,13 +163,16 @@ impl PageStore {
         make: impl FnOnce(HeadsMaker<'p>) -> Option<Heads<'p>>,
     ) -> Option<Heads<'p>> {
         let (frame, frames) = (page.frame(), &self.frames);
-        let maker = match is_small {
-            true => HeadsMaker::new(frames.heads.get_or_grow(frame.index())),
-            false => HeadsMaker::above(frames.heads_above.get_or_grow(frame.index())),
+        let heads = match is_small {
+            true => frames.heads.fill(frame.index(), |room| make(HeadsMaker::new(room))),
+            false => frames.heads_above.fill(frame.index(), |room| make(HeadsMaker::above(room))),
         };
-        let heads = make(maker).filter(|heads| heads.len > if is_small { 0 } else { HEADS_MAX });
+        let heads = heads.filter(|heads| heads.len > if is_small { 0 } else { HEADS_MAX });
         match heads.map(|heads| (u16::try_from(heads.len), u16::try_from(heads.step))) {
-            Some((Ok(len), Ok(step))) => frame.heads.publish(len, step),
+            Some((Ok(len), Ok(step))) => {
+                self.counters.count(Counter::HeadsMade);
+                frame.heads.publish(len, step);
+            }
             _ => frame.heads.give_up(),
         }
         heads

@@ -25,6 +25,9 @@ pub(crate) mod free_list;
 pub(crate) mod guard;
 #[cfg(not(loom))]
 pub(crate) mod heads;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub(crate) mod heads_memory;
 #[cfg_attr(all(loom, not(test)), allow(dead_code))]
 pub(crate) mod heads_word;
 #[allow(unsafe_code)]

@@ -70,12 +70,7 @@ impl PageMemory {
         let align = if has_huge { HUGE_BYTES } else { 1 << 16 };
         // A mapping is aligned for the system's pages only; the rest is made here.
         let mapped = bytes.checked_add(align)?;
-        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping, wherever the kernel likes.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), mapped, access, kind, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return None;
-        }
+        let start = map(mapped)?;
         let skip = start.cast::<u8>().align_offset(align);
         assert!(skip <= align, "room for the alignment was mapped");
         // SAFETY: skip <= align, and `align` bytes more than the pages take were mapped.
@@ -108,24 +103,8 @@ impl PageMemory {
                 continue;
             }
             let (address, bytes) = (piece.address(part.start, self.page_size), part.len() * self.page_size);
-            // The system would go on to the end of its own last page, and into pages that are in use.
-            let whole = whole_pages(address.addr(), bytes, system_page);
-            let (address, bytes) = (address.with_addr(whole.start), whole.len());
-            if bytes == 0 {
-                continue;
-            }
-            if cfg!(miri) {
-                // Miri knows no madvise. What it does, seen from here:
-                // SAFETY: as below.
-                unsafe { address.write_bytes(0, bytes) };
-                continue;
-            }
-            // SAFETY: whole pages, of the system's too, of our mapping that nobody has a reference into; as
-            // anonymous memory they are zero when touched again.
-            if unsafe { libc::madvise(address.cast(), bytes, libc::MADV_DONTNEED) } != 0 {
-                let error = std::io::Error::last_os_error();
-                tracing::debug!("memory of the buffer pool could not be given back: {error}");
-            }
+            // SAFETY: of our mapping, and nobody has a reference into it.
+            unsafe { give_back(address, bytes, system_page) };
         }
     }
 
@@ -135,8 +114,52 @@ impl PageMemory {
     }
 }
 
+/// Anonymous memory of the system, zeros, wherever it likes. `None` when there is none.
+pub(super) fn map(bytes: usize) -> Option<*mut libc::c_void> {
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) };
+    (start != libc::MAP_FAILED).then_some(start)
+}
+
+/// Frees it.
+///
+/// # Safety
+/// [`map`] gave it with this length, and nobody uses it any more.
+pub(super) unsafe fn unmap(start: *mut libc::c_void, bytes: usize) {
+    // SAFETY: promised by the caller.
+    let unmapped = unsafe { libc::munmap(start, bytes) };
+    debug_assert_eq!(unmapped, 0, "our own mapping");
+}
+
+/// Gives the whole pages of the system (of `system_page` bytes) in some memory back to it; they are zero
+/// afterwards, or as before.
+///
+/// # Safety
+/// [`map`] gave the memory, and nobody has a reference into it.
+pub(super) unsafe fn give_back(address: *mut u8, bytes: usize, system_page: usize) {
+    // The system would go on to the end of its own last page, and into what is in use.
+    let whole = whole_pages(address.addr(), bytes, system_page);
+    let (address, bytes) = (address.with_addr(whole.start), whole.len());
+    if bytes == 0 {
+        return;
+    }
+    if cfg!(miri) {
+        // Miri knows no madvise. What it does, seen from here:
+        // SAFETY: as below.
+        unsafe { address.write_bytes(0, bytes) };
+        return;
+    }
+    // SAFETY: whole pages of a mapping that nobody has a reference into; as anonymous memory they are zero
+    // when touched again.
+    if unsafe { libc::madvise(address.cast(), bytes, libc::MADV_DONTNEED) } != 0 {
+        let error = std::io::Error::last_os_error();
+        tracing::debug!("memory of the buffer pool could not be given back: {error}");
+    }
+}
+
 /// Bytes of the system's pages.
-fn system_page_bytes() -> usize {
+pub(super) fn system_page_bytes() -> usize {
     // SAFETY: asks for a number.
     let told = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     // Where that is not known no page is whole.
@@ -171,8 +194,7 @@ impl Drop for PageMemory {
     fn drop(&mut self) {
         for piece in self.pieces.drain(..) {
             // SAFETY: mapped with this length; frames do not outlive their memory (see `Frames::drop`).
-            let unmapped = unsafe { libc::munmap(piece.start, piece.bytes) };
-            debug_assert_eq!(unmapped, 0, "our own mapping");
+            unsafe { unmap(piece.start, piece.bytes) };
         }
     }
 }

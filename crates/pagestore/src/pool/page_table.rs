@@ -10,12 +10,12 @@
 //! against the page id in the frame (see [`crate::pool::frame`]): `look_up` in `present_page.rs`.
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
 const FIRST_BUCKET: usize = 64;
-const BUCKETS: usize = 27;
+pub(super) const BUCKETS: usize = 27;
 
 /// Types whose all-zero bytes are a valid, empty value.
 ///
@@ -27,8 +27,22 @@ pub(crate) unsafe trait Zeroed {}
 unsafe impl Zeroed for AtomicU32 {}
 // SAFETY: a null pointer is a valid AtomicPtr.
 unsafe impl<T> Zeroed for AtomicPtr<T> {}
-// SAFETY: every element of zeros is valid, as above.
-unsafe impl<const N: usize> Zeroed for [AtomicU64; N] {}
+
+/// The bucket of an element, and its place in it.
+#[inline]
+pub(super) fn place_of(index: u32) -> (usize, usize) {
+    let index = index as usize;
+    if index < FIRST_BUCKET {
+        return (0, index);
+    }
+    let bucket = (index.ilog2() - FIRST_BUCKET.ilog2()) as usize + 1;
+    (bucket, index - (FIRST_BUCKET << (bucket - 1)))
+}
+
+/// How many elements a bucket has.
+pub(super) fn bucket_len(bucket: usize) -> usize {
+    if bucket == 0 { FIRST_BUCKET } else { FIRST_BUCKET << (bucket - 1) }
+}
 
 /// A zeroed array that grows and never moves.
 pub(crate) struct Growing<T> {
@@ -41,24 +55,9 @@ impl<T: Zeroed> Growing<T> {
         Self { buckets: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS], grow: Mutex::new(()) }
     }
 
-    /// Bucket and place in it.
-    #[inline]
-    fn place(index: u32) -> (usize, usize) {
-        let index = index as usize;
-        if index < FIRST_BUCKET {
-            return (0, index);
-        }
-        let bucket = (index.ilog2() - FIRST_BUCKET.ilog2()) as usize + 1;
-        (bucket, index - (FIRST_BUCKET << (bucket - 1)))
-    }
-
-    fn bucket_len(bucket: usize) -> usize {
-        if bucket == 0 { FIRST_BUCKET } else { FIRST_BUCKET << (bucket - 1) }
-    }
-
     #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
-        let (bucket, place) = Self::place(index);
+        let (bucket, place) = place_of(index);
         let start = self.buckets[bucket].load(Ordering::Acquire);
         if start.is_null() {
             return None;
@@ -72,12 +71,12 @@ impl<T: Zeroed> Growing<T> {
         if let Some(element) = self.get(index) {
             return element;
         }
-        let (bucket, place) = Self::place(index);
+        let (bucket, place) = place_of(index);
         let _growing = self.grow.lock();
         let mut start = self.buckets[bucket].load(Ordering::Acquire);
         if start.is_null() {
             // SAFETY: all-zero is a valid T by the trait's contract.
-            let fresh = unsafe { Box::<[T]>::new_zeroed_slice(Self::bucket_len(bucket)).assume_init() };
+            let fresh = unsafe { Box::<[T]>::new_zeroed_slice(bucket_len(bucket)).assume_init() };
             start = Box::into_raw(fresh).cast::<T>();
             self.buckets[bucket].store(start, Ordering::Release);
         }
@@ -89,7 +88,7 @@ impl<T: Zeroed> Growing<T> {
     fn for_each_below(&self, end: u32, mut f: impl FnMut(&T)) {
         let mut first = 0;
         for (bucket, start) in self.buckets.iter().enumerate() {
-            let len = Self::bucket_len(bucket);
+            let len = bucket_len(bucket);
             let wanted = (end as usize).saturating_sub(first).min(len);
             let start = start.load(Ordering::Acquire);
             if wanted > 0 && !start.is_null() {
@@ -106,9 +105,7 @@ impl<T: Zeroed> Growing<T> {
             let start = start.load(Ordering::Acquire);
             if !start.is_null() {
                 // SAFETY: as in `get`.
-                unsafe { std::slice::from_raw_parts(start, Self::bucket_len(bucket)) }
-                    .iter()
-                    .for_each(&mut f);
+                unsafe { std::slice::from_raw_parts(start, bucket_len(bucket)) }.iter().for_each(&mut f);
             }
         }
     }
@@ -119,9 +116,8 @@ impl<T> Drop for Growing<T> {
         for (bucket, start) in self.buckets.iter_mut().enumerate() {
             let start = *start.get_mut();
             if !start.is_null() {
-                let len = if bucket == 0 { FIRST_BUCKET } else { FIRST_BUCKET << (bucket - 1) };
                 // SAFETY: made by `get_or_grow` from a box of exactly this many elements.
-                drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(start, len)) });
+                drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(start, bucket_len(bucket))) });
             }
         }
     }
@@ -261,16 +257,12 @@ mod tests {
     fn places_are_dense_and_distinct() {
         let mut expected = (0, 0);
         for index in 0..if cfg!(miri) { 3_000 } else { 100_000 } {
-            let (bucket, place) = Growing::<AtomicU32>::place(index);
+            let (bucket, place) = place_of(index);
             assert_eq!((bucket, place), expected);
-            expected = if place + 1 == Growing::<AtomicU32>::bucket_len(bucket) {
-                (bucket + 1, 0)
-            } else {
-                (bucket, place + 1)
-            };
+            expected = if place + 1 == bucket_len(bucket) { (bucket + 1, 0) } else { (bucket, place + 1) };
         }
-        let (bucket, place) = Growing::<AtomicU32>::place(u32::MAX);
-        assert_eq!((bucket, place), (BUCKETS - 1, Growing::<AtomicU32>::bucket_len(BUCKETS - 1) - 1));
+        let (bucket, place) = place_of(u32::MAX);
+        assert_eq!((bucket, place), (BUCKETS - 1, bucket_len(BUCKETS - 1) - 1));
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl Growing {
         let page_size = self.store.page_size;
         let (from, to) = (page_size.offset_of(self.space.pages()), page_size.offset_of(self.pages));
         // New pages are written soon: zeros would be written for nothing.
-        let made = match self.space.file().allocate_zeros(from, to) {
+        let made = match disk::allocate_zeros_async(&*storage, self.space.file(), from, to).await {
             Ok(false) => disk::submit_all(&*storage, self.zeros(from, to)).await.map(drop),
             allocated => allocated.map(drop),
         };

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use disk::probe::Verdict;
 use disk::{
-    Entry, Environment, Event, File, Io, IoCounters, IoKind, OpenHow, Result, SimulatedEnvironment, Storage,
-    TaskFuture,
+    Entry, Environment, Event, FaultKind, File, Io, IoCounters, IoKind, Misbehaviour, OpenHow, Result,
+    SimulatedEnvironment, Storage, TaskFuture, allocate_zeros_async,
 };
 use parking_lot::Mutex;
 
@@ -156,7 +156,8 @@ impl Storage for PacedStorage {
             let (inner, storage, env) = (file.inner.clone(), self.inner.clone(), self.disk.env.clone());
             let takes = self.disk.enter(match &io.kind {
                 IoKind::Read { buf, .. } | IoKind::Write { buf, .. } => buf.len(),
-                IoKind::Sync => 0,
+                // Whatever its length, no bytes go to the disk.
+                IoKind::AllocateZeros { .. } | IoKind::Sync => 0,
             });
             let done = async move {
                 env.sleep(takes).await;
@@ -198,6 +199,10 @@ impl File for PacedFile {
         self.disk.wait((to - from) as usize);
         self.inner.write_zeros(from, to)
     }
+    fn allocate_zeros(&self, from: u64, to: u64) -> Result<bool> {
+        self.disk.wait(0);
+        self.inner.allocate_zeros(from, to)
+    }
     fn is_direct(&self) -> bool {
         self.inner.is_direct()
     }
@@ -210,4 +215,29 @@ impl File for PacedFile {
     fn as_any(&self) -> &dyn std::any::Any {
         self
     }
+}
+
+/// It takes a request, and is done or refused by the disk behind.
+#[test]
+fn a_reservation_of_blocks_comes_to_the_disk() {
+    let env = SimulatedEnvironment::new(1);
+    let paced = PacedEnvironment::new(&env);
+    let storage = paced.storage();
+    storage.create_dir_all(Path::new("/data")).unwrap();
+    let file = storage.open(Path::new("/data/t.ibd"), OpenHow::CREATE_NEW).unwrap();
+    let allocate = || env.run_until_complete(allocate_zeros_async(&**storage, &file, 8192, 16384));
+    assert!(!allocate().unwrap() && !file.allocate_zeros(0, 8192).unwrap(), "the disk cannot");
+    env.disk().offer_allocation();
+    assert!(file.allocate_zeros(0, 8192).unwrap());
+    paced.pace(Speed { requests: 1.0, bytes: 1e9 });
+    let begun = env.now();
+    assert!(allocate().unwrap());
+    assert!(env.now() - begun >= Duration::from_secs(1));
+    assert_eq!(env.disk().allocations(), 2);
+    for kind in [FaultKind::Enospc, FaultKind::Eio] {
+        env.disk().misbehave("t.ibd", Misbehaviour::FailWrite(kind), 1);
+        assert!(allocate().is_err() && file.allocate_zeros(0, 8192).is_err(), "{kind:?}");
+        env.disk().behave();
+    }
+    env.shutdown();
 }

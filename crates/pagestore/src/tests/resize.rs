@@ -13,6 +13,7 @@ use page::PageId;
 use super::reference_tier::ReferenceTier;
 use super::support::{create_page, new_store, options, retry, update_page, value_of};
 use crate::error::Error;
+use crate::pool::heads::HEADS_MAX;
 use crate::store::PageStore;
 
 const SPACE: u32 = 5;
@@ -308,5 +309,59 @@ fn the_tiers_memory_is_the_pools() {
     store.set_extension(None);
     env.advance(Duration::from_secs(3));
     assert_eq!(store.frame_count(), 250);
+    env.shutdown();
+}
+
+/// Searches a page until it has heads, if it can have any: as many as a leaf's, or more.
+fn search(store: &PageStore, number: u32) {
+    let is_small = !number.is_multiple_of(10);
+    let entries = if is_small { 50 } else { HEADS_MAX as u64 + 1 };
+    let page = store.read(id(number)).unwrap();
+    for _ in 0..5 {
+        store.heads(
+            &page,
+            |_| is_small,
+            |mut maker| (0..entries).all(|head| maker.push(head, 112)).then(|| maker.finish(1)),
+        );
+    }
+}
+
+/// They go with the frames that they lie beside, and come back.
+#[test]
+fn the_memory_of_heads_is_given_back() {
+    let env = SimulatedEnvironment::new(4);
+    let store = store_in(&env, 1000, 900);
+    for page in 0..900 {
+        env.run_until_complete(retry(|| create_page(&store, id(page), u64::from(page)))).unwrap();
+        search(&store, page);
+    }
+    let all = 810 * 1024 + 90 * 5120;
+    assert_eq!((store.status().heads_made, store.status().heads_bytes), (900, all));
+    env.run_until_complete(store.flush_all()).unwrap();
+    env.run_until_complete(store.resize(300 * PAGE).unwrap().wait());
+    check_frames(&store);
+    let left = store.status().heads_bytes;
+    assert!(left > 0 && left <= 300 * (1024 + 5120) && left < all / 2, "{left} of {all} bytes");
+    env.run_until_complete(store.resize(1000 * PAGE).unwrap().wait());
+    assert_eq!(store.status().heads_bytes, left);
+    for page in 0..900 {
+        env.run_until_complete(retry(|| store.read(id(page)).map(drop))).unwrap();
+        search(&store, page);
+        assert!(store.read(id(page)).unwrap().has_heads(), "page {page}");
+    }
+    assert!(store.status().heads_bytes >= all);
+    env.shutdown();
+}
+
+#[test]
+fn without_memory_for_heads_there_are_none() {
+    let env = SimulatedEnvironment::new(5);
+    let store = store_in(&env, 100, 100);
+    store.frames.heads.refuse();
+    env.run_until_complete(retry(|| create_page(&store, id(1), 7))).unwrap();
+    search(&store, 1);
+    let page = store.read(id(1)).unwrap();
+    assert_eq!((page.has_heads(), value_of(&page), store.status().heads_bytes), (false, 7, 0));
+    drop(page);
     env.shutdown();
 }

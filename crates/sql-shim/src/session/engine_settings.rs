@@ -111,9 +111,8 @@ fn connect_redo_capacity(server: &Arc<Server>, database: &Database) {
         }
     };
     let (resized, set) = (database.clone(), shown.clone());
-    let hook = move |value: &Value| {
-        let bytes = value.as_u64().unwrap_or_default();
-        let outcome = resized.set_redo_capacity(bytes).map_err(|error| {
+    let change = move |bytes: u64, by: fn(&Database, u64) -> untorn::Result<()>| {
+        let outcome = by(&resized, bytes).map_err(|error| {
             let why = format!("Variable '{NAME}' can't be set to the value of '{bytes}': {error}");
             SqlError::new(1231, b"42000", why)
         });
@@ -121,7 +120,15 @@ fn connect_redo_capacity(server: &Arc<Server>, database: &Database) {
         set(resized.redo_capacity_bytes());
         outcome
     };
+    let (hook, sized) = (change.clone(), database.clone());
+    let hook = move |value: &Value| hook(value.as_u64().unwrap_or_default(), Database::set_redo_capacity);
     server.variables.on_change(NAME, Box::new(hook));
+    // As at a start that is given none.
+    let default = move || {
+        let (bytes, _) = machine::redo_capacity_bytes(sized.buffer_pool_bytes(), sized.directory());
+        change(bytes, Database::redo_capacity_by_itself)
+    };
+    server.variables.on_default(NAME, Box::new(default));
     database.when_redo_capacity_rose(Box::new(shown));
     let database = database.clone();
     server.status.add_source(Box::new(move |rows| {

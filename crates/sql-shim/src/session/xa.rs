@@ -16,6 +16,8 @@
 //! A deadlock is told once as such. The state is ACTIVE until another statement needs the transaction, or XA
 //! END, as in MySQL; each of these says what has happened.
 
+use std::time::Duration;
+
 use sql::ast::{Maintenance, ShowKind, Statement, Xa, XaStart};
 use sql::errors::{self, error};
 use sql::expr::types::Type;
@@ -24,7 +26,7 @@ use sql::plan::Plan;
 use sql::privilege::Privileges;
 use sql::result::{ResultSink, SqlError};
 use sql::value::Value;
-use untorn::asynchronous::XidReservation;
+use untorn::asynchronous::{Patience, XidReservation};
 use untorn::engine::Error as TransactionError;
 use untorn::types::Collation;
 use untorn::{Xid, private};
@@ -358,9 +360,11 @@ impl Session {
             return Err(end_refused(database.unknown_xid(xid).await));
         }
         self.begin_commit().await?;
+        let timeout = Duration::from_secs(self.state.settings().innodb_lock_wait_timeout_seconds);
+        let patience = Patience { timeout, slice: Some(self.transaction.engine().slice().clone()) };
         let ended = match commits {
-            true => database.commit_prepared(xid, durability).await,
-            false => database.rollback_prepared(xid, durability).await,
+            true => database.commit_prepared_for(xid, durability, patience).await,
+            false => database.rollback_prepared_for(xid, durability, patience).await,
         };
         self.end_change();
         ended.map_err(end_refused)

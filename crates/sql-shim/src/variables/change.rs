@@ -58,6 +58,8 @@ pub struct Change {
     pub(super) to: Option<Value>,
     /// Whether the global value is kept for later starts, too.
     pub(super) persists: bool,
+    /// DEFAULT was asked for.
+    pub(super) is_default: bool,
     /// What was asked for, if that is beyond the bounds and `to` is the nearest inside.
     adjusted: Option<String>,
 }
@@ -86,7 +88,7 @@ impl Change {
                 format!("SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value");
             return Err(SqlError::new(1621, b"HY000", message));
         }
-        let mut adjusted = None;
+        let (mut adjusted, is_default) = (None, value.is_none());
         let to = match value {
             Some(value) => {
                 let to = whole_mebibytes(definition, value::convert(definition, &value)?);
@@ -98,7 +100,7 @@ impl Change {
             }
             None => None,
         };
-        Ok(Change { index, definition, global, to, persists: false, adjusted })
+        Ok(Change { index, definition, global, to, persists: false, is_default, adjusted })
     }
 
     /// SET PERSIST: the value that this sets is kept for later starts.

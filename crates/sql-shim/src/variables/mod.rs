@@ -205,10 +205,15 @@ fn decode(values: &[Value]) -> SessionSettings {
 /// Called after SET GLOBAL changed a variable; an error takes the change back.
 pub type Hook = Box<dyn Fn(&Value) -> Result<(), SqlError> + Send + Sync>;
 
+/// Called after SET GLOBAL gave a variable its DEFAULT, in place of a [`Hook`]: what that is the server
+/// decides, and puts there.
+pub type DefaultHook = Box<dyn Fn() -> Result<(), SqlError> + Send + Sync>;
+
 /// Global values.
 pub struct GlobalVariables {
     snapshot: RwLock<Arc<Snapshot>>,
     hooks: RwLock<HashMap<usize, Hook>>,
+    defaults: RwLock<HashMap<usize, DefaultHook>>,
     flush_log_at_trx_commit: AtomicU64,
     net_write_timeout_ms: AtomicU64,
     packet_bytes_max: AtomicUsize,
@@ -227,6 +232,7 @@ impl Default for GlobalVariables {
         let variables = Self {
             snapshot: RwLock::new(Arc::new(Snapshot::new(values))),
             hooks: RwLock::default(),
+            defaults: RwLock::default(),
             flush_log_at_trx_commit: AtomicU64::new(1),
             net_write_timeout_ms: AtomicU64::new(60_000),
             packet_bytes_max: AtomicUsize::new(0),
@@ -250,6 +256,15 @@ impl GlobalVariables {
         debug_assert!(find(name).is_some(), "a hook on an unknown variable");
         if let Some(index) = find(name) {
             self.hooks.write().insert(index, hook);
+        }
+    }
+
+    /// Acts on SET GLOBAL … = DEFAULT of that variable from now on. Persisted, it is as if it had never been:
+    /// the next start decides again.
+    pub fn on_default(&self, name: &str, hook: DefaultHook) {
+        debug_assert!(find(name).is_some(), "a hook on an unknown variable");
+        if let Some(index) = find(name) {
+            self.defaults.write().insert(index, hook);
         }
     }
 
@@ -339,11 +354,15 @@ impl GlobalVariables {
         self.number("max_prepared_stmt_count") as usize
     }
 
-    /// Keeps a global value of a variable for later starts (SET PERSIST).
-    fn persist(&self, definition: &Definition, value: &Value) -> Result<(), SqlError> {
+    /// Keeps a global value of a variable for later starts (SET PERSIST), or none.
+    fn persist(&self, definition: &Definition, value: Option<&Value>) -> Result<(), SqlError> {
         let datadir = std::path::PathBuf::from(self.text("datadir"));
         let _one_at_a_time = self.persisting.lock();
-        persisted::keep(&datadir, definition.name, &value.show()).map_err(|error| {
+        let kept = match value {
+            Some(value) => persisted::keep(&datadir, definition.name, &value.show()),
+            None => persisted::forget(&datadir, definition.name),
+        };
+        kept.map_err(|error| {
             let file = persisted::path(&datadir);
             SqlError::new(1105, b"HY000", format!("cannot save the value in {}: {error}", file.display()))
         })
@@ -359,17 +378,17 @@ impl GlobalVariables {
         self.hooks.read().get(&index).map_or(Ok(()), |hook| hook(value))
     }
 
-    fn set_global(
-        &self,
-        index: usize,
-        definition: &Definition,
-        value: Value,
-        persists: bool,
-    ) -> Result<(), SqlError> {
+    fn set_global(&self, change: &Change, value: Value) -> Result<(), SqlError> {
+        let Change { index, definition, persists, .. } = *change;
         let _one_at_a_time = self.changing.lock();
         let before = self.snapshot.read().get(index);
         self.store(definition, value.clone());
-        let outcome = self.hooks.read().get(&index).map_or(Ok(()), |hook| hook(&value));
+        let defaults = self.defaults.read();
+        let decides = defaults.get(&index).filter(|_| change.is_default);
+        let outcome = match decides {
+            Some(decide) => decide(),
+            None => self.trigger(index, &value),
+        };
         // What the hook has put there instead stays.
         if outcome.is_err() && self.snapshot.read().get(index) == value {
             self.store(definition, before);
@@ -377,7 +396,7 @@ impl GlobalVariables {
         outcome?;
         // Before anybody sets another value: the one in force and the one in the file are the same
         // statement's.
-        if persists { self.persist(definition, &value) } else { Ok(()) }
+        if persists { self.persist(definition, decides.is_none().then_some(&value)) } else { Ok(()) }
     }
 }
 
@@ -426,8 +445,8 @@ impl SessionVariables {
     /// Does a change. The answer is a warning when it changes nothing; only what acts on a global variable
     /// may refuse it.
     pub fn apply(&mut self, globals: &GlobalVariables, change: Change) -> Result<Option<SqlError>, SqlError> {
-        let Change { index, definition, global, to, persists, .. } = change;
-        let value = to.unwrap_or_else(|| globals.snapshot.read().get(index));
+        let Change { index, definition, global, persists, .. } = change;
+        let value = change.to.clone().unwrap_or_else(|| globals.snapshot.read().get(index));
         let warning = warning_of_set(definition, &value);
         match definition.effect {
             Effect::Constant | Effect::Triggers => {
@@ -435,10 +454,10 @@ impl SessionVariables {
                     globals.trigger(index, &value)?;
                 }
                 if persists {
-                    globals.persist(definition, &globals.value(definition.name))?;
+                    globals.persist(definition, Some(&globals.value(definition.name)))?;
                 }
             }
-            _ if global => globals.set_global(index, definition, value, persists)?,
+            _ if global => globals.set_global(&change, value)?,
             _ => Arc::make_mut(&mut self.snapshot).set(definition, value),
         }
         Ok(warning)

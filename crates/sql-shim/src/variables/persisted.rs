@@ -56,6 +56,22 @@ pub fn read(datadir: &Path) -> io::Result<BTreeMap<String, String>> {
 pub fn keep(datadir: &Path, name: &str, value: &str) -> io::Result<()> {
     let mut values = read(datadir)?;
     values.insert(name.to_owned(), value.to_owned());
+    write(datadir, values)
+}
+
+/// Keeps the value of a variable no longer, durably.
+///
+/// # Errors
+/// As [`keep`].
+pub fn forget(datadir: &Path, name: &str) -> io::Result<()> {
+    let mut values = read(datadir)?;
+    match values.remove(name) {
+        Some(_) => write(datadir, values),
+        None => Ok(()),
+    }
+}
+
+fn write(datadir: &Path, values: BTreeMap<String, String>) -> io::Result<()> {
     let entries = values.into_iter().map(|(name, value)| (name, Entry { value }));
     let contents = Contents { version: VERSION, mysql_dynamic_variables: entries.collect() };
     let text = serde_json::to_vec_pretty(&contents).map_err(io::Error::other)?;
@@ -86,6 +102,9 @@ mod tests {
             (values["innodb_doublewrite"].as_str(), values["max_connections"].as_str()),
             ("AUTO", "7")
         );
+        forget(&directory, "max_connections").unwrap();
+        forget(&directory, "max_connections").unwrap();
+        assert_eq!(read(&directory).unwrap().into_keys().collect::<Vec<_>>(), ["innodb_doublewrite"]);
         fs::write(path(&directory), b"{").unwrap();
         assert!(read(&directory).is_err());
         fs::remove_dir_all(&directory).unwrap();

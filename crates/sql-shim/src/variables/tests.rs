@@ -267,6 +267,39 @@ fn what_acts_is_named_in_the_sources_and_nothing_else_is() {
     }
 }
 
+/// Where the server decides a default, DEFAULT asks it, what it puts there stays, and no value is kept for
+/// later starts.
+#[test]
+fn a_default_may_be_the_servers_to_decide() {
+    const NAME: &str = "innodb_redo_log_capacity";
+    let directory = std::env::temp_dir().join(format!("untorn-default-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let globals = Arc::new(GlobalVariables::default());
+    globals.set_at_start("datadir", directory.to_str().unwrap()).unwrap();
+    let given = Arc::new(AtomicBool::new(false));
+    let (hook, decides) = (given.clone(), globals.clone());
+    globals.on_change(
+        NAME,
+        Box::new(move |_| {
+            hook.store(true, Ordering::Relaxed);
+            Ok(())
+        }),
+    );
+    globals.on_default(NAME, Box::new(move || decides.set_at_start(NAME, "134217728").map(drop)));
+    let set = |value| {
+        let change = Change::check(NAME, Scope::Global, value).unwrap().persisting();
+        globals.apply(change).unwrap();
+        (
+            given.swap(false, Ordering::Relaxed),
+            globals.number(NAME),
+            persisted::read(&directory).unwrap().len(),
+        )
+    };
+    assert_eq!(set(Some(Value::UInt(64 << 20))), (true, 64 << 20, 1));
+    assert_eq!(set(None), (false, 128 << 20, 0));
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
 /// The engine's call behind a variable takes its time. Who sets it meanwhile must not be overtaken: nobody
 /// can while the value is being acted upon, and it is the one that is shown.
 #[test]

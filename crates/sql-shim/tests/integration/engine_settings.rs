@@ -58,6 +58,25 @@ fn a_redo_log_that_is_set_no_longer_changes_by_itself() {
     engine.finish();
 }
 
+/// DEFAULT is what a start without the setting has, and gives the rise by itself back.
+#[test]
+fn a_redo_log_of_default_capacity_changes_by_itself() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    let store = engine.database.store();
+    for persists in ["GLOBAL", "PERSIST"] {
+        root.run(&format!("SET {persists} innodb_redo_log_capacity = 64 * 1024 * 1024")).unwrap();
+        assert!(!store.log_grows_by_itself());
+        root.run(&format!("SET {persists} innodb_redo_log_capacity = DEFAULT")).unwrap();
+        assert!(store.log_grows_by_itself());
+        let holds = engine.database.redo_capacity_bytes();
+        assert!((32 << 20..=128 << 20).contains(&holds), "that of a small pool: {holds}");
+        let shown = root.run("SELECT @@GLOBAL.innodb_redo_log_capacity").unwrap();
+        assert_eq!(shown, vec![vec![Some(holds.to_string())]]);
+    }
+    engine.finish();
+}
+
 /// Asks until the answer begins like this.
 fn until_status(client: &mut crate::support::Client, name: &str, wanted: &str) {
     loop {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::support::engine::Engine;
 use sql_shim::dashboard::OneAccount;
+use sql_shim::status::Counter;
 use untorn::dashboard::{Dashboard, Endpoint, Site, Source};
 
 /// What comes back for these bytes, until the other side closes (or resets, with input left unread).
@@ -342,7 +343,12 @@ fn with_an_account_the_page_is_for_that_account() {
     let (right, wrong, other) = ("dmlld2VyOnJpZ2h0", "dmlld2VyOndyb25n", "b3RoZXI6cmlnaHQ=");
     assert_eq!(status(right), "401", "the accounts are not known yet");
     known.set(Arc::downgrade(server)).unwrap();
+    let refused = || server.status.sum(Counter::AbortedConnects);
+    let before = refused();
     assert_eq!([right, right, wrong, other, ""].map(status), ["200", "200", "401", "401", "401"]);
+    assert_eq!(refused() - before, 2, "who is asked for a password was not refused");
+    let shown = root.run("SHOW GLOBAL STATUS LIKE 'Aborted_connects'").unwrap();
+    assert_eq!(shown[0][1].as_deref(), Some(&*refused().to_string()));
     root.run("REVOKE PROCESS ON *.* FROM viewer@'%'").unwrap();
     assert_eq!(status(right), "401", "it may not see what others do");
     root.run("GRANT PROCESS ON *.* TO viewer@'%'").unwrap();

@@ -125,6 +125,42 @@ fn a_full_disk_while_the_redo_log_is_new() {
     environment.shutdown();
 }
 
+/// Where blocks cannot be reserved files grow by zeros that are written; where there is no room for them, or
+/// the device fails, the statement fails, and nothing else.
+#[test]
+fn blocks_that_cannot_be_reserved() {
+    let (engine, environment, trouble) = start("blocks");
+    let mut client = engine.root();
+    all(&mut client, &["CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, c VARCHAR(1000))"]);
+    let mut next = 0;
+    for code in [libc::EOPNOTSUPP, libc::ENOSPC, libc::EIO] {
+        trouble.refuse_allocations(code);
+        let before = trouble.allocations();
+        let mut refused = None;
+        while refused.is_none() && trouble.allocations() < before + 4 {
+            match client.run(&insert("d.t", next, 100)) {
+                Ok(_) => next += 100,
+                Err(error) => refused = Some(error),
+            }
+            assert!(next < 1_000_000, "the file did not grow");
+        }
+        match code {
+            libc::EOPNOTSUPP => assert_eq!(refused, None),
+            libc::ENOSPC => assert_eq!(refused.unwrap().0, 1114),
+            _ => assert_eq!(refused.unwrap().0, 1030),
+        }
+        trouble.heal();
+        all(&mut client, &[&insert("d.t", next, 300)]);
+        next += 300;
+        assert_eq!(rows(&mut client, "d.t"), next);
+        sound(&mut client, "d.t");
+        assert_eq!(engine.database.store().poisoned(), None);
+    }
+    drop(client);
+    engine.finish();
+    environment.shutdown();
+}
+
 fn insert_pairs(first: u64, count: u64) -> String {
     let values: Vec<String> = (first..first + count).map(|id| format!("({id}, 0)")).collect();
     format!("INSERT INTO d.t VALUES {}", values.join(","))

@@ -5,7 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use disk::{
@@ -23,6 +23,10 @@ pub struct Trouble {
     failing_reads: Mutex<Option<String>>,
     /// Writes and syncs of them.
     failing_writes: Mutex<Option<String>>,
+    /// What the system says to every reservation of blocks: 0, nothing.
+    allocation_refusal: AtomicI32,
+    /// How often that was asked for.
+    allocations: AtomicU64,
 }
 
 impl Trouble {
@@ -43,7 +47,19 @@ impl Trouble {
         *self.failing_writes.lock() = Some(part_of_name.to_owned());
     }
 
+    /// The system answers reservations of blocks with this error. One that is not about room or the device
+    /// (EOPNOTSUPP) makes the engine write zeros.
+    pub fn refuse_allocations(&self, code: i32) {
+        self.allocation_refusal.store(code, Ordering::SeqCst);
+    }
+
+    /// How often blocks were to be reserved.
+    pub fn allocations(&self) -> u64 {
+        self.allocations.load(Ordering::SeqCst)
+    }
+
     pub fn heal(&self) {
+        self.refuse_allocations(0);
         *self.failing_reads.lock() = None;
         *self.failing_writes.lock() = None;
     }
@@ -54,6 +70,19 @@ impl Trouble {
             return Err(Error::new(operation, path, io::Error::from_raw_os_error(libc::EIO)));
         }
         Ok(())
+    }
+
+    /// Whether a reservation of blocks up to `end` is to be passed on; if not, it was not done.
+    fn allocate(&self, file: &FaultyFile, end: u64) -> Result<bool> {
+        self.allocations.fetch_add(1, Ordering::SeqCst);
+        self.check(&self.failing_writes, &file.path, "allocate")?;
+        match self.allocation_refusal.load(Ordering::SeqCst) {
+            0 => self.grow(&*file.real, end).map(|()| true),
+            code @ (libc::ENOSPC | libc::EIO) => {
+                Err(Error::new("allocate", &file.path, io::Error::from_raw_os_error(code)))
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Takes the room that a write up to `end` needs beyond what the file has.
@@ -163,16 +192,21 @@ impl Storage for FaultyStorage {
         let mut passed = Vec::new();
         for (file, io) in batch {
             let file = file.as_any().downcast_ref::<FaultyFile>().expect("a file of this storage");
-            let refused = match &io.kind {
-                IoKind::Read { .. } => self.trouble.check(&self.trouble.failing_reads, &file.path, "read"),
-                IoKind::Write { buf, offset, .. } => self
-                    .trouble
-                    .check(&self.trouble.failing_writes, &file.path, "write")
-                    .and_then(|()| self.trouble.grow(&*file.real, offset + buf.len() as u64)),
-                IoKind::Sync => self.trouble.check(&self.trouble.failing_writes, &file.path, "sync"),
+            let trouble = &self.trouble;
+            let is_passed = match &io.kind {
+                IoKind::Read { .. } => {
+                    trouble.check(&trouble.failing_reads, &file.path, "read").map(|()| true)
+                }
+                IoKind::Write { buf, offset, .. } => trouble
+                    .check(&trouble.failing_writes, &file.path, "write")
+                    .and_then(|()| trouble.grow(&*file.real, offset + buf.len() as u64))
+                    .map(|()| true),
+                IoKind::AllocateZeros { to, .. } => trouble.allocate(file, *to),
+                IoKind::Sync => trouble.check(&trouble.failing_writes, &file.path, "sync").map(|()| true),
             };
-            match refused {
-                Ok(()) => passed.push((file.real.clone(), io)),
+            match is_passed {
+                Ok(true) => passed.push((file.real.clone(), io)),
+                Ok(false) => (io.done)(Ok(io.kind)),
                 Err(error) => (io.done)(Err(error)),
             }
         }
@@ -213,6 +247,9 @@ impl File for FaultyFile {
         self.trouble.check(&self.trouble.failing_writes, &self.path, "write")?;
         self.trouble.grow(&*self.real, to)?;
         self.real.write_zeros(from, to)
+    }
+    fn allocate_zeros(&self, from: u64, to: u64) -> Result<bool> {
+        if self.trouble.allocate(self, to)? { self.real.allocate_zeros(from, to) } else { Ok(false) }
     }
     fn is_direct(&self) -> bool {
         self.real.is_direct()
