@@ -143,7 +143,7 @@ impl Parser<'_> {
     }
 
     /// The number, or the greatest that is kept.
-    fn limit(&mut self) -> Parsed<u32> {
+    fn capped_number(&mut self) -> Parsed<u32> {
         Ok(u32::try_from(self.integer()?).unwrap_or(u32::MAX))
     }
 
@@ -155,13 +155,13 @@ impl Parser<'_> {
             if self.accept_all(&["GRANT", "OPTION"]) {
                 options.grant_option = true;
             } else if self.accept("MAX_QUERIES_PER_HOUR") {
-                limits.queries = Some(self.limit()?);
+                limits.queries = Some(self.capped_number()?);
             } else if self.accept("MAX_UPDATES_PER_HOUR") {
-                limits.updates = Some(self.limit()?);
+                limits.updates = Some(self.capped_number()?);
             } else if self.accept("MAX_CONNECTIONS_PER_HOUR") {
-                limits.connections = Some(self.limit()?);
+                limits.connections = Some(self.capped_number()?);
             } else if self.accept("MAX_USER_CONNECTIONS") {
-                limits.user_connections = Some(self.limit()?);
+                limits.user_connections = Some(self.capped_number()?);
             } else {
                 return if any { Ok(()) } else { Err(self.unexpected()) };
             }
@@ -185,12 +185,12 @@ impl Parser<'_> {
             }
         } else if self.accept("HISTORY") {
             let default = self.accept("DEFAULT");
-            options.history = Some(if default { None } else { Some(self.limit()?) });
+            options.history = Some(if default { None } else { Some(self.capped_number()?) });
         } else if self.accept_all(&["REUSE", "INTERVAL"]) {
             if self.accept("DEFAULT") {
                 options.reuse_days = Some(None);
             } else {
-                options.reuse_days = Some(Some(self.limit()?));
+                options.reuse_days = Some(Some(self.capped_number()?));
                 self.expect("DAY")?;
             }
         } else if self.accept_all(&["REQUIRE", "CURRENT"]) {
