@@ -223,6 +223,17 @@ pub enum Error {
         /// Where its file is, relative to the data directory.
         file: PathBuf,
     },
+    /// The table has a VIRTUAL column: Untorn keeps its values in the table's file, and MySQL does not. So
+    /// neither could read the other's.
+    #[error(
+        "table '{table}' has the VIRTUAL column '{column}', whose values are in Untorn's files and not in those of other servers: its tablespace can be neither exported nor discarded nor imported. Drop the column, or add it as STORED"
+    )]
+    VirtualColumn {
+        /// `database.table`.
+        table: String,
+        /// The column.
+        column: String,
+    },
     /// No index of this name.
     #[error("can't find index '{0}'; check that the name is right")]
     NoSuchIndex(String),

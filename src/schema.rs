@@ -72,9 +72,13 @@ pub struct ColumnDef {
     /// ON UPDATE CURRENT_TIMESTAMP.
     #[serde(default)]
     pub on_update_now: bool,
-    /// GENERATED ALWAYS AS (this SQL expression) STORED.
+    /// GENERATED ALWAYS AS (this SQL expression).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generated: Option<String>,
+    /// VIRTUAL, not STORED. Its values are in the records all the same, computed when a row is written; MySQL
+    /// has none of them in its files, so those of such a table are not exchanged with it.
+    #[serde(default, rename = "virtual", skip_serializing_if = "std::ops::Not::not")]
+    pub is_virtual: bool,
     /// COMMENT.
     #[serde(default)]
     pub comment: String,
@@ -104,6 +108,7 @@ impl ColumnDef {
             auto_increment: false,
             on_update_now: false,
             generated: None,
+            is_virtual: false,
             comment: String::new(),
             width: None,
             decimals: None,
@@ -247,6 +252,11 @@ impl TableDef {
             || self.checks.iter().any(|check| check.enforced)
     }
 
+    /// The first VIRTUAL column, which keeps the table's file from being exchanged.
+    pub(crate) fn virtual_column(&self) -> Option<&ColumnDef> {
+        self.columns.iter().find(|column| column.is_virtual)
+    }
+
     /// Numbers of the columns with ON UPDATE CURRENT_TIMESTAMP.
     pub fn columns_on_update(&self) -> impl Iterator<Item = u16> {
         let columns = self.columns.iter().enumerate();
@@ -270,21 +280,21 @@ impl TableDef {
     }
 
     /// Puts the keys into InnoDB's order: primary, unique, others; stable. Unique keys without nullable
-    /// columns come before those with, as MySQL sorts them.
+    /// columns come before those with, and of these those without VIRTUAL columns first, as MySQL sorts them:
+    /// the first may be the clustered one.
     pub fn sort_keys(&mut self) {
-        let nullable = |key: &KeyDef| {
-            key.parts
-                .iter()
-                .any(|part| self.columns.get(usize::from(part.column)).is_some_and(|c| c.nullable))
+        let has = |key: &KeyDef, what: fn(&ColumnDef) -> bool| {
+            key.parts.iter().any(|part| self.columns.get(usize::from(part.column)).is_some_and(what))
         };
         let rank: Vec<u8> = self
             .keys
             .iter()
             .map(|key| match key.kind {
                 KeyKind::Primary => 0,
-                KeyKind::Unique if !nullable(key) => 1,
-                KeyKind::Unique => 2,
-                KeyKind::Secondary => 3,
+                KeyKind::Unique if has(key, |column| column.nullable) => 3,
+                KeyKind::Unique if has(key, |column| column.is_virtual) => 2,
+                KeyKind::Unique => 1,
+                KeyKind::Secondary => 4,
             })
             .collect();
         let mut order: Vec<usize> = (0..self.keys.len()).collect();
@@ -309,11 +319,11 @@ impl TableDef {
     }
 
     /// The key that orders the rows: the primary key, or as in InnoDB the first unique key whose columns are
-    /// all whole and NOT NULL. Without one the rows are ordered by a hidden number.
+    /// all whole, NOT NULL and not VIRTUAL. Without one the rows are ordered by a hidden number.
     pub fn clustered_key(&self) -> Option<&KeyDef> {
         let whole = |part: &KeyPart| {
             let column = self.columns.get(usize::from(part.column));
-            part.prefix_chars.is_none() && column.is_some_and(|column| !column.nullable)
+            part.prefix_chars.is_none() && column.is_some_and(|column| !column.nullable && !column.is_virtual)
         };
         self.keys.first().filter(|key| {
             key.kind == KeyKind::Primary || key.kind == KeyKind::Unique && key.parts.iter().all(whole)

@@ -14,9 +14,13 @@ use crate::schema::{ColumnDef, KeyKind, TableDef};
 use crate::types::{Collation, ColumnType};
 use crate::view::ViewDef;
 
-/// Format 2 differs in what definitions may hold, not in how the file is laid out.
+/// Formats from 2 on differ in what definitions may hold, not in how the file is laid out.
 #[test]
-fn a_directory_of_format_2_is_read_and_written_anew() {
+fn a_directory_of_an_older_format_is_read_and_written_anew() {
+    (2..FORMAT).for_each(is_read_and_written_anew);
+}
+
+fn is_read_and_written_anew(format: u32) {
     let disk = disk();
     let catalog = with_database(&disk);
     put(&catalog, 1, 3).unwrap();
@@ -26,7 +30,7 @@ fn a_directory_of_format_2_is_read_and_written_anew() {
     let mut header = vec![0; 512];
     file.read_at(&mut header, 0).unwrap();
     let text = String::from_utf8(header[..508].to_vec()).unwrap();
-    let older = text.replace(&format!("\"format\":{FORMAT}"), "\"format\":2");
+    let older = text.replace(&format!("\"format\":{FORMAT}"), &format!("\"format\":{format}"));
     assert_ne!(older, text);
     let sum = crc32c::crc32c(older.as_bytes()).to_le_bytes();
     disk.corrupt(Path::new(FILE), 0, &[older.as_bytes(), &sum].concat());

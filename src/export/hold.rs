@@ -49,10 +49,11 @@ impl Definitions<'_> {
     ///
     /// # Errors
     /// No such table, a timeout, a deadlock, I/O errors; [`Error::ExportRefused`] where another file has the
-    /// name of the table's.
+    /// name of the table's; [`Error::VirtualColumn`].
     pub async fn export_table(self, database: &str, name: &str) -> Result<ExportHold> {
         let engine = self.database;
         let (table, lock) = self.lock_current(database, name).await?;
+        table.refuse_virtual_columns()?;
         let file = engine.present_file(&table);
         if file != table.file() {
             return Err(Error::ExportRefused { table: format!("{database}.{name}"), file });

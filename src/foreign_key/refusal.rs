@@ -76,6 +76,14 @@ pub enum ForeignKeyRefusal {
         /// The foreign key.
         key: String,
     },
+    /// A VIRTUAL column on either side.
+    #[error("foreign key '{key}' uses virtual column '{column}', which is not supported")]
+    Virtual {
+        /// The foreign key.
+        key: String,
+        /// The column.
+        column: String,
+    },
     /// An action would change a column that a generated column reads, or is: the engine evaluates none.
     #[error("foreign key '{key}' would change column '{column}', which a generated column reads or is")]
     Generated {

@@ -58,6 +58,10 @@ fn check_child(def: &TableDef, key: &ForeignKey) -> Result<(), ForeignKeyRefusal
             return Err(ForeignKeyRefusal::NoColumn(name.clone()));
         };
         let column = &def.columns[usize::from(at)];
+        if column.is_virtual {
+            let (column, key) = (name.clone(), key.name.clone());
+            return Err(ForeignKeyRefusal::Virtual { key, column });
+        }
         let sets_null = [key.on_delete, key.on_update].contains(&ReferentialAction::SetNull);
         if sets_null && !column.nullable {
             let (column, key) = (name.clone(), key.name.clone());
@@ -91,6 +95,10 @@ fn check_parent(child: &TableDef, key: &ForeignKey, parent: &TableDef) -> Result
             });
         };
         columns.push(number);
+        if parent.columns[usize::from(number)].is_virtual {
+            let (column, key) = (referenced.clone(), key.name.clone());
+            return Err(ForeignKeyRefusal::Virtual { key, column });
+        }
         let own = child.column_number(name).map(|at| &child.columns[usize::from(at)].kind);
         if own.is_some_and(|own| !compatible(own, &parent.columns[usize::from(number)].kind)) {
             let (column, referenced) = (name.clone(), referenced.clone());

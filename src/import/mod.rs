@@ -68,11 +68,13 @@ impl Definitions<'_> {
     ///
     /// # Errors
     /// No such table, a timeout, a deadlock, or a file that cannot be renamed: nothing is discarded then.
+    /// [`Error::VirtualColumn`]: nothing could be imported afterwards.
     pub async fn discard_tablespace(self, database: &str, name: &str) -> Result<()> {
         let (table, lock) = self.lock_any(database, name).await?;
         if table.def.discarded {
             return Ok(());
         }
+        table.refuse_virtual_columns()?;
         if self.checks_foreign_keys() {
             let data = self.database.0.catalog.snapshot();
             let nobody = |_: &str, _: &str| false;
@@ -95,13 +97,15 @@ impl Definitions<'_> {
     ///
     /// # Errors
     /// [`Error::TablespaceExists`], [`Error::TablespaceMissing`], [`Error::SchemaMismatch`],
-    /// [`Error::ImportRefused`], a timeout, a deadlock, I/O errors and a full disk. The table is discarded
+    /// [`Error::ImportRefused`], [`Error::VirtualColumn`], a timeout, a deadlock, I/O errors and a full disk. The table is discarded
     /// then as before, and the file as it was.
     pub async fn import_tablespace(self, database: &str, name: &str) -> Result<ImportReport> {
         let (table, lock) = self.lock_any(database, name).await?;
         if !table.def.discarded {
             return Err(Error::TablespaceExists(database.to_owned(), name.to_owned()));
         }
+        // Such a table cannot be discarded; its definition may have come from a catalog that was restored.
+        table.refuse_virtual_columns()?;
         self.database.import_locked(&table, lock).await
     }
 }

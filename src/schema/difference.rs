@@ -117,6 +117,7 @@ impl ColumnDef {
             .or_else(|| differs(there.on_update_now, self.on_update_now, "ON UPDATE CURRENT_TIMESTAMP"))
             .or_else(|| (!self.has_default_of(there)).then(|| "has another default".to_owned()))
             .or_else(|| (there.generated != self.generated).then(|| "is generated otherwise".to_owned()))
+            .or_else(|| differs(there.is_virtual, self.is_virtual, "VIRTUAL"))
     }
 
     /// Whether a row without a value gets the same one from both, which are of one type: SQL keeps `0.00`
@@ -241,7 +242,7 @@ mod tests {
     #[test]
     fn the_first_difference_is_named() {
         type Change = fn(&mut TableDef);
-        let cases: [(&str, Change); 18] = [
+        let cases: [(&str, Change); 19] = [
             ("it has no column 'maker'", |def| drop(def.columns.pop())),
             ("it has a column 'size' more", |def| {
                 def.columns.push(ColumnDef::new("size", ColumnType::int()));
@@ -259,6 +260,7 @@ mod tests {
             ("its column 'name' is generated otherwise", |def| {
                 def.columns[1].generated = Some("upper(maker)".into());
             }),
+            ("its column 'name' is VIRTUAL", |def| def.columns[1].is_virtual = true),
             ("its primary key is (name), not (id)", |def| def.keys[0].parts[0].column = 1),
             ("its primary key is none, not (id)", |def| drop(def.keys.remove(0))),
             ("it has no index 'by_name'", |def| drop(def.keys.pop())),

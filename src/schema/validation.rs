@@ -57,6 +57,12 @@ pub enum SchemaError {
     /// A primary key over a prefix of a column; not supported.
     #[error("primary key over a prefix of column '{0}': not supported, use the whole column")]
     PrimaryPrefix(String),
+    /// A primary key over a VIRTUAL column.
+    #[error("primary key over the VIRTUAL column '{0}': make it STORED")]
+    VirtualPrimary(String),
+    /// A VIRTUAL column without an expression.
+    #[error("column '{0}' is VIRTUAL, but has no expression that generates it")]
+    VirtualWithoutExpression(String),
     /// A column of the primary key may be NULL.
     #[error(
         "all parts of a PRIMARY KEY must be NOT NULL, and '{0}' may be NULL; if you need NULL in a key, use UNIQUE instead"
@@ -124,6 +130,9 @@ impl TableDef {
             if self.columns[..at].iter().any(|other| other.name.eq_ignore_ascii_case(&column.name)) {
                 return Err(SchemaError::DuplicateColumn(column.name.clone()));
             }
+            if column.is_virtual && column.generated.is_none() {
+                return Err(SchemaError::VirtualWithoutExpression(column.name.clone()));
+            }
         }
         self.validate_keys()?;
         self.validate_auto_increment()
@@ -149,6 +158,9 @@ impl TableDef {
                 };
                 if key.parts[..at].iter().any(|other| other.column == part.column) {
                     return Err(SchemaError::DuplicateColumn(column.name.clone()));
+                }
+                if key.kind == KeyKind::Primary && column.is_virtual {
+                    return Err(SchemaError::VirtualPrimary(column.name.clone()));
                 }
                 if key.kind == KeyKind::Primary && column.nullable {
                     return Err(SchemaError::NullablePrimary(column.name.clone()));

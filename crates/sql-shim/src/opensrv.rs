@@ -243,7 +243,8 @@ impl OpensrvSession {
         let begun =
             Exchange::begin(accounts, &self.peer, *salt, user, Some(plugin.as_bytes()), Some(response));
         match begun {
-            (_, Step::Accept { identity, .. }) => Some(identity),
+            // Sessions that may do nothing but set another password are not kept here.
+            (_, Step::Accept { identity, expired: false, .. }) => Some(identity),
             _ => None,
         }
     }

@@ -232,6 +232,7 @@ error_table! {
     FK_COLUMN_CANNOT_CHANGE = 1832, b"HY000", "Cannot change column '%': used in a foreign key constraint '%'";
     FK_COLUMN_CANNOT_CHANGE_CHILD = 1833, b"HY000", "Cannot change column '%': used in a foreign key constraint '%' of table '%'";
     FK_DEPTH_EXCEEDED = 3008, b"HY000", "Foreign key cascade delete/update exceeds max depth of %.";
+    FK_VIRTUAL_COLUMN = 3733, b"HY000", "Foreign key '%' uses virtual column '%' which is not supported.";
     FK_NO_COLUMN_PARENT = 3734, b"HY000", "Failed to add the foreign key constraint. Missing column '%' for constraint '%' in the referenced table '%'";
     FK_CANNOT_DROP_PARENT = 3730, b"HY000", "Cannot drop table '%' referenced by a foreign key constraint '%' on table '%'.";
     FK_CHECK_COLUMN = 3823, b"HY000", "Column '%' cannot be used in a check constraint '%': needed in a foreign key constraint '%' referential action.";
@@ -279,6 +280,7 @@ error_table! {
     GENERATED_COLUMN_CONSTRUCT = 3102, b"HY000", "Expression of generated column '%' contains a disallowed function.";
     REPLACE_INACCESSIBLE_ROWS = 3059, b"HY000", "REPLACE cannot be executed as it requires deleting rows that are not in the view";
     NON_DEFAULT_FOR_GENERATED_COLUMN = 3105, b"HY000", "The value specified for generated column '%' in table '%' is not allowed.";
+    UNSUPPORTED_ON_GENERATED_COLUMN = 3106, b"HY000", "'%' is not supported for generated columns.";
     GENERATED_COLUMN_NON_PRIOR = 3107, b"HY000", "Generated column can refer only to generated columns defined prior to it.";
     DEPENDENT_BY_GENERATED_COLUMN = 3108, b"HY000", "Column '%' has a generated column dependency.";
     GENERATED_COLUMN_REF_AUTO_INC = 3109, b"HY000", "Generated column '%' cannot refer to auto-increment column.";
@@ -324,6 +326,13 @@ error_table! {
     CHECK_VIOLATED = 3819, b"HY000", "Check constraint '%' is violated.";
     CHECK_UNKNOWN_COLUMN = 3820, b"HY000", "Check constraint '%' refers to non-existing column '%'.";
     CHECK_DUPLICATE_NAME = 3822, b"HY000", "Duplicate check constraint name '%'.";
+    MUST_CHANGE_PASSWORD = 1820, b"HY000", "You must reset your password using ALTER USER statement before executing this statement.";
+    USER_LIMIT_REACHED = 1226, b"42000", "User '%' has exceeded the '%' resource (current value: %)";
+    CREDENTIALS_CONTRADICT_TO_HISTORY = 3638, b"HY000", "Cannot use these credentials for '%@%' because they contradict the password history policy";
+    INCORRECT_CURRENT_PASSWORD = 3891, b"HY000", "Incorrect current password. Specify the correct password which has to be replaced.";
+    MISSING_CURRENT_PASSWORD = 3892, b"HY000", "Current password needs to be specified in the REPLACE clause in order to change it.";
+    CURRENT_PASSWORD_NOT_REQUIRED = 3893, b"HY000", "Do not specify the current password while changing it for other users.";
+    ACCOUNT_BLOCKED = 3955, b"HY000", "Access denied for user '%'@'%'. Account is blocked for % day(s) (% day(s) remaining) due to % consecutive failed logins.";
     ACCOUNT_HAS_BEEN_LOCKED = 3118, b"HY000", "Access denied for user '%'@'%'. Account is locked.";
     INCORRECT_TYPE = 3064, b"HY000", "Incorrect type for argument % in function %.";
     INVALID_JSON_TEXT = 3140, b"22032", "Invalid JSON text: \"%\" at position % in value for column '%'.";

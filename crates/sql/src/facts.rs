@@ -118,8 +118,21 @@ pub struct KnownAccount {
     /// The roles that are granted to it, and whether it may hand them on.
     pub roles: Vec<(RoleName, bool)>,
     pub default_roles: Vec<RoleName>,
-    /// It needs a new password before anybody may log in to it.
+    /// It needs a new password before anything else.
     pub expired: bool,
+    /// When it got its password, in seconds since 1970.
+    pub password_set_unix_s: u64,
+    /// `PASSWORD EXPIRE INTERVAL`; 0: NEVER. `None`, here and below: DEFAULT.
+    pub password_lifetime_days: Option<u16>,
+    pub password_history: Option<u32>,
+    pub password_reuse_days: Option<u32>,
+    pub requires_current: Option<bool>,
+    /// `FAILED_LOGIN_ATTEMPTS`.
+    pub failed_attempts: u16,
+    /// `PASSWORD_LOCK_TIME`; -1: UNBOUNDED.
+    pub lock_days: i16,
+    /// Of questions, updates and connections in an hour, and of connections.
+    pub limits: [u32; 4],
     /// The authentication method.
     pub plugin: &'static str,
     /// Stored form of the password; empty for none.

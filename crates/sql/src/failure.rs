@@ -128,6 +128,7 @@ pub fn engine(cause: &untorn::Error) -> SqlError {
         }
         Error::SchemaMismatch { .. } => error(errors::TABLE_SCHEMA_MISMATCH, &[cause]),
         Error::ImportRefused { .. } | Error::ExportRefused { .. } => error(errors::INTERNAL_ERROR, &[cause]),
+        Error::VirtualColumn { .. } => SqlError::new(errors::NOT_SUPPORTED_YET, b"42000", cause.to_string()),
         Error::Schema(cause) => schema(cause),
         Error::NullValue(column) => error(errors::BAD_NULL, &[column]),
         Error::UncommittedChanges => error(errors::LOCK_OR_ACTIVE_TRANSACTION, &[]),
@@ -149,6 +150,10 @@ fn schema(cause: &SchemaError) -> SqlError {
         SchemaError::MultiplePrimary => error(errors::MULTIPLE_PRI_KEY, &[]),
         SchemaError::BlobKeyWithoutLength(name) => error(errors::BLOB_KEY_WITHOUT_LENGTH, &[name]),
         SchemaError::JsonKey(name) => error(errors::JSON_USED_AS_KEY, &[name]),
+        SchemaError::VirtualPrimary(_) => error(
+            errors::UNSUPPORTED_ON_GENERATED_COLUMN,
+            &[&"Defining a virtual generated column as primary key"],
+        ),
         SchemaError::WrongPrefix(_) => error(errors::WRONG_SUB_KEY, &[]),
         SchemaError::KeyTooLong(most) => error(errors::TOO_LONG_KEY, &[most]),
         SchemaError::WrongAutoIncrement => error(errors::WRONG_AUTO_KEY, &[]),

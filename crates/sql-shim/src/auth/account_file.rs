@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 use sql::privilege::{Level, Object, Privileges, Rights, RoleName};
 
+use super::DEFAULT_PLUGIN;
 use super::accounts::Account;
-use super::{DEFAULT_PLUGIN, Security};
 
 /// What is held on one object, as the file has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,9 +132,9 @@ impl Grant {
     }
 }
 
-/// Version of the file. 3 has `locked`, 4 has `requires`, 5 has roles, privileges on columns and `expired`,
-/// all of which older programs would overlook.
-const VERSION: u64 = 5;
+/// Version of the file. 3 has `locked`, 4 has `requires`, 5 has roles, privileges on columns and `expired`, 6
+/// rules for passwords, their ages, and limits, all of which older programs would overlook.
+const VERSION: u64 = 6;
 
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Stored {
@@ -150,18 +150,8 @@ impl Stored {
 }
 
 fn first_account() -> Account {
-    Account {
-        user: "root".into(),
-        host: "localhost".into(),
-        plugin: DEFAULT_PLUGIN.into(),
-        authentication_string: String::new(),
-        locked: false,
-        expired: false,
-        requires: Security::None,
-        roles: Vec::new(),
-        default_roles: Vec::new(),
-        grants: vec![administrator()],
-    }
+    let without_password = (DEFAULT_PLUGIN.to_owned(), String::new());
+    Account { grants: vec![administrator()], ..Account::new("root", "localhost", without_password) }
 }
 
 fn administrator() -> Grant {
@@ -170,8 +160,9 @@ fn administrator() -> Grant {
 
 /// The file's content. Version 1 kept grants as texts that nobody enforced: only the one that makes an
 /// administrator is taken over, and the others are named in an error rather than dropped or, worse, read as
-/// more than was meant.
-pub(super) fn read_stored(bytes: &[u8]) -> Result<Stored, String> {
+/// more than was meant. Passwords in files before version 6 count as set now. Also: whether the file is of an
+/// older version.
+pub(super) fn read_stored(bytes: &[u8], now_unix_s: u64) -> Result<(Stored, bool), String> {
     let mut json: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     match json.get("version").and_then(serde_json::Value::as_u64) {
         Some(2..=VERSION) => {}
@@ -208,14 +199,25 @@ pub(super) fn read_stored(bytes: &[u8]) -> Result<Stored, String> {
             account.user, account.host
         ));
     }
+    let is_older = stored.version < VERSION;
+    if stored.version < 6 {
+        for account in &mut stored.accounts {
+            // What had expired then was a role.
+            (account.password_set_unix_s, account.closed) = (now_unix_s, account.expired);
+        }
+    }
     stored.version = VERSION;
-    Ok(stored)
+    Ok((stored, is_older))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    fn read(bytes: &[u8]) -> Result<Stored, String> {
+        read_stored(bytes, 77).map(|(stored, _)| stored)
+    }
 
     #[test]
     fn files_of_version_1() {
@@ -225,10 +227,10 @@ mod tests {
                 "grants":[{{"privileges":"{privileges}","object":"{object}","with_grant":true}}]}}]}}"#
             )
         };
-        let stored = read_stored(grant("ALL PRIVILEGES", "*.*").as_bytes()).unwrap();
+        let stored = read(grant("ALL PRIVILEGES", "*.*").as_bytes()).unwrap();
         assert!(stored.accounts[0].rights().global().has(Privileges::GRANT_OPTION | Privileges::SUPER));
-        assert!(read_stored(grant("SELECT", "`a`.*").as_bytes()).unwrap_err().contains("grant it again"));
-        assert!(read_stored(br#"{"version":6,"accounts":[]}"#).unwrap_err().contains("version 6"));
+        assert!(read(grant("SELECT", "`a`.*").as_bytes()).unwrap_err().contains("grant it again"));
+        assert!(read(br#"{"version":7,"accounts":[]}"#).unwrap_err().contains("version 7"));
     }
 
     #[test]
@@ -236,22 +238,23 @@ mod tests {
         let text =
             br#"{"version":4,"accounts":[{"user":"u","host":"%","plugin":"x","authentication_string":"",
             "locked":true,"grants":[{"database":"d","table":"t","privileges":["SELECT"]}]}]}"#;
-        let stored = read_stored(text).unwrap();
+        let stored = read(text).unwrap();
         let rights = stored.accounts[0].rights();
         assert_eq!(rights.on_table("d", "t"), Privileges::SELECT);
         assert!(stored.accounts[0].roles.is_empty() && !stored.accounts[0].expired);
+        assert_eq!(stored.accounts[0].password_set_unix_s, 77, "its password has an age from now on");
         // What is written next is of this version.
-        assert!(serde_json::to_string(&stored).unwrap().contains("\"version\":5"));
+        assert!(serde_json::to_string(&stored).unwrap().contains("\"version\":6"));
     }
 
     #[test]
     fn what_is_misspelt_gives_no_more() {
-        let read = |grant: &str| {
+        let with_grant = |grant: &str| {
             let text = format!(
                 r#"{{"version":5,"accounts":[{{"user":"u","host":"%","plugin":"x","authentication_string":"",
                 "grants":[{grant}]}}]}}"#
             );
-            read_stored(text.as_bytes())
+            read(text.as_bytes())
         };
         for grant in [
             r#"{"databse":"d","privileges":["SELECT"]}"#,
@@ -259,9 +262,9 @@ mod tests {
             r#"{"database":"d","columns":[{"column":"c","privileges":["SELECT"]}],"privileges":[]}"#,
             r#"{"database":"d","table":"t","columns":[{"column":"c","privileges":[],"on":1}],"privileges":[]}"#,
         ] {
-            assert!(read(grant).is_err(), "{grant}");
+            assert!(with_grant(grant).is_err(), "{grant}");
         }
-        let stored = read(
+        let stored = with_grant(
             r#"{"database":"d","table":"t","columns":[{"column":"c","privileges":["DELETE","SELECT"]}],
             "privileges":[]}"#,
         );
@@ -269,7 +272,7 @@ mod tests {
         assert_eq!(rights.on_column("d", "t", "c"), Privileges::SELECT);
         let unknown = br#"{"version":5,"accounts":[{"user":"u","host":"%","plugin":"x","lokced":true,
             "authentication_string":"","grants":[]}]}"#;
-        assert!(read_stored(unknown).unwrap_err().contains("lokced"));
+        assert!(read(unknown).unwrap_err().contains("lokced"));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
+use sql::ast::{PasswordOptions, ResourceLimits};
 use sql::errors::{self, error};
 use sql::facts::KnownAccount;
 use sql::privilege::{Object, OnColumns, Privileges, Rights, RoleName};
@@ -27,7 +28,9 @@ use sql::result::SqlError;
 use crate::private_file;
 
 use super::account_file::{Grant, GrantedRole, Stored, StoredRole, read_stored};
+use super::password_rules::{Defaults, PasswordRules, UsedPassword, now_unix_s};
 use super::roles::{self, Mandatory};
+use super::usage::{Limits, Usages};
 use super::{DEFAULT_PLUGIN, Peer, Security, host, native, sha2_password};
 
 /// The file's name in the data directory.
@@ -50,9 +53,25 @@ pub struct Account {
     /// `REQUIRE`: what a connection needs to be served.
     #[serde(default, skip_serializing_if = "Security::is_none")]
     pub requires: Security,
-    /// Made by CREATE ROLE: nobody may log in to it before it has been given a password.
+    /// `PASSWORD EXPIRE`: it needs another password.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) expired: bool,
+    /// Made expired and without a password, as CREATE ROLE makes accounts: nobody may log in to it before it
+    /// has been given one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) closed: bool,
+    /// When it got its password, in seconds since 1970.
+    #[serde(default)]
+    pub(super) password_set_unix_s: u64,
+    /// `PASSWORD …`, `FAILED_LOGIN_ATTEMPTS`, `PASSWORD_LOCK_TIME`.
+    #[serde(default, skip_serializing_if = "PasswordRules::say_nothing")]
+    pub(super) password: PasswordRules,
+    /// The newest first; those that a rule needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) used_passwords: Vec<UsedPassword>,
+    /// `WITH MAX_…`.
+    #[serde(default, skip_serializing_if = "Limits::are_none")]
+    pub(super) limits: Limits,
     /// The roles that are granted to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) roles: Vec<GrantedRole>,
@@ -64,6 +83,27 @@ pub struct Account {
 }
 
 impl Account {
+    /// One that may do nothing.
+    pub(super) fn new(user: &str, host: &str, (plugin, authentication_string): (String, String)) -> Account {
+        Account {
+            user: user.to_owned(),
+            host: host.to_owned(),
+            plugin,
+            authentication_string,
+            locked: false,
+            requires: Security::None,
+            expired: false,
+            closed: false,
+            password_set_unix_s: now_unix_s(),
+            password: PasswordRules::default(),
+            used_passwords: Vec::new(),
+            limits: Limits::default(),
+            roles: Vec::new(),
+            default_roles: Vec::new(),
+            grants: Vec::new(),
+        }
+    }
+
     /// The authentication method.
     pub fn plugin(&self) -> &'static str {
         if self.plugin == native::PLUGIN { native::PLUGIN } else { sha2_password::PLUGIN }
@@ -72,6 +112,15 @@ impl Account {
     /// What it may do by itself.
     pub(super) fn rights(&self) -> Rights {
         Grant::rights(&self.grants)
+    }
+
+    /// What else is said of it than its password.
+    fn take_options(&mut self, change: &AccountChange) {
+        self.password.take(&change.password);
+        self.limits.take(&change.limits);
+        self.expired |= change.password.expire;
+        self.locked = change.locked.unwrap_or(self.locked);
+        self.requires = change.requires.unwrap_or(self.requires);
     }
 
     pub(super) fn set_rights(&mut self, rights: &Rights) {
@@ -102,12 +151,18 @@ pub struct AccountChange {
     pub host: String,
     /// Its password from now on; `None` leaves it (ALTER USER) or is no password (CREATE USER).
     pub by: Option<Identification>,
+    /// `REPLACE`: the one that it has, as who changes it says.
+    pub replaced: Option<Vec<u8>>,
     /// `ACCOUNT LOCK` or `UNLOCK`.
     pub locked: Option<bool>,
     /// `REQUIRE`.
     pub requires: Option<Security>,
-    /// CREATE USER: it is a role.
-    pub expired: bool,
+    /// `PASSWORD …` and what belongs to it.
+    pub password: PasswordOptions,
+    /// `WITH MAX_…`.
+    pub limits: ResourceLimits,
+    /// CREATE ROLE.
+    pub is_role: bool,
     /// CREATE USER: the roles that it gets and that are active after a login.
     pub default_roles: Vec<RoleName>,
 }
@@ -169,6 +224,8 @@ pub struct Accounts {
     remembered: RwLock<HashMap<(String, String), (String, sha2_password::Digest)>>,
     pub(super) generation: Arc<AtomicU64>,
     pub(super) mandatory: Arc<Mandatory>,
+    pub(super) defaults: Arc<Defaults>,
+    pub(super) usages: Arc<Usages>,
     socket_only_without_password: AtomicBool,
     hasher: RandomState,
 }
@@ -219,8 +276,16 @@ impl Accounts {
         let context =
             |kind, why: &dyn std::fmt::Display| io::Error::new(kind, format!("{}: {why}", path.display()));
         let bytes = fs::read(&path).map_err(|error| context(error.kind(), &error))?;
-        let stored = read_stored(&bytes).map_err(|why| context(io::ErrorKind::InvalidData, &why))?;
-        Ok(Self { path: Some(path), stored: RwLock::new(stored), ..Self::default() })
+        let read = read_stored(&bytes, now_unix_s());
+        let (stored, is_older) = read.map_err(|why| context(io::ErrorKind::InvalidData, &why))?;
+        let limited = stored.accounts.iter().any(|account| account.limits.limit_statements());
+        let accounts = Self { path: Some(path), stored: RwLock::new(stored), ..Self::default() };
+        accounts.usages.set_limited(limited);
+        if is_older {
+            // From now on the ages of its passwords are known.
+            accounts.save(&accounts.stored.read())?;
+        }
+        Ok(accounts)
     }
 
     /// Accounts that live in memory only, with `root@localhost` (measuring, tests).
@@ -232,7 +297,7 @@ impl Accounts {
     pub fn without_password(&self) -> Vec<String> {
         let stored = self.stored.read();
         // Nobody gets in to a role.
-        let of_somebody = stored.accounts.iter().filter(|account| !account.expired);
+        let of_somebody = stored.accounts.iter().filter(|account| !account.closed);
         let open = of_somebody.filter(|account| account.authentication_string.is_empty());
         open.map(|account| format!("'{}'@'{}'", account.user, account.host)).collect()
     }
@@ -243,6 +308,11 @@ impl Accounts {
         let of_user = stored.accounts.iter().filter(|account| account.user == user);
         let fitting = of_user.filter_map(|account| Some((host::fit(&account.host, peer)?, account)));
         fitting.max_by_key(|(specificity, _)| *specificity).map(|(_, account)| account.clone())
+    }
+
+    /// The account of this name.
+    pub(super) fn named(&self, user: &str, host: &str) -> Option<Account> {
+        self.stored.read().accounts.iter().find(|account| account.is(user, host)).cloned()
     }
 
     /// The authentication method shown to a user who does not exist: one that accounts have, always the same
@@ -299,28 +369,21 @@ impl Accounts {
     /// CREATE USER and CREATE ROLE: all of them or none; 1396 names those that exist. With `if_not_exists`
     /// they are left as they are and returned.
     pub fn create_all(&self, list: &[AccountChange], if_not_exists: bool) -> Result<Vec<String>, SqlError> {
-        let are_roles = list.iter().any(|change| change.expired);
+        let are_roles = list.iter().any(|change| change.is_role);
         let statement = if are_roles { "CREATE ROLE" } else { "CREATE USER" };
         let mut made = Vec::with_capacity(list.len());
         for change in list {
             check_name(&change.user, &change.host)?;
             let by = change.by.as_ref();
-            let (plugin, authentication_string) = by.map_or_else(
-                || Ok((DEFAULT_PLUGIN.to_owned(), String::new())),
-                |by| by.resolve(DEFAULT_PLUGIN),
-            )?;
-            made.push(Account {
-                user: change.user.clone(),
-                host: change.host.clone(),
-                plugin,
-                authentication_string,
-                locked: change.locked.unwrap_or(false),
-                requires: change.requires.unwrap_or_default(),
-                expired: change.expired,
-                roles: change.default_roles.iter().map(GrantedRole::new).collect(),
-                default_roles: change.default_roles.iter().map(StoredRole::new).collect(),
-                grants: Vec::new(),
-            });
+            let none = || Ok((DEFAULT_PLUGIN.to_owned(), String::new()));
+            let by = by.map_or_else(none, |by| by.resolve(DEFAULT_PLUGIN))?;
+            let mut account = Account::new(&change.user, &change.host, by);
+            account.take_options(change);
+            account.closed = account.expired && account.authentication_string.is_empty();
+            account.note_password(&self.defaults);
+            account.roles = change.default_roles.iter().map(GrantedRole::new).collect();
+            account.default_roles = change.default_roles.iter().map(StoredRole::new).collect();
+            made.push(account);
         }
         self.change(|accounts| {
             let roles = list.iter().flat_map(|change| &change.default_roles);
@@ -371,6 +434,7 @@ impl Accounts {
                         authority.check(accounts, index)?;
                         accounts.remove(index);
                         roles::forget(accounts, name);
+                        self.usages.forget(&name.user, &name.host);
                     }
                     None => missing.push(shown(&name.user, &name.host)),
                 }
@@ -395,7 +459,7 @@ impl Accounts {
             twice.map(|change| shown(&change.user, &change.host)).collect(),
             false,
         )?;
-        let resolved = self.resolve(list)?;
+        let (resolved, now) = (self.resolve(list)?, now_unix_s());
         self.change(|accounts| {
             let mut missing = Vec::new();
             for (change, by) in list.iter().zip(resolved) {
@@ -403,12 +467,13 @@ impl Accounts {
                     Some(index) => {
                         authority.check(accounts, index)?;
                         let account = &mut accounts[index];
+                        // First: a new password is kept by the new rules, and it may expire at once.
+                        account.password.take(&change.password);
                         if let Some(by) = by {
-                            (account.plugin, account.authentication_string) = by;
-                            account.expired = false;
+                            account.set_password(by, &self.defaults, now);
                         }
-                        account.locked = change.locked.unwrap_or(account.locked);
-                        account.requires = change.requires.unwrap_or(account.requires);
+                        account.take_options(change);
+                        self.usages.forget_by(change);
                     }
                     None => missing.push(shown(&change.user, &change.host)),
                 }
@@ -468,7 +533,7 @@ impl Accounts {
         object: &Object,
         authority: Authority,
     ) -> Result<(), SqlError> {
-        let resolved = self.resolve(list)?;
+        let (resolved, now) = (self.resolve(list)?, now_unix_s());
         self.change(|accounts| {
             for (change, by) in list.iter().zip(resolved) {
                 let (user, host) = (&change.user, &change.host);
@@ -476,27 +541,17 @@ impl Accounts {
                     Some(index) => {
                         authority.check(accounts, index)?;
                         if let Some(by) = by {
-                            (accounts[index].plugin, accounts[index].authentication_string) = by;
-                            accounts[index].expired = false;
+                            accounts[index].set_password(by, &self.defaults, now);
                         }
                         index
                     }
                     None => {
                         let missing = || error(errors::CANT_CREATE_USER_WITH_GRANT, &[]);
-                        let (plugin, authentication_string) = by.ok_or_else(missing)?;
+                        let by = by.ok_or_else(missing)?;
                         check_name(user, host)?;
-                        accounts.push(Account {
-                            user: user.clone(),
-                            host: host.clone(),
-                            plugin,
-                            authentication_string,
-                            locked: false,
-                            requires: Security::None,
-                            expired: false,
-                            roles: Vec::new(),
-                            default_roles: Vec::new(),
-                            grants: Vec::new(),
-                        });
+                        let mut account = Account::new(user, host, by);
+                        account.note_password(&self.defaults);
+                        accounts.push(account);
                         accounts.len() - 1
                     }
                 };
@@ -585,6 +640,14 @@ impl Accounts {
             roles: account.roles.iter().map(|granted| (granted.role.name(), granted.admin)).collect(),
             default_roles: account.default_roles.iter().map(StoredRole::name).collect(),
             expired: account.expired,
+            password_set_unix_s: account.password_set_unix_s,
+            password_lifetime_days: account.password.lifetime_days,
+            password_history: account.password.history,
+            password_reuse_days: account.password.reuse_days,
+            requires_current: account.password.requires_current,
+            failed_attempts: account.password.failed_attempts,
+            lock_days: account.password.lock_days,
+            limits: account.limits.all(),
             plugin: account.plugin(),
             authentication: account.authentication_string.clone(),
             locked: account.locked,
@@ -608,6 +671,7 @@ impl Accounts {
         self.save(&changed).map_err(|error| {
             SqlError::new(1026, b"HY000", format!("Error writing file '{FILE_NAME}' ({error})"))
         })?;
+        self.usages.set_limited(changed.accounts.iter().any(|account| account.limits.limit_statements()));
         *stored = changed;
         self.generation.fetch_add(1, Ordering::AcqRel);
         Ok(outcome)

@@ -5,6 +5,9 @@
 //! remembered digest, else the password itself, in clear or encrypted with the server's RSA key; how each
 //! method hashes is in [`super::sha2_password`] and [`super::native`]. An exchange lasts as long as the
 //! client likes, so the account is looked up again before anybody is let in.
+//!
+//! Each wrong password is counted where the account is blocked after some ([`super::usage`]), once in an
+//! exchange, and also where the client goes away when it has learnt that its fast answer was wrong.
 
 use std::sync::OnceLock;
 
@@ -15,6 +18,7 @@ use sql::errors::{self, error};
 use sql::result::SqlError;
 
 use super::accounts::{Account, Accounts};
+use super::password_rules::now_unix_s;
 use super::{Identity, Peer, fresh_salt, native, sha2_password};
 use crate::wire::handshake::{SALT_BYTES, auth_more, auth_switch};
 
@@ -28,6 +32,8 @@ pub enum Step {
     Accept {
         /// Who.
         identity: Identity,
+        /// The password has expired: nothing may be done but to set another.
+        expired: bool,
         /// A payload that comes before the OK.
         before_ok: Option<Vec<u8>>,
     },
@@ -123,6 +129,8 @@ pub struct Exchange {
     pub(super) salt: [u8; SALT_BYTES],
     awaiting: Awaiting,
     used_password: bool,
+    /// The client was told that its password is wrong, and nobody has counted that yet.
+    wrong: bool,
 }
 
 impl Exchange {
@@ -147,6 +155,7 @@ impl Exchange {
             salt,
             awaiting: Awaiting::Scramble,
             used_password: response.is_some_and(|bytes| !bytes.is_empty()),
+            wrong: false,
         };
         // A client without PLUGIN_AUTH speaks the native method only.
         let named = plugin.unwrap_or(native::PLUGIN.as_bytes());
@@ -193,7 +202,14 @@ impl Exchange {
                 }
                 None => self.deny(),
             },
-            SlowDone::Password(None) => self.deny(),
+            SlowDone::Password(None) => self.wrong_password(accounts),
+        }
+    }
+
+    /// The client went away in the middle.
+    pub fn abandoned(&mut self, accounts: &Accounts) {
+        if self.wrong {
+            self.wrong_password(accounts);
         }
     }
 
@@ -204,19 +220,20 @@ impl Exchange {
         let has_password = stored.as_deref() != Some("");
         if empty {
             let open = !has_password && self.may_be_without_password(accounts);
-            return if open { self.accept(accounts, None) } else { self.deny() };
+            return if open { self.accept(accounts, None) } else { self.wrong_password(accounts) };
         }
         // A password for an account that has none goes the long way like a wrong one, so that nobody learns
         // of it.
         if self.plugin == native::PLUGIN {
             let right =
                 has_password && stored.is_some_and(|stored| native::verify(&stored, &self.salt, response));
-            return if right { self.accept(accounts, None) } else { self.deny() };
+            return if right { self.accept(accounts, None) } else { self.wrong_password(accounts) };
         }
         let remembered = self.account.as_ref().and_then(|account| accounts.remembered(account));
         if remembered.is_some_and(|digest| sha2_password::verify_fast(&digest, &self.salt, response)) {
             return self.accept(accounts, Some(auth_more(&[sha2_password::FAST_OK])));
         }
+        self.wrong = remembered.is_some();
         self.awaiting = Awaiting::FullAuthentication;
         Step::Send(auth_more(&[sha2_password::FULL_AUTHENTICATION]))
     }
@@ -252,20 +269,37 @@ impl Exchange {
 
     fn accept(&self, accounts: &Accounts, before_ok: Option<Vec<u8>>) -> Step {
         match self.still_the_same(accounts) {
-            // Said only to those who know the password.
-            Some(account) if account.locked => {
-                Step::Deny(error(errors::ACCOUNT_HAS_BEEN_LOCKED, &[&account.user, &self.peer.host]))
-            }
             // As if there were no such account.
             Some(account) if self.peer.security < account.requires => self.deny(),
-            // MySQL lets clients in that say they know what to do then, to do nothing but that.
-            Some(account) if account.expired => Step::Deny(error(errors::MUST_CHANGE_PASSWORD_LOGIN, &[])),
-            Some(account) => Step::Accept {
-                identity: Identity { user: account.user, account_host: account.host },
-                before_ok,
-            },
+            Some(account) => self.accept_account(accounts, account, before_ok),
             None => self.deny(),
         }
+    }
+
+    /// What is said here is for those who know the password, but that the account is blocked.
+    fn accept_account(&self, accounts: &Accounts, account: Account, before_ok: Option<Vec<u8>>) -> Step {
+        let now = now_unix_s();
+        if let Some(blocked) = accounts.login_succeeded(&account, &self.peer.host, now) {
+            return Step::Deny(blocked);
+        }
+        if account.locked {
+            return Step::Deny(error(errors::ACCOUNT_HAS_BEEN_LOCKED, &[&account.user, &self.peer.host]));
+        }
+        // A role that was unlocked is not for who comes first.
+        if account.closed {
+            return Step::Deny(error(errors::MUST_CHANGE_PASSWORD_LOGIN, &[]));
+        }
+        let expired = account.has_expired(&accounts.defaults, now);
+        let identity = Identity { user: account.user, account_host: account.host };
+        Step::Accept { identity, expired, before_ok }
+    }
+
+    fn wrong_password(&mut self, accounts: &Accounts) -> Step {
+        self.wrong = false;
+        let counted = self.account.as_ref();
+        let blocked =
+            counted.and_then(|account| accounts.login_failed(account, &self.peer.host, now_unix_s()));
+        blocked.map_or_else(|| self.deny(), Step::Deny)
     }
 
     fn deny(&self) -> Step {

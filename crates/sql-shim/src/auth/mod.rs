@@ -11,11 +11,13 @@ pub mod accounts;
 pub mod exchange;
 mod host;
 pub mod native;
+pub mod password_rules;
 mod renaming;
 pub mod roles;
 pub mod sha2_password;
 pub mod shown;
 pub mod shown_password;
+pub mod usage;
 
 use std::net::IpAddr;
 

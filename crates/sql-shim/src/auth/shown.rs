@@ -8,6 +8,7 @@ use sql::result::SqlError;
 
 use super::account_file::{ALL, StoredRole};
 use super::accounts::{Accounts, no_such_grant, shown};
+use super::password_rules::PasswordRules;
 use super::{Security, roles::Choice};
 
 /// How SHOW CREATE USER shows the stored form of the password.
@@ -132,12 +133,50 @@ impl Accounts {
             Security::Encrypted => "SSL",
             Security::Certificate => "X509",
         };
-        let expire = if found.expired { "" } else { " DEFAULT" };
+        text.push_str(&format!(" REQUIRE {requires}"));
+        if !found.limits.are_none() {
+            let names = ["QUERIES_PER_HOUR", "UPDATES_PER_HOUR", "CONNECTIONS_PER_HOUR", "USER_CONNECTIONS"];
+            text.push_str(" WITH");
+            for (name, limit) in names.iter().zip(found.limits.all()).filter(|(_, limit)| *limit > 0) {
+                text.push_str(&format!(" MAX_{name} {limit}"));
+            }
+        }
         let lock = if found.locked { "LOCK" } else { "UNLOCK" };
-        let rest =
-            "PASSWORD HISTORY DEFAULT PASSWORD REUSE INTERVAL DEFAULT PASSWORD REQUIRE CURRENT DEFAULT";
-        text.push_str(&format!(" REQUIRE {requires} PASSWORD EXPIRE{expire} ACCOUNT {lock} {rest}"));
+        text.push_str(&found.password.text(found.expired, lock));
         Ok(text)
+    }
+}
+
+impl PasswordRules {
+    /// The end of SHOW CREATE USER.
+    fn text(&self, expired: bool, lock: &str) -> String {
+        let expire = match self.lifetime_days {
+            _ if expired => String::new(),
+            None => " DEFAULT".to_owned(),
+            Some(0) => " NEVER".to_owned(),
+            Some(days) => format!(" INTERVAL {days} DAY"),
+        };
+        let default = || "DEFAULT".to_owned();
+        let history = self.history.map_or_else(default, |number| number.to_string());
+        let reuse = self.reuse_days.map_or_else(default, |days| format!("{days} DAY"));
+        let current = match self.requires_current {
+            None => " DEFAULT",
+            Some(true) => "",
+            Some(false) => " OPTIONAL",
+        };
+        let mut text = format!(
+            " PASSWORD EXPIRE{expire} ACCOUNT {lock} PASSWORD HISTORY {history} PASSWORD REUSE INTERVAL {reuse} \
+             PASSWORD REQUIRE CURRENT{current}"
+        );
+        if self.failed_attempts > 0 {
+            text.push_str(&format!(" FAILED_LOGIN_ATTEMPTS {}", self.failed_attempts));
+        }
+        match self.lock_days {
+            0 => {}
+            -1 => text.push_str(" PASSWORD_LOCK_TIME UNBOUNDED"),
+            days => text.push_str(&format!(" PASSWORD_LOCK_TIME {days}")),
+        }
+        text
     }
 }
 

@@ -30,7 +30,8 @@ pub fn log_in(accounts: &Accounts, peer: &Peer, user: &str, password: &str) -> O
     // Asked for the password once, and hashed once.
     for _ in 0..4 {
         step = match step {
-            Step::Accept { identity, .. } => return Some(identity),
+            // Nobody can be asked for another password here.
+            Step::Accept { identity, expired, .. } => return (!expired).then_some(identity),
             Step::Deny(_) => return None,
             Step::Slow(work) => exchange.done(accounts, work.run()),
             Step::Send(_) => exchange.answer(accounts, &clear),

@@ -92,9 +92,7 @@ const GROUPS: &[Group] = &[
     ),
     (
         "passwords have no such rules",
-        "password_history password_require_current password_reuse_interval default_password_lifetime \
-         disconnect_on_expired_password generated_random_password_length max_password_errors \
-         strict_password_validation old_passwords secure_auth authentication_policy partial_revokes check_proxy_users \
+        "generated_random_password_length max_password_errors strict_password_validation old_passwords secure_auth authentication_policy partial_revokes check_proxy_users \
          caching_sha2_password_* sha256_password_* safe_user_create old_style_user_limits max_connect_errors",
     ),
     (
@@ -295,7 +293,6 @@ const MORE_GROUPS: &[Group] = &[
     ("SHOW WARNINGS keeps 1024 lines", "max_error_count"),
     ("unique keys are always checked", "unique_checks"),
     ("views are changed by one set of rules", "updatable_views_*"),
-    ("connections of an account are not limited", "max_user_connections"),
     ("starting a connection starts no thread", "slow_launch_time"),
     (
         "the server's sockets have fixed settings",

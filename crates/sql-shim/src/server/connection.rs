@@ -22,6 +22,7 @@ use super::registry::Connection;
 use super::shared::Server;
 use super::transport::Socket;
 use crate::auth::Peer;
+use crate::auth::usage::CountedConnection;
 use crate::session_interface::{SessionFactory, SessionService};
 use crate::status::Counter;
 use crate::wire::command::{self, Command};
@@ -300,6 +301,7 @@ fn identify(link: &Link, server: &Server, request: &LoginRequest) {
         activity.command = "Sleep";
         activity.state = "";
     });
+    link.connection.set_must_change_password(request.expired);
     server.activate_default_roles(&link.connection);
 }
 
@@ -331,6 +333,8 @@ struct ConnectionTask<'a, F: SessionFactory> {
     peer: Peer,
     capabilities: u32,
     packet_bytes_max: usize,
+    /// Counts the connection as its account's.
+    counted: Option<CountedConnection>,
 }
 
 /// Whether the loop goes on.
@@ -347,10 +351,12 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
             peer,
             capabilities,
             packet_bytes_max: server.variables.packet_bytes_max(),
+            counted: None,
         }
     }
 
     async fn run(&mut self, request: LoginRequest) -> End {
+        self.counted = Some(request.counted);
         if let Err(end) = self.open_first_database(request.database).await {
             return end;
         }
@@ -405,6 +411,11 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
             response_packets::put_error(output, true, &response_packets::error::malformed_packet());
             return Ok(());
         };
+        if connection.must_change_password() && !serves_expired(&command) {
+            let error = error(errors::MUST_CHANGE_PASSWORD, &[]);
+            response_packets::put_error(output, true, &error);
+            return Ok(());
+        }
         match command {
             Command::Query(sql) => {
                 counters.add(Counter::Questions, 1);
@@ -477,6 +488,19 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
             }
         }
     }
+}
+
+/// Commands that are served while the account's password has expired; what texts may hold, the session says.
+fn serves_expired(command: &Command<'_>) -> bool {
+    matches!(
+        command,
+        Command::Query(_)
+            | Command::SendLongData { .. }
+            | Command::CloseStatement(_)
+            | Command::ChangeUser(_)
+            | Command::Ping
+            | Command::Quit
+    )
 }
 
 /// A rare command with its bytes copied, so that the whole task is free to serve it.
@@ -726,6 +750,7 @@ impl<F: SessionFactory> ConnectionTask<'_, F> {
         self.link.connection.set_deadline(0);
         let multi_statements = self.link.connection.client_flags().multi_statements;
         identify(&self.link, self.server, &request);
+        self.counted = Some(request.counted);
         let mut flags = self.link.connection.client_flags();
         flags.multi_statements = multi_statements;
         self.link.connection.set_client_flags(flags);

@@ -3,12 +3,14 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use sql::errors::{self, error};
 use sql::result::{SqlError, status_flag};
 
 use super::connection::{End, Link};
 use super::registry::ClientFlags;
 use super::shared::Server;
 use crate::auth::exchange::{Exchange, Step};
+use crate::auth::usage::CountedConnection;
 use crate::auth::{self, DEFAULT_PLUGIN, Identity, Peer};
 use crate::wire::compression::{Algorithm, ZSTD_LEVELS};
 use crate::wire::handshake::{self, Greeting, HandshakeResponse, LOGIN_PACKET_BYTES_MAX, SALT_BYTES};
@@ -21,6 +23,10 @@ pub const SERVER_VERSION: &str = concat!("8.0.36-untorn-", env!("CARGO_PKG_VERSI
 pub struct LoginRequest {
     /// Who it is.
     pub identity: Identity,
+    /// Its password has expired: it may do nothing but set another.
+    pub expired: bool,
+    /// Counts the connection as the account's.
+    pub counted: CountedConnection,
     /// Its capabilities.
     pub capabilities: u32,
     /// Collation id.
@@ -114,8 +120,8 @@ pub async fn log_in(link: &mut Link, server: &Server, peer: &mut Peer) -> Result
     let request = parts(&response, capabilities, compression);
     let (exchange, step) = begin(server, peer, salt, &response);
     link.input.release();
-    let identity = finish(link, server, exchange, step).await?;
-    Ok(request(identity))
+    let accepted = finish(link, server, exchange, step).await?;
+    Ok(request(admitted(server, capabilities, accepted)?))
 }
 
 /// After SSLRequest: the handshake of TLS, and the response behind it in place of the request.
@@ -174,8 +180,32 @@ pub async fn change_user(
     let request = parts(&response, capabilities, None);
     let (exchange, step) =
         Exchange::begin(&server.accounts, peer, auth::fresh_salt(), response.user, None, None);
-    let identity = finish(link, server, exchange, step).await?;
-    Ok(request(identity))
+    let accepted = finish(link, server, exchange, step).await?;
+    Ok(request(admitted(server, capabilities, accepted)?))
+}
+
+/// Who knows the password, and whether that has expired.
+struct Accepted {
+    identity: Identity,
+    expired: bool,
+}
+
+/// Who is let in.
+struct Admitted {
+    accepted: Accepted,
+    counted: CountedConnection,
+}
+
+/// Lets the client in, unless the account has reached a limit (1226), or its password has expired and it does
+/// not say that it knows what to do then (1862).
+fn admitted(server: &Server, capabilities: u32, accepted: Accepted) -> Result<Admitted, End> {
+    let knows = capabilities & capability::EXPIRED_PASSWORDS != 0;
+    if accepted.expired && !knows && server.variables.number("disconnect_on_expired_password") == 1 {
+        return Err(End::Denied(error(errors::MUST_CHANGE_PASSWORD_LOGIN, &[])));
+    }
+    let Identity { user, account_host } = &accepted.identity;
+    let counted = server.accounts.count_connection(user, account_host).map_err(End::Denied)?;
+    Ok(Admitted { accepted, counted })
 }
 
 fn begin(
@@ -192,10 +222,18 @@ fn parts(
     response: &HandshakeResponse<'_>,
     capabilities: u32,
     compression: Option<Algorithm>,
-) -> impl FnOnce(Identity) -> LoginRequest + use<> {
+) -> impl FnOnce(Admitted) -> LoginRequest + use<> {
     let charset = response.charset;
     let database = response.database.map(<[u8]>::to_vec);
-    move |identity| LoginRequest { identity, capabilities, charset, database, compression }
+    move |Admitted { accepted: Accepted { identity, expired }, counted }| LoginRequest {
+        identity,
+        expired,
+        counted,
+        capabilities,
+        charset,
+        database,
+        compression,
+    }
 }
 
 async fn finish(
@@ -203,14 +241,21 @@ async fn finish(
     server: &Server,
     mut exchange: Exchange,
     first: Step,
-) -> Result<Identity, End> {
+) -> Result<Accepted, End> {
     let mut step = first;
     loop {
         step = match step {
             Step::Send(payload) => {
-                link.send_payload(&payload).await?;
+                let sent = link.send_payload(&payload).await;
                 link.input.expect_sequence(link.output.sequence());
-                link.receive(LOGIN_PACKET_BYTES_MAX).await?;
+                let answered = match sent {
+                    Ok(()) => link.receive(LOGIN_PACKET_BYTES_MAX).await,
+                    Err(end) => Err(end),
+                };
+                if answered.is_err() {
+                    exchange.abandoned(&server.accounts);
+                }
+                answered?;
                 let next = exchange.answer(&server.accounts, link.input.payload());
                 link.input.release();
                 link.output.set_sequence(link.input.reply_sequence());
@@ -225,11 +270,11 @@ async fn finish(
                 let done = done.map_err(|_| End::Protocol(internal_error()))?;
                 exchange.done(&server.accounts, done)
             }
-            Step::Accept { identity, before_ok } => {
+            Step::Accept { identity, expired, before_ok } => {
                 if let Some(payload) = before_ok {
                     link.put_payload(&payload);
                 }
-                return Ok(identity);
+                return Ok(Accepted { identity, expired });
             }
             Step::Deny(error) => return Err(End::Denied(error)),
         };

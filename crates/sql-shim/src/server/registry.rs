@@ -93,6 +93,8 @@ pub struct Connection {
     deadline_ms: AtomicU64,
     /// A statement that changes something is at work (see [`crate::server::read_lock`]).
     changing: AtomicBool,
+    /// The account's password has expired: nothing may be done but to set another.
+    must_change_password: AtomicBool,
     waker: Mutex<Option<Waker>>,
     /// What is to be known of a client that hangs up.
     pub(crate) attention: Attention,
@@ -141,6 +143,17 @@ impl Connection {
     /// Whether a change is at work.
     pub(super) fn is_changing(&self) -> bool {
         self.changing.load(Ordering::SeqCst)
+    }
+
+    /// Whether the session may only set another password.
+    #[inline]
+    pub fn must_change_password(&self) -> bool {
+        self.must_change_password.load(Ordering::Relaxed)
+    }
+
+    /// A login with an expired password, or another password.
+    pub fn set_must_change_password(&self, must: bool) {
+        self.must_change_password.store(must, Ordering::Relaxed);
     }
 
     /// A change begins or ends.
@@ -317,6 +330,7 @@ impl Registry {
             timed_out: AtomicBool::new(false),
             deadline_ms: AtomicU64::new(0),
             changing: AtomicBool::new(false),
+            must_change_password: AtomicBool::new(false),
             waker: Mutex::new(None),
             attention: Attention::default(),
             waits: Waits::default(),

@@ -34,55 +34,34 @@ impl Session {
             .with_activity(|activity| (activity.user.to_string(), activity.account_host.to_string()))
     }
 
-    pub(super) fn accounts(&mut self, statement: &Statement) -> Result<Outcome, Failure> {
+    pub(super) async fn accounts(&mut self, statement: &Statement) -> Result<Outcome, Failure> {
         let server = self.state.server.clone();
         let accounts = &server.accounts;
-        let own = self.account(&Account::current());
         let manages = || self.state.require_any(Privileges::CREATE_USER);
         let authority = self.authority();
-        // Whatever roles it might have: one's own account is not somebody else's.
-        let is_own = |change: &AccountChange| (&change.user, &change.host) == (&own.0, &own.1);
         match statement {
-            Statement::SetPassword { account, password } => {
-                let (user, host) = account.as_ref().map_or_else(|| own.clone(), |said| self.account(said));
-                if (&user, &host) != (&own.0, &own.1) {
-                    manages()?;
-                }
+            Statement::SetPassword { account, password, replaced } => {
+                let (user, host) = self.account(account.as_ref().unwrap_or(&Account::current()));
                 let by = accounts::Identification { password: Some(password.clone()), ..Default::default() };
-                let change = AccountChange { user, host, by: Some(by), ..Default::default() };
-                let authority = if is_own(&change) { Authority::System } else { authority };
-                accounts.alter_all(&[change], false, authority)?;
+                let replaced = replaced.clone();
+                let change = AccountChange { user, host, by: Some(by), replaced, ..Default::default() };
+                self.alter_accounts(&[change], false, true).await?;
             }
-            Statement::CreateUser {
-                accounts: list,
-                if_not_exists,
-                lock,
-                requires,
-                expired,
-                default_roles,
-            } => {
+            Statement::CreateUser { accounts: list, if_not_exists, options, default_roles } => {
                 manages()?;
                 let default_roles = self.role_names(default_roles);
                 self.require_administration(&default_roles)?;
-                let mut changes = self.account_changes(list, *lock, *requires);
+                let mut changes = self.account_changes(list, options);
                 for change in &mut changes {
-                    (change.expired, change.default_roles) = (*expired, default_roles.clone());
+                    change.default_roles.clone_from(&default_roles);
                 }
                 let existing = accounts.create_all(&changes, *if_not_exists)?;
                 self.note_accounts(errors::USER_ALREADY_EXISTS, &existing);
             }
-            Statement::AlterUser { accounts: list, if_exists, lock, requires } => {
-                let changes = self.account_changes(list, *lock, *requires);
-                // Everybody may change the own password, and nothing else of the account.
-                let own_password = |change: &AccountChange| {
-                    is_own(change) && change.locked.is_none() && change.requires.is_none()
-                };
-                let only_own = changes.iter().all(own_password);
-                if !only_own {
-                    manages()?;
-                }
-                let authority = if only_own { Authority::System } else { authority };
-                let missing = accounts.alter_all(&changes, *if_exists, authority)?;
+            Statement::AlterUser { accounts: list, if_exists, options } => {
+                let changes = self.account_changes(list, options);
+                let only_passwords = **options == ast::AccountOptions::default();
+                let missing = self.alter_accounts(&changes, *if_exists, only_passwords).await?;
                 self.note_accounts(errors::USER_DOES_NOT_EXIST, &missing);
             }
             Statement::DropUser { accounts: list, if_exists } => {
@@ -112,21 +91,78 @@ impl Session {
         if system { Authority::System } else { Authority::Ordinary }
     }
 
+    /// ALTER USER and SET PASSWORD; returns the accounts that are not there. Everybody may change the own
+    /// password, and nothing else of the account.
+    async fn alter_accounts(
+        &self,
+        changes: &[AccountChange],
+        if_exists: bool,
+        only_passwords: bool,
+    ) -> Result<Vec<String>, Failure> {
+        let server = self.state.server.clone();
+        let (user, host) = self.account(&Account::current());
+        // Whatever roles it might have: one's own account is not somebody else's.
+        let is_own = |change: &AccountChange| change.user == user && change.host == host;
+        let only_own = only_passwords && changes.iter().all(is_own);
+        if !only_own {
+            self.state.require_any(Privileges::CREATE_USER)?;
+        }
+        let exempt = self.state.rights().global().has(Privileges::CREATE_USER);
+        for change in changes {
+            if is_own(change) && change.by.is_some() {
+                server.accounts.check_current(change, exempt)?;
+            } else if change.replaced.is_some() {
+                return Err(errors::error(errors::CURRENT_PASSWORD_NOT_REQUIRED, &[]).into());
+            }
+            self.refuse_used_password(change).await?;
+        }
+        let authority = if only_own { Authority::System } else { self.authority() };
+        let missing = server.accounts.alter_all(changes, if_exists, authority)?;
+        if changes.iter().any(|change| is_own(change) && change.by.is_some()) {
+            self.state.connection.set_must_change_password(false);
+        }
+        Ok(missing)
+    }
+
+    /// Error 3638 where the account may not have that password again.
+    async fn refuse_used_password(&self, change: &AccountChange) -> Result<(), Failure> {
+        let password = change.by.as_ref().and_then(|by| by.password.as_deref());
+        let Some(password) = password.filter(|password| !password.is_empty()) else { return Ok(()) };
+        let slice = self.transaction.engine().slice().clone();
+        for used in self.state.server.accounts.used_passwords(change) {
+            if used.is(password) {
+                let account: [&dyn std::fmt::Display; 2] = [&change.user, &change.host];
+                return Err(errors::error(errors::CREDENTIALS_CONTRADICT_TO_HISTORY, &account).into());
+            }
+            // Each takes milliseconds.
+            _ = slice.give_way().await;
+        }
+        Ok(())
+    }
+
     fn account_changes(
         &self,
         list: &[AccountSpecification],
-        locked: Option<bool>,
-        requires: Option<ast::Requirement>,
+        options: &ast::AccountOptions,
     ) -> Vec<AccountChange> {
-        let requires = requires.map(|requirement| match requirement {
+        let requires = options.requires.map(|requirement| match requirement {
             ast::Requirement::None => Security::None,
             ast::Requirement::Ssl => Security::Encrypted,
             ast::Requirement::X509 => Security::Certificate,
         });
         let change = |said: &AccountSpecification| {
             let (user, host) = self.account(&said.account);
-            let by = said.identification.as_ref().map(identification);
-            AccountChange { user, host, by, locked, requires, ..Default::default() }
+            AccountChange {
+                user,
+                host,
+                by: said.identification.as_ref().map(identification),
+                replaced: said.replaced.clone(),
+                locked: options.lock,
+                requires,
+                password: options.password.clone(),
+                limits: options.limits.clone(),
+                ..Default::default()
+            }
         };
         list.iter().map(change).collect()
     }

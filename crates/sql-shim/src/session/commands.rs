@@ -85,7 +85,7 @@ impl Session {
                 self.implicit_commit().await?;
                 self.check_writable()?;
                 self.begin_change().await?;
-                let result = self.accounts(statement);
+                let result = self.accounts(statement).await;
                 self.end_change();
                 result
             }

@@ -7,6 +7,7 @@
 //! is durable first. A failed statement undoes its own changes; a deadlock has undone the whole transaction.
 //! COM_QUERY enters in `serve.rs`, COM_STMT_EXECUTE in `prepared.rs`.
 
+mod account_limits;
 mod accounts;
 mod alter;
 mod backup;
@@ -90,6 +91,7 @@ impl Sessions {
         engine_settings::connect(&server, &database);
         crate::statement_stats::connect(&server);
         crate::auth::roles::connect(&server);
+        crate::auth::password_rules::connect(&server);
         let connections = Arc::downgrade(&server);
         database.set_statement_source(move |session| {
             let id = u32::try_from(session).ok()?;

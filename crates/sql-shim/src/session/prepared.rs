@@ -89,6 +89,7 @@ impl Session {
         out: &mut impl ResultSink,
     ) -> Result<(), Failure> {
         self.state.begin_statement();
+        self.admit_plan(&statement.plan.plan)?;
         let collation = self.state.settings().sql.connection_collation;
         let values: smallvec::SmallVec<[Value<'_>; 4]> =
             params.iter().map(|param| value_of(param, collation)).collect();

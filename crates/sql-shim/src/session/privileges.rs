@@ -250,7 +250,7 @@ impl Session {
                 let wanted = Privileges::SELECT | Privileges::LOCK_TABLES;
                 tables.iter().try_for_each(|name| self.require_on(name, wanted))
             }
-            Flush::Privileges | Flush::Status | Flush::Logs | Flush::Other => {
+            Flush::Privileges | Flush::UserResources | Flush::Status | Flush::Logs | Flush::Other => {
                 self.state.require_any(Privileges::RELOAD)
             }
         }

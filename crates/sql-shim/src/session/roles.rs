@@ -2,7 +2,7 @@
 //! USER: whether the session's account may run them, and what they change. What roles bring is decided in
 //! [`crate::auth::roles`].
 
-use sql::ast::{Account, RoleChoice, RoleGrant, Statement};
+use sql::ast::{Account, PasswordOptions, RoleChoice, RoleGrant, Statement};
 use sql::errors::{self, error};
 use sql::privilege::{Privileges, RoleName};
 use sql::result::SqlError;
@@ -61,7 +61,8 @@ impl Session {
                     user: name.user,
                     host: name.host,
                     locked: Some(true),
-                    expired: true,
+                    password: PasswordOptions { expire: true, ..Default::default() },
+                    is_role: true,
                     ..Default::default()
                 };
                 let list: Vec<_> = self.role_names(roles).into_iter().map(role).collect();

@@ -66,16 +66,13 @@ pub(super) fn set_generated(column: &ast::ColumnDef, def: &mut schema::ColumnDef
             return Err(errors::error(errors::WRONG_USAGE, &[&what, &"generated column"]));
         }
     }
-    if !generated.stored {
-        return Err(errors::unsupported("VIRTUAL generated columns: say STORED"));
-    }
     let text = generated.expression.to_text().map_err(|why| match why {
         Unkept::Variable => errors::error(errors::DEFAULT_EXPRESSION_VARIABLE, &[&column.name]),
         Unkept::Construct | Unkept::Default => {
             errors::error(errors::GENERATED_COLUMN_CONSTRUCT, &[&column.name])
         }
     })?;
-    def.generated = Some(text);
+    (def.generated, def.is_virtual) = (Some(text), !generated.stored);
     Ok(())
 }
 

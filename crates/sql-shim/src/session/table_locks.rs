@@ -241,7 +241,9 @@ impl Session {
                 }
             }
             Flush::Status => self.state.connection.counters.forget_own(),
-            Flush::Privileges | Flush::Other => {}
+            Flush::Privileges => self.state.server.accounts.forget_usage(),
+            Flush::UserResources => self.state.server.accounts.begin_hours(),
+            Flush::Other => {}
         }
         Ok(Outcome::Done(Changed::default()))
     }

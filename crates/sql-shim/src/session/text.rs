@@ -77,6 +77,7 @@ impl Session {
             return Ok(consumed);
         }
         self.statement_is_parsed();
+        self.admit(&parsed.statement)?;
         self.count(com_counters::of_statement(&parsed.statement));
         let mut statement = Some(parsed.statement);
         for _ in 0..REPLANS_MAX {
@@ -100,6 +101,9 @@ impl Session {
         sql: &[u8],
         out: &mut S,
     ) -> Option<Result<(), Failure>> {
+        if self.is_restricted() {
+            return None;
+        }
         let modes = self.state.lexical_modes();
         let mut fingerprint = self.cache.take_scratch();
         let found = fingerprint.of(sql, modes, self.state.settings().sql.plan_modes());

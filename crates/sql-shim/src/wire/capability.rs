@@ -23,6 +23,7 @@ pub const PS_MULTI_RESULTS: u32 = 1 << 18;
 pub const PLUGIN_AUTH: u32 = 1 << 19;
 pub const CONNECT_ATTRS: u32 = 1 << 20;
 pub const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
+pub const EXPIRED_PASSWORDS: u32 = 1 << 22;
 pub const SESSION_TRACK: u32 = 1 << 23;
 pub const DEPRECATE_EOF: u32 = 1 << 24;
 pub const ZSTD_COMPRESSION: u32 = 1 << 26;
@@ -48,6 +49,7 @@ pub const OFFERED: u32 = LONG_PASSWORD
     | PLUGIN_AUTH
     | CONNECT_ATTRS
     | PLUGIN_AUTH_LENENC
+    | EXPIRED_PASSWORDS
     | SESSION_TRACK
     | DEPRECATE_EOF
     | QUERY_ATTRIBUTES;

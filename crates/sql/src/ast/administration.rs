@@ -162,6 +162,67 @@ pub struct AccountSpecification {
     pub account: Account,
     /// `IDENTIFIED …`; without it ALTER USER leaves the password as it is.
     pub identification: Option<Identification>,
+    /// ALTER USER: `REPLACE`, the password as it was.
+    pub replaced: Option<Vec<u8>>,
+}
+
+/// What CREATE USER and ALTER USER say of accounts behind their list; nothing is said of what is `None`.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct AccountOptions {
+    /// `ACCOUNT LOCK` (true) or `UNLOCK`; the last one said counts, as in MySQL.
+    pub lock: Option<bool>,
+    /// `REQUIRE`.
+    pub requires: Option<Requirement>,
+    /// How long passwords last, and what new ones must be like.
+    pub password: PasswordOptions,
+    /// `WITH MAX_…`.
+    pub limits: ResourceLimits,
+}
+
+/// `PASSWORD …`, `FAILED_LOGIN_ATTEMPTS`, `PASSWORD_LOCK_TIME`. `Some(None)` is DEFAULT: as the server's variable
+/// says.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct PasswordOptions {
+    /// `EXPIRE` without more: at once.
+    pub expire: bool,
+    /// `EXPIRE DEFAULT`, `EXPIRE INTERVAL n DAY`; 0: `EXPIRE NEVER`.
+    pub lifetime_days: Option<Option<u16>>,
+    /// `HISTORY`.
+    pub history: Option<Option<u32>>,
+    /// `REUSE INTERVAL`.
+    pub reuse_days: Option<Option<u32>>,
+    /// `REQUIRE CURRENT`, or `OPTIONAL`.
+    pub requires_current: Option<Option<bool>>,
+    /// `FAILED_LOGIN_ATTEMPTS`.
+    pub failed_attempts: Option<u16>,
+    /// `PASSWORD_LOCK_TIME`; -1: UNBOUNDED.
+    pub lock_days: Option<i16>,
+}
+
+/// `WITH MAX_QUERIES_PER_HOUR n …`; 0 is no limit.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ResourceLimits {
+    /// `MAX_QUERIES_PER_HOUR`.
+    pub queries: Option<u32>,
+    /// `MAX_UPDATES_PER_HOUR`.
+    pub updates: Option<u32>,
+    /// `MAX_CONNECTIONS_PER_HOUR`.
+    pub connections: Option<u32>,
+    /// `MAX_USER_CONNECTIONS`.
+    pub user_connections: Option<u32>,
+}
+
+impl ResourceLimits {
+    /// Whether any of them is said.
+    pub fn are_said(&self) -> bool {
+        *self != ResourceLimits::default()
+    }
+
+    /// Whether any of them is a limit.
+    pub fn limit_anything(&self) -> bool {
+        let said = [self.queries, self.updates, self.connections, self.user_connections];
+        said.into_iter().flatten().any(|limit| limit > 0)
+    }
 }
 
 /// `REQUIRE` of an account: what a connection must have to be served.
@@ -246,6 +307,8 @@ pub enum Flush {
     ReadLock(Vec<TableName>),
     /// `FLUSH PRIVILEGES`.
     Privileges,
+    /// `FLUSH USER_RESOURCES`.
+    UserResources,
     /// `FLUSH STATUS`.
     Status,
     /// `FLUSH LOGS`, `FLUSH SLOW LOGS`.

@@ -127,6 +127,8 @@ pub enum Statement {
     SetPassword {
         account: Option<Account>,
         password: Vec<u8>,
+        /// `REPLACE`: the password as it was.
+        replaced: Option<Vec<u8>>,
     },
     Show(Box<Show>),
     Describe {
@@ -148,18 +150,13 @@ pub enum Statement {
     CreateUser {
         accounts: Vec<AccountSpecification>,
         if_not_exists: bool,
-        /// `ACCOUNT LOCK` (true) or `ACCOUNT UNLOCK`.
-        lock: Option<bool>,
-        requires: Option<Requirement>,
-        /// `PASSWORD EXPIRE`, which only a locked account has: it is a role.
-        expired: bool,
+        options: Box<AccountOptions>,
         default_roles: Vec<Account>,
     },
     AlterUser {
         accounts: Vec<AccountSpecification>,
         if_exists: bool,
-        lock: Option<bool>,
-        requires: Option<Requirement>,
+        options: Box<AccountOptions>,
     },
     RenameUser(Vec<(Account, Account)>),
     DropUser {

@@ -79,7 +79,7 @@ fn extra(column: &ColumnDef) -> String {
         parts.push("DEFAULT_GENERATED");
     }
     if column.generated.is_some() {
-        parts.push("STORED GENERATED");
+        parts.push(if column.is_virtual { "VIRTUAL GENERATED" } else { "STORED GENERATED" });
     }
     if column.on_update_now {
         parts.push("on update CURRENT_TIMESTAMP");

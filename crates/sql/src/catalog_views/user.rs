@@ -1,9 +1,8 @@
 //! `mysql.user`: the accounts, to be read only. CREATE USER and its like change them. `mysql.role_edges` and
 //! `mysql.default_roles`: which roles are granted to whom, and which of them are active after a login.
 //!
-//! Columns are MySQL's; what there is no such thing of here (limits of an account, ages of passwords,
-//! subjects of certificates) has the value that an account of MySQL without it has. The stored form of a
-//! password is for those who may give the account another one, which is less than MySQL shows: an account
+//! Columns are MySQL's; what there is no such thing of here (subjects of certificates) has the value that an
+//! account of MySQL without it has. The stored form of a password is for those who may give the account another one, which is less than MySQL shows: an account
 //! that may read all tables, as those of monitoring often may, would otherwise get what guesses of passwords
 //! are checked with.
 
@@ -15,7 +14,7 @@ use super::{MYSQL, RowSource, View, number, text};
 use crate::context::SqlContext;
 use crate::facts::KnownAccount;
 use crate::privilege::{Privileges, RoleName};
-use crate::value::Value;
+use crate::value::{DateTime, Value};
 
 /// A column of `Y` and `N`.
 const FLAG: ViewType = preset("N", required("enum('N','Y')"));
@@ -63,21 +62,38 @@ fn row(account: KnownAccount, reader: Privileges) -> Vec<Value<'static>> {
     row.extend(FIRST.map(|privilege| flag(held.has(privilege))));
     row.push(text(account.ssl_type));
     row.extend(std::iter::repeat_n(Value::Text(Vec::new().into(), Collation::Binary), 3));
-    row.extend(std::iter::repeat_n(number(0u64), 4));
+    row.extend(account.limits.map(|limit| number(u64::from(limit))));
     let protected = account.is_system_user && !reader.has(Privileges::SYSTEM_USER);
     let may_change = reader.has(Privileges::CREATE_USER) && !protected;
     row.extend([
         text(account.plugin),
         if may_change { text(account.authentication) } else { Value::Null },
         flag(account.expired),
-        Value::Null,
-        Value::Null,
+        Value::DateTime(DateTime::from_unix(account.password_set_unix_s as i64, 0), 0),
+        account.password_lifetime_days.map_or(Value::Null, |days| number(u64::from(days))),
         flag(account.locked),
         flag(held.has(Privileges::CREATE_ROLE)),
         flag(held.has(Privileges::DROP_ROLE)),
     ]);
-    row.extend(std::iter::repeat_n(Value::Null, 4));
+    let small = |number_of: Option<u32>| number_of.map_or(Value::Null, |n| number(u64::from(n.min(65_535))));
+    row.extend([
+        small(account.password_history),
+        small(account.password_reuse_days),
+        account.requires_current.map_or(Value::Null, flag),
+        attributes(account.failed_attempts, account.lock_days),
+    ]);
     row
+}
+
+/// `User_attributes`.
+fn attributes(failed_attempts: u16, lock_days: i16) -> Value<'static> {
+    if (failed_attempts, lock_days) == (0, 0) {
+        return Value::Null;
+    }
+    text(format!(
+        "{{\"Password_locking\": {{\"failed_login_attempts\": {failed_attempts}, \
+         \"password_lock_time_days\": {lock_days}}}}}"
+    ))
 }
 
 fn users(state: &SqlContext) -> RowSource {

@@ -29,6 +29,7 @@ pub fn refused(why: &ForeignKeyRefusal) -> SqlError {
         Why::DropParentColumn { column, broken } => {
             error(errors::FK_COLUMN_CANNOT_DROP_CHILD, &[column, &broken.key.name, &broken.table])
         }
+        Why::Virtual { key, column } => error(errors::FK_VIRTUAL_COLUMN, &[key, column]),
         Why::Checked { key, column, check } => error(errors::FK_CHECK_COLUMN, &[column, check, key]),
         Why::Exists(name) => error(errors::FK_DUP_NAME, &[name]),
         Why::Missing(name) => error(errors::CANT_DROP_FIELD_OR_KEY, &[name]),

@@ -2,33 +2,31 @@
 //! GRANT and REVOKE.
 //!
 //! An option that restricts an account and that this server cannot keep is refused as a whole statement
-//! (1235): an account that its administrator believes to be locked, expired or bound to TLS must not be open.
-//! The same options with values that restrict nothing are accepted, because dumps of accounts (`SHOW CREATE
-//! USER` of MySQL) are full of them.
+//! (1235): an account that its administrator believes to be bound to a certificate must not be open.
 
 use super::super::ast::{
-    Account, AccountSpecification, Grant, GrantObject, Identification, Requirement, Statement, TableName,
+    Account, AccountOptions, AccountSpecification, Grant, GrantObject, Identification, PasswordOptions,
+    Requirement, Statement, TableName,
 };
+use super::super::errors;
 use super::super::lexer::TokenKind;
 use super::roles::Granted;
 use super::{Parsed, Parser};
 
+/// Most failed logins, and most days, that MySQL counts.
+const SMALL_MAX: u64 = 32_767;
+
 /// What the options behind the accounts come to.
 #[derive(Default)]
-pub(super) struct AccountOptions {
-    /// `ACCOUNT LOCK` (true) or `UNLOCK`; the last one said counts, as in MySQL.
-    lock: Option<bool>,
-    /// `REQUIRE`.
-    requires: Option<Requirement>,
-    /// `PASSWORD EXPIRE`.
-    expired: bool,
+pub(super) struct SaidOptions {
+    said: AccountOptions,
     /// `WITH GRANT OPTION`, which only GRANT has.
     pub(super) grant_option: bool,
     /// The first option that is not supported.
     pub(super) refused: Option<&'static str>,
 }
 
-impl AccountOptions {
+impl SaidOptions {
     fn refuse_unless(&mut self, harmless: bool, what: &'static str) {
         if !harmless {
             self.refused.get_or_insert(what);
@@ -43,21 +41,17 @@ impl Parser<'_> {
         let roles = self.accept_all(&["DEFAULT", "ROLE"]);
         let default_roles = if roles { self.list(Self::role)? } else { Vec::new() };
         let options = self.account_options()?;
-        // An account that nobody may log in to is what CREATE ROLE makes; SHOW CREATE USER shows it so.
-        let expired = options.expired && options.lock == Some(true);
-        let refused = options.refused.or((options.expired && !expired).then_some("PASSWORD EXPIRE"));
-        if let Some(refused) = refused.or_else(|| refused_identification(&accounts)) {
+        if let Some(refused) = options.refused.or_else(|| refused_identification(&accounts)) {
             return self.refuse(refused);
         }
         self.no_grant_option(&options)?;
-        let (lock, requires) = (options.lock, options.requires);
-        Ok(Statement::CreateUser { accounts, if_not_exists, lock, requires, expired, default_roles })
+        Ok(Statement::CreateUser { accounts, if_not_exists, options: Box::new(options.said), default_roles })
     }
 
     pub(crate) fn alter_user(&mut self) -> Parsed<Statement> {
         let if_exists = self.if_exists();
-        let accounts = self.list(Self::account_specification)?;
-        if let [AccountSpecification { account, identification: None }] = &accounts[..]
+        let accounts = self.list(Self::altered_account)?;
+        if let [AccountSpecification { account, identification: None, .. }] = &accounts[..]
             && self.accept_all(&["DEFAULT", "ROLE"])
         {
             return self.default_roles(vec![account.clone()], if_exists);
@@ -67,52 +61,66 @@ impl Parser<'_> {
             account.identification.as_ref().is_some_and(|by| by.password.is_none() && by.hash.is_none())
         });
         let cleared = cleared.then_some("ALTER USER … IDENTIFIED WITH without BY or AS");
-        let refused = options.refused.or(options.expired.then_some("PASSWORD EXPIRE"));
-        if let Some(refused) = refused.or_else(|| refused_identification(&accounts)).or(cleared) {
+        if let Some(refused) = options.refused.or_else(|| refused_identification(&accounts)).or(cleared) {
             return self.refuse(refused);
         }
         self.no_grant_option(&options)?;
-        Ok(Statement::AlterUser { accounts, if_exists, lock: options.lock, requires: options.requires })
+        Ok(Statement::AlterUser { accounts, if_exists, options: Box::new(options.said) })
     }
 
-    fn no_grant_option(&self, options: &AccountOptions) -> Parsed<()> {
+    fn no_grant_option(&self, options: &SaidOptions) -> Parsed<()> {
         if options.grant_option { Err(self.unexpected()) } else { Ok(()) }
     }
 
     fn account_specification(&mut self) -> Parsed<AccountSpecification> {
-        Ok(AccountSpecification { account: self.account()?, identification: self.identification()? })
+        let (account, identification) = (self.account()?, self.identification()?);
+        Ok(AccountSpecification { account, identification, replaced: None })
+    }
+
+    /// The same in ALTER USER, which may say the old password behind the new one.
+    fn altered_account(&mut self) -> Parsed<AccountSpecification> {
+        let mut account = self.account_specification()?;
+        let by_password = account.identification.as_ref().is_some_and(|by| by.password.is_some());
+        if by_password && self.accept("REPLACE") {
+            account.replaced = Some(self.text()?);
+        }
+        Ok(account)
     }
 
     /// `REQUIRE …`, `WITH …`, `PASSWORD …`, `ACCOUNT …` and the rest, in any order.
-    pub(super) fn account_options(&mut self) -> Parsed<AccountOptions> {
-        let mut options = AccountOptions::default();
+    pub(super) fn account_options(&mut self) -> Parsed<SaidOptions> {
+        let mut options = SaidOptions::default();
         loop {
             if self.accept("ACCOUNT") {
-                options.lock = Some(match self.accept_any(&["LOCK", "UNLOCK"]) {
+                options.said.lock = Some(match self.accept_any(&["LOCK", "UNLOCK"]) {
                     Some(word) => word == "LOCK",
                     None => return Err(self.unexpected()),
                 });
             } else if self.accept("REQUIRE") {
-                options.requires = match self.accept_any(&["NONE", "SSL", "X509"]) {
+                options.said.requires = match self.accept_any(&["NONE", "SSL", "X509"]) {
                     Some("NONE") => Some(Requirement::None),
                     Some("SSL") => Some(Requirement::Ssl),
                     Some(_) => Some(Requirement::X509),
                     None => None,
                 };
-                options.refuse_unless(options.requires.is_some(), "REQUIRE of an issuer, subject or cipher");
+                let known = options.said.requires.is_some();
+                options.refuse_unless(known, "REQUIRE of an issuer, subject or cipher");
             } else if self.accept("WITH") {
                 self.resources(&mut options)?;
             } else if self.accept("PASSWORD") {
-                self.password_option(&mut options)?;
+                self.password_option(&mut options.said.password)?;
             } else if self.accept("FAILED_LOGIN_ATTEMPTS") {
-                options.refuse_unless(self.integer()? == 0, "FAILED_LOGIN_ATTEMPTS");
+                let attempts = self.number_within("FAILED_LOGIN_ATTEMPTS", 0, SMALL_MAX)?;
+                options.said.password.failed_attempts = Some(attempts as u16);
             } else if self.accept("PASSWORD_LOCK_TIME") {
                 let unbounded = self.accept("UNBOUNDED");
-                options.refuse_unless(!unbounded && self.integer()? == 0, "PASSWORD_LOCK_TIME");
+                options.said.password.lock_days = Some(match unbounded {
+                    true => -1,
+                    false => self.number_within("PASSWORD_LOCK_TIME", 0, SMALL_MAX)? as i16,
+                });
             } else if self.is_any_word(&["COMMENT", "ATTRIBUTE"]) {
                 options.refuse_unless(false, "COMMENT and ATTRIBUTE of an account");
-            } else if self.is_any_word(&["DISCARD", "RETAIN", "REPLACE", "AND", "ADD", "MODIFY", "INITIATE"])
-            {
+            } else if self.is_any_word(&["DISCARD", "RETAIN", "AND", "ADD", "MODIFY", "INITIATE"]) {
                 options.refuse_unless(false, "a second password or factor of an account");
             } else if self.at_end() || options.refused.is_some() {
                 return Ok(options);
@@ -125,21 +133,35 @@ impl Parser<'_> {
         }
     }
 
+    /// A number that is refused with error 1525 beyond these bounds.
+    fn number_within(&mut self, what: &str, least: u64, most: u64) -> Parsed<u64> {
+        let number = self.integer()?;
+        match (least..=most).contains(&number) {
+            true => Ok(number),
+            false => Err(errors::error(errors::WRONG_VALUE, &[&what, &number])),
+        }
+    }
+
+    /// The number, or the greatest that is kept.
+    fn capped_number(&mut self) -> Parsed<u32> {
+        Ok(u32::try_from(self.integer()?).unwrap_or(u32::MAX))
+    }
+
     /// `WITH GRANT OPTION`, `WITH MAX_QUERIES_PER_HOUR n …`.
-    fn resources(&mut self, options: &mut AccountOptions) -> Parsed<()> {
-        let known = [
-            "MAX_QUERIES_PER_HOUR",
-            "MAX_UPDATES_PER_HOUR",
-            "MAX_CONNECTIONS_PER_HOUR",
-            "MAX_USER_CONNECTIONS",
-        ];
+    fn resources(&mut self, options: &mut SaidOptions) -> Parsed<()> {
         let mut any = false;
         loop {
+            let limits = &mut options.said.limits;
             if self.accept_all(&["GRANT", "OPTION"]) {
                 options.grant_option = true;
-            } else if self.accept_any(&known).is_some() {
-                // 0 is no limit.
-                options.refuse_unless(self.integer()? == 0, "limits on an account's resources");
+            } else if self.accept("MAX_QUERIES_PER_HOUR") {
+                limits.queries = Some(self.capped_number()?);
+            } else if self.accept("MAX_UPDATES_PER_HOUR") {
+                limits.updates = Some(self.capped_number()?);
+            } else if self.accept("MAX_CONNECTIONS_PER_HOUR") {
+                limits.connections = Some(self.capped_number()?);
+            } else if self.accept("MAX_USER_CONNECTIONS") {
+                limits.user_connections = Some(self.capped_number()?);
             } else {
                 return if any { Ok(()) } else { Err(self.unexpected()) };
             }
@@ -148,19 +170,33 @@ impl Parser<'_> {
     }
 
     /// `PASSWORD EXPIRE …`, `HISTORY …`, `REUSE INTERVAL …`, `REQUIRE CURRENT …`.
-    fn password_option(&mut self, options: &mut AccountOptions) -> Parsed<()> {
+    fn password_option(&mut self, options: &mut PasswordOptions) -> Parsed<()> {
         if self.accept("EXPIRE") {
-            options.expired = self.accept_any(&["NEVER", "DEFAULT"]).is_none();
-            options.refuse_unless(!self.accept("INTERVAL"), "PASSWORD EXPIRE");
+            if self.accept("NEVER") {
+                options.lifetime_days = Some(Some(0));
+            } else if self.accept("DEFAULT") {
+                options.lifetime_days = Some(None);
+            } else if self.accept("INTERVAL") {
+                let days = self.number_within("DAY", 1, u64::from(u16::MAX))?;
+                self.expect("DAY")?;
+                options.lifetime_days = Some(Some(days as u16));
+            } else {
+                options.expire = true;
+            }
         } else if self.accept("HISTORY") {
-            let none = self.accept("DEFAULT") || self.integer()? == 0;
-            options.refuse_unless(none, "PASSWORD HISTORY");
+            let default = self.accept("DEFAULT");
+            options.history = Some(if default { None } else { Some(self.capped_number()?) });
         } else if self.accept_all(&["REUSE", "INTERVAL"]) {
-            let none = self.accept("DEFAULT") || (self.integer()? == 0 && self.accept("DAY"));
-            options.refuse_unless(none, "PASSWORD REUSE");
+            if self.accept("DEFAULT") {
+                options.reuse_days = Some(None);
+            } else {
+                options.reuse_days = Some(Some(self.capped_number()?));
+                self.expect("DAY")?;
+            }
         } else if self.accept_all(&["REQUIRE", "CURRENT"]) {
-            let none = self.accept_any(&["DEFAULT", "OPTIONAL"]).is_some();
-            options.refuse_unless(none, "PASSWORD REQUIRE CURRENT");
+            let said = self.accept_any(&["DEFAULT", "OPTIONAL"]);
+            options.requires_current =
+                Some(if said == Some("DEFAULT") { None } else { Some(said.is_none()) });
         } else {
             return Err(self.unexpected());
         }
@@ -250,7 +286,11 @@ impl Parser<'_> {
         if call {
             self.expect_symbol(b")")?;
         }
-        Ok(Statement::SetPassword { account, password })
+        let replaced = if self.accept("REPLACE") { Some(self.text()?) } else { None };
+        if self.is_word("RETAIN") {
+            return self.refuse("a second password or factor of an account");
+        }
+        Ok(Statement::SetPassword { account, password, replaced })
     }
 
     /// `GRANT …` and `REVOKE …`
@@ -293,8 +333,14 @@ impl Parser<'_> {
         self.expect(if revoke { "FROM" } else { "TO" })?;
         grant.accounts = self.list(|parser| Ok((parser.account()?, parser.identification()?)))?;
         let restriction = self.account_options()?;
-        let require = restriction.requires.filter(|requirement| *requirement != Requirement::None);
-        if let Some(refused) = restriction.refused.or(require.map(|_| "REQUIRE in GRANT")) {
+        // Those that restrict nothing are in old scripts.
+        let AccountOptions { lock, requires, password, limits } = &restriction.said;
+        let nothing = lock.is_none()
+            && requires.is_none_or(|requirement| requirement == Requirement::None)
+            && *password == PasswordOptions::default()
+            && !limits.limit_anything();
+        let more = (!nothing).then_some("options of an account in GRANT");
+        if let Some(refused) = restriction.refused.or(more) {
             return self.refuse(refused);
         }
         grant.grant_option = restriction.grant_option;

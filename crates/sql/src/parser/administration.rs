@@ -305,7 +305,7 @@ impl Parser<'_> {
     /// What FLUSH may name in a list.
     fn flush_option(&mut self) -> Parsed<Flush> {
         const LOGS: &[&str] = &["BINARY", "ENGINE", "ERROR", "GENERAL", "RELAY", "SLOW"];
-        const OTHERS: &[&str] = &["HOSTS", "USER_RESOURCES", "OPTIMIZER_COSTS", "THREADS"];
+        const OTHERS: &[&str] = &["HOSTS", "OPTIMIZER_COSTS", "THREADS"];
         if let Some(log) = self.accept_any(LOGS) {
             self.expect("LOGS")?;
             if log == "RELAY" && self.accept_all(&["FOR", "CHANNEL"]) {
@@ -313,9 +313,10 @@ impl Parser<'_> {
             }
             return Ok(if log == "SLOW" { Flush::Logs } else { Flush::Other });
         }
-        match self.accept_any(&["LOGS", "PRIVILEGES", "STATUS"]) {
+        match self.accept_any(&["LOGS", "PRIVILEGES", "STATUS", "USER_RESOURCES"]) {
             Some("LOGS") => Ok(Flush::Logs),
             Some("PRIVILEGES") => Ok(Flush::Privileges),
+            Some("USER_RESOURCES") => Ok(Flush::UserResources),
             Some(_) => Ok(Flush::Status),
             None if self.accept_any(OTHERS).is_some() => Ok(Flush::Other),
             None => Err(self.unexpected()),

@@ -67,7 +67,7 @@ pub(super) fn column(plan: &SelectPlan, at: usize) -> ColumnDef {
 /// A column of a table as that of another one.
 fn copied(column: &ColumnDef) -> ColumnDef {
     let mut copied = column.clone();
-    copied.generated = None;
+    (copied.generated, copied.is_virtual) = (None, false);
     if column.auto_increment {
         copied.default = Some(Default::Literal(b"0".to_vec()));
     }

@@ -90,6 +90,7 @@ impl Session {
             }
         }
         def.checks = self.altered_checks(table, &columns, changes)?;
+        refuse_to_change_storage(old, &columns)?;
         let origins: Vec<Option<u16>> = columns.iter().map(|column| column.origin).collect();
         def.columns = columns.into_iter().map(|Column { def, .. }| def).collect();
         self.alter_keys(table, &mut def, &origins, changes)?;
@@ -117,6 +118,19 @@ impl Session {
     }
 }
 
+/// A column is VIRTUAL, or is not, as long as it exists.
+fn refuse_to_change_storage(old: &TableDef, columns: &[Column]) -> Result<(), SqlError> {
+    let changes = |column: &&Column| {
+        column.origin.is_some_and(|at| old.columns[usize::from(at)].is_virtual != column.def.is_virtual)
+    };
+    match columns.iter().find(changes) {
+        Some(_) => {
+            Err(errors::error(errors::UNSUPPORTED_ON_GENERATED_COLUMN, &[&"Changing the STORED status"]))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Finds out what the change means for the rows.
 fn judged(old: &TableDef, mut target: Target) -> Target {
     let pairs: Vec<_> = target
@@ -130,7 +144,8 @@ fn judged(old: &TableDef, mut target: Target) -> Target {
         pairs.iter().any(|(was, is)| was.is_some_and(|was| was.auto_increment != is.auto_increment));
     let regenerates = pairs.iter().any(|(was, is)| match was {
         Some(was) => was.generated != is.generated,
-        None => is.generated.is_some(),
+        // MySQL computes those that are VIRTUAL when they are read.
+        None => is.generated.is_some() && !is.is_virtual,
     });
     let enforced = |def: &TableDef, name: &str| {
         def.checks.iter().any(|check| check.enforced && check.name.eq_ignore_ascii_case(name))

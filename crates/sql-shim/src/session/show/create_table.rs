@@ -16,7 +16,8 @@ pub(super) fn create_statement(table: &Table) -> String {
             line.push_str(&format!(" CHARACTER SET {} COLLATE {}", rule.charset().name(), rule.name()));
         }
         if let Some(expression) = &column.generated {
-            line.push_str(&format!(" GENERATED ALWAYS AS ({expression}) STORED"));
+            let kept = if column.is_virtual { "VIRTUAL" } else { "STORED" };
+            line.push_str(&format!(" GENERATED ALWAYS AS ({expression}) {kept}"));
         }
         if !column.nullable {
             line.push_str(" NOT NULL");
