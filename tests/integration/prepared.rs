@@ -143,7 +143,8 @@ fn a_wait_for_one_that_is_being_ended_has_an_end() {
         let mut transaction = db.begin();
         map.put(&mut transaction, 1, 1).await.unwrap();
         transaction.prepare(&xid("a"), Durability::Sync).await.unwrap();
-        let mut end = Box::pin(db.commit_prepared(&xid("a"), Durability::Sync));
+        let name = xid("a");
+        let mut end = Box::pin(db.commit_prepared(&name, Durability::Sync));
         assert!(end.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         let begun = environment.now();
         let late = db.rollback_prepared(&xid("a"), Durability::Sync).await;
