@@ -47,3 +47,4 @@ mod variables;
 mod views;
 mod where_time_goes;
 mod xa;
+mod xml_functions;

@@ -49,7 +49,7 @@ const LIKE_THE_FIRST: [&str; 10] =
     ["INSERT", "LEFT", "LPAD", "QUOTE", "REPEAT", "REPLACE", "RIGHT", "RPAD", "SUBSTRING", "SUBSTRING_INDEX"];
 
 /// Functions that write something of their own: their texts are the connection's, as a literal's.
-const OF_THE_CONNECTION: [&str; 24] = [
+const OF_THE_CONNECTION: [&str; 26] = [
     "ADDTIME",
     "BIN",
     "BIN_TO_UUID",
@@ -72,6 +72,8 @@ const OF_THE_CONNECTION: [&str; 24] = [
     "OCT",
     "SHA1",
     "SHA2",
+    "STATEMENT_DIGEST",
+    "STATEMENT_DIGEST_TEXT",
     "SUBTIME",
     "TO_BASE64",
 ];
