@@ -18,6 +18,7 @@ mod duplicate_members;
 mod engine_settings;
 mod execute;
 mod foreign_keys;
+mod handler;
 mod in_transaction;
 mod into;
 mod large_text;
@@ -140,6 +141,8 @@ pub struct Session {
     next_read_only: Option<bool>,
     /// Statements of PREPARE.
     named_statements: std::collections::HashMap<String, NamedStatement>,
+    /// HANDLER.
+    handlers: handler::Handlers,
     /// LOCK TABLES.
     table_locks: Option<Vec<LockedTable>>,
     /// FLUSH TABLES WITH READ LOCK.
@@ -182,6 +185,7 @@ impl Session {
             next_isolation: None,
             next_read_only: None,
             named_statements: Default::default(),
+            handlers: handler::Handlers::new(),
             table_locks: None,
             read_lock: None,
             change_mark,
@@ -254,6 +258,7 @@ impl SessionService for Session {
         self.state_mut().reset();
         self.state.connection.counters.forget_own();
         self.named_statements.clear();
+        self.handlers.clear();
         self.start_tracking();
     }
 
