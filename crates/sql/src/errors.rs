@@ -57,6 +57,7 @@ error_table! {
     INVALID_DEFAULT = 1067, b"42000", "Invalid default value for '%'";
     MULTIPLE_PRI_KEY = 1068, b"42000", "Multiple primary key defined";
     TOO_MANY_KEYS = 1069, b"42000", "Too many keys specified; max % keys allowed";
+    TOO_MANY_KEY_PARTS = 1070, b"42000", "Too many key parts specified; max % parts allowed";
     TOO_LONG_KEY = 1071, b"42000", "Specified key was too long; max key length is % bytes";
     KEY_COLUMN_MISSING = 1072, b"42000", "Key column '%' doesn't exist in table";
     TOO_BIG_FIELDLENGTH = 1074, b"42000", "Column length too big for column '%' (max = %); use BLOB or TEXT instead";
@@ -359,6 +360,7 @@ error_table! {
     USER_DOES_NOT_EXIST = 3162, b"HY000", "Authorization ID % does not exist.";
     USER_ALREADY_EXISTS = 3163, b"HY000", "Authorization ID % already exists.";
     UNKNOWN_AUTHID = 3523, b"HY000", "Unknown authorization ID %";
+    PARSE_ERROR_IN_DIGEST_FN = 3676, b"HY000", "Could not parse argument to digest function: \"%\".";
     ROLE_NOT_GRANTED = 3530, b"HY000", "% is not granted to %";
     MANDATORY_ROLE = 3628, b"HY000", "The role % is a mandatory role and can't be revoked or dropped. The restriction can be lifted by excluding the role identifier from the global variable mandatory_roles.";
     ROLE_GRANTED_TO_ITSELF = 4027, b"HY000", "User account % is directly or indirectly granted to the role %. The GRANT would create a loop";

@@ -3,6 +3,7 @@
 //! SQL asks for it while it plans (rights), for rows of `information_schema`, for `@@name` and for USER().
 //! What rows of a table look at (settings, the kill switch) the server puts into the context itself.
 
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -195,6 +196,10 @@ pub trait ServerFacts {
 
     /// The locks of GET_LOCK.
     fn named_locks(&self) -> Arc<NamedLocks>;
+
+    /// A file of the server's machine that statements may read, and its length in bytes; `None`: there is
+    /// none of this name, or it may not be read.
+    fn open_file(&self, name: &[u8]) -> Option<(Box<dyn Read>, u64)>;
 
     /// Where sorts put what does not fit into memory (`tmpdir`).
     fn temporary_directory(&self) -> PathBuf;

@@ -65,6 +65,7 @@ impl Session {
             Statement::Execute { name, using } => self.execute_named(name, using, out, more).await,
             Statement::Deallocate(name) => self.deallocate(name),
             Statement::GetDiagnostics(get) => self.get_diagnostics(get, out).await,
+            Statement::Handler(handler) => self.handler(handler, out).await,
             Statement::Backup { name, since } => self.backup(name, since.as_deref()).await,
             Statement::Shutdown => {
                 self.state.server.shutdown.request();

@@ -19,6 +19,7 @@ mod duplicate_members;
 mod engine_settings;
 mod execute;
 mod foreign_keys;
+mod handler;
 mod in_transaction;
 mod into;
 mod large_text;
@@ -142,6 +143,8 @@ pub struct Session {
     next_read_only: Option<bool>,
     /// Statements of PREPARE.
     named_statements: std::collections::HashMap<String, NamedStatement>,
+    /// HANDLER.
+    handlers: handler::Handlers,
     /// LOCK TABLES.
     table_locks: Option<Vec<LockedTable>>,
     /// FLUSH TABLES WITH READ LOCK.
@@ -184,6 +187,7 @@ impl Session {
             next_isolation: None,
             next_read_only: None,
             named_statements: Default::default(),
+            handlers: handler::Handlers::new(),
             table_locks: None,
             read_lock: None,
             change_mark,
@@ -256,6 +260,7 @@ impl SessionService for Session {
         self.state_mut().reset();
         self.state.connection.counters.forget_own();
         self.named_statements.clear();
+        self.handlers.clear();
         self.start_tracking();
     }
 

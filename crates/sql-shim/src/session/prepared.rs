@@ -158,6 +158,7 @@ impl Session {
             Statement::Prepare { .. }
                 | Statement::Execute { .. }
                 | Statement::Deallocate(_)
+                | Statement::Handler(_)
                 | Statement::LoadData(_)
                 | Statement::Xa(_)
         ) {

@@ -196,6 +196,7 @@ impl Session {
             | Statement::Grant(_)
             | Statement::Revoke(_)
             | Statement::Execute { .. }
+            | Statement::Handler(_)
             | Statement::Prepare { .. } => Ok(()),
             // Everybody's own.
             Statement::Empty

@@ -7,6 +7,7 @@
 //! ([`SessionState::change_variables`]).
 
 use std::cell::{Cell, Ref, RefCell};
+use std::io::Read;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -170,6 +171,13 @@ impl ServerFacts for ConnectionFacts {
 
     fn named_locks(&self) -> Arc<NamedLocks> {
         self.server.named_locks.clone()
+    }
+
+    fn open_file(&self, name: &[u8]) -> Option<(Box<dyn Read>, u64)> {
+        let file = self.server.files.get()?.open_to_read(name).ok()?;
+        let length = file.metadata().ok()?.len();
+        let file: Box<dyn Read> = Box::new(file);
+        Some((file, length))
     }
 
     fn temporary_directory(&self) -> PathBuf {

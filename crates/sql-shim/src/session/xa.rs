@@ -129,7 +129,7 @@ fn touches(statement: &Statement) -> Touches<'_> {
             | ShowKind::Empty(..) => Touches::Nothing,
             _ => Touches::Rows,
         },
-        Statement::Describe { .. } => Touches::Rows,
+        Statement::Describe { .. } | Statement::Handler(_) => Touches::Rows,
         Statement::Savepoint(_) => Touches::Savepoints(None),
         Statement::RollbackTo(name) | Statement::ReleaseSavepoint(name) => Touches::Savepoints(Some(name)),
         Statement::CreateTable(create) if create.temporary => Touches::TemporaryTables,

@@ -381,3 +381,49 @@ fn rows_into_files_of_the_server() {
     std::fs::remove_dir_all(directory).unwrap();
     engine.finish();
 }
+
+#[test]
+fn files_of_the_server_as_values() {
+    let (engine, mut client) = start();
+    let directory: PathBuf = engine.directory.with_extension("values");
+    std::fs::create_dir_all(directory.join("deeper")).unwrap();
+    let shown = directory.display().to_string();
+    std::fs::write(directory.join("file"), b"a\0b\xff").unwrap();
+    std::fs::write(directory.join("deeper/empty"), b"").unwrap();
+    std::fs::write(directory.join("large"), vec![b'x'; 300_000]).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", directory.join("link")).unwrap();
+    std::os::unix::fs::symlink("file", directory.join("inside")).unwrap();
+    let null = "SELECT LOAD_FILE('file') IS NULL";
+    assert_eq!(one(&mut client, null), "1", "no directory was named");
+    engine.server.server.variables.set_at_start("secure_file_priv", &shown).unwrap();
+    engine.server.server.open_files().unwrap();
+    for name in ["file", "inside", "deeper/../file", &format!("{shown}/file")] {
+        assert_eq!(one(&mut client, &format!("SELECT HEX(LOAD_FILE('{name}'))")), "610062FF", "{name}");
+    }
+    assert_eq!(one(&mut client, "SELECT LENGTH(LOAD_FILE('deeper/empty'))"), "0");
+    assert_eq!(one(&mut client, "SELECT LENGTH(LOAD_FILE('large'))"), "300000");
+    for name in ["missing", "deeper", "link", "../x", "/etc/passwd", "", "file\\0"] {
+        assert_eq!(one(&mut client, &format!("SELECT LOAD_FILE('{name}') IS NULL")), "1", "{name}");
+    }
+    all(&mut client, &["INSERT INTO u (a, b) VALUES (1, 'file')"]);
+    assert_eq!(one(&mut client, "SELECT HEX(LOAD_FILE(b)) FROM u"), "610062FF");
+    all(&mut client, &["CREATE TABLE f AS SELECT LOAD_FILE('file') AS bytes"]);
+    assert_eq!(one(&mut client, "SELECT HEX(bytes) FROM f"), "610062FF");
+    // Another file under the same name is read.
+    std::fs::write(directory.join("file"), b"new").unwrap();
+    assert_eq!(one(&mut client, "SELECT LOAD_FILE('file')"), "new");
+    all(&mut client, &["SET GLOBAL max_allowed_packet = 200000"]);
+    let mut other = engine.root();
+    assert_eq!(one(&mut other, "SELECT LOAD_FILE('large') IS NULL"), "1");
+    assert!(rows(&mut other, "SHOW WARNINGS")[0].starts_with("Warning|1301|Result of load_file()"));
+    all(
+        &mut client,
+        &["CREATE USER app IDENTIFIED WITH mysql_native_password BY 'pw'", "GRANT ALL ON d.* TO app"],
+    );
+    let mut app = engine.login("app", "pw", None).unwrap();
+    assert_eq!(one(&mut app, null), "1", "without FILE");
+    all(&mut client, &["GRANT FILE ON *.* TO app"]);
+    assert_eq!(one(&mut app, null), "0");
+    std::fs::remove_dir_all(directory).unwrap();
+    engine.finish();
+}

@@ -49,3 +49,4 @@ mod views;
 mod virtual_columns;
 mod where_time_goes;
 mod xa;
+mod xml_functions;

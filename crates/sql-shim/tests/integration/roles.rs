@@ -479,3 +479,32 @@ fn roles_and_columns_are_there_after_a_restart() {
     assert_eq!(code(&mut app, "SELECT secret FROM shop.cart"), 1143);
     engine.finish();
 }
+
+#[test]
+fn grants_of_roles_as_a_graph() {
+    let (engine, mut root) = shop(&["app"]);
+    all(
+        &mut root,
+        &["CREATE ROLE reader, `w<r`", "GRANT reader TO app WITH ADMIN OPTION", "GRANT `w<r` TO reader"],
+    );
+    let graph = first_column(&mut root, "SELECT ROLES_GRAPHML()").remove(0);
+    let number = |name: &str| {
+        let (before, _) = graph.split_once(name).unwrap();
+        before.rsplit_once("<node id=\"").unwrap().1.split('"').next().unwrap().to_owned()
+    };
+    let (app, reader, writer) = (number("`app`@`%`"), number("`reader`@`%`"), number("`w&lt;r`@`%`"));
+    let edge = |source: &str, target: &str, admin: u8| {
+        format!(
+            "source=\"{source}\" target=\"{target}\">\n      <data key=\"key0\">{admin}</data>\n    </edge>"
+        )
+    };
+    assert!(graph.contains(&edge(&app, &reader, 1)), "{graph}");
+    assert!(graph.contains(&edge(&reader, &writer, 0)), "{graph}");
+    assert_eq!(graph.matches("<edge ").count(), 2);
+    // The functions read what they write.
+    let names = first_column(&mut root, "SELECT EXTRACTVALUE(ROLES_GRAPHML(), 'count(//node/data)')");
+    assert_eq!(names, [graph.matches("<node ").count().to_string()]);
+    let empty = r#"<?xml version="1.0" encoding="UTF-8"?><graphml />"#;
+    assert_eq!(first_column(&mut login(&engine, "app"), "SELECT ROLES_GRAPHML()"), [empty]);
+    engine.finish();
+}

@@ -14,6 +14,7 @@ mod alteration;
 mod change;
 mod definition;
 mod expression;
+mod handler;
 mod json_table;
 mod load;
 mod query;
@@ -27,6 +28,7 @@ pub use alteration::*;
 pub use change::*;
 pub use definition::*;
 pub use expression::*;
+pub use handler::*;
 pub use json_table::*;
 pub use load::*;
 pub use query::*;
@@ -194,6 +196,7 @@ pub enum Statement {
     Deallocate(String),
     /// `GET DIAGNOSTICS`.
     GetDiagnostics(Box<GetDiagnostics>),
+    Handler(Handler),
     Shutdown,
     /// `BACKUP SERVER TO 'name' [SINCE 'name']`.
     Backup {

@@ -204,6 +204,12 @@ fn write_call(expr: &Expr, style: Style<'_>, out: &mut String) -> Written {
                     push(out, format_args!("timestampdiff({},", unit_name(*unit)));
                     write_list("", rest, ",", ")", style, out)?;
                 }
+                ("weight_string as char" | "weight_string as binary", [operand, Expr::Integer(length)]) => {
+                    out.push_str("weight_string(");
+                    write(operand, style, out)?;
+                    let kind = if name.ends_with("char") { "char" } else { "binary" };
+                    push(out, format_args!(" as {kind}({length}))"));
+                }
                 ("get_format", [Expr::Text { bytes, .. }, place]) => {
                     push(out, format_args!("get_format({},", String::from_utf8_lossy(bytes)));
                     write(place, style, out)?;

@@ -8,6 +8,7 @@ use super::functions::{Function, TextOf, function};
 use super::types::Type;
 use super::{Context, Evaluated};
 use crate::errors;
+use crate::result::kind;
 use untorn::types::{Charset, Collation};
 
 fn now<'a>(values: &[Value<'a>], cx: &Context<'a>, utc: bool) -> Evaluated<'a> {
@@ -97,6 +98,22 @@ pub static FUNCTIONS: &[Function] = &[
     function!("CURRENT_ROLE", 0..=0, |_| Type::text(8192), |_, cx| roles(cx)),
     function!("CONNECTION_ID", 0..=0, |_| Type::UINT.not_null(), |_, cx| {
         Ok(Value::UInt(u64::from(cx.state.connection_id)))
+    }),
+    // Threads of the server are not numbered apart from its connections.
+    function!("PS_CURRENT_THREAD_ID", 0..=0, |_| Type::UINT, |_, cx| {
+        Ok(Value::UInt(u64::from(cx.state.connection_id)))
+    }),
+    volatile!("PS_THREAD_ID", 1..=1, |_| Type::UINT, |v, cx| {
+        let wanted = v[0].to_integer();
+        let mut known = cx.state.facts.processes();
+        let known = !v[0].is_null() && known.any(|process| i128::from(process.id) == wanted);
+        Ok(if known { Value::UInt(wanted as u64) } else { Value::Null })
+    }),
+    // Of the library whose patterns MySQL's server has; they are followed here.
+    function!("ICU_VERSION", 0..=0, |_| Type::text(4).not_null(), |_, _| Ok(Value::text("78.3"))),
+    // What rates passwords is a component that is not there: MySQL, too, answers 0 without it.
+    function!("VALIDATE_PASSWORD_STRENGTH", 1..=1, |_| Type { kind: kind::LONG, ..Type::INT }, |v, _| {
+        Ok(if v[0].is_null() { Value::Null } else { Value::Int(0) })
     }),
     function!("VERSION", 0..=0, |_| Type::text(60), |_, cx| cx.state.system_variable("version", None)),
     volatile!("LAST_INSERT_ID", 0..=1, |t| Type { nullable: !t.is_empty(), ..Type::UINT }, |v, cx| match v

@@ -146,7 +146,7 @@ impl Parser<'_> {
             "LOAD" => self.load(),
             "CACHE" => self.cache_index(),
             "CALL" => self.refuse("CALL"),
-            "HANDLER" => self.refuse("HANDLER"),
+            "HANDLER" => self.handler(),
             "XA" => self.xa(),
             "HELP" => {
                 // The texts are MySQL's own.

@@ -155,7 +155,7 @@ impl Parser<'_> {
                 let kind = Expr::Text { bytes: kind.into(), introducer: None };
                 function(name, vec![kind, self.expr()?])
             }
-            "WEIGHT_STRING" => return Err(errors::unsupported(name)),
+            "WEIGHT_STRING" => self.weight_string()?,
             _ => self.aggregate(name)?,
         };
         self.expect_symbol(b")")?;
@@ -186,6 +186,36 @@ impl Parser<'_> {
             }
         }
         Ok(result)
+    }
+
+    /// WEIGHT_STRING, behind its parenthesis.
+    fn weight_string(&mut self) -> Parsed<Expr> {
+        let operand = self.expr()?;
+        if self.accept_symbol(b",") {
+            // What MySQL's own tools ask.
+            self.integer()?;
+            for _ in 0..2 {
+                self.expect_symbol(b",")?;
+                self.integer()?;
+            }
+            return Err(errors::unsupported("WEIGHT_STRING with flags"));
+        }
+        if !self.accept("AS") {
+            return Ok(function("WEIGHT_STRING", vec![operand]));
+        }
+        let binary = match self.accept_any(&["CHAR", "CHARACTER", "BINARY"]) {
+            Some(kind) => kind == "BINARY",
+            None => return Err(self.unexpected()),
+        };
+        self.expect_symbol(b"(")?;
+        let at = self.current;
+        let length = self.integer()?;
+        if length == 0 {
+            return Err(self.unexpected_at(at));
+        }
+        self.expect_symbol(b")")?;
+        let name = if binary { "WEIGHT_STRING AS BINARY" } else { "WEIGHT_STRING AS CHAR" };
+        Ok(function(name, vec![operand, Expr::Integer(length)]))
     }
 
     fn trim(&mut self) -> Parsed<Expr> {
@@ -325,6 +355,10 @@ impl Parser<'_> {
                     return Ok(CastType::Binary { length });
                 } else if self.accept("BINARY") {
                     charset = Some("binary".into());
+                } else if self.accept("ASCII") {
+                    charset = Some("latin1".into());
+                } else if self.accept("UNICODE") {
+                    charset = Some("ucs2".into());
                 }
                 CastType::Char { length, charset }
             }

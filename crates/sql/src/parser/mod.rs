@@ -18,6 +18,7 @@ mod data_change;
 mod data_definition;
 mod expression;
 mod function;
+mod handler;
 mod into;
 mod join;
 mod json_table;

@@ -318,11 +318,11 @@ fn reads_in_reach(
     Ok(reads)
 }
 
-fn first_call(expr: &Expr, wanted: impl Fn(&Function) -> bool) -> Option<String> {
+fn first_call(expr: &Expr, wanted: impl Fn(&Function, &[Expr]) -> bool) -> Option<String> {
     let mut found = None;
     expr.visit(&mut |inner| {
-        if let Expr::Call(function, _) = inner
-            && wanted(function)
+        if let Expr::Call(function, arguments) = inner
+            && wanted(function, arguments)
         {
             found = Some(function.name.to_ascii_lowercase());
         }
@@ -333,14 +333,25 @@ fn first_call(expr: &Expr, wanted: impl Fn(&Function) -> bool) -> Option<String>
 
 /// A function whose value is not the same whenever and by whomever it is called.
 fn function_of_moment(expr: &Expr) -> Option<String> {
-    // UNIX_TIMESTAMP is the time of the statement, or depends on the time zone.
-    let clock = |name: &str| name == "UNIX_TIMESTAMP" || session_functions::is_of_session(name);
-    first_call(expr, |function| function.volatile || clock(function.name))
+    // UNIX_TIMESTAMP is the time of the statement, or depends on the time zone; digests are by the mode, and
+    // the roles by who asks.
+    const OF_MOMENT: [&str; 5] =
+        ["ROLES_GRAPHML", "STATEMENT_DIGEST", "STATEMENT_DIGEST_TEXT", "UNIX_TIMESTAMP", "UPDATEXML"];
+    // A path into XML may read variables.
+    let reads_variables = |path: &Expr| match path {
+        Expr::Literal(path) => path.to_text().contains(&b'$'),
+        _ => true,
+    };
+    first_call(expr, |function, arguments| match function.name {
+        "EXTRACTVALUE" => arguments.get(1).is_some_and(reads_variables),
+        name => function.volatile || OF_MOMENT.contains(&name) || session_functions::is_of_session(name),
+    })
 }
 
 /// A function that waits, changes the session, or says what the last statement did or who the server is.
 fn waiting_function(expr: &Expr) -> Option<String> {
-    const WAITING: [&str; 11] = [
+    const WAITING: [&str; 12] = [
+        "LOAD_FILE",
         "SLEEP",
         "GET_LOCK",
         "IS_FREE_LOCK",
@@ -353,7 +364,7 @@ fn waiting_function(expr: &Expr) -> Option<String> {
         "FOUND_ROWS",
         "VERSION",
     ];
-    first_call(expr, |function| WAITING.contains(&function.name))
+    first_call(expr, |function, _| WAITING.contains(&function.name))
 }
 
 impl Source {

@@ -156,8 +156,17 @@ impl UnicodeRule {
         }
     }
 
-    /// Appends bytes whose plain order is that of the texts, ended so that a shorter text comes first. Of a
-    /// collation that does not pad they are what WEIGHT_STRING gives, and the end.
+    /// Appends the weights of a text, as WEIGHT_STRING gives them: all levels, with zeros between them.
+    pub fn weight_string(self, text: &[u8], made: &mut Vec<u8>) {
+        for (number, level) in self.levels().iter().enumerate() {
+            if number > 0 {
+                made.extend_from_slice(&END);
+            }
+            made.extend(self.weights(*level, text).flat_map(u16::to_be_bytes));
+        }
+    }
+
+    /// Appends bytes whose plain order is that of the texts, ended so that a shorter text comes first.
     pub fn sort_key(self, text: &[u8], key: &mut Vec<u8>) {
         if self.pads() {
             let weights = self.weights(Level::Primary, text);

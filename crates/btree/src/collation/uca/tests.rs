@@ -14,12 +14,7 @@ const RULES: [UnicodeRule; 5] = [
 
 fn weight_string(rule: UnicodeRule, text: &str) -> Vec<u8> {
     let mut key = Vec::new();
-    for (number, level) in rule.levels().iter().enumerate() {
-        if number > 0 {
-            key.extend_from_slice(&END);
-        }
-        key.extend(rule.weights(*level, text.as_bytes()).flat_map(u16::to_be_bytes));
-    }
+    rule.weight_string(text.as_bytes(), &mut key);
     key
 }
 

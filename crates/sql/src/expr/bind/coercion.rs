@@ -11,6 +11,7 @@ use std::sync::Arc;
 use untorn::types::Collation;
 
 use super::common_type::{converted, number_of_bits};
+use super::function_types::check_path;
 use super::{Binder, Bound, collation};
 use crate::ast::{self, CastType};
 use crate::expr::types::{Type, cast_type};
@@ -112,6 +113,8 @@ pub(super) fn argument(binder: &Binder<'_, '_>, function: &str, at: usize, argum
         "HEX" if argument.1.kind == kind::BIT => binder.as_number(argument),
         name if counts_with(name, at) => binder.as_number(argument),
         "CRC32" => as_shown(argument),
+        "WEIGHT_STRING" | "WEIGHT_STRING AS CHAR" => binder.weighed(argument),
+        "WEIGHT_STRING AS BINARY" if at == 0 => as_text(binder.filled(as_shown(argument))),
         name if argument.1.kind == kind::YEAR && functions::is_of_days(name) => of_days(argument),
         // Of a number, whatever ZEROFILL shows of it.
         "HEX" => as_text(as_shown(argument)),
@@ -286,6 +289,11 @@ impl Binder<'_, '_> {
             }
             "CONCAT_WS" => Ok(collation::each_under_one(arguments)),
             "STRCMP" | "FIND_IN_SET" => collation::under_one(&function.to_ascii_lowercase(), arguments),
+            "EXTRACTVALUE" | "UPDATEXML" => {
+                let arguments = collation::under_one(&function.to_ascii_lowercase(), arguments)?;
+                check_path(&arguments, self.planner)?;
+                Ok(arguments)
+            }
             "ELT" => {
                 let mut number = arguments;
                 let texts = number.split_off(1);
@@ -363,6 +371,20 @@ impl Binder<'_, '_> {
                 }
             }
             _ => (expr, ty),
+        }
+    }
+
+    /// The argument of WEIGHT_STRING: a member's number, which has a sign there, as a year has none, and a
+    /// document's text.
+    fn weighed(&self, argument: Bound) -> Bound {
+        match argument.1.kind {
+            kind::ENUM | kind::SET => {
+                let (number, ty) = self.as_number(argument);
+                (Expr::Cast(Box::new(number), CastType::Signed), Type { unsigned: false, ..ty })
+            }
+            kind::YEAR => (Expr::Cast(Box::new(argument.0), CastType::Unsigned), argument.1),
+            kind::BIT => number_of_bits(argument),
+            _ => as_text(argument),
         }
     }
 

@@ -1,10 +1,13 @@
 //! Types of calls that the types of their arguments do not decide alone.
 
+use super::Bound;
 use crate::ast;
 use crate::context::SqlContext;
+use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Expr, functions};
-use crate::result::kind;
+use crate::plan::Planner;
+use crate::result::{SqlError, kind};
 use crate::value::Value;
 
 /// The type of functions whose type depends on more: those that change the digits behind the point on the
@@ -56,6 +59,23 @@ fn second_digits(arguments: &[Expr], types: &[Type]) -> u8 {
         _ => 6,
     };
     arguments.iter().zip(types).map(digits).max().unwrap_or(0)
+}
+
+/// The path of EXTRACTVALUE and UPDATEXML is one for all rows, and is read even if there are none.
+pub(super) fn check_path(arguments: &[Bound], planner: &Planner<'_>) -> Result<(), SqlError> {
+    let Some((path, _)) = arguments.get(1) else { return Ok(()) };
+    if !path.visit(&mut |inner| inner.may_be_constant()) {
+        return Err(errors::error(errors::UNKNOWN_ERROR, &[&"Only constant XPATH queries are supported"]));
+    }
+    match path {
+        Expr::Literal(path) => functions::xml::check_path(path, planner.state),
+        Expr::Parameter(_) => {
+            // Of a plan for other literals, too: one of them may be none.
+            planner.value_dependent.set(true);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// CHARSET and COLLATION of a NULL are those of its type.

@@ -261,6 +261,11 @@ impl<'p, 'a> Binder<'p, 'a> {
 
     fn cast(&mut self, said: &ast::Expr, target: &ast::CastType) -> Result<Bound, SqlError> {
         let mut operand = self.bind(said)?;
+        if let ast::CastType::Char { charset: Some(charset), .. } = target
+            && charset != "latin1"
+        {
+            self.planner.charset_collation(charset)?;
+        }
         operand = match target {
             ast::CastType::Char { .. } | ast::CastType::Binary { .. } => self.filled(as_shown(operand)),
             ast::CastType::Json => coercion::as_part(said, operand),

@@ -12,17 +12,22 @@ mod digests;
 mod encodings;
 mod encryption;
 pub mod json;
+mod load_file;
 mod locale;
 mod make_set;
 mod numeric;
 mod periods;
 mod regular_expressions;
+mod roles_graph;
 mod soundex;
+mod statement_digests;
 pub(crate) mod temporal;
 mod text;
 mod time_units;
 mod units;
 mod uuids;
+mod weight_string;
+pub mod xml;
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -141,6 +146,7 @@ pub fn of_texts(name: &str) -> bool {
         encryption::FUNCTIONS,
         regular_expressions::FUNCTIONS,
         soundex::FUNCTIONS,
+        xml::FUNCTIONS,
     ];
     tables.into_iter().flatten().any(|function| function.name == name)
 }
@@ -157,10 +163,15 @@ fn tables() -> impl Iterator<Item = &'static Function> {
         digests::FUNCTIONS,
         encodings::FUNCTIONS,
         encryption::FUNCTIONS,
+        load_file::FUNCTIONS,
         regular_expressions::FUNCTIONS,
+        roles_graph::FUNCTIONS,
         soundex::FUNCTIONS,
+        statement_digests::FUNCTIONS,
         units::FUNCTIONS,
         uuids::FUNCTIONS,
+        weight_string::FUNCTIONS,
+        xml::FUNCTIONS,
         super::session_functions::FUNCTIONS,
     ];
     tables.into_iter().chain(json::FUNCTIONS).flatten()
@@ -173,6 +184,9 @@ pub fn type_of_constants(name: &str, arguments: &[Expr]) -> Option<Type> {
             let read = crate::value::temporal::parse_datetime(text, Today::default());
             let digits = read.map_or(0, |(_, digits, _)| digits);
             Some(if digits == 0 { Type::INT } else { Type::decimal(12 + digits, digits) })
+        }
+        ("WEIGHT_STRING AS BINARY", [_, Expr::Literal(length)]) => {
+            Some(Type::bytes(u32::try_from(length.to_i64()).unwrap_or(u32::MAX)))
         }
         ("SHA2", [_, Expr::Literal(bits)]) => digests::sha2_digits(bits.to_i64()).map(Type::text),
         ("STR_TO_DATE", [_, Expr::Literal(Value::Text(format, _))]) => {
