@@ -21,7 +21,7 @@ use crate::database::Database;
 use crate::definitions::Definitions;
 use crate::error::{Error, Result};
 use crate::foreign_key::{ColumnChange, RelatedTables, validate_change};
-use crate::index_entry::{Entry, KeyOrder, OffPage, add, entry_of, fields};
+use crate::index_entry::{Entry, IndexOrder, OffPage, encode, entry_of, fields};
 use crate::layout;
 use crate::metadata_lock::MetadataExclusive;
 use crate::retry::retry;
@@ -332,7 +332,7 @@ impl Database {
         session: Option<&Transaction>,
     ) -> Result<()> {
         let place = Place::new(self.0.environment.storage().clone(), &self.0.directory);
-        let mut sorter = Sorter::new(KeyOrder(index.clone()), place, SORT_BYTES);
+        let mut sorter = Sorter::new(IndexOrder(index.clone()), place, SORT_BYTES);
         let sources = layout::secondary(def, &def.keys[at]).sources;
         let mut transaction = self.transaction_for(session);
         let rows = transaction.engine_mut();
@@ -383,7 +383,7 @@ impl Database {
         &self,
         tree: &Tree,
         index: &IndexDef,
-        mut sorted: Sorted<KeyOrder>,
+        mut sorted: Sorted<IndexOrder>,
         slice: &TimeSlice,
     ) -> Result<()> {
         let mut loader = BulkLoader::new(tree);
@@ -475,6 +475,16 @@ fn is_root_of(
     }
     let page = store.read(PageId::new(space, root))?;
     Ok(page::page_type(&page) == page::kind::INDEX && header::index_id(&page) == index)
+}
+
+fn add(sorter: &mut Sorter<IndexOrder>, entry: &[Field<'_>]) {
+    let added: std::result::Result<(), std::convert::Infallible> = sorter.add(|out| {
+        encode(entry, out);
+        Ok(())
+    });
+    match added {
+        Ok(()) => {}
+    }
 }
 
 fn refuse_duplicate(index: &IndexDef, a: &[Field<'_>], b: &[Field<'_>]) -> Result<()> {

@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use btree::compare::{compare_fields, key_head};
+use btree::compare::compare_keys;
 use btree::{Field, FieldRef, IndexDef, OwnedKey};
 use smallvec::SmallVec;
 use txn::{ROW_ID_COLUMN, Row, SecondaryField};
 
 use crate::error::Result;
-use crate::sort::{Order, Sorter};
+use crate::sort::Order;
 
 /// What a row contributes to an index.
 pub(crate) enum Entry<'a> {
@@ -89,52 +89,31 @@ pub(crate) fn encode(fields: &[Field<'_>], out: &mut Vec<u8>) {
     }
 }
 
-/// The fields of an encoded entry, one after the other.
-pub(crate) fn each_field(mut entry: &[u8]) -> impl Iterator<Item = Field<'_>> {
-    std::iter::from_fn(move || {
-        let (length, rest) = entry.split_first_chunk()?;
-        let length = match u32::from_ne_bytes(*length) {
-            NULL => None,
-            length => Some(length as usize),
-        };
-        let (field, rest) = rest.split_at(length.unwrap_or(0));
-        entry = rest;
-        Some(length.map(|_| field))
-    })
-}
-
 /// The fields of an encoded entry.
-pub(crate) fn fields(entry: &[u8]) -> SmallVec<[Field<'_>; 8]> {
-    each_field(entry).collect()
+pub(crate) fn fields(mut entry: &[u8]) -> SmallVec<[Field<'_>; 8]> {
+    let mut fields = SmallVec::new();
+    while let Some((length, rest)) = entry.split_first_chunk() {
+        match u32::from_ne_bytes(*length) {
+            NULL => {
+                fields.push(None);
+                entry = rest;
+            }
+            length => {
+                let (field, rest) = rest.split_at(length as usize);
+                fields.push(Some(field));
+                entry = rest;
+            }
+        }
+    }
+    fields
 }
 
-/// The order of an index, of encoded entries that begin with its key. Behind the key may stand anything.
+/// The order of an index, of encoded entries.
 #[derive(Clone)]
-pub(crate) struct KeyOrder(pub Arc<IndexDef>);
+pub(crate) struct IndexOrder(pub Arc<IndexDef>);
 
-impl Order for KeyOrder {
+impl Order for IndexOrder {
     fn compare(&self, left: &[u8], right: &[u8]) -> Ordering {
-        let key = &self.0.fields[..self.0.n_unique];
-        each_field(left)
-            .zip(each_field(right))
-            .zip(key)
-            .map(|((left, right), field)| compare_fields(field.compare, left, right))
-            .find(|order| order.is_ne())
-            .unwrap_or(Ordering::Equal)
-    }
-
-    fn head(&self, entry: &[u8]) -> u64 {
-        key_head(&self.0, each_field(entry))
-    }
-}
-
-/// Gives a sorter an entry.
-pub(crate) fn add(sorter: &mut Sorter<KeyOrder>, entry: &[Field<'_>]) {
-    let added: std::result::Result<(), std::convert::Infallible> = sorter.add(|out| {
-        encode(entry, out);
-        Ok(())
-    });
-    match added {
-        Ok(()) => {}
+        compare_keys(&self.0, &fields(left), &fields(right))
     }
 }

@@ -33,12 +33,12 @@ use crate::database::Database;
 use crate::ddl::{is_somebody_elses, take_ids};
 use crate::error::{Error, Result};
 use crate::foreign_key::RelatedTables;
-use crate::index_entry::{KeyOrder, encode, fields};
+use crate::index_entry::{encode, fields};
 use crate::intermediate_file::IntermediateFile;
 use crate::layout;
 use crate::retry::retry;
 use crate::schema::TableDef;
-use crate::sort::{Place, Sorter};
+use crate::sort::{Order, Place, Sorter};
 use crate::table::Table;
 use crate::table_change::{ChangeLock, TableChange};
 use crate::transaction::Transaction;
@@ -198,8 +198,7 @@ impl Database {
         let tree = &*fresh.rows.clustered;
         retry(|| tree.read_root()).await?;
         let place = Place::new(self.0.environment.storage().clone(), &self.0.directory);
-        // Behind the fields of a row's record comes one more, see `RowLoader::entry`.
-        let order = KeyOrder(tree.def().clone());
+        let order = RowOrder(tree.def().clone());
         let mut sorter = (!plan.keeps_order(&old.def)).then(|| Sorter::new(order, place, SORT_BYTES));
         let mut loader = RowLoader::new(fresh, &slice);
         let whole = KeyRange::all();
@@ -327,6 +326,18 @@ impl OldRow {
             }
         });
         old
+    }
+}
+
+/// Rows by their clustered keys. Behind the fields of an encoded row comes one more, the numbers of those
+/// that are references to off-page values.
+#[derive(Clone)]
+struct RowOrder(Arc<btree::IndexDef>);
+
+impl Order for RowOrder {
+    fn compare(&self, left: &[u8], right: &[u8]) -> std::cmp::Ordering {
+        let key = self.0.n_unique;
+        compare_keys(&self.0, &fields(left)[..key], &fields(right)[..key])
     }
 }
 

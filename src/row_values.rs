@@ -22,15 +22,6 @@ pub(crate) fn push(row: &mut EncodedRow, table: &Table, column: u16, value: &Val
         .map_err(|why| Error::Value { column: def.name.clone(), why })
 }
 
-/// A row, a value per column, in place of what is in `encoded`.
-pub(crate) fn encode_row(table: &Table, row: &[Value<'_>], encoded: &mut EncodedRow) -> Result<()> {
-    if row.len() != table.def.columns.len() {
-        return Err(Error::WrongRowLength { given: row.len(), columns: table.def.columns.len() });
-    }
-    encoded.clear();
-    row.iter().enumerate().try_for_each(|(column, value)| push(encoded, table, column as u16, value))
-}
-
 pub(crate) fn clustered_parts(table: &Table) -> Result<&KeyDef> {
     table.def.clustered_key().ok_or_else(|| Error::NoPrimaryKey(table.database.clone(), table.name.clone()))
 }

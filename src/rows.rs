@@ -17,17 +17,13 @@ use std::ops::{self, Bound};
 use std::sync::Arc;
 
 use btree::{Field, OwnedKey};
-use smallvec::SmallVec;
 use txn::{
     Control, Direction, KeyRange, OffPage, OnDuplicate, Put, ReadMode, Row, Scan, ScanIndex, ScanState,
     WaitPolicy,
 };
 
 use crate::error::{Error, Result};
-use crate::row_values::{
-    clustered_parts, copy_columns, decode, encode_bound_of, encode_row, encode_row_key, push,
-};
-use crate::schema::ColumnDef;
+use crate::row_values::{clustered_parts, copy_columns, decode, encode_bound_of, encode_row_key, push};
 use crate::statement::Statement;
 use crate::table::Table;
 use crate::transaction::Transaction;
@@ -244,8 +240,20 @@ impl Transaction {
         let savepoint = StatementSavepoint::new(statement.0);
         let mut writer = RowWriter::new(table)?;
         writer.expect_rows(rows.len() as u64);
-        let inserted = insert_rows(&mut writer, savepoint.transaction, rows).await;
-        let first = savepoint.end(inserted).await?;
+        let mut first = None;
+        for row in rows {
+            let inserted =
+                insert_row(&mut writer, savepoint.transaction, row.as_ref(), OnDuplicate::Refuse).await;
+            match inserted {
+                Ok(generated) => first = first.or(generated),
+                Err(error) => {
+                    let error = savepoint.transaction.failed(error);
+                    savepoint.undo().await?;
+                    return Err(error);
+                }
+            }
+        }
+        savepoint.keep();
         writer.finish();
         Ok(first)
     }
@@ -461,11 +469,12 @@ impl Transaction {
         if values.len() != table.def.columns.len() {
             return Err(Error::WrongRowLength { given: values.len(), columns: table.def.columns.len() });
         }
-        if let Some(is_new) = self.put_encoded(table, values).await? {
+        if let Some(is_new) = self.put_at_once(table, values).await? {
             return Ok(is_new);
         }
         let def = &table.def;
-        let key = key_columns(table)?;
+        let key: Vec<usize> =
+            clustered_parts(table)?.parts.iter().map(|part| usize::from(part.column)).collect();
         let generated = |at: &usize| {
             def.columns[*at].auto_increment
                 && matches!(values[*at], Value::Null | Value::Int(0) | Value::UInt(0))
@@ -489,29 +498,33 @@ impl Transaction {
         }
     }
 
-    /// Puts a row of a table whose columns have the values that they are given; whether it is new.
-    async fn put_encoded(&mut self, handle: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<bool>> {
+    /// Puts a row with one search for its place, if that can be done; whether it is new.
+    async fn put_at_once(&mut self, handle: &Arc<Table>, values: &[Value<'_>]) -> Result<Option<bool>> {
         self.may_write()?;
         let (statement, table) = self.statement(handle).await?;
         // The values stand in the order of the handle's columns, by whose names an update finds them.
         if !Arc::ptr_eq(handle, &table) && handle.def.columns != table.def.columns {
             return Ok(None);
         }
-        let has_prefix = clustered_parts(&table)?.parts.iter().any(|part| part.prefix_chars.is_some());
-        let by_itself = |column: &ColumnDef| column.auto_increment;
-        if has_prefix
-            || table.def.columns.iter().any(by_itself)
-            || table.def.columns_on_update().next().is_some()
-        {
+        if clustered_parts(&table)?.parts.iter().any(|part| part.prefix_chars.is_some()) {
+            return Ok(None);
+        }
+        let mut writer = RowWriter::new(table.clone())?;
+        if !writer.puts_at_once(statement.0) {
             return Ok(None);
         }
         let mut encoded = EncodedRow::default();
-        encode_row(&table, values, &mut encoded)?;
-        let mut writer = RowWriter::new(table)?;
-        let is_new = put_row(&mut writer, statement.0, &encoded.fields()).await;
-        let is_new = is_new.map_err(|error| statement.0.failed(error))?;
+        for (at, value) in values.iter().enumerate() {
+            push(&mut encoded, &table, at as u16, value)?;
+        }
+        let put = writer.put(statement.0, &encoded.fields()).await;
+        let put = put.map_err(|error| statement.0.failed(error))?;
         writer.finish();
-        Ok(Some(is_new))
+        Ok(match put {
+            Put::Inserted => Some(true),
+            Put::Updated => Some(false),
+            Put::NotAtOnce => None,
+        })
     }
 
     /// Deletes the row with this primary key; false if there is none.
@@ -529,56 +542,6 @@ impl Transaction {
         writer.finish();
         Ok(deleted.is_some())
     }
-}
-
-/// Columns of the primary key.
-fn key_columns(table: &Table) -> Result<SmallVec<[usize; 4]>> {
-    Ok(clustered_parts(table)?.parts.iter().map(|part| usize::from(part.column)).collect())
-}
-
-/// Puts a row of a table whose columns have the values that they are given; whether it is new.
-pub(crate) async fn put_row(
-    writer: &mut RowWriter,
-    transaction: &mut Transaction,
-    row: &[Field<'_>],
-) -> Result<bool> {
-    if writer.puts_at_once(transaction) {
-        match writer.put(transaction, row).await? {
-            Put::Inserted => return Ok(true),
-            Put::Updated => return Ok(false),
-            Put::NotAtOnce => {}
-        }
-    }
-    // Values that do not fit into the row's page, for instance.
-    let key = key_columns(writer.table())?;
-    let key_fields: SmallVec<[Field<'_>; 4]> = key.iter().map(|column| row[*column]).collect();
-    let others = (0..row.len()).filter(|column| !key.contains(column));
-    let changes: SmallVec<[(u16, Field<'_>); 8]> =
-        others.map(|column| (column as u16, row[column])).collect();
-    loop {
-        if let Some(written) = found(writer.update(transaction, &key_fields, &changes).await)? {
-            return done(written).map(|()| false);
-        }
-        // Else somebody has put it in between. It is locked now, so it stays to be updated.
-        match done(writer.insert(transaction, row, OnDuplicate::Change).await?) {
-            Err(error) if error.is_duplicate_primary_key() => {}
-            inserted => return inserted.map(|()| true),
-        }
-    }
-}
-
-/// Inserts rows; the first AUTO_INCREMENT number that one of them was given.
-async fn insert_rows<'v, R: AsRef<[Value<'v>]>>(
-    writer: &mut RowWriter,
-    transaction: &mut Transaction,
-    rows: &[R],
-) -> Result<Option<u64>> {
-    let mut first = None;
-    for row in rows {
-        let generated = insert_row(writer, transaction, row.as_ref(), OnDuplicate::Refuse).await?;
-        first = first.or(generated);
-    }
-    Ok(first)
 }
 
 /// Encodes a row and inserts it; the AUTO_INCREMENT number that it was given.
@@ -662,7 +625,7 @@ impl Rows<'_> {
 }
 
 /// A missing row is an answer here, not an error.
-fn found<T>(result: Result<T>) -> Result<Option<T>> {
+pub(crate) fn found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(written) => Ok(Some(written)),
         Err(Error::Transaction(txn::Error::RowNotFound { .. })) => Ok(None),

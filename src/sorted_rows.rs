@@ -2,32 +2,134 @@
 //!
 //! Rows in the order of a tree go to its pages one after the other: each page is found, changed and written
 //! once, where random ones come back to it again and again; and most of them are found without a descent
-//! (`Tree::seek_behind`). They are sorted as the entries of an index that is built (`src/sort/`), which gives
-//! way to others meanwhile. Rows of a table with foreign keys or another unique index stay in the order in
-//! which they are given.
+//! (`Tree::seek_behind`). The order is that of the keys' stored bytes. Collations have others, and then the
+//! rows are only less well sorted. Rows of a table with foreign keys or another unique index stay in the
+//! order in which they are given.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use btree::Field;
 use smallvec::SmallVec;
-use txn::OnDuplicate;
+use txn::{OnDuplicate, Put};
 
 use crate::error::{Error, Result};
-use crate::index_entry::{KeyOrder, add, each_field};
-use crate::row_values::{clustered_parts, encode_row};
-use crate::rows::{done, put_row};
-use crate::sort::{Place, Sorter};
+use crate::row_values::{clustered_parts, push};
+use crate::rows::{done, found};
 use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::types::Value;
 use crate::write::{EncodedRow, RowWriter, StatementSavepoint};
 
+/// Stands for NULL in place of a length.
+const NULL: u32 = u32::MAX;
+
+/// A row in the buffer.
+#[derive(Debug, Clone, Copy)]
+struct Stored {
+    /// The first bytes of its key, which mostly decide.
+    head: u64,
+    at: usize,
+}
+
+/// Rows of a table in storage encoding, sorted.
+#[derive(Debug, Default)]
+pub(crate) struct SortedRows {
+    /// Of each field its length and its bytes.
+    bytes: Vec<u8>,
+    rows: Vec<Stored>,
+}
+
+impl SortedRows {
+    /// Sorts rows, a value per column. Rows of the same key stay in their order.
+    ///
+    /// # Errors
+    /// Values that do not fit, a table without primary key.
+    fn new<'v, R>(table: &Table, rows: impl IntoIterator<Item = R>) -> Result<SortedRows>
+    where
+        R: AsRef<[Value<'v>]>,
+    {
+        let key: SmallVec<[usize; 4]> = key_columns(table)?;
+        let mut sorted = SortedRows::default();
+        let mut encoded = EncodedRow::default();
+        for row in rows {
+            let row = row.as_ref();
+            if row.len() != table.def.columns.len() {
+                return Err(Error::WrongRowLength { given: row.len(), columns: table.def.columns.len() });
+            }
+            encoded.clear();
+            for (column, value) in row.iter().enumerate() {
+                push(&mut encoded, table, column as u16, value)?;
+            }
+            sorted.add(&encoded, &key);
+        }
+        if !may_be_sorted(table) {
+            return Ok(sorted);
+        }
+        let bytes = &sorted.bytes;
+        sorted.rows.sort_unstable_by(|a, b| {
+            let by_key = || by_key(&fields(bytes, a.at), &fields(bytes, b.at), &key);
+            a.head.cmp(&b.head).then_with(by_key).then(a.at.cmp(&b.at))
+        });
+        Ok(sorted)
+    }
+
+    fn add(&mut self, row: &EncodedRow, key: &[usize]) {
+        let first = key.first().and_then(|column| row.field(*column)).unwrap_or_default();
+        let mut head = [0; 8];
+        let decides = first.len().min(head.len());
+        head[..decides].copy_from_slice(&first[..decides]);
+        self.rows.push(Stored { head: u64::from_be_bytes(head), at: self.bytes.len() });
+        for field in row.iter() {
+            let length = field.map_or(NULL, |bytes| bytes.len() as u32);
+            self.bytes.extend_from_slice(&length.to_ne_bytes());
+            self.bytes.extend_from_slice(field.unwrap_or_default());
+        }
+        // So that the fields of a row have an end.
+        self.bytes.extend_from_slice(&(NULL - 1).to_ne_bytes());
+    }
+
+    /// The rows in order, a field for each column.
+    fn iter(&self) -> impl Iterator<Item = Fields<'_>> {
+        self.rows.iter().map(|row| fields(&self.bytes, row.at))
+    }
+}
+
 type Fields<'r> = SmallVec<[Field<'r>; 8]>;
+
+/// The fields of the row that is stored at `at`.
+fn fields(bytes: &[u8], mut at: usize) -> Fields<'_> {
+    let mut fields = Fields::new();
+    while let Some(length) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+        at += length.len();
+        match u32::from_ne_bytes(*length) {
+            NULL => fields.push(None),
+            length if length == NULL - 1 => break,
+            length => {
+                let end = at + length as usize;
+                fields.push(bytes.get(at..end));
+                at = end;
+            }
+        }
+    }
+    fields
+}
+
+fn by_key(a: &[Field<'_>], b: &[Field<'_>], key: &[usize]) -> Ordering {
+    key.iter()
+        .map(|column| a[*column].cmp(&b[*column]))
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
 
 /// Where a row may depend on one that is given before it, the order is the caller's: one may give a unique
 /// value free that the next one takes, or be the row that the next one refers to.
 fn may_be_sorted(table: &Table) -> bool {
     table.def.foreign_keys.is_empty() && !table.rows.secondaries.iter().any(|secondary| secondary.unique)
+}
+
+fn key_columns<C: FromIterator<usize>>(table: &Table) -> Result<C> {
+    Ok(clustered_parts(table)?.parts.iter().map(|part| usize::from(part.column)).collect())
 }
 
 /// What to do with a row whose key is there.
@@ -64,74 +166,24 @@ impl Transaction {
             let table = format!("{}.{}", table.database, table.name);
             return Err(Error::OtherDefinition { table, difference });
         }
+        let rows = SortedRows::new(&table, rows)?;
         let savepoint = StatementSavepoint::new(statement.0);
         let mut writer = RowWriter::new(table)?;
-        let written = if may_be_sorted(writer.table()) {
-            write_by_key(&mut writer, savepoint.transaction, rows, key_is_there).await
-        } else {
-            write_as_given(&mut writer, savepoint.transaction, rows, key_is_there).await
-        };
-        let new = savepoint.end(written).await?;
+        let mut new = 0;
+        for row in rows.iter() {
+            match write(&mut writer, savepoint.transaction, &row, key_is_there).await {
+                Ok(is_new) => new += u64::from(is_new),
+                Err(error) => {
+                    let error = savepoint.transaction.failed(error);
+                    savepoint.undo().await?;
+                    return Err(error);
+                }
+            }
+        }
+        savepoint.keep();
         writer.finish();
         Ok(new)
     }
-}
-
-/// Writes rows one after the other; how many are new.
-async fn write_as_given<'v, R: AsRef<[Value<'v>]>>(
-    writer: &mut RowWriter,
-    transaction: &mut Transaction,
-    rows: impl IntoIterator<Item = R>,
-    key_is_there: KeyIsThere,
-) -> Result<u64> {
-    let table = writer.table().clone();
-    let (mut encoded, mut new) = (EncodedRow::default(), 0);
-    for row in rows {
-        encode_row(&table, row.as_ref(), &mut encoded)?;
-        let is_new = write(writer, transaction, &encoded.fields(), key_is_there).await?;
-        new += u64::from(is_new);
-    }
-    Ok(new)
-}
-
-/// Writes rows in the order of their keys, those of the same key in the order in which they come; how many
-/// are new. Nothing is written when a value of one does not fit.
-async fn write_by_key<'v, R: AsRef<[Value<'v>]>>(
-    writer: &mut RowWriter,
-    transaction: &mut Transaction,
-    rows: impl IntoIterator<Item = R>,
-    key_is_there: KeyIsThere,
-) -> Result<u64> {
-    let table = writer.table().clone();
-    // An entry of the sorter begins with the key.
-    let mut order: SmallVec<[usize; 8]> =
-        clustered_parts(&table)?.parts.iter().map(|part| usize::from(part.column)).collect();
-    for column in 0..table.def.columns.len() {
-        if !order.contains(&column) {
-            order.push(column);
-        }
-    }
-    let environment = transaction.database().environment();
-    let place = Place::new(environment.storage().clone(), transaction.database().directory());
-    let slice = transaction.engine().slice().clone();
-    // As much memory as it takes: mostly the caller has the rows in memory as well.
-    let mut sorter = Sorter::new(KeyOrder(table.rows.clustered.def().clone()), place, usize::MAX);
-    let mut encoded = EncodedRow::default();
-    for row in rows {
-        encode_row(&table, row.as_ref(), &mut encoded)?;
-        let entry: Fields<'_> = order.iter().map(|column| encoded.field(*column)).collect();
-        add(&mut sorter, &entry);
-        slice.work(1).await?;
-    }
-    let mut sorted = sorter.finish().await?;
-    let mut new = 0;
-    while let Some(entry) = sorted.next().await? {
-        let mut row: Fields<'_> = SmallVec::from_elem(None, order.len());
-        order.iter().zip(each_field(entry)).for_each(|(column, field)| row[*column] = field);
-        new += u64::from(write(writer, transaction, &row, key_is_there).await?);
-        slice.work(1).await?;
-    }
-    Ok(new)
 }
 
 /// Writes a row; whether it is new.
@@ -141,8 +193,30 @@ async fn write(
     row: &[Field<'_>],
     key_is_there: KeyIsThere,
 ) -> Result<bool> {
-    match key_is_there {
-        KeyIsThere::Fail => done(writer.insert(transaction, row, OnDuplicate::Refuse).await?).map(|()| true),
-        KeyIsThere::Change => put_row(writer, transaction, row).await,
+    if key_is_there == KeyIsThere::Fail {
+        return done(writer.insert(transaction, row, OnDuplicate::Refuse).await?).map(|()| true);
+    }
+    if writer.puts_at_once(transaction) {
+        match writer.put(transaction, row).await? {
+            Put::Inserted => return Ok(true),
+            Put::Updated => return Ok(false),
+            Put::NotAtOnce => {}
+        }
+    }
+    // Values that do not fit into the row's page, for instance.
+    let key: SmallVec<[usize; 4]> = key_columns(writer.table())?;
+    let key_fields: Fields<'_> = key.iter().map(|column| row[*column]).collect();
+    let others = (0..row.len()).filter(|column| !key.contains(column));
+    let changes: SmallVec<[(u16, Field<'_>); 8]> =
+        others.map(|column| (column as u16, row[column])).collect();
+    loop {
+        if let Some(written) = found(writer.update(transaction, &key_fields, &changes).await)? {
+            return done(written).map(|()| false);
+        }
+        // Else somebody has put it in between. It is locked now, so it stays to be updated.
+        match done(writer.insert(transaction, row, OnDuplicate::Change).await?) {
+            Err(error) if error.is_duplicate_primary_key() => {}
+            inserted => return inserted.map(|()| true),
+        }
     }
 }

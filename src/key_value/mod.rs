@@ -297,7 +297,7 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
         pairs: impl IntoIterator<Item = (K::Ref<'v>, V::Ref<'v>)>,
         key_is_there: KeyIsThere,
     ) -> Result<u64> {
-        let rows = Rows::<'v, K, V, _> { pairs: pairs.into_iter(), of: PhantomData };
+        let rows = pairs.into_iter().map(|(key, value)| row(K::values(key), V::values(value)));
         let written = transaction.write_sorted(&self.table, rows, key_is_there).await;
         written.map_err(|error| about_keys(&self.table, error))
     }
@@ -450,24 +450,6 @@ fn row<'v, 'k: 'v, 'w: 'v>(key: Values<'k>, value: Values<'w>) -> Values<'v> {
     key.into_iter().for_each(|value| row.push(value));
     value.into_iter().for_each(|value| row.push(value));
     row
-}
-
-/// Pairs as rows. A type where a closure would do: the futures that hold the closure would not be `Send`.
-struct Rows<'v, K, V, P> {
-    pairs: P,
-    of: PhantomData<fn() -> (K, V, &'v ())>,
-}
-
-impl<'v, K: Key, V: Columns, P> Iterator for Rows<'v, K, V, P>
-where
-    P: Iterator<Item = (K::Ref<'v>, V::Ref<'v>)>,
-{
-    type Item = Values<'v>;
-
-    fn next(&mut self) -> Option<Values<'v>> {
-        let (key, value) = self.pairs.next()?;
-        Some(row(K::values(key), V::values(value)))
-    }
 }
 
 fn slice<'b, 'v>(bound: &'b Bound<Values<'v>>) -> Bound<&'b [Value<'v>]> {

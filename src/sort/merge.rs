@@ -62,20 +62,7 @@ impl<O: Order> Merge<O> {
         }
     }
 
-    /// The head of a source's entry, where it is known; see [`Order::head`].
-    fn known_head(&self, source: usize) -> Option<u64> {
-        match &self.sources[source] {
-            Source::Memory { at, .. } => Some(self.entries.starts[*at].head),
-            Source::Run(_) => None,
-        }
-    }
-
     fn is_before(&self, left: usize, right: usize) -> bool {
-        if let (Some(a), Some(b)) = (self.known_head(left), self.known_head(right))
-            && a != b
-        {
-            return a < b;
-        }
         self.order.compare(self.entry(left), self.entry(right)).then(left.cmp(&right)).is_lt()
     }
 

@@ -25,20 +25,10 @@ impl<'t> StatementSavepoint<'t> {
         self.kept = true;
     }
 
-    /// Ends the statement: keeps the changes, or undoes them now when one of them failed.
-    pub async fn end<T>(self, result: Result<T>) -> Result<T> {
-        match result {
-            Ok(value) => {
-                self.keep();
-                Ok(value)
-            }
-            Err(error) => {
-                let error = self.transaction.failed(error);
-                let mark = self.mark;
-                self.transaction.rollback_to(mark).await?;
-                Err(error)
-            }
-        }
+    /// Undoes them now.
+    pub async fn undo(self) -> Result<()> {
+        let mark = self.mark;
+        self.transaction.rollback_to(mark).await
     }
 }
 

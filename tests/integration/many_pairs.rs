@@ -1,10 +1,7 @@
 //! Statements of many pairs, and how many pairs there are.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -132,32 +129,6 @@ fn a_statement_of_many_pairs_is_undone_whole() {
         t.commit(Durability::Sync).await.unwrap();
         assert_eq!(counted(&pairs, &mut db.begin()).await, (201, false));
         db.close().await.unwrap();
-    });
-    environment.shutdown();
-}
-
-/// However many there are, others get their turns while they are sorted.
-#[test]
-fn pairs_are_sorted_in_slices() {
-    const UNITS: u32 = 64;
-    let environment = SimulatedEnvironment::new(13);
-    environment.run_until_complete(async {
-        let (db, pairs) = open(&environment).await;
-        let batch: Vec<_> = (0..3000u16).rev().map(|n| (n.to_be_bytes().to_vec(), vec![1; 30])).collect();
-        let mut t = db.begin();
-        t.engine().slice().measure_in_units(UNITS);
-        let taken = Cell::new(0);
-        let given = given(&batch).inspect(|_| taken.set(taken.get() + 1));
-        let mut put = pin!(pairs.put_all(&mut t, given));
-        let mut most = 0;
-        let put = poll_fn(|context| {
-            let before = taken.get();
-            let polled = put.as_mut().poll(context);
-            most = most.max(taken.get() - before);
-            polled
-        });
-        assert_eq!((put.await.unwrap(), taken.get()), (3000, 3000));
-        assert!(most <= UNITS, "{most} pairs in one slice");
     });
     environment.shutdown();
 }

@@ -64,27 +64,6 @@ pub fn compare_keys(def: &IndexDef, a: &[Field<'_>], b: &[Field<'_>]) -> Orderin
     Ordering::Equal
 }
 
-/// The head of a key (see `page/heads.rs`): where those of two keys differ so do the keys, in the same way.
-pub fn key_head<'k>(def: &IndexDef, key: impl IntoIterator<Item = Field<'k>>) -> u64 {
-    let (bytes_max, fields_max) = match def.head {
-        HeadKind::None => return 0,
-        HeadKind::Fixed(bytes) => (usize::from(bytes), def.n_unique),
-        HeadKind::Varying => (8, 1),
-    };
-    let (mut head, mut filled) = ([0; 8], 0);
-    for (field, def) in key.into_iter().zip(&def.fields).take(fields_max) {
-        let bytes = field.unwrap_or_default();
-        let taken = bytes.len().min(bytes_max - filled);
-        head[filled..filled + taken].copy_from_slice(&bytes[..taken]);
-        filled += taken;
-        // Behind a value that is not as long as its field nothing stands where it does in other heads.
-        if filled == bytes_max || def.fixed_len.is_some_and(|len| usize::from(len) != bytes.len()) {
-            break;
-        }
-    }
-    u64::from_be_bytes(head)
-}
-
 /// Feeds to `hasher` what a field's equality is made of: equal fields (in the sense of [`compare_fields`])
 /// hash alike.
 pub fn hash_field(comparison: Comparison, field: Field<'_>, hasher: &mut impl Hasher) {
