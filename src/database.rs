@@ -87,8 +87,8 @@ impl Drop for Inner {
 #[derive(Default)]
 pub(crate) struct Tables {
     pub by_name: RwLock<HashMap<(String, String), Arc<Table>>>,
-    /// What purge and recovery look up. One without pages has nothing that they could work on, but a name that
-    /// is held.
+    /// What purge and recovery look up. One without pages has nothing that they could work on, but a name
+    /// that is held.
     pub by_id: RwLock<HashMap<u64, Arc<Table>>>,
     /// The metadata locks of names, and who waits for them.
     pub locks: Arc<MetadataLocks>,

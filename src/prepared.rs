@@ -184,7 +184,7 @@ impl Database {
         self.commit_prepared_for(xid, durability, self.patience()).await
     }
 
-    /// The same for somebody who waits so long for another call.
+    /// The same for somebody who waits up to `timeout` for another call.
     #[doc(hidden)]
     pub async fn commit_prepared_for(
         &self,
@@ -208,7 +208,7 @@ impl Database {
         self.rollback_prepared_for(xid, durability, self.patience()).await
     }
 
-    /// The same for somebody who waits so long for another call.
+    /// The same for somebody who waits up to `timeout` for another call.
     #[doc(hidden)]
     pub async fn rollback_prepared_for(
         &self,

@@ -97,8 +97,8 @@ impl Definitions<'_> {
     ///
     /// # Errors
     /// [`Error::TablespaceExists`], [`Error::TablespaceMissing`], [`Error::SchemaMismatch`],
-    /// [`Error::ImportRefused`], [`Error::VirtualColumn`], a timeout, a deadlock, I/O errors and a full disk. The table is discarded
-    /// then as before, and the file as it was.
+    /// [`Error::ImportRefused`], [`Error::VirtualColumn`], a timeout, a deadlock, I/O errors and a full disk.
+    /// The table is discarded then as before, and the file as it was.
     pub async fn import_tablespace(self, database: &str, name: &str) -> Result<ImportReport> {
         let (table, lock) = self.lock_any(database, name).await?;
         if !table.def.discarded {

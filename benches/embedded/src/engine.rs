@@ -37,8 +37,8 @@ pub trait Engine: Sync {
 pub trait Session {
     /// One transaction, durable when this returns.
     fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<()>;
-    /// Reads a pair that is there, changes its value and writes it, in one transaction that is durable when this
-    /// returns; nobody else changes the pair in between.
+    /// Reads a pair that is there, changes its value and writes it, in one transaction that is durable when
+    /// this returns; nobody else changes the pair in between.
     fn modify(&mut self, key: &Key, change: &mut dyn FnMut(&mut Value)) -> Result<()>;
     /// Reads on one snapshot.
     fn read(&mut self, reads: &mut dyn FnMut(&mut dyn Reads) -> Result<()>) -> Result<()>;

@@ -1,5 +1,5 @@
-//! A control group that bounds the memory of the engines' processes, page cache included: what an engine reads
-//! through the page cache is then no larger than the cache of one that reads by itself.
+//! A control group that bounds the memory of the engines' processes, page cache included: what an engine
+//! reads through the page cache is then no larger than the cache of one that reads by itself.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! The pairs: keys of 24 random bytes and values of 150, after redb's own benchmark.
 //!
 //! Pair `n` is made from the seed and `n`, so every process knows the pairs that the ones before it wrote. A
-//! value begins with eight bytes that its key decides, whatever its version, so that each read can be checked:
-//! an engine that answers fast and wrong fails.
+//! value begins with eight bytes that its key decides, whatever its version, so that each read can be
+//! checked: an engine that answers fast and wrong fails.
 
 use crate::engine::{Change, KEY_BYTES, Key, VALUE_BYTES, Value};
 

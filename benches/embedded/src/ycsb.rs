@@ -1,5 +1,5 @@
-//! The Yahoo! Cloud Serving Benchmark's workloads A to F, a load of almost only reads, and one where everybody
-//! changes the same pair; each for some seconds with 1, 8 and 32 threads.
+//! The Yahoo! Cloud Serving Benchmark's workloads A to F, a load of almost only reads, and one where
+//! everybody changes the same pair; each for some seconds with 1, 8 and 32 threads.
 //!
 //! Every operation is a transaction of its own, and one that writes is on the disk when it returns. Pairs are
 //! chosen by YCSB's scrambled Zipfian distribution (exponent 0.99) over the loaded ones, in D by age.
@@ -33,7 +33,7 @@ enum Operation {
     Count,
 }
 
-/// A workload: one operation, and another for so many of a thousand.
+/// A workload: one operation, and another for this many in a thousand.
 struct Mix {
     name: &'static str,
     mostly: Operation,

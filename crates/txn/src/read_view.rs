@@ -210,8 +210,8 @@ impl ViewRegistry {
     /// Version of the oldest open view, [`NO_VIEW`] if there is none.
     ///
     /// All shards are locked for it. A shared snapshot hands its view on: a transaction's slot is opened, and
-    /// then the snapshot's given back. Were the one looked at before and the other behind that, the view would
-    /// be in neither.
+    /// then the snapshot's given back. Were the one looked at before and the other behind that, the view
+    /// would be in neither.
     pub fn oldest(&self) -> u64 {
         let shards = self.shards.each_ref().map(|shard| shard.0.lock());
         let slots = shards.iter().flat_map(|slots| &slots.all);

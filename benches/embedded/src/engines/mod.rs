@@ -1,5 +1,5 @@
-//! The engines, each with the settings in which a commit is on the disk when it returns. Each is a feature of the
-//! package, so that a binary with one of them shows what that one weighs.
+//! The engines, each with the settings in which a commit is on the disk when it returns. Each is a feature of
+//! the package, so that a binary with one of them shows what that one weighs.
 
 #[cfg(feature = "canopydb")]
 pub mod canopydb;

@@ -1,8 +1,8 @@
 //! The memory that heads lie in (`heads.rs`): a room for each frame, in buckets as those of a page table.
 //!
-//! Mapped as the memory of pages is (`page_memory.rs`), so that it costs what was touched and is given back to
-//! the system when its frames leave the pool. Where there is none a page has no heads, and is searched as it
-//! always was.
+//! Mapped as the memory of pages is (`page_memory.rs`), so that it costs what was touched and is given back
+//! to the system when its frames leave the pool. Where there is none a page has no heads, and is searched as
+//! it always was.
 
 use std::ops::Range;
 use std::ptr;
@@ -47,8 +47,8 @@ impl<const N: usize> Rooms<N> {
         if start.is_null() {
             return None;
         }
-        // SAFETY: a bucket that is not null has `bucket_len` rooms, zeros are valid ones, and it lives as long
-        // as self; place is below that.
+        // SAFETY: a bucket that is not null has `bucket_len` rooms, zeros are valid ones, and it lives as
+        // long as self; place is below that.
         Some(unsafe { &*start.add(place) })
     }
 

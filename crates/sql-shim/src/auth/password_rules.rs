@@ -1,10 +1,10 @@
-//! How long passwords last, and what new ones must be like: `PASSWORD EXPIRE`, `HISTORY`, `REUSE INTERVAL` and
-//! `REQUIRE CURRENT`, each as the account says, or as the server's variable does.
+//! How long passwords last, and what new ones must be like: `PASSWORD EXPIRE`, `HISTORY`, `REUSE INTERVAL`
+//! and `REQUIRE CURRENT`, each as the account says, or as the server's variable does.
 //!
 //! A password that has expired lets its account in to do nothing but set another one, and that only where the
 //! client says that it knows of this ([`exchange`](super::exchange); what may be done:
-//! `session/account_limits.rs`). Old passwords are kept as their stored forms, only where a rule needs them, and
-//! compared with a new one by hashing that for each of them.
+//! `session/account_limits.rs`). Old passwords are kept as their stored forms, only where a rule needs them,
+//! and compared with a new one by hashing that for each of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -43,10 +43,10 @@ pub struct PasswordRules {
     /// `PASSWORD REQUIRE CURRENT`, or OPTIONAL. `None`: `password_require_current`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requires_current: Option<bool>,
-    /// `FAILED_LOGIN_ATTEMPTS n`: blocked after so many in a row. 0: never.
+    /// `FAILED_LOGIN_ATTEMPTS n`: blocked after this many in a row. 0: never.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_attempts: u16,
-    /// `PASSWORD_LOCK_TIME n`: for so many days; -1: without end, 0: not at all.
+    /// `PASSWORD_LOCK_TIME n`: for this many days; -1: without end, 0: not at all.
     #[serde(default, skip_serializing_if = "is_not")]
     pub lock_days: i16,
 }
@@ -205,7 +205,8 @@ fn is_password(plugin: &str, stored: &str, password: &[u8]) -> bool {
 }
 
 impl Accounts {
-    /// The passwords that the account may not get with this change, by its rules or those that it gets with it.
+    /// The passwords that the account may not get with this change, by its rules or those that it gets with
+    /// it.
     pub fn used_passwords(&self, change: &AccountChange) -> Vec<UsedPassword> {
         let Some(mut account) = self.named(&change.user, &change.host) else { return Vec::new() };
         account.password.take(&change.password);

@@ -1,8 +1,8 @@
 //! What accounts have used up: connections, statements of the hour, failed logins in a row.
 //!
-//! It is in memory: a restart begins anew, as in MySQL. An hour begins with the first thing that is counted in
-//! it. Who is blocked after too many failed logins is told so whatever the password, and nobody else learns
-//! more than that the account is there.
+//! It is in memory: a restart begins at nothing, as in MySQL. An hour begins with the first thing that is
+//! counted in it. Who is blocked after too many failed logins is told so whatever the password, and nobody
+//! else learns more than that the account is there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -134,7 +134,8 @@ impl Usages {
         }
     }
 
-    /// ALTER USER: limits that are said begin anew; so does who is unlocked, or has other rules.
+    /// ALTER USER: the hours of limits that are said begin again; so does who is unlocked, or has other
+    /// rules.
     pub(super) fn forget_by(&self, change: &AccountChange) {
         let unblocked = change.locked == Some(false)
             || change.password.failed_attempts.is_some()
@@ -247,12 +248,12 @@ impl Accounts {
         })
     }
 
-    /// `FLUSH USER_RESOURCES`: all hours begin anew.
+    /// `FLUSH USER_RESOURCES`: all hours begin again.
     pub fn begin_hours(&self) {
         self.usages.of.lock().values_mut().for_each(|usage| usage.hour_unix_s = 0);
     }
 
-    /// `FLUSH PRIVILEGES`: nobody is blocked any more, and all hours begin anew.
+    /// `FLUSH PRIVILEGES`: nobody is blocked any more, and all hours begin again.
     pub fn forget_usage(&self) {
         self.begin_hours();
         self.usages.of.lock().values_mut().for_each(Usage::forget_failures);

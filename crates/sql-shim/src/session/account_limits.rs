@@ -1,8 +1,9 @@
 //! What keeps a session from its statements whatever its privileges: a password that has to be set first
 //! (1820), and what the account may use in an hour (1226).
 //!
-//! Statements are looked at when they have been parsed, before anything is planned. Who is kept from some takes
-//! no plan from the cache, so that this is the one place; for everybody else it costs reading two flags.
+//! Statements are looked at when they have been parsed, before anything is planned. Who is kept from some
+//! takes no plan from the cache, so that this is the one place; for everybody else it costs reading two
+//! flags.
 
 use sql::ast::Statement;
 use sql::errors::{self, error};

@@ -176,7 +176,7 @@ fn what_an_account_may_use() {
     all(&mut root, &["FLUSH USER_RESOURCES"]);
     all(&mut app, &["SELECT 1", "CREATE TABLE d.u (a INT)"]);
     assert_eq!(code(&mut app, "DROP TABLE d.u"), 1226);
-    // Setting limits begins the hour anew.
+    // Setting limits begins the hour again.
     all(&mut root, &["ALTER USER app WITH MAX_QUERIES_PER_HOUR 0"]);
     all(&mut app, &["DROP TABLE d.u", "SELECT 1", "SELECT 1", "SELECT 1", "SELECT 1", "SELECT 1"]);
     assert_eq!(first_column(&mut root, "SELECT COUNT(*) FROM d.t"), ["1"]);

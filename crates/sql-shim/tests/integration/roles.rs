@@ -471,7 +471,7 @@ fn roles_and_columns_are_there_after_a_restart() {
     let wanted = first_column(&mut root, "SHOW GRANTS FOR app USING reader");
     let directory = engine.stop();
     let file = std::fs::read_to_string(directory.join("untorn-accounts.json")).unwrap();
-    assert!(file.contains("\"version\": 5"), "programs that know no roles refuse the file: {file}");
+    assert!(file.contains("\"version\": 6"), "programs that know no roles refuse the file: {file}");
     let engine = Engine::open(&directory);
     let mut app = login(&engine, "app");
     assert_eq!(first_column(&mut app, "SHOW GRANTS"), wanted);

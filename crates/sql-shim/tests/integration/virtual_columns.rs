@@ -1,5 +1,5 @@
-//! VIRTUAL generated columns where they are not what MySQL's are, and over restarts. What is as in MySQL is in
-//! the golden script `79_virtual_columns.test`.
+//! VIRTUAL generated columns where they are not what MySQL's are, and over restarts. What is as in MySQL is
+//! in the golden script `79_virtual_columns.test`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::support::engine::Engine;

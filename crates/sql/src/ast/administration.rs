@@ -179,8 +179,8 @@ pub struct AccountOptions {
     pub limits: ResourceLimits,
 }
 
-/// `PASSWORD …`, `FAILED_LOGIN_ATTEMPTS`, `PASSWORD_LOCK_TIME`. `Some(None)` is DEFAULT: as the server's variable
-/// says.
+/// `PASSWORD …`, `FAILED_LOGIN_ATTEMPTS`, `PASSWORD_LOCK_TIME`. `Some(None)` is DEFAULT: as the server's
+/// variable says.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PasswordOptions {
     /// `EXPIRE` without more: at once.

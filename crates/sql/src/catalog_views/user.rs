@@ -2,9 +2,9 @@
 //! `mysql.default_roles`: which roles are granted to whom, and which of them are active after a login.
 //!
 //! Columns are MySQL's; what there is no such thing of here (subjects of certificates) has the value that an
-//! account of MySQL without it has. The stored form of a password is for those who may give the account another one, which is less than MySQL shows: an account
-//! that may read all tables, as those of monitoring often may, would otherwise get what guesses of passwords
-//! are checked with.
+//! account of MySQL without it has. The stored form of a password is for those who may give the account
+//! another one, which is less than MySQL shows: an account that may read all tables, as those of monitoring
+//! often may, would otherwise get what guesses of passwords are checked with.
 
 use untorn::types::Collation;
 

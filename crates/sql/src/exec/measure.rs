@@ -98,8 +98,8 @@ impl Measures {
     }
 }
 
-/// Measures one step while it runs. Where nothing is measured it holds nothing and does nothing, and the clock
-/// is not read.
+/// Measures one step while it runs. Where nothing is measured it holds nothing and does nothing, and the
+/// clock is not read.
 pub(super) struct Meter(Option<Running>);
 
 /// The measures of a step that runs.

@@ -497,8 +497,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// That nothing has this name (1054). All errors of that number that planning gives are made here, so that
-    /// [`Planner::unknown_name`] knows the name.
+    /// That nothing has this name (1054). All errors of that number that planning gives are made here, so
+    /// that [`Planner::unknown_name`] knows the name.
     pub(crate) fn unknown_column(&self, name: &dyn std::fmt::Display, clause: &str) -> SqlError {
         *self.unknown.borrow_mut() = Some(name.to_string());
         errors::error(errors::BAD_FIELD, &[name, &clause])

@@ -399,8 +399,8 @@ fn derived_scan(query: &Query<'_>, at: usize) -> String {
     format!("Index lookup on {} using {HASHED} ({})", source.alias, parts.join(", "))
 }
 
-/// How a stored table is read; `is_leg`: by one index of several, where MySQL says of a look-up too that it is
-/// a range.
+/// How a stored table is read; `is_leg`: by one index of several, where MySQL says of a look-up too that it
+/// is a range.
 fn scan(source: &Source, path: &Path, names: &Names<'_>, is_leg: bool) -> String {
     let key = source.engine_table().and_then(|table| key_of(table, path.index));
     let covering = if path.covering { "Covering index " } else { "Index " };
