@@ -366,12 +366,9 @@ impl Database {
         let mut counted_all = true;
         for (number, tree) in table.trees().enumerate() {
             let mut sample = tree.sample();
-            loop {
+            while !retry(|| tree.sample_step(&mut sample)).await? {
                 if gives_way == GivesWay::Yes && table.metadata.is_wanted_alone() {
                     return Ok(None);
-                }
-                if retry(|| tree.sample_step(&mut sample)).await? {
-                    break;
                 }
                 slice.work(PAGE_UNITS).await?;
             }
