@@ -207,11 +207,6 @@ impl MetadataLock {
         ExclusiveRequest(Some((self.clone(), owner.clone())))
     }
 
-    /// Whether somebody has the name alone, or waits for that.
-    pub(crate) fn is_wanted_alone(&self) -> bool {
-        self.state.load(Ordering::Acquire) & EXCLUSIVE != 0
-    }
-
     /// Asks for a read lock. No new use that changes rows begins from now on.
     pub fn request_read_lock(self: &Arc<Self>, owner: &Arc<MetadataOwner>) -> ReadLockRequest {
         let mut slow = self.slow.lock();

@@ -5,9 +5,6 @@
 //! rows has changed since, though not every moment. A plan that was made with others stays right, only slower
 //! than need be, so nothing here is locked or logged, and plans are made again only for numbers that are far
 //! from those that they were made with. Over a restart they are kept in a small file (`file.rs`).
-//!
-//! A sample that nobody has asked for gives way to a change of the table's definition, which waits until
-//! nobody uses the table: what was sampled is thrown away, and done again later.
 
 mod file;
 
@@ -35,13 +32,6 @@ const RENEWAL_PAUSE: Duration = Duration::from_secs(10);
 
 /// Plans are made again when a number is this many times what it was.
 const CLEARLY_OTHER: u64 = 2;
-
-/// Whether a sample is given up when somebody waits to change the table's definition.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum GivesWay {
-    Yes,
-    No,
-}
 
 /// What is known of one index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -185,15 +175,8 @@ impl Renewal {
             pause.await;
             let Some(engine) = inner.upgrade().map(Database) else { return };
             let Ok(table) = engine.table(&database, &table) else { return };
-            match engine.renew_statistics(&table, GivesWay::Yes).await {
-                Ok(Some(_)) => {}
-                Ok(None) => {
-                    let counts = &table.counts;
-                    counts.renewed_at.store(u64::MAX, Ordering::Relaxed);
-                    counts.pause_from(engine.environment().now());
-                    counts.renewal.of_table(&table.database, &table.name, counts);
-                }
-                Err(error) => tracing::debug!("no new statistics of {table:?}: {error}"),
+            if let Err(error) = engine.renew_statistics(&table).await {
+                tracing::debug!("no new statistics of {table:?}: {error}");
             }
         };
         environment.spawn("statistics", Box::pin(work));
@@ -311,8 +294,7 @@ impl Database {
     /// # Errors
     /// Storage errors; a table whose tablespace was discarded.
     pub async fn analyze_table(&self, table: &Arc<Table>) -> Result<Arc<TableStatistics>> {
-        let statistics = self.renew_statistics(table, GivesWay::No).await?;
-        let statistics = statistics.or_else(|| table.statistics()).unwrap_or_default();
+        let statistics = self.renew_statistics(table).await?;
         // Who asks for them wants plans that are made with them.
         self.definitions_changed();
         let database = self.clone();
@@ -331,28 +313,31 @@ impl Database {
         if !table.counts.pause_left(self.0.environment.now()).is_zero() {
             return false;
         }
-        self.renew_statistics(table, GivesWay::Yes).await.is_ok() && !table.lacks_statistics()
+        self.renew_statistics(table).await.is_ok() && !table.lacks_statistics()
     }
 
-    /// Counts by a sample, without a word to the disk. `None` when the table's definition is being changed.
-    async fn renew_statistics(
-        &self,
-        table: &Arc<Table>,
-        gives_way: GivesWay,
-    ) -> Result<Option<Arc<TableStatistics>>> {
-        let renewed = self.sample(table, gives_way).await;
+    /// The same, without a word to the disk.
+    #[doc(hidden)]
+    pub async fn renew_statistics(&self, table: &Arc<Table>) -> Result<Arc<TableStatistics>> {
+        let renewed = self.sample(table).await;
         let counts = &table.counts;
-        if !matches!(renewed, Ok(None)) {
-            counts.pause_from(self.0.environment.now());
-        }
-        if !matches!(renewed, Ok(Some(_))) {
+        counts.pause_from(self.0.environment.now());
+        match renewed {
+            Ok(Some(found)) => Ok(found),
             // Those that follow may succeed.
-            counts.await_changes();
+            Ok(None) => {
+                counts.await_changes();
+                Ok(counts.get().unwrap_or_default())
+            }
+            Err(error) => {
+                counts.await_changes();
+                Err(error)
+            }
         }
-        renewed
     }
 
-    async fn sample(&self, table: &Arc<Table>, gives_way: GivesWay) -> Result<Option<Arc<TableStatistics>>> {
+    /// `None` when its definition is being changed.
+    async fn sample(&self, table: &Arc<Table>) -> Result<Option<Arc<TableStatistics>>> {
         if table.def.discarded {
             return Err(table.discarded_error());
         }
@@ -367,9 +352,6 @@ impl Database {
         for (number, tree) in table.trees().enumerate() {
             let mut sample = tree.sample();
             while !retry(|| tree.sample_step(&mut sample)).await? {
-                if gives_way == GivesWay::Yes && table.metadata.is_wanted_alone() {
-                    return Ok(None);
-                }
                 slice.work(PAGE_UNITS).await?;
             }
             let of = sample.estimate();

@@ -2,11 +2,8 @@
 //! another table's.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use std::future::Future;
 use std::path::Path;
-use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Waker};
 use std::time::Duration;
 
 use disk::{Environment, OpenHow, SimulatedEnvironment, SimulatedStorage};
@@ -124,48 +121,6 @@ fn a_tenth_of_the_rows_is_enough_for_new_ones() {
         }
         assert_eq!(table.statistics().unwrap().rows, 860);
         assert_ne!(database.catalog_version(), version);
-    });
-}
-
-/// What a plan asks for gives way to a definition that waits for the table; ANALYZE does not.
-#[test]
-fn a_sample_that_nobody_has_asked_for_gives_way_to_definitions() {
-    let (disk, ()) = run(new_disk(), true, async |database, _| {
-        let table = fill(database).await;
-        insert(database, &table, 1000..6000).await;
-    });
-    for asked_for in [false, true] {
-        // With no page in memory, it is under way for a while.
-        run(disk.crash(1), true, async |database, _| {
-            let table = database.table("test", "t").unwrap();
-            let mut context = Context::from_waker(Waker::noop());
-            let mut sample: Pin<Box<dyn Future<Output = bool>>> = match asked_for {
-                false => Box::pin(database.fetch_statistics(&table)),
-                true => Box::pin(async { database.analyze_table(&table).await.is_ok() }),
-            };
-            assert!(sample.as_mut().poll(&mut context).is_pending());
-            let mut rename = pin!(database.rename_table(("test", "t"), ("test", "u")));
-            assert!(rename.as_mut().poll(&mut context).is_pending());
-            assert_eq!(sample.await, asked_for);
-            assert_eq!(table.statistics().is_some(), asked_for);
-            rename.await.unwrap();
-        });
-    }
-}
-
-/// It is made again when the table is not held any more.
-#[test]
-fn a_sample_that_gave_way_is_taken_later() {
-    run(new_disk(), true, async |database, environment| {
-        let table = fill(database).await;
-        database.analyze_table(&table).await.unwrap();
-        insert(database, &table, 1000..1060).await;
-        let change = database.definitions().change_table("test", "t").await.unwrap();
-        environment.sleep(Duration::from_secs(25)).await;
-        assert_eq!(table.statistics().unwrap().rows, 400);
-        drop(change);
-        environment.sleep(Duration::from_secs(11)).await;
-        assert_eq!(table.statistics().unwrap().rows, 460);
     });
 }
 
