@@ -1,13 +1,13 @@
 //! JSON documents: the values, their text, their binary form, their order, and paths into them.
 //!
 //! A document travels through the executor in MySQL's binary form (`binary.rs`), one run of bytes that can be
-//! borrowed, spooled and charged like a text. A function that looks into one reads it into a [`Json`],
+//! borrowed, spooled and charged like a text. A function that looks into one reads it into a `Json`,
 //! changes that, and writes it again. Members of an object are kept in MySQL's order, by the length of the
 //! key and then by its bytes, and every key once.
 //!
-//! No document is nested more deeply than [`DEPTH_MAX`]: neither the reader of texts nor the writer of the
+//! No document is nested more deeply than `DEPTH_MAX`: neither the reader of texts nor the writer of the
 //! binary form lets one pass. So whatever recurses over a document recurses that far and no further. What a
-//! document takes in memory, many times its text, is asked for through [`Room`] while it is read.
+//! document takes in memory, many times its text, is asked for through `Room` while it is read.
 
 pub(crate) mod binary;
 mod from_value;
