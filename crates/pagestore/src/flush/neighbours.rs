@@ -9,7 +9,10 @@
 //! How much a stretch saves depends on how it is written: plain writes and copies merge to one request of any
 //! length, atomic writes to naturally aligned powers of two (see the `dblwr` crate). Of those a page can be
 //! sure of one partner only: the other half of its pair. That one goes along even when it is young, because
-//! few partners are there, and each saves a request.
+//! few partners are there, and each saves a request. So it is where a buffer pool extension takes the reads
+//! off a disk whose requests are scarce (3.44 to 3.17 requests for a transaction). Without one reads and
+//! writes share the disk evenly, and what is short there as often are bytes: on a disk that wrote 50 MB/s the
+//! young halves were a fifth of all bytes, and the transactions fewer by as much.
 
 use std::sync::atomic::Ordering;
 
@@ -26,12 +29,13 @@ impl PageStore {
     pub(crate) fn add_neighbours(&self, pages: &mut Vec<FrameRef>) {
         let mut room = self.lru_room(pages.len()).min(3 * pages.len());
         // Asked once for pages of one tablespace in a row.
+        let young_halves = self.tier_to_use().is_some();
         let mut last = None;
         for at in 0..pages.len() {
             let id = pages[at].page_id();
             let (_, in_pairs) = match last {
                 Some(known @ (space, _)) if space == id.space => known,
-                _ => *last.insert((id.space, self.goes_in_pairs(id.space))),
+                _ => *last.insert((id.space, young_halves && self.goes_in_pairs(id.space))),
             };
             if in_pairs {
                 room -= self.add_stretch(id.space, std::iter::once(id.page ^ 1), true, room, pages);
