@@ -351,8 +351,8 @@ impl CatalogData {
                         root: key.root,
                     });
                 }
+                // In the order in which they are: another version may have sorted them otherwise.
                 def.keys = left;
-                def.sort_keys();
                 self.put_table(database, name, Arc::new(def))?;
             }
             Edit::SetAside { space, from, to } => self.pending.add(set_aside(*space, from, to)),

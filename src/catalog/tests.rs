@@ -531,7 +531,40 @@ fn a_directory_of_format_1_is_read_and_written_anew() {
     put(&catalog, 1, 1).unwrap();
     let again = open(&disk.crash(2)).unwrap();
     assert_eq!(again.snapshot(), catalog.snapshot());
-    let newer = text.replace("\"format\": 1", "\"format\": 9");
-    disk.corrupt(Path::new(FILE), 0, newer.as_bytes());
-    assert!(matches!(open(&disk), Err(Error::NewerDirectory { found: 9, .. }) | Err(Error::Catalog { .. })));
+    let newer = SimulatedStorage::new(1);
+    newer.create_dir_all(Path::new(DIRECTORY)).unwrap();
+    let file = newer.open(Path::new(FILE), OpenHow::CREATE_NEW.buffered()).unwrap();
+    let text = text.replace("\"format\": 1", &format!("\"format\": {}", FORMAT + 1));
+    file.write_at(text.as_bytes(), 0).unwrap();
+    is_refused_as_newer(&newer);
+}
+
+/// The number is looked at before anything else: what a newer format checks otherwise is not known here.
+#[test]
+fn a_directory_of_a_newer_format_is_refused_and_left_alone() {
+    let disk = disk();
+    drop(with_database(&disk));
+    let file = disk.open(Path::new(FILE), OpenHow::EXISTING.buffered()).unwrap();
+    let mut header = vec![0; 512];
+    file.read_at(&mut header, 0).unwrap();
+    let text = String::from_utf8(header[..508].to_vec()).unwrap();
+    let newer = text.replace(&format!("\"format\":{FORMAT}"), &format!("\"format\":{}", FORMAT + 1));
+    assert_ne!(newer, text);
+    disk.corrupt(Path::new(FILE), 0, &newer.as_bytes()[..508]);
+    is_refused_as_newer(&disk);
+}
+
+fn is_refused_as_newer(disk: &Arc<SimulatedStorage>) {
+    let file = disk.open(Path::new(FILE), OpenHow::EXISTING.buffered()).unwrap();
+    let bytes = |file: &Arc<dyn File>| {
+        let mut bytes = vec![0; file.len().unwrap() as usize];
+        file.read_at(&mut bytes, 0).unwrap();
+        bytes
+    };
+    let before = bytes(&file);
+    let Err(error) = open(disk) else { panic!("a newer format is opened") };
+    let Error::NewerDirectory { path, found, known, written_by } = error else { panic!("{error}") };
+    assert_eq!((path.as_path(), found, known), (Path::new(FILE), FORMAT + 1, FORMAT));
+    assert!(!written_by.is_empty());
+    assert!(bytes(&file) == before, "the file was changed");
 }

@@ -22,6 +22,8 @@ mod plan;
 mod rewrite;
 mod source;
 mod survey;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,10 +1,13 @@
-//! What EXPLAIN ANALYZE measures of a query: of each step how often it began, how many rows it read and how
-//! many of them it kept, and how long that took.
+//! What EXPLAIN ANALYZE measures: for each step of a query how often it ran, how many rows it read, how many
+//! of these met its conditions, and how long it took.
 //!
-//! Rows are pushed: a step hands its rows to the next one while it reads. So its time is what passes between
-//! its beginning and its end without what its rows' takers need, and of a join it is the sum of its steps. A
-//! measured query of one stored table is a join of one step. A statement that is not measured pays for it
-//! with a test of a flag for each step.
+//! A step gives its rows to the next one while it is still reading. Between its beginning and its end all
+//! later steps work too, so a clock that ran all the time would count their work as its own. Therefore the
+//! clock of a step is stopped while a row is with the later steps: a step's time is its own work alone. What
+//! EXPLAIN ANALYZE shows of a join is the sum of the times of its steps so far. A query of one table is
+//! measured as a join of one step.
+//!
+//! Where nothing is measured, a step costs the test of a flag, and no clock is read.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -16,34 +19,36 @@ use crate::plan::SelectPlan;
 /// What is measured of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// The step of this number.
+    /// The step of this number, alone.
     Step(usize),
-    /// The rows up to and with this step, joined.
+    /// The join of the steps up to this one: the sum of their times, and the rows that it gave.
     Joined(usize),
-    /// Reading the table of this source for a hash join, into memory or sorted onto disk.
+    /// Reading the table of this source for a hash join, before the join begins: into memory, or sorted onto
+    /// disk.
     Hashed(usize),
-    /// The rows that met the conditions with correlated subqueries.
+    /// Conditions with correlated subqueries: only the rows that met them are counted, no time.
     Applied,
-    /// The groups that HAVING kept.
+    /// GROUP BY: the groups, and of these the ones that HAVING kept.
     Groups,
-    /// A whole SELECT.
+    /// A whole SELECT: all the time that passes.
     Whole,
-    /// Several, from UNION and its like.
+    /// All SELECTs of a UNION, EXCEPT or INTERSECT together.
     United,
 }
 
-/// The measures of a part of a query: sums of all times that it ran.
+/// What was measured of a part of a query. A part may run several times, a join's second step for each row of
+/// the first: these are the sums over all its runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measured {
-    /// How often it began.
+    /// Runs.
     pub loops: u64,
-    /// Rows that it read, or gave.
+    /// Rows that a step read, and that any other part gave.
     pub rows: u64,
-    /// Of these the ones that met the conditions.
+    /// Of the rows the ones that met the step's conditions.
     pub kept: u64,
-    /// Until its first row.
+    /// From the beginning of a run to its first row that was kept, or to its end if none was.
     pub first: Duration,
-    /// Until its end.
+    /// From the beginning of a run to its end.
     pub total: Duration,
 }
 
@@ -52,7 +57,7 @@ impl Measured {
     pub(super) const ROW: Measured =
         Measured { loops: 0, rows: 1, kept: 1, first: Duration::ZERO, total: Duration::ZERO };
 
-    /// The mean time until a first row.
+    /// The mean of `first` over the runs.
     pub(super) fn first_of_each(&self) -> Duration {
         let loops = u32::try_from(self.loops).unwrap_or(u32::MAX);
         self.first.checked_div(loops).unwrap_or_default()
@@ -71,18 +76,18 @@ impl Measured {
 #[derive(Default)]
 pub struct Measures {
     on: Cell<bool>,
-    /// By where the plan is: it stays there while it runs.
+    /// By the plan's address, which does not change while it runs.
     found: RefCell<HashMap<(*const SelectPlan, Part), Measured>>,
 }
 
 impl Measures {
-    /// From now on everything is measured.
+    /// Measures from now on; what was measured before is forgotten.
     pub fn begin(&self) {
         self.found.take();
         self.on.set(true);
     }
 
-    /// The end of that; what was found.
+    /// Measures no more. Returns what was measured.
     pub fn end(&self) -> HashMap<(*const SelectPlan, Part), Measured> {
         self.on.set(false);
         self.found.take()
@@ -93,25 +98,27 @@ impl Measures {
         self.on.get()
     }
 
+    /// Adds a run, or several, to what was measured of a part.
     pub(super) fn note(&self, plan: &SelectPlan, part: Part, measured: &Measured) {
         self.found.borrow_mut().entry((std::ptr::from_ref(plan), part)).or_default().add(measured);
     }
 }
 
-/// Measures one step while it runs. Where nothing is measured it holds nothing and does nothing, and the
-/// clock is not read.
+/// The clock and the counters of one step. Where nothing is measured it holds nothing and does nothing.
+///
+/// A run is `begin`, then `start` and `stop` around each stretch of the step's own work, with `rows` between
+/// them, and `end`; another `begin` ends the run before it, too.
 pub(super) struct Meter(Option<Running>);
 
-/// The measures of a step that runs.
 #[derive(Default)]
 struct Running {
-    /// What it found so far.
+    /// The sums over the runs that have ended; loops and rows with those of the present one.
     found: Measured,
-    /// The time it has needed since it began last.
+    /// The step's own time in the present run, up to the last `stop`.
     own: Duration,
-    /// It has had a row since it began last.
+    /// The present run has had a row that was kept, or has ended.
     has_row: bool,
-    /// When the time that is being counted began.
+    /// When the clock was started, while it runs.
     since: Option<Duration>,
 }
 
@@ -120,7 +127,7 @@ impl Meter {
         Meter(state.measures.is_on().then(Running::default))
     }
 
-    /// The step begins.
+    /// A run of the step begins; its clock stands still until it is started.
     pub(super) fn begin(&mut self) {
         let Some(running) = &mut self.0 else { return };
         running.end();
@@ -128,14 +135,14 @@ impl Meter {
         (running.own, running.has_row) = (Duration::ZERO, false);
     }
 
-    /// The time that passes is the step's.
+    /// Starts the clock: the step works.
     #[inline]
     pub(super) fn start(&mut self, state: &SqlContext) {
         let Some(running) = &mut self.0 else { return };
         running.since = Some(state.database.environment().now());
     }
 
-    /// It is somebody else's.
+    /// Stops the clock, if it runs: others work.
     #[inline]
     pub(super) fn stop(&mut self, state: &SqlContext) {
         let Some(running) = &mut self.0 else { return };
@@ -144,7 +151,8 @@ impl Meter {
         }
     }
 
-    /// The step has rows; `kept` of them meet the conditions.
+    /// The step has read rows, and `kept` of them meet its conditions. To be called with the clock stopped: the
+    /// time until now is that of the first row.
     #[inline]
     pub(super) fn rows(&mut self, read: u64, kept: u64) {
         let Some(running) = &mut self.0 else { return };
@@ -155,7 +163,8 @@ impl Meter {
         }
     }
 
-    /// The step is over; returns what it found, and it may begin again. `None` where nothing is measured.
+    /// Ends the run. Returns the sums over all runs so far, `None` where nothing is measured. The step may begin
+    /// another run.
     pub(super) fn end(&mut self, state: &SqlContext) -> Option<Measured> {
         self.stop(state);
         let running = self.0.as_mut()?;
@@ -165,6 +174,7 @@ impl Meter {
 }
 
 impl Running {
+    /// Adds the present run's times to the sums; does nothing when it has been added already.
     fn end(&mut self) {
         if self.found.loops > 0 && !self.has_row {
             self.found.first += self.own;
@@ -174,7 +184,7 @@ impl Running {
     }
 }
 
-/// Measures a query while it runs.
+/// The clock of a whole query, which is never stopped.
 pub(super) struct WholeMeter {
     begun: Option<Duration>,
 }
@@ -184,17 +194,17 @@ impl WholeMeter {
         WholeMeter { begun: state.measures.is_on().then(|| state.database.environment().now()) }
     }
 
-    /// How long it has run.
+    /// The time since its beginning; `None` where nothing is measured.
     pub(super) fn so_far(&self, state: &SqlContext) -> Option<Duration> {
         Some(state.database.environment().now().saturating_sub(self.begun?))
     }
 
-    /// It is over, with this many rows, the first of which came after `first`.
+    /// Notes the end of a SELECT that gave this many rows, the first of them after `first`.
     pub(super) fn end(&self, plan: &SelectPlan, state: &SqlContext, rows: u64, first: Option<Duration>) {
         self.end_of(plan, Part::Whole, state, rows, first);
     }
 
-    /// Several SELECTs are.
+    /// Notes the end of all SELECTs of a UNION or its like.
     pub(super) fn end_united(&self, plan: &SelectPlan, state: &SqlContext, rows: u64) {
         self.end_of(plan, Part::United, state, rows, None);
     }
