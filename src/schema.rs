@@ -279,24 +279,25 @@ impl TableDef {
         self
     }
 
-    /// Puts the keys into InnoDB's order: primary, unique, others; stable. Unique keys without nullable
-    /// columns come before those with, and of these those without VIRTUAL columns first, as MySQL sorts them:
-    /// the first may be the clustered one.
+    /// Puts the keys into MySQL's order: primary, unique without nullable columns, unique, others. Unique keys
+    /// of one of these ranks with a prefix of a column come after those without, and keys over VIRTUAL
+    /// columns after others; otherwise the order stays. So the key that orders the rows is the first one, if
+    /// there is one.
     pub fn sort_keys(&mut self) {
         let has = |key: &KeyDef, what: fn(&ColumnDef) -> bool| {
             key.parts.iter().any(|part| self.columns.get(usize::from(part.column)).is_some_and(what))
         };
-        let rank: Vec<u8> = self
-            .keys
-            .iter()
-            .map(|key| match key.kind {
-                KeyKind::Primary => 0,
-                KeyKind::Unique if has(key, |column| column.nullable) => 3,
-                KeyKind::Unique if has(key, |column| column.is_virtual) => 2,
-                KeyKind::Unique => 1,
-                KeyKind::Secondary => 4,
-            })
-            .collect();
+        let rank = |key: &KeyDef| {
+            let prefixed = key.parts.iter().any(|part| part.prefix_chars.is_some());
+            let computed = has(key, |column| column.is_virtual);
+            match key.kind {
+                KeyKind::Primary => (0, false, false),
+                KeyKind::Unique if !has(key, |column| column.nullable) => (1, prefixed, computed),
+                KeyKind::Unique => (2, prefixed, computed),
+                KeyKind::Secondary => (3, false, computed),
+            }
+        };
+        let rank: Vec<(u8, bool, bool)> = self.keys.iter().map(rank).collect();
         let mut order: Vec<usize> = (0..self.keys.len()).collect();
         order.sort_by_key(|at| rank[*at]);
         self.keys = order.into_iter().map(|at| self.keys[at].clone()).collect();
@@ -328,6 +329,12 @@ impl TableDef {
         self.keys.first().filter(|key| {
             key.kind == KeyKind::Primary || key.kind == KeyKind::Unique && key.parts.iter().all(whole)
         })
+    }
+
+    /// Whether a key is shown as the primary one: the primary key, or the unique key that orders the rows in
+    /// its place.
+    pub fn is_shown_as_primary(&self, key: &KeyDef) -> bool {
+        self.clustered_key().is_some_and(|clustered| std::ptr::eq(clustered, key))
     }
 
     /// The keys that are not clustered, in the order of the secondary indexes.

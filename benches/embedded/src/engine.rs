@@ -29,12 +29,17 @@ pub enum Change {
 pub trait Engine: Sync {
     /// A session; where each one has a cache, it has this fraction of the whole.
     fn session(&self, of_as_many: u64) -> Result<Box<dyn Session + '_>>;
+    /// A session for each of so many threads.
+    fn sessions(&self, threads: u64) -> Result<Vec<Box<dyn Session + '_>>> {
+        (0..threads).map(|_| self.session(threads)).collect()
+    }
     /// Pairs that there are.
     fn count(&self) -> Result<u64>;
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-pub trait Session {
+/// Opened before a clock runs, and then given to a thread.
+pub trait Session: Send {
     /// One transaction, durable when this returns.
     fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<()>;
     /// Reads a pair that is there, changes its value and writes it, in one transaction that is durable when

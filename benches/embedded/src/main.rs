@@ -48,7 +48,7 @@ struct Arguments {
     /// Seconds of each of YCSB's workloads with each number of threads.
     #[arg(long, default_value_t = 3)]
     seconds: u64,
-    /// The most memory that an engine's process may have, page cache included, in MiB (root).
+    /// The most memory that an engine's process may have, page cache included and no swap, in MiB (root).
     #[arg(long)]
     memory_mib: Option<u64>,
     /// Only these engines.

@@ -1,5 +1,8 @@
-//! A control group that bounds the memory of the engines' processes, page cache included: what an engine
-//! reads through the page cache is then no larger than the cache of one that reads by itself.
+//! A control group that bounds the memory of the engines' processes, of which one runs at a time: what they
+//! allocate and what they read and write through the page cache, together. Pages of files count for the group
+//! whose process touched them first, also after that process has ended; the kernel drops them when it needs
+//! room for others. What belongs to no file could only be swapped out, and then the limit would bound nothing:
+//! the group may not use swap.
 
 use std::path::{Path, PathBuf};
 
@@ -10,21 +13,44 @@ pub struct MemoryLimit {
     group: PathBuf,
 }
 
-/// Where groups of the first version are, and of the second: with the file that says the limit.
-const HIERARCHIES: [(&str, &str); 2] =
-    [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+/// Where the groups of a version are, and the files with the limits.
+struct Hierarchy {
+    root: &'static str,
+    memory: &'static str,
+    swap: &'static str,
+    /// The limit of swap is one of memory and swap together.
+    together: bool,
+}
+
+const FIRST: Hierarchy = Hierarchy {
+    root: "/sys/fs/cgroup/memory",
+    memory: "memory.limit_in_bytes",
+    swap: "memory.memsw.limit_in_bytes",
+    together: true,
+};
+const SECOND: Hierarchy =
+    Hierarchy { root: "/sys/fs/cgroup", memory: "memory.max", swap: "memory.swap.max", together: false };
 
 impl MemoryLimit {
     /// # Errors
-    /// Where control groups cannot be made: it needs root.
+    /// Where control groups cannot be made: it needs root. Where there is swap, and the kernel does not count
+    /// what a group has there.
     pub fn new(bytes: u64) -> Result<MemoryLimit> {
-        let (root, file) = if Path::new(HIERARCHIES[0].0).is_dir() { HIERARCHIES[0] } else { HIERARCHIES[1] };
-        let group = Path::new(root).join(format!("embedded-comparison-{}", std::process::id()));
+        let hierarchy = if Path::new(FIRST.root).is_dir() { FIRST } else { SECOND };
+        let group = Path::new(hierarchy.root).join(format!("embedded-comparison-{}", std::process::id()));
         std::fs::create_dir(&group)
             .with_context(|| format!("{}: a memory limit needs root and control groups", group.display()))?;
         let limit = MemoryLimit { group };
-        std::fs::write(limit.group.join(file), bytes.to_string())
-            .with_context(|| format!("{}: the limit is refused", limit.group.join(file).display()))?;
+        let file = limit.group.join(hierarchy.memory);
+        std::fs::write(&file, bytes.to_string())
+            .with_context(|| format!("{}: the limit is refused", file.display()))?;
+        let swap = if hierarchy.together { bytes } else { 0 };
+        let denied = std::fs::write(limit.group.join(hierarchy.swap), swap.to_string());
+        // A heading, and a line for each area.
+        let has_swap = std::fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() > 1);
+        if has_swap {
+            denied.context("the limit does not hold for swap here: turn it off (swapoff -a)")?;
+        }
         Ok(limit)
     }
 

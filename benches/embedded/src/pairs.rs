@@ -1,8 +1,8 @@
 //! The pairs: keys of 24 random bytes and values of 150, after redb's own benchmark.
 //!
 //! Pair `n` is made from the seed and `n`, so every process knows the pairs that the ones before it wrote. A
-//! value begins with eight bytes that its key decides, whatever its version, so that each read can be
-//! checked: an engine that answers fast and wrong fails.
+//! value begins with eight bytes that its key decides, whatever its version: an engine that answers fast and
+//! with another pair's value fails. What follows them is not checked.
 
 use crate::engine::{Change, KEY_BYTES, Key, VALUE_BYTES, Value};
 
@@ -39,7 +39,7 @@ pub fn new_version(seed: u64, n: u64, version: u64) -> Value {
     value
 }
 
-/// Whether these bytes are a value of pair `n`, of any version.
+/// Whether these bytes are as long as a value, and begin as the one of pair `n` does, of any version.
 pub fn is_value(seed: u64, n: u64, bytes: &[u8]) -> bool {
     bytes.len() == VALUE_BYTES && bytes[..8] == mixed(!mixed(seed, n), 0).to_le_bytes()
 }

@@ -32,6 +32,7 @@ pub struct Step {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Part {
     pub steps: Vec<Step>,
+    /// Memory that belongs to no file: after the last reads, of YCSB after all workloads.
     pub resident_bytes: Option<u64>,
 }
 
@@ -106,11 +107,17 @@ impl Record {
             step(run, name).map(|step| step.cpu_seconds * 1e6 / step.count.max(1) as f64)
         });
         let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
-        table("MiB written", &steps, &|run, name| Some(mib(step(run, name)?.written_bytes)));
-        let sizes = ["empty database", "after the close", "memory after the reads"];
+        table("MiB written in the whole step", &steps, &|run, name| {
+            Some(mib(step(run, name)?.written_bytes))
+        });
+        let memory = match self.workload {
+            Workload::Steps => "memory after the reads, before the removals",
+            Workload::Ycsb => "memory after all workloads",
+        };
+        let sizes = ["files of an empty database", "files after the close", memory];
         table("MiB", &sizes, &|run, name| match name {
-            "empty database" => Some(mib(run.empty_bytes)),
-            "after the close" => Some(mib(run.disk_bytes)),
+            "files of an empty database" => Some(mib(run.empty_bytes)),
+            "files after the close" => Some(mib(run.disk_bytes)),
             _ => run.part.resident_bytes.map(mib),
         });
         text

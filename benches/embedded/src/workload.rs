@@ -41,20 +41,19 @@ impl Sizes {
     }
 }
 
-/// Shares `count` numbers from `first` on among threads with a session each.
+/// Shares `count` numbers from `first` on among threads, one for each session.
 fn threaded(
-    engine: &dyn Engine,
-    threads: u64,
+    sessions: &mut [Box<dyn Session + '_>],
     first: u64,
     count: u64,
     work: impl Fn(&mut dyn Session, std::ops::Range<u64>) -> Result<()> + Sync,
 ) -> Result<()> {
-    let (share, work) = (count / threads, &work);
+    let (share, work) = (count / sessions.len() as u64, &work);
     std::thread::scope(|scope| {
-        let started: Vec<_> = (0..threads)
-            .map(|thread| {
+        let started: Vec<_> = std::iter::zip(0_u64.., sessions)
+            .map(|(thread, session)| {
                 let begin = first + thread * share;
-                scope.spawn(move || work(&mut *engine.session(threads)?, begin..begin + share))
+                scope.spawn(move || work(&mut **session, begin..begin + share))
             })
             .collect();
         started.into_iter().try_for_each(|thread| match thread.join() {
@@ -114,8 +113,9 @@ pub fn run(kind: Kind, engine: &dyn Engine, sizes: Sizes, steps: &mut Vec<Step>)
     next += 100 * sizes.batch();
     for threads in [8, 32] {
         let name = format!("durable writes, {threads} threads");
+        let mut sessions = engine.sessions(threads)?;
         timed(steps, &name, sizes.threaded(), || {
-            threaded(engine, threads, next, sizes.threaded(), |session, mut numbers| {
+            threaded(&mut sessions, next, sizes.threaded(), |session, mut numbers| {
                 numbers.try_for_each(|n| single(session, n))
             })
         })?;
@@ -127,8 +127,9 @@ pub fn run(kind: Kind, engine: &dyn Engine, sizes: Sizes, steps: &mut Vec<Step>)
     timed(steps, "ranges of 10", sizes.ranges(), || random_ranges(&mut *session, sizes))?;
     for threads in [4, 32] {
         let name = format!("random reads, {threads} threads");
+        let mut sessions = engine.sessions(threads)?;
         timed(steps, &name, sizes.reads(), || {
-            threaded(engine, threads, 0, sizes.reads(), |session, numbers| {
+            threaded(&mut sessions, 0, sizes.reads(), |session, numbers| {
                 random_reads(session, sizes, numbers)
             })
         })?;
@@ -154,11 +155,14 @@ pub fn before_kill(engine: &dyn Engine, sizes: Sizes, steps: &mut Vec<Step>) -> 
     })
 }
 
-/// Whether the last pair written before the kill is there.
+/// Whether the last pair written before the kill is there, with its value.
 pub fn after_kill(engine: &dyn Engine, sizes: Sizes) -> Result<()> {
     let last = sizes.inserted() + 100 * sizes.batch() - 1;
     engine.session(1)?.read(&mut |reads: &mut dyn Reads| {
-        ensure!(reads.get(&key(sizes.seed, last), &mut |_| {})?, "a pair that was durable is lost");
+        let mut right = false;
+        let found =
+            reads.get(&key(sizes.seed, last), &mut |value| right = is_value(sizes.seed, last, value))?;
+        ensure!(found && right, "a pair that was durable is lost");
         Ok(())
     })
 }

@@ -67,26 +67,28 @@ pub struct Sizes {
 
 /// Loads the pairs and runs all workloads; the resident memory at the end.
 pub fn run(engine: &dyn Engine, sizes: Sizes, steps: &mut Vec<Step>) -> Result<u64> {
+    let mut session = engine.session(1)?;
     timed(steps, "bulk load", sizes.keys, || {
-        engine.session(1)?.write(&mut (0..sizes.keys).map(|n| put(sizes.seed, n)))
+        session.write(&mut (0..sizes.keys).map(|n| put(sizes.seed, n)))
     })?;
+    drop(session);
     let zipf = Zipf::new(sizes.keys);
     let mut next = sizes.keys;
     for mix in &MIXES {
         for threads in THREADS {
             let plural = if threads == 1 { "thread" } else { "threads" };
-            counted(steps, &format!("{}, {threads} {plural}", mix.name), || {
-                let before = count_of_pair_0(engine, sizes)?;
-                let done = run_mix(engine, sizes, &zipf, mix, threads, &mut next)?;
-                if matches!(mix.mostly, Operation::Count) {
-                    let counted = count_of_pair_0(engine, sizes)?.wrapping_sub(before);
-                    ensure!(
-                        counted == done,
-                        "{done} changes of a pair were acknowledged, {counted} are there"
-                    );
-                }
-                Ok(((), done))
+            let name = format!("{}, {threads} {plural}", mix.name);
+            let before = count_of_pair_0(engine, sizes)?;
+            let sessions = engine.sessions(threads)?;
+            let (done, sessions) = counted(steps, &name, || {
+                let (done, sessions) = run_mix(sessions, sizes, &zipf, mix, &mut next)?;
+                Ok(((done, sessions), done))
             })?;
+            drop(sessions);
+            if matches!(mix.mostly, Operation::Count) {
+                let counted = count_of_pair_0(engine, sizes)?.wrapping_sub(before);
+                ensure!(counted == done, "{done} changes of a pair were acknowledged, {counted} are there");
+            }
         }
     }
     Ok(resident_bytes())
@@ -107,20 +109,20 @@ fn counter(value: &[u8]) -> u64 {
     value.get(8..16).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-/// Runs one workload for its time: the operations that were done.
-fn run_mix(
-    engine: &dyn Engine,
+/// Runs one workload for its time, in a thread for each session: the operations that were done, and the
+/// sessions, which the caller closes.
+fn run_mix<'e>(
+    sessions: Vec<Box<dyn Session + 'e>>,
     sizes: Sizes,
-    zipf: &Zipf,
+    zipf: &'e Zipf,
     mix: &Mix,
-    threads: u64,
     next: &mut u64,
-) -> Result<u64> {
+) -> Result<(u64, Vec<Box<dyn Session + 'e>>)> {
     let (stop, done, inserted) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
-    let first = *next;
-    let work = |thread: u64| -> Result<()> {
+    let (first, threads) = (*next, sessions.len() as u64);
+    let work = |thread: u64, session: Box<dyn Session + 'e>| -> Result<Box<dyn Session + 'e>> {
         let mut client = Client {
-            session: engine.session(threads)?,
+            session,
             sizes,
             zipf,
             first: first + thread,
@@ -136,20 +138,23 @@ fn run_mix(
         }
         done.fetch_add(operations, Ordering::Relaxed);
         inserted.fetch_max(client.inserted, Ordering::Relaxed);
-        Ok(())
+        Ok(client.session)
     };
     let work = &work;
-    std::thread::scope(|scope| {
-        let started: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
+    let sessions = std::thread::scope(|scope| {
+        let started: Vec<_> = std::iter::zip(0.., sessions)
+            .map(|(thread, session)| scope.spawn(move || work(thread, session)))
+            .collect();
         std::thread::sleep(sizes.time);
         stop.store(true, Ordering::Relaxed);
-        started.into_iter().try_for_each(|thread| match thread.join() {
+        let ended = started.into_iter().map(|thread| match thread.join() {
             Ok(result) => result,
             Err(_) => bail!("a thread panicked"),
-        })
+        });
+        ended.collect::<Result<_>>()
     })?;
     *next = first + inserted.into_inner() * threads;
-    Ok(done.into_inner())
+    Ok((done.into_inner(), sessions))
 }
 
 /// A thread with its session. It inserts the pairs `first`, `first + step` and so on.

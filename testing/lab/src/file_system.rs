@@ -1,9 +1,11 @@
 //! File systems of our own in image files, on loop devices: to fill, to shut down as in a power cut, to make
 //! fail.
 //!
-//! Takes root. Everything is undone when the value is dropped.
+//! Takes root. Everything is undone when the value is dropped, and what a killed process left when the next one
+//! makes a file system.
 
 use crate::command::captured;
+use crate::leftover;
 use crate::system_packages::administration;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -38,6 +40,7 @@ pub struct FileSystem {
 
 /// Makes a file system in an image.
 pub fn format(image: &Path, kind: FileSystemKind) -> Result<()> {
+    leftover::sweep();
     let (program, options): (_, &[&str]) = match kind {
         FileSystemKind::Xfs => ("mkfs.xfs", &["-q", "-f"]),
         // No blocks reserved for root: the server under test is root.
@@ -72,6 +75,7 @@ impl FileSystem {
         kind: FileSystemKind,
         options: &'static str,
     ) -> Result<FileSystem> {
+        leftover::sweep();
         std::fs::create_dir_all(&mount)?;
         let mut file_system = FileSystem { kind, image, device: None, mount, options };
         file_system.mount()?;

@@ -13,6 +13,7 @@ pub mod collation_weights;
 pub mod command;
 pub mod file_system;
 mod ink;
+mod leftover;
 mod processor_speed;
 pub mod release_build;
 pub mod scratch;

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::engine::{Change, Engine, GONE, Key, Reads, Session, Value, value_of};
 
+/// A transaction that writes says so at its beginning: one that finds out later may have to be repeated.
+const BEGIN_WRITE: &str = "BEGIN IMMEDIATE";
 const GET: &str = "SELECT v FROM pairs WHERE k = ?1";
 const PUT: &str = "INSERT OR REPLACE INTO pairs VALUES (?1, ?2)";
 
@@ -59,37 +61,48 @@ impl Engine for Sqlite {
 
 struct SqliteSession(Connection);
 
+impl SqliteSession {
+    /// A transaction whose beginning and end are cached statements too: `rusqlite::Transaction` has them
+    /// parsed each time.
+    fn transaction(&self, begin: &str, work: impl FnOnce(&Connection) -> Result<()>) -> Result<()> {
+        self.0.prepare_cached(begin)?.execute([])?;
+        let done = work(&self.0).and_then(|()| Ok(self.0.prepare_cached("COMMIT")?.execute([]).map(drop)?));
+        if done.is_err() {
+            // What is told is what went wrong first.
+            _ = self.0.execute_batch("ROLLBACK");
+        }
+        done
+    }
+}
+
 impl Session for SqliteSession {
     fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<()> {
-        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        {
-            let mut put = transaction.prepare_cached(PUT)?;
-            let mut remove = transaction.prepare_cached("DELETE FROM pairs WHERE k = ?1")?;
+        self.transaction(BEGIN_WRITE, |connection| {
+            let mut put = connection.prepare_cached(PUT)?;
+            let mut remove = connection.prepare_cached("DELETE FROM pairs WHERE k = ?1")?;
             for change in changes {
                 match change {
                     Change::Put(key, value) => put.execute(params![&key[..], &value[..]])?,
                     Change::Remove(key) => remove.execute(params![&key[..]])?,
                 };
             }
-        }
-        Ok(transaction.commit()?)
+            Ok(())
+        })
     }
 
     fn modify(&mut self, key: &Key, change: &mut dyn FnMut(&mut Value)) -> Result<()> {
-        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut value = {
-            let mut read = transaction.prepare_cached(GET)?;
+        self.transaction(BEGIN_WRITE, |connection| {
+            let mut read = connection.prepare_cached(GET)?;
             let bytes = read.query_row(params![&key[..]], |row| row.get::<_, Vec<u8>>(0)).optional()?;
-            value_of(&bytes.context(GONE)?)?
-        };
-        change(&mut value);
-        transaction.prepare_cached(PUT)?.execute(params![&key[..], &value[..]])?;
-        Ok(transaction.commit()?)
+            let mut value = value_of(&bytes.context(GONE)?)?;
+            change(&mut value);
+            connection.prepare_cached(PUT)?.execute(params![&key[..], &value[..]])?;
+            Ok(())
+        })
     }
 
     fn read(&mut self, reads: &mut dyn FnMut(&mut dyn Reads) -> Result<()>) -> Result<()> {
-        let transaction = self.0.transaction()?;
-        reads(&mut SqliteReads(&transaction))
+        self.transaction("BEGIN", |connection| reads(&mut SqliteReads(connection)))
     }
 }
 

@@ -21,7 +21,8 @@ impl Session {
         parameters: &[Value<'_>],
         out: &mut S,
     ) -> Result<Outcome, Failure> {
-        let limit = if matches!(plan, Plan::Select(_)) && out.is_client() { self.time_limit() } else { None };
+        let limited = matches!(plan, Plan::Select(_)) && out.is_client() && !self.current.shows;
+        let limit = if limited { self.time_limit() } else { None };
         let watch = Watch::new(&self.state, &self.transaction, limit);
         self.state
             .evaluation

@@ -15,7 +15,7 @@ use sql::exec::{Rows, output};
 use sql::expr::Context;
 use sql::expr::types::Type;
 use sql::failure::Failure;
-use sql::memory;
+use sql::memory::{self, Charge};
 use sql::plan::source::SourceKind;
 use sql::privilege::Privileges;
 use sql::result::{ResultColumns, ResultSink, SqlError};
@@ -186,8 +186,8 @@ impl Session {
                     None => answer,
                     Some(ShowFilter::Like(pattern)) => Answer { like: Some(pattern.clone()), ..answer },
                     Some(ShowFilter::Where(condition)) => {
-                        self.use_up_characteristics(|| reads_dictionary(statement));
-                        return self.send_where(answer, condition, parameters, out).await;
+                        let reads = reads_dictionary(statement);
+                        return self.send_where(answer, condition, reads, parameters, out).await;
                     }
                 }
             }
@@ -297,19 +297,26 @@ impl Session {
         })
     }
 
-    /// Sends the rows that meet a condition: it is a query over them.
+    /// Sends the rows that meet a condition: it is a query over them. A condition that is refused uses up no
+    /// SET TRANSACTION, whatever the rows come from.
     async fn send_where<S: ResultSink>(
         &mut self,
         answer: Answer,
         condition: &Arc<ast::Expr>,
+        reads_dictionary: bool,
         parameters: &[Value<'_>],
         out: &mut S,
     ) -> Result<Outcome, Failure> {
         let columns = answer.columns;
-        let rows = Arc::new(self.gathered(answer.rows).await?);
+        let state = self.state.clone();
+        // Until the last plan with the rows is gone.
+        let mut charge = state.memory.charge();
+        let rows = Arc::new(self.gathered(answer.rows, &mut charge).await?);
         for _ in 0..REPLANS_MAX {
             let (columns, rows, condition) = (columns.clone(), rows.clone(), condition.clone());
             let plan = self.planned(move |planner| planner.given_rows(&columns, &rows, &condition)).await?;
+            self.use_up_characteristics(|| reads_dictionary);
+            self.current.shows = true;
             // What reads no table needs no transaction.
             let result = match plan.tables().is_empty() {
                 true => self.execute_plan(&plan, parameters, out).await,
@@ -323,9 +330,9 @@ impl Session {
         Err(Failure::Stale)
     }
 
-    /// All rows of an answer.
-    async fn gathered(&self, source: RowSource) -> Result<Rows, Failure> {
-        let (mut charge, mut rows) = (self.state.memory.charge(), Rows::new());
+    /// All rows of an answer, charged.
+    async fn gathered(&self, source: RowSource, charge: &mut Charge<'_>) -> Result<Rows, Failure> {
+        let mut rows = Rows::new();
         let slice = self.transaction.engine().slice();
         for row in source {
             slice.work(ROW_UNITS).await?;

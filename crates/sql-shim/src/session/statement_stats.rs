@@ -36,6 +36,8 @@ pub(super) struct CurrentStatement {
     pub(super) run_begun: bool,
     /// When it has had the time that a SELECT may take, by the environment's clock.
     pub(super) deadline: Option<Duration>,
+    /// It is SHOW with a condition: `max_execution_time` is for SELECT.
+    pub(super) shows: bool,
     /// It has been added to a counter of its kind.
     counted: bool,
     /// It was a transaction, and has been committed.

@@ -42,7 +42,7 @@ fn key_of_column(table: &TableDef, column: usize) -> &'static str {
             continue;
         };
         match key.kind {
-            KeyKind::Primary => return "PRI",
+            _ if table.is_shown_as_primary(key) => return "PRI",
             KeyKind::Unique if key.parts.len() == 1 => found = "UNI",
             _ if position == 0 && found.is_empty() => found = "MUL",
             _ => {}

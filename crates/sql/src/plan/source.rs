@@ -164,7 +164,7 @@ impl Source {
                     continue;
                 };
                 match key.kind {
-                    KeyKind::Primary => flags |= column_flag::PRIMARY_KEY,
+                    _ if def.is_shown_as_primary(key) => flags |= column_flag::PRIMARY_KEY,
                     KeyKind::Unique if key.parts.len() == 1 => flags |= column_flag::UNIQUE_KEY,
                     _ if position == 0 => flags |= column_flag::MULTIPLE_KEY,
                     _ => {}

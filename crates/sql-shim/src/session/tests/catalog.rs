@@ -62,3 +62,28 @@ fn what_a_view_takes_is_charged() {
     assert_eq!(fixture.run(sorted).error, Some(1041));
     assert_eq!(fixture.good("SHOW TABLES").rows.len(), TABLES);
 }
+
+/// The least limit of memory, to 1 KiB, with which a statement works.
+fn least_memory(fixture: &mut Fixture, sql: &str) -> u64 {
+    let (mut refused, mut enough) = (64, 4096);
+    while enough - refused > 1 {
+        let middle = (refused + enough) / 2;
+        fixture.good(&format!("SET untorn_statement_memory_limit = {}", middle << 10));
+        match fixture.run(sql).error {
+            Some(1041) => refused = middle,
+            None => enough = middle,
+            error => panic!("{sql}: {error:?}"),
+        }
+    }
+    enough << 10
+}
+
+#[test]
+fn rows_of_show_are_charged_while_their_condition_is_looked_at() {
+    let mut fixture = Fixture::new("catalog-where");
+    let rows = least_memory(&mut fixture, "SHOW VARIABLES WHERE LENGTH(Variable_name) > 0");
+    assert!(rows > 65 << 10, "{rows}: too few to tell");
+    let long = "SHOW VARIABLES WHERE LENGTH(REPEAT('a', 200000 + LENGTH(Variable_name))) > 0";
+    let both = least_memory(&mut fixture, long);
+    assert!(both >= rows + 200_000, "{both}, the rows alone {rows}");
+}

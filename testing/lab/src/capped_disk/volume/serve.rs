@@ -9,6 +9,7 @@
 use super::pace::Pace;
 use super::{FILE, ServeArguments};
 use crate::capped_disk::Profile;
+use crate::leftover;
 use crate::system_packages::administration;
 use anyhow::{Context, Result};
 use disk::{ALIGNMENT, AlignedBuf};
@@ -222,7 +223,9 @@ pub fn serve(arguments: &ServeArguments) -> Result<()> {
     let begin = Instant::now();
     while !umount(&[]) {
         if begin.elapsed() > PATIENCE {
-            // Somebody was killed before the loop device on top was detached: it gets errors from now on.
+            // Somebody was killed before the loop device on top was detached. That is done now, while its
+            // requests are still answered.
+            leftover::release(&arguments.mount.join(FILE));
             umount(&["--lazy"]);
             break;
         }
