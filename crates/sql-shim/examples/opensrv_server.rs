@@ -36,7 +36,9 @@ fn run() -> Result<(), Box<dyn Error>> {
     let variables = GlobalVariables::default();
     let options = options::load(&arguments::parse(std::env::args().skip(1))?, &variables)?;
     let database = untorn::engine::block_on(Database::open(options.database))?;
-    let server = Server::new(Accounts::open(&options.datadir)?, variables);
+    let accounts = Accounts::open(&options.datadir)?;
+    accounts.upgrade_file()?;
+    let server = Server::new(accounts, variables);
     server.open_files()?;
     let sessions = Arc::new(Sessions::new(Arc::clone(&server), database.clone()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -47,8 +47,8 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ::opensrv_mysql::{
@@ -67,6 +67,7 @@ use sql::kill_switch::Kill;
 use sql::result::{ColumnMeta, SqlError, charset};
 
 use crate::auth::exchange::{Exchange, Step};
+use crate::auth::usage::CountedConnection;
 use crate::auth::{self, DEFAULT_PLUGIN, Identity, Peer, native};
 use crate::server::clock::TICK;
 use crate::server::login::SERVER_VERSION;
@@ -113,6 +114,7 @@ impl<F: SessionFactory> OpensrvServer<F> {
             peer,
             salt: auth::fresh_salt(),
             logged_in: AtomicBool::new(false),
+            counted: OnceLock::new(),
             requests,
             statements: HashMap::new(),
         };
@@ -215,6 +217,8 @@ pub struct OpensrvSession {
     peer: Peer,
     salt: [u8; SALT_BYTES],
     logged_in: AtomicBool,
+    /// Counts the connection as its account's.
+    counted: OnceLock<CountedConnection>,
     requests: mpsc::Sender<Request>,
     statements: HashMap<u32, Known>,
 }
@@ -282,10 +286,17 @@ impl<W: AsyncWrite + Send + Unpin> AsyncMysqlShim<W> for OpensrvSession {
     async fn authenticate(&self, plugin: &str, user: &[u8], salt: &[u8], response: &[u8]) -> bool {
         let Ok(salt) = <&[u8; SALT_BYTES]>::try_from(salt) else { return false };
         let identity = if plugin == native::PLUGIN { self.identify(user, salt, response) } else { None };
-        let Some(identity) = identity else {
+        // The crate has no words for a limit: it is a refusal like others.
+        let admitted = identity.and_then(|identity| {
+            let Identity { user, account_host } = &identity;
+            Some((self.server.accounts.count_connection(user, account_host).ok()?, identity))
+        });
+        let Some((counted, identity)) = admitted else {
             self.connection.counters.add(Counter::AbortedConnects, 1);
             return false;
         };
+        // There is one login.
+        let _ = self.counted.set(counted);
         self.connection.update(|activity| {
             activity.user = Arc::from(identity.user.as_str());
             activity.account_host = Arc::from(identity.account_host.as_str());

@@ -219,8 +219,11 @@ fn prepare_accounts(options: &ServerOptions, variables: &GlobalVariables) -> Res
     Accounts::prepare(&options.datadir, missing).map_err(|error| format!("accounts: {error}"))
 }
 
+/// Under the directory's lock: a file of an older version is written here.
 fn open_accounts(options: &ServerOptions, variables: &GlobalVariables) -> Result<Accounts, String> {
-    let accounts = Accounts::open(&options.datadir).map_err(|error| format!("accounts: {error}"))?;
+    let shown = |error| format!("accounts: {error}");
+    let accounts = Accounts::open(&options.datadir).map_err(shown)?;
+    accounts.upgrade_file().map_err(shown)?;
     accounts.set_socket_only_without_password(variables.number("untorn_passwordless_tcp") == 0);
     let open = accounts.without_password();
     if !open.is_empty() {

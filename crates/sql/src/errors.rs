@@ -328,11 +328,14 @@ error_table! {
     CHECK_UNKNOWN_COLUMN = 3820, b"HY000", "Check constraint '%' refers to non-existing column '%'.";
     CHECK_DUPLICATE_NAME = 3822, b"HY000", "Duplicate check constraint name '%'.";
     MUST_CHANGE_PASSWORD = 1820, b"HY000", "You must reset your password using ALTER USER statement before executing this statement.";
+    TOO_MANY_USER_CONNECTIONS = 1203, b"42000", "User % already has more than 'max_user_connections' active connections";
     USER_LIMIT_REACHED = 1226, b"42000", "User '%' has exceeded the '%' resource (current value: %)";
     CREDENTIALS_CONTRADICT_TO_HISTORY = 3638, b"HY000", "Cannot use these credentials for '%@%' because they contradict the password history policy";
     INCORRECT_CURRENT_PASSWORD = 3891, b"HY000", "Incorrect current password. Specify the correct password which has to be replaced.";
     MISSING_CURRENT_PASSWORD = 3892, b"HY000", "Current password needs to be specified in the REPLACE clause in order to change it.";
     CURRENT_PASSWORD_NOT_REQUIRED = 3893, b"HY000", "Do not specify the current password while changing it for other users.";
+    USER_REFERENCED_AS_DEFINER = 4005, b"HY000", "User % is referenced as a definer account in %.";
+    CANNOT_USER_REFERENCED_AS_DEFINER = 4006, b"HY000", "Operation % failed for % as it is referenced as a definer account in %.";
     ACCOUNT_BLOCKED = 3955, b"HY000", "Access denied for user '%'@'%'. Account is blocked for % day(s) (% day(s) remaining) due to % consecutive failed logins.";
     ACCOUNT_HAS_BEEN_LOCKED = 3118, b"HY000", "Access denied for user '%'@'%'. Account is locked.";
     INCORRECT_TYPE = 3064, b"HY000", "Incorrect type for argument % in function %.";

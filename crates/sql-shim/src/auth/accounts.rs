@@ -17,9 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
-use sql::ast::{PasswordOptions, ResourceLimits};
 use sql::errors::{self, error};
 use sql::facts::KnownAccount;
 use sql::privilege::{Object, OnColumns, Privileges, Rights, RoleName};
@@ -27,6 +26,7 @@ use sql::result::SqlError;
 
 use crate::private_file;
 
+pub use super::account_change::{AccountChange, Identification};
 use super::account_file::{Grant, GrantedRole, Stored, StoredRole, read_stored};
 use super::password_rules::{Defaults, PasswordRules, UsedPassword, now_unix_s};
 use super::roles::{self, Mandatory};
@@ -142,84 +142,14 @@ pub enum Authority {
     Ordinary,
 }
 
-/// One account of CREATE USER or ALTER USER.
-#[derive(Debug, Clone, Default)]
-pub struct AccountChange {
-    /// User name.
-    pub user: String,
-    /// Host part.
-    pub host: String,
-    /// Its password from now on; `None` leaves it (ALTER USER) or is no password (CREATE USER).
-    pub by: Option<Identification>,
-    /// `REPLACE`: the one that it has, as who changes it says.
-    pub replaced: Option<Vec<u8>>,
-    /// `ACCOUNT LOCK` or `UNLOCK`.
-    pub locked: Option<bool>,
-    /// `REQUIRE`.
-    pub requires: Option<Security>,
-    /// `PASSWORD …` and what belongs to it.
-    pub password: PasswordOptions,
-    /// `WITH MAX_…`.
-    pub limits: ResourceLimits,
-    /// CREATE ROLE.
-    pub is_role: bool,
-    /// CREATE USER: the roles that it gets and that are active after a login.
-    pub default_roles: Vec<RoleName>,
-}
-
-/// How CREATE USER / ALTER USER name the password.
-#[derive(Debug, Clone, Default)]
-pub struct Identification {
-    /// `IDENTIFIED WITH <plugin>`.
-    pub plugin: Option<String>,
-    /// `BY '...'`: the clear password.
-    pub password: Option<Vec<u8>>,
-    /// `AS '...'`: the stored hash.
-    pub hash: Option<Vec<u8>>,
-}
-
-impl Identification {
-    fn resolve(&self, current_plugin: &str) -> Result<(String, String), SqlError> {
-        let plugin = match self.plugin.as_deref() {
-            None => current_plugin,
-            Some(name) if name.eq_ignore_ascii_case(native::PLUGIN) => native::PLUGIN,
-            Some(name) if name.eq_ignore_ascii_case(sha2_password::PLUGIN) => sha2_password::PLUGIN,
-            Some(name) => {
-                return Err(SqlError::new(1524, b"HY000", format!("Plugin '{name}' is not loaded")));
-            }
-        };
-        let stored = match (&self.password, &self.hash) {
-            (Some(password), _) if password.len() > sha2_password::PASSWORD_BYTES_MAX => {
-                return Err(SqlError::new(1819, b"HY000", "The password is longer than 256 bytes"));
-            }
-            (Some(password), _) if plugin == native::PLUGIN => native::stored(password),
-            (Some(password), _) => sha2_password::stored(password),
-            (None, Some(hash)) => {
-                let text = String::from_utf8_lossy(hash).into_owned();
-                let fits = if plugin == native::PLUGIN {
-                    native::is_stored(&text)
-                } else {
-                    sha2_password::is_stored(&text)
-                };
-                if !fits {
-                    return Err(SqlError::new(
-                        1827,
-                        b"HY000",
-                        "The password hash doesn't have the expected format.",
-                    ));
-                }
-                text
-            }
-            (None, None) => String::new(),
-        };
-        Ok((plugin.to_owned(), stored))
-    }
-}
-
 /// The accounts.
 #[derive(Default)]
 pub struct Accounts {
     path: Option<PathBuf>,
+    /// The file is of an older version.
+    is_older: AtomicBool,
+    /// Held by who changes accounts until the file has the change; who reads them waits for no file.
+    changes: Mutex<()>,
     pub(super) stored: RwLock<Stored>,
     remembered: RwLock<HashMap<(String, String), (String, sha2_password::Digest)>>,
     pub(super) generation: Arc<AtomicU64>,
@@ -267,7 +197,8 @@ impl Accounts {
         }
     }
 
-    /// Reads the accounts of a data directory, whose lock the caller holds.
+    /// Reads the accounts of a data directory. Nothing is written before
+    /// [`upgrade_file`](Self::upgrade_file) or a change, for which the caller holds the directory's lock.
     ///
     /// # Errors
     /// There is no file ([`prepare`](Self::prepare)), or it cannot be read.
@@ -279,13 +210,24 @@ impl Accounts {
         let read = read_stored(&bytes, now_unix_s());
         let (stored, is_older) = read.map_err(|why| context(io::ErrorKind::InvalidData, &why))?;
         let limited = stored.accounts.iter().any(|account| account.limits.limit_statements());
-        let accounts = Self { path: Some(path), stored: RwLock::new(stored), ..Self::default() };
+        let is_older = AtomicBool::new(is_older);
+        let accounts = Self { path: Some(path), is_older, stored: RwLock::new(stored), ..Self::default() };
         accounts.usages.set_limited(limited);
-        if is_older {
-            // From now on the ages of its passwords are known.
-            accounts.save(&accounts.stored.read())?;
-        }
         Ok(accounts)
+    }
+
+    /// Writes a file of an older version as one of this version: the ages of its passwords are known from
+    /// then on. The caller holds the directory's lock.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn upgrade_file(&self) -> io::Result<()> {
+        let _one = self.changes.lock();
+        if self.is_older.load(Ordering::Relaxed) {
+            let stored = self.stored.read().clone();
+            self.save(&stored)?;
+        }
+        Ok(())
     }
 
     /// Accounts that live in memory only, with `root@localhost` (measuring, tests).
@@ -426,7 +368,8 @@ impl Accounts {
         let name = |(user, host): &(String, String)| RoleName { user: user.clone(), host: host.clone() };
         let names: Vec<RoleName> = list.iter().map(name).collect();
         self.refuse_mandatory(&names)?;
-        self.change(|accounts| {
+        let forget = |usages: &Usages| names.iter().for_each(|name| usages.forget(&name.user, &name.host));
+        let drop = |accounts: &mut Vec<Account>| {
             let mut missing = Vec::new();
             for name in &names {
                 match accounts.iter().position(|account| account.is(&name.user, &name.host)) {
@@ -434,13 +377,13 @@ impl Accounts {
                         authority.check(accounts, index)?;
                         accounts.remove(index);
                         roles::forget(accounts, name);
-                        self.usages.forget(&name.user, &name.host);
                     }
                     None => missing.push(shown(&name.user, &name.host)),
                 }
             }
             unless_tolerated(statement, missing, if_exists)
-        })
+        };
+        self.change_then(drop, forget)
     }
 
     /// ALTER USER, SET PASSWORD: all of them or none; 1396 names those that do not exist, which are returned
@@ -453,14 +396,16 @@ impl Accounts {
     ) -> Result<Vec<String>, SqlError> {
         // Each hash takes milliseconds: one for an account.
         let mut named = std::collections::HashSet::new();
-        let twice = list.iter().filter(|change| !named.insert((&change.user, &change.host)));
+        let name = |change: &AccountChange| (change.user.clone(), change.host.to_ascii_lowercase());
+        let twice = list.iter().filter(|change| !named.insert(name(change)));
         unless_tolerated(
             "ALTER USER",
             twice.map(|change| shown(&change.user, &change.host)).collect(),
             false,
         )?;
         let (resolved, now) = (self.resolve(list)?, now_unix_s());
-        self.change(|accounts| {
+        let forget = |usages: &Usages| list.iter().for_each(|change| usages.forget_by(change));
+        let alter = |accounts: &mut Vec<Account>| {
             let mut missing = Vec::new();
             for (change, by) in list.iter().zip(resolved) {
                 match accounts.iter().position(|account| account.is(&change.user, &change.host)) {
@@ -470,16 +415,17 @@ impl Accounts {
                         // First: a new password is kept by the new rules, and it may expire at once.
                         account.password.take(&change.password);
                         if let Some(by) = by {
+                            account.refuse_used(change, &self.defaults, now)?;
                             account.set_password(by, &self.defaults, now);
                         }
                         account.take_options(change);
-                        self.usages.forget_by(change);
                     }
                     None => missing.push(shown(&change.user, &change.host)),
                 }
             }
             unless_tolerated("ALTER USER", missing, if_exists)
-        })
+        };
+        self.change_then(alter, forget)
     }
 
     /// [`create_all`](Self::create_all) of one account.
@@ -541,6 +487,7 @@ impl Accounts {
                     Some(index) => {
                         authority.check(accounts, index)?;
                         if let Some(by) = by {
+                            accounts[index].refuse_used(change, &self.defaults, now)?;
                             accounts[index].set_password(by, &self.defaults, now);
                         }
                         index
@@ -665,21 +612,33 @@ impl Accounts {
         &self,
         change: impl FnOnce(&mut Vec<Account>) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
-        let mut stored = self.stored.write();
-        let mut changed = stored.clone();
+        self.change_then(change, |_| ())
+    }
+
+    /// The same; `then` changes what has been used up, when the accounts have changed.
+    pub(super) fn change_then<T>(
+        &self,
+        change: impl FnOnce(&mut Vec<Account>) -> Result<T, SqlError>,
+        then: impl FnOnce(&Usages),
+    ) -> Result<T, SqlError> {
+        let _one = self.changes.lock();
+        let mut changed = self.stored.read().clone();
         let outcome = change(&mut changed.accounts)?;
         self.save(&changed).map_err(|error| {
             SqlError::new(1026, b"HY000", format!("Error writing file '{FILE_NAME}' ({error})"))
         })?;
         self.usages.set_limited(changed.accounts.iter().any(|account| account.limits.limit_statements()));
-        *stored = changed;
+        *self.stored.write() = changed;
+        then(&self.usages);
         self.generation.fetch_add(1, Ordering::AcqRel);
         Ok(outcome)
     }
 
     fn save(&self, stored: &Stored) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
-        private_file::replace(path, &serde_json::to_vec_pretty(stored)?)
+        private_file::replace(path, &serde_json::to_vec_pretty(stored)?)?;
+        self.is_older.store(false, Ordering::Relaxed);
+        Ok(())
     }
 }
 

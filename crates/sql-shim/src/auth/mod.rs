@@ -6,6 +6,7 @@
 //! password was right (digests are compared in constant time). A password in clear is accepted under TLS and
 //! from this machine; over a network without TLS it must come encrypted with the server's RSA key.
 
+mod account_change;
 mod account_file;
 pub mod accounts;
 pub mod exchange;

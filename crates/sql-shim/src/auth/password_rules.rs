@@ -177,6 +177,22 @@ impl Account {
         self.used_passwords.truncate(needed);
     }
 
+    /// Error 3638 where it may not have the password of this change (again). What the change has not been
+    /// compared with yet is hashed here: what came in between.
+    pub(super) fn refuse_used(
+        &self,
+        change: &AccountChange,
+        defaults: &Defaults,
+        now_unix_s: u64,
+    ) -> Result<(), SqlError> {
+        let Some(password) = change.password_to_compare() else { return Ok(()) };
+        let mut left = self.used_passwords_that_count(defaults, now_unix_s);
+        match left.any(|used| !change.compared.contains(used) && used.is(password)) {
+            true => Err(change.contradicts_history()),
+            false => Ok(()),
+        }
+    }
+
     /// The passwords that a new one may not be, the newest first.
     fn used_passwords_that_count(
         &self,
@@ -190,6 +206,19 @@ impl Account {
             *at < history as usize || days > 0 && now_unix_s <= used.set_unix_s.saturating_add(reach)
         };
         self.used_passwords.iter().enumerate().take_while(counts).map(|(_, used)| used)
+    }
+}
+
+impl AccountChange {
+    /// Its new password, if that is compared with old ones: one that is empty is not.
+    pub fn password_to_compare(&self) -> Option<&[u8]> {
+        let password = self.by.as_ref().and_then(|by| by.password.as_deref());
+        password.filter(|password| !password.is_empty())
+    }
+
+    /// Error 3638.
+    pub fn contradicts_history(&self) -> SqlError {
+        error(errors::CREDENTIALS_CONTRADICT_TO_HISTORY, &[&self.user, &self.host])
     }
 }
 
@@ -234,7 +263,9 @@ impl Accounts {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::auth::accounts::{Authority, Identification};
 
     const NOW: u64 = 1_000_000_000;
 
@@ -285,5 +316,27 @@ mod tests {
         account.password.history = Some(0);
         assert_eq!(set(&mut account, 7, 8), [7, 6]);
         assert_eq!(account.used_passwords_that_count(&defaults, NOW + 20 * DAY_SECONDS).count(), 0);
+    }
+
+    /// Passwords that another session sets after a statement has compared its own.
+    #[test]
+    fn what_has_not_been_compared_is_compared_with_the_change() {
+        let accounts = Accounts::in_memory();
+        accounts.create("u", "%", &Identification::default(), false).unwrap();
+        let change = |password: &[u8], compared: Vec<UsedPassword>| {
+            let plugin = Some(native::PLUGIN.to_owned());
+            let by = Identification { plugin, password: Some(password.to_vec()), hash: None };
+            let rules = PasswordOptions { history: Some(Some(2)), ..PasswordOptions::default() };
+            let (user, host) = ("u".to_owned(), "%".to_owned());
+            AccountChange { user, host, by: Some(by), password: rules, compared, ..Default::default() }
+        };
+        let alter = |change: AccountChange| {
+            accounts.alter_all(&[change], false, Authority::System).err().map(|error| error.code)
+        };
+        assert_eq!(alter(change(b"a", Vec::new())), None);
+        assert_eq!(alter(change(b"a", Vec::new())), Some(3638));
+        let compared = accounts.used_passwords(&change(b"b", Vec::new()));
+        assert_eq!(alter(change(b"b", Vec::new())), None);
+        assert_eq!(alter(change(b"b", compared)), Some(3638));
     }
 }

@@ -4,7 +4,8 @@ use sql::errors::{self, error};
 use sql::privilege::RoleName;
 use sql::result::SqlError;
 
-use super::accounts::{Accounts, Authority, check_name, shown, unless_tolerated};
+use super::accounts::{Account, Accounts, Authority, check_name, shown, unless_tolerated};
+use super::usage::Usages;
 
 impl Accounts {
     /// Renames accounts one after the other, all of them or none; 1396 names those that do not exist or whose
@@ -15,7 +16,8 @@ impl Accounts {
     pub fn rename_all(&self, pairs: &[(RoleName, RoleName)], authority: Authority) -> Result<(), SqlError> {
         pairs.iter().try_for_each(|(_, to)| check_name(&to.user, &to.host))?;
         let mandatory = self.mandatory_roles();
-        self.change(|accounts| {
+        let move_usage = |usages: &Usages| pairs.iter().for_each(|(from, to)| usages.rename(from, to));
+        let rename = |accounts: &mut Vec<Account>| {
             let mut failed = Vec::new();
             for (from, to) in pairs {
                 let granted = accounts.iter().flat_map(|account| &account.roles);
@@ -36,6 +38,7 @@ impl Accounts {
                 }
             }
             unless_tolerated("RENAME USER", failed, false).map(drop)
-        })
+        };
+        self.change_then(rename, move_usage)
     }
 }

@@ -290,3 +290,93 @@ fn an_empty_password_serves_this_machine_only() {
         }
     }
 }
+
+/// A directory with a file of accounts.
+fn directory_with(name: &str, file: &str) -> std::path::PathBuf {
+    let directory = std::env::temp_dir().join(format!("untorn-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join(accounts::FILE_NAME), file).unwrap();
+    directory
+}
+
+/// A start reads the accounts before it has the directory's lock, and another server may have it.
+#[test]
+fn a_file_of_an_older_version_is_written_when_that_is_asked_for_only() {
+    let text = r#"{"version":5,"accounts":[{"user":"r","host":"%","plugin":"caching_sha2_password",
+        "authentication_string":"","expired":true,"grants":[]}]}"#;
+    let directory = directory_with("older", text);
+    let file = || std::fs::read_to_string(directory.join(accounts::FILE_NAME)).unwrap();
+    for upgraded in [false, true] {
+        let accounts = Accounts::open(&directory).unwrap();
+        // A role of then, which somebody has unlocked: nobody gets in.
+        let plugin = Some(DEFAULT_PLUGIN.as_bytes());
+        let here = Peer::over_socket();
+        let (_, step) = Exchange::begin(&accounts, &here, fresh_salt(), b"r", plugin, Some(b""));
+        assert_eq!(denied(&step), Some(1862), "{upgraded}");
+        assert_eq!(file() == text, !upgraded);
+        accounts.upgrade_file().unwrap();
+        assert!(file().contains("\"version\": 6"));
+    }
+    // A file of this version is left alone.
+    let bare = file().replace(' ', "");
+    std::fs::write(directory.join(accounts::FILE_NAME), &bare).unwrap();
+    Accounts::open(&directory).unwrap().upgrade_file().unwrap();
+    assert_eq!(file(), bare);
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn limits_count_from_the_opening_on() {
+    let file = |limits: &str| {
+        format!(
+            r#"{{"version":6,"accounts":[{{"user":"u","host":"%","plugin":"x","authentication_string":"",
+            "limits":{{{limits}}},"grants":[]}}]}}"#
+        )
+    };
+    for (limits, counted) in
+        [(r#""queries":5"#, true), (r#""updates":1"#, true), (r#""connections":1"#, false)]
+    {
+        let directory = directory_with("limits", &file(limits));
+        let accounts = Accounts::open(&directory).unwrap();
+        assert_eq!(accounts.limit_statements(), counted, "{limits}");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}
+
+/// Each exchange with a wrong password counts once, whichever of its steps shows that it is wrong, and
+/// also if the client goes when it hears.
+#[test]
+fn failed_logins_count_under_caching_sha2_password() {
+    let accounts = accounts(sha2_password::PLUGIN);
+    let password =
+        sql::ast::PasswordOptions { failed_attempts: Some(3), lock_days: Some(1), ..Default::default() };
+    let (user, host) = ("app".to_owned(), "%".to_owned());
+    let change = accounts::AccountChange { user, host, password, ..Default::default() };
+    let begin = |password: &[u8]| {
+        let salt = fresh_salt();
+        let response = sha2_password::scramble(password, &salt);
+        let plugin = Some(DEFAULT_PLUGIN.as_bytes());
+        Exchange::begin(&accounts, &Peer::over_socket(), salt, b"app", plugin, Some(&response))
+    };
+    // Whole exchanges, by the long way: `None` for one that is let in.
+    let long = |password: &[u8]| {
+        let (mut exchange, step) = begin(password);
+        assert!(matches!(step, Step::Send(_)));
+        let step = exchange.answer(&accounts, &[password, b"\0"].concat());
+        denied(&run(step, &mut exchange, &accounts))
+    };
+    let unblock = || accounts.alter_all(&[change.clone()], false, accounts::Authority::System).unwrap();
+    unblock();
+    assert_eq!([long(b"x"), long(b"x"), long(b"x"), long(b"secret")], [1045, 1045, 3955, 3955].map(Some));
+    unblock();
+    assert_eq!(long(b"secret"), None);
+    // From now on the short way says what is wrong.
+    for _ in 0..2 {
+        let (mut exchange, step) = begin(b"x");
+        assert!(matches!(step, Step::Send(_)));
+        exchange.abandoned(&accounts);
+    }
+    assert_eq!(long(b"x"), Some(3955));
+    let (_, step) = begin(b"secret");
+    assert_eq!(denied(&step), Some(3955));
+}

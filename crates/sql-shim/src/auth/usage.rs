@@ -1,7 +1,8 @@
 //! What accounts have used up: connections, statements of the hour, failed logins in a row.
 //!
 //! It is in memory: a restart begins at nothing, as in MySQL. An hour begins with the first thing that is
-//! counted in it. Who is blocked after too many failed logins is told so whatever the password, and nobody
+//! counted in it. A connection counts with what is its account's when it comes, under whatever name the
+//! account goes when it ends. Who is blocked after too many failed logins is told so whatever the password, and nobody
 //! else learns more than that the account is there.
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sql::ast::ResourceLimits;
 use sql::errors::{self, error};
+use sql::privilege::RoleName;
 use sql::result::SqlError;
 
 use super::accounts::{Account, AccountChange, Accounts};
@@ -35,7 +37,7 @@ pub struct Limits {
     connections: u32,
     /// `MAX_USER_CONNECTIONS`.
     #[serde(default)]
-    user_connections: u32,
+    pub(crate) user_connections: u32,
 }
 
 impl Limits {
@@ -45,7 +47,7 @@ impl Limits {
     }
 
     /// Whether statements are counted.
-    pub(super) fn limit_statements(&self) -> bool {
+    pub fn limit_statements(&self) -> bool {
         self.queries > 0 || self.updates > 0
     }
 
@@ -110,14 +112,22 @@ impl Usage {
 /// Of all accounts.
 #[derive(Default)]
 pub(super) struct Usages {
-    of: Mutex<HashMap<(String, String), Usage>>,
+    of: Mutex<HashMap<(String, String), Arc<Mutex<Usage>>>>,
     /// Some account has limits on statements.
     limited: AtomicBool,
 }
 
 impl Usages {
+    fn of(&self, user: &str, host: &str) -> Arc<Mutex<Usage>> {
+        Arc::clone(self.of.lock().entry(name(user, host)).or_default())
+    }
+
     fn with<R>(&self, user: &str, host: &str, change: impl FnOnce(&mut Usage) -> R) -> R {
-        change(self.of.lock().entry((user.to_owned(), host.to_ascii_lowercase())).or_default())
+        change(&mut self.of(user, host).lock())
+    }
+
+    fn for_each(&self, change: impl Fn(&mut Usage)) {
+        self.of.lock().values().for_each(|usage| change(&mut usage.lock()));
     }
 
     pub(super) fn set_limited(&self, limited: bool) {
@@ -126,11 +136,20 @@ impl Usages {
 
     /// The account is gone; its connections are not.
     pub(super) fn forget(&self, user: &str, host: &str) {
+        let (mut all, name) = (self.of.lock(), name(user, host));
+        let Some(usage) = all.get(&name).cloned() else { return };
+        let mut usage = usage.lock();
+        *usage = Usage { open: usage.open, ..Usage::default() };
+        if usage.open == 0 {
+            all.remove(&name);
+        }
+    }
+
+    /// The account goes by another name.
+    pub(super) fn rename(&self, from: &RoleName, to: &RoleName) {
         let mut all = self.of.lock();
-        let name = (user.to_owned(), host.to_ascii_lowercase());
-        match all.get_mut(&name) {
-            Some(usage) if usage.open > 0 => *usage = Usage { open: usage.open, ..Usage::default() },
-            _ => drop(all.remove(&name)),
+        if let Some(usage) = all.remove(&name(&from.user, &from.host)) {
+            all.insert(name(&to.user, &to.host), usage);
         }
     }
 
@@ -143,28 +162,42 @@ impl Usages {
         if !unblocked && !change.limits.are_said() {
             return;
         }
-        self.with(&change.user, &change.host, |usage| {
-            if unblocked {
-                usage.forget_failures();
-            }
-            if change.limits.are_said() {
-                usage.hour_unix_s = 0;
-            }
-        });
+        let usage = self.of.lock().get(&name(&change.user, &change.host)).cloned();
+        let Some(usage) = usage else { return };
+        let mut usage = usage.lock();
+        if unblocked {
+            usage.forget_failures();
+        }
+        if change.limits.are_said() {
+            usage.hour_unix_s = 0;
+        }
     }
+}
+
+/// What tells accounts apart.
+fn name(user: &str, host: &str) -> (String, String) {
+    (user.to_owned(), host.to_ascii_lowercase())
 }
 
 /// A connection that is counted while this lives.
-pub struct CountedConnection {
-    usages: Arc<Usages>,
-    user: String,
-    host: String,
-}
+pub struct CountedConnection(Arc<Mutex<Usage>>);
 
 impl Drop for CountedConnection {
     fn drop(&mut self) {
-        self.usages.with(&self.user, &self.host, |usage| usage.open = usage.open.saturating_sub(1));
+        let mut usage = self.0.lock();
+        usage.open = usage.open.saturating_sub(1);
     }
+}
+
+/// A statement, as limits count it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// One that changes nothing.
+    Read,
+    /// One that changes something.
+    Change,
+    /// The change of an EXECUTE, which has been counted as a statement.
+    ChangeWithin,
 }
 
 fn exceeded(user: &str, resource: &str, limit: u32) -> SqlError {
@@ -181,28 +214,30 @@ impl Account {
 }
 
 impl Accounts {
-    /// Counts a connection of an account that has logged in (1226).
+    /// Counts a connection of an account that has logged in.
     ///
     /// # Errors
-    /// It has reached a limit.
+    /// It has reached a limit of its own (1226), or the server's (1203).
     pub fn count_connection(&self, user: &str, host: &str) -> Result<CountedConnection, SqlError> {
         let limits = self.limits_of(user, host);
-        let all = self.defaults.user_connections.load(Ordering::Relaxed);
-        let open = if limits.user_connections > 0 { limits.user_connections } else { all };
-        let now = now_unix_s();
-        self.usages.with(user, host, |usage| {
-            usage.begin_hour(now);
-            if open > 0 && usage.open >= open {
-                return Err(exceeded(user, "max_user_connections", open));
-            }
-            if limits.connections > 0 && usage.connections >= limits.connections {
-                return Err(exceeded(user, "max_connections_per_hour", limits.connections));
-            }
-            usage.open = usage.open.saturating_add(1);
-            usage.connections = usage.connections.saturating_add(1);
-            Ok(())
-        })?;
-        Ok(CountedConnection { usages: Arc::clone(&self.usages), user: user.into(), host: host.into() })
+        let of_all = self.defaults.user_connections.load(Ordering::Relaxed);
+        let (own, now) = (limits.user_connections, now_unix_s());
+        let shared = self.usages.of(user, host);
+        let mut usage = shared.lock();
+        usage.begin_hour(now);
+        if own == 0 && of_all > 0 && usage.open >= of_all {
+            return Err(error(errors::TOO_MANY_USER_CONNECTIONS, &[&user]));
+        }
+        if own > 0 && usage.open >= own {
+            return Err(exceeded(user, "max_user_connections", own));
+        }
+        if limits.connections > 0 && usage.connections >= limits.connections {
+            return Err(exceeded(user, "max_connections_per_hour", limits.connections));
+        }
+        usage.open = usage.open.saturating_add(1);
+        usage.connections = usage.connections.saturating_add(1);
+        drop(usage);
+        Ok(CountedConnection(shared))
     }
 
     /// Whether statements of some account are counted.
@@ -211,34 +246,37 @@ impl Accounts {
         self.usages.limited.load(Ordering::Relaxed)
     }
 
-    /// Whether those of this account are.
-    pub fn limit_statements_of(&self, user: &str, host: &str) -> bool {
-        self.limits_of(user, host).limit_statements()
-    }
-
-    fn limits_of(&self, user: &str, host: &str) -> Limits {
+    /// The limits of an account; none when it does not exist (any more).
+    pub fn limits_of(&self, user: &str, host: &str) -> Limits {
         let stored = self.stored.read();
         let account = stored.accounts.iter().find(|account| account.is(user, host));
         account.map(|account| account.limits.clone()).unwrap_or_default()
     }
 
-    /// Counts a statement, and whether it changes something (1226).
+    /// Counts a statement of an account with these limits (1226).
     ///
     /// # Errors
     /// The account has reached a limit.
-    pub fn count_statement(&self, user: &str, host: &str, changes: bool) -> Result<(), SqlError> {
-        let limits = self.limits_of(user, host);
+    pub fn count_statement(
+        &self,
+        user: &str,
+        host: &str,
+        limits: &Limits,
+        counted: Counted,
+    ) -> Result<(), SqlError> {
         if !limits.limit_statements() {
             return Ok(());
         }
         let now = now_unix_s();
         self.usages.with(user, host, |usage| {
             usage.begin_hour(now);
-            if limits.queries > 0 && usage.queries >= limits.queries {
-                return Err(exceeded(user, "max_questions", limits.queries));
+            if counted != Counted::ChangeWithin {
+                if limits.queries > 0 && usage.queries >= limits.queries {
+                    return Err(exceeded(user, "max_questions", limits.queries));
+                }
+                usage.queries = usage.queries.saturating_add(1);
             }
-            usage.queries = usage.queries.saturating_add(1);
-            if changes {
+            if counted != Counted::Read {
                 if limits.updates > 0 && usage.updates >= limits.updates {
                     return Err(exceeded(user, "max_updates", limits.updates));
                 }
@@ -250,13 +288,13 @@ impl Accounts {
 
     /// `FLUSH USER_RESOURCES`: all hours begin again.
     pub fn begin_hours(&self) {
-        self.usages.of.lock().values_mut().for_each(|usage| usage.hour_unix_s = 0);
+        self.usages.for_each(|usage| usage.hour_unix_s = 0);
     }
 
     /// `FLUSH PRIVILEGES`: nobody is blocked any more, and all hours begin again.
     pub fn forget_usage(&self) {
         self.begin_hours();
-        self.usages.of.lock().values_mut().for_each(Usage::forget_failures);
+        self.usages.for_each(Usage::forget_failures);
     }
 
     /// A client has shown a wrong password: the error, if the account is blocked by that or was (3955).
@@ -358,10 +396,56 @@ mod tests {
     #[test]
     fn a_connection_counts_until_it_ends() {
         let accounts = with_rules(0, 0);
+        let refused = || accounts.count_connection("app", "%").err().map(|error| error.code);
         accounts.defaults.user_connections.store(1, Ordering::Relaxed);
         let first = accounts.count_connection("app", "%").ok().unwrap();
-        assert_eq!(accounts.count_connection("app", "%").err().unwrap().code, 1226);
+        assert_eq!(refused(), Some(1203), "the server's limit");
+        limit(&accounts, 1);
+        assert_eq!(refused(), Some(1226), "its own");
         drop(first);
+        assert_eq!(refused(), None);
+    }
+
+    fn limit(accounts: &Accounts, connections: u32) {
+        let limits = ResourceLimits { user_connections: Some(connections), ..ResourceLimits::default() };
+        let (user, host) = ("app".to_owned(), "%".to_owned());
+        let change = AccountChange { user, host, limits, ..AccountChange::default() };
+        accounts.alter_all(&[change], false, Authority::System).unwrap();
+    }
+
+    #[test]
+    fn what_is_used_up_goes_with_the_name() {
+        let accounts = with_rules(1, -1);
+        limit(&accounts, 1);
+        let name = |user: &str| RoleName { user: user.into(), host: "%".into() };
+        let open = accounts.count_connection("app", "%").ok().unwrap();
+        told(&accounts, &[('x', 0)]);
+        accounts.rename_all(&[(name("app"), name("b")), (name("b"), name("c"))], Authority::System).unwrap();
+        let account = accounts.named("c", "%").unwrap();
+        assert_eq!(accounts.login_succeeded(&account, "here", now_unix_s()).unwrap().code, 3955);
+        assert_eq!(accounts.count_connection("c", "%").err().unwrap().code, 1226);
+        drop(open);
+        assert!(accounts.count_connection("c", "%").is_ok());
+        // Another account of the old name begins at nothing.
+        accounts.create("app", "%", &Identification::default(), false).unwrap();
+        limit(&accounts, 1);
         assert!(accounts.count_connection("app", "%").is_ok());
+    }
+
+    #[test]
+    fn a_statement_that_fails_leaves_what_is_used_up() {
+        let accounts = with_rules(1, -1);
+        told(&accounts, &[('x', 0)]);
+        let change = |user: &str| {
+            let (user, host) = (user.to_owned(), "%".to_owned());
+            AccountChange { user, host, locked: Some(false), ..AccountChange::default() }
+        };
+        let altered = accounts.alter_all(&[change("app"), change("nobody")], false, Authority::System);
+        assert_eq!(altered.unwrap_err().code, 1396);
+        let names = ["app", "nobody"].map(|user| (user.to_owned(), "%".to_owned()));
+        assert_eq!(accounts.drop_all(&names, false, Authority::System).unwrap_err().code, 1396);
+        assert!(told(&accounts, &[('r', 0)])[0].is_some(), "still blocked");
+        accounts.alter_all(&[change("app")], false, Authority::System).unwrap();
+        assert_eq!(told(&accounts, &[('r', 0)]), [None]);
     }
 }

@@ -490,14 +490,16 @@ impl<'a, F: SessionFactory> ConnectionTask<'a, F> {
     }
 }
 
-/// Commands that are served while the account's password has expired; what texts may hold, the session says.
+/// Commands that are served while the account's password has expired; what statements may do,
+/// the session says.
 fn serves_expired(command: &Command<'_>) -> bool {
     matches!(
         command,
         Command::Query(_)
+            | Command::Prepare(_)
+            | Command::Execute { .. }
             | Command::SendLongData { .. }
             | Command::CloseStatement(_)
-            | Command::ChangeUser(_)
             | Command::Ping
             | Command::Quit
     )

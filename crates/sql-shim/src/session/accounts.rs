@@ -42,16 +42,22 @@ impl Session {
         match statement {
             Statement::SetPassword { account, password, replaced } => {
                 let (user, host) = self.account(account.as_ref().unwrap_or(&Account::current()));
+                if self.state.connection.must_change_password() && !self.is_own(&user, &host) {
+                    return Err(errors::error(errors::MUST_CHANGE_PASSWORD, &[]).into());
+                }
                 let by = accounts::Identification { password: Some(password.clone()), ..Default::default() };
                 let replaced = replaced.clone();
                 let change = AccountChange { user, host, by: Some(by), replaced, ..Default::default() };
-                self.alter_accounts(&[change], false, true).await?;
+                self.alter_accounts(vec![change], false, true).await?;
             }
             Statement::CreateUser { accounts: list, if_not_exists, options, default_roles } => {
                 manages()?;
                 let default_roles = self.role_names(default_roles);
                 self.require_administration(&default_roles)?;
                 let mut changes = self.account_changes(list, options);
+                let names: Vec<_> =
+                    changes.iter().map(|change| (change.user.clone(), change.host.clone())).collect();
+                self.check_definers("CREATE USER", &names)?;
                 for change in &mut changes {
                     change.default_roles.clone_from(&default_roles);
                 }
@@ -61,17 +67,21 @@ impl Session {
             Statement::AlterUser { accounts: list, if_exists, options } => {
                 let changes = self.account_changes(list, options);
                 let only_passwords = **options == ast::AccountOptions::default();
-                let missing = self.alter_accounts(&changes, *if_exists, only_passwords).await?;
+                let missing = self.alter_accounts(changes, *if_exists, only_passwords).await?;
                 self.note_accounts(errors::USER_DOES_NOT_EXIST, &missing);
             }
             Statement::DropUser { accounts: list, if_exists } => {
                 manages()?;
                 let list: Vec<_> = list.iter().map(|account| self.account(account)).collect();
+                self.check_definers("DROP USER", &list)?;
                 let missing = accounts.drop_all(&list, *if_exists, authority)?;
                 self.note_accounts(errors::USER_DOES_NOT_EXIST, &missing);
             }
             Statement::RenameUser(pairs) => {
                 manages()?;
+                let both = pairs.iter().flat_map(|(from, to)| [from, to]);
+                let renamed: Vec<_> = both.map(|account| self.account(account)).collect();
+                self.check_definers("RENAME USER", &renamed)?;
                 let name = |account| {
                     let (user, host) = self.account(account);
                     RoleName { user, host }
@@ -79,7 +89,7 @@ impl Session {
                 let pairs: Vec<_> = pairs.iter().map(|(from, to)| (name(from), name(to))).collect();
                 accounts.rename_all(&pairs, authority)?;
             }
-            Statement::Grant(grant) => self.grant(grant)?,
+            Statement::Grant(grant) => self.grant(grant).await?,
             Statement::Revoke(grant) => self.revoke(grant)?,
             roles => self.roles(roles)?,
         }
@@ -91,51 +101,65 @@ impl Session {
         if system { Authority::System } else { Authority::Ordinary }
     }
 
+    /// Whatever roles it might have: one's own account is not somebody else's.
+    fn is_own(&self, user: &str, host: &str) -> bool {
+        let own = self.account(&Account::current());
+        own.0 == user && own.1.eq_ignore_ascii_case(host)
+    }
+
     /// ALTER USER and SET PASSWORD; returns the accounts that are not there. Everybody may change the own
-    /// password, and nothing else of the account.
+    /// password, said in clear, and nothing else of the account. Who has to may do nothing but that, whatever
+    /// the privileges (1820).
     async fn alter_accounts(
         &self,
-        changes: &[AccountChange],
+        mut changes: Vec<AccountChange>,
         if_exists: bool,
         only_passwords: bool,
     ) -> Result<Vec<String>, Failure> {
         let server = self.state.server.clone();
-        let (user, host) = self.account(&Account::current());
-        // Whatever roles it might have: one's own account is not somebody else's.
-        let is_own = |change: &AccountChange| change.user == user && change.host == host;
-        let only_own = only_passwords && changes.iter().all(is_own);
+        let is_own = |change: &AccountChange| self.is_own(&change.user, &change.host);
+        let is_clear = |change: &AccountChange| {
+            change.by.as_ref().is_some_and(|by| by.plugin.is_none() && by.hash.is_none())
+        };
+        let only_own = only_passwords && changes.iter().all(|change| is_own(change) && is_clear(change));
         if !only_own {
             self.state.require_any(Privileges::CREATE_USER)?;
         }
+        let sets_own = |change: &AccountChange| is_own(change) && change.by.is_some();
+        if self.state.connection.must_change_password() && !changes.iter().any(sets_own) {
+            return Err(errors::error(errors::MUST_CHANGE_PASSWORD, &[]).into());
+        }
         let exempt = self.state.rights().global().has(Privileges::CREATE_USER);
-        for change in changes {
-            if is_own(change) && change.by.is_some() {
+        for change in &mut changes {
+            if sets_own(change) {
                 server.accounts.check_current(change, exempt)?;
             } else if change.replaced.is_some() {
                 return Err(errors::error(errors::CURRENT_PASSWORD_NOT_REQUIRED, &[]).into());
             }
-            self.refuse_used_password(change).await?;
+            self.compare_with_used(change).await?;
         }
         let authority = if only_own { Authority::System } else { self.authority() };
-        let missing = server.accounts.alter_all(changes, if_exists, authority)?;
-        if changes.iter().any(|change| is_own(change) && change.by.is_some()) {
+        let missing = server.accounts.alter_all(&changes, if_exists, authority)?;
+        if changes.iter().any(sets_own) {
             self.state.connection.set_must_change_password(false);
         }
         Ok(missing)
     }
 
-    /// Error 3638 where the account may not have that password again.
-    async fn refuse_used_password(&self, change: &AccountChange) -> Result<(), Failure> {
-        let password = change.by.as_ref().and_then(|by| by.password.as_deref());
-        let Some(password) = password.filter(|password| !password.is_empty()) else { return Ok(()) };
+    /// Error 3638 where the account may not have that password again. The accounts compare it with what this
+    /// does not: passwords that are set meanwhile.
+    async fn compare_with_used(&self, change: &mut AccountChange) -> Result<(), Failure> {
+        if change.password_to_compare().is_none() {
+            return Ok(());
+        }
         let slice = self.transaction.engine().slice().clone();
         for used in self.state.server.accounts.used_passwords(change) {
-            if used.is(password) {
-                let account: [&dyn std::fmt::Display; 2] = [&change.user, &change.host];
-                return Err(errors::error(errors::CREDENTIALS_CONTRADICT_TO_HISTORY, &account).into());
+            if change.password_to_compare().is_some_and(|password| used.is(password)) {
+                return Err(change.contradicts_history().into());
             }
+            change.compared.push(used);
             // Each takes milliseconds.
-            _ = slice.give_way().await;
+            slice.give_way().await?;
         }
         Ok(())
     }
@@ -173,7 +197,7 @@ impl Session {
         }
     }
 
-    fn grant(&self, grant: &ast::Grant) -> Result<(), SqlError> {
+    async fn grant(&self, grant: &ast::Grant) -> Result<(), Failure> {
         let said = grant.object.as_ref().ok_or_else(|| errors::unsupported("GRANT on nothing"))?;
         let Granted { object, what, columns } = self.checked_grant(grant, said)?;
         // A table that is not there may only be granted on together with the right to make it.
@@ -187,13 +211,17 @@ impl Session {
             let (user, host) = self.account(account);
             AccountChange { user, host, by: said.as_ref().map(identification), ..Default::default() }
         };
-        let to: Vec<_> = grant.accounts.iter().map(grantee).collect();
+        let mut to: Vec<_> = grant.accounts.iter().map(grantee).collect();
         // GRANT … IDENTIFIED BY makes the account or changes its password, as it did up to MySQL 5.7 and does
         // in MariaDB.
         if to.iter().any(|change| change.by.is_some()) {
             self.state.require_any(Privileges::CREATE_USER)?;
         }
-        self.state.server.accounts.grant_with_columns(&to, what, &columns, &object, self.authority())
+        for change in &mut to {
+            self.compare_with_used(change).await?;
+        }
+        let accounts = &self.state.server.accounts;
+        Ok(accounts.grant_with_columns(&to, what, &columns, &object, self.authority())?)
     }
 
     fn revoke(&self, grant: &ast::Grant) -> Result<(), SqlError> {

@@ -13,6 +13,7 @@ mod alter;
 mod backup;
 mod com_counters;
 mod commands;
+mod definers;
 mod definition;
 mod diagnostics;
 mod duplicate_members;

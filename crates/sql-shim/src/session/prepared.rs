@@ -228,6 +228,7 @@ impl Session {
         }
         let values: Vec<Value<'static>> = using.iter().map(|name| self.state.user_variable(name)).collect();
         let plan = prepared.plan.plan.clone();
+        self.admit_within(&plan)?;
         self.count_inside(com_counters::of_plan(&plan));
         let elsewhere = self.enter(&prepared.plan.prepared_in);
         let ran = Box::pin(self.run_inside(&plan, &values, out, more)).await;

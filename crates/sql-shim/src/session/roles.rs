@@ -69,6 +69,8 @@ impl Session {
                 if list.iter().any(|role| role.user.is_empty()) {
                     return Err(error(errors::INVALID_PASSWORD, &[&"CREATE ROLE", &"anonymous user"]));
                 }
+                let names: Vec<_> = list.iter().map(|role| (role.user.clone(), role.host.clone())).collect();
+                self.check_definers("CREATE ROLE", &names)?;
                 let existing = accounts.create_all(&list, *if_not_exists)?;
                 self.note_accounts(errors::USER_ALREADY_EXISTS, &existing);
             }
@@ -79,6 +81,7 @@ impl Session {
                     self.state.require_any(Privileges::CREATE_USER)?;
                 }
                 let list: Vec<_> = names.into_iter().map(|name| (name.user, name.host)).collect();
+                self.check_definers("DROP ROLE", &list)?;
                 let missing = accounts.drop_named(&list, *if_exists, self.authority(), "DROP ROLE")?;
                 self.note_accounts(errors::USER_DOES_NOT_EXIST, &missing);
             }

@@ -26,19 +26,49 @@ use sql::value::Value;
 use untorn::engine::{TimeSlice, WaitKind};
 use untorn::metrics::Times;
 
+use crate::auth::usage::Limits;
 use crate::server::registry::Connection;
 use crate::server::shared::Server;
 use crate::variables::{self, GlobalVariables, SessionSettings, SessionVariables};
+
+const MAX_USER_CONNECTIONS: &str = "max_user_connections";
+
+/// What an account may do and use, as of a generation of the accounts.
+struct KnownRules {
+    generation: u64,
+    rights: Arc<Rights>,
+    limits: Limits,
+}
 
 /// What SQL may ask about the server, and about the connection it works for.
 pub struct ConnectionFacts {
     server: Arc<Server>,
     connection: Arc<Connection>,
     variables: RefCell<SessionVariables>,
-    /// What the account may do, as of a generation of the accounts.
-    rights: RefCell<Option<(u64, Arc<Rights>)>>,
+    /// What is kept of the account.
+    account: RefCell<Option<KnownRules>>,
     /// How often other roles have become active.
     role_changes: Cell<u64>,
+}
+
+impl ConnectionFacts {
+    /// Reads what is known of the account, which is looked up when accounts have changed.
+    fn with_rules<R>(&self, read: impl FnOnce(&KnownRules) -> R) -> R {
+        let generation = self.server.accounts.generation();
+        let mut known = self.account.borrow_mut();
+        if let Some(known) = known.as_ref().filter(|known| known.generation == generation) {
+            return read(known);
+        }
+        let rights = Arc::new(self.server.rights_of(&self.connection));
+        let limits =
+            self.connection.with_activity(|who| self.server.accounts.limits_of(&who.user, &who.account_host));
+        read(known.insert(KnownRules { generation, rights, limits }))
+    }
+
+    /// `@@max_user_connections` of a session: the account's own limit, or the server's.
+    fn max_user_connections(&self) -> Option<u32> {
+        Some(self.with_rules(|known| known.limits.user_connections)).filter(|limit| *limit > 0)
+    }
 }
 
 impl ServerFacts for ConnectionFacts {
@@ -51,15 +81,7 @@ impl ServerFacts for ConnectionFacts {
     }
 
     fn rights(&self) -> Arc<Rights> {
-        let generation = self.server.accounts.generation();
-        if let Some((known, rights)) = &*self.rights.borrow()
-            && *known == generation
-        {
-            return rights.clone();
-        }
-        let rights = Arc::new(self.server.rights_of(&self.connection));
-        *self.rights.borrow_mut() = Some((generation, rights.clone()));
-        rights
+        self.with_rules(|known| known.rights.clone())
     }
 
     fn rights_of(&self, user: &str, host: &str) -> Option<Arc<Rights>> {
@@ -84,8 +106,14 @@ impl ServerFacts for ConnectionFacts {
     }
 
     fn system_variable(&self, name: &str, scope: Option<ast::Scope>) -> Result<Value<'static>, SqlError> {
+        // Of a session it is what counts for the account.
+        let is_limit = name.eq_ignore_ascii_case(MAX_USER_CONNECTIONS);
         let scope = match scope {
             Some(ast::Scope::Global | ast::Scope::Persist) => variables::Scope::Global,
+            _ if is_limit => match self.max_user_connections() {
+                Some(own) => return Ok(Value::UInt(u64::from(own))),
+                None => variables::Scope::Either,
+            },
             Some(ast::Scope::Session) => variables::Scope::Session,
             None => variables::Scope::Either,
         };
@@ -101,7 +129,13 @@ impl ServerFacts for ConnectionFacts {
 
     fn variables(&self, global: bool) -> Vec<(&'static str, String)> {
         let scope = if global { variables::Scope::Global } else { variables::Scope::Either };
-        self.variables.borrow().show(&self.server.variables, scope)
+        let mut rows = self.variables.borrow().show(&self.server.variables, scope);
+        if let Some(own) = self.max_user_connections().filter(|_| !global)
+            && let Some(row) = rows.iter_mut().find(|(name, _)| *name == MAX_USER_CONNECTIONS)
+        {
+            row.1 = own.to_string();
+        }
+        rows
     }
 
     fn status(&self, global: bool) -> Vec<(String, String)> {
@@ -217,7 +251,7 @@ impl SessionState {
             server: server.clone(),
             connection: connection.clone(),
             variables: RefCell::new(variables),
-            rights: RefCell::new(None),
+            account: RefCell::new(None),
             role_changes: Cell::new(0),
         });
         let memory = Account::new(server.memory.clone());
@@ -260,6 +294,11 @@ impl SessionState {
         self.forget_rights();
     }
 
+    /// What the account may use.
+    pub fn limits(&self) -> Limits {
+        self.facts.with_rules(|known| known.limits.clone())
+    }
+
     /// These roles are active from now on.
     pub fn activate_roles(&self, roles: Vec<RoleName>) {
         self.connection.update(|activity| activity.roles = roles.into());
@@ -273,7 +312,7 @@ impl SessionState {
 
     /// The connection is somebody else's now, or has other roles.
     pub fn forget_rights(&self) {
-        *self.facts.rights.borrow_mut() = None;
+        *self.facts.account.borrow_mut() = None;
         self.facts.role_changes.set(self.facts.role_changes.get() + 1);
     }
 

@@ -79,14 +79,14 @@ impl Change {
                 format!("Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL");
             return Err(SqlError::new(1228, b"HY000", message));
         }
-        if !global && definition.reach == Reach::Global {
-            let message = format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL");
-            return Err(SqlError::new(1229, b"HY000", message));
-        }
-        if !global && matches!(name, "max_allowed_packet" | "net_buffer_length") {
+        if !global && matches!(name, "max_allowed_packet" | "max_user_connections" | "net_buffer_length") {
             let message =
                 format!("SESSION variable '{name}' is read-only. Use SET GLOBAL to assign the value");
             return Err(SqlError::new(1621, b"HY000", message));
+        }
+        if !global && definition.reach == Reach::Global {
+            let message = format!("Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL");
+            return Err(SqlError::new(1229, b"HY000", message));
         }
         let (mut adjusted, is_default) = (None, value.is_none());
         let to = match value {

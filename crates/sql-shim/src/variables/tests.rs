@@ -70,6 +70,7 @@ fn errors_have_mysqls_numbers() {
     assert_eq!(set("collation_connection", Scope::Session, Value::text("klingon_ci")), 1273);
     assert_eq!(set("time_zone", Scope::Session, Value::text("+15:00")), 1298);
     assert_eq!(set("max_allowed_packet", Scope::Session, Value::Int(1024)), 1621);
+    assert_eq!(set("max_user_connections", Scope::Session, Value::Int(1)), 1621);
     assert_eq!(set("wait_timeout", Scope::Session, Value::Int(60)), 0);
     let read = |name: &str, scope| session.get(&globals, name, scope).map_or_else(|error| error.code, |_| 0);
     assert_eq!(read("max_connections", Scope::Session), 1238);

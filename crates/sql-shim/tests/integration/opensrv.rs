@@ -151,3 +151,15 @@ fn logins_values_and_errors_get_through() {
     let errors = String::from_utf8_lossy(&told.stderr).into_owned();
     assert!(errors.contains("ERROR 1049"), "{errors}");
 }
+
+/// Logins of this way are an account's like others.
+#[test]
+fn connections_count() {
+    let serving = Serving::start("limits");
+    serving.query("ALTER USER native WITH MAX_CONNECTIONS_PER_HOUR 1");
+    let login = ["-unative", "-psecret"];
+    assert!(serving.client(&login, "SELECT 1").status.success());
+    assert!(!serving.client(&login, "SELECT 1").status.success());
+    serving.query("ALTER USER native WITH MAX_CONNECTIONS_PER_HOUR 0");
+    assert!(serving.client(&login, "SELECT 1").status.success());
+}

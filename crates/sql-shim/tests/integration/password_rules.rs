@@ -5,7 +5,7 @@
 use sql_shim::auth::native;
 
 use crate::support::engine::Engine;
-use crate::support::{CAPABILITIES, Client, all, code, error_code};
+use crate::support::{CAPABILITIES, Client, all, code, error_code, execute, one, prepare};
 
 /// A client says that it can handle expired passwords.
 const HANDLES_EXPIRED: u32 = 1 << 22;
@@ -56,7 +56,7 @@ fn an_expired_password_can_only_be_changed() {
     {
         assert_eq!(code(&mut app, statement), 1820, "{statement}");
     }
-    for command in [&b"\x02d"[..], b"\x16SELECT 1", b"\x09", b"\x1f"] {
+    for command in [&b"\x02d"[..], b"\x09", b"\x1f", b"\x11root\0\0\0"] {
         assert_eq!(error_code(&app.command(command)), 1820, "{command:?}");
     }
     assert_eq!(app.command(b"\x0e").first(), Some(&0), "COM_PING");
@@ -162,9 +162,21 @@ fn what_an_account_may_use() {
     let second = login(&engine, "pw").unwrap();
     assert_eq!(login(&engine, "pw").err().unwrap(), (1226, exceeded("max_user_connections", 2)));
     all(&mut root, &["ALTER USER app WITH MAX_USER_CONNECTIONS 0", "SET GLOBAL max_user_connections = 2"]);
-    assert_eq!(refused(&engine, "pw"), 1226);
-    all(&mut root, &["SET GLOBAL max_user_connections = 0"]);
+    let text = "User app already has more than 'max_user_connections' active connections";
+    assert_eq!(login(&engine, "pw").err().unwrap(), (1203, text.to_owned()));
+    assert_eq!(one(&mut app, "SELECT @@session.max_user_connections"), "2");
+    all(&mut root, &["ALTER USER app WITH MAX_USER_CONNECTIONS 3"]);
+    assert_eq!(one(&mut app, "SELECT @@max_user_connections"), "3");
+    assert_eq!(one(&mut app, "SELECT @@global.max_user_connections"), "2");
+    all(&mut root, &["SET GLOBAL max_user_connections = 0", "ALTER USER app WITH MAX_USER_CONNECTIONS 2"]);
     drop(second);
+    // When the server has seen that it is gone.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while refused(&engine, "pw") == 1226 {
+        assert!(std::time::Instant::now() < deadline, "a connection that has ended is still counted");
+        std::thread::yield_now();
+    }
+    all(&mut root, &["ALTER USER app WITH MAX_USER_CONNECTIONS 0"]);
 
     all(&mut root, &["ALTER USER app WITH MAX_QUERIES_PER_HOUR 4 MAX_UPDATES_PER_HOUR 1"]);
     all(&mut app, &["SELECT 1", "INSERT INTO d.t VALUES (1)"]);
@@ -187,5 +199,102 @@ fn what_an_account_may_use() {
     assert_eq!(refused(&engine, "x"), 1045);
     drop(third);
     assert_eq!(refused(&engine, "pw"), 1226, "it is of the hour, not of what is open");
+    engine.finish();
+}
+
+/// What an account may do in an hour it may do in whatever form it says it.
+#[test]
+fn prepared_statements_count() {
+    let (engine, mut root) = served();
+    all(&mut root, &["ALTER USER app WITH MAX_QUERIES_PER_HOUR 1000 MAX_UPDATES_PER_HOUR 2"]);
+    let mut app = login(&engine, "pw").unwrap();
+    all(&mut app, &["HANDLER d.t OPEN", "HANDLER t READ FIRST", "HANDLER t CLOSE"]);
+    all(&mut app, &["PREPARE s FROM 'INSERT INTO d.t VALUES (1)'", "PREPARE r FROM 'SELECT 1'"]);
+    all(&mut app, &["EXECUTE r", "EXECUTE s"]);
+    let insert = prepare(&mut app, "INSERT INTO d.t VALUES (2)");
+    let select = prepare(&mut app, "SELECT a FROM d.t");
+    assert_eq!(app.command(&execute(insert, &[])).first(), Some(&0));
+    assert_eq!(error_code(&app.command(&execute(insert, &[]))), 1226);
+    assert_eq!(code(&mut app, "EXECUTE s"), 1226);
+    let first = app.command(&execute(select, &[]));
+    assert_eq!(app.rows(&first).len(), 2);
+    all(&mut app, &["EXECUTE r"]);
+    // Statements are counted in all forms, and an EXECUTE once. One that was refused counts as well.
+    all(&mut root, &["ALTER USER app WITH MAX_QUERIES_PER_HOUR 4 MAX_UPDATES_PER_HOUR 0"]);
+    all(&mut app, &["EXECUTE s", "EXECUTE r"]);
+    assert_eq!(app.command(&execute(insert, &[])).first(), Some(&0));
+    all(&mut app, &["SELECT 1"]);
+    assert_eq!(error_code(&app.command(&execute(insert, &[]))), 1226);
+    assert_eq!(code(&mut app, "EXECUTE r"), 1226);
+    assert_eq!(one(&mut root, "SELECT COUNT(*) FROM d.t"), "4");
+    engine.finish();
+}
+
+/// Privileges do not open what an expired password closes.
+#[test]
+fn an_expired_password_comes_before_everybody_elses() {
+    let (engine, mut root) = served();
+    all(&mut root, &["CREATE USER other IDENTIFIED BY 'o'", "GRANT CREATE USER ON *.* TO app"]);
+    all(&mut root, &["ALTER USER app PASSWORD EXPIRE"]);
+    let mut app = login_with(&engine, "pw", CAPABILITIES | HANDLES_EXPIRED).unwrap();
+    for statement in [
+        "ALTER USER other IDENTIFIED BY 'mine'",
+        "ALTER USER other ACCOUNT LOCK",
+        "ALTER USER app PASSWORD EXPIRE NEVER",
+        "SET PASSWORD FOR other = 'mine'",
+        "CREATE USER third",
+        "GRANT SELECT ON d.* TO other IDENTIFIED BY 'mine'",
+    ] {
+        assert_eq!(code(&mut app, statement), 1820, "{statement}");
+    }
+    all(&mut app, &["ALTER USER app IDENTIFIED BY 'n' PASSWORD EXPIRE NEVER", "SELECT 1"]);
+    all(&mut app, &["ALTER USER other IDENTIFIED BY 'mine'"]);
+    engine.finish();
+}
+
+/// As statements of their own may: those that set the password.
+#[test]
+fn an_expired_password_can_be_changed_by_a_prepared_statement() {
+    let (engine, mut root) = served();
+    let mut before = login(&engine, "pw").unwrap();
+    all(&mut root, &["ALTER USER app PASSWORD EXPIRE"]);
+    all(&mut before, &["SELECT 1"]);
+    let mut app = login_with(&engine, "pw", CAPABILITIES | HANDLES_EXPIRED).unwrap();
+    // Preparing does nothing yet.
+    for refused in ["SELECT 1", "INSERT INTO d.t VALUES (1)", "CREATE USER third", "SET @a = 1"] {
+        let statement = prepare(&mut app, refused);
+        assert_eq!(error_code(&app.command(&execute(statement, &[]))), 1820, "{refused}");
+    }
+    let set = prepare(&mut app, "ALTER USER app IDENTIFIED BY 'n'");
+    assert_eq!(app.command(&execute(set, &[])).first(), Some(&0));
+    all(&mut app, &["SELECT 1"]);
+    assert_eq!((refused(&engine, "pw"), refused(&engine, "n")), (1045, 0));
+    engine.finish();
+}
+
+/// A stored form is compared with no rule: it is for who may change any account.
+#[test]
+fn ones_own_password_is_said_in_clear() {
+    let (engine, mut root) = served();
+    all(&mut root, &["ALTER USER app PASSWORD HISTORY 3", "ALTER USER app IDENTIFIED BY 'pw2'"]);
+    let mut app = login(&engine, "pw2").unwrap();
+    let hash = native::stored(b"pw2");
+    let stored = format!("ALTER USER USER() IDENTIFIED WITH mysql_native_password AS '{hash}'");
+    let named = "ALTER USER USER() IDENTIFIED WITH mysql_native_password BY 'pw3'";
+    for statement in [&stored, named, "ALTER USER app"] {
+        assert_eq!(code(&mut app, statement), 1227, "{statement}");
+    }
+    assert_eq!(code(&mut app, "SET PASSWORD = 'pw2'"), 3638);
+    // By whatever statement a password comes.
+    assert_eq!(code(&mut root, "GRANT SELECT ON d.* TO app IDENTIFIED BY 'pw2'"), 3638);
+    all(&mut root, &["GRANT SELECT ON d.* TO app IDENTIFIED BY 'pw4'"]);
+    assert_eq!((refused(&engine, "pw2"), refused(&engine, "pw4")), (1045, 0));
+    // Hosts are names without case.
+    all(&mut root, &["CREATE USER app@localhost IDENTIFIED WITH mysql_native_password BY 'pw5'"]);
+    let mut app = login(&engine, "pw5").unwrap();
+    all(
+        &mut app,
+        &["SET PASSWORD FOR app@LocalHost = 'pw6'", "ALTER USER app@LOCALHOST IDENTIFIED BY 'pw7'"],
+    );
     engine.finish();
 }

@@ -2,35 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::support::engine::Engine;
-use crate::support::{Client, all, error_code, one};
-
-/// Prepares a statement: its number.
-fn prepare(client: &mut Client, sql: &str) -> [u8; 4] {
-    let answer = client.command(&[b"\x16", sql.as_bytes()].concat());
-    assert_eq!(answer[0], 0, "{sql}");
-    let [columns, parameters] = [5, 7].map(|at| u16::from_le_bytes([answer[at], answer[at + 1]]));
-    for count in [columns, parameters] {
-        // The definitions, and the end of their list.
-        for _ in 0..count + u16::from(count > 0) {
-            client.receive().unwrap();
-        }
-    }
-    answer[1..5].try_into().unwrap()
-}
-
-/// What COM_STMT_EXECUTE sends for texts.
-fn execute(statement: [u8; 4], texts: &[&str]) -> Vec<u8> {
-    let mut packet = [&[0x17][..], &statement, &[0, 1, 0, 0, 0]].concat();
-    if !texts.is_empty() {
-        packet.extend([0, 1]);
-        packet.extend(texts.iter().flat_map(|_| [0xFD, 0]));
-        for text in texts {
-            packet.push(text.len() as u8);
-            packet.extend(text.as_bytes());
-        }
-    }
-    packet
-}
+use crate::support::{Client, all, error_code, execute, one, prepare};
 
 /// The bytes of the only row.
 fn row(client: &mut Client, packet: &[u8]) -> Vec<u8> {
