@@ -409,6 +409,17 @@ impl SqlContext {
         self.user_variables.borrow().get(name).map_or(Value::Null, |value| value.clone().into_owned())
     }
 
+    /// [`SqlContext::user_variable`] while an expression is evaluated: its copy is charged first.
+    ///
+    /// # Errors
+    /// 1041: the memory is not available.
+    pub(crate) fn user_variable_held<'a>(&self, name: &str) -> Result<Value<'a>, SqlError> {
+        let variables = self.user_variables.borrow();
+        let Some(value) = variables.get(name) else { return Ok(Value::Null) };
+        self.hold(memory::weight(value))?;
+        Ok(value.clone().into_owned())
+    }
+
     /// Takes `@name` out.
     pub fn take_user_variable(&self, name: &str) -> Value<'static> {
         let Some(taken) = self.user_variables.borrow_mut().remove(name) else { return Value::Null };

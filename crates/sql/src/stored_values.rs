@@ -482,6 +482,18 @@ impl Storing<'_> {
     }
 }
 
+/// The number by which an index orders what a BIT, ENUM or SET column makes of a value; `None` for NULL and
+/// other columns. What the column does not know is 0, or all of its bits, as when it is stored leniently.
+pub fn member_number(value: &Value<'_>, kind: &ColumnType) -> Option<u64> {
+    let known = Some(value).filter(|value| !value.is_null())?;
+    match kind {
+        ColumnType::Bit { bits } => Some(bits_of(known, *bits).0),
+        ColumnType::Set { members, collation } => Some(members_of(known, members, *collation).0),
+        ColumnType::Enum { members, collation } => Some(member_of(known, members, *collation).0),
+        _ => None,
+    }
+}
+
 /// The bits of a BIT column: all of them where the value has more.
 fn bits_of(value: &Value<'_>, bits: u8) -> (u64, Option<u16>) {
     let most = ((1u128 << bits) - 1) as u64;

@@ -11,6 +11,7 @@ mod compression;
 mod data_locks;
 mod engine_settings;
 mod golden;
+mod handlers;
 mod hostile_statements;
 mod innodb_status;
 mod load_data;

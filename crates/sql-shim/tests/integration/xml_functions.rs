@@ -61,6 +61,17 @@ fn memory_and_time_of_a_statement() {
     ] {
         assert_eq!(value(&mut root, expression), wanted, "{expression}");
     }
+    // Copies of a variable are charged.
+    all(&mut root, &["SET untorn_statement_memory_limit = DEFAULT", "SET @long = REPEAT('x', 1000000)"]);
+    all(&mut root, &["SET untorn_statement_memory_limit = 10000000"]);
+    let long = format!("EXTRACTVALUE('<a/>', 'count(/a[{}contains($@long, $@long)])')", "1=1 and ".repeat(9));
+    assert_eq!(value(&mut root, &long), some("1"));
+    // Each operand of a condition goes before the next comes.
+    let many = format!("EXTRACTVALUE('<a/>', 'count(/a[{}1])')", "$@long = 1 or ".repeat(30));
+    assert_eq!(value(&mut root, &many), some("1"));
+    all(&mut root, &["SET untorn_statement_memory_limit = 900000"]);
+    assert_eq!(value(&mut root, "EXTRACTVALUE('<a/>', 'string-length($@long)')"), Err(1041));
+    all(&mut root, &["SET untorn_statement_memory_limit = 40000000"]);
     all(&mut root, &["SET max_execution_time = 20"]);
     for expression in [
         "EXTRACTVALUE(REPEAT('<a>x</a>', 50000), 'count(/a[count(/a) > 1])')",
@@ -70,6 +81,37 @@ fn memory_and_time_of_a_statement() {
         "EXTRACTVALUE(REPEAT('<a>x</a>', 50000), 'count(/a[/a/..])')",
     ] {
         assert_eq!(value(&mut root, expression), Err(3024), "{expression}");
+    }
+    engine.finish();
+}
+
+// Breaks with: steps, names, children or texts that count as no work; no bound.
+#[test]
+fn a_call_ends_at_a_bound_of_work() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    for expression in [
+        "EXTRACTVALUE(REPEAT('<a>x</a>', 50000), 'count(/a[/a[/a = \"y\"] = \"y\"])')",
+        "EXTRACTVALUE(CONCAT('<a>', REPEAT('<b/>', 50000), '</a>'), 'count(//b[/a = \"y\"])')",
+        "EXTRACTVALUE(REPEAT(CONCAT('<', REPEAT('n', 10000), '/>'), 1000), \
+         CONCAT('count(//*[/', REPEAT('n', 10000), '])'))",
+    ] {
+        let expression = expression.replace("\\\n", "");
+        assert_eq!(value(&mut root, &expression), Err(1105), "{expression}");
+    }
+    engine.finish();
+}
+
+// Breaks with: a byte too many behind a declaration, in the middle of a character.
+#[test]
+fn no_character_is_cut() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    for (text, path) in [("<!DOCTYPE a>é<b/>", "/DOCTYPE"), ("<!DOCTYPE a>€", "/DOCTYPE"), ("<?x?>é", "/x")]
+    {
+        let changed = value(&mut root, &format!("UPDATEXML('{text}', '{path}', 'ü')")).unwrap().unwrap();
+        let left = text.rsplit(['>', '<']).find(|part| !part.is_ascii()).unwrap_or_default();
+        assert!(changed.contains(left) && !changed.contains('\u{fffd}'), "{changed}");
     }
     engine.finish();
 }

@@ -4,6 +4,9 @@
 //! privileges, locks, read view, time and memory. Behind the table's columns it has those of the index and of
 //! the primary key, which are not sent but kept (`kept_key.rs`): they are where the next read goes on.
 //!
+//! Each open table is charged to the session's memory with the most that its key may take: a key is no longer
+//! than one of an index, so nothing grows later.
+//!
 //! What is open lasts until CLOSE, the end of the session, or a change of the table's definition.
 
 mod kept_key;
@@ -27,6 +30,11 @@ use query::{Order, Part};
 /// The open tables of a session, by their names in small letters.
 pub(super) type Handlers = HashMap<String, OpenTable>;
 
+/// Tables that a session may have open.
+const OPEN_MAX: usize = 1024;
+/// What a key takes at most: 3072 bytes of the index, as many of the primary key, and its parts.
+const KEY_BYTES: usize = 16 << 10;
+
 /// An open table.
 pub(super) struct OpenTable {
     name: TableName,
@@ -34,6 +42,10 @@ pub(super) struct OpenTable {
     table: Weak<Table>,
     /// The index that was read last (`None`: the rows themselves), and where.
     place: Option<(Option<String>, Place)>,
+    /// Seconds east of UTC of the zone in which the place's moments are.
+    zone: i32,
+    /// Charged.
+    bytes: usize,
 }
 
 /// Where a reader is.
@@ -62,12 +74,22 @@ impl Session {
                 self.refuse_under_locks()?;
                 Ok(self.open_handler(table, alias.as_deref())?)
             }
-            Handler::Close(name) => match self.handlers.remove(&name.to_lowercase()) {
-                Some(_) => Ok(done()),
-                None => Err(unknown(name).into()),
+            Handler::Close(name) => match self.close_handler(&name.to_lowercase()) {
+                true => Ok(done()),
+                false => Err(unknown(name).into()),
             },
             Handler::Read(read) => self.read_handler(read, out).await,
         }
+    }
+
+    /// Closes a table; whether it was open.
+    fn close_handler(&mut self, key: &str) -> bool {
+        let closed = self.handlers.remove(key);
+        if let Some(open) = &closed {
+            // Giving back is never refused.
+            let _ = self.state.memory.keep(open.bytes, 0);
+        }
+        closed.is_some()
     }
 
     fn refuse_under_locks(&self) -> Result<(), SqlError> {
@@ -94,7 +116,13 @@ impl Session {
             return Err(errors::unsupported("HANDLER of a table without a primary key"));
         }
         drop(planner);
-        self.handlers.insert(key, OpenTable { name, table: Arc::downgrade(&table), place: None });
+        if self.handlers.len() >= OPEN_MAX {
+            return Err(errors::error(errors::OUT_OF_RESOURCES, &[]));
+        }
+        let bytes = KEY_BYTES + size_of::<OpenTable>() + key.len() + database.len() + name.name.len();
+        self.state.memory.keep(0, bytes)?;
+        let table = Arc::downgrade(&table);
+        self.handlers.insert(key, OpenTable { name, table, place: None, zone: 0, bytes });
         Ok(done())
     }
 
@@ -117,34 +145,42 @@ impl Session {
         let (name, table) = match self.open_table(&read.name) {
             Ok(open) => open,
             Err(error) => {
-                self.handlers.remove(&key);
+                self.close_handler(&key);
                 return Err(error.into());
             }
         };
         self.refuse_under_locks()?;
         let order = Order::of(&table, read.index.as_deref())?;
-        let place = self.handlers.get(&key).and_then(|open| open.place.clone());
+        let (place, kept_zone) =
+            self.handlers.get(&key).map_or((None, 0), |open| (open.place.clone(), open.zone));
+        let zone = self.state.time_zone_offset();
         let index = read.index.is_some().then(|| order.index.clone());
         let place = place.filter(|(known, _)| *known == index).map(|(_, place)| place);
         let part = match (&read.place, place) {
             (HandlerPlace::First, _) | (HandlerPlace::Next, None | Some(Place::Before)) => Part::FROM_FIRST,
             (HandlerPlace::Last, _) | (HandlerPlace::Previous, None | Some(Place::Behind)) => Part::FROM_LAST,
-            (HandlerPlace::Next, Some(Place::At(values))) => Part::behind(values),
-            (HandlerPlace::Previous, Some(Place::At(values))) => Part::before(values),
+            (HandlerPlace::Next, Some(Place::At(values))) => {
+                Part::behind(order.in_zone(values, kept_zone, zone))
+            }
+            (HandlerPlace::Previous, Some(Place::At(values))) => {
+                Part::before(order.in_zone(values, kept_zone, zone))
+            }
             (HandlerPlace::Next, Some(Place::Behind)) => Part::nothing(false),
             (HandlerPlace::Previous, Some(Place::Before)) => Part::nothing(true),
             (HandlerPlace::Key(operator, values), _) => {
+                order.check_length(values.len())?;
                 let mut known = Vec::with_capacity(values.len());
-                for value in values {
-                    known.push(query::literal(&self.key_value(value, &table)?));
+                for (at, value) in values.iter().enumerate() {
+                    known.push(order.key_value(at, &self.key_value(value, &table)?));
                 }
-                Part::of_key(*operator, known, &order)?
+                Part::of_key(*operator, known)
             }
         };
         let descending = part.descending;
+        let bytes = part.text_bytes();
         let statement = query::statement(name, read, &table, &order, part);
         let mut keeper = KeyKeeper::new(out, table.def.columns.len(), order.kinds());
-        let outcome = self.read_rows(statement, &mut keeper).await?;
+        let outcome = self.read_rows(statement, bytes, &mut keeper).await?;
         let (rows, last) = keeper.finish();
         let place = match last {
             // As many as were asked for: there may be more.
@@ -155,6 +191,7 @@ impl Session {
         };
         if let (Some(open), Some(place)) = (self.handlers.get_mut(&key), place) {
             open.place = Some((index, place));
+            open.zone = zone;
         }
         Ok(outcome)
     }
@@ -172,10 +209,11 @@ impl Session {
     async fn read_rows<S: ResultSink>(
         &mut self,
         statement: Statement,
+        bytes: usize,
         out: &mut S,
     ) -> Result<Outcome, Failure> {
         for _ in 0..REPLANS_MAX {
-            let plan = self.plan_text(statement.clone(), 0).await?;
+            let plan = self.plan_text(statement.clone(), bytes).await?;
             match Box::pin(self.run_data(&plan, &[], out)).await {
                 Err(Failure::Stale) => {}
                 result => return result,

@@ -3,6 +3,9 @@
 //! An index orders its rows by its columns and then by those of the primary key, NULL first; the rows
 //! themselves are in the primary key's order. Rows behind one are those that are greater in the first column
 //! in which they differ.
+//!
+//! Members and bits are ordered by their numbers, and so compared by them. Of an index over a prefix the prefix
+//! is the column: it is what is ordered, compared and kept, so that no key is longer than an index takes.
 
 use sql::ast::{
     BinaryOperator, Expr, HandlerRead, HintKind, IndexHint, Limit, OrderItem, Query, Select, SelectItem,
@@ -22,11 +25,50 @@ pub(super) fn has_primary_key(table: &Table) -> bool {
     table.def.keys.iter().any(|key| key.kind == KeyKind::Primary)
 }
 
+/// A column by which rows are ordered.
+struct Column<'t> {
+    def: &'t ColumnDef,
+    /// The index has only this many characters of it.
+    prefix: Option<u32>,
+}
+
+impl Column<'_> {
+    /// Whether its numbers are compared, not what they show.
+    fn is_numbered(&self) -> bool {
+        matches!(self.def.kind, ColumnType::Enum { .. } | ColumnType::Set { .. } | ColumnType::Bit { .. })
+    }
+
+    /// The part of a value that the index has.
+    fn indexed(&self, value: Expr) -> Expr {
+        match self.prefix {
+            Some(length) => function("LEFT", vec![value, Expr::Integer(length.into())]),
+            None => value,
+        }
+    }
+}
+
+fn function(name: &str, arguments: Vec<Expr>) -> Expr {
+    Expr::Function {
+        name: name.to_owned(),
+        arguments,
+        distinct: false,
+        star: false,
+        order_by: Vec::new(),
+        separator: None,
+    }
+}
+
+/// A zone so many seconds east of UTC, as it is written.
+fn zone(seconds: i32) -> Expr {
+    let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.unsigned_abs() / 60);
+    kept_key::text(format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60).as_bytes(), TextKind::Characters)
+}
+
 /// The columns by which rows are ordered.
 pub(super) struct Order<'t> {
     /// The index, as it is defined.
     pub(super) index: String,
-    columns: Vec<&'t ColumnDef>,
+    columns: Vec<Column<'t>>,
     /// How many of them the index has itself.
     own: usize,
 }
@@ -47,12 +89,16 @@ impl<'t> Order<'t> {
             || errors::error(errors::KEY_DOES_NOT_EXIST, &[&index.unwrap_or("PRIMARY"), &table.name]);
         let key = key.ok_or_else(missing)?;
         let behind = primary().into_iter().flat_map(|primary| &primary.parts);
-        let mut columns: Vec<&ColumnDef> = Vec::new();
+        let mut columns: Vec<Column<'_>> = Vec::new();
         for part in key.parts.iter().chain(behind) {
-            let column = def.columns.get(usize::from(part.column));
-            let new = |column: &&ColumnDef| !columns.iter().any(|known| known.name == column.name);
-            if let Some(column) = column.filter(new) {
-                columns.push(column);
+            let Some(def) = def.columns.get(usize::from(part.column)) else { continue };
+            let prefix = part.prefix_chars;
+            // Behind the prefix of a column the whole column may decide.
+            let says_it = |known: &Column<'_>| {
+                known.def.name == def.name && (known.prefix.is_none() || known.prefix == prefix)
+            };
+            if !columns.iter().any(says_it) {
+                columns.push(Column { def, prefix });
             }
         }
         Ok(Order { index: key.name.clone(), columns, own: key.parts.len() })
@@ -60,7 +106,7 @@ impl<'t> Order<'t> {
 
     /// What the texts of its columns are.
     pub(super) fn kinds(&self) -> Vec<TextKind> {
-        let kind = |column: &&ColumnDef| match &column.kind {
+        let kind = |column: &Column<'_>| match &column.def.kind {
             ColumnType::Decimal { .. } => TextKind::Decimal,
             ColumnType::Binary { .. } | ColumnType::VarBinary { .. } | ColumnType::Blob { .. } => {
                 TextKind::Bytes
@@ -68,6 +114,39 @@ impl<'t> Order<'t> {
             _ => TextKind::Characters,
         };
         self.columns.iter().map(kind).collect()
+    }
+
+    /// Whether a key of this many values can be one of the index.
+    ///
+    /// # Errors
+    /// 1070: it has more than the index has columns.
+    pub(super) fn check_length(&self, values: usize) -> Result<(), SqlError> {
+        match values > self.own {
+            true => Err(errors::error(errors::TOO_MANY_KEY_PARTS, &[&self.own])),
+            false => Ok(()),
+        }
+    }
+
+    /// A value of a key as it is compared with the column at this place.
+    pub(super) fn key_value(&self, at: usize, value: &Value<'_>) -> Expr {
+        let Some(column) = self.columns.get(at) else { return literal(value) };
+        match sql::stored_values::member_number(value, &column.def.kind) {
+            Some(number) => Expr::Integer(number),
+            None => column.indexed(literal(value)),
+        }
+    }
+
+    /// A kept key in another zone: moments of TIMESTAMP columns are shown in the session's.
+    pub(super) fn in_zone(&self, values: Vec<Expr>, from: i32, to: i32) -> Vec<Expr> {
+        let columns = self.columns.iter().map(|column| &column.def.kind);
+        let moved = |(value, kind): (Expr, &ColumnType)| match (&value, kind) {
+            // A moment that is zero is so everywhere.
+            (Expr::Text { bytes, .. }, ColumnType::Timestamp { .. }) if !bytes.starts_with(b"0000") => {
+                function("CONVERT_TZ", vec![value, zone(from), zone(to)])
+            }
+            _ => value,
+        };
+        if from == to { values } else { values.into_iter().zip(columns).map(moved).collect() }
     }
 }
 
@@ -104,24 +183,28 @@ impl Part {
     }
 
     /// The rows of a key.
-    ///
-    /// # Errors
-    /// 1070: it has more values than the index has columns.
-    pub(super) fn of_key(
-        operator: BinaryOperator,
-        values: Vec<Expr>,
-        order: &Order<'_>,
-    ) -> Result<Part, SqlError> {
-        if values.len() > order.own {
-            return Err(errors::error(errors::TOO_MANY_KEY_PARTS, &[&order.own]));
-        }
+    pub(super) fn of_key(operator: BinaryOperator, values: Vec<Expr>) -> Part {
         let descending = matches!(operator, BinaryOperator::Less | BinaryOperator::LessEqual);
-        Ok(Part { descending, bound: Bound::Key(operator, values) })
+        Part { descending, bound: Bound::Key(operator, values) }
+    }
+
+    /// About how long its values are when they are written.
+    pub(super) fn text_bytes(&self) -> usize {
+        fn bytes_of(value: &Expr) -> usize {
+            match value {
+                Expr::Text { bytes, .. } => bytes.len(),
+                Expr::Function { arguments, .. } => arguments.iter().map(bytes_of).sum(),
+                _ => size_of::<Expr>(),
+            }
+        }
+        let Bound::Key(_, values) = &self.bound else { return 0 };
+        // Each is written for its own column and for all behind it.
+        values.iter().map(bytes_of).sum::<usize>().saturating_mul(2)
     }
 }
 
 /// A value as it is written.
-pub(super) fn literal(value: &Value<'_>) -> Expr {
+fn literal(value: &Value<'_>) -> Expr {
     match value {
         Value::Null => Expr::Null,
         Value::Int(number) => kept_key::integer(*number),
@@ -189,14 +272,13 @@ pub(super) fn statement(
 ) -> Statement {
     let column =
         |name: &str| Expr::Column { database: None, table: Some(read.name.clone()), name: name.to_owned() };
-    // A member, or bits, are ordered by their number.
-    let ordered = |def: &&ColumnDef| match def.kind {
-        ColumnType::Enum { .. } | ColumnType::Set { .. } | ColumnType::Bit { .. } => {
-            Expr::Binary2(BinaryOperator::Add, Box::new(column(&def.name)), Box::new(Expr::Integer(0)))
-        }
-        _ => column(&def.name),
+    // What is sorted by is the column itself where that can be, for the index to give the order.
+    let ordered = |of: &Column<'_>| of.indexed(column(&of.def.name));
+    let compared = |of: &Column<'_>| match of.is_numbered() {
+        true => Expr::Binary2(BinaryOperator::Add, Box::new(ordered(of)), Box::new(Expr::Integer(0))),
+        false => ordered(of),
     };
-    let columns: Vec<Expr> = order.columns.iter().map(ordered).collect();
+    let columns: Vec<Expr> = order.columns.iter().map(compared).collect();
     let shown = |expr: Expr, text: &str| SelectItem::Expr { expr, alias: None, text: text.to_owned() };
     let visible = table.def.columns.iter().map(|def| shown(column(&def.name), &def.name));
     let kept = columns.iter().map(|expr| shown(expr.clone(), "key"));
@@ -219,7 +301,7 @@ pub(super) fn statement(
         ..Select::default()
     });
     let descending = part.descending;
-    query.order_by = columns.iter().map(|expr| OrderItem { expr: expr.clone(), descending }).collect();
+    query.order_by = order.columns.iter().map(|of| OrderItem { expr: ordered(of), descending }).collect();
     query.limit = Some(read.limit.clone().unwrap_or(Limit { count: Expr::Integer(1), offset: None }));
     Statement::Select(Box::new(query))
 }

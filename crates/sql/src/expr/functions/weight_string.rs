@@ -106,6 +106,15 @@ fn of_text<'a>(text: &[u8], rule: Collation, characters: Option<i64>, cx: &Conte
         missing = if pads(rule) { count - collation::char_count(text, rule) } else { 0 };
     }
     let length = text.len() + missing;
+    let unicode = matches!(rule.comparison(), Comparison::Unicode(_));
+    let weighing = match rule.comparison() {
+        Comparison::Binary => length,
+        _ => (collation::char_count(text, rule) + missing).saturating_mul(width(rule)),
+    };
+    // What weights of Unicode take is known when they are there.
+    if !unicode && !text_fits(weighing, NAME, cx.state) {
+        return Ok(Value::Null);
+    }
     let ratio = match rule.comparison() {
         Comparison::Unicode(unicode) => unicode.key_ratio(),
         _ => width(rule),
@@ -119,6 +128,9 @@ fn of_text<'a>(text: &[u8], rule: Collation, characters: Option<i64>, cx: &Conte
     let mut made = Vec::with_capacity(text.len().saturating_mul(width(rule)));
     if let Comparison::Unicode(unicode) = rule.comparison() {
         unicode.weight_string(&text, &mut made);
+        if !text_fits(made.len(), NAME, cx.state) {
+            return Ok(Value::Null);
+        }
         return Ok(owned_text(made, Collation::Binary));
     }
     if rule.comparison() == Comparison::Binary {

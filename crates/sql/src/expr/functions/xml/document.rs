@@ -76,11 +76,6 @@ impl Document<'_> {
         of + 1..self.node(of).next
     }
 
-    /// The texts directly in a node.
-    pub(super) fn texts(&self, of: u32) -> impl Iterator<Item = u32> {
-        self.children(of).filter(|child| self.node(*child).kind == Kind::Text)
-    }
-
     /// The bytes that a node takes, with its name, value and marks.
     pub(super) fn bytes_of(&self, number: u32) -> Range<usize> {
         let node = self.node(number);
@@ -89,7 +84,11 @@ impl Document<'_> {
         }
         let mark = usize::from(node.kind == Kind::Element);
         let begin = (node.begin as usize).saturating_sub(mark);
-        begin..(node.closed as usize + mark).min(self.text.len()).max(begin)
+        let closed = (node.closed as usize).max(begin);
+        // Behind a declaration this is a byte too many, as in MySQL, but not a part of a character.
+        let parts = |byte: &u8| byte & 0xC0 == 0x80;
+        let cuts = self.text.get(closed + mark).is_some_and(parts);
+        begin..if cuts { closed } else { (closed + mark).min(self.text.len()) }
     }
 }
 

@@ -6,8 +6,9 @@ use std::borrow::Cow;
 
 use untorn::types::Collation;
 
-use super::document::Document;
-use super::node_set::{Found, Set, Walker};
+use super::document::{Document, Kind};
+use super::meter::Meter;
+use super::node_set::{Found, NODE_WORK, Set, Walker};
 use super::xpath::{Call, Comparison, Expr, Nodes, Operator, Start, Step};
 use crate::expr::functions;
 use crate::expr::{Context, Evaluated, NODE_BYTES, arithmetic};
@@ -20,15 +21,17 @@ pub(super) struct Evaluator<'c, 't, 'v> {
     pub(super) cx: &'c Context<'v>,
     /// Of the texts.
     pub(super) collation: Collation,
+    pub(super) meter: Meter<'c>,
 }
 
 impl Evaluator<'_, '_, '_> {
     fn walker(&self) -> Walker<'_, '_> {
-        Walker { document: self.document, state: self.cx.state }
+        Walker { document: self.document, meter: &self.meter }
     }
 
     /// The nodes that a path gives; in a predicate, from the node it is asked of.
     pub(super) fn nodes(&self, path: &Nodes, context: Option<Found>) -> Result<Vec<Found>, SqlError> {
+        self.meter.work(NODE_BYTES)?;
         let root = Found { node: 0, position: 0, among: 0 };
         let mut set = match &path.start {
             Start::Root => vec![root],
@@ -40,6 +43,8 @@ impl Evaluator<'_, '_, '_> {
         };
         let held = self.cx.state.held();
         for step in &path.steps {
+            // Also where there is no node left.
+            self.meter.work(NODE_BYTES)?;
             set = match step {
                 Step::Walk(axis, name) => self.walker().walk(&set, *axis, name.as_deref())?,
                 Step::Filter(condition) => {
@@ -67,7 +72,7 @@ impl Evaluator<'_, '_, '_> {
         let mut position = 0;
         for found in set {
             let held = self.cx.state.held();
-            self.cx.state.work(NODE_BYTES)?;
+            self.meter.work(NODE_BYTES)?;
             let chooses = predicate(Found { among: set.len() as u32, ..*found })?;
             self.cx.state.give_back_to(held);
             if chooses {
@@ -84,14 +89,14 @@ impl Evaluator<'_, '_, '_> {
 
     /// The value of an expression; of nodes their text.
     pub(super) fn value<'r>(&'r self, expr: &'r Expr, context: Option<Found>) -> Evaluated<'r> {
-        self.cx.state.work(NODE_BYTES)?;
+        self.meter.work(NODE_BYTES)?;
         Ok(match expr {
             Expr::Constant(value) => value.borrowed(),
             Expr::Text(text) => self.text(&text[..]),
             Expr::Truth(truth) => Value::truth_value(*truth),
             Expr::Variable(name) => {
-                let value = self.cx.state.user_variable(name);
-                self.cx.state.work_on(&value)?;
+                let value = self.cx.state.user_variable_held(name)?;
+                self.meter.work_on(&value)?;
                 match value {
                     Value::Text(text, _) => self.text(text),
                     other => other,
@@ -101,8 +106,9 @@ impl Evaluator<'_, '_, '_> {
             Expr::Call(call, arguments) => self.call(*call, arguments, context)?,
             Expr::Negate(signs, operand) => {
                 let mut value = self.value(operand, context)?;
+                self.meter.work_on(&value)?;
                 for _ in 0..*signs {
-                    self.cx.state.work(NODE_BYTES)?;
+                    self.meter.work(NODE_BYTES)?;
                     value = arithmetic::negate(value)?;
                 }
                 value
@@ -125,12 +131,20 @@ impl Evaluator<'_, '_, '_> {
             }
             Ok(known)
         };
-        match expr {
-            Expr::Nodes(path) => Ok(Some(!self.nodes(path, context)?.is_empty())),
-            Expr::And(list) => among(list, false),
-            Expr::Or(list) => among(list, true),
-            other => Ok(self.value(other, context)?.truth()),
-        }
+        let held = self.cx.state.held();
+        let truth = match expr {
+            Expr::Nodes(path) => Some(!self.nodes(path, context)?.is_empty()),
+            Expr::And(list) => among(list, false)?,
+            Expr::Or(list) => among(list, true)?,
+            other => {
+                let value = self.value(other, context)?;
+                self.meter.work_on(&value)?;
+                value.truth()
+            }
+        };
+        // What it was asked of is gone.
+        self.cx.state.give_back_to(held);
+        Ok(truth)
     }
 
     fn chain<'r>(
@@ -139,6 +153,7 @@ impl Evaluator<'_, '_, '_> {
         links: &'r [(Operator, Expr)],
         context: Option<Found>,
     ) -> Evaluated<'r> {
+        let held = self.cx.state.held();
         let mut links = links.iter();
         let mut value = match (first, links.clone().next()) {
             (Expr::Nodes(path), Some((Operator::Compare(comparison), operand))) => {
@@ -148,18 +163,26 @@ impl Evaluator<'_, '_, '_> {
             _ => self.value(first, context)?,
         };
         for (operator, operand) in links {
+            self.meter.work(NODE_BYTES)?;
+            self.meter.work_on(&value)?;
             value = match (operator, operand) {
                 (Operator::Compare(comparison), Expr::Nodes(path)) => {
                     self.any_text(path, *comparison, &value, true, context)?
                 }
                 (Operator::Compare(comparison), operand) => {
-                    let order = compare::compare(&value, &self.value(operand, context)?);
+                    let operand = self.value(operand, context)?;
+                    self.meter.work_on(&operand)?;
+                    let order = compare::compare(&value, &operand);
                     truth_value(order.map(|order| comparison.holds(order)))
                 }
                 (Operator::Compute(operator), operand) => {
-                    arithmetic::binary(*operator, value, self.value(operand, context)?, self.cx.state)?
+                    let operand = self.value(operand, context)?;
+                    self.meter.work_on(&operand)?;
+                    arithmetic::binary(*operator, value, operand, self.cx.state)?
                 }
             };
+            // The operands are gone, and what they gave is a number.
+            self.cx.state.give_back_to(held);
         }
         Ok(value)
     }
@@ -173,11 +196,12 @@ impl Evaluator<'_, '_, '_> {
         behind: bool,
         context: Option<Found>,
     ) -> Evaluated<'static> {
+        self.meter.work_on(value)?;
         let wanted = compare::Wanted::new(value);
         for found in self.nodes(path, context)? {
-            for child in self.document.texts(found.node) {
-                let bytes = self.document.text_of(self.document.node(child));
-                self.cx.state.work(NODE_BYTES + bytes.len())?;
+            for bytes in self.texts(found.node) {
+                let bytes = bytes?;
+                self.meter.work(NODE_BYTES + bytes.len())?;
                 let text = self.text(bytes);
                 let holds = match comparison {
                     Comparison::Equal => wanted.is_equal(&text),
@@ -207,31 +231,49 @@ impl Evaluator<'_, '_, '_> {
                 truth_value(self.truth(argument, context)?)
             }
             (Call::Truth, [argument]) => {
-                Value::truth_value(self.value(argument, context)?.to_double() != 0.0)
+                Value::truth_value(self.argument(argument, context)?.to_double() != 0.0)
             }
             (Call::Not, [argument]) => truth_value(self.truth(argument, context)?.map(|truth| !truth)),
-            (Call::Number, [argument]) => match self.value(argument, context)? {
+            (Call::Number, [argument]) => match self.argument(argument, context)? {
                 Value::Null => Value::Null,
                 value => Value::Double(value.to_double()),
             },
             (Call::Round, [argument]) => {
                 // Numbers are doubles there: 2.5 becomes 2.
-                let value = match self.value(argument, context)? {
+                let value = match self.argument(argument, context)? {
                     integer @ (Value::Int(_) | Value::UInt(_) | Value::Null) => integer,
                     other => Value::Double(other.to_double()),
                 };
                 self.sql("ROUND", &[value, Value::Int(0)])?
             }
             (Call::Contains, [text, wanted]) => {
-                let values = [self.value(text, context)?, self.value(wanted, context)?];
+                let values = [self.argument(text, context)?, self.argument(wanted, context)?];
                 Value::truth_value(self.sql("INSTR", &values)?.to_i64() > 0)
             }
             (Call::Sql(function), arguments) => {
                 let values: Result<Vec<_>, _> =
-                    arguments.iter().map(|argument| self.value(argument, context)).collect();
+                    arguments.iter().map(|argument| self.argument(argument, context)).collect();
                 (function.eval)(&values?, self.cx)?.into_owned()
             }
             _ => Value::Null,
+        })
+    }
+
+    /// The value of a function's argument, which the function reads.
+    fn argument<'r>(&'r self, expr: &'r Expr, context: Option<Found>) -> Evaluated<'r> {
+        let value = self.value(expr, context)?;
+        self.meter.work_on(&value)?;
+        Ok(value)
+    }
+
+    /// The texts directly in a node; each child counts as work.
+    fn texts(&self, of: u32) -> impl Iterator<Item = Result<&[u8], SqlError>> {
+        self.document.children(of).filter_map(|child| {
+            let node = self.document.node(child);
+            match self.meter.work(NODE_WORK) {
+                Ok(()) => (node.kind == Kind::Text).then(|| Ok(self.document.text_of(node))),
+                Err(error) => Some(Err(error)),
+            }
         })
     }
 
@@ -246,9 +288,9 @@ impl Evaluator<'_, '_, '_> {
     fn sum(&self, path: &Nodes, context: Option<Found>) -> Result<f64, SqlError> {
         let mut sum = 0.0;
         for found in self.nodes(path, context)? {
-            for child in self.document.texts(found.node) {
-                let text = self.document.text_of(self.document.node(child));
-                self.cx.state.work(NODE_BYTES + text.len())?;
+            for text in self.texts(found.node) {
+                let text = text?;
+                self.meter.work(NODE_BYTES + text.len())?;
                 sum += self.text(text).to_double();
             }
         }

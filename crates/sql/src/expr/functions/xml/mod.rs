@@ -6,11 +6,12 @@
 //!
 //! Neither nests deeper than a bound, so nothing here recurses further. A path may look at all nodes for each
 //! node, and lead to one node many times: each look counts as work, so that a kill ends it, and each set as
-//! memory of the statement while it lives.
+//! memory of the statement while it lives. One call works no more than a bound (`meter.rs`).
 
 mod document;
 mod evaluate;
 mod lexer;
+mod meter;
 mod node_set;
 mod parser;
 mod scan;
@@ -28,6 +29,7 @@ use crate::value::json::Room;
 use crate::value::{Value, collation};
 use document::Document;
 use evaluate::Evaluator;
+use meter::Meter;
 use xpath::Expr;
 
 /// The functions.
@@ -88,7 +90,7 @@ fn extract<'a>(values: &[Value<'a>], cx: &Context<'a>) -> Evaluated<'a> {
     let text = values[0].to_text();
     let Some(document) = document(&text, cx.state)? else { return Ok(Value::Null) };
     let collation = rule(values);
-    let evaluator = Evaluator { document: &document, cx, collation };
+    let evaluator = Evaluator { document: &document, cx, collation, meter: Meter::new(cx.state) };
     Ok(match evaluator.value(&path, None)? {
         Value::Null => Value::Null,
         Value::Text(text, _) => Value::Text(text.into_owned().into(), collation),
@@ -104,7 +106,7 @@ fn update<'a>(values: &[Value<'a>], cx: &Context<'a>) -> Evaluated<'a> {
     let text = values[0].to_text();
     let Some(document) = document(&text, cx.state)? else { return Ok(Value::Null) };
     let collation = rule(values);
-    let evaluator = Evaluator { document: &document, cx, collation };
+    let evaluator = Evaluator { document: &document, cx, collation, meter: Meter::new(cx.state) };
     let [found] = evaluator.nodes(&path, None)?[..] else {
         return Ok(Value::Text(text.to_vec().into(), collation));
     };

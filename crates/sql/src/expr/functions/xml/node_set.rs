@@ -5,6 +5,7 @@
 //! set is charged as it grows.
 
 use super::document::{Document, Kind};
+use super::meter::Meter;
 use super::xpath::Axis;
 use crate::context::SqlContext;
 use crate::result::SqlError;
@@ -20,7 +21,7 @@ pub(super) struct Found {
 }
 
 /// What looking at a node costs, in bytes of work.
-const NODE_WORK: usize = 8;
+pub(super) const NODE_WORK: usize = 8;
 /// Nodes whose memory is charged at a time.
 const FOUND_CHARGED: usize = 1024;
 
@@ -55,17 +56,23 @@ impl<'c> Set<'c> {
 /// Steps from nodes of a document.
 pub(super) struct Walker<'c, 't> {
     pub(super) document: &'c Document<'t>,
-    pub(super) state: &'c SqlContext,
+    pub(super) meter: &'c Meter<'c>,
 }
 
 impl Walker<'_, '_> {
-    fn is_named(&self, node: u32, name: Option<&[u8]>) -> bool {
-        name.is_none_or(|name| self.document.text_of(self.document.node(node)) == name)
+    fn is_named(&self, node: u32, name: Option<&[u8]>) -> Result<bool, SqlError> {
+        let Some(wanted) = name else { return Ok(true) };
+        let name = self.document.text_of(self.document.node(node));
+        if name.len() != wanted.len() {
+            return Ok(false);
+        }
+        self.meter.work(name.len())?;
+        Ok(name == wanted)
     }
 
     /// Whether it is of this kind, and has this name if one is wanted.
-    fn fits(&self, node: u32, kind: Kind, name: Option<&[u8]>) -> bool {
-        self.document.node(node).kind == kind && self.is_named(node, name)
+    fn fits(&self, node: u32, kind: Kind, name: Option<&[u8]>) -> Result<bool, SqlError> {
+        Ok(self.document.node(node).kind == kind && self.is_named(node, name)?)
     }
 
     /// The nodes that these lead to.
@@ -80,21 +87,21 @@ impl Walker<'_, '_> {
             Axis::Parent => return self.parents(from, name),
             _ => {}
         }
-        let mut set = Set::new(self.state);
+        let mut set = Set::new(self.meter.state);
         let mut position = 0;
         for Found { node, .. } in from {
-            self.state.work(NODE_WORK)?;
+            self.meter.work(NODE_WORK)?;
             if axis != Axis::Itself {
                 position = 0;
             }
             let or_self = matches!(axis, Axis::Itself | Axis::Descendant { or_self: true });
-            if or_self && self.is_named(*node, name) {
+            if or_self && self.is_named(*node, name)? {
                 set.push(*node, position)?;
                 position += 1;
             }
             let mut put = |child: u32, kind: Kind| -> Result<(), SqlError> {
-                self.state.work(NODE_WORK)?;
-                if self.fits(child, kind, name) {
+                self.meter.work(NODE_WORK)?;
+                if self.fits(child, kind, name)? {
                     set.push(child, position)?;
                     position += 1;
                 }
@@ -119,8 +126,9 @@ impl Walker<'_, '_> {
     /// Marks of nodes, all of them off.
     fn marks(&self) -> Result<Vec<bool>, SqlError> {
         let count = self.document.count() as usize;
-        self.state.hold(count)?;
-        self.state.work(count)?;
+        self.meter.state.hold(count)?;
+        // They are gone through once more.
+        self.meter.work(2 * count)?;
         Ok(vec![false; count])
     }
 
@@ -134,19 +142,20 @@ impl Walker<'_, '_> {
             }
         };
         for Found { node, .. } in from {
-            if or_self && self.is_named(*node, name) {
+            self.meter.work(NODE_WORK)?;
+            if or_self && self.is_named(*node, name)? {
                 mark(*node);
             }
             let mut around = self.document.node(*node).parent;
             while around > 0 {
-                self.state.work(NODE_WORK)?;
-                if self.is_named(around, name) {
+                self.meter.work(NODE_WORK)?;
+                if self.is_named(around, name)? {
                     mark(around);
                 }
                 around = self.document.node(around).parent;
             }
         }
-        let mut set = Set::new(self.state);
+        let mut set = Set::new(self.meter.state);
         for node in marked(&marks) {
             left -= 1;
             set.push(node, left)?;
@@ -157,9 +166,9 @@ impl Walker<'_, '_> {
     fn parents(&self, from: &[Found], name: Option<&[u8]>) -> Result<Vec<Found>, SqlError> {
         let mut marks = self.marks()?;
         for Found { node, .. } in from {
-            self.state.work(NODE_WORK)?;
+            self.meter.work(NODE_WORK)?;
             let parent = self.document.node(*node).parent;
-            if self.is_named(parent, name) {
+            if self.is_named(parent, name)? {
                 marks[parent as usize] = true;
             }
         }
@@ -167,7 +176,7 @@ impl Walker<'_, '_> {
     }
 
     fn set_of(&self, marks: &[bool]) -> Result<Vec<Found>, SqlError> {
-        let mut set = Set::new(self.state);
+        let mut set = Set::new(self.meter.state);
         for (node, position) in marked(marks).zip(0..) {
             set.push(node, position)?;
         }
@@ -178,6 +187,7 @@ impl Walker<'_, '_> {
     pub(super) fn union(&self, sets: &[Vec<Found>]) -> Result<Vec<Found>, SqlError> {
         let mut marks = self.marks()?;
         for Found { node, .. } in sets.iter().flatten() {
+            self.meter.work(NODE_WORK)?;
             marks[*node as usize] = true;
         }
         self.set_of(&marks)
@@ -185,22 +195,25 @@ impl Walker<'_, '_> {
 
     /// The texts directly in these nodes, in the document's order, with spaces between them.
     pub(super) fn text(&self, set: &[Found]) -> Result<Vec<u8>, SqlError> {
-        let mut texts = Set::new(self.state);
+        let mut texts = Set::new(self.meter.state);
         for Found { node, .. } in set {
+            self.meter.work(NODE_WORK)?;
             for child in self.document.children(*node) {
-                self.state.work(NODE_WORK)?;
+                self.meter.work(NODE_WORK)?;
                 if self.document.node(child).kind == Kind::Text {
                     texts.push(child, 0)?;
                 }
             }
         }
         let mut texts: Vec<u32> = texts.finish().into_iter().map(|found| found.node).collect();
+        // A sort compares each with as many others as the length has bits.
+        self.meter.work(texts.len().saturating_mul(1 + texts.len().checked_ilog2().unwrap_or(0) as usize))?;
         texts.sort_unstable();
         texts.dedup();
         let parts = || texts.iter().map(|text| self.document.text_of(self.document.node(*text)));
         let length = parts().map(|part| part.len() + 1).sum();
-        self.state.hold(length)?;
-        self.state.work(length)?;
+        self.meter.state.hold(length)?;
+        self.meter.work(length)?;
         let mut made = Vec::with_capacity(length);
         for part in parts() {
             if !made.is_empty() {
