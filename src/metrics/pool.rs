@@ -240,7 +240,7 @@ pub(super) const METRICS: &[Metric] = &[
         name: "Untorn_buffer_pool_heads_bytes",
         kind: Kind::Gauge,
         unit: Unit::Bytes,
-        help: "Memory beside the buffer pool's for the heads of pages that are searched again and again.",
+        help: "Memory beside the buffer pool's for the heads of pages that are searched again and again, at least: the system gives it in whole pages.",
         read: |now: &Reading| now.pool.heads_bytes,
     },
     Metric {

@@ -274,7 +274,7 @@ async fn roll_back(system: &Arc<System>, tables: &dyn TableSource, job: &mut Job
     let mut log = UndoLog::resurrect(slot, trx_id, header, end, job.survey.records);
     job.owner.undo_records.store(log.records, Ordering::Relaxed);
     let find = |id: u64| tables.table_to_undo(id);
-    let mut view = system.views.register();
+    let slot = system.views.register();
     let mut rollback = RollBack::new(&log, UndoMark::START.0);
     if job.complained {
         let ids = job.survey.tables.iter().copied();
@@ -283,7 +283,7 @@ async fn roll_back(system: &Arc<System>, tables: &dyn TableSource, job: &mut Job
     let mut reported = system.env.now();
     let result = loop {
         let before = rollback.undone;
-        let turn = rollback.turn(system, &mut log, &find, &view).await;
+        let turn = rollback.turn(system, &mut log, &find, &slot).await;
         let undone = rollback.undone - before;
         progress.records.fetch_sub(undone, Ordering::Relaxed);
         job.owner.undo_records.fetch_sub(undone, Ordering::Relaxed);
@@ -304,7 +304,7 @@ async fn roll_back(system: &Arc<System>, tables: &dyn TableSource, job: &mut Job
             );
         }
     };
-    system.views.unregister(&mut view);
+    drop(slot);
     if let Err(error) = result {
         // Another try begins where the log was cut last.
         progress.records.fetch_add(rollback.undone - rollback.cut, Ordering::Relaxed);

@@ -107,10 +107,13 @@ impl Transaction {
     }
 
     /// It may stay for days, and many may: what only a session needs goes. A read view has the ids of all
-    /// that were active. The slot stays, closed, for a rollback, which reads.
+    /// that were active, and every slot for one is looked at again and again. A rollback, which reads, takes
+    /// one again.
     fn part_with_reading(&mut self) {
         debug_assert!(!self.view_open, "a prepared transaction has no view");
-        self.view = ReadView { creator: self.view.creator, ..ReadView::default() };
+        let creator = self.view.creator;
+        self.give_slot_back();
+        self.view = ReadView { creator, ..ReadView::default() };
         self.savepoints = Vec::new();
         (self.overlay, self.buffers) = (Overlay::default(), WriteBuffers::default());
     }
@@ -188,8 +191,43 @@ async fn survey(system: &System, log: Unfinished) -> Result<Vec<u64>, Error> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::Options;
+    use crate::undo::tests::store;
+
+    /// Purge and every reader that ends look at all slots: those that are prepared, for days and by the
+    /// thousands, are not among them, and one that is ended takes what waits.
+    #[test]
+    fn a_prepared_transaction_has_no_slot_for_a_view() {
+        let (env, store) = store();
+        env.run_until_complete(async {
+            let opened = TransactionSystem::open(store, Options::new("/data/undo_001".into())).await;
+            let system = opened.unwrap();
+            let mut prepared = Vec::new();
+            for number in 0_u32..100 {
+                let mut transaction = Transaction::new(&system);
+                transaction.begin();
+                transaction.open_view();
+                let xid = Xid::new(1, &number.to_be_bytes(), b"").unwrap();
+                transaction.prepare(&xid, Durability::NoSync).await.unwrap();
+                prepared.push(transaction);
+            }
+            assert_eq!(system.0.views.listed(), (1, 1));
+            let mut ended = prepared.pop().unwrap();
+            ended.rollback().await.unwrap();
+            ended.begin();
+            ended.open_view();
+            assert_eq!(system.0.views.listed(), (1, 0));
+            assert_eq!(ended.view.active.len(), prepared.len(), "their ids are active");
+            ended.rollback().await.unwrap();
+            for mut transaction in prepared {
+                transaction.commit(Durability::NoSync).await.unwrap();
+            }
+        });
+        env.shutdown();
+    }
 
     #[test]
     fn a_name_comes_back_with_its_tables() {

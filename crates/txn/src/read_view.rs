@@ -19,7 +19,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use disk::{SHARDS, thread_shard};
 use parking_lot::Mutex;
@@ -28,6 +28,7 @@ use crate::error::Error;
 use crate::row::ScanIndex;
 use crate::table::Table;
 use crate::transaction::Transaction;
+use crate::transaction_ids::ActiveSet;
 
 /// Slot value of a session without an open view.
 pub(crate) const NO_VIEW: u64 = u64::MAX;
@@ -54,19 +55,10 @@ impl Transaction {
         if self.view_open {
             return;
         }
-        self.view_open = true;
         let creator = self.undo_log.as_ref().map_or(0, |log| log.trx_id);
-        let active = &self.system.0.active;
-        // Published first, checked afterwards: see the essay.
-        if self.view.version != 0 {
-            self.slot.0.store(self.view.version, Ordering::SeqCst);
-            if active.version() == self.view.version {
-                self.view.creator = creator;
-                return;
-            }
-        }
-        let slot = &self.slot.0;
-        active.fill_view(&mut self.view, creator, |version| slot.store(version, Ordering::SeqCst));
+        let system = &self.system.0;
+        slot_of(&mut self.slot, &mut self.view, &system.views).open(&mut self.view, &system.active, creator);
+        self.view_open = true;
     }
 
     /// Opens the read view, unless it is open, to read an index of this table.
@@ -93,7 +85,17 @@ impl Transaction {
     pub(crate) fn close_view(&mut self) {
         if self.view_open {
             self.view_open = false;
-            self.slot.0.store(NO_VIEW, Ordering::SeqCst);
+            if let Some(slot) = &self.slot {
+                slot.close();
+            }
+        }
+    }
+
+    /// Gives its slot back, and leaves its view to who gets the slot next.
+    pub(crate) fn give_slot_back(&mut self) {
+        let view = std::mem::take(&mut self.view);
+        if let Some(mut slot) = self.slot.take() {
+            slot.leave_view(view);
         }
     }
 }
@@ -111,15 +113,52 @@ impl ReadView {
 
 /// The version of a session's open view, on cache lines of its own.
 #[repr(align(128))]
-pub(crate) struct ViewSlot(pub AtomicU64);
+pub(crate) struct ViewSlot {
+    pub version: AtomicU64,
+    /// Its place in the shard's list, under the shard's mutex.
+    place: AtomicUsize,
+}
 
-/// A slot that a session has, and no other: given back to [`ViewRegistry::unregister`] once.
+impl ViewSlot {
+    /// Opens a view of what is visible now: `view` as it is while that is still true.
+    #[inline]
+    pub fn open(&self, view: &mut ReadView, active: &ActiveSet, creator: u64) {
+        // Published first, checked afterwards: see the essay.
+        if view.version != 0 {
+            self.version.store(view.version, Ordering::SeqCst);
+            if active.version() == view.version {
+                view.creator = creator;
+                return;
+            }
+        }
+        active.fill_view(view, creator, |version| self.version.store(version, Ordering::SeqCst));
+    }
+
+    #[inline]
+    pub fn close(&self) {
+        self.version.store(NO_VIEW, Ordering::SeqCst);
+    }
+}
+
+/// A slot that a session has, and no other. Dropped, it waits for the next one.
 pub(crate) struct OwnViewSlot {
     slot: Arc<ViewSlot>,
     /// Where it is listed.
-    shard: usize,
-    /// Whether it is still the session's.
-    registered: bool,
+    shard: Arc<Shard>,
+    /// The last view of the session that had it before, for who wants it; and for the next session.
+    view: ReadView,
+}
+
+impl OwnViewSlot {
+    /// A view to begin with, which may still be true.
+    pub fn take_view(&mut self) -> ReadView {
+        std::mem::take(&mut self.view)
+    }
+
+    /// Leaves the next session a view, which it may take again while it is true.
+    pub fn leave_view(&mut self, view: ReadView) {
+        self.view = view;
+    }
 }
 
 impl Deref for OwnViewSlot {
@@ -131,13 +170,44 @@ impl Deref for OwnViewSlot {
     }
 }
 
+impl Drop for OwnViewSlot {
+    fn drop(&mut self) {
+        let view = std::mem::take(&mut self.view);
+        let mut slots = self.shard.0.lock();
+        // Under the mutex: see `ViewRegistry::oldest`.
+        self.slot.close();
+        if slots.free.len() < FREE_MAX {
+            let few = view.active.capacity() <= KEPT_IDS_MAX;
+            let kept = if few { view } else { ReadView::default() };
+            slots.free.push((self.slot.clone(), kept));
+        } else {
+            slots.remove(&self.slot);
+        }
+    }
+}
+
+/// The slot of a session, which takes one, and a view to begin with, when it first needs it.
+#[inline]
+pub(crate) fn slot_of<'s>(
+    own: &'s mut Option<OwnViewSlot>,
+    view: &mut ReadView,
+    views: &ViewRegistry,
+) -> &'s OwnViewSlot {
+    own.get_or_insert_with(|| {
+        let mut slot = views.register();
+        *view = ReadView { creator: view.creator, ..slot.take_view() };
+        slot
+    })
+}
+
 /// All sessions' slots.
 ///
 /// Programs make a session for each transaction, so beginning and ending one must not be a queue: threads are
 /// spread over shards, and a slot goes back to its shard with the session's last view, which the next session
-/// may take again.
+/// may take again. There are no more slots than sessions that read now, and a few: all of them are looked at
+/// again and again. So a prepared transaction, which may stay for days, has none.
 pub(crate) struct ViewRegistry {
-    shards: [Shard; SHARDS],
+    shards: [Arc<Shard>; SHARDS],
 }
 
 #[derive(Default)]
@@ -152,6 +222,23 @@ struct Slots {
     free: Vec<(Arc<ViewSlot>, ReadView)>,
 }
 
+impl Slots {
+    fn add(&mut self) -> Arc<ViewSlot> {
+        let (version, place) = (AtomicU64::new(NO_VIEW), AtomicUsize::new(self.all.len()));
+        let slot = Arc::new(ViewSlot { version, place });
+        self.all.push(slot.clone());
+        slot
+    }
+
+    fn remove(&mut self, slot: &ViewSlot) {
+        let place = slot.place.load(Ordering::Relaxed);
+        self.all.swap_remove(place);
+        if let Some(moved) = self.all.get(place) {
+            moved.place.store(place, Ordering::Relaxed);
+        }
+    }
+}
+
 /// Slots of a shard that wait for a session, at most.
 const FREE_MAX: usize = 64;
 /// Ids in a view that is kept for another session, at most.
@@ -159,52 +246,24 @@ const KEPT_IDS_MAX: usize = 1024;
 
 impl Default for ViewRegistry {
     fn default() -> ViewRegistry {
-        ViewRegistry { shards: std::array::from_fn(|_| Shard::default()) }
+        ViewRegistry { shards: std::array::from_fn(|_| Arc::default()) }
     }
 }
 
 impl ViewRegistry {
-    /// A slot for a new session, and a view to begin with.
-    pub fn register_with_view(&self) -> (OwnViewSlot, ReadView) {
+    /// A slot for a session.
+    pub fn register(&self) -> OwnViewSlot {
         self.register_in(thread_shard())
     }
 
-    fn register_in(&self, shard: usize) -> (OwnViewSlot, ReadView) {
-        let mut slots = self.shards[shard].0.lock();
-        let (slot, view) = slots.free.pop().unwrap_or_else(|| {
-            let slot = Arc::new(ViewSlot(AtomicU64::new(NO_VIEW)));
-            slots.all.push(slot.clone());
-            (slot, ReadView::default())
-        });
+    fn register_in(&self, shard: usize) -> OwnViewSlot {
+        let shard = self.shards[shard].clone();
+        let mut slots = shard.0.lock();
+        let waiting = slots.free.pop();
+        let (slot, view) = waiting.unwrap_or_else(|| (slots.add(), ReadView::default()));
         drop(slots);
-        debug_assert_eq!(slot.0.load(Ordering::SeqCst), NO_VIEW, "a slot was given back with an open view");
-        (OwnViewSlot { slot, shard, registered: true }, view)
-    }
-
-    /// A slot for somebody whose views are made where they are needed.
-    pub fn register(&self) -> OwnViewSlot {
-        self.register_with_view().0
-    }
-
-    /// Gives a slot back, and a view that the next session may take again while it is true.
-    pub fn unregister_with_view(&self, own: &mut OwnViewSlot, view: ReadView) {
-        assert!(std::mem::take(&mut own.registered), "a slot is given back once");
-        let slot = own.slot.clone();
-        let mut slots = self.shards[own.shard].0.lock();
-        // Under the mutex: see `oldest`.
-        slot.0.store(NO_VIEW, Ordering::SeqCst);
-        if slots.free.len() < FREE_MAX {
-            let few = view.active.capacity() <= KEPT_IDS_MAX;
-            let kept = if few { ReadView { creator: 0, ..view } } else { ReadView::default() };
-            slots.free.push((slot, kept));
-        } else {
-            slots.all.retain(|other| !Arc::ptr_eq(other, &slot));
-        }
-    }
-
-    /// Gives a slot back.
-    pub fn unregister(&self, own: &mut OwnViewSlot) {
-        self.unregister_with_view(own, ReadView::default());
+        debug_assert_eq!(slot.version.load(Ordering::SeqCst), NO_VIEW, "a free slot has an open view");
+        OwnViewSlot { slot, shard, view }
     }
 
     /// Version of the oldest open view, [`NO_VIEW`] if there is none.
@@ -215,15 +274,25 @@ impl ViewRegistry {
     pub fn oldest(&self) -> u64 {
         let shards = self.shards.each_ref().map(|shard| shard.0.lock());
         let slots = shards.iter().flat_map(|slots| &slots.all);
-        slots.map(|slot| slot.0.load(Ordering::SeqCst)).min().unwrap_or(NO_VIEW)
+        slots.map(|slot| slot.version.load(Ordering::SeqCst)).min().unwrap_or(NO_VIEW)
+    }
+
+    /// Slots, and how many of them wait for a session.
+    #[cfg(test)]
+    pub fn listed(&self) -> (usize, usize) {
+        let shards = self.shards.each_ref().map(|shard| shard.0.lock());
+        let sum = |len: fn(&Slots) -> usize| shards.iter().map(|slots| len(slots)).sum();
+        (sum(|slots| slots.all.len()), sum(|slots| slots.free.len()))
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
+    use crate::lock::Owner;
 
     #[test]
     fn a_view_sees_what_had_ended_and_itself() {
@@ -235,38 +304,103 @@ mod tests {
     #[test]
     fn a_slot_goes_from_session_to_session_with_the_view_and_holds_nothing_back() {
         let views = ViewRegistry::default();
-        let (mut slot, view) = views.register_with_view();
-        assert_eq!(view, ReadView::default());
-        slot.0.store(5, Ordering::SeqCst);
-        let (mut other, _) = views.register_with_view();
-        other.0.store(7, Ordering::SeqCst);
+        let mut slot = views.register();
+        assert_eq!(slot.take_view(), ReadView::default());
+        slot.version.store(5, Ordering::SeqCst);
+        let other = views.register();
+        other.version.store(7, Ordering::SeqCst);
         assert_eq!(views.oldest(), 5);
         let first = Arc::as_ptr(&slot.slot);
         let last = ReadView { version: 5, ..ReadView::default() };
-        views.unregister_with_view(&mut slot, last.clone());
+        slot.leave_view(last.clone());
+        drop(slot);
         assert_eq!(views.oldest(), 7, "a session that ended keeps purge back");
-        let (mut again, view) = views.register_with_view();
-        assert_eq!((Arc::as_ptr(&again.slot), view), (first, last));
-        again.0.store(3, Ordering::SeqCst);
+        // Who has no use for the view leaves it where it was.
+        drop(views.register());
+        let mut again = views.register();
+        assert_eq!((Arc::as_ptr(&again.slot), again.take_view()), (first, last));
+        again.version.store(3, Ordering::SeqCst);
         assert_eq!(views.oldest(), 3, "a slot that is used again is not looked at");
-        views.unregister(&mut again);
-        views.unregister(&mut other);
+        drop((again, other));
         assert_eq!(views.oldest(), NO_VIEW);
+    }
+
+    fn active(ids: u64) -> ActiveSet {
+        let set = ActiveSet::new(10, 1 << 20);
+        (0..ids).for_each(|_| assert!(set.begin(Arc::new(Owner::default()).current()).is_some()));
+        set
+    }
+
+    /// A session opens a view and ends; what the next one has when it opens its own.
+    fn next_view(views: &ViewRegistry, set: &ActiveSet, creator: u64, between: impl FnOnce()) -> ReadView {
+        let mut own = None;
+        let mut view = ReadView::default();
+        slot_of(&mut own, &mut view, views).open(&mut view, set, creator);
+        let mut slot = own.unwrap();
+        slot.leave_view(view);
+        drop(slot);
+        between();
+        let (mut own, mut view) = (None, ReadView::default());
+        let slot = slot_of(&mut own, &mut view, views);
+        assert_eq!(view.creator, 0, "the next session would see what the one before has changed");
+        slot.open(&mut view, set, 0);
+        assert_eq!(views.oldest(), view.version, "purge would remove what it sees");
+        view
+    }
+
+    /// Its maker sees its own changes by it, and nobody else does.
+    #[test]
+    fn a_view_that_is_taken_again_is_not_its_makers() {
+        let (views, set) = (ViewRegistry::default(), active(3));
+        let mut view = next_view(&views, &set, 11, || ());
+        assert_eq!((view.creator, view.sees(11), view.sees(9)), (0, false, true));
+        assert_eq!(view.active, [10, 11, 12]);
+        // Nor where somebody takes it who makes no transaction of it.
+        let slot = views.register();
+        for creator in [11, 0] {
+            slot.open(&mut view, &set, creator);
+            assert_eq!((view.creator, view.sees(11)), (creator, creator == 11));
+        }
+    }
+
+    #[test]
+    fn a_view_is_taken_again_only_while_it_is_true() {
+        let (views, set) = (ViewRegistry::default(), active(2));
+        // Begun meanwhile: the view would say the same of it, and need not be made.
+        let begins = || assert!(set.begin(Arc::new(Owner::default()).current()).is_some());
+        let view = next_view(&views, &set, 0, begins);
+        assert_eq!((view.low_limit, view.sees(12)), (12, false), "the view was made although it was true");
+        let view = next_view(&views, &set, 0, || set.end(10, None, |_| ()));
+        assert!(view.sees(10) && !view.sees(11), "what has ended meanwhile is not seen");
+        assert_eq!(view.version, set.version());
+    }
+
+    #[test]
+    fn a_view_with_very_many_ids_is_not_kept() {
+        for (ids, kept) in [(KEPT_IDS_MAX / 2, true), (2 * KEPT_IDS_MAX, false)] {
+            let (views, set) = (ViewRegistry::default(), active(ids as u64));
+            assert_eq!(next_view(&views, &set, 0, || ()).active.len(), ids);
+            let mut slot = views.register();
+            let mut view = ReadView::default();
+            slot.open(&mut view, &set, 0);
+            slot.leave_view(view);
+            drop(slot);
+            assert_eq!(views.register().take_view().active.capacity() > 0, kept, "{ids} ids");
+        }
     }
 
     /// A view that goes from shard to shard, in either direction, is seen all the time.
     #[test]
     fn a_view_that_is_handed_on_is_never_overlooked() {
         let (views, ended) = (ViewRegistry::default(), AtomicBool::new(false));
-        let (mut has, _) = views.register_in(0);
-        has.0.store(1, Ordering::SeqCst);
+        let mut has = views.register_in(0);
+        has.version.store(1, Ordering::SeqCst);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let up_and_down = (1..SHARDS).chain((0..SHARDS - 1).rev());
                 for shard in (0..200).flat_map(|_| up_and_down.clone()) {
-                    let (next, _) = views.register_in(shard);
-                    next.0.store(1, Ordering::SeqCst);
-                    views.unregister(&mut has);
+                    let next = views.register_in(shard);
+                    next.version.store(1, Ordering::SeqCst);
                     has = next;
                 }
                 ended.store(true, Ordering::SeqCst);
@@ -282,22 +416,31 @@ mod tests {
     #[test]
     fn few_slots_wait_for_a_session() {
         let views = ViewRegistry::default();
-        let mut slots: Vec<_> = (0..1000).map(|_| views.register()).collect();
-        slots.iter().for_each(|slot| slot.0.store(9, Ordering::SeqCst));
+        let slots: Vec<_> = (0..1000).map(|_| views.register()).collect();
+        slots.iter().for_each(|slot| slot.version.store(9, Ordering::SeqCst));
         std::thread::scope(|scope| {
-            scope.spawn(|| slots.iter_mut().for_each(|slot| views.unregister(slot)));
+            scope.spawn(|| drop(slots));
         });
-        let listed: usize = views.shards.iter().map(|shard| shard.0.lock().all.len()).sum();
-        let free: usize = views.shards.iter().map(|shard| shard.0.lock().free.len()).sum();
-        assert_eq!((listed, free, views.oldest()), (FREE_MAX, FREE_MAX, NO_VIEW));
+        assert_eq!((views.listed(), views.oldest()), ((FREE_MAX, FREE_MAX), NO_VIEW));
     }
 
+    /// The last of the list takes the place of one that goes.
     #[test]
-    #[should_panic(expected = "given back once")]
-    fn a_slot_is_not_given_back_twice() {
+    fn a_slot_that_goes_takes_no_other_along() {
         let views = ViewRegistry::default();
-        let mut slot = views.register();
-        views.unregister(&mut slot);
-        views.unregister(&mut slot);
+        let mut slots: Vec<_> = (0..200).map(|_| views.register()).collect();
+        slots.iter().zip(1..).for_each(|(slot, version)| slot.version.store(version, Ordering::SeqCst));
+        drop(slots.split_off(100));
+        let mut left: Vec<_> = slots.into_iter().zip(1..).collect();
+        // From the middle, from both ends.
+        for at in [50, 0, 97, 10, 95] {
+            left.remove(at);
+            let oldest = left.iter().map(|(_, version)| *version).min();
+            assert_eq!(Some(views.oldest()), oldest);
+            let open = |slot: &&Arc<ViewSlot>| slot.version.load(Ordering::SeqCst) != NO_VIEW;
+            let listed: usize =
+                views.shards.iter().map(|shard| shard.0.lock().all.iter().filter(open).count()).sum();
+            assert_eq!(listed, left.len());
+        }
     }
 }

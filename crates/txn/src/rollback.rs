@@ -339,7 +339,7 @@ impl Drop for AtWork<'_> {
 pub(crate) async fn roll_back_abandoned(system: Arc<System>, abandoned: Abandoned) {
     let Abandoned { owner, undo_log: mut log, tables, source, mut holds, kept } = abandoned;
     let held: Vec<u64> = holds.keys().copied().collect();
-    let mut slot = system.views.register();
+    let slot = system.views.register();
     let find = |id: u64| find_table(&tables, source.as_deref(), id);
     let start = LogMark { records: 0, end: None };
     let (mut pause, longest) = RETRY;
@@ -362,7 +362,7 @@ pub(crate) async fn roll_back_abandoned(system: Arc<System>, abandoned: Abandone
         system.env.sleep(pause).await;
         pause = (pause * 2).min(longest);
     };
-    system.views.unregister(&mut slot);
+    drop(slot);
     if undone {
         system.active.end(log.trx_id, None, |_| ());
         log.release(&system.undo);

@@ -21,16 +21,16 @@ struct Moment {
 
 impl Drop for Moment {
     fn drop(&mut self) {
-        self.system.0.views.unregister(&mut self.slot);
+        self.slot.leave_view(std::mem::take(&mut self.view));
     }
 }
 
 impl Snapshot {
     /// This moment: what has been committed by now is seen, what is committed later is not.
     pub fn new(system: &TransactionSystem) -> Snapshot {
-        let slot = system.0.views.register();
-        let mut view = ReadView::default();
-        system.0.active.fill_view(&mut view, 0, |version| slot.0.store(version, Ordering::SeqCst));
+        let mut slot = system.0.views.register();
+        let mut view = slot.take_view();
+        slot.open(&mut view, &system.0.active, 0);
         Snapshot(Arc::new(Moment { system: system.clone(), slot, view }))
     }
 
@@ -42,12 +42,40 @@ impl Snapshot {
     /// Copies the view, and publishes it in a slot of the reader's.
     pub(crate) fn copy_to(&self, view: &mut ReadView, slot: &ViewSlot) {
         // Purge cannot move past it in between: the snapshot's own slot stands.
-        slot.0.store(self.0.view.version, Ordering::SeqCst);
+        slot.version.store(self.0.view.version, Ordering::SeqCst);
         view.clone_from(&self.0.view);
     }
 
     /// Whether it is a moment of this system.
     pub(crate) fn is_of(&self, system: &TransactionSystem) -> bool {
         Arc::ptr_eq(&self.0.system.0, &system.0)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::undo::tests::store;
+
+    /// And takes the one that another has left.
+    #[test]
+    fn a_moment_that_is_over_leaves_its_view() {
+        let (env, store) = store();
+        env.run_until_complete(async {
+            let opened = TransactionSystem::open(store, Options::new("/data/undo_001".into())).await;
+            let system = opened.unwrap();
+            let left = || system.0.views.register().take_view();
+            let mut slot = system.0.views.register();
+            let version = system.0.active.version();
+            slot.leave_view(ReadView { version, low_limit: 77, ..ReadView::default() });
+            drop(slot);
+            let snapshot = Snapshot::new(&system);
+            assert_eq!(snapshot.0.view.low_limit, 77, "a view that is true was made once more");
+            drop(snapshot);
+            assert_eq!(left().low_limit, 77);
+        });
+        env.shutdown();
     }
 }

@@ -377,6 +377,11 @@ impl TransactionSystem {
         self.0.crash_rollback.ended().await;
     }
 
+    /// How long a new transaction waits for a row lock ([`Options::lock_wait_timeout`]).
+    pub fn lock_wait_timeout(&self) -> Duration {
+        self.0.options.lock_wait_timeout
+    }
+
     /// The store.
     pub fn store(&self) -> &Arc<PageStore> {
         &self.0.store

@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 use crate::commit_observer::{CommitObserver, Committed};
 use crate::error::{Error, Interrupt};
 use crate::lock::{LockWait, Owner, Release, RowOwner};
-use crate::read_view::{OwnViewSlot, ReadView};
+use crate::read_view::{OwnViewSlot, ReadView, slot_of};
 use crate::retry::{retry, yield_now};
 use crate::rollback::{self, Abandoned};
 use crate::row::WriteBuffers;
@@ -107,7 +107,8 @@ impl KillHandle {
 pub struct Transaction {
     pub(crate) system: TransactionSystem,
     pub(crate) owner: Arc<Owner>,
-    pub(crate) slot: OwnViewSlot,
+    /// From its first view on; none while it is prepared.
+    pub(crate) slot: Option<OwnViewSlot>,
     pub(crate) view: ReadView,
     pub(crate) view_open: bool,
     pub(crate) isolation: Isolation,
@@ -145,12 +146,11 @@ pub(crate) type Kept = Box<dyn Any + Send + Sync>;
 impl Transaction {
     /// A session's transaction object. REPEATABLE READ, not begun.
     pub fn new(system: &TransactionSystem) -> Transaction {
-        let (slot, view) = system.0.views.register_with_view();
         Transaction {
             system: system.clone(),
             owner: Arc::new(Owner::default()),
-            slot,
-            view,
+            slot: None,
+            view: ReadView::default(),
             view_open: false,
             isolation: Isolation::default(),
             begun: false,
@@ -273,7 +273,8 @@ impl Transaction {
         self.begin();
         self.set_isolation(Isolation::RepeatableRead);
         self.view_open = true;
-        snapshot.copy_to(&mut self.view, &self.slot);
+        let slot = slot_of(&mut self.slot, &mut self.view, &self.system.0.views);
+        snapshot.copy_to(&mut self.view, slot);
         true
     }
 
@@ -369,7 +370,8 @@ impl Transaction {
         }
         let (tables, source) = (&self.tables, self.source.as_deref());
         let find = |id: u64| rollback::find_table(tables, source, id);
-        rollback::roll_back(&self.system.0, log, &find, mark.0, &self.slot, locks_stay).await?;
+        let slot = slot_of(&mut self.slot, &mut self.view, &self.system.0.views);
+        rollback::roll_back(&self.system.0, log, &find, mark.0, slot, locks_stay).await?;
         // Before anything new is written there.
         self.system.0.undo.cut_back.fetch_add(1, Ordering::SeqCst);
         self.owner.undo_records.store(log.records, Ordering::Relaxed);
@@ -750,7 +752,7 @@ impl Drop for CommitNumber {
 impl Drop for Transaction {
     fn drop(&mut self) {
         let system = self.system.0.clone();
-        system.views.unregister_with_view(&mut self.slot, std::mem::take(&mut self.view));
+        self.give_slot_back();
         let Some(log) = self.undo_log.take() else {
             system.locks.release_all(&self.owner);
             return;

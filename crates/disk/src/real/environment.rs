@@ -174,7 +174,7 @@ impl Environment for RealEnvironment {
     }
 
     fn sleep(&self, duration: Duration) -> TaskFuture {
-        Box::pin(Sleep::until(&self.scheduler, self.now() + duration))
+        Box::pin(Sleep::until(&self.scheduler, self.now().saturating_add(duration)))
     }
 
     fn block_until(&self, event: &Event) {

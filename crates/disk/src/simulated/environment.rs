@@ -241,7 +241,7 @@ impl Environment for SimulatedEnvironment {
     }
 
     fn sleep(&self, duration: Duration) -> TaskFuture {
-        Box::pin(Sleep::until(&self.scheduler, self.now() + duration))
+        Box::pin(Sleep::until(&self.scheduler, self.now().saturating_add(duration)))
     }
 
     /// Completes requests until the event is set; when none is left, lets tasks that are neither workers nor

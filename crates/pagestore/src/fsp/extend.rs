@@ -6,8 +6,9 @@
 //! [`crate::space::growth`].
 //!
 //! Rules of InnoDB: below one extent the file grows page by page; from there by one extent up to 32 extents,
-//! then by four. From one extent on its size is a whole number of extents (servers round it down when they
-//! open the file). Descriptors are initialised in steps of up to four extents, up to FREE_LIMIT.
+//! then by four, or by what is wanted where the disk has no room for four. From one extent on its size is a
+//! whole number of extents (servers round it down when they open the file). Descriptors are initialised in
+//! steps of up to four extents, up to FREE_LIMIT.
 
 use super::context::{Latched, under_latch};
 use super::extent::State;
@@ -20,6 +21,15 @@ use page::kind;
 const EXTENTS_AT_A_TIME: u32 = 4;
 /// Below this many extents the file grows by one of them.
 const SMALL_EXTENTS: u32 = 32;
+
+/// By how much a tablespace grows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// By what is best.
+    Usual,
+    /// By no more than it must.
+    Least,
+}
 
 /// Writes the structure of an empty tablespace into a file of `pages` zero pages (at least 3, usually
 /// [`INITIAL_PAGES`]).
@@ -77,12 +87,12 @@ pub(super) fn file_pages(store: &PageStore, space: u32) -> Result<u32, Error> {
 
 impl Latched<'_, '_> {
     /// The next size after `size` that is a whole number of extents.
-    pub(super) fn grown(&self, size: u32) -> Result<u32, Interrupt> {
+    pub(super) fn grown(&self, size: u32, step: Step) -> Result<u32, Interrupt> {
         let extent_pages = self.layout.extent_pages();
         let step = match size / extent_pages {
             // The first extent is lent page by page; a free extent begins after it.
             0 => 2,
-            extents if extents < SMALL_EXTENTS => 1,
+            extents if extents < SMALL_EXTENTS || step == Step::Least => 1,
             _ => EXTENTS_AT_A_TIME,
         };
         (size / extent_pages + step)
@@ -96,17 +106,18 @@ impl Latched<'_, '_> {
         Error::NoSpace { file, why: why.to_owned() }.into()
     }
 
-    /// Makes the file at least `pages` long. Waits only while nothing has changed; later it blocks.
-    pub(super) fn ensure_file(&mut self, pages: u32) -> Result<(), Interrupt> {
+    /// Makes the file at least `least` pages long, and where the disk has room for it, `pages`. Waits only
+    /// while nothing has changed; later it blocks.
+    pub(super) fn ensure_file(&mut self, pages: u32, least: u32) -> Result<(), Interrupt> {
         let store = self.mtr.store();
-        while file_pages(store, self.space)? < pages {
+        while file_pages(store, self.space)? < least {
             // A small file grows in larger steps than the tablespace in it, because each step is synced.
             let pages = if pages < self.layout.extent_pages() {
                 pages.next_multiple_of(PAGES_OF_A_CHANGE)
             } else {
                 pages
             };
-            match store.extend_space(self.space, pages) {
+            match store.extend_space_at_least(self.space, pages, least) {
                 Err(Interrupt::Wait(wait)) if self.mtr.has_changes() => {
                     store.environment().block_until(wait.event())
                 }
@@ -120,7 +131,7 @@ impl Latched<'_, '_> {
     /// Gives the tablespace `pages` pages.
     pub fn extend(&mut self, pages: u32) -> Result<(), Interrupt> {
         debug_assert!(pages > self.size());
-        self.ensure_file(pages)?;
+        self.ensure_file(pages, pages)?;
         self.mtr.space_size(self.space, pages);
         self.set_u32(self.header_at(layout::HEADER_SIZE), pages);
         Ok(())
@@ -135,9 +146,16 @@ impl Latched<'_, '_> {
             let (size, limit) = (self.size(), self.free_limit());
             let room = size.saturating_sub(limit) / extent_pages;
             if room < EXTENTS_AT_A_TIME {
-                let target = self.grown(size)?;
-                if room == 0 || file_pages(self.mtr.store(), self.space)? >= target {
-                    self.extend(target)?;
+                let (least, usual) = (self.grown(size, Step::Least)?, self.grown(size, Step::Usual)?);
+                if room == 0 {
+                    self.ensure_file(usual, least)?;
+                }
+                // A file that was made longer beforehand is taken as it is, should it have less than a step:
+                // it may not be possible to make it longer now, and something may have changed already.
+                let has = self.layout.extent_start(file_pages(self.mtr.store(), self.space)?);
+                let enough = if room == 0 { least } else { usual };
+                if has >= enough {
+                    self.extend(usual.min(has))?;
                 }
             }
             while added < EXTENTS_AT_A_TIME && self.size().saturating_sub(self.free_limit()) >= extent_pages {

@@ -6,7 +6,7 @@
 //! failed statement must still be taken back.
 
 use super::context::Latched;
-use super::extend::file_pages;
+use super::extend::{Step, file_pages};
 use super::layout;
 use crate::{Interrupt, Mtr};
 
@@ -62,10 +62,13 @@ pub const fn extents_for_delete(height: u32) -> u32 {
 /// cannot be.
 pub fn reserve(mtr: &mut Mtr<'_>, space: u32, extents: u32, kind: Reserve) -> Result<(), Interrupt> {
     let mut space = Latched::new(mtr, space)?;
-    let pages = space.pages_for(extents, kind)?;
-    space.ensure_file(pages)?;
+    let pages = space.pages_for(extents, kind, Step::Usual)?;
+    if file_pages(space.mtr.store(), space.space)? < pages {
+        let least = space.pages_for(extents, kind, Step::Least)?;
+        space.ensure_file(pages, least)?;
+    }
     if pages >= space.layout.extent_pages() {
-        let ahead = space.pages_for(extents + EXTENTS_AHEAD, kind)?;
+        let ahead = space.pages_for(extents + EXTENTS_AHEAD, kind, Step::Usual)?;
         // Started, not waited for; should it fail, less may still do.
         space.mtr.store().extend_space_ahead(space.space, ahead);
     }
@@ -73,8 +76,8 @@ pub fn reserve(mtr: &mut Mtr<'_>, space: u32, extents: u32, kind: Reserve) -> Re
 }
 
 impl Latched<'_, '_> {
-    /// How long the file has to be to provide `extents` extents.
-    fn pages_for(&mut self, extents: u32, kind: Reserve) -> Result<u32, Interrupt> {
+    /// How long the file has to be to provide `extents` extents, when it grows in such steps.
+    fn pages_for(&mut self, extents: u32, kind: Reserve, step: Step) -> Result<u32, Interrupt> {
         let extent_pages = self.layout.extent_pages();
         let size = self.size();
         if size < extent_pages {
@@ -103,7 +106,7 @@ impl Latched<'_, '_> {
             if listed + above > kind.extents_left(size, extent_pages) + extents {
                 return Ok(size);
             }
-            size = self.grown(size)?;
+            size = self.grown(size, step)?;
         }
     }
 

@@ -1,31 +1,27 @@
-//! The memory that heads lie in (`heads.rs`): a room for each frame, in buckets as those of a page table.
+//! The memory that heads lie in (`heads.rs`): a room for each frame, in the buckets of `growing.rs`.
 //!
 //! Mapped as the memory of pages is (`page_memory.rs`), so that it costs what was touched and is given back
-//! to the system when its frames leave the pool. Where there is none a page has no heads, and is searched as
-//! it always was.
+//! to the system when its frames leave the pool. It is not to be of huge pages: few of the rooms are written
+//! to, and each would take two megabytes. Where there is no memory a page has no heads, and is searched as it
+//! always was.
 
 use std::ops::Range;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use crate::pool::growing::{Buckets, Growing};
+use crate::pool::page_memory::{give_back, map, system_page_bytes, unmap, without_huge_pages};
 
-use crate::pool::page_memory::{give_back, map, system_page_bytes, unmap};
-use crate::pool::page_table::{BUCKETS, bucket_len, place_of};
-
-/// Rooms of `N` words, by frame. The first word of one that holds heads is not zero, nor of one that did.
+/// Rooms of `N` words, by frame.
 pub(crate) struct Rooms<const N: usize> {
-    buckets: [AtomicPtr<[AtomicU64; N]>; BUCKETS],
-    mapping: Mutex<Mapping>,
-    /// Bytes of rooms that hold heads, or did.
+    rooms: Buckets<[AtomicU64; N]>,
+    /// A bit for each frame: its room was written to, and not given back since. Beside the rooms, because a
+    /// look at one that was never written to would have the system map a page for it.
+    written: Growing<AtomicU64>,
+    /// Bytes of those rooms.
     bytes: AtomicU64,
-}
-
-/// Whether the system is asked for memory.
-enum Mapping {
-    Asks,
     #[cfg(test)]
-    Refused,
+    refused: std::sync::atomic::AtomicBool,
 }
 
 impl<const N: usize> Rooms<N> {
@@ -33,23 +29,18 @@ impl<const N: usize> Rooms<N> {
 
     pub(crate) fn new() -> Self {
         Self {
-            buckets: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS],
-            mapping: Mutex::new(Mapping::Asks),
+            rooms: Buckets::new(),
+            written: Growing::new(),
             bytes: AtomicU64::new(0),
+            #[cfg(test)]
+            refused: false.into(),
         }
     }
 
     /// The room of a frame, if there is memory for it.
     #[inline]
     pub(crate) fn get(&self, frame: u32) -> Option<&[AtomicU64; N]> {
-        let (bucket, place) = place_of(frame);
-        let start = self.buckets[bucket].load(Ordering::Acquire);
-        if start.is_null() {
-            return None;
-        }
-        // SAFETY: a bucket that is not null has `bucket_len` rooms, zeros are valid ones, and it lives as
-        // long as self; place is below that.
-        Some(unsafe { &*start.add(place) })
+        self.rooms.get(frame)
     }
 
     /// Has `fill` write to the room of a frame; `None` where there is no memory for it. One caller at a time
@@ -59,62 +50,47 @@ impl<const N: usize> Rooms<N> {
         frame: u32,
         fill: impl FnOnce(&'r [AtomicU64; N]) -> Option<T>,
     ) -> Option<T> {
-        let room = self.get_or_map(frame)?;
-        let was_empty = room[0].load(Ordering::Relaxed) == 0;
-        let filled = fill(room);
-        if was_empty && room[0].load(Ordering::Relaxed) != 0 {
+        // SAFETY: zeros are valid words; mapped until `drop`.
+        let room = unsafe { self.rooms.get_or_make(frame, |rooms| self.map(rooms)) }?;
+        let bit = 1 << (frame % u64::BITS);
+        let before = self.written.get_or_grow(frame / u64::BITS).fetch_or(bit, Ordering::Relaxed);
+        if before & bit == 0 {
             self.bytes.fetch_add(Self::BYTES as u64, Ordering::Relaxed);
         }
-        filled
+        fill(room)
     }
 
-    fn get_or_map(&self, frame: u32) -> Option<&[AtomicU64; N]> {
-        if let Some(room) = self.get(frame) {
-            return Some(room);
+    fn map(&self, rooms: usize) -> Option<NonNull<[AtomicU64; N]>> {
+        #[cfg(test)]
+        if self.refused.load(Ordering::Relaxed) {
+            return None;
         }
-        let (bucket, _) = place_of(frame);
-        let mapping = self.mapping.lock();
-        if self.buckets[bucket].load(Ordering::Acquire).is_null() {
-            let start = match *mapping {
-                Mapping::Asks => map(bucket_len(bucket).checked_mul(Self::BYTES)?)?,
-                #[cfg(test)]
-                Mapping::Refused => return None,
-            };
-            self.buckets[bucket].store(start.cast(), Ordering::Release);
-        }
-        drop(mapping);
-        self.get(frame)
+        let bytes = rooms.checked_mul(Self::BYTES)?;
+        let start = map(bytes)?;
+        without_huge_pages(start, bytes);
+        NonNull::new(start.cast())
     }
 
-    /// Gives the memory of frames that have left the pool back to the system.
+    /// Gives the memory of frames that have left the pool back to the system. What lies on a page of the
+    /// system's that others use too stays, and counts no more.
     pub(crate) fn discard(&self, frames: Range<u32>) {
-        let mut first = 0;
-        for (bucket, start) in self.buckets.iter().enumerate() {
-            let len = bucket_len(bucket);
-            let part = (frames.start as usize).max(first)..(frames.end as usize).min(first + len);
-            let start = start.load(Ordering::Acquire);
-            if !part.is_empty() && !start.is_null() {
-                for frame in part.clone() {
-                    // What lies on a page of the system that others use too stays, as an empty one.
-                    if let Some(room) = self.get(frame as u32)
-                        && room[0].load(Ordering::Relaxed) != 0
-                    {
-                        room[0].store(0, Ordering::Relaxed);
-                        self.bytes.fetch_sub(Self::BYTES as u64, Ordering::Relaxed);
-                    }
-                }
-                // SAFETY: rooms of this bucket. Nobody has a frame of theirs, so nobody refers to them: who
-                // comes too late asks for their memory ahead of a use, which is none, and has no reference.
-                unsafe {
-                    let rooms = start.add(part.start - first).cast::<u8>();
-                    give_back(rooms, part.len() * Self::BYTES, system_page_bytes());
-                }
+        let mut gone = 0;
+        for (word, bits) in words_of(&frames) {
+            if let Some(written) = self.written.get(word) {
+                gone += (written.fetch_and(!bits, Ordering::Relaxed) & bits).count_ones() as usize;
             }
-            first += len;
+        }
+        self.bytes.fetch_sub((gone * Self::BYTES) as u64, Ordering::Relaxed);
+        for rooms in self.rooms.parts(frames.start as usize..frames.end as usize) {
+            // SAFETY: mapped by `map`. Nobody has a frame of theirs, so nobody reads or writes them. Who has
+            // found such a frame too late may have a reference for a moment, to ask for the memory ahead of a
+            // use that then is none; it is to atomics, which others may change.
+            unsafe { give_back(rooms.cast().as_ptr(), rooms.len() * Self::BYTES, system_page_bytes()) };
         }
     }
 
-    /// Bytes of rooms that hold heads, or did.
+    /// Bytes of rooms that were written to. The memory that they take is somewhat more: whole pages of the
+    /// system's.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -122,18 +98,29 @@ impl<const N: usize> Rooms<N> {
     /// From now on there is no more memory.
     #[cfg(test)]
     pub(crate) fn refuse(&self) {
-        *self.mapping.lock() = Mapping::Refused;
+        self.refused.store(true, Ordering::Relaxed);
     }
+}
+
+/// The words with bits of these frames, and those bits.
+fn words_of(frames: &Range<u32>) -> impl Iterator<Item = (u32, u64)> {
+    let (start, end) = (u64::from(frames.start), u64::from(frames.end.max(frames.start)));
+    let width = u64::from(u64::BITS);
+    (start / width..end.div_ceil(width)).map(move |word| {
+        let first = word * width;
+        let from = start.saturating_sub(first);
+        let unused = (first + width).saturating_sub(end);
+        // Of an empty range no word is looked at, but that which it begins within.
+        let bits = if start == end { 0 } else { u64::MAX << from & u64::MAX >> unused };
+        (word as u32, bits)
+    })
 }
 
 impl<const N: usize> Drop for Rooms<N> {
     fn drop(&mut self) {
-        for (bucket, start) in self.buckets.iter_mut().enumerate() {
-            let start = *start.get_mut();
-            if !start.is_null() {
-                // SAFETY: mapped by `get_or_map` with this length.
-                unsafe { unmap(start.cast(), bucket_len(bucket) * Self::BYTES) };
-            }
+        for rooms in self.rooms.take() {
+            // SAFETY: mapped by `map` with this length.
+            unsafe { unmap(rooms.cast().as_ptr(), rooms.len() * Self::BYTES) };
         }
     }
 }
@@ -151,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn rooms_that_are_given_back_count_no_more_and_are_zero() {
+    fn rooms_that_are_given_back_count_no_more() {
         let rooms = Rooms::<512>::new();
         assert!(rooms.get(0).is_none() && rooms.bytes() == 0);
         for frame in [3, 63, 64, 100, 127, 128, 300] {
@@ -164,11 +151,28 @@ mod tests {
         for frame in [3, 63, 300] {
             assert_eq!(rooms.get(frame).unwrap()[511].load(Ordering::Relaxed), 7, "frame {frame}");
         }
-        for frame in [64, 100, 127, 128] {
-            assert_eq!(rooms.get(frame).unwrap()[0].load(Ordering::Relaxed), 0, "frame {frame}");
+        if system_page_bytes() == 4096 {
+            for frame in [64, 100, 127, 128] {
+                assert_eq!(rooms.get(frame).unwrap()[0].load(Ordering::Relaxed), 0, "frame {frame}");
+            }
         }
+        rooms.discard(64..200);
+        assert_eq!(rooms.bytes(), 3 * 4096, "once more");
         assert_eq!(put(&rooms, 100), Some(()));
         assert_eq!(rooms.bytes(), 4 * 4096);
+    }
+
+    #[test]
+    fn each_frame_of_a_range_has_its_bit() {
+        for (start, end) in [(0, 0), (5, 5), (0, 64), (1, 64), (0, 63), (63, 65), (10, 300), (64, 128)] {
+            let mut frames = Vec::new();
+            for (word, bits) in words_of(&(start..end)) {
+                frames.extend((0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| word * 64 + bit));
+            }
+            assert_eq!(frames, (start..end).collect::<Vec<_>>(), "{start}..{end}");
+        }
+        let last = words_of(&(u32::MAX - 1..u32::MAX)).last();
+        assert_eq!(last, Some((u32::MAX / 64, 1 << 62)));
     }
 
     #[test]
@@ -177,5 +181,26 @@ mod tests {
         assert_eq!(put(&rooms, 1), Some(()));
         rooms.refuse();
         assert_eq!((put(&rooms, 2), put(&rooms, 64)), (Some(()), None), "a bucket that is there stays");
+    }
+
+    /// One written room of very many takes a page of the system's; the others take none, not even when they
+    /// are given back.
+    #[test]
+    #[cfg(not(miri))]
+    fn rooms_that_nobody_wrote_to_take_no_memory() {
+        use crate::pool::page_memory::has_small_huge_pages;
+        use crate::pool::page_memory::tests::{flags_of, resident};
+        const FRAMES: u32 = 1 << 15;
+        let rooms = Rooms::<512>::new();
+        put(&rooms, FRAMES).unwrap();
+        let (first, bytes) = (rooms.get(FRAMES).unwrap().as_ptr().addr(), FRAMES as usize * 4096);
+        if has_small_huge_pages() {
+            let flags = flags_of(first);
+            assert!(flags.split(' ').any(|flag| flag == "nh"), "{flags}");
+        }
+        let page = system_page_bytes();
+        assert_eq!(resident(first, bytes), page.max(4096), "bytes of one room");
+        rooms.discard(FRAMES + 1..2 * FRAMES);
+        assert_eq!(resident(first, bytes), page.max(4096), "after a look at which there are");
     }
 }

@@ -22,6 +22,9 @@ pub(crate) mod frame;
 pub(crate) mod free_list;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+mod growing;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub(crate) mod guard;
 #[cfg(not(loom))]
 pub(crate) mod heads;

@@ -103,7 +103,8 @@ impl PageMemory {
                 continue;
             }
             let (address, bytes) = (piece.address(part.start, self.page_size), part.len() * self.page_size);
-            // SAFETY: of our mapping, and nobody has a reference into it.
+            // SAFETY: of our mapping. The frames are withdrawn: nobody has one's latch or pin, and with it a
+            // reference to its bytes.
             unsafe { give_back(address, bytes, system_page) };
         }
     }
@@ -132,11 +133,22 @@ pub(super) unsafe fn unmap(start: *mut libc::c_void, bytes: usize) {
     debug_assert_eq!(unmapped, 0, "our own mapping");
 }
 
+/// Keeps the system from backing a mapping by huge pages, which it may do without being asked: for memory of
+/// which little is touched, here and there.
+pub(super) fn without_huge_pages(start: *mut libc::c_void, bytes: usize) {
+    if !cfg!(miri) {
+        // Advice only: a kernel without huge pages refuses it, and nothing is lost.
+        // SAFETY: it changes no byte.
+        unsafe { libc::madvise(start, bytes, libc::MADV_NOHUGEPAGE) };
+    }
+}
+
 /// Gives the whole pages of the system (of `system_page` bytes) in some memory back to it; they are zero
 /// afterwards, or as before.
 ///
 /// # Safety
-/// [`map`] gave the memory, and nobody has a reference into it.
+/// [`map`] gave the memory, and nobody reads or writes it now. Who has a reference into it expects that others
+/// change what is there, as of atomics.
 pub(super) unsafe fn give_back(address: *mut u8, bytes: usize, system_page: usize) {
     // The system would go on to the end of its own last page, and into what is in use.
     let whole = whole_pages(address.addr(), bytes, system_page);
@@ -150,7 +162,7 @@ pub(super) unsafe fn give_back(address: *mut u8, bytes: usize, system_page: usiz
         unsafe { address.write_bytes(0, bytes) };
         return;
     }
-    // SAFETY: whole pages of a mapping that nobody has a reference into; as anonymous memory they are zero
+    // SAFETY: whole pages of a mapping of which nobody minds the change; as anonymous memory they are zero
     // when touched again.
     if unsafe { libc::madvise(address.cast(), bytes, libc::MADV_DONTNEED) } != 0 {
         let error = std::io::Error::last_os_error();
@@ -167,7 +179,7 @@ pub(super) fn system_page_bytes() -> usize {
 }
 
 /// Whether the system has huge pages, of the size that is worth asking for.
-fn has_small_huge_pages() -> bool {
+pub(super) fn has_small_huge_pages() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| {
         let told = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
@@ -201,11 +213,22 @@ impl Drop for PageMemory {
 
 #[cfg(all(test, not(miri)))]
 #[allow(clippy::unwrap_used)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
+    /// Bytes of some mapped memory that the system has backed by pages.
+    pub(in crate::pool) fn resident(start: usize, bytes: usize) -> usize {
+        let page = system_page_bytes();
+        let mut pages = vec![0_u8; bytes.div_ceil(page)];
+        let start = std::ptr::without_provenance_mut(start);
+        // SAFETY: there is a byte for each page.
+        let looked = unsafe { libc::mincore(start, bytes, pages.as_mut_ptr().cast()) };
+        assert_eq!(looked, 0, "{}", std::io::Error::last_os_error());
+        pages.iter().filter(|page| **page & 1 == 1).count() * page
+    }
+
     /// What the kernel says of the mapping that an address is in, `VmFlags` of `smaps`.
-    fn flags_of(address: usize) -> String {
+    pub(in crate::pool) fn flags_of(address: usize) -> String {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut inside = false;
         for line in maps.lines() {

@@ -1,9 +1,7 @@
-//! From page number to frame, without a lock: arrays that grow by doubling and never move.
+//! From page number to frame, without a lock, in arrays that grow and never move (`growing.rs`).
 //!
-//! [`Growing`] holds elements 0..2^32 in buckets, each as large as all before it together. A bucket is
-//! allocated zeroed when its first element is asked for (the kernel backs only what is touched), stays where
-//! it is until the array is dropped, and so a look-up is two loads. A [`PageTable`] maps the page numbers of
-//! one tablespace to frames; a [`SpaceDirectory`] maps tablespace ids to page tables.
+//! A [`PageTable`] maps the page numbers of one tablespace to frames; a [`SpaceDirectory`] maps tablespace ids
+//! to page tables.
 //!
 //! A look-up may race with the removal of its tablespace: page tables are therefore never freed while the
 //! store lives but emptied and used again for another tablespace. Whatever a stale look-up finds is checked
@@ -14,114 +12,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
-const FIRST_BUCKET: usize = 64;
-pub(super) const BUCKETS: usize = 27;
-
-/// Types whose all-zero bytes are a valid, empty value.
-///
-/// # Safety
-/// All-zero bytes must be a valid value, and dropping a value must need no code.
-pub(crate) unsafe trait Zeroed {}
-
-// SAFETY: zero is a valid AtomicU32.
-unsafe impl Zeroed for AtomicU32 {}
-// SAFETY: a null pointer is a valid AtomicPtr.
-unsafe impl<T> Zeroed for AtomicPtr<T> {}
-
-/// The bucket of an element, and its place in it.
-#[inline]
-pub(super) fn place_of(index: u32) -> (usize, usize) {
-    let index = index as usize;
-    if index < FIRST_BUCKET {
-        return (0, index);
-    }
-    let bucket = (index.ilog2() - FIRST_BUCKET.ilog2()) as usize + 1;
-    (bucket, index - (FIRST_BUCKET << (bucket - 1)))
-}
-
-/// How many elements a bucket has.
-pub(super) fn bucket_len(bucket: usize) -> usize {
-    if bucket == 0 { FIRST_BUCKET } else { FIRST_BUCKET << (bucket - 1) }
-}
-
-/// A zeroed array that grows and never moves.
-pub(crate) struct Growing<T> {
-    buckets: [AtomicPtr<T>; BUCKETS],
-    grow: Mutex<()>,
-}
-
-impl<T: Zeroed> Growing<T> {
-    pub(crate) fn new() -> Self {
-        Self { buckets: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS], grow: Mutex::new(()) }
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, index: u32) -> Option<&T> {
-        let (bucket, place) = place_of(index);
-        let start = self.buckets[bucket].load(Ordering::Acquire);
-        if start.is_null() {
-            return None;
-        }
-        // SAFETY: a bucket that is not null has `bucket_len` elements and lives as long as self; place is
-        // below that.
-        Some(unsafe { &*start.add(place) })
-    }
-
-    pub(crate) fn get_or_grow(&self, index: u32) -> &T {
-        if let Some(element) = self.get(index) {
-            return element;
-        }
-        let (bucket, place) = place_of(index);
-        let _growing = self.grow.lock();
-        let mut start = self.buckets[bucket].load(Ordering::Acquire);
-        if start.is_null() {
-            // SAFETY: all-zero is a valid T by the trait's contract.
-            let fresh = unsafe { Box::<[T]>::new_zeroed_slice(bucket_len(bucket)).assume_init() };
-            start = Box::into_raw(fresh).cast::<T>();
-            self.buckets[bucket].store(start, Ordering::Release);
-        }
-        // SAFETY: as in `get`.
-        unsafe { &*start.add(place) }
-    }
-
-    /// Calls `f` for the elements below `end` that are in allocated buckets.
-    fn for_each_below(&self, end: u32, mut f: impl FnMut(&T)) {
-        let mut first = 0;
-        for (bucket, start) in self.buckets.iter().enumerate() {
-            let len = bucket_len(bucket);
-            let wanted = (end as usize).saturating_sub(first).min(len);
-            let start = start.load(Ordering::Acquire);
-            if wanted > 0 && !start.is_null() {
-                // SAFETY: as in `get`.
-                unsafe { std::slice::from_raw_parts(start, wanted) }.iter().for_each(&mut f);
-            }
-            first += len;
-        }
-    }
-
-    /// Calls `f` for every element of allocated buckets.
-    fn for_each(&self, mut f: impl FnMut(&T)) {
-        for (bucket, start) in self.buckets.iter().enumerate() {
-            let start = start.load(Ordering::Acquire);
-            if !start.is_null() {
-                // SAFETY: as in `get`.
-                unsafe { std::slice::from_raw_parts(start, bucket_len(bucket)) }.iter().for_each(&mut f);
-            }
-        }
-    }
-}
-
-impl<T> Drop for Growing<T> {
-    fn drop(&mut self) {
-        for (bucket, start) in self.buckets.iter_mut().enumerate() {
-            let start = *start.get_mut();
-            if !start.is_null() {
-                // SAFETY: made by `get_or_grow` from a box of exactly this many elements.
-                drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(start, bucket_len(bucket))) });
-            }
-        }
-    }
-}
+use crate::pool::growing::Growing;
 
 /// Page number to frame index of one tablespace.
 pub(crate) struct PageTable(Growing<AtomicU32>);
@@ -252,18 +143,6 @@ impl Drop for SpaceDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn places_are_dense_and_distinct() {
-        let mut expected = (0, 0);
-        for index in 0..if cfg!(miri) { 3_000 } else { 100_000 } {
-            let (bucket, place) = place_of(index);
-            assert_eq!((bucket, place), expected);
-            expected = if place + 1 == bucket_len(bucket) { (bucket + 1, 0) } else { (bucket, place + 1) };
-        }
-        let (bucket, place) = place_of(u32::MAX);
-        assert_eq!((bucket, place), (BUCKETS - 1, bucket_len(BUCKETS - 1) - 1));
-    }
 
     #[test]
     fn pages_are_entered_and_removed_by_frame() {

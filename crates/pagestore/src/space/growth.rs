@@ -11,6 +11,9 @@
 //! told of their loss: nobody else would be, because the next sync of the file has nothing left to complain
 //! about, and the checkpoint would move past changes that are in no file.
 //!
+//! Files grow in steps that are larger than what is wanted now. Where the disk has no room for a step, the
+//! file becomes as long as it has to be: the last megabytes are there to be used.
+//!
 //! A growth is a task of the store, so that nobody who stops waiting takes its outcome along.
 
 use std::sync::Arc;
@@ -36,16 +39,22 @@ impl PageStore {
     /// # Errors
     /// [`Interrupt::Wait`] while that is being done; [`Error::NoSpace`] when the file system is full.
     pub fn extend_space(&self, space: u32, pages: u32) -> Result<(), Interrupt> {
-        self.extend(space, pages, true)
+        self.extend_space_at_least(space, pages, pages)
+    }
+
+    /// As [`PageStore::extend_space`], but where there is no room for that, at least `least` pages long. Once
+    /// this is done the file has one of the two lengths, or more.
+    pub(crate) fn extend_space_at_least(&self, space: u32, pages: u32, least: u32) -> Result<(), Interrupt> {
+        self.extend(space, pages, Wanted::Now { least })
     }
 
     /// Begins to make the tablespace's file longer than is needed now. Whether there is room does not matter
     /// yet.
     pub(crate) fn extend_space_ahead(&self, space: u32, pages: u32) {
-        drop(self.extend(space, pages, false));
+        drop(self.extend(space, pages, Wanted::Ahead));
     }
 
-    fn extend(&self, space: u32, pages: u32, wanted: bool) -> Result<(), Interrupt> {
+    fn extend(&self, space: u32, pages: u32, wanted: Wanted) -> Result<(), Interrupt> {
         let space = self.open_space_of(space)?;
         let mut growth = space.growth.lock();
         if space.pages() >= pages {
@@ -54,7 +63,7 @@ impl PageStore {
         self.refuse_when_poisoned()?;
         match std::mem::take(&mut *growth) {
             // For those who waited for it.
-            Growth::Failed(error) if !wanted => {
+            Growth::Failed(error) if wanted == Wanted::Ahead => {
                 *growth = Growth::Failed(error);
                 return Ok(());
             }
@@ -74,35 +83,55 @@ impl PageStore {
     }
 }
 
+/// What a growth is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// Nobody waits for it.
+    Ahead,
+    /// Somebody waits for it, is told when it fails, and can do with this number of pages.
+    Now { least: u32 },
+}
+
 /// One growth under way.
 struct Growing {
     store: Arc<PageStore>,
     space: Arc<Space>,
     pages: u32,
-    /// Somebody waits for it, and is told when it fails.
-    wanted: bool,
+    wanted: Wanted,
     event: Event,
     over: bool,
 }
 
 impl Growing {
     async fn run(mut self) {
-        let storage = self.store.env.storage().clone();
-        let page_size = self.store.page_size;
-        let (from, to) = (page_size.offset_of(self.space.pages()), page_size.offset_of(self.pages));
-        // New pages are written soon: zeros would be written for nothing.
-        let made = match disk::allocate_zeros_async(&*storage, self.space.file(), from, to).await {
-            Ok(false) => disk::submit_all(&*storage, self.zeros(from, to)).await.map(drop),
-            allocated => allocated.map(drop),
-        };
+        let mut made = self.make_room().await;
+        if let (Err(Error::NoSpace { .. }), Wanted::Now { least }) = (&made, self.wanted)
+            && least < self.pages
+        {
+            self.pages = least;
+            made = self.make_room().await;
+        }
         if let Err(error) = made {
-            return self.end(Err(no_space(&self.space.path(), error)));
+            return self.end(Err(error));
         }
         if let Err(error) = self.store.writer.sync_file(self.space.file().clone()).await {
             self.store.poison(&format!("syncing pages failed: {error}"));
             return self.end(Err(error.into()));
         }
         self.end(Ok(()));
+    }
+
+    /// Makes the file longer, by zeros.
+    async fn make_room(&self) -> Result<(), Error> {
+        let storage = self.store.env.storage();
+        let page_size = self.store.page_size;
+        let (from, to) = (page_size.offset_of(self.space.pages()), page_size.offset_of(self.pages));
+        // New pages are written soon: zeros would be written for nothing.
+        let made = match disk::allocate_zeros_async(&**storage, self.space.file(), from, to).await {
+            Ok(false) => disk::submit_all(&**storage, self.zeros(from, to)).await.map(drop),
+            allocated => allocated.map(drop),
+        };
+        made.map_err(|error| no_space(&self.space.path(), error))
     }
 
     /// The requests that write them.
@@ -128,7 +157,7 @@ impl Growing {
                 self.space.has_grown(self.pages);
                 Growth::Idle
             }
-            Err(error) if self.wanted => Growth::Failed(error),
+            Err(error) if self.wanted != Wanted::Ahead => Growth::Failed(error),
             Err(error) => {
                 tracing::debug!(%error, "a tablespace file did not grow ahead of its use");
                 Growth::Idle

@@ -1,11 +1,19 @@
 //! Files that become longer by blocks that are only reserved.
 
-use disk::{FaultKind, Misbehaviour, Storage};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use disk::{Environment, FaultKind, Misbehaviour, SimulatedEnvironment, Storage};
 use page::PageId;
+use redo::RedoLog;
 
 use super::crash::{PAGE_SIZE, PAGES, SPACE, create, reopen};
-use super::support::{create_page, retry, value_of};
-use crate::error::Error;
+use super::support::{PlainWriter, create_page, options, redo_options, retry, value_of};
+use crate::error::{Error, Interrupt};
+use crate::fsp::{self, Direction, Reserve};
+use crate::mtr::Mtr;
+use crate::store::PageStore;
 
 /// Nothing is written for them, and what a power cut leaves of the file has the pages that were put there.
 #[test]
@@ -73,4 +81,82 @@ fn a_file_grows_by_zeros_that_are_written_where_blocks_cannot_be_reserved() {
         assert_eq!(machine.store.space(SPACE).unwrap().pages, PAGES + 300);
     });
     machine.env.shutdown();
+}
+
+/// A disk with room for two extents, and a file that grows by four: they are used one by one, by those who
+/// reserve them and by those who have changed something already.
+#[test]
+fn the_last_megabytes_of_a_disk_are_used() {
+    const EXTENT: u32 = 64;
+    for allocates in [false, true] {
+        let env = SimulatedEnvironment::new(1);
+        let dynamic: Arc<dyn Environment> = env.clone();
+        let (disk, data) = (env.disk().clone(), Path::new("/data"));
+        dynamic.storage().create_dir_all(data).unwrap();
+        if allocates {
+            disk.offer_allocation();
+        }
+        // A log that does not grow.
+        let log = redo::Options { first_size: 4 << 20, ..redo_options(4 << 20) };
+        let redo = RedoLog::create(&dynamic, data, log).unwrap();
+        let writer = Arc::new(PlainWriter(dynamic.clone()));
+        let store = PageStore::open(dynamic, redo, options(256, 16384), writer).unwrap();
+        store.create_space(SPACE, &data.join("t.ibd"), fsp::INITIAL_PAGES).unwrap();
+        env.run_until_complete(async {
+            change(&store, |mtr| fsp::create_space_pages(mtr, SPACE, fsp::INITIAL_PAGES)).await.unwrap();
+            let segment = change(&store, |mtr| fsp::create_segment(mtr, SPACE)).await.unwrap();
+            let last = std::cell::Cell::new(0);
+            let insert = async |reserved: bool| {
+                change(&store, |mtr| {
+                    if reserved {
+                        fsp::reserve(mtr, SPACE, 3, Reserve::Normal)?;
+                    }
+                    let page = fsp::allocate_page(mtr, segment, last.get() + 1, Direction::Up)?;
+                    Ok(last.set(mtr.page_id(page).page))
+                })
+                .await
+            };
+            let pages = || store.space(SPACE).unwrap().pages;
+            while pages() < 40 * EXTENT {
+                insert(true).await.unwrap();
+            }
+            // What it grows ahead of its use is done.
+            store.environment().sleep(Duration::from_secs(1)).await;
+            let before = pages();
+            disk.leave_room(2 << 20, FaultKind::Enospc);
+            let full = async |reserved: bool| loop {
+                if let Err(error) = insert(reserved).await {
+                    break error;
+                }
+            };
+            let refused = full(true).await;
+            assert!(matches!(refused, Error::NoSpace { .. }), "{refused}");
+            assert_eq!(pages(), before + 2 * EXTENT, "of a file of {before} pages");
+            // What was left for rollbacks.
+            let refused = full(false).await;
+            assert!(matches!(refused, Error::NoSpace { .. }), "{refused}");
+            assert!(last.get() > before + EXTENT, "{} is the last page", last.get());
+            let report = retry(|| fsp::check(&store, SPACE)).await.unwrap();
+            assert!(report.is_clean(), "{report}");
+            assert_eq!((report.size, report.file_pages), (pages(), pages()));
+            disk.fill_up(false);
+            insert(true).await.unwrap();
+            assert!(pages() >= before + 4 * EXTENT);
+        });
+        env.shutdown();
+    }
+}
+
+/// Does `work` in a mini-transaction, again after each wait.
+async fn change<T>(
+    store: &PageStore,
+    mut work: impl FnMut(&mut Mtr<'_>) -> Result<T, Interrupt>,
+) -> Result<T, Error> {
+    retry(|| {
+        let mut mtr = store.mtr_sized(256 << 10)?;
+        let done = work(&mut mtr)?;
+        mtr.commit();
+        Ok(done)
+    })
+    .await
 }

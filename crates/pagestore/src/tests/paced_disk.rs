@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use disk::probe::Verdict;
@@ -11,6 +12,9 @@ use disk::{
     SimulatedEnvironment, Storage, TaskFuture, allocate_zeros_async,
 };
 use parking_lot::Mutex;
+
+use super::support::{new_store, options, retry};
+use crate::error::Interrupt;
 
 /// What the disk does in a second.
 #[derive(Clone, Copy)]
@@ -239,5 +243,39 @@ fn a_reservation_of_blocks_comes_to_the_disk() {
         assert!(allocate().is_err() && file.allocate_zeros(0, 8192).is_err(), "{kind:?}");
         env.disk().behave();
     }
+    env.shutdown();
+}
+
+/// Who asks for it has its thread back at once, and everybody goes on while the disk is at it.
+#[test]
+fn the_growth_of_a_file_blocks_nobody() {
+    const TICK: Duration = Duration::from_millis(100);
+    let env = SimulatedEnvironment::new(1);
+    let paced = PacedEnvironment::new(&env);
+    let dynamic: Arc<dyn Environment> = paced.clone();
+    dynamic.storage().create_dir_all(Path::new("/data")).unwrap();
+    let store = new_store(&dynamic, Path::new("/data"), options(64, 4096), 1 << 20);
+    store.create_space(9, Path::new("/data/t.ibd"), 16).unwrap();
+    let ticks = Arc::new(AtomicU64::new(0));
+    let ticking = {
+        let (env, ticks) = (env.clone(), ticks.clone());
+        async move {
+            loop {
+                env.sleep(TICK).await;
+                ticks.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    };
+    env.spawn_worker("ticks", Box::pin(ticking));
+    env.disk().offer_allocation();
+    paced.pace(Speed { requests: 1.0, bytes: 1e9 });
+    let begun = env.now();
+    assert!(matches!(store.extend_space(9, 300), Err(Interrupt::Wait(_))));
+    assert_eq!(env.now(), begun, "who asked has waited");
+    env.run_until_complete(retry(|| store.extend_space(9, 300))).unwrap();
+    let took = env.now() - begun;
+    assert!(env.disk().allocations() == 1 && took >= Duration::from_secs(1), "{took:?}");
+    let ticked = TICK * ticks.load(Ordering::Relaxed) as u32;
+    assert!(ticked + 2 * TICK >= took, "others had {ticked:?} of {took:?}");
     env.shutdown();
 }

@@ -96,7 +96,7 @@ impl Pinned<'_> {
 
 impl Drop for Pinned<'_> {
     fn drop(&mut self) {
-        self.slot.0.store(self.before, Ordering::SeqCst);
+        self.slot.version.store(self.before, Ordering::SeqCst);
     }
 }
 
@@ -114,8 +114,8 @@ impl Purge {
     /// `advance` see each other.
     pub fn pin<'s>(&self, slot: &'s ViewSlot) -> Pinned<'s> {
         let snapshot = self.published.lock();
-        let before = slot.0.load(Ordering::SeqCst);
-        slot.0.store(before.min(snapshot.view.version), Ordering::SeqCst);
+        let before = slot.version.load(Ordering::SeqCst);
+        slot.version.store(before.min(snapshot.view.version), Ordering::SeqCst);
         Pinned { snapshot: snapshot.clone(), slot, before }
     }
 

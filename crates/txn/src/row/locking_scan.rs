@@ -16,7 +16,6 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use btree::compare::SearchKey;
 use btree::{FieldRef, KeyFields, LeafCursor, RecordRef, Seek, Tree};
@@ -32,7 +31,7 @@ use super::view::{Row, Source};
 use super::write::{describe, describe_end};
 use crate::error::{Error, Interrupt};
 use crate::lock::{Acquired, Extent, LockDescription, LockMode, LockTarget, LockWait, Owner, WaitPolicy};
-use crate::read_view::{NO_VIEW, OwnViewSlot, ReadView};
+use crate::read_view::{OwnViewSlot, ReadView};
 use crate::system::System;
 use crate::table::Table;
 use crate::time_slice::TimeSlice;
@@ -88,8 +87,8 @@ struct Peek {
 
 impl Peek {
     fn new(system: &Arc<System>) -> Peek {
-        let slot = system.views.register();
-        let (view, overlay) = (ReadView::default(), Overlay::default());
+        let mut slot = system.views.register();
+        let (view, overlay) = (slot.take_view(), Overlay::default());
         Peek { system: system.clone(), slot, view, overlay, waits: None }
     }
 
@@ -97,7 +96,7 @@ impl Peek {
         let Peek { system, slot, view, overlay, waits } = self;
         let row = system.locks.target_of(record);
         if *waits != Some(row) {
-            system.active.fill_view(view, own_id, |version| slot.0.store(version, Ordering::SeqCst));
+            slot.open(view, &system.active, own_id);
         }
         let found = find_visible(&system.undo, record, view, overlay);
         *waits = Some(row);
@@ -110,14 +109,14 @@ impl Peek {
     /// No look waits any more: the row was locked after all, or is passed by.
     fn close(&mut self) {
         if self.waits.take().is_some() {
-            self.slot.0.store(NO_VIEW, Ordering::SeqCst);
+            self.slot.close();
         }
     }
 }
 
 impl Drop for Peek {
     fn drop(&mut self) {
-        self.system.views.unregister(&mut self.slot);
+        self.slot.leave_view(std::mem::take(&mut self.view));
     }
 }
 
@@ -552,5 +551,32 @@ impl Locker<'_> {
                 self.system.locks.release(self.owner, target, mode);
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::undo::tests::store;
+    use crate::{Options, TransactionSystem};
+
+    #[test]
+    fn a_look_takes_a_view_that_was_left_and_leaves_its_own() {
+        let (env, store) = store();
+        env.run_until_complete(async {
+            let opened = TransactionSystem::open(store, Options::new("/data/undo_001".into())).await;
+            let system = opened.unwrap().0;
+            let mut slot = system.views.register();
+            slot.leave_view(ReadView { version: 1, low_limit: 77, ..ReadView::default() });
+            drop(slot);
+            let mut peek = Peek::new(&system);
+            assert_eq!(peek.view.low_limit, 77);
+            peek.view.low_limit = 78;
+            drop(peek);
+            assert_eq!(system.views.register().take_view().low_limit, 78);
+            assert_eq!(system.views.listed(), (1, 1));
+        });
+        env.shutdown();
     }
 }
