@@ -157,7 +157,7 @@ impl Definitions<'_> {
             earlier.exclusive |= same && later.exclusive;
             same
         });
-        let (owner, deadline) = (self.owner(), self.now() + self.timeout);
+        let (owner, deadline) = (self.owner(), self.now().saturating_add(self.timeout));
         let mut locks = NameLocks::default();
         for name in wanted {
             let lock = self.database.name_lock(&name.database, &name.table);
@@ -198,7 +198,8 @@ impl Definitions<'_> {
         // Nobody waits for a name without a table.
         self.database.table(database, name)?;
         let lock = self.database.name_lock(database, name);
-        let lock = self.lock_exclusively(&lock, &self.owner(), self.now() + self.timeout).await?;
+        let lock =
+            self.lock_exclusively(&lock, &self.owner(), self.now().saturating_add(self.timeout)).await?;
         Ok((self.database.table(database, name)?, lock))
     }
 }

@@ -184,7 +184,7 @@ impl Database {
         self.commit_prepared_for(xid, durability, self.patience()).await
     }
 
-    /// The same for somebody who waits up to `timeout` for another call.
+    /// The same for somebody who has this much `patience` with another call.
     #[doc(hidden)]
     pub async fn commit_prepared_for(
         &self,
@@ -208,7 +208,7 @@ impl Database {
         self.rollback_prepared_for(xid, durability, self.patience()).await
     }
 
-    /// The same for somebody who waits up to `timeout` for another call.
+    /// The same for somebody who has this much `patience` with another call.
     #[doc(hidden)]
     pub async fn rollback_prepared_for(
         &self,
@@ -229,7 +229,7 @@ impl Database {
     }
 
     fn patience(&self) -> Patience {
-        Patience { timeout: self.transaction().engine().lock_wait_timeout(), slice: None }
+        Patience { timeout: self.0.system.lock_wait_timeout(), slice: None }
     }
 
     async fn end_prepared(&self, xid: &Xid, patience: Patience) -> Result<Ending<'_>> {
@@ -240,7 +240,8 @@ impl Database {
             match self.try_end_prepared(xid)? {
                 End::Begun(ending) => return Ok(ending),
                 End::Another(over) => {
-                    let until = *deadline.get_or_insert_with(|| environment.now() + patience.timeout);
+                    let from_now = || environment.now().saturating_add(patience.timeout);
+                    let until = *deadline.get_or_insert_with(from_now);
                     let waited =
                         wait_until(&**environment, Wait::new(over), until, patience.slice.as_deref());
                     waited.await.map_err(|error| match error {

@@ -66,6 +66,9 @@ pub(crate) fn at_start(storage: &dyn Storage, options: &Options, room: Room) -> 
 pub(crate) struct RoseTo {
     path: PathBuf,
     one_at_a_time: Mutex<()>,
+    /// One change at a time: each is of several steps. Not the mutex above, which a step of the log's own
+    /// takes that a change waits for.
+    changing: Mutex<()>,
     /// How far it may rise, once the database is open.
     most: OnceLock<MostLog>,
 }
@@ -75,6 +78,7 @@ impl RoseTo {
         Arc::new(RoseTo {
             path: directory.join(FILE),
             one_at_a_time: Mutex::default(),
+            changing: Mutex::default(),
             most: OnceLock::new(),
         })
     }
@@ -178,6 +182,7 @@ impl Database {
         if !self.0.unchecked_sizes {
             check_capacity(bytes)?;
         }
+        let _only = self.0.rose_to.changing.lock();
         // First: a step of its own that is under way is over when this returns, and there is no other.
         let most = self.0.store.set_log_growth(None);
         if let Err(error) = self.0.redo.set_capacity(bytes) {
@@ -287,6 +292,26 @@ mod tests {
             assert!(!database.0.store.log_grows_by_itself());
             environment.shutdown();
         }
+    }
+
+    /// Whichever comes last, all of it holds.
+    #[test]
+    fn two_changes_at_a_time_do_not_mix() {
+        let (environment, database) = database(options());
+        for round in 0..500 {
+            let barrier = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    database.set_redo_capacity(10 * MIB).unwrap();
+                });
+                barrier.wait();
+                database.redo_capacity_by_itself(12 * MIB).unwrap();
+            });
+            let (bytes, by_itself) = (database.redo_capacity_bytes(), database.0.store.log_grows_by_itself());
+            assert!([(10 * MIB, false), (12 * MIB, true)].contains(&(bytes, by_itself)), "{round}: {bytes}");
+        }
+        environment.shutdown();
     }
 
     #[test]

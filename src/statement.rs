@@ -44,7 +44,7 @@ impl Transaction {
                 Err(NotUsable::Wait(wait)) => {
                     let environment = statement.0.database().environment().clone();
                     let patience = statement.0.engine().lock_wait_timeout();
-                    let until = *deadline.get_or_insert_with(|| environment.now() + patience);
+                    let until = *deadline.get_or_insert_with(|| environment.now().saturating_add(patience));
                     let slice = statement.0.engine().slice().clone();
                     let waited = wait_until(&*environment, wait, until, Some(&slice)).await;
                     waited.map_err(|error| statement.0.failed(error))?;

@@ -58,7 +58,7 @@ impl ChangeLock {
     pub async fn make_exclusive(&mut self, definitions: Definitions<'_>) -> Result<()> {
         let Held::Reading(read_lock) = &self.held else { return Ok(()) };
         let own = definitions.session.map_or(0, |session| session.uses_of(&self.name));
-        let deadline = definitions.now() + definitions.timeout;
+        let deadline = definitions.now().saturating_add(definitions.timeout);
         let mut request = self.name.request_exclusive(&self.owner);
         let exclusive = loop {
             match request.grant_above(read_lock, own) {
@@ -88,7 +88,7 @@ impl<'a> Definitions<'a> {
     }
 
     async fn lock_for_change(self, database: &str, name: &str) -> Result<ChangeLock> {
-        let (owner, deadline) = (self.owner(), self.now() + self.timeout);
+        let (owner, deadline) = (self.owner(), self.now().saturating_add(self.timeout));
         let lock = self.database.name_lock(database, name);
         if self.session.is_some_and(|session| session.exclusive_hold(&lock).is_some()) {
             let held = Held::Exclusive(self.lock_exclusively(&lock, &owner, deadline).await?);

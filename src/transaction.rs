@@ -308,7 +308,7 @@ impl Transaction {
     pub async fn open_table(&mut self, database: &str, name: &str, timeout: Duration) -> Result<Arc<Table>> {
         self.conflict = None;
         let environment = self.database.environment().clone();
-        let deadline = environment.now() + timeout;
+        let deadline = environment.now().saturating_add(timeout);
         loop {
             let table = self.database.table(database, name)?;
             match self.use_table(&table) {

@@ -166,7 +166,7 @@ async fn both(
 
 async fn keep_definitions_out(database: &Database, timeout: Duration) -> Result<BackupPass> {
     let environment = &*database.0.environment;
-    let deadline = environment.now() + timeout;
+    let deadline = environment.now().saturating_add(timeout);
     loop {
         match database.0.tables.gate.pass_backup() {
             Ok(pass) => return Ok(pass),

@@ -287,7 +287,8 @@ impl Database {
 
     /// Changes the most bytes that the redo log may take (`innodb_redo_log_capacity`), under any load, until
     /// the database is closed. A larger capacity holds at once. A smaller one is reached in the background,
-    /// when so much log is enough; another change on the way takes the place of the one before.
+    /// when so much log is enough; another change on the way takes the place of the one before. From then on
+    /// the capacity does not change by itself any more, until [`Database::redo_capacity_by_itself`].
     ///
     /// ```
     /// # fn main() -> untorn::Result<()> {
@@ -302,6 +303,15 @@ impl Database {
     /// When that is less than 8 MiB, or the engine writes nothing any more. Nothing has changed then.
     pub fn set_redo_capacity(&self, bytes: u64) -> Result<()> {
         self.inner.set_redo_capacity(bytes)
+    }
+
+    /// As where nobody has set the capacity: it is the default, this number of bytes, and from there rises by
+    /// itself where that saves page writes ([`Options::redo_capacity_bytes`]).
+    ///
+    /// # Errors
+    /// Those of [`Database::set_redo_capacity`].
+    pub fn redo_capacity_by_itself(&self, default: u64) -> Result<()> {
+        self.inner.redo_capacity_by_itself(default)
     }
 
     /// The capacity of the redo log that was last asked for, in bytes.

@@ -224,7 +224,7 @@ impl Database {
         let feed = ChangeFeed { database: self.clone(), queue };
         let unaware = system.next_id();
         let environment = self.environment();
-        let deadline = environment.now() + self.transaction().engine().lock_wait_timeout();
+        let deadline = environment.now().saturating_add(system.lock_wait_timeout());
         let mut pause = PAUSES.0;
         // What has changed nothing, nobody is told of; prepared, it may stay for long.
         while !system.have_ended(unaware, || self.0.prepared.without_changes()) {

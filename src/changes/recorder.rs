@@ -84,7 +84,10 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        self.feeds.prepared.give_back(self.of_prepared);
+        // All transactions share the number; hardly one was prepared.
+        if self.of_prepared > 0 {
+            self.feeds.prepared.give_back(self.of_prepared);
+        }
     }
 }
 

@@ -180,7 +180,7 @@ async fn use_related(
             Err(NotUsable::Wait(wait)) => {
                 let environment = engine.environment().clone();
                 let patience = transaction.engine().lock_wait_timeout();
-                let until = *deadline.get_or_insert_with(|| environment.now() + patience);
+                let until = *deadline.get_or_insert_with(|| environment.now().saturating_add(patience));
                 let slice = transaction.engine().slice().clone();
                 wait_until(&*environment, wait, until, Some(&slice)).await?;
             }

@@ -157,7 +157,14 @@ fn a_wait_for_one_that_is_being_ended_has_an_end() {
         let killed = db.commit_prepared_for(&xid("a"), Durability::Sync, patience).await;
         assert!(matches!(killed, Err(Error::Transaction(TransactionError::Killed))), "{killed:?}");
         assert!(environment.now() - begun < timeout);
+        // As long as it takes: an end that is beyond the clock's is no end.
+        let patience = Patience { timeout: Duration::MAX, slice: None };
+        let mut patient = Box::pin(db.rollback_prepared_for(&name, Durability::Sync, patience));
+        let woken = std::future::poll_fn(|context| std::task::Poll::Ready(patient.as_mut().poll(context)));
+        assert!(woken.await.is_pending());
         end.await.unwrap();
+        let unknown = patient.await;
+        assert!(matches!(unknown, Err(Error::UnknownXid(_))), "{unknown:?}");
         assert_eq!(map.get(&mut db.begin(), 1).await.unwrap(), Some(1));
         db.close().await.unwrap();
     });

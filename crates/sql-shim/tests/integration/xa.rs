@@ -2,6 +2,11 @@
 //! in the golden scripts; what is answered here is what MySQL 9.7 answers.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::future::Future;
+use std::task::{Context, Waker};
+
+use untorn::engine::{Durability, Xid};
+
 use crate::support::engine::Engine;
 use crate::support::{Client, all, code, one};
 
@@ -250,6 +255,39 @@ fn two_sessions_that_commit_the_same_do_so_once() {
         assert!(matches!(answers, [None, Some(1397)] | [Some(1397), None]), "{round}: {answers:?}");
     }
     assert_eq!(rows(&mut a), "1:30,2:20,3:30");
+    engine.finish();
+}
+
+/// A wait for one that another session is ending, which takes long, ends by a KILL or by its timeout, and the
+/// other goes on.
+#[test]
+fn a_wait_for_one_that_is_being_ended_is_killed_or_times_out() {
+    let (engine, mut a, mut b) = start();
+    let (xid, mut context) = (Xid::new(1, b"x", b"").unwrap(), Context::from_waker(Waker::noop()));
+    let end = loop {
+        prepare(&mut a, "x", &["UPDATE d.t SET n = 11 WHERE id = 1"]);
+        let mut end = Box::pin(engine.database.commit_prepared(&xid, Durability::Sync));
+        // Begun and left there, unless there was nothing to wait for.
+        if end.as_mut().poll(&mut context).is_pending() {
+            break end;
+        }
+    };
+    assert_eq!(code(&mut a, "XA ROLLBACK 'x'"), 1205);
+    for sql in ["XA COMMIT 'x'", "XA ROLLBACK 'x'"] {
+        all(&mut b, &["SET innodb_lock_wait_timeout = 3600"]);
+        b.sequence = 0;
+        b.send(&[&[3], sql.as_bytes()].concat());
+        let connection = engine.server.server.connections.get(b.connection_id()).unwrap();
+        while connection.activity().info != sql.as_bytes() {
+            std::thread::yield_now();
+        }
+        // By now it waits: its thread has nothing else to do.
+        (0..50).for_each(|_| drop(rows(&mut a)));
+        all(&mut a, &[&format!("KILL QUERY {}", b.connection_id())]);
+        assert_eq!(b.answer().unwrap_err().0, 1317, "{sql}");
+    }
+    untorn::engine::block_on(end).unwrap();
+    assert_eq!((code(&mut b, "XA COMMIT 'x'"), rows(&mut a).as_str()), (1397, "1:11,2:20,3:30"));
     engine.finish();
 }
 
