@@ -279,8 +279,8 @@ impl TableDef {
         self
     }
 
-    /// Puts the keys into MySQL's order: primary, unique without nullable columns, unique, others. Unique keys
-    /// of one of these ranks with a prefix of a column come after those without, and keys over VIRTUAL
+    /// Puts the keys into MySQL's order: primary, unique without nullable columns, unique, others. Unique
+    /// keys of one of these ranks with a prefix of a column come after those without, and keys over VIRTUAL
     /// columns after others; otherwise the order stays. So the key that orders the rows is the first one, if
     /// there is one.
     pub fn sort_keys(&mut self) {

@@ -29,7 +29,7 @@ pub enum Change {
 pub trait Engine: Sync {
     /// A session; where each one has a cache, it has this fraction of the whole.
     fn session(&self, of_as_many: u64) -> Result<Box<dyn Session + '_>>;
-    /// A session for each of so many threads.
+    /// A session for each of this many threads.
     fn sessions(&self, threads: u64) -> Result<Vec<Box<dyn Session + '_>>> {
         (0..threads).map(|_| self.session(threads)).collect()
     }

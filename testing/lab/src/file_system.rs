@@ -1,8 +1,8 @@
 //! File systems of our own in image files, on loop devices: to fill, to shut down as in a power cut, to make
 //! fail.
 //!
-//! Takes root. Everything is undone when the value is dropped, and what a killed process left when the next one
-//! makes a file system.
+//! Takes root. Everything is undone when the value is dropped, and what a killed process left when the next
+//! one makes a file system.
 
 use crate::command::captured;
 use crate::leftover;

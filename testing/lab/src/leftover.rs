@@ -2,12 +2,12 @@
 //!
 //! File systems and volumes are undone when their values are dropped, which no killed process does. What is
 //! left harms others: while a loop device's file is on a FUSE mount that nobody serves, `mkfs.btrfs` finds
-//! that it "cannot check mount status" and makes no file system anywhere. So whoever makes one has the
+//! that it "cannot check mount status" and makes no file system anywhere. So each maker of one has the
 //! leftovers undone first.
 //!
 //! A mount belongs to the process whose number ends the name of the directory that it is below
-//! (`untorn-NAME-PID`, see [`crate::scratch`]). What belongs to a process that lives is never touched: a number
-//! counts as given to another process only where that one's program is none of this repository's.
+//! (`untorn-NAME-PID`, see [`crate::scratch`]). What belongs to a process that lives is never touched: a
+//! number counts as given to another process only where that one's program is none of this repository's.
 
 use anyhow::{Context, Result};
 use nix::mount::{MntFlags, umount2};

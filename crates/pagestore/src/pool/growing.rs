@@ -32,7 +32,7 @@ fn bucket_len(bucket: usize) -> usize {
     if bucket == 0 { FIRST_BUCKET } else { FIRST_BUCKET << (bucket - 1) }
 }
 
-/// The buckets of an array, whoever owns their memory.
+/// The buckets of an array, no matter who owns their memory.
 pub(super) struct Buckets<T> {
     starts: [AtomicPtr<T>; BUCKETS],
     grow: Mutex<()>,

@@ -147,8 +147,8 @@ pub(super) fn without_huge_pages(start: *mut libc::c_void, bytes: usize) {
 /// afterwards, or as before.
 ///
 /// # Safety
-/// [`map`] gave the memory, and nobody reads or writes it now. Who has a reference into it expects that others
-/// change what is there, as of atomics.
+/// [`map`] gave the memory, and nobody reads or writes it now. Who has a reference into it expects that
+/// others change what is there, as of atomics.
 pub(super) unsafe fn give_back(address: *mut u8, bytes: usize, system_page: usize) {
     // The system would go on to the end of its own last page, and into what is in use.
     let whole = whole_pages(address.addr(), bytes, system_page);

@@ -1,7 +1,7 @@
 //! From page number to frame, without a lock, in arrays that grow and never move (`growing.rs`).
 //!
-//! A [`PageTable`] maps the page numbers of one tablespace to frames; a [`SpaceDirectory`] maps tablespace ids
-//! to page tables.
+//! A [`PageTable`] maps the page numbers of one tablespace to frames; a [`SpaceDirectory`] maps tablespace
+//! ids to page tables.
 //!
 //! A look-up may race with the removal of its tablespace: page tables are therefore never freed while the
 //! store lives but emptied and used again for another tablespace. Whatever a stale look-up finds is checked

@@ -2,8 +2,8 @@
 //!
 //! It is in memory: a restart begins at nothing, as in MySQL. An hour begins with the first thing that is
 //! counted in it. A connection counts with what is its account's when it comes, under whatever name the
-//! account goes when it ends. Who is blocked after too many failed logins is told so whatever the password, and nobody
-//! else learns more than that the account is there.
+//! account goes when it ends. Who is blocked after too many failed logins is told so whatever the password,
+//! and nobody else learns more than that the account is there.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -208,7 +208,8 @@ fn prepared_statements_count() {
     let (engine, mut root) = served();
     all(&mut root, &["ALTER USER app WITH MAX_QUERIES_PER_HOUR 1000 MAX_UPDATES_PER_HOUR 2"]);
     let mut app = login(&engine, "pw").unwrap();
-    all(&mut app, &["HANDLER d.t OPEN", "HANDLER t READ FIRST", "HANDLER t CLOSE"]);
+    all(&mut root, &["CREATE TABLE d.k (id INT PRIMARY KEY)"]);
+    all(&mut app, &["HANDLER d.k OPEN", "HANDLER k READ FIRST", "HANDLER k CLOSE"]);
     all(&mut app, &["PREPARE s FROM 'INSERT INTO d.t VALUES (1)'", "PREPARE r FROM 'SELECT 1'"]);
     all(&mut app, &["EXECUTE r", "EXECUTE s"]);
     let insert = prepare(&mut app, "INSERT INTO d.t VALUES (2)");

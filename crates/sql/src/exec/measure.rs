@@ -151,8 +151,8 @@ impl Meter {
         }
     }
 
-    /// The step has read rows, and `kept` of them meet its conditions. To be called with the clock stopped: the
-    /// time until now is that of the first row.
+    /// The step has read rows, and `kept` of them meet its conditions. To be called with the clock stopped:
+    /// the time until now is that of the first row.
     #[inline]
     pub(super) fn rows(&mut self, read: u64, kept: u64) {
         let Some(running) = &mut self.0 else { return };
@@ -163,8 +163,8 @@ impl Meter {
         }
     }
 
-    /// Ends the run. Returns the sums over all runs so far, `None` where nothing is measured. The step may begin
-    /// another run.
+    /// Ends the run. Returns the sums over all runs so far, `None` where nothing is measured. The step may
+    /// begin another run.
     pub(super) fn end(&mut self, state: &SqlContext) -> Option<Measured> {
         self.stop(state);
         let running = self.0.as_mut()?;

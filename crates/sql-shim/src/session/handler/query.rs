@@ -4,8 +4,9 @@
 //! themselves are in the primary key's order. Rows behind one are those that are greater in the first column
 //! in which they differ.
 //!
-//! Members and bits are ordered by their numbers, and so compared by them. Of an index over a prefix the prefix
-//! is the column: it is what is ordered, compared and kept, so that no key is longer than an index takes.
+//! Members and bits are ordered by their numbers, and so compared by them. Of an index over a prefix the
+//! prefix is the column: it is what is ordered, compared and kept, so that no key is longer than an index
+//! takes.
 
 use sql::ast::{
     BinaryOperator, Expr, HandlerRead, HintKind, IndexHint, Limit, OrderItem, Query, Select, SelectItem,
@@ -58,7 +59,7 @@ fn function(name: &str, arguments: Vec<Expr>) -> Expr {
     }
 }
 
-/// A zone so many seconds east of UTC, as it is written.
+/// A zone this many seconds east of UTC, as it is written.
 fn zone(seconds: i32) -> Expr {
     let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.unsigned_abs() / 60);
     kept_key::text(format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60).as_bytes(), TextKind::Characters)
