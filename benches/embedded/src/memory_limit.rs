@@ -1,8 +1,8 @@
 //! A control group that bounds the memory of the engines' processes, of which one runs at a time: what they
 //! allocate and what they read and write through the page cache, together. Pages of files count for the group
 //! whose process touched them first, also after that process has ended; the kernel drops them when it needs
-//! room for others. What belongs to no file could only be swapped out, and then the limit would bound nothing:
-//! the group may not use swap.
+//! room for others. What belongs to no file could only be swapped out, and then the limit would bound
+//! nothing: the group may not use swap.
 
 use std::path::{Path, PathBuf};
 

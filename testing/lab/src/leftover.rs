@@ -166,6 +166,7 @@ fn loop_devices() -> Vec<LoopDevice> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::expect_used)]
     use super::*;
     use std::process::{Command, Stdio};
 

@@ -112,7 +112,8 @@ fn the_last_megabytes_of_a_disk_are_used() {
                         fsp::reserve(mtr, SPACE, 3, Reserve::Normal)?;
                     }
                     let page = fsp::allocate_page(mtr, segment, last.get() + 1, Direction::Up)?;
-                    Ok(last.set(mtr.page_id(page).page))
+                    last.set(mtr.page_id(page).page);
+                    Ok(())
                 })
                 .await
             };

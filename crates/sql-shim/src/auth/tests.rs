@@ -366,7 +366,8 @@ fn failed_logins_count_under_caching_sha2_password() {
         }
         denied(&run(step, &mut exchange, &accounts))
     };
-    let unblock = || accounts.alter_all(&[change.clone()], false, accounts::Authority::System).unwrap();
+    let unblock =
+        || accounts.alter_all(std::slice::from_ref(&change), false, accounts::Authority::System).unwrap();
     unblock();
     assert_eq!([long(b"x"), long(b"x"), long(b"x"), long(b"secret")], [1045, 1045, 3955, 3955].map(Some));
     unblock();

@@ -109,10 +109,13 @@ impl Usage {
     }
 }
 
+/// User and host.
+type AccountName = (String, String);
+
 /// Of all accounts.
 #[derive(Default)]
 pub(super) struct Usages {
-    of: Mutex<HashMap<(String, String), Arc<Mutex<Usage>>>>,
+    of: Mutex<HashMap<AccountName, Arc<Mutex<Usage>>>>,
     /// Some account has limits on statements.
     limited: AtomicBool,
 }
