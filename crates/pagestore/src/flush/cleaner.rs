@@ -365,8 +365,8 @@ struct Victims {
 /// everything waits for, the few clean pages are those just read, whose readers wait for another frame.
 /// Taking them means reading them again, and the list turns faster. That is so with a buffer pool extension,
 /// which reads much faster than a capped disk writes (a transaction read 7.1 pages instead of 3.7). Without
-/// one, pages come in no faster than others go out, and passing clean pages over has dirty ones written that
-/// lie much deeper, and would have changed again before their turn: a tenth more bytes for a transaction.
+/// one, pages come in no faster than others go out, and passing clean pages over only has dirty ones written
+/// that lie much deeper and may change again before their turn. What that costs was lost in the noise.
 fn find_victims(store: &PageStore, missing: usize) -> Victims {
     let mut victims = Victims::default();
     let waiting = store.free.waiting();
