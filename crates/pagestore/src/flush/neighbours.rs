@@ -11,8 +11,8 @@
 //! sure of one partner only: the other half of its pair. That one goes along even when it is young, because
 //! few partners are there, and each saves a request. So it is where a buffer pool extension takes the reads
 //! off a disk whose requests are scarce (3.44 to 3.17 requests for a transaction). Without one reads and
-//! writes share the disk, and what is short may be bytes: on a disk capped at 50 MB/s a transaction wrote 44 to
-//! 47 KiB with young halves and 38 KiB without. Where requests are short and there is no extension, nobody
+//! writes share the disk, and what is short may be bytes: on a disk capped at 50 MB/s a transaction wrote 44
+//! to 47 KiB with young halves and 38 KiB without. Where requests are short and there is no extension, nobody
 //! has measured it; the extension only stands for a disk of that kind.
 
 use std::sync::atomic::Ordering;
