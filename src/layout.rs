@@ -9,7 +9,6 @@ use btree::{FieldDef, IndexDef};
 use txn::{ClusteredField, ROW_ID_COLUMN, SecondaryField};
 
 use crate::schema::{KeyDef, KeyKind, KeyPart, TableDef};
-use crate::types::Collation;
 
 /// The clustered index of a table.
 pub struct ClusteredLayout {
@@ -56,7 +55,8 @@ fn whole(column: u16) -> KeyPart {
 }
 
 fn secondary_field(table: &TableDef, part: &KeyPart) -> SecondaryField {
-    let text = table.columns[usize::from(part.column)].kind.collation() != Collation::Binary;
+    // Where each character is a byte, the bytes say it all.
+    let text = table.columns[usize::from(part.column)].kind.collation().bytes_per_char_max() > 1;
     SecondaryField {
         column: part.column,
         prefix_bytes: part.prefix_chars.map(|_| table.key_part_bytes(part) as u16),

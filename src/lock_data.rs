@@ -32,7 +32,9 @@ fn write_field(text: &mut String, bytes: &[u8], kind: Option<&ColumnType>) {
         Some(ColumnType::Year | ColumnType::Enum { .. } | ColumnType::Set { .. }) => true,
         Some(kind) if kind.is_string() && kind.collation() != Collation::Binary => {
             text.push('\'');
-            text.push_str(&String::from_utf8_lossy(bytes).replace('\'', "''"));
+            text.push_str(
+                &String::from_utf8_lossy(&kind.collation().charset().to_utf8(bytes)).replace('\'', "''"),
+            );
             return text.push('\'');
         }
         _ => {

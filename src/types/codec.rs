@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use btree::compare::compare_values;
 
-use super::collation::Collation;
+use super::collation::{Charset, Collation};
 use super::column_type::ColumnType;
 use super::decimal::{self, DecimalError};
 use super::temporal;
@@ -52,15 +52,22 @@ fn integer(value: &Value<'_>, width: usize, unsigned: bool, out: &mut Vec<u8>) -
     Ok(())
 }
 
-/// Characters of valid UTF-8 text that the character set has.
-fn char_count(bytes: &[u8], collation: Collation) -> Result<usize, EncodeError> {
-    if collation == Collation::Binary || bytes.is_ascii() {
-        return Ok(bytes.len());
+/// A text as its column holds it, and how many characters it has.
+fn characters(text: &[u8], collation: Collation) -> Result<(Cow<'_, [u8]>, usize), EncodeError> {
+    if collation == Collation::Binary || text.is_ascii() {
+        return Ok((Cow::Borrowed(text), text.len()));
     }
-    if collation.charset().first_foreign(bytes).is_some() {
+    let charset = collation.charset();
+    if charset == Charset::Latin1 {
+        let bytes = charset.from_utf8(text).map_err(|_| EncodeError::Invalid)?;
+        let count = bytes.len();
+        return Ok((bytes, count));
+    }
+    if charset.first_foreign(text).is_some() {
         return Err(EncodeError::Invalid);
     }
-    Ok(std::str::from_utf8(bytes).map_err(|_| EncodeError::Invalid)?.chars().count())
+    let count = std::str::from_utf8(text).map_err(|_| EncodeError::Invalid)?.chars().count();
+    Ok((Cow::Borrowed(text), count))
 }
 
 /// Bytes without trailing spaces.
@@ -73,21 +80,20 @@ fn string(bytes: &[u8], kind: &ColumnType, out: &mut Vec<u8>) -> Result<(), Enco
     match kind {
         ColumnType::Char { chars, collation } => {
             // Trailing spaces mean nothing in CHAR, so they never make a value too long.
-            let text = trimmed(bytes);
-            let count = char_count(text, *collation)?;
+            let (text, count) = characters(trimmed(bytes), *collation)?;
             if count > *chars as usize {
                 return Err(EncodeError::TooLong);
             }
-            out.extend_from_slice(text);
+            out.extend_from_slice(&text);
             let pad = (*chars as usize).saturating_sub(text.len());
             out.resize(out.len() + pad, b' ');
         }
         ColumnType::VarChar { chars, collation } => {
-            let count = char_count(bytes, *collation)?;
+            let (text, count) = characters(bytes, *collation)?;
             if count > *chars as usize {
                 return Err(EncodeError::TooLong);
             }
-            out.extend_from_slice(bytes);
+            out.extend_from_slice(&text);
         }
         ColumnType::Binary { bytes: width } => {
             if bytes.len() > *width as usize {
@@ -104,11 +110,11 @@ fn string(bytes: &[u8], kind: &ColumnType, out: &mut Vec<u8>) -> Result<(), Enco
             out.extend_from_slice(bytes);
         }
         ColumnType::Text { size, collation } => {
-            char_count(bytes, *collation)?;
-            if bytes.len() as u64 > size.bytes_max() {
+            let (text, _) = characters(bytes, *collation)?;
+            if text.len() as u64 > size.bytes_max() {
                 return Err(EncodeError::TooLong);
             }
-            out.extend_from_slice(bytes);
+            out.extend_from_slice(&text);
         }
         ColumnType::Blob { size } => {
             if bytes.len() as u64 > size.bytes_max() {
@@ -281,7 +287,10 @@ pub fn decode<'a>(bytes: &'a [u8], kind: &ColumnType) -> Option<Value<'a>> {
                 .collect();
             Value::Bytes(Cow::Owned(names.join(",").into_bytes()))
         }
-        ColumnType::Char { .. } => Value::Bytes(Cow::Borrowed(trimmed(bytes))),
+        ColumnType::Char { collation, .. } => Value::Bytes(collation.charset().to_utf8(trimmed(bytes))),
+        ColumnType::VarChar { collation, .. } | ColumnType::Text { collation, .. } => {
+            Value::Bytes(collation.charset().to_utf8(bytes))
+        }
         _ => Value::Bytes(Cow::Borrowed(bytes)),
     })
 }

@@ -1,19 +1,26 @@
 //! Character sets and collations.
 //!
-//! Text is UTF-8 in all of them: `utf8mb3` and `ascii` allow fewer characters, and their columns are stored
-//! accordingly (a CHAR of `ascii` has a fixed length). What is not in the table below does not exist.
+//! A text in memory is UTF-8, whatever its character set, and so are the columns of `utf8mb4`, `utf8mb3` and
+//! `ascii`, of which the latter two have fewer characters (a CHAR of `ascii` has a fixed length). Columns of
+//! `latin1` hold a byte for each character: values are converted where they are stored and read, in
+//! `codec.rs`, and have an order of their own for each form. What is not in the table below does not exist.
+
+use std::borrow::Cow;
 
 use btree::Comparison;
 use btree::collation::UnicodeRule;
+use btree::collation::latin1::{self, Latin1Rule};
 use serde::{Deserialize, Serialize};
 
-/// A character set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// A character set, each before those that have more characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Charset {
     /// Bytes.
     Binary,
     /// The first 128 characters.
     Ascii,
+    /// Windows' code page 1252.
+    Latin1,
     /// The Basic Multilingual Plane.
     Utf8mb3,
     /// All of Unicode.
@@ -22,13 +29,15 @@ pub enum Charset {
 
 impl Charset {
     /// All of them, each before those that have more characters.
-    pub const ALL: [Charset; 4] = [Charset::Binary, Charset::Ascii, Charset::Utf8mb3, Charset::Utf8mb4];
+    pub const ALL: [Charset; 5] =
+        [Charset::Binary, Charset::Ascii, Charset::Latin1, Charset::Utf8mb3, Charset::Utf8mb4];
 
     /// The name as MySQL writes it.
     pub fn name(self) -> &'static str {
         match self {
             Charset::Binary => "binary",
             Charset::Ascii => "ascii",
+            Charset::Latin1 => "latin1",
             Charset::Utf8mb3 => "utf8mb3",
             Charset::Utf8mb4 => "utf8mb4",
         }
@@ -45,6 +54,7 @@ impl Charset {
         match self {
             Charset::Binary => Collation::Binary,
             Charset::Ascii => Collation::AsciiGeneralCi,
+            Charset::Latin1 => Collation::Latin1SwedishCi,
             Charset::Utf8mb3 => Collation::Utf8mb3GeneralCi,
             Charset::Utf8mb4 => Collation::Utf8mb4GeneralCi,
         }
@@ -53,18 +63,47 @@ impl Charset {
     /// Most bytes a character takes.
     pub fn bytes_per_char_max(self) -> u32 {
         match self {
-            Charset::Binary | Charset::Ascii => 1,
+            Charset::Binary | Charset::Ascii | Charset::Latin1 => 1,
             Charset::Utf8mb3 => 3,
             Charset::Utf8mb4 => 4,
         }
     }
 
-    /// Where in UTF-8 text the first character is that it does not have.
+    /// Where in UTF-8 text the first character is that it does not have. `latin1` also has no text that is no
+    /// UTF-8.
     pub fn first_foreign(self, text: &[u8]) -> Option<usize> {
         match self {
             Charset::Binary | Charset::Utf8mb4 => None,
             Charset::Ascii => text.iter().position(|byte| !byte.is_ascii()),
+            Charset::Latin1 => latin1::from_utf8(text).err(),
             Charset::Utf8mb3 => text.iter().position(|byte| *byte >= 0xF0),
+        }
+    }
+
+    /// UTF-8 text in the bytes of this character set, as columns hold it and as HEX and LENGTH see it.
+    ///
+    /// # Errors
+    /// Where the first character begins that `latin1` does not have; the others take the text as it is.
+    pub fn from_utf8(self, text: &[u8]) -> Result<Cow<'_, [u8]>, usize> {
+        match self {
+            Charset::Latin1 => latin1::from_utf8(text),
+            _ => Ok(Cow::Borrowed(text)),
+        }
+    }
+
+    /// The same, with `?` for characters that the character set does not have.
+    pub fn from_utf8_lossy(self, text: &[u8]) -> Cow<'_, [u8]> {
+        self.from_utf8(text).unwrap_or_else(|_| {
+            let text = String::from_utf8_lossy(text);
+            Cow::Owned(text.chars().map(|c| latin1::byte_of(u32::from(c)).unwrap_or(b'?')).collect())
+        })
+    }
+
+    /// The text in UTF-8 that these bytes of the character set are.
+    pub fn to_utf8(self, bytes: &[u8]) -> Cow<'_, [u8]> {
+        match self {
+            Charset::Latin1 => latin1::to_utf8(bytes),
+            _ => Cow::Borrowed(bytes),
         }
     }
 }
@@ -109,15 +148,37 @@ pub enum Collation {
     AsciiGeneralCi,
     /// `ascii_bin`, id 65: by byte, PAD SPACE.
     AsciiBin,
+    /// `latin1_swedish_ci`, id 8: PAD SPACE, as all of `latin1`. MariaDB's default.
+    Latin1SwedishCi,
+    /// `latin1_german1_ci`, id 5.
+    #[serde(rename = "latin1_german1_ci")]
+    Latin1German1Ci,
+    /// `latin1_danish_ci`, id 15.
+    Latin1DanishCi,
+    /// `latin1_spanish_ci`, id 94.
+    Latin1SpanishCi,
+    /// `latin1_general_ci`, id 48.
+    Latin1GeneralCi,
+    /// `latin1_general_cs`, id 49.
+    Latin1GeneralCs,
+    /// `latin1_bin`, id 47: by byte.
+    Latin1Bin,
 }
 
 use Collation::*;
 
 /// What there is, with the names and numbers of MySQL, sorted by name.
-const TABLE: [(Collation, &str, u16); 15] = [
+const TABLE: [(Collation, &str, u16); 22] = [
     (AsciiBin, "ascii_bin", 65),
     (AsciiGeneralCi, "ascii_general_ci", 11),
     (Binary, "binary", 63),
+    (Latin1Bin, "latin1_bin", 47),
+    (Latin1DanishCi, "latin1_danish_ci", 15),
+    (Latin1GeneralCi, "latin1_general_ci", 48),
+    (Latin1GeneralCs, "latin1_general_cs", 49),
+    (Latin1German1Ci, "latin1_german1_ci", 5),
+    (Latin1SpanishCi, "latin1_spanish_ci", 94),
+    (Latin1SwedishCi, "latin1_swedish_ci", 8),
     (Utf8mb3Bin, "utf8mb3_bin", 83),
     (Utf8mb3GeneralCi, "utf8mb3_general_ci", 33),
     (Utf8mb3Unicode520Ci, "utf8mb3_unicode_520_ci", 214),
@@ -158,6 +219,7 @@ impl Collation {
             Binary => Charset::Binary,
             AsciiBin | AsciiGeneralCi => Charset::Ascii,
             Utf8mb3Bin | Utf8mb3GeneralCi | Utf8mb3UnicodeCi | Utf8mb3Unicode520Ci => Charset::Utf8mb3,
+            rule if rule.latin1().is_some() => Charset::Latin1,
             _ => Charset::Utf8mb4,
         }
     }
@@ -179,7 +241,7 @@ impl Collation {
 
     /// Whether it orders by bytes or code points.
     pub fn is_bin(self) -> bool {
-        matches!(self, Binary | Utf8mb4Bin | Utf8mb40900Bin | Utf8mb3Bin | AsciiBin)
+        matches!(self, Binary | Utf8mb4Bin | Utf8mb40900Bin | Utf8mb3Bin | AsciiBin | Latin1Bin)
     }
 
     /// Whether a text equals itself with spaces behind it.
@@ -190,7 +252,21 @@ impl Collation {
         }
     }
 
-    /// The order of stored strings of this collation.
+    /// The rule of a collation of `latin1`.
+    fn latin1(self) -> Option<Latin1Rule> {
+        Some(match self {
+            Latin1SwedishCi => Latin1Rule::SwedishCi,
+            Latin1German1Ci => Latin1Rule::German1Ci,
+            Latin1DanishCi => Latin1Rule::DanishCi,
+            Latin1SpanishCi => Latin1Rule::SpanishCi,
+            Latin1GeneralCi => Latin1Rule::GeneralCi,
+            Latin1GeneralCs => Latin1Rule::GeneralCs,
+            Latin1Bin => Latin1Rule::Bin,
+            _ => return None,
+        })
+    }
+
+    /// The order of texts in UTF-8.
     pub fn comparison(self) -> Comparison {
         match self {
             Utf8mb4GeneralCi | Utf8mb3GeneralCi | AsciiGeneralCi => Comparison::Utf8mb4GeneralCi,
@@ -201,12 +277,22 @@ impl Collation {
             Utf8mb40900AsCs => Comparison::Unicode(UnicodeRule::Sensitive),
             Utf8mb4UnicodeCi | Utf8mb3UnicodeCi => Comparison::Unicode(UnicodeRule::Version400),
             Utf8mb4Unicode520Ci | Utf8mb3Unicode520Ci => Comparison::Unicode(UnicodeRule::Version520),
+            rule => rule.latin1().map_or(Comparison::Binary, Comparison::Latin1Utf8),
+        }
+    }
+
+    /// The order of texts as columns hold them.
+    pub fn stored_comparison(self) -> Comparison {
+        match self.comparison() {
+            Comparison::Latin1Utf8(Latin1Rule::Bin) => Comparison::BytesPadSpace,
+            Comparison::Latin1Utf8(rule) => Comparison::Latin1(rule),
+            comparison => comparison,
         }
     }
 
     /// The order of stored values of CHAR: the spaces that fill them up must not count.
     pub fn comparison_of_char(self) -> Comparison {
-        match self.comparison() {
+        match self.stored_comparison() {
             Comparison::Unicode(rule) if !rule.pads() => Comparison::UnicodeTrimmed(rule),
             Comparison::Binary if self != Binary => Comparison::BytesTrimmed,
             comparison => comparison,
@@ -237,6 +323,7 @@ mod tests {
     fn characters_that_a_set_does_not_have_are_found() {
         assert_eq!(Charset::Ascii.first_foreign("abé".as_bytes()), Some(2));
         assert_eq!(Charset::Utf8mb3.first_foreign("aé表😀".as_bytes()), Some(6));
+        assert_eq!(Charset::Latin1.first_foreign("a€é表".as_bytes()), Some(6));
         assert_eq!(Charset::Utf8mb4.first_foreign("aé表😀".as_bytes()), None);
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::collation::Collation;
 
 /// The four sizes of TEXT and BLOB, by the bytes of their length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SizeClass {
     /// Up to 255 bytes.
@@ -299,7 +299,7 @@ impl ColumnType {
             ColumnType::Double => Comparison::Double,
             ColumnType::Char { collation, .. } => collation.comparison_of_char(),
             ColumnType::VarChar { collation, .. } | ColumnType::Text { collation, .. } => {
-                collation.comparison()
+                collation.stored_comparison()
             }
             _ => Comparison::Binary,
         }

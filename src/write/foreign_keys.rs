@@ -192,7 +192,9 @@ fn converted(value: &[u8], column: &ColumnType) -> Option<Vec<u8>> {
 
 fn characters(bytes: &[u8], column: &ColumnType) -> usize {
     match column {
-        ColumnType::Char { .. } | ColumnType::VarChar { .. } => {
+        ColumnType::Char { collation, .. } | ColumnType::VarChar { collation, .. }
+            if collation.bytes_per_char_max() > 1 =>
+        {
             bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
         }
         _ => bytes.len(),

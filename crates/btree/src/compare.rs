@@ -25,7 +25,8 @@ pub fn compare_values(comparison: Comparison, a: &[u8], b: &[u8]) -> Ordering {
         Comparison::Double => compare_floats(a, b, |bytes| f64::from_le_bytes(le_image(bytes))),
         Comparison::Utf8mb4GeneralCi => collation::compare_general_ci(a, b),
         Comparison::Utf8mb4Bin | Comparison::BytesPadSpace => collation::compare_bytes_pad_space(a, b),
-        Comparison::Latin1SwedishCi => collation::compare_swedish_ci(a, b),
+        Comparison::Latin1(rule) => rule.compare(a, b),
+        Comparison::Latin1Utf8(rule) => rule.compare_utf8(a, b),
         Comparison::Unicode(rule) => rule.compare(a, b),
         Comparison::UnicodeTrimmed(rule) => {
             rule.compare(collation::without_trailing_spaces(a), collation::without_trailing_spaces(b))
@@ -79,7 +80,8 @@ pub fn hash_field(comparison: Comparison, field: Field<'_>, hasher: &mut impl Ha
         Comparison::Float | Comparison::Double => hasher.write(bytes),
         Comparison::Utf8mb4GeneralCi => collation::hash_general_ci(bytes, hasher),
         Comparison::Utf8mb4Bin | Comparison::BytesPadSpace => collation::hash_bytes_pad_space(bytes, hasher),
-        Comparison::Latin1SwedishCi => collation::hash_swedish_ci(bytes, hasher),
+        Comparison::Latin1(rule) => rule.hash(bytes, hasher),
+        Comparison::Latin1Utf8(rule) => rule.hash_utf8(bytes, hasher),
         Comparison::Unicode(rule) => rule.hash(bytes, hasher),
         Comparison::UnicodeTrimmed(rule) => rule.hash(collation::without_trailing_spaces(bytes), hasher),
         Comparison::BytesTrimmed => hasher.write(collation::without_trailing_spaces(bytes)),

@@ -5,6 +5,7 @@
 //! before it comes here. The rules are those of the COMPACT and DYNAMIC row formats.
 
 use crate::collation::UnicodeRule;
+use crate::collation::latin1::Latin1Rule;
 
 /// How two stored values of a field are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,8 +22,10 @@ pub enum Comparison {
     Utf8mb4GeneralCi,
     /// `utf8mb4_bin`: code point order, PAD SPACE.
     Utf8mb4Bin,
-    /// `latin1_swedish_ci`: one weight per byte, PAD SPACE.
-    Latin1SwedishCi,
+    /// A collation of `latin1` over its bytes: one weight each, PAD SPACE.
+    Latin1(Latin1Rule),
+    /// The same order over UTF-8: of values, never of stored fields.
+    Latin1Utf8(Latin1Rule),
     /// Single-byte binary collations such as `latin1_bin` and `ascii_bin`: byte order, PAD SPACE.
     BytesPadSpace,
     /// A collation by the Unicode Collation Algorithm.

@@ -7,17 +7,6 @@ use crate::errors;
 use crate::plan::{charset_collation, collation_named};
 use crate::result::SqlError;
 
-/// The character set or collation by which texts are kept that a definition wants in `latin1`, MariaDB's
-/// default: utf8mb4 has all its characters. `None` for other names.
-pub fn kept_as(name: &str) -> Option<&'static str> {
-    match name.to_ascii_lowercase().as_str() {
-        "latin1" => Some("utf8mb4"),
-        "latin1_swedish_ci" | "latin1_general_ci" => Some("utf8mb4_general_ci"),
-        "latin1_bin" => Some("utf8mb4_bin"),
-        _ => None,
-    }
-}
-
 /// The collation that CHARACTER SET and COLLATE say, or `default`.
 ///
 /// # Errors
@@ -27,8 +16,6 @@ pub fn chosen(
     collation: Option<&str>,
     default: Collation,
 ) -> Result<Collation, SqlError> {
-    let charset = charset.map(|name| kept_as(name).unwrap_or(name));
-    let collation = collation.map(|name| kept_as(name).unwrap_or(name));
     if let Some(collation) = collation {
         let rule = collation_named(collation)
             .ok_or_else(|| errors::error(errors::UNKNOWN_COLLATION, &[&collation]))?;

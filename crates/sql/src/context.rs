@@ -17,8 +17,10 @@ use std::sync::Arc;
 
 use untorn::engine::{Event, TimeSlice};
 use untorn::sort::Place;
-use untorn::types::{Collation, Date, DateTime};
+use untorn::types::{Charset, Collation, Date, DateTime};
 use untorn::write::StatementTime;
+
+use crate::lexer::LexicalModes;
 
 use crate::ast;
 use crate::errors;
@@ -80,6 +82,8 @@ pub struct Settings {
     pub div_precision_increment: u8,
     /// Of literals.
     pub connection_collation: Collation,
+    /// In which the client writes statements; they come converted.
+    pub client_charset: Charset,
     /// Bytes that a sort keeps in memory.
     pub sort_buffer_size: u64,
     /// Bytes that groups, or keys of rows seen, keep in memory.
@@ -100,13 +104,20 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What has a say in plans: the mode, and above its bits the collation of literals, the names of days and
-    /// months, and the digits of quotients.
+    /// How texts become tokens.
+    pub fn lexical_modes(&self) -> LexicalModes {
+        let was_latin1 = self.client_charset == Charset::Latin1;
+        LexicalModes { was_latin1, ..LexicalModes::of(self.sql_mode) }
+    }
+
+    /// What has a say in plans: the mode, and above its bits the collation of literals, whether the client
+    /// writes in `latin1`, the names of days and months, and the digits of quotients.
     pub fn plan_modes(&self) -> u64 {
         let collation = u64::from(self.connection_collation.id()) << 40;
+        let latin1 = u64::from(self.client_charset == Charset::Latin1) << 49;
         let names = self.time_names.number() << 50;
         let weeks = u64::from(self.default_week_format) << 61;
-        self.sql_mode | collation | names | u64::from(self.div_precision_increment) << 56 | weeks
+        self.sql_mode | collation | latin1 | names | u64::from(self.div_precision_increment) << 56 | weeks
     }
 }
 

@@ -16,7 +16,8 @@ use crate::sql_mode;
 /// Executable comments up to this version are executed (the server says it is MySQL 8.0.36).
 pub const EXECUTABLE_VERSION: u32 = 80_036;
 
-/// The parts of `sql_mode` that change how bytes become tokens or operators.
+/// What changes how bytes become tokens, operators or literals: parts of `sql_mode`, and the client's
+/// character set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LexicalModes {
     /// `ANSI_QUOTES`: `"x"` is an identifier.
@@ -27,6 +28,9 @@ pub struct LexicalModes {
     pub pipes_as_concat: bool,
     /// `HIGH_NOT_PRECEDENCE`: `NOT` binds like `!`.
     pub high_not_precedence: bool,
+    /// The text came in `latin1`, from which it was converted: what stands behind an introducer is meant as
+    /// it came.
+    pub was_latin1: bool,
 }
 
 impl LexicalModes {
@@ -37,6 +41,7 @@ impl LexicalModes {
             no_backslash_escapes: mode & sql_mode::NO_BACKSLASH_ESCAPES != 0,
             pipes_as_concat: mode & sql_mode::PIPES_AS_CONCAT != 0,
             high_not_precedence: mode & sql_mode::HIGH_NOT_PRECEDENCE != 0,
+            was_latin1: false,
         }
     }
 }

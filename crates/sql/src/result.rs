@@ -18,6 +18,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::sync::{Arc, OnceLock};
+use untorn::types::Charset;
 
 /// Column types as the protocol numbers them (`MYSQL_TYPE_*`).
 pub mod kind {
@@ -101,6 +102,8 @@ pub mod charset {
     pub const BINARY: u16 = 63;
     /// `utf8mb3_general_ci`.
     pub const UTF8MB3_GENERAL_CI: u16 = 33;
+    /// `latin1_swedish_ci`, for clients that want it.
+    pub const LATIN1_SWEDISH_CI: u16 = 8;
 }
 
 /// What the client is told of one result column.
@@ -289,6 +292,8 @@ pub trait ResultSink {
     fn rows_sent(&self) -> u64 {
         0
     }
+    /// The character set in which the client wants the texts of what follows.
+    fn charset(&mut self, _charset: Charset) {}
     /// Starts a result set.
     fn columns(&mut self, columns: &Arc<ResultColumns>);
     /// Starts a row.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use bigdecimal::num_bigint::Sign;
 
 use untorn::schema::ColumnDef;
-use untorn::types::{self, Collation, ColumnType, DateTime, EncodeError, Time};
+use untorn::types::{self, Charset, Collation, ColumnType, DateTime, EncodeError, Time};
 
 use super::expr::functions;
 use super::value::json::{Json, Room, Source, binary};
@@ -46,9 +46,11 @@ pub fn trimmed(bytes: &[u8]) -> &[u8] {
 /// (damage) read as NULL.
 pub fn decode<'a>(bytes: &'a [u8], kind: &ColumnType, time_zone: i32) -> Value<'a> {
     match kind {
-        ColumnType::Char { collation, .. } => Value::Text(Cow::Borrowed(trimmed(bytes)), *collation),
+        ColumnType::Char { collation, .. } => {
+            Value::Text(collation.charset().to_utf8(trimmed(bytes)), *collation)
+        }
         ColumnType::VarChar { collation, .. } | ColumnType::Text { collation, .. } => {
-            Value::Text(Cow::Borrowed(bytes), *collation)
+            Value::Text(collation.charset().to_utf8(bytes), *collation)
         }
         ColumnType::Binary { .. }
         | ColumnType::VarBinary { .. }
@@ -401,10 +403,10 @@ impl Storing<'_> {
     }
 
     fn string(&self, value: &Value<'_>, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
-        let text = value.to_text();
-        let mut text: &[u8] = &text;
         let kind = &column.kind;
         let rule = kind.collation();
+        let text = collation::relabelled(value.to_text(), value.collation(), rule);
+        let mut text: &[u8] = &text;
         if rule != Collation::Binary
             && !text.is_ascii()
             && let Err(error) = std::str::from_utf8(text)
@@ -412,9 +414,11 @@ impl Storing<'_> {
             self.incorrect(&Value::text(errors::printable(&text[error.valid_up_to()..])), column)?;
             text = &text[..error.valid_up_to()];
         }
+        let fitted;
         if let Some(at) = rule.charset().first_foreign(text) {
             self.incorrect(&Value::text(errors::printable(&text[at..])), column)?;
-            text = &text[..at];
+            fitted = collation::fitted(Cow::Borrowed(text), rule.charset());
+            text = &fitted;
         }
         let limit = match kind {
             ColumnType::Char { chars, .. } | ColumnType::VarChar { chars, .. } => *chars as usize,
@@ -425,6 +429,7 @@ impl Storing<'_> {
         // Cheap first: this many bytes always fit.
         if text.len() > limit {
             let bytes = matches!(kind, ColumnType::Text { .. });
+            let bytes = bytes && rule.charset() != Charset::Latin1;
             let end = collation::char_offset(text, limit, if bytes { Collation::Binary } else { rule });
             if end < text.len() {
                 let only_spaces = rule != Collation::Binary && text[end..].iter().all(|b| *b == b' ');
@@ -435,6 +440,9 @@ impl Storing<'_> {
                 text = &text[..end];
             }
         }
+        // What it does not have has been replaced.
+        let text = rule.charset().from_utf8(text).unwrap_or_default();
+        let text: &[u8] = &text;
         match kind {
             ColumnType::Char { chars, .. } => {
                 let text = trimmed(text);

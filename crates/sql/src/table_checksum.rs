@@ -77,10 +77,13 @@ fn zero(column: &ColumnDef) -> Vec<u8> {
 fn image(value: &types::Value<'_>, column: &ColumnDef, time_zone: i32, out: &mut Vec<u8>) {
     let kind = &column.kind;
     match (kind, value) {
-        (kind, types::Value::Bytes(bytes)) if has_own_length(kind) => return out.extend_from_slice(bytes),
+        (kind, types::Value::Bytes(bytes)) if has_own_length(kind) => {
+            return out.extend_from_slice(&kind.collation().charset().from_utf8_lossy(bytes));
+        }
         (ColumnType::Char { chars, collation }, types::Value::Bytes(bytes)) => {
             let width = *chars as usize * collation.bytes_per_char_max() as usize;
-            out.extend_from_slice(bytes);
+            let bytes = collation.charset().from_utf8_lossy(bytes);
+            out.extend_from_slice(&bytes);
             return out.extend(std::iter::repeat_n(b' ', width.saturating_sub(bytes.len())));
         }
         (ColumnType::Bit { bits }, types::Value::Bytes(bytes)) => {

@@ -22,7 +22,7 @@ struct Table {
     order: &'static str,
 }
 
-const TABLES: [Table; 5] = [
+const TABLES: [Table; 6] = [
     Table {
         name: "plain",
         columns: "id INT NOT NULL AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id), KEY k_1 (k)",
@@ -49,7 +49,16 @@ const TABLES: [Table; 5] = [
         columns: "id INT NOT NULL, word VARCHAR(60) COLLATE utf8mb4_unicode_520_ci NOT NULL, older VARCHAR(60) COLLATE utf8mb4_unicode_ci, filled CHAR(12) COLLATE utf8mb4_unicode_520_ci, small CHAR(8) CHARACTER SET ascii, three VARCHAR(20) CHARACTER SET utf8mb3, PRIMARY KEY (word, id), KEY by_older (older), KEY by_filled (filled, id), KEY by_small (small), KEY by_three (three)",
         order: "word, id",
     },
+    // A byte for each character, MariaDB's default.
+    Table {
+        name: "western",
+        columns: "id INT NOT NULL, word VARCHAR(60) CHARACTER SET latin1 NOT NULL, german VARCHAR(60) CHARACTER SET latin1 COLLATE latin1_german1_ci, filled CHAR(12) CHARACTER SET latin1 COLLATE latin1_general_cs, body TEXT CHARACTER SET latin1 COLLATE latin1_danish_ci, bytes VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin, PRIMARY KEY (word, id), KEY by_german (german), KEY by_filled (filled, id), KEY by_body (body(3)), KEY by_bytes (bytes))",
+        order: "word, id",
+    },
 ];
+
+/// Characters of `latin1`, which is code page 1252.
+const WESTERN: [&str; 16] = ["a", "A", "á", "Ä", "å", "ß", "s", "æ", "ø", "z", "-", "€", "š", "ÿ", " ", "\t"];
 
 /// What words are made of: accents, expansions, ignorable characters, spaces, Hangul, Han.
 const PIECES: [&str; 24] = [
@@ -158,6 +167,8 @@ fn fill(server: &ServerProcess) -> Result<()> {
         "DELETE FROM long_values WHERE id % 10 = 0",
         "UPDATE words SET word = UPPER(word), filled = 'É' WHERE id % 3 = 0",
         "DELETE FROM words WHERE id % 7 = 0",
+        "UPDATE western SET word = UPPER(word), filled = 'É', body = REPEAT('ö€', 5000) WHERE id % 3 = 0",
+        "DELETE FROM western WHERE id % 7 = 0",
     ] {
         connection.query_drop(sql).with_context(|| sql)?;
     }
@@ -201,6 +212,10 @@ fn values(table: &Table, number: usize, random: &mut Random) -> String {
             let made: String = (0..random.below(7)).map(|_| PIECES[random.below(PIECES.len())]).collect();
             let three = made.replace('😀', "");
             format!("{number}, '{made}', '{made}', '{made}', '{}', '{three}'", word(random, 5))
+        }
+        "western" => {
+            let made: String = (0..random.below(7)).map(|_| WESTERN[random.below(WESTERN.len())]).collect();
+            format!("{number}, '{made}', '{made}', '{made}', '{made}', '{made}'")
         }
         "composite" => format!("'{}', {number}, {}", word(random, 3), random.below(1000)),
         _ => {
@@ -258,6 +273,7 @@ fn change_there(server: &ServerProcess, table: &Table) -> Result<()> {
         "plain" => "UPDATE plain SET c = CONCAT('there ', id), k = k - 1 WHERE id % 4 = 0",
         "typed" => "UPDATE typed SET f = f * 2, g = NULL WHERE a % 2 = 0",
         "composite" => "DELETE FROM composite WHERE y % 13 = 0",
+        "western" => "UPDATE western SET word = CONCAT('Ä', LEFT(word, 50)), german = NULL WHERE id % 4 = 0",
         "words" => "UPDATE words SET word = CONCAT('Ä', LEFT(word, 50)), older = NULL WHERE id % 4 = 0",
         _ => "UPDATE long_values SET body = REPEAT('there', 9000) WHERE id % 4 = 1",
     };

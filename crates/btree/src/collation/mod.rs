@@ -1,14 +1,14 @@
 //! String order: the collations the engine knows.
 //!
-//! Here are those that weigh each character alone, all of them PAD SPACE; those of the Unicode Collation
-//! Algorithm, of which the newer ones are NO PAD, are in `uca/`. A PAD SPACE collation compares as if the
-//! shorter string were padded with spaces: `'a' = 'a '`, and a string is above its extension by a control
-//! character. Malformed UTF-8 is compared byte by byte from where it starts, so that there always is an
-//! order.
+//! Here are those of UTF-8 that weigh each character alone, all of them PAD SPACE; those of `latin1` are in
+//! `latin1/`, those of the Unicode Collation Algorithm, of which the newer ones are NO PAD, in `uca/`. A PAD
+//! SPACE collation compares as if the shorter string were padded with spaces: `'a' = 'a '`, and a string is
+//! above its extension by a control character. Malformed UTF-8 is compared byte by byte from where it starts,
+//! so that there always is an order.
 
 mod general_ci;
+pub mod latin1;
 mod pad_space;
-mod swedish_ci;
 mod uca;
 
 use std::cmp::Ordering;
@@ -78,24 +78,6 @@ pub fn compare_general_ci(mut a: &[u8], mut b: &[u8]) -> Ordering {
     }
 }
 
-/// `latin1_swedish_ci`.
-pub fn compare_swedish_ci(a: &[u8], b: &[u8]) -> Ordering {
-    let common = a.len().min(b.len());
-    let weights = |bytes: &'_ [u8]| {
-        bytes[..common]
-            .iter()
-            .map(|byte| swedish_ci::WEIGHTS[usize::from(*byte)])
-            .collect::<smallvec::SmallVec<[u8; 64]>>()
-    };
-    if a[..common] != b[..common] {
-        let order = weights(a).cmp(&weights(b));
-        if order != Ordering::Equal {
-            return order;
-        }
-    }
-    compare_rest(&a[common..], &b[common..])
-}
-
 /// Feeds to `hasher` what makes `bytes` equal to others under `utf8mb4_general_ci`.
 pub fn hash_general_ci(bytes: &[u8], hasher: &mut impl Hasher) {
     let mut rest = without_trailing_spaces(bytes);
@@ -104,13 +86,6 @@ pub fn hash_general_ci(bytes: &[u8], hasher: &mut impl Hasher) {
         rest = &rest[len..];
     }
     hasher.write(rest);
-}
-
-/// Feeds to `hasher` what makes `bytes` equal to others under `latin1_swedish_ci`.
-pub fn hash_swedish_ci(bytes: &[u8], hasher: &mut impl Hasher) {
-    for byte in without_trailing_spaces(bytes) {
-        hasher.write_u8(swedish_ci::WEIGHTS[usize::from(*byte)]);
-    }
 }
 
 #[cfg(test)]
@@ -142,9 +117,6 @@ mod tests {
         assert_eq!(general("a", "a b"), Ordering::Less);
         assert_eq!(compare_bytes_pad_space(b"a", b"a  "), Ordering::Equal);
         assert_eq!(compare_bytes_pad_space(b"a", b"a\n"), Ordering::Greater);
-        assert_eq!(compare_swedish_ci(b"\xE5", b"\xC5 "), Ordering::Equal);
-        assert_eq!(compare_swedish_ci(b"z", b"\xE5"), Ordering::Less);
-        assert_eq!(compare_swedish_ci(b"\xE5", b"\xE4"), Ordering::Less);
     }
 
     fn hash(of: impl Fn(&[u8], &mut DefaultHasher), bytes: &[u8]) -> u64 {
@@ -163,7 +135,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_in_some_order(a: Vec<u8>, b: Vec<u8>) {
-            for compare in [compare_general_ci, compare_bytes_pad_space, compare_swedish_ci] {
+            for compare in [compare_general_ci, compare_bytes_pad_space] {
                 prop_assert_eq!(compare(&a, &b), compare(&b, &a).reverse());
                 prop_assert_eq!(compare(&a, &a), Ordering::Equal);
             }

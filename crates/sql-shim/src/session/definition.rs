@@ -2,7 +2,7 @@
 //! (`commands.rs` does that before it comes here).
 
 use sql::ast::{self, Alteration, CreateTable, DataType, Statement, TableName};
-use sql::column_types::{chosen, column_type, kept_as};
+use sql::column_types::{chosen, column_type};
 use sql::errors;
 use sql::exec::insert::Changed;
 use sql::failure::Failure;
@@ -15,15 +15,6 @@ use super::{Outcome, Session, duplicate_members, stored_expressions};
 
 fn done() -> Outcome {
     Outcome::Done(Changed::default())
-}
-
-/// Says so, if a definition's text is kept by another name than it says.
-pub(super) fn warn_of_kept(state: &super::state::SessionState, names: [Option<&str>; 2]) {
-    for name in names.into_iter().flatten() {
-        if let Some(kept) = kept_as(name) {
-            state.warn(errors::error(errors::UNKNOWN_ERROR, &[&format!("{name} is kept as {kept}")]));
-        }
-    }
 }
 
 /// What the definition shows of a number: TINYINT(1), ZEROFILL, FLOAT(M,D) and DOUBLE(M,D). Other widths have
@@ -95,7 +86,6 @@ impl Session {
         match statement {
             Statement::CreateDatabase { name, if_not_exists, charset, collation } => {
                 let rule = chosen(charset.as_deref(), collation.as_deref(), Collation::Utf8mb4GeneralCi)?;
-                warn_of_kept(&self.state, [charset.as_deref(), collation.as_deref()]);
                 if database.database(name).is_some() {
                     let error = errors::error(errors::DB_CREATE_EXISTS, &[name]);
                     if !if_not_exists {
@@ -260,7 +250,6 @@ impl Session {
             options.take(name, value, &create.name.name, &self.state)?;
         }
         let rule = chosen(options.charset.as_deref(), options.collation.as_deref(), default)?;
-        warn_of_kept(&self.state, [options.charset.as_deref(), options.collation.as_deref()]);
         let database = self.planner().database_of(&create.name)?;
         let mut def = TableDef::new(Vec::new());
         def.collation = rule;
@@ -300,7 +289,6 @@ impl Session {
         let said = &column.data_type;
         let kind = column_type(&column.name, said, rule)?;
         duplicate_members::check_different(&self.state, &column.name, &kind)?;
-        warn_of_kept(&self.state, [said.charset.as_deref(), said.collation.as_deref()]);
         let mut def = schema::ColumnDef::new(column.name.clone(), kind);
         def.nullable = column.nullable.unwrap_or(!column.primary);
         def.auto_increment = column.auto_increment;

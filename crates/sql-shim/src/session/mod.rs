@@ -62,6 +62,7 @@ use sql::exec::insert::Changed;
 use sql::failure::Failure;
 use sql::result::{ResultColumns, ResultSink, SqlError};
 use untorn::asynchronous::{Database, Transaction};
+use untorn::types::Charset;
 
 use crate::server::read_lock::{ChangeMark, ReadLockHold};
 use crate::server::registry::Connection;
@@ -206,6 +207,11 @@ impl Session {
         Duration::from_secs(self.state.settings().lock_wait_timeout_seconds)
     }
 
+    /// In which the client writes.
+    fn client_charset(&self) -> Charset {
+        self.state.settings().sql.client_charset
+    }
+
     /// To change what no plan may see changing.
     fn state_mut(&mut self) -> &mut SessionState {
         let Some(state) = Rc::get_mut(&mut self.state) else {
@@ -220,7 +226,8 @@ impl SessionService for Session {
 
     async fn query(&mut self, sql: &[u8], out: &mut impl ResultSink) -> io::Result<()> {
         let yield_state = self.yield_state.clone();
-        run_yielding(&yield_state, pin!(self.run_query(sql, out))).await
+        let charset = self.client_charset();
+        run_yielding(&yield_state, pin!(self.run_query(&charset.to_utf8(sql), out))).await
     }
 
     async fn prepare(&mut self, sql: &[u8]) -> Result<Prepared<PlannedStatement>, SqlError> {
@@ -229,8 +236,9 @@ impl SessionService for Session {
         self.state.begin_statement();
         self.state.clear_warnings();
         let yield_state = self.yield_state.clone();
+        let sql = self.client_charset().to_utf8(sql);
         let result =
-            run_yielding(&yield_state, pin!(self.prepare_text(sql))).await.map_err(Failure::into_error);
+            run_yielding(&yield_state, pin!(self.prepare_text(&sql))).await.map_err(Failure::into_error);
         if let Err(error) = &result {
             self.state.note_error(error);
         }
@@ -248,11 +256,13 @@ impl SessionService for Session {
     }
 
     async fn change_database(&mut self, name: &[u8]) -> Result<(), SqlError> {
-        self.use_database(&String::from_utf8_lossy(name))
+        self.use_database(&String::from_utf8_lossy(&self.client_charset().to_utf8(name)))
     }
 
     async fn field_list(&mut self, table: &[u8], pattern: &[u8]) -> Result<Arc<ResultColumns>, SqlError> {
-        self.field_definitions(&String::from_utf8_lossy(table), pattern)
+        let charset = self.client_charset();
+        let (table, pattern) = (charset.to_utf8(table), charset.to_utf8(pattern));
+        self.field_definitions(&String::from_utf8_lossy(&table), &pattern)
     }
 
     async fn reset(&mut self) {

@@ -23,7 +23,7 @@ use sql::parser;
 use sql::plan::Plan;
 use sql::result::{self, ResultColumns, ResultSink, kind};
 use sql::value::{Collation, Value, decimal};
-use untorn::types;
+use untorn::types::{self, Charset};
 
 use super::commands::done;
 use super::{Changed, Outcome, REPLANS_MAX, Session, com_counters};
@@ -74,6 +74,7 @@ impl Session {
     ) -> io::Result<()> {
         let begun = Instant::now();
         self.begin_stats();
+        out.charset(self.state.settings().results_charset);
         let result = self.run_planned(statement, params, out).await;
         self.end_stats(begun, &statement.sql, result.is_err());
         match result {
@@ -90,9 +91,12 @@ impl Session {
     ) -> Result<(), Failure> {
         self.state.begin_statement();
         self.admit_plan(&statement.plan.plan)?;
-        let collation = self.state.settings().sql.connection_collation;
+        let (collation, charset) = {
+            let settings = self.state.settings();
+            (settings.sql.connection_collation, settings.sql.client_charset)
+        };
         let values: smallvec::SmallVec<[Value<'_>; 4]> =
-            params.iter().map(|param| value_of(param, collation)).collect();
+            params.iter().map(|param| value_of(param, collation, charset)).collect();
         for _ in 0..REPLANS_MAX {
             let (version, plan_modes) = (self.plan_version(), self.state.settings().sql.plan_modes());
             if (statement.plan.version, statement.plan.plan_modes) != (version, plan_modes) {
@@ -272,8 +276,8 @@ impl Session {
     }
 }
 
-/// A parameter of the protocol as a value.
-fn value_of<'p>(param: &Param<'p>, collation: Collation) -> Value<'p> {
+/// A parameter of the protocol as a value, of a client with this character set.
+fn value_of<'p>(param: &Param<'p>, collation: Collation, charset: Charset) -> Value<'p> {
     let date = |date: result::Date| types::Date { year: date.year, month: date.month, day: date.day };
     match *param {
         Param::Null => Value::Null,
@@ -285,8 +289,10 @@ fn value_of<'p>(param: &Param<'p>, collation: Collation) -> Value<'p> {
             std::str::from_utf8(text).ok().and_then(decimal::parse).map_or(Value::Null, Value::Decimal)
         }
         Param::Bytes { value, binary } => {
-            let rule = if binary { Collation::Binary } else { collation };
-            Value::Text(Cow::Borrowed(value), rule)
+            if binary {
+                return Value::Text(Cow::Borrowed(value), Collation::Binary);
+            }
+            Value::Text(charset.to_utf8(value), collation)
         }
         Param::Date(v) => Value::Date(date(v)),
         Param::DateTime(v) => Value::DateTime(

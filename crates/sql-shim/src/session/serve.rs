@@ -17,6 +17,7 @@ impl Session {
         self.begin_stats();
         self.state.begin_statement();
         let sql = parser::trimmed(sql);
+        out.charset(self.state.settings().results_charset);
         if let Some(result) = self.run_cached(sql, out).await {
             self.end_stats(begun, sql, result.is_err());
             return match result {
@@ -27,6 +28,7 @@ impl Session {
         let many = self.state.connection.client_flags().multi_statements;
         let mut rest = sql;
         loop {
+            out.charset(self.state.settings().results_charset);
             let result = self.run_text(rest, many, out).await;
             let consumed = result.as_ref().ok().and_then(|consumed| rest.get(..*consumed));
             begun = self.end_stats(begun, consumed.unwrap_or(rest), result.is_err());

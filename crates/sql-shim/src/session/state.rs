@@ -267,7 +267,7 @@ impl SessionState {
 
     /// How texts become tokens in this session.
     pub fn lexical_modes(&self) -> LexicalModes {
-        LexicalModes::of(self.settings().sql.sql_mode)
+        self.settings().sql.lexical_modes()
     }
 
     /// A copy of the session's variables, to go back to.

@@ -34,6 +34,7 @@ use sql::result::SqlError;
 use sql::sql_mode;
 use sql::time_names::TimeNames;
 use sql::value::Collation;
+use untorn::types::Charset;
 
 use change::{warning_of_set, without_effect, wrong_scope};
 use table::{DEFINITIONS, Definition, Effect, ISOLATION_LEVELS, Reach, find};
@@ -76,6 +77,8 @@ pub enum TransactionTracking {
 pub struct SessionSettings {
     /// Those that SQL obeys.
     pub sql: Settings,
+    /// In which the client wants texts; UTF-8 unless it is `latin1`.
+    pub results_charset: Charset,
     pub autocommit: bool,
     pub isolation: Isolation,
     pub read_only: bool,
@@ -158,6 +161,7 @@ fn decode(values: &[Value]) -> SessionSettings {
     };
     let flag = |name: &str| number(name) != 0;
     let text = |name: &str| value(name).and_then(Value::as_str).unwrap_or_default();
+    let charset = |name: &str| Charset::from_name(text(name)).unwrap_or(Charset::Utf8mb4);
     let isolation = isolation_of(text("transaction_isolation"));
     SessionSettings {
         sql: Settings {
@@ -168,6 +172,7 @@ fn decode(values: &[Value]) -> SessionSettings {
             group_concat_max_len: number("group_concat_max_len"),
             connection_collation: Collation::from_name(text("collation_connection"))
                 .unwrap_or(Collation::Utf8mb4GeneralCi),
+            client_charset: charset("character_set_client"),
             div_precision_increment: number("div_precision_increment").min(30) as u8,
             sort_buffer_size: number("sort_buffer_size"),
             tmp_table_size: number("tmp_table_size").min(number("max_heap_table_size")),
@@ -181,6 +186,7 @@ fn decode(values: &[Value]) -> SessionSettings {
             time_names: TimeNames::of_locale(text("lc_time_names"))
                 .map_or(TimeNames::default(), |(names, _)| names),
         },
+        results_charset: charset("character_set_results"),
         autocommit: flag("autocommit"),
         isolation,
         read_only: flag("transaction_read_only"),

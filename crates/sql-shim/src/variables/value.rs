@@ -283,15 +283,9 @@ pub fn default_collation(charset: &str) -> Option<&'static str> {
     CHARSETS.iter().find(|(known, _)| *known == charset).map(|(_, collation)| *collation)
 }
 
-/// Collations of `latin1`, which clients may name for themselves; there are no columns of it.
-const LATIN1: [&str; 4] = ["latin1_swedish_ci", "latin1_bin", "latin1_general_ci", "latin1_general_cs"];
-
 /// The character set of a collation.
 pub fn charset_of_collation(collation: &str) -> Option<&'static str> {
-    match Collation::from_name(collation) {
-        Some(known) => Some(known.charset().name()),
-        None => LATIN1.iter().any(|known| known.eq_ignore_ascii_case(collation)).then_some("latin1"),
-    }
+    Collation::from_name(collation).map(|known| known.charset().name())
 }
 
 fn to_charset(name: &str, nullable: bool, value: &Value) -> Result<Value, SqlError> {
@@ -307,11 +301,8 @@ fn to_charset(name: &str, nullable: bool, value: &Value) -> Result<Value, SqlErr
 
 fn to_collation(value: &Value) -> Result<Value, SqlError> {
     let Value::Text(text) = value else { return Err(wrong_type("collation")) };
-    match charset_of_collation(text) {
-        Some(_) => Ok(Collation::from_name(text).map_or_else(
-            || Value::Text(text.to_ascii_lowercase().into()),
-            |known| Value::text(known.name()),
-        )),
+    match Collation::from_name(text) {
+        Some(known) => Ok(Value::text(known.name())),
         None => Err(SqlError::new(1273, b"HY000", format!("Unknown collation: '{text}'"))),
     }
 }

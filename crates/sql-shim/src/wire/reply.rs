@@ -15,13 +15,16 @@ use std::io;
 use std::sync::Arc;
 
 use sql::result::{
-    ColumnMeta, Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time, column_flag, kind,
+    ColumnMeta, Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time, charset, column_flag,
+    kind,
 };
+use untorn::types::Charset;
 
 use super::number_text::{put_f32, put_f64, put_fixed, put_i64, put_u64};
 use super::output::PacketOutput;
 use super::response_packets::{
-    self, DEFINITIONS_SEQUENCE, encode_definitions, put_error, put_ok, put_rows_end,
+    self, DEFINITIONS_SEQUENCE, encode_definitions, encode_definitions_in_latin1, put_error_in, put_ok,
+    put_rows_end,
 };
 use super::temporal::{
     parse_datetime, parse_time, put_date_text, put_datetime_binary, put_datetime_text, put_time_binary,
@@ -58,6 +61,8 @@ struct ColumnShape {
     decimals: u8,
     /// Digits that ZEROFILL fills up to.
     filled: u8,
+    /// Text, in the client's character set.
+    text: bool,
 }
 
 /// What a reply remembers between commands, so that it need not allocate again.
@@ -74,6 +79,8 @@ pub struct Reply<'a, F> {
     capabilities: u32,
     encoding: Encoding,
     status_at_columns: u16,
+    /// Of texts.
+    charset: Charset,
     /// Column of the next value.
     column: usize,
     in_row: bool,
@@ -100,6 +107,7 @@ impl<'a, F: Flush> Reply<'a, F> {
             capabilities,
             encoding,
             status_at_columns: status,
+            charset: Charset::Utf8mb4,
             column: 0,
             in_row: false,
             rows: 0,
@@ -112,7 +120,13 @@ impl<'a, F: Flush> Reply<'a, F> {
         let shape = self.scratch.shapes.get(self.column).copied();
         debug_assert!(shape.is_some(), "more values than columns in a row");
         self.column += 1;
-        shape.unwrap_or(ColumnShape { kind: kind::VAR_STRING, unsigned: false, decimals: 0, filled: 0 })
+        shape.unwrap_or(ColumnShape {
+            kind: kind::VAR_STRING,
+            unsigned: false,
+            decimals: 0,
+            filled: 0,
+            text: false,
+        })
     }
 
     fn binary_int(&mut self, value: i64, unsigned_value: bool) {
@@ -192,6 +206,16 @@ impl<'a, F: Flush> Reply<'a, F> {
         self.output.put(&bytes);
     }
 
+    #[inline]
+    fn put_bytes(&mut self, value: &[u8]) {
+        if self.is_text() {
+            self.column += 1;
+            self.output.length_encoded_bytes(value)
+        } else {
+            self.binary_bytes(value)
+        }
+    }
+
     fn is_text(&self) -> bool {
         self.encoding == Encoding::Text
     }
@@ -223,12 +247,17 @@ fn shape_of(meta: &ColumnMeta) -> ColumnShape {
         unsigned: meta.flags & column_flag::UNSIGNED != 0,
         decimals: meta.decimals,
         filled: if meta.flags & column_flag::ZEROFILL != 0 { meta.length.min(255) as u8 } else { 0 },
+        text: meta.charset != charset::BINARY,
     }
 }
 
 impl<F: Flush> ResultSink for Reply<'_, F> {
     fn rows_sent(&self) -> u64 {
         self.rows
+    }
+
+    fn charset(&mut self, charset: Charset) {
+        self.charset = charset;
     }
 
     fn columns(&mut self, columns: &Arc<ResultColumns>) {
@@ -238,7 +267,9 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
         self.output.begin();
         self.output.length_encoded(columns.len() as u64);
         self.output.end();
-        let encoded = columns.encoded(encode_definitions);
+        let in_latin1 =
+            (self.charset == Charset::Latin1).then(|| encode_definitions_in_latin1(columns.metas()));
+        let encoded = in_latin1.as_ref().unwrap_or_else(|| columns.encoded(encode_definitions));
         self.output.put_packets(&encoded.bytes, &encoded.ends, DEFINITIONS_SEQUENCE);
         if self.capabilities & super::capability::DEPRECATE_EOF == 0 {
             response_packets::put_eof(self.output, 0, self.status_at_columns);
@@ -329,12 +360,12 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
             self.column += 1;
             return self.output.length_encoded_bytes(&text);
         }
-        if self.is_text() {
-            self.column += 1;
-            self.output.length_encoded_bytes(value)
-        } else {
-            self.binary_bytes(value)
+        if self.charset == Charset::Latin1
+            && self.scratch.shapes.get(self.column).is_some_and(|shape| shape.text)
+        {
+            return self.put_bytes(&self.charset.from_utf8_lossy(value));
         }
+        self.put_bytes(value);
     }
 
     fn date(&mut self, value: Date) {
@@ -397,7 +428,7 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
         if std::mem::take(&mut self.in_row) {
             self.output.abandon();
         }
-        put_error(self.output, true, error);
+        put_error_in(self.output, true, error, self.charset);
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! The packets every reply is made of: OK, ERR, EOF, column definitions.
 
-use sql::result::{ColumnMeta, Completion, EncodedColumns, SqlError, status_flag};
+use sql::result::{ColumnMeta, Completion, EncodedColumns, SqlError, charset, status_flag};
+use untorn::types::Charset;
 
 use super::capability;
 use super::output::{PacketOutput, put_length_encoded};
@@ -55,6 +56,11 @@ pub fn put_rows_end(output: &mut PacketOutput, capabilities: u32, completion: &C
 
 /// Writes an ERR packet. Before the capabilities are known (`protocol_41` false) there is no SQLSTATE in it.
 pub fn put_error(output: &mut PacketOutput, protocol_41: bool, error: &SqlError) {
+    put_error_in(output, protocol_41, error, Charset::Utf8mb4);
+}
+
+/// An error to a client that wants texts in this character set.
+pub fn put_error_in(output: &mut PacketOutput, protocol_41: bool, error: &SqlError, charset: Charset) {
     output.begin();
     output.u8(0xff);
     output.u16(error.code);
@@ -63,15 +69,16 @@ pub fn put_error(output: &mut PacketOutput, protocol_41: bool, error: &SqlError)
         output.put(&error.sqlstate);
     }
     // MySQL cuts messages at 512 bytes; clients have buffers of that size.
-    let message = error.message.as_bytes();
+    let message = charset.from_utf8_lossy(error.message.as_bytes());
     output.put(message.get(..message.len().min(511)).unwrap_or_default());
     output.end();
 }
 
-fn put_definition(bytes: &mut Vec<u8>, meta: &ColumnMeta, with_default: bool) {
+fn put_definition(bytes: &mut Vec<u8>, meta: &ColumnMeta, with_default: bool, charset: Charset) {
     let mut text = |text: &str| {
+        let text = charset.from_utf8_lossy(text.as_bytes());
         put_length_encoded(bytes, text.len() as u64);
-        bytes.extend_from_slice(text.as_bytes());
+        bytes.extend_from_slice(&text);
     };
     text("def");
     text(&meta.schema);
@@ -103,21 +110,30 @@ pub const DEFINITIONS_SEQUENCE: u8 = 2;
 
 /// Column definition packets, headers included, numbered from [`DEFINITIONS_SEQUENCE`].
 pub fn encode_definitions(metas: &[ColumnMeta]) -> EncodedColumns {
-    encode(metas, false)
+    encode(metas, false, Charset::Utf8mb4)
+}
+
+/// The same for a client that wants texts in `latin1`, where a character is a byte.
+pub fn encode_definitions_in_latin1(metas: &[ColumnMeta]) -> EncodedColumns {
+    let in_latin1 = |meta: &ColumnMeta| match meta.charset {
+        charset::BINARY => meta.clone(),
+        _ => ColumnMeta { charset: charset::LATIN1_SWEDISH_CI, length: meta.length / 4, ..meta.clone() },
+    };
+    encode(&metas.iter().map(in_latin1).collect::<Vec<_>>(), false, Charset::Latin1)
 }
 
 /// The same with default values, for COM_FIELD_LIST.
 pub fn encode_field_list(metas: &[ColumnMeta]) -> EncodedColumns {
-    encode(metas, true)
+    encode(metas, true, Charset::Utf8mb4)
 }
 
-fn encode(metas: &[ColumnMeta], with_default: bool) -> EncodedColumns {
+fn encode(metas: &[ColumnMeta], with_default: bool, charset: Charset) -> EncodedColumns {
     let mut encoded = EncodedColumns::default();
     let mut sequence = DEFINITIONS_SEQUENCE;
     for meta in metas {
         let start = encoded.bytes.len();
         encoded.bytes.extend_from_slice(&[0; 4]);
-        put_definition(&mut encoded.bytes, meta, with_default);
+        put_definition(&mut encoded.bytes, meta, with_default, charset);
         let [a, b, c, _] = ((encoded.bytes.len() - start - 4) as u32).to_le_bytes();
         if let Some(header) = encoded.bytes.get_mut(start..start + 4) {
             header.copy_from_slice(&[a, b, c, sequence]);

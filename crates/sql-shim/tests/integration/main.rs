@@ -14,6 +14,7 @@ mod golden;
 mod handlers;
 mod hostile_statements;
 mod innodb_status;
+mod latin1_clients;
 mod load_data;
 mod metrics_endpoint;
 mod monitoring_tables;

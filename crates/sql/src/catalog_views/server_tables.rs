@@ -32,6 +32,7 @@ pub fn character_sets(_: &SqlContext) -> RowSource {
     let description = |charset: Charset| match charset {
         Charset::Binary => "Binary pseudo charset",
         Charset::Ascii => "US ASCII",
+        Charset::Latin1 => "cp1252 West European",
         Charset::Utf8mb3 => "UTF-8 Unicode",
         Charset::Utf8mb4 => "UTF-8 Unicode",
     };

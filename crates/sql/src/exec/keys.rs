@@ -4,14 +4,15 @@
 //! range wider than the condition; the caller then checks all conditions on each row. Ranges are sorted and
 //! merged, so that no row comes twice and rows come in the order of the index.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use untorn::engine::{KeyRange, OwnedKey, TimeSlice};
+use untorn::engine::{KeyRange, OwnedKey, TimeSlice, compare_values};
 use untorn::schema::ColumnDef;
-use untorn::types::ColumnType;
+use untorn::types::{Collation, ColumnType};
 
 use super::Executor;
 use super::integer_key::integer_key;
@@ -155,7 +156,10 @@ impl Iterator for Points {
             let value = self.constants.ordered(number)?;
             let key = match (self.integer, value) {
                 (Some((width, unsigned)), value) => integer_piece(value, width, unsigned, Side::Equal),
-                (None, Value::Text(text, _)) => Piece::Key(text.to_vec()),
+                (None, Value::Text(text, rule)) => match stored_text(text, *rule, *rule) {
+                    Some(stored) => Piece::Key(stored),
+                    None => Piece::Nothing,
+                },
                 _ => Piece::Nothing,
             };
             // One that the column cannot have has no rows.
@@ -227,6 +231,14 @@ fn integer_piece(value: &Value<'_>, width: usize, unsigned: bool, side: Side) ->
     if whole { Piece::Key(bytes) } else { Piece::Inside(bytes) }
 }
 
+/// A text as a column of this collation holds it; `None` if that cannot.
+fn stored_text(text: &[u8], of_value: Collation, rule: Collation) -> Option<Vec<u8>> {
+    match of_value {
+        Collation::Binary => Some(text.to_vec()),
+        _ => rule.charset().from_utf8(text).ok().map(Cow::into_owned),
+    }
+}
+
 pub(super) fn piece(
     value: &Value<'_>,
     column: &ColumnDef,
@@ -249,9 +261,10 @@ pub(super) fn piece(
                 if blind && text.last() == Some(&b' ') {
                     return Ok(Piece::Unknown);
                 }
+                let Some(stored) = stored_text(text, *of_value, rule) else { return Ok(Piece::Unknown) };
                 match collation::common(rule, *of_value) {
-                    common if common == rule => Piece::Key(text.to_vec()),
-                    common if collation::is_finest(common, rule.pads()) => Piece::Near(text.to_vec()),
+                    common if common == rule => Piece::Key(stored),
+                    common if collation::is_finest(common, rule.pads()) => Piece::Near(stored),
                     _ => Piece::Unknown,
                 }
             }
@@ -362,7 +375,7 @@ fn point(bytes: Vec<u8>) -> Interval {
 pub(super) fn compare_keys(left: &Option<Vec<u8>>, right: &Option<Vec<u8>>, column: &ColumnDef) -> Ordering {
     match (left, right) {
         (Some(left), Some(right)) if column.kind.is_string() => {
-            collation::compare(left, right, column.kind.collation())
+            compare_values(column.kind.collation().stored_comparison(), left, right)
         }
         (left, right) => left.cmp(right),
     }

@@ -18,9 +18,9 @@ use crate::expr::Expr;
 use crate::failure::Failure;
 use crate::memory::{Charge, refused};
 use crate::plan::change::{Assigned, ColumnDefault};
-use crate::plan::load::{Encoding, Field, LoadPlan, text};
+use crate::plan::load::{Encoding, Field, LoadPlan};
 use crate::value::Value;
-use untorn::types::Collation;
+use untorn::types::{Charset, Collation};
 
 /// A file.
 pub trait Pieces {
@@ -188,22 +188,8 @@ impl LoadPlan {
         let Some(bytes) = field else { return Value::Null };
         match self.encoding {
             Encoding::Binary => Value::Text(bytes.into(), Collation::Binary),
-            Encoding::Latin1 if !bytes.is_ascii() => {
-                text(bytes.iter().map(|byte| from_latin1(*byte)).collect::<String>().into_bytes())
-            }
-            _ => Value::Text(bytes.into(), Collation::Utf8mb4GeneralCi),
+            Encoding::Latin1 => Value::Text(Charset::Latin1.to_utf8(bytes), Collation::Utf8mb4GeneralCi),
+            Encoding::Utf8 => Value::Text(bytes.into(), Collation::Utf8mb4GeneralCi),
         }
-    }
-}
-
-/// A character of code page 1252, in which five bytes are controls of their own number.
-fn from_latin1(byte: u8) -> char {
-    const UPPER: [char; 32] = [
-        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
-        '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
-    ];
-    match byte {
-        0x80..=0x9f => UPPER[usize::from(byte - 0x80)],
-        other => char::from(other),
     }
 }

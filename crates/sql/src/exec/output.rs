@@ -40,10 +40,13 @@ pub fn stored<S: ResultSink>(sink: &mut S, bytes: Option<&[u8]>, kind: &ColumnTy
         ColumnType::Int { unsigned: false } | ColumnType::BigInt { unsigned: false } => {
             sink.int(stored_values::signed_int(bytes));
         }
-        ColumnType::Char { .. } => sink.bytes(stored_values::trimmed(bytes)),
-        ColumnType::VarChar { .. }
-        | ColumnType::Text { .. }
-        | ColumnType::Binary { .. }
+        ColumnType::Char { collation, .. } => {
+            sink.bytes(&collation.charset().to_utf8(stored_values::trimmed(bytes)));
+        }
+        ColumnType::VarChar { collation, .. } | ColumnType::Text { collation, .. } => {
+            sink.bytes(&collation.charset().to_utf8(bytes));
+        }
+        ColumnType::Binary { .. }
         | ColumnType::VarBinary { .. }
         | ColumnType::Blob { .. }
         | ColumnType::Bit { .. } => sink.bytes(bytes),

@@ -5,9 +5,10 @@
 //! SPACE a text goes on with spaces, and `abc` followed by a tab comes before `abc`) and `abd`, the same text
 //! with a last character of the next weight, which does not belong to them.
 
-use untorn::engine::Comparison;
+use std::borrow::Cow;
+
 use untorn::schema::ColumnDef;
-use untorn::types::{Collation, ColumnType};
+use untorn::types::{Charset, Collation, ColumnType};
 
 use crate::result::SqlError;
 use crate::value::{Value, collation, like};
@@ -44,11 +45,15 @@ pub(super) fn of_pattern(
         return Ok(Beginning::default());
     }
     let Ok(pattern) = std::str::from_utf8(&pattern) else { return Ok(Beginning::default()) };
+    let charset = rule.charset();
     let room = match column.kind {
         ColumnType::Char { chars, .. } | ColumnType::VarChar { chars, .. } => chars as usize,
         _ => CHARS_MAX,
     };
-    Ok(of_characters(&literal(pattern.chars(), escape), room.min(CHARS_MAX), rule))
+    let Beginning { lower, upper } =
+        of_characters(&literal(pattern.chars(), escape), room.min(CHARS_MAX), rule);
+    let stored = |edge: Vec<u8>| charset.from_utf8(&edge).map(Cow::into_owned).ok();
+    Ok(Beginning { lower: lower.and_then(stored), upper: upper.and_then(stored) })
 }
 
 /// What stands before the first wildcard.
@@ -77,20 +82,26 @@ fn of_characters(beginning: &[char], room: usize, rule: Collation) -> Beginning 
     // Without padding the text itself is the lowest that begins so.
     let missing = if rule.pads() { room.saturating_sub(beginning.len()) } else { 0 };
     let lower: String = beginning.iter().copied().chain(std::iter::repeat_n('\0', missing)).collect();
-    let weight = |character: char| match rule.comparison() {
-        Comparison::Utf8mb4GeneralCi => untorn::engine::general_ci_weight(u32::from(character)),
-        _ => u32::from(character),
-    };
+    let weight = |character: char| collation::character_weight(rule, character);
     let (from, behind) = (weight(*last), weight(*last) + 1);
-    let next = (behind..behind + TRIES).filter_map(char::from_u32).find(|next| weight(*next) > from);
+    let next = match rule.charset() {
+        // Few characters, whose weights are in no order.
+        Charset::Latin1 => {
+            let characters = (0..=u8::MAX).map(untorn::engine::latin1_character);
+            characters.filter(|next| weight(*next) > from).min_by_key(|next| weight(*next))
+        }
+        _ => (behind..behind + TRIES).filter_map(char::from_u32).find(|next| weight(*next) > from),
+    };
     let upper = next.map(|next| before.iter().copied().chain([next]).collect::<String>());
     Beginning { lower: Some(lower.into_bytes()), upper: upper.map(String::into_bytes) }
 }
 
-/// The first characters of a text (bytes of a binary one).
+/// The first characters of a stored text (bytes of a binary one).
 pub(super) fn shortened(mut key: Vec<u8>, chars: u32, column: &ColumnDef) -> Vec<u8> {
     if column.kind.is_string() {
-        key.truncate(collation::char_offset(&key, chars as usize, column.kind.collation()));
+        let rule = column.kind.collation();
+        let rule = if rule.bytes_per_char_max() == 1 { Collation::Binary } else { rule };
+        key.truncate(collation::char_offset(&key, chars as usize, rule));
     }
     key
 }
@@ -126,6 +137,38 @@ mod tests {
             let Beginning { lower, upper } = of_characters(&['b'], 4, rule);
             assert_eq!(collation::compare(b"azzz", &lower.unwrap(), rule), Less);
             assert_eq!(collation::compare(b"cc", &upper.unwrap(), rule), Greater);
+        }
+    }
+
+    #[test]
+    fn keys_of_latin1_are_its_bytes_though_its_weights_are_in_no_order() {
+        use Collation::{Latin1Bin, Latin1DanishCi, Latin1GeneralCi, Latin1GeneralCs, Latin1SwedishCi};
+        for rule in [Latin1SwedishCi, Latin1DanishCi, Latin1GeneralCi, Latin1GeneralCs, Latin1Bin] {
+            let column = ColumnDef {
+                kind: ColumnType::VarChar { chars: 5, collation: rule },
+                ..ColumnDef::new("c", ColumnType::int())
+            };
+            let order = |a: &[u8], b: &[u8]| untorn::engine::compare_values(rule.stored_comparison(), a, b);
+            let characters: Vec<u8> = (0..=u8::MAX).collect();
+            for last in "aZz{~é€åÅßö".chars() {
+                let pattern = Value::text(format!("x{last}%"));
+                let Beginning { lower, upper } = of_pattern(&pattern, &Value::Null, &column).unwrap();
+                let (lower, upper) = (lower.unwrap(), upper.unwrap());
+                let inside = |text: &[u8]| order(text, &lower).is_ge() && order(text, &upper).is_lt();
+                let begins = |byte: u8| {
+                    let character = untorn::engine::latin1_character(byte);
+                    collation::character_weight(rule, character) == collation::character_weight(rule, last)
+                };
+                for &byte in &characters {
+                    for more in [&b""[..], b"\xFF", b"\0", b"\t"] {
+                        let text = [b"x", &[byte][..], more].concat();
+                        // What goes on below a space may lie below the upper key, and is looked at again.
+                        if begins(byte) || !more.first().is_some_and(|first| *first < b' ') {
+                            assert_eq!(inside(&text), begins(byte), "{text:?} {pattern:?} {rule:?}");
+                        }
+                    }
+                }
+            }
         }
     }
 

@@ -18,7 +18,6 @@ pub(crate) mod session_functions;
 pub mod types;
 mod value_set;
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -310,11 +309,7 @@ impl Expr {
             }
             Expr::Case { operand, whens, otherwise } => self.case(operand.as_deref(), whens, otherwise, cx),
             Expr::Cast(operand, target) => cast(operand, target, cx),
-            Expr::Collate(operand, rule) => Ok(match operand.eval(cx)? {
-                Value::Null => Value::Null,
-                Value::Text(text, _) => Value::Text(text, *rule),
-                other => Value::Text(Cow::Owned(other.to_text().into_owned()), *rule),
-            }),
+            Expr::Collate(operand, rule) => Ok(operand.eval(cx)?.under(*rule)),
             Expr::DateShift { date, amount, unit, subtract } => {
                 let value = functions::date_shift(date.eval(cx)?, &amount.eval(cx)?, *unit, *subtract, cx)?;
                 cx.state.check_strictly()?;

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use untorn::types::Collation;
+use untorn::types::{Charset, Collation};
 
 use super::super::ast::{BinaryOperator, Expr, IntervalUnit, OrderItem, Scope, TemporalKind, UnaryOperator};
 use super::super::lexer::{Token, TokenKind, bit_value, hex_value, unquote};
@@ -576,6 +576,9 @@ impl Parser<'_> {
         let introducer =
             String::from_utf8_lossy(self.token_bytes(word).get(1..).unwrap_or_default()).to_ascii_lowercase();
         let bytes = match self.primary()? {
+            Expr::Text { bytes, .. } if self.modes().was_latin1 => {
+                Charset::Latin1.from_utf8_lossy(&bytes).into_owned()
+            }
             Expr::Text { bytes, .. } | Expr::Binary(bytes) => bytes,
             _ => return Err(self.unexpected()),
         };

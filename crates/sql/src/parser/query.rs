@@ -6,6 +6,8 @@ use super::super::ast::{
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser, reserved};
+use untorn::types::Charset;
+
 use crate::errors;
 
 /// Words between SELECT and its list that change nothing here.
@@ -263,6 +265,7 @@ impl Parser<'_> {
         let start = self.current.start;
         let expr = self.expr()?;
         let text = match &expr {
+            Expr::Text { bytes, introducer: Some(of) } => self.heading_of_introduced(bytes, of, start),
             Expr::Text { bytes, .. } => String::from_utf8_lossy(bytes).into_owned(),
             Expr::Column { name, .. } => name.clone(),
             Expr::Function { name, arguments, .. } if name == "NAME_CONST" => match arguments.first() {
@@ -274,6 +277,17 @@ impl Parser<'_> {
         let text = cut_name(text);
         let alias = self.alias(true)?;
         Ok(SelectItem::Expr { expr, alias, text })
+    }
+
+    /// What stands above a literal with an introducer: its text, unless that is written in digits.
+    fn heading_of_introduced(&self, bytes: &[u8], introducer: &str, start: u32) -> String {
+        let typed = self.text_since(start);
+        let literal = typed.get(1 + introducer.len()..).unwrap_or_default().trim_start();
+        if !literal.starts_with(['\'', '"']) {
+            return typed;
+        }
+        let charset = Charset::from_name(introducer).unwrap_or(Charset::Utf8mb4);
+        String::from_utf8_lossy(&charset.to_utf8(bytes)).into_owned()
     }
 
     /// `t.*` or `db.t.*`, looking ahead.

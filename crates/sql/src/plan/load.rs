@@ -7,7 +7,7 @@ use crate::errors;
 use crate::privilege::Privileges;
 use crate::result::SqlError;
 use crate::value::Value;
-use untorn::types::Collation;
+use untorn::types::{Charset, Collation};
 
 /// LOAD DATA.
 #[derive(Debug)]
@@ -127,13 +127,11 @@ impl Planner<'_> {
 
     fn encoding(&self, charset: Option<&str>) -> Result<Encoding, SqlError> {
         let Some(name) = charset else { return Ok(Encoding::Utf8) };
-        if name.eq_ignore_ascii_case("latin1") {
-            return Ok(Encoding::Latin1);
-        }
-        match self.charset_collation(name)? {
-            Collation::Binary => Ok(Encoding::Binary),
-            _ => Ok(Encoding::Utf8),
-        }
+        Ok(match self.charset_collation(name)?.charset() {
+            Charset::Binary => Encoding::Binary,
+            Charset::Latin1 => Encoding::Latin1,
+            _ => Encoding::Utf8,
+        })
     }
 }
 

@@ -1,12 +1,15 @@
 //! Comparing, folding and hashing text by its collation.
 //!
-//! Text is UTF-8 in every character set. The weights are those of the B-tree, so that a sort in memory and an
-//! index agree.
+//! Text is UTF-8 in every character set; what sees its bytes gets them by [`relabelled`]. The weights are
+//! those of the B-tree, so that a sort in memory and an index agree.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use untorn::engine::{Comparison, pad_space_sort_key};
-use untorn::types::Collation;
+use untorn::engine::{Comparison, Latin1Rule, pad_space_sort_key};
+use untorn::types::{Charset, Collation};
+
+use super::Value;
 
 /// The collation two values are compared in when nothing says it: `binary` wins over `_bin`, that over
 /// others, and these over the default; of two of a kind the one with more characters. Which operand's
@@ -23,7 +26,7 @@ pub fn common(left: Collation, right: Collation) -> Collation {
         return left;
     }
     let order = strength(left).cmp(&strength(right)).then_with(|| {
-        let size = |rule: Collation| (rule.bytes_per_char_max(), rule.id());
+        let size = |rule: Collation| (rule.charset(), rule.id());
         size(left).cmp(&size(right))
     });
     if order.is_lt() { right } else { left }
@@ -38,6 +41,42 @@ pub fn is_finest(rule: Collation, pads: bool) -> bool {
 /// equal characters.
 pub fn has_one_weight_each(rule: Collation) -> bool {
     !matches!(rule.comparison(), Comparison::Unicode(_))
+}
+
+/// A text of one collation as one of another. Bytes become the text that they are in `latin1`, and a text in
+/// `latin1` the bytes that it has there, with `?` for characters that it cannot have; in the other character
+/// sets bytes and text are the same.
+pub fn relabelled(text: Cow<'_, [u8]>, from: Collation, to: Collation) -> Cow<'_, [u8]> {
+    if text.is_ascii() {
+        return text;
+    }
+    match (from.charset(), to.charset()) {
+        (Charset::Binary, Charset::Latin1) => Cow::Owned(Charset::Latin1.to_utf8(&text).into_owned()),
+        (Charset::Latin1, Charset::Binary) => Cow::Owned(Charset::Latin1.from_utf8_lossy(&text).into_owned()),
+        _ => text,
+    }
+}
+
+impl<'a> Value<'a> {
+    /// The value as a text of this collation, see [`relabelled`].
+    pub fn under(self, rule: Collation) -> Value<'a> {
+        match self {
+            Value::Null => Value::Null,
+            Value::Text(text, from) => Value::Text(relabelled(text, from, rule), rule),
+            other => Value::Text(Cow::Owned(other.to_text().into_owned()), rule),
+        }
+    }
+}
+
+/// A text with `?` in place of the characters that the character set does not have.
+pub fn fitted(text: Cow<'_, [u8]>, charset: Charset) -> Cow<'_, [u8]> {
+    if charset.first_foreign(&text).is_none() {
+        return text;
+    }
+    let known = |c: &char| charset.first_foreign(c.encode_utf8(&mut [0; 4]).as_bytes()).is_none();
+    let kept =
+        String::from_utf8_lossy(&text).chars().map(|c| if known(&c) { c } else { '?' }).collect::<String>();
+    Cow::Owned(kept.into_bytes())
 }
 
 /// Compares two texts.
@@ -68,6 +107,11 @@ pub fn sort_key(text: &[u8], collation: Collation, key: &mut Vec<u8>) {
         Comparison::Unicode(rule) => rule.sort_key(text, key),
         Comparison::Utf8mb4GeneralCi => padded_key(text, true, key),
         Comparison::Utf8mb4Bin => padded_key(text, false, key),
+        Comparison::Latin1Utf8(_) => {
+            let text = String::from_utf8_lossy(text);
+            let weights = text.chars().map(|c| character_weight(collation, c));
+            pad_space_sort_key(weights, u32::from(b' '), |weight| push_weight(weight, key));
+        }
         // Zero bytes are escaped so that the end mark (two zeros) sorts before everything.
         _ => {
             for &byte in text {
@@ -121,7 +165,19 @@ pub fn push_weights(text: &[u8], collation: Collation, made: &mut Vec<u8>) {
         (Comparison::Utf8mb4GeneralCi, Ok(text)) => {
             text.chars().for_each(|character| push_weight(btree_weight(character), made));
         }
+        (Comparison::Latin1Utf8(rule), Ok(text)) if rule != Latin1Rule::Bin => {
+            text.chars().for_each(|c| push_weight(character_weight(collation, c), made));
+        }
         _ => made.extend_from_slice(text),
+    }
+}
+
+/// The weight of a character where each has one ([`has_one_weight_each`]).
+pub fn character_weight(collation: Collation, character: char) -> u32 {
+    match collation.comparison() {
+        Comparison::Utf8mb4GeneralCi => btree_weight(character),
+        Comparison::Latin1Utf8(rule) => rule.weight_of_code_point(u32::from(character)),
+        _ => u32::from(character),
     }
 }
 
@@ -148,8 +204,28 @@ pub(super) fn btree_weight(c: char) -> u32 {
     untorn::engine::general_ci_weight(u32::from(c))
 }
 
+/// The letters of `latin1` beyond ASCII that have the other case there, in upper case; in lower case they are
+/// 32 behind. Of those that Unicode has more of (`š`, `ÿ`, `µ`) MySQL does not know the other case.
+fn has_case_in_latin1(upper: u32) -> bool {
+    matches!(upper, 0xC0..=0xD6 | 0xD8..=0xDE)
+}
+
+/// The text in the case that `other` gives letters of ASCII.
+fn latin1_case(text: &[u8], other: impl Fn(u32) -> u32) -> Vec<u8> {
+    let text = String::from_utf8_lossy(text);
+    let cased = text.chars().map(|c| char::from_u32(other(u32::from(c))).unwrap_or(c));
+    cased.collect::<String>().into_bytes()
+}
+
 /// Lower case, as LOWER() gives it: each character has one at most, wherever it stands.
-pub fn lower(text: &[u8]) -> Vec<u8> {
+pub fn lower(text: &[u8], collation: Collation) -> Vec<u8> {
+    if collation.charset() == Charset::Latin1 && !text.is_ascii() {
+        return latin1_case(text, |code| match code {
+            0x41..=0x5A => code + 0x20,
+            code if has_case_in_latin1(code) => code + 0x20,
+            code => code,
+        });
+    }
     match std::str::from_utf8(text) {
         Ok(text) if !text.is_ascii() => text.chars().map(lower_character).collect::<String>().into_bytes(),
         _ => text.to_ascii_lowercase(),
@@ -157,7 +233,14 @@ pub fn lower(text: &[u8]) -> Vec<u8> {
 }
 
 /// Upper case, as UPPER() gives it: what would be two characters (ß) stays as it is.
-pub fn upper(text: &[u8]) -> Vec<u8> {
+pub fn upper(text: &[u8], collation: Collation) -> Vec<u8> {
+    if collation.charset() == Charset::Latin1 && !text.is_ascii() {
+        return latin1_case(text, |code| match code {
+            0x61..=0x7A => code - 0x20,
+            0xE0..=0xFE if has_case_in_latin1(code - 0x20) => code - 0x20,
+            code => code,
+        });
+    }
     match std::str::from_utf8(text) {
         Ok(text) if !text.is_ascii() => {
             text.chars().map(|c| single(c, c.to_uppercase())).collect::<String>().into_bytes()

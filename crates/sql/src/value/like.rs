@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memmem};
 use smallvec::SmallVec;
-use untorn::engine::Comparison;
+use untorn::engine::{Comparison, Latin1Rule};
 use untorn::types::Collation;
 
 use super::Value;
@@ -257,6 +257,9 @@ fn put_character(c: char, collation: Collation, bytes: &mut Bytes) {
         Comparison::Utf8mb4GeneralCi if c.is_ascii() => bytes.push((c as u8).to_ascii_uppercase()),
         Comparison::Utf8mb4GeneralCi => push_weight(btree_weight(c), bytes),
         Comparison::Unicode(rule) => rule.character_key(c, bytes),
+        Comparison::Latin1Utf8(rule) if rule != Latin1Rule::Bin => {
+            push_weight(rule.weight_of_code_point(u32::from(c)), bytes);
+        }
         _ => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
     }
 }
@@ -297,8 +300,9 @@ pub fn like(
     let bytes = text.len().saturating_add(pattern.len());
     meter(bytes)?;
     let comparison = collation.comparison();
-    let unicode = matches!(comparison, Comparison::Unicode(_));
-    let pattern = if collation == Collation::Binary || pattern.is_ascii() && !unicode {
+    // ASCII's weights are themselves, or upper case.
+    let plain = !matches!(comparison, Comparison::Unicode(_) | Comparison::Latin1Utf8(_));
+    let pattern = if collation == Collation::Binary || pattern.is_ascii() && plain {
         let fold = comparison == Comparison::Utf8mb4GeneralCi;
         Pattern::new(
             pattern.iter().copied(),

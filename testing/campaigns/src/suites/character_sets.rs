@@ -8,8 +8,8 @@ const OTHERS: [&str; 30] = [
     "macce", "macroman", "sjis", "swe7", "tis620", "ucs2", "ujis", "utf16",
 ];
 
-/// Orders of `latin1` that are not kept as another one, and those of single languages.
-const OTHER_ORDERS: [&str; 4] = ["latin1_german", "latin1_danish", "latin1_spanish", "utf32"];
+/// An order of `latin1` that ours does not have, and another character set.
+const OTHER_ORDERS: [&str; 2] = ["latin1_german2", "utf32"];
 
 /// Orders of UTF-8 that ours has, without the character set.
 const ORDERS: [&str; 8] = [

@@ -2,10 +2,10 @@
 
 use untorn::Table;
 use untorn::schema::{KeyKind, TableDef};
-use untorn::types::{Collation, ColumnType};
+use untorn::types::{Collation, ColumnType, SizeClass};
 
 use super::super::Session;
-use super::super::definition::{Options, warn_of_kept};
+use super::super::definition::Options;
 use super::columns::Column;
 use sql::ast::Alteration;
 use sql::column_types::chosen;
@@ -31,13 +31,21 @@ pub(super) struct Target {
     pub counts_rows: bool,
 }
 
-/// The type with another collation, if it is text.
+/// The type with another collation, if it is text. One of the four sizes of TEXT is large enough for as many
+/// of the longest characters.
 fn collated(kind: &ColumnType, rule: Collation) -> ColumnType {
     let mut kind = kind.clone();
     match &mut kind {
+        ColumnType::Text { size, collation } => {
+            let longest = |of: Collation| u64::from(of.bytes_per_char_max());
+            let bytes = size.bytes_max() / longest(*collation) * longest(rule);
+            let classes = [SizeClass::Tiny, SizeClass::Normal, SizeClass::Medium];
+            let fits = classes.into_iter().find(|class| bytes <= class.bytes_max());
+            *size = fits.unwrap_or(SizeClass::Long).max(*size);
+            *collation = rule;
+        }
         ColumnType::Char { collation, .. }
         | ColumnType::VarChar { collation, .. }
-        | ColumnType::Text { collation, .. }
         | ColumnType::Enum { collation, .. }
         | ColumnType::Set { collation, .. }
             if *collation != Collation::Binary =>
@@ -77,7 +85,6 @@ impl Session {
             let Alteration::Convert(charset, collation) = change else { continue };
             let charset = (charset != "default").then_some(charset.as_str());
             let rule = chosen(charset, collation.as_deref(), def.collation)?;
-            warn_of_kept(&self.state, [charset, collation.as_deref()]);
             if rule == Collation::Binary {
                 return Err(errors::unsupported("CONVERT TO CHARACTER SET binary"));
             }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use sql::ast::{Expr, UnaryOperator};
 use sql::result::{Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time};
+use untorn::types::Charset;
 
 /// What the texts of a key's column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +89,9 @@ impl<S: ResultSink> ResultSink for KeyKeeper<'_, S> {
     }
     fn rows_sent(&self) -> u64 {
         self.out.rows_sent()
+    }
+    fn charset(&mut self, charset: Charset) {
+        self.out.charset(charset);
     }
     fn columns(&mut self, columns: &Arc<ResultColumns>) {
         self.out.columns(&ResultColumns::new(columns.metas().iter().take(self.shown).cloned().collect()));

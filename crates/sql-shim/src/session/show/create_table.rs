@@ -3,7 +3,7 @@
 use sql::catalog_views::type_text;
 use untorn::Table;
 use untorn::schema::{Default, KeyKind};
-use untorn::types::{Collation, ColumnType};
+use untorn::types::{Charset, Collation, ColumnType};
 
 /// The statement that makes such a table.
 pub(super) fn create_statement(table: &Table) -> String {
@@ -80,7 +80,11 @@ pub(super) fn create_statement(table: &Table) -> String {
         options.push_str(&format!(" AUTO_INCREMENT={next}"));
     }
     let rule = table.def.collation;
-    options.push_str(&format!(" DEFAULT CHARSET={} COLLATE={}", rule.charset().name(), rule.name()));
+    options.push_str(&format!(" DEFAULT CHARSET={}", rule.charset().name()));
+    // As MySQL: another server's default of utf8mb4 may be another one.
+    if rule.charset() == Charset::Utf8mb4 || rule != rule.charset().default_collation() {
+        options.push_str(&format!(" COLLATE={}", rule.name()));
+    }
     if !table.def.comment.is_empty() {
         options.push_str(&format!(" COMMENT='{}'", table.def.comment.replace('\'', "''")));
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use untorn::types::Collation;
 
+use super::collation::in_bytes;
 use super::common_type::{converted, number_of_bits};
 use super::function_types::check_path;
 use super::{Binder, Bound, collation};
@@ -104,8 +105,34 @@ fn counts_with(name: &str, at: usize) -> bool {
     }
 }
 
+/// Whether a function's result says what the bytes of its arguments are.
+fn sees_bytes(name: &str) -> bool {
+    const NAMES: [&str; 14] = [
+        "LENGTH",
+        "OCTET_LENGTH",
+        "BIT_LENGTH",
+        "HEX",
+        "ASCII",
+        "ORD",
+        "MD5",
+        "SHA",
+        "SHA1",
+        "SHA2",
+        "CRC32",
+        "TO_BASE64",
+        "COMPRESS",
+        "AES_ENCRYPT",
+    ];
+    NAMES.contains(&name)
+}
+
 /// The argument of a function as it wants it.
 pub(super) fn argument(binder: &Binder<'_, '_>, function: &str, at: usize, argument: Bound) -> Bound {
+    let argument = wanted(binder, function, at, argument);
+    if sees_bytes(function) { in_bytes(argument) } else { argument }
+}
+
+fn wanted(binder: &Binder<'_, '_>, function: &str, at: usize, argument: Bound) -> Bound {
     match function {
         name if takes_numbers(name) => binder.as_number(argument),
         "BIN" | "OCT" => binder.bytes_as_number(argument),

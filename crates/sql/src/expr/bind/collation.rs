@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use untorn::types::Collation;
+use untorn::types::{Charset, Collation};
 
 use super::literals::text_literal;
 use super::{Binder, Bound};
@@ -26,14 +26,31 @@ use crate::value::Value;
 /// A text with the collation that COLLATE, BINARY or CONVERT gives it.
 pub(super) fn collated((operand, ty): Bound, rule: Collation, derivation: Derivation) -> Bound {
     let expr = match operand {
-        Expr::Literal(Value::Text(text, _)) => Expr::Literal(Value::Text(text, rule)),
+        Expr::Literal(Value::Text(text, from)) => {
+            Expr::Literal(Value::Text(collation::relabelled(text, from, rule), rule))
+        }
         operand => Expr::Collate(Box::new(operand), rule),
     };
     (expr, Type { collation: rule, derivation, nullable: ty.nullable, ..Type::text(ty.length) })
 }
 
-/// A binary string that CONVERT makes a text of a character set: NULL if it is none.
+/// What CONVERT makes a text of another character set: of a binary string that is none NULL, and a character
+/// that the set does not have becomes `?`.
 pub(super) fn checked((operand, ty): Bound, rule: Collation) -> Bound {
+    let charset = rule.charset();
+    if counts(ty) && ty.collation != Collation::Binary && ty.collation.charset() > charset {
+        let function = match charset {
+            Charset::Ascii => &functions::FITTED_TO_ASCII,
+            Charset::Latin1 => &functions::FITTED_TO_LATIN1,
+            Charset::Utf8mb3 => &functions::FITTED_TO_UTF8MB3,
+            Charset::Binary | Charset::Utf8mb4 => return (operand, ty),
+        };
+        return (Expr::Call(function, vec![operand]), ty);
+    }
+    // Each byte is a character there.
+    if charset == Charset::Latin1 {
+        return (operand, ty);
+    }
     let bytes = counts(ty) && ty.collation == Collation::Binary && rule != Collation::Binary;
     if !bytes {
         return (operand, ty);
@@ -47,7 +64,23 @@ fn counts(ty: Type) -> bool {
 
 /// The type of a function's result, if it answers text in the collation of its arguments: meant as much as
 /// theirs.
-pub(super) fn as_meant(function: &Function, result: Type, arguments: &[Type]) -> Type {
+///
+/// # Errors
+/// 3854 for a literal among them that has no place in it.
+pub(super) fn as_meant(
+    function: &Function,
+    result: Type,
+    bound: &[Expr],
+    arguments: &[Type],
+) -> Result<Type, SqlError> {
+    let ty = meant(function, result, arguments);
+    if function.text_of == TextOf::Arguments && ty.is_text() {
+        check_literals(ty.collation, bound.iter().zip(arguments))?;
+    }
+    Ok(ty)
+}
+
+fn meant(function: &Function, result: Type, arguments: &[Type]) -> Type {
     if !counts(result) || function.text_of == TextOf::Connection {
         return result;
     }
@@ -65,8 +98,31 @@ pub(super) fn as_meant(function: &Function, result: Type, arguments: &[Type]) ->
     }
 }
 
+/// Error 3854 for a literal with a character that the collation's character set does not have.
+fn check_literals<'e>(
+    rule: Collation,
+    operands: impl Iterator<Item = (&'e Expr, &'e Type)>,
+) -> Result<(), SqlError> {
+    for (operand, ty) in operands {
+        if let Expr::Literal(Value::Text(text, _)) = operand
+            && rule != Collation::Binary
+        {
+            functions::refuse_foreign(text, ty.collation, rule.charset())?;
+        }
+    }
+    Ok(())
+}
+
 /// The collation in which texts of these types are compared, if that is decided by how much it is meant.
 fn agreed(operation: &str, operands: &[Bound]) -> Result<Option<Collation>, SqlError> {
+    let rule = decided(operation, operands)?;
+    if let Some(rule) = rule {
+        check_literals(rule, operands.iter().map(|(expr, ty)| (expr, ty)))?;
+    }
+    Ok(rule)
+}
+
+fn decided(operation: &str, operands: &[Bound]) -> Result<Option<Collation>, SqlError> {
     let texts = || operands.iter().filter(|(_, ty)| counts(*ty));
     let Some(derivation) = texts().map(|(_, ty)| ty.derivation).min() else { return Ok(None) };
     let explicit = derivation == Derivation::Explicit;
@@ -74,7 +130,7 @@ fn agreed(operation: &str, operands: &[Bound]) -> Result<Option<Collation>, SqlE
         return Ok(None);
     }
     let strongest = || texts().filter(|(_, ty)| ty.derivation == derivation);
-    let size = |ty: &Type| if explicit { 0 } else { ty.collation.bytes_per_char_max() };
+    let size = |ty: &Type| (!explicit).then(|| ty.collation.charset());
     let largest = strongest().map(|(_, ty)| size(ty)).max();
     let candidates: Vec<&Bound> = strongest().filter(|(_, ty)| Some(size(ty)) == largest).collect();
     let Some(first) = candidates.first() else { return Ok(None) };
@@ -159,6 +215,22 @@ fn coercibility(said: &ast::Expr, (expr, ty): &Bound) -> i64 {
     }
 }
 
+/// A text for a function that sees its bytes: those that it has in its character set.
+pub(super) fn in_bytes(operand: Bound) -> Bound {
+    let converted = counts(operand.1) && operand.1.collation.charset() == Charset::Latin1;
+    if converted { under(operand, Collation::Binary) } else { operand }
+}
+
+/// A parameter beside `latin1`, in which it may have no form.
+fn in_latin1((operand, ty): Bound) -> Bound {
+    match operand {
+        Expr::Parameter(_) if counts(ty) && ty.collation.charset() > Charset::Latin1 => {
+            (Expr::Call(&functions::ONLY_IN_LATIN1, vec![operand]), ty)
+        }
+        operand => (operand, ty),
+    }
+}
+
 /// A text in this collation.
 pub(super) fn under(operand: Bound, rule: Collation) -> Bound {
     let derivation = operand.1.derivation;
@@ -171,10 +243,15 @@ pub(super) fn under_one(operation: &str, operands: Vec<Bound>) -> Result<Vec<Bou
     let Some(rule) = agreed(operation, &operands)? else {
         let bytes = operands.iter().any(|(_, ty)| counts(*ty) && ty.collation == Collation::Binary);
         // Beside bytes all are bytes, also those that are compared with each other's neighbour.
-        return Ok(match bytes && operands.len() > 2 {
-            true => operands.into_iter().map(|operand| under(operand, Collation::Binary)).collect(),
-            false => operands,
+        return Ok(match (bytes, operands.len()) {
+            (true, 3..) => operands.into_iter().map(|operand| under(operand, Collation::Binary)).collect(),
+            (true, _) => operands.into_iter().map(in_bytes).collect(),
+            (false, _) => operands,
         });
+    };
+    let operands: Vec<Bound> = match rule.charset() {
+        Charset::Latin1 => operands.into_iter().map(in_latin1).collect(),
+        _ => operands,
     };
     let texts = operands.iter().filter(|(_, ty)| counts(*ty)).map(|(_, ty)| ty.collation);
     let pair = operands.len() == 2;
@@ -226,6 +303,9 @@ impl Binder<'_, '_> {
     /// A text as it is written.
     pub(super) fn text(&self, bytes: &[u8], introducer: Option<&str>) -> Result<Bound, SqlError> {
         let rule = self.literal_rule(introducer)?;
+        if introducer.is_some() && rule.charset() == Charset::Latin1 {
+            return Ok(text_literal(&Charset::Latin1.to_utf8(bytes), rule));
+        }
         let wrong =
             introducer.filter(|_| rule != Collation::Binary).and_then(|_| functions::invalid_text(bytes));
         wrong.map_or_else(|| Ok(text_literal(bytes, rule)), Err)

@@ -261,13 +261,21 @@ impl<'p, 'a> Binder<'p, 'a> {
 
     fn cast(&mut self, said: &ast::Expr, target: &ast::CastType) -> Result<Bound, SqlError> {
         let mut operand = self.bind(said)?;
-        if let ast::CastType::Char { charset: Some(charset), .. } = target
-            && charset != "latin1"
+        let charset = match target {
+            ast::CastType::Char { charset: Some(charset), .. } => {
+                Some(self.planner.charset_collation(charset)?)
+            }
+            _ => None,
+        };
+        let charset = charset.filter(|rule| *rule != Collation::Binary);
+        if let Some(rule) = charset
+            && operand.1.is_text()
         {
-            self.planner.charset_collation(charset)?;
+            operand = collated(collation::checked(operand, rule), rule, Derivation::Implicit);
         }
         operand = match target {
-            ast::CastType::Char { .. } | ast::CastType::Binary { .. } => self.filled(as_shown(operand)),
+            ast::CastType::Char { .. } => self.filled(as_shown(operand)),
+            ast::CastType::Binary { .. } => collation::in_bytes(self.filled(as_shown(operand))),
             ast::CastType::Json => coercion::as_part(said, operand),
             ast::CastType::Date | ast::CastType::DateTime { .. } => {
                 coercion::of_days(self.as_number(operand))
@@ -284,7 +292,11 @@ impl<'p, 'a> Binder<'p, 'a> {
         if matches!(target, ast::CastType::DateTime { .. }) && operand.1.is_moment() {
             operand.0 = Expr::Call(&functions::DAY_OF_MODE, vec![operand.0]);
         }
-        Ok((Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target)))
+        let cast = (Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target));
+        Ok(match charset {
+            Some(rule) => collated(cast, rule, Derivation::Implicit),
+            None => cast,
+        })
     }
 
     fn trim(
@@ -459,7 +471,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         let chooses = matches!(function.name, "GREATEST" | "LEAST" | "ELT");
         let whole = matches!(function.name, "CEIL" | "CEILING" | "FLOOR") && ty.kind == kind::NEWDECIMAL;
         let from = types.iter().copied().find(|of| chooses && conversion(*of, ty).is_some());
-        let ty = collation::as_meant(function, ty, &types);
+        let ty = collation::as_meant(function, ty, &bound, &types)?;
         null_by_type(function.name, &mut bound, &types);
         let call = with_six_digits(Expr::Call(function, bound), &types, ty);
         Ok(match from {

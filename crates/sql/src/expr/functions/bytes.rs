@@ -4,14 +4,14 @@
 //! UUIDs. Which of the two is decided when the operator is bound (`expr/bind/operators.rs`); the functions
 //! here have no names that a statement could call.
 
-use untorn::types::Collation;
+use untorn::types::{Charset, Collation};
 
 use super::{Function, any_null, function, owned_text};
 use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Context, Evaluated};
 use crate::result::SqlError;
-use crate::value::Value;
+use crate::value::{Value, collation};
 
 fn longest(types: &[Type]) -> Type {
     Type::bytes(types.iter().map(|ty| ty.length).max().unwrap_or(0))
@@ -99,6 +99,43 @@ pub static VALID_TEXT: Function = function!("CONVERT", 1..=1, super::widest, |v,
     }
     Ok(v[0].clone())
 });
+
+/// CONVERT to a character set with fewer characters.
+pub static FITTED_TO_ASCII: Function =
+    function!("CONVERT", 1..=1, super::widest, |v, _| Ok(fitted(&v[0], Charset::Ascii)));
+/// See [`FITTED_TO_ASCII`].
+pub static FITTED_TO_LATIN1: Function =
+    function!("CONVERT", 1..=1, super::widest, |v, _| Ok(fitted(&v[0], Charset::Latin1)));
+/// See [`FITTED_TO_ASCII`].
+pub static FITTED_TO_UTF8MB3: Function =
+    function!("CONVERT", 1..=1, super::widest, |v, _| Ok(fitted(&v[0], Charset::Utf8mb3)));
+
+/// A parameter beside a text in `latin1`: error 3854 for a character that it does not have.
+pub static ONLY_IN_LATIN1: Function = function!("CONVERT", 1..=1, super::widest, |v, _| {
+    if let Value::Text(text, rule) = &v[0] {
+        refuse_foreign(text, *rule, Charset::Latin1)?;
+    }
+    Ok(v[0].clone())
+});
+
+/// Error 3854 for a text with a character that a character set does not have.
+pub fn refuse_foreign(text: &[u8], of_text: Collation, charset: Charset) -> Result<(), SqlError> {
+    let from = of_text.charset();
+    if from <= charset || charset.first_foreign(text).is_none() {
+        return Ok(());
+    }
+    let shown = errors::printable(text);
+    Err(errors::error(errors::CANNOT_CONVERT_STRING, &[&shown, &from.name(), &charset.name()]))
+}
+
+fn fitted<'a>(value: &Value<'a>, charset: Charset) -> Value<'a> {
+    match value {
+        Value::Text(text, rule) if *rule != Collation::Binary => {
+            Value::Text(collation::fitted(text.clone(), charset), *rule)
+        }
+        other => other.clone(),
+    }
+}
 
 /// Error 1300 for bytes that are no text.
 pub fn invalid_text(bytes: &[u8]) -> Option<SqlError> {

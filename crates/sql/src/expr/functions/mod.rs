@@ -42,7 +42,8 @@ use crate::context::SqlContext;
 use crate::errors;
 
 pub use bytes::{
-    BYTES_AND, BYTES_COUNT, BYTES_LEFT, BYTES_NOT, BYTES_OR, BYTES_RIGHT, BYTES_XOR, VALID_TEXT, invalid_text,
+    BYTES_AND, BYTES_COUNT, BYTES_LEFT, BYTES_NOT, BYTES_OR, BYTES_RIGHT, BYTES_XOR, FITTED_TO_ASCII,
+    FITTED_TO_LATIN1, FITTED_TO_UTF8MB3, ONLY_IN_LATIN1, VALID_TEXT, invalid_text, refuse_foreign,
 };
 pub use numeric::{FULL_YEAR, ZERO_FILLED};
 pub use temporal::{

@@ -44,7 +44,7 @@ fn of_statement<'a>(
         return Ok(Value::Null);
     }
     let statement = values[0].to_text();
-    let modes = LexicalModes::of(cx.state.settings().sql_mode);
+    let modes = cx.state.settings().lexical_modes();
     check(&statement, modes, cx.state)?;
     let text = digest::text(&statement, modes, Shape::Whole);
     Ok(owned_text(made(text), Collation::Utf8mb4GeneralCi))

@@ -49,11 +49,15 @@ fn text<'a>(values: &[Value<'a>], apply: impl Fn(&[u8]) -> Vec<u8>) -> Evaluated
 }
 
 /// LOWER and UPPER; bytes have no case.
-fn cased<'a>(value: &Value<'a>, case: impl Fn(&[u8]) -> Vec<u8>, cx: &Context<'_>) -> Evaluated<'a> {
+fn cased<'a>(
+    value: &Value<'a>,
+    case: impl Fn(&[u8], Collation) -> Vec<u8>,
+    cx: &Context<'_>,
+) -> Evaluated<'a> {
     if matches!(value, Value::Null | Value::Text(_, Collation::Binary)) {
         return Ok(value.clone());
     }
-    let each = |piece: &[u8], made: &mut Vec<u8>| made.extend(case(piece));
+    let each = |piece: &[u8], made: &mut Vec<u8>| made.extend(case(piece, value.collation()));
     let text = value.to_text();
     let made = in_chunks(&text, text.len(), &|bytes| cx.state.work(bytes), each)?;
     Ok(owned_text(made, value.collation()))

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use untorn::engine::{Comparison, general_ci_weight};
+use untorn::engine::Comparison;
 use untorn::types::{Charset, Collation, Date, DateTime, Time};
 
 use super::{Function, any_null, function, owned_text, text_fits};
@@ -89,7 +89,7 @@ fn of_span(span: Time) -> u64 {
 /// Bytes that each character weighs under a collation where they all weigh as much.
 fn width(rule: Collation) -> usize {
     match (rule.comparison(), rule.charset()) {
-        (Comparison::Binary, _) | (_, Charset::Ascii) => 1,
+        (Comparison::Binary, _) | (_, Charset::Ascii | Charset::Latin1) => 1,
         (Comparison::Utf8mb4Bin, Charset::Utf8mb4) => 3,
         _ => 2,
     }
@@ -136,11 +136,9 @@ fn of_text<'a>(text: &[u8], rule: Collation, characters: Option<i64>, cx: &Conte
     if rule.comparison() == Comparison::Binary {
         return Ok(owned_text(text.into_owned(), Collation::Binary));
     }
-    let folds = rule.comparison() == Comparison::Utf8mb4GeneralCi;
     let kept = width(rule);
     for character in String::from_utf8_lossy(&text).chars() {
-        let code = u32::from(character);
-        let weight = if folds { general_ci_weight(code) } else { code };
+        let weight = collation::character_weight(rule, character);
         made.extend_from_slice(&weight.to_be_bytes()[4 - kept..]);
     }
     Ok(owned_text(made, Collation::Binary))
