@@ -173,8 +173,8 @@ impl Account {
             let used = UsedPassword { plugin, authentication_string, set_unix_s: now_unix_s };
             self.used_passwords.insert(0, used);
         }
-        let needed = self.used_passwords_that_count(defaults, now_unix_s).count();
-        self.used_passwords.truncate(needed);
+        let counting: Vec<_> = self.used_passwords_that_count(defaults, now_unix_s).cloned().collect();
+        self.used_passwords = counting;
     }
 
     /// Error 3638 where it may not have the password of this change (again). What the change has not been
@@ -205,7 +205,8 @@ impl Account {
         let counts = move |(at, used): &(usize, &UsedPassword)| {
             *at < history as usize || days > 0 && now_unix_s <= used.set_unix_s.saturating_add(reach)
         };
-        self.used_passwords.iter().enumerate().take_while(counts).map(|(_, used)| used)
+        // A clock that was set back may have left a newer one that no longer counts.
+        self.used_passwords.iter().enumerate().filter(counts).map(|(_, used)| used)
     }
 }
 
@@ -315,6 +316,9 @@ mod tests {
         assert_eq!(set(&mut account, 6, 8), [6, 5], "by their number, and 4 days are too long ago");
         account.password.history = Some(0);
         assert_eq!(set(&mut account, 7, 8), [7, 6]);
+        // The clock goes back by six days and on by four: the newest one no longer counts, one before does.
+        assert_eq!(set(&mut account, 8, 2), [8, 7, 6]);
+        assert_eq!(set(&mut account, 9, 6), [9, 7, 6]);
         assert_eq!(account.used_passwords_that_count(&defaults, NOW + 20 * DAY_SECONDS).count(), 0);
     }
 

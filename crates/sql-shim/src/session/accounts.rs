@@ -140,7 +140,9 @@ impl Session {
         }
         let authority = if only_own { Authority::System } else { self.authority() };
         let missing = server.accounts.alter_all(&changes, if_exists, authority)?;
-        if changes.iter().any(sets_own) {
+        // Of an account that is not there IF EXISTS changes nothing.
+        let is_there = |change: &AccountChange| server.accounts.exists(&change.user, &change.host);
+        if changes.iter().any(|change| sets_own(change) && is_there(change)) {
             self.state.connection.set_must_change_password(false);
         }
         Ok(missing)
@@ -217,10 +219,15 @@ impl Session {
         if to.iter().any(|change| change.by.is_some()) {
             self.state.require_any(Privileges::CREATE_USER)?;
         }
+        let accounts = &self.state.server.accounts;
+        let made =
+            |change: &&AccountChange| change.by.is_some() && !accounts.exists(&change.user, &change.host);
+        let made: Vec<_> =
+            to.iter().filter(made).map(|change| (change.user.clone(), change.host.clone())).collect();
+        self.check_definers("GRANT", &made)?;
         for change in &mut to {
             self.compare_with_used(change).await?;
         }
-        let accounts = &self.state.server.accounts;
         Ok(accounts.grant_with_columns(&to, what, &columns, &object, self.authority())?)
     }
 

@@ -123,6 +123,58 @@ fn a_key_of_too_many_values_is_not_evaluated() {
     engine.finish();
 }
 
+// Breaks with: conditions of a place or a key that are no range of the index.
+#[test]
+fn a_read_looks_at_no_rows_before_its_place() {
+    let (engine, mut root) = start();
+    all(
+        &mut root,
+        &[
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT NOT NULL, n INT, v VARCHAR(9), KEY a (a), KEY n (n), KEY v (v, n))",
+            "INSERT INTO t WITH RECURSIVE r AS (SELECT 1 i UNION ALL SELECT i + 1 FROM r WHERE i < 900) \
+             SELECT i, i DIV 3, IF(i % 90 = 0, NULL, i), CONCAT('v', i + 1000) FROM r",
+            "HANDLER t OPEN",
+        ],
+    );
+    let examined = |client: &mut Client, read: &str, wanted: &[&str], most: u64| {
+        all(client, &["TRUNCATE TABLE performance_schema.events_statements_summary_by_digest"]);
+        assert_eq!(firsts(client, read), wanted, "{read}");
+        let sum = "SELECT SUM(SUM_ROWS_EXAMINED) FROM performance_schema.events_statements_summary_by_digest \
+                   WHERE DIGEST_TEXT LIKE 'HANDLER%'";
+        let rows: u64 = firsts(client, sum)[0].parse().unwrap();
+        assert!((1..=most).contains(&rows), "{read}: {rows} rows");
+    };
+    for (read, wanted, most) in [
+        ("HANDLER t READ `PRIMARY` = (899)", &["899"][..], 2),
+        ("HANDLER t READ `PRIMARY` NEXT", &["900"], 2),
+        ("HANDLER t READ `PRIMARY` PREV", &["899"], 2),
+        ("HANDLER t READ `PRIMARY` <= (5)", &["5"], 2),
+        ("HANDLER t READ a > (298)", &["897"], 2),
+        ("HANDLER t READ a NEXT", &["898"], 4),
+        ("HANDLER t READ a PREV", &["897"], 4),
+        ("HANDLER t READ n >= (880)", &["880"], 2),
+        ("HANDLER t READ n NEXT", &["881"], 2),
+        ("HANDLER t READ n = (NULL)", &["90"], 2),
+        ("HANDLER t READ n NEXT", &["180"], 20),
+        ("HANDLER t READ v >= ('v1890', 890)", &["890"], 3),
+        ("HANDLER t READ v NEXT", &["891"], 3),
+    ] {
+        examined(&mut root, read, wanted, most);
+    }
+    engine.finish();
+}
+
+// Breaks with: an open table whose charge stays when another takes its name.
+#[test]
+fn a_table_that_has_changed_gives_its_place_to_the_next() {
+    let (engine, mut root) = start();
+    all(&mut root, &["SET untorn_statement_memory_limit = 1000000"]);
+    for _ in 0..200 {
+        all(&mut root, &["CREATE TEMPORARY TABLE x (id INT PRIMARY KEY)", "HANDLER x OPEN", "DROP TABLE x"]);
+    }
+    engine.finish();
+}
+
 // Breaks with: open tables that nothing is charged for, or whose charge is not given back.
 #[test]
 fn open_tables_are_bounded() {

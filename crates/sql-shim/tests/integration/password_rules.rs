@@ -253,6 +253,32 @@ fn an_expired_password_comes_before_everybody_elses() {
     engine.finish();
 }
 
+/// A session whose account is dropped and made again has not set its password by that.
+#[test]
+fn an_account_that_is_not_there_sets_no_password() {
+    let (engine, mut root) = served();
+    all(&mut root, &["ALTER USER app PASSWORD EXPIRE"]);
+    let mut app = login_with(&engine, "pw", CAPABILITIES | HANDLES_EXPIRED).unwrap();
+    all(&mut root, &["DROP USER app"]);
+    all(&mut app, &["ALTER USER IF EXISTS app IDENTIFIED BY 'n'"]);
+    assert_eq!(code(&mut app, "SELECT 1"), 1820);
+    engine.finish();
+}
+
+/// GRANT makes an account as CREATE USER does, and gives none to a view that names it as its definer.
+#[test]
+fn a_grant_with_a_password_makes_no_definer() {
+    let (engine, mut root) = served();
+    all(&mut root, &["CREATE DEFINER = 'gone'@'%' VIEW d.w AS SELECT 1"]);
+    all(&mut root, &["GRANT CREATE USER, SELECT ON *.* TO app WITH GRANT OPTION"]);
+    let mut app = login(&engine, "pw").unwrap();
+    for statement in ["CREATE USER gone", "GRANT SELECT ON d.* TO gone IDENTIFIED BY 'p'"] {
+        assert_eq!(code(&mut app, statement), 4006, "{statement}");
+    }
+    all(&mut app, &["GRANT SELECT ON d.* TO another IDENTIFIED BY 'p'"]);
+    engine.finish();
+}
+
 /// As statements of their own may: those that set the password.
 #[test]
 fn an_expired_password_can_be_changed_by_a_prepared_statement() {

@@ -116,6 +116,8 @@ impl Session {
             return Err(errors::unsupported("HANDLER of a table without a primary key"));
         }
         drop(planner);
+        // One of this name that has changed since gives way.
+        self.close_handler(&key);
         if self.handlers.len() >= OPEN_MAX {
             return Err(errors::error(errors::OUT_OF_RESOURCES, &[]));
         }

@@ -235,32 +235,42 @@ fn is_null(operand: Expr, negated: bool) -> Expr {
     Expr::IsNull { operand: Box::new(operand), negated }
 }
 
-/// Rows whose columns compare so with values: `=`, or `<` and `>` with or without those that are equal.
-fn bounded(operator: BinaryOperator, columns: &[Expr], values: &[Expr]) -> Expr {
-    let (Some(column), Some(value)) = (columns.first(), values.first()) else {
+/// A column as it is compared, and whether it may be NULL.
+type Compared = (Expr, bool);
+
+/// Rows whose columns compare so with values: `=`, or `<` and `>` with or without those that are equal. Said
+/// so that the conditions on the first column are a range of the index: `a >= 1 AND (a > 1 OR b > 2)`.
+fn bounded(operator: BinaryOperator, columns: &[Compared], values: &[Expr]) -> Expr {
+    use BinaryOperator::{Equal, Greater, GreaterEqual, Less, LessEqual};
+    let (Some((column, nullable)), Some(value)) = (columns.first(), values.first()) else {
         // All columns are equal.
-        return Expr::Truth(!matches!(operator, BinaryOperator::Less | BinaryOperator::Greater));
+        return Expr::Truth(!matches!(operator, Less | Greater));
     };
-    let rest = || bounded(operator, &columns[1..], &values[1..]);
-    let equal = || compared(BinaryOperator::NullSafeEqual, column.clone(), value);
-    let beyond = match operator {
-        BinaryOperator::Greater | BinaryOperator::GreaterEqual if *value == Expr::Null => {
-            is_null(column.clone(), true)
-        }
-        BinaryOperator::Greater | BinaryOperator::GreaterEqual => {
-            compared(BinaryOperator::Greater, column.clone(), value)
-        }
-        // Nothing is before NULL.
-        BinaryOperator::Less | BinaryOperator::LessEqual if *value == Expr::Null => {
-            return Expr::And(vec![is_null(column.clone(), false), rest()]);
-        }
-        BinaryOperator::Less | BinaryOperator::LessEqual => Expr::Or(vec![
-            compared(BinaryOperator::Less, column.clone(), value),
-            is_null(column.clone(), false),
-        ]),
-        _ => return Expr::And(vec![equal(), rest()]),
+    let (columns, values) = (&columns[1..], &values[1..]);
+    let rest = (!columns.is_empty() && !values.is_empty()).then(|| bounded(operator, columns, values));
+    let upwards = matches!(operator, Greater | GreaterEqual);
+    if *value == Expr::Null {
+        let nulls = Expr::And([Some(is_null(column.clone(), false)), rest].into_iter().flatten().collect());
+        return match (operator, nulls) {
+            (Greater, Expr::And(list)) if list.len() == 1 => is_null(column.clone(), true),
+            (Less, Expr::And(list)) if list.len() == 1 => Expr::Truth(false),
+            (Greater | GreaterEqual, nulls) => Expr::Or(vec![is_null(column.clone(), true), nulls]),
+            // Nothing is before NULL.
+            (_, nulls) => nulls,
+        };
+    }
+    // NULL is before every value.
+    let or_null = |expr: Expr| match *nullable && matches!(operator, Less | LessEqual) {
+        true => Expr::Or(vec![expr, is_null(column.clone(), false)]),
+        false => expr,
     };
-    Expr::Or(vec![beyond, Expr::And(vec![equal(), rest()])])
+    let Some(rest) = rest else { return or_null(compared(operator, column.clone(), value)) };
+    if operator == Equal {
+        return Expr::And(vec![compared(Equal, column.clone(), value), rest]);
+    }
+    let (with, without) = if upwards { (GreaterEqual, Greater) } else { (LessEqual, Less) };
+    let beyond = or_null(compared(without, column.clone(), value));
+    Expr::And(vec![or_null(compared(with, column.clone(), value)), Expr::Or(vec![beyond, rest])])
 }
 
 /// The statement.
@@ -279,10 +289,10 @@ pub(super) fn statement(
         true => Expr::Binary2(BinaryOperator::Add, Box::new(ordered(of)), Box::new(Expr::Integer(0))),
         false => ordered(of),
     };
-    let columns: Vec<Expr> = order.columns.iter().map(compared).collect();
+    let columns: Vec<Compared> = order.columns.iter().map(|of| (compared(of), of.def.nullable)).collect();
     let shown = |expr: Expr, text: &str| SelectItem::Expr { expr, alias: None, text: text.to_owned() };
     let visible = table.def.columns.iter().map(|def| shown(column(&def.name), &def.name));
-    let kept = columns.iter().map(|expr| shown(expr.clone(), "key"));
+    let kept = columns.iter().map(|(expr, _)| shown(expr.clone(), "key"));
     let bound = match part.bound {
         Bound::All => None,
         Bound::Nothing => Some(Expr::Truth(false)),
