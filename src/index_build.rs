@@ -146,8 +146,7 @@ impl Definitions<'_> {
             added.iter_mut().for_each(|key| key.born = born);
         }
         let new_ids: Vec<u64> = added.iter().map(|key| key.id).collect();
-        def.keys.extend(added);
-        def.sort_keys();
+        added.into_iter().for_each(|key| def.insert_key(key));
         def.validate_for(engine.0.store.page_size().bytes())?;
         let origins = in_place(&def);
         let change = ColumnChange { before: &table.def, after: &def, origins: &origins };

@@ -284,23 +284,33 @@ impl TableDef {
     /// columns after others; otherwise the order stays. So the key that orders the rows is the first one, if
     /// there is one.
     pub fn sort_keys(&mut self) {
+        let ranks: Vec<_> = self.keys.iter().map(|key| self.rank_of(key)).collect();
+        let mut order: Vec<usize> = (0..self.keys.len()).collect();
+        order.sort_by_key(|at| ranks[*at]);
+        self.keys = order.into_iter().map(|at| self.keys[at].clone()).collect();
+    }
+
+    /// Puts a key where [`TableDef::sort_keys`] would in a sorted table, and leaves the others where they
+    /// are: a table that another version made may have them in another order, which its catalog entry and
+    /// its clustered index go by.
+    pub(crate) fn insert_key(&mut self, key: KeyDef) {
+        let rank = self.rank_of(&key);
+        let after = self.keys.iter().position(|other| self.rank_of(other) > rank);
+        self.keys.insert(after.unwrap_or(self.keys.len()), key);
+    }
+
+    fn rank_of(&self, key: &KeyDef) -> (u8, bool, bool) {
         let has = |key: &KeyDef, what: fn(&ColumnDef) -> bool| {
             key.parts.iter().any(|part| self.columns.get(usize::from(part.column)).is_some_and(what))
         };
-        let rank = |key: &KeyDef| {
-            let prefixed = key.parts.iter().any(|part| part.prefix_chars.is_some());
-            let computed = has(key, |column| column.is_virtual);
-            match key.kind {
-                KeyKind::Primary => (0, false, false),
-                KeyKind::Unique if !has(key, |column| column.nullable) => (1, prefixed, computed),
-                KeyKind::Unique => (2, prefixed, computed),
-                KeyKind::Secondary => (3, false, computed),
-            }
-        };
-        let rank: Vec<(u8, bool, bool)> = self.keys.iter().map(rank).collect();
-        let mut order: Vec<usize> = (0..self.keys.len()).collect();
-        order.sort_by_key(|at| rank[*at]);
-        self.keys = order.into_iter().map(|at| self.keys[at].clone()).collect();
+        let prefixed = key.parts.iter().any(|part| part.prefix_chars.is_some());
+        let computed = has(key, |column| column.is_virtual);
+        match key.kind {
+            KeyKind::Primary => (0, false, false),
+            KeyKind::Unique if !has(key, |column| column.nullable) => (1, prefixed, computed),
+            KeyKind::Unique => (2, prefixed, computed),
+            KeyKind::Secondary => (3, false, computed),
+        }
     }
 
     /// Number of the column of this name (case-insensitive).
@@ -374,5 +384,41 @@ impl TableDef {
             Some(chars) => (chars * kind.collation().bytes_per_char_max()).min(kind.bytes_max()),
             None => kind.bytes_max(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::ColumnType;
+
+    fn names(def: &TableDef) -> Vec<&str> {
+        def.keys.iter().map(|key| key.name.as_str()).collect()
+    }
+
+    /// As a version before this one has stored it.
+    #[test]
+    fn keys_in_an_older_order_stay_where_they_are() {
+        let columns = ["a", "b", "v"].map(|name| ColumnDef::new(name, ColumnType::int()));
+        let mut def = TableDef::new(columns.into()).key("p", KeyKind::Secondary, &["a"]).key(
+            "v",
+            KeyKind::Secondary,
+            &["v"],
+        );
+        def.columns[2].is_virtual = true;
+        assert_eq!(names(&def), ["p", "v"]);
+        def.keys.reverse();
+        let before = def.clone();
+        assert_eq!(def.change_foreign_keys(("d", "t"), Vec::new(), &[]), Ok(Vec::new()));
+        assert_eq!(names(&def), ["v", "p"]);
+        assert!(before.stores_alike(&def));
+
+        let added = KeyDef { name: "n".into(), ..def.keys[1].clone() };
+        def.insert_key(added);
+        assert_eq!(names(&def), ["n", "v", "p"], "before what comes after it, and nothing else moves");
+        def.keys.remove(1);
+        let added = KeyDef { name: "o".into(), ..def.keys[1].clone() };
+        def.insert_key(added);
+        assert_eq!(names(&def), ["n", "p", "o"], "after its equals");
     }
 }

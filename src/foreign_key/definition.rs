@@ -243,13 +243,12 @@ impl TableDef {
             }
             let wanted = std::mem::take(&mut key.index);
             if let Some(index) = self.index_for(key, &wanted) {
-                self.keys.push(index.clone());
+                self.insert_key(index.clone());
                 made.push(index);
             }
         }
         self.foreign_keys.append(&mut added);
         self.foreign_keys.sort_by_cached_key(|key| key.name.to_lowercase());
-        self.sort_keys();
         made
     }
 

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pagestore::fsp::{self, Direction, SegmentHeader};
+use pagestore::fsp::{self, Direction, Reserve, SegmentHeader};
 use pagestore::page as fil;
 use pagestore::{Error, Interrupt, Mtr, PageHandle, PageId, PageStore};
 use parking_lot::Mutex;
@@ -50,13 +50,14 @@ impl Tree {
     /// Creates an empty tree (two segments and a root page) within `mtr`.
     ///
     /// # Errors
-    /// [`Interrupt`] of the page store, [`Error::NoSpace`] among them.
+    /// [`Interrupt`] of the page store, with nothing changed; [`Error::NoSpace`] among them.
     pub fn create(
         mtr: &mut Mtr<'_>,
         store: &Arc<PageStore>,
         space: u32,
         def: Arc<IndexDef>,
     ) -> Result<Tree, Interrupt> {
+        fsp::reserve(mtr, space, 1, Reserve::Tree)?;
         // The order in which a server creates them, so that the files are alike: top segment, root, leaf
         // segment.
         let top_segment = fsp::create_segment(mtr, space)?;

@@ -5,6 +5,7 @@ mod building;
 mod concurrency;
 mod damaged_neighbours;
 mod estimates;
+mod full_disk;
 mod golden;
 mod records_and_pages;
 mod server_file;

@@ -110,6 +110,8 @@ impl Latched<'_, '_> {
     /// while nothing has changed; later it blocks.
     pub(super) fn ensure_file(&mut self, pages: u32, least: u32) -> Result<(), Interrupt> {
         let store = self.mtr.store();
+        // Kept, as every wait is, until the retry has its answer.
+        let mut waited = None;
         while file_pages(store, self.space)? < least {
             // A small file grows in larger steps than the tablespace in it, because each step is synced.
             let pages = if pages < self.layout.extent_pages() {
@@ -119,12 +121,14 @@ impl Latched<'_, '_> {
             };
             match store.extend_space_at_least(self.space, pages, least) {
                 Err(Interrupt::Wait(wait)) if self.mtr.has_changes() => {
-                    store.environment().block_until(wait.event())
+                    store.environment().block_until(wait.event());
+                    waited = Some(wait);
                 }
                 Err(interrupt) => return Err(interrupt),
                 Ok(()) => break,
             }
         }
+        drop(waited);
         Ok(())
     }
 

@@ -167,6 +167,16 @@ impl Latched<'_, '_> {
         Ok((page, 0))
     }
 
+    /// Whether two segments find their inodes on the page they are taken from next.
+    pub fn has_inodes_for_a_tree(&mut self) -> Result<bool, Interrupt> {
+        let Some(first) = self.list_first(self.header_at(layout::HEADER_INODES_FREE)) else {
+            return Ok(false);
+        };
+        let page = self.node(first)?.page;
+        let slot = self.inode_slot_from(page, 0);
+        Ok(slot.and_then(|slot| self.inode_slot_from(page, slot + 1)).is_some())
+    }
+
     /// Gives the slot of an empty segment back, and its page when it was the last there.
     pub fn free_inode_slot(&mut self, segment: Segment) -> Result<(), Interrupt> {
         let page = segment.place.page;

@@ -27,6 +27,9 @@ pub enum Reserve {
     Undo,
     /// Purge and rollback, which give space back in the end: leave nothing.
     Cleaning,
+    /// A new tree's segments and root: single pages where the tablespace still lends no others, so that the
+    /// file of a new table stays as small as it is; later as inserts.
+    Tree,
     /// Off-page columns: leave the 2 extents that purge and rollback live on.
     OffPage,
 }
@@ -35,7 +38,7 @@ impl Reserve {
     fn extents_left(self, size: u32, extent_pages: u32) -> u32 {
         let extents = size / extent_pages;
         match self {
-            Reserve::Normal => 2 + extents * 2 / 200,
+            Reserve::Normal | Reserve::Tree => 2 + extents * 2 / 200,
             Reserve::Undo => 1 + extents / 200,
             Reserve::OffPage => 2,
             Reserve::Cleaning => 0,
@@ -84,6 +87,11 @@ impl Latched<'_, '_> {
             let first = self.extent(0)?;
             if kind == Reserve::Cleaning {
                 return Ok((self.used_in(first) + PAGES_OF_CLEANING).max(size));
+            }
+            if kind == Reserve::Tree {
+                // Its root, and a page of inodes where those there are have not two left.
+                let wanted = self.used_in(first) + 1 + u32::from(!self.has_inodes_for_a_tree()?);
+                return Ok(if wanted > extent_pages { 2 * extent_pages } else { wanted.max(size) });
             }
             let wanted = self.used_in(first) + PAGES_OF_A_CHANGE;
             // A segment takes whole extents once its fragment slots are full; before that single pages will

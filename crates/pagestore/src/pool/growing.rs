@@ -5,6 +5,7 @@
 //! Where its memory comes from is the user's business: from the heap for a [`Growing`], from the system for
 //! what is given back to it (`heads_memory.rs`). Either backs only what is touched.
 
+use std::alloc::Layout;
 use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -127,17 +128,26 @@ impl<T: Zeroed> Growing<T> {
         self.0.get(index)
     }
 
+    /// As [`Growing::try_get_or_grow`], where nothing can go on without memory.
     pub(crate) fn get_or_grow(&self, index: u32) -> &T {
-        let zeroed = |len| {
-            // SAFETY: all-zero is a valid T by the trait's contract.
-            let fresh = unsafe { Box::<[T]>::new_zeroed_slice(len).assume_init() };
-            NonNull::new(Box::into_raw(fresh).cast::<T>())
-        };
-        // SAFETY: a box of that many elements, freed by `drop` alone.
-        match unsafe { self.0.get_or_make(index, zeroed) } {
+        match self.try_get_or_grow(index) {
             Some(element) => element,
-            None => unreachable!("a box is never null"),
+            None => std::alloc::handle_alloc_error(Layout::new::<T>()),
         }
+    }
+
+    /// The element, in a bucket that is allocated for it if there is none; `None` without memory for that.
+    pub(crate) fn try_get_or_grow(&self, index: u32) -> Option<&T> {
+        let zeroed = |len| {
+            let layout = Layout::array::<T>(len).ok()?;
+            if layout.size() == 0 {
+                return None;
+            }
+            // SAFETY: of a size that is not zero. Zeros are valid elements by the trait's contract.
+            NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }.cast::<T>())
+        };
+        // SAFETY: allocated as a box of that many elements is, freed as one by `drop` alone.
+        unsafe { self.0.get_or_make(index, zeroed) }
     }
 
     /// Calls `f` for the elements below `end` that are in allocated buckets.

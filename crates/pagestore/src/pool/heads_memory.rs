@@ -53,7 +53,7 @@ impl<const N: usize> Rooms<N> {
         // SAFETY: zeros are valid words; mapped until `drop`.
         let room = unsafe { self.rooms.get_or_make(frame, |rooms| self.map(rooms)) }?;
         let bit = 1 << (frame % u64::BITS);
-        let before = self.written.get_or_grow(frame / u64::BITS).fetch_or(bit, Ordering::Relaxed);
+        let before = self.written.try_get_or_grow(frame / u64::BITS)?.fetch_or(bit, Ordering::Relaxed);
         if before & bit == 0 {
             self.bytes.fetch_add(Self::BYTES as u64, Ordering::Relaxed);
         }

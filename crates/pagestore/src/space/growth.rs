@@ -12,11 +12,19 @@
 //! about, and the checkpoint would move past changes that are in no file.
 //!
 //! Files grow in steps that are larger than what is wanted now. Where the disk has no room for a step, the
-//! file becomes as long as it has to be: the last megabytes are there to be used.
+//! file becomes as long as it has to be: the last megabytes are there to be used. A file system may leave a
+//! file the part of a step that it found room for. That part is cut off again, or a file would keep what it
+//! does not use and others need. **Ahead of its use** no file grows for a while after a failure: on a full
+//! disk each structure change would take for a moment what somebody else has just freed.
 //!
-//! A growth is a task of the store, so that nobody who stops waiting takes its outcome along.
+//! A growth is a task of the store, so that nobody who stops waiting takes its outcome along. **Its failure**
+//! is for those who wait for it, and only where they want as much as could not be had: a rollback that needs
+//! eight pages does not fail because an insert wanted sixteen. Who waits is known by the place in the queue
+//! that is inside each [`Wait`]. When nobody waits any more (a statement that was killed), the failure is for
+//! nobody, and who comes later finds out how full the disk is then.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use disk::{Event, IoBuf, IoKind, Wait};
 
@@ -24,13 +32,104 @@ use crate::error::{Error, Interrupt};
 use crate::space::registry::{Space, no_space};
 use crate::store::PageStore;
 
+/// How long after a failure no file is made longer ahead of its use, unless somebody's growth succeeds.
+const NOT_AHEAD_FOR: Duration = Duration::from_secs(5);
+
+/// The growth of one file.
+#[derive(Default)]
+pub(crate) struct Growth {
+    state: State,
+    /// Before this time (of the environment) it does not grow ahead of its use.
+    not_ahead_before: Duration,
+}
+
 /// What is under way, or has become of it.
 #[derive(Default)]
-pub(crate) enum Growth {
+enum State {
     #[default]
     Idle,
-    Running(Event),
-    Failed(Error),
+    Running(Queue),
+    Failed(Failure),
+}
+
+/// Those who wait for what is under way. Clones are the same queue.
+#[derive(Clone)]
+struct Queue {
+    over: Event,
+    /// Everybody's place: each wait has a clone, and so has each clone of the queue.
+    place: Arc<()>,
+}
+
+/// A growth that failed.
+struct Failure {
+    error: Error,
+    /// How long the file would have had to be.
+    least: u32,
+    queue: Queue,
+    /// For so many of them.
+    left: usize,
+}
+
+impl Queue {
+    fn new() -> Queue {
+        Queue { over: Event::new(), place: Arc::new(()) }
+    }
+
+    fn wait(&self) -> Interrupt {
+        Wait::in_place(self.over.clone(), self.place.clone()).into()
+    }
+}
+
+impl Failure {
+    /// Whether somebody still waits for it, of whom this may be one.
+    fn concerns(&self, wanted: Wanted) -> bool {
+        let Wanted::Now { least } = wanted else { return false };
+        least >= self.least && self.is_awaited()
+    }
+
+    fn is_awaited(&self) -> bool {
+        Arc::strong_count(&self.queue.place) > 1
+    }
+}
+
+impl Growth {
+    /// Marks something else as under way that nobody may make the file longer meanwhile. The event is set
+    /// after [`Growth::end_other`]. None while a growth is under way.
+    pub(crate) fn begin_other(&mut self) -> Option<Event> {
+        if self.running().is_some() {
+            return None;
+        }
+        let queue = Queue::new();
+        let over = queue.over.clone();
+        self.state = State::Running(queue);
+        Some(over)
+    }
+
+    /// The end of [`Growth::begin_other`].
+    pub(crate) fn end_other(&mut self) {
+        self.state = State::Idle;
+    }
+
+    fn running(&self) -> Option<&Queue> {
+        match &self.state {
+            State::Running(queue) if !queue.over.is_set() => Some(queue),
+            _ => None,
+        }
+    }
+
+    /// The failure of the growth that the caller has waited for.
+    fn failure_for(&mut self, wanted: Wanted) -> Option<Error> {
+        let State::Failed(failure) = &mut self.state else { return None };
+        if !failure.concerns(wanted) {
+            return None;
+        }
+        failure.left -= 1;
+        let (error, left) = (failure.error.clone(), failure.left);
+        if left == 0 {
+            self.state = State::Idle;
+        }
+        Some(error)
+    }
 }
 
 impl PageStore {
@@ -61,25 +160,27 @@ impl PageStore {
             return Ok(());
         }
         self.refuse_when_poisoned()?;
-        match std::mem::take(&mut *growth) {
-            // For those who waited for it.
-            Growth::Failed(error) if wanted == Wanted::Ahead => {
-                *growth = Growth::Failed(error);
-                return Ok(());
-            }
-            Growth::Failed(error) => return Err(error.into()),
-            Growth::Running(event) if !event.is_set() => {
-                *growth = Growth::Running(event.clone());
-                return Err(Wait::new(event).into());
-            }
-            Growth::Idle | Growth::Running(_) => {}
+        if let Some(queue) = growth.running() {
+            return Err(queue.wait());
         }
-        let event = Event::new();
-        *growth = Growth::Running(event.clone());
+        if wanted == Wanted::Ahead && self.env.now() < growth.not_ahead_before {
+            return Ok(());
+        }
+        if let Some(error) = growth.failure_for(wanted) {
+            return Err(error.into());
+        }
+        if wanted == Wanted::Ahead && matches!(&growth.state, State::Failed(failure) if failure.is_awaited())
+        {
+            // For those who waited for it.
+            return Ok(());
+        }
+        let queue = Queue::new();
+        growth.state = State::Running(queue.clone());
         drop(growth);
-        let growing = Growing { store: self.this(), space, pages, wanted, event: event.clone(), over: false };
+        let wait = queue.wait();
+        let growing = Growing { store: self.this(), space, pages, wanted, queue, over: false };
         self.env.spawn("file growth", Box::pin(growing.run()));
-        Err(Wait::new(event).into())
+        Err(wait)
     }
 }
 
@@ -98,19 +199,22 @@ struct Growing {
     space: Arc<Space>,
     pages: u32,
     wanted: Wanted,
-    event: Event,
+    queue: Queue,
     over: bool,
 }
 
 impl Growing {
     async fn run(mut self) {
         let mut made = self.make_room().await;
+        let in_full = made.is_ok();
         if let (Err(Error::NoSpace { .. }), Wanted::Now { least }) = (&made, self.wanted)
             && least < self.pages
         {
             self.pages = least;
             made = self.make_room().await;
         }
+        self.space.growth.lock().not_ahead_before =
+            if in_full { Duration::ZERO } else { self.store.env.now() + NOT_AHEAD_FOR };
         if let Err(error) = made {
             return self.end(Err(error));
         }
@@ -131,7 +235,23 @@ impl Growing {
             Ok(false) => disk::submit_all(&**storage, self.zeros(from, to)).await.map(drop),
             allocated => allocated.map(drop),
         };
-        made.map_err(|error| no_space(&self.space.path(), error))
+        made.map_err(|error| {
+            let error = no_space(&self.space.path(), error);
+            if matches!(error, Error::NoSpace { .. }) {
+                self.give_back(from);
+            }
+            error
+        })
+    }
+
+    /// Cuts off what there was room for. Nobody has used it: the growth is still marked as under way. Done
+    /// here and not by a task that may block, which somebody who blocks for this growth could keep from
+    /// running; it is a little metadata.
+    fn give_back(&self, len: u64) {
+        if let Err(error) = self.space.file().set_len(len) {
+            let file = self.space.path();
+            tracing::warn!(%error, "{} keeps room that it does not use", file.display());
+        }
     }
 
     /// The requests that write them.
@@ -152,19 +272,27 @@ impl Growing {
     fn end(&mut self, result: Result<(), Error>) {
         self.over = true;
         let mut growth = self.space.growth.lock();
-        *growth = match result {
-            Ok(()) => {
+        growth.state = match (result, self.wanted) {
+            (Ok(()), _) => {
                 self.space.has_grown(self.pages);
-                Growth::Idle
+                State::Idle
             }
-            Err(error) if self.wanted != Wanted::Ahead => Growth::Failed(error),
-            Err(error) => {
+            (Err(error), Wanted::Now { least }) => {
+                // But for this clone and the one in the growth.
+                let left = Arc::strong_count(&self.queue.place).saturating_sub(2);
+                if left > 0 {
+                    State::Failed(Failure { error, least, queue: self.queue.clone(), left })
+                } else {
+                    State::Idle
+                }
+            }
+            (Err(error), Wanted::Ahead) => {
                 tracing::debug!(%error, "a tablespace file did not grow ahead of its use");
-                Growth::Idle
+                State::Idle
             }
         };
         drop(growth);
-        self.event.set();
+        self.queue.over.set();
     }
 }
 

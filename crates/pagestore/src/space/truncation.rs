@@ -27,7 +27,6 @@ use redo::Lsn;
 use crate::error::{Error, Interrupt};
 use crate::fsp;
 use crate::pool::frame::FrameRef;
-use crate::space::growth::Growth;
 use crate::space::registry::Space;
 use crate::store::PageStore;
 
@@ -116,11 +115,7 @@ impl PageStore {
             return Ok(None);
         }
         let mut growth = space.growth.lock();
-        if matches!(&*growth, Growth::Running(event) if !event.is_set()) {
-            return Ok(None);
-        }
-        let over = Event::new();
-        *growth = Growth::Running(over.clone());
+        let Some(over) = growth.begin_other() else { return Ok(None) };
         space.set_pages(pages);
         drop(growth);
         Ok(Some(Truncation {
@@ -186,7 +181,7 @@ impl Drop for Truncation {
         if !self.done {
             self.space.set_pages(self.before);
         }
-        *growth = Growth::Idle;
+        growth.end_other();
         drop(growth);
         self.over.set();
     }

@@ -140,11 +140,132 @@ fn the_last_megabytes_of_a_disk_are_used() {
             let report = retry(|| fsp::check(&store, SPACE)).await.unwrap();
             assert!(report.is_clean(), "{report}");
             assert_eq!((report.size, report.file_pages), (pages(), pages()));
+            // Who has changed something already does not wait, but blocks until there is room for the least.
+            let before_that = pages();
+            disk.leave_room((1 << 20) + (512 << 10), FaultKind::Enospc);
+            while pages() == before_that {
+                change(&store, |mtr| {
+                    let page = mtr.x(PageId::new(SPACE, last.get()))?;
+                    fsp::prepare(mtr, segment, last.get() + 1)?;
+                    mtr.write_u8(page, 100, 1);
+                    let page = fsp::allocate_page(mtr, segment, last.get() + 1, Direction::Up)?;
+                    last.set(mtr.page_id(page).page);
+                    Ok(())
+                })
+                .await
+                .unwrap();
+            }
+            assert_eq!((pages(), store.poisoned()), (before_that + EXTENT, None));
             disk.fill_up(false);
             insert(true).await.unwrap();
             assert!(pages() >= before + 4 * EXTENT);
         });
         env.shutdown();
+    }
+}
+
+/// Somebody who has waited for a growth, and has not asked what became of it.
+async fn begun(store: &PageStore, pages: u32) -> disk::Wait {
+    match store.extend_space(SPACE, pages) {
+        Err(Interrupt::Wait(wait)) => {
+            wait.event().wait().await;
+            wait
+        }
+        other => panic!("it does not wait: {other:?}"),
+    }
+}
+
+/// A rollback that wants less than an insert could not have gets what it wants; a failure that nobody waits
+/// for any more is nobody's; and who did wait is told, each of them.
+#[test]
+fn a_failure_is_for_those_who_waited_and_want_as_much() {
+    let machine = create(3);
+    let disk = machine.env.disk().clone();
+    let store = &machine.store;
+    machine.env.run_until_complete(async {
+        disk.leave_room(20 * PAGE_SIZE, FaultKind::Enospc);
+        let insert = begun(store, PAGES + 30).await;
+        // A rollback wants less.
+        retry(|| store.extend_space(SPACE, PAGES + 8)).await.unwrap();
+        assert_eq!(store.space(SPACE).unwrap().pages, PAGES + 8);
+        drop(insert);
+
+        // Two wait for one growth, and are told.
+        let first = store.extend_space(SPACE, PAGES + 40).unwrap_err();
+        let second = store.extend_space(SPACE, PAGES + 40).unwrap_err();
+        let (Interrupt::Wait(first), Interrupt::Wait(second)) = (first, second) else { panic!("no wait") };
+        first.event().wait().await;
+        for _ in 0..2 {
+            let told = store.extend_space(SPACE, PAGES + 40);
+            assert!(matches!(told, Err(Interrupt::Error(Error::NoSpace { .. }))), "{told:?}");
+        }
+        let again = store.extend_space(SPACE, PAGES + 40);
+        assert!(matches!(again, Err(Interrupt::Wait(_))), "not a third: {again:?}");
+        drop((first, second, again));
+
+        // Somebody stops waiting. There is room by the time the next comes.
+        drop(begun(store, PAGES + 40).await);
+        disk.fill_up(false);
+        retry(|| store.extend_space(SPACE, PAGES + 40)).await.unwrap();
+        disk.fill_up(true);
+        drop(begun(store, PAGES + 50).await);
+        disk.fill_up(false);
+        store.environment().sleep(Duration::from_secs(10)).await;
+        store.extend_space_ahead(SPACE, PAGES + 60);
+        store.environment().sleep(Duration::from_secs(1)).await;
+        assert_eq!(store.space(SPACE).unwrap().pages, PAGES + 60);
+    });
+    machine.env.shutdown();
+}
+
+/// What a growth found room for and cannot use is there for others; and ahead of its use nothing takes it for
+/// a while.
+#[test]
+fn a_growth_that_fails_keeps_nothing() {
+    for allocates in [false, true] {
+        let machine = create(4);
+        let (disk, store) = (machine.env.disk().clone(), &machine.store);
+        if allocates {
+            disk.offer_allocation();
+        }
+        let pages = || store.space(SPACE).unwrap().pages;
+        machine.env.run_until_complete(async {
+            // Longer than one write of zeros.
+            let all = 3 * (1 << 20) / PAGE_SIZE as u32;
+            disk.leave_room(all as usize * PAGE_SIZE, FaultKind::Enospc);
+            retry(|| store.extend_space(SPACE, PAGES + 2 * all)).await.unwrap_err();
+            let at_least = || match pages() < PAGES + all {
+                true => store.extend_space_at_least(SPACE, PAGES + 2 * all, PAGES + all),
+                false => Ok(()),
+            };
+            retry(at_least).await.unwrap();
+            assert_eq!(pages(), PAGES + all, "all there was");
+
+            // None is left. What somebody frees is not taken ahead, but is there for who needs it.
+            disk.leave_room(2 * PAGE_SIZE, FaultKind::Enospc);
+            let before = disk.counters().writes;
+            store.extend_space_ahead(SPACE, pages() + 20);
+            store.environment().sleep(Duration::from_secs(1)).await;
+            assert_eq!(disk.counters().writes, before, "not so soon after a failure");
+            retry(|| store.extend_space(SPACE, PAGES + all + 1)).await.unwrap();
+            disk.fill_up(false);
+            store.extend_space_ahead(SPACE, pages() + 20);
+            store.environment().sleep(Duration::from_secs(1)).await;
+            assert_eq!(pages(), PAGES + all + 21, "somebody's growth has succeeded");
+
+            // One that fails ahead gives back too, and some time later it is tried again.
+            disk.leave_room(10 * PAGE_SIZE, FaultKind::Enospc);
+            store.extend_space_ahead(SPACE, pages() + 20);
+            store.environment().sleep(Duration::from_secs(1)).await;
+            let file = store.open_space_of(SPACE).unwrap().file().len().unwrap();
+            assert_eq!(file, u64::from(pages()) * PAGE_SIZE as u64);
+            disk.fill_up(false);
+            store.environment().sleep(Duration::from_secs(10)).await;
+            store.extend_space_ahead(SPACE, pages() + 20);
+            store.environment().sleep(Duration::from_secs(1)).await;
+            assert_eq!(pages(), PAGES + all + 41);
+        });
+        machine.env.shutdown();
     }
 }
 

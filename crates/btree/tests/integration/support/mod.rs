@@ -16,7 +16,7 @@ use untorn_btree::{
 pub const SPACE: u32 = 4;
 
 /// Writes pages to their places and syncs: all that a test without crashes needs.
-struct PlainWriter;
+pub struct PlainWriter;
 
 impl PageWriter for PlainWriter {
     fn write(&self, batch: WriteBatch) -> PageWriteFuture {
