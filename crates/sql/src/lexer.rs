@@ -28,6 +28,8 @@ pub struct LexicalModes {
     pub pipes_as_concat: bool,
     /// `HIGH_NOT_PRECEDENCE`: `NOT` binds like `!`.
     pub high_not_precedence: bool,
+    /// `REAL_AS_FLOAT`: `REAL` is FLOAT rather than DOUBLE.
+    pub real_as_float: bool,
     /// The text came in `latin1`, from which it was converted: what stands behind an introducer is meant as
     /// it came.
     pub was_latin1: bool,
@@ -41,6 +43,7 @@ impl LexicalModes {
             no_backslash_escapes: mode & sql_mode::NO_BACKSLASH_ESCAPES != 0,
             pipes_as_concat: mode & sql_mode::PIPES_AS_CONCAT != 0,
             high_not_precedence: mode & sql_mode::HIGH_NOT_PRECEDENCE != 0,
+            real_as_float: mode & sql_mode::REAL_AS_FLOAT != 0,
             was_latin1: false,
         }
     }

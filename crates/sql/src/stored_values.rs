@@ -319,7 +319,7 @@ impl Storing<'_> {
             other => other.to_datetime(today),
         };
         let mut moment = match read {
-            Some((moment, _)) => functions::round_datetime(moment, fraction(&column.kind)),
+            Some((moment, _)) => functions::kept_datetime(moment, fraction(&column.kind), self.state),
             None => {
                 self.incorrect(value, column)?;
                 return self.put(&types::Value::DateTime(DateTime::default()), column, out);
@@ -362,7 +362,7 @@ impl Storing<'_> {
         };
         let whole = whole || read.is_some() && !matches!(value, Value::Text(..));
         let span = match read {
-            Some(span) => functions::round_time(span, fraction),
+            Some(span) => functions::kept_time(span, fraction, self.state),
             // A number beyond the largest span is the largest.
             None if value.is_number() && value.to_integer().unsigned_abs() > TIME_NUMBER_MAX => {
                 Time { negative: value.to_integer() < 0, ..temporal::TIME_MAX }

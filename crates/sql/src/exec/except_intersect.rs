@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::plan::SelectPlan;
 use crate::result::ResultSink;
 use crate::value::Value;
+use crate::value::compare::group_key;
 
 /// Marks, behind the values of a key, the side that a row is from.
 const RIGHT: u8 = 0;
@@ -34,6 +35,9 @@ impl RowTaker for Side<'_, '_> {
         self.sorter.add(
             |key| {
                 row.iter().for_each(|value| push_key(value, false, key));
+                // Different documents may stand at one place of the order.
+                let documents = row.iter().filter(|value| matches!(value, Value::Json(_)));
+                documents.for_each(|value| group_key(value, key));
                 key.push(mark);
                 Ok(())
             },

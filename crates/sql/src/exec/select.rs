@@ -21,7 +21,7 @@ use crate::expr::functions::as_count;
 use crate::expr::{Context, Expr, RowView, ValueSet};
 use crate::failure::Failure;
 use crate::plan::{Condition, SelectPlan, Step};
-use crate::result::{ResultSink, SqlError};
+use crate::result::{ResultSink, SqlError, kind};
 use crate::value::Value;
 
 /// A SELECT without tables gives way between items if it has this many.
@@ -63,8 +63,13 @@ impl<'p> Consumer<'p> {
         let sorts = !plan.order.is_empty() && !unions;
         let covered = |item: &Expr| plan.order.iter().any(|(expr, _)| same_column(expr, item));
         let shown = |(expr, _): &(Expr, bool)| plan.items.iter().any(|item| same_column(expr, item));
-        let distinct_by_sort =
-            plan.distinct && sorts && plan.items.iter().all(covered) && plan.order.iter().all(shown);
+        // Different documents may stand at one place of the order.
+        let tells_apart = plan.types.iter().all(|ty| ty.kind != kind::JSON);
+        let distinct_by_sort = plan.distinct
+            && sorts
+            && tells_apart
+            && plan.items.iter().all(covered)
+            && plan.order.iter().all(shown);
         let distinct = plan.distinct && !distinct_by_sort;
         let window = if unions { (0, u64::MAX) } else { (skip, left) };
         Ok(Self {

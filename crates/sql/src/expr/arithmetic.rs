@@ -145,11 +145,13 @@ fn exact_or_double(
         Subtract => a - b,
         _ => decimal::multiply(&a, &b),
     };
+    // NO_UNSIGNED_SUBTRACTION: a difference has a sign, whatever its operands.
+    let keeps = || operator != Subtract || state.settings().sql_mode & sql_mode::NO_UNSIGNED_SUBTRACTION == 0;
     match (operand(left), operand(right)) {
         (Signed(a), Signed(b)) => integer(wide(a.into(), b.into()), false, left, sign, right),
-        (Signed(a), Unsigned(b)) => integer(wide(a.into(), b.into()), true, left, sign, right),
-        (Unsigned(a), Signed(b)) => integer(wide(a.into(), b.into()), true, left, sign, right),
-        (Unsigned(a), Unsigned(b)) => integer(wide(a.into(), b.into()), true, left, sign, right),
+        (Signed(a), Unsigned(b)) => integer(wide(a.into(), b.into()), keeps(), left, sign, right),
+        (Unsigned(a), Signed(b)) => integer(wide(a.into(), b.into()), keeps(), left, sign, right),
+        (Unsigned(a), Unsigned(b)) => integer(wide(a.into(), b.into()), keeps(), left, sign, right),
         (Double, _) | (_, Double) => {
             check_number(left, state)?;
             check_number(right, state)?;
@@ -245,7 +247,7 @@ pub fn negate(value: Value<'_>) -> Evaluated<'_> {
         },
         Value::UInt(v) => match i64::try_from(-i128::from(v)) {
             Ok(negated) => Value::Int(negated),
-            Err(_) => Value::Decimal(-BigDecimal::from(v)),
+            Err(_) => return Err(errors::error(errors::DATA_OUT_OF_RANGE, &[&"BIGINT", &format!("-({v})")])),
         },
         Value::Decimal(v) => Value::Decimal(-v),
         other => Value::Double(-other.to_double()),

@@ -330,11 +330,13 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
             Some((moment, _)) if is_refused(&value, moment.date, state) => {
                 incorrect(&value, "datetime", state)
             }
-            Some((moment, _)) => Value::DateTime(functions::round_datetime(moment, *fraction), *fraction),
+            Some((moment, _)) => {
+                Value::DateTime(functions::kept_datetime(moment, *fraction, state), *fraction)
+            }
             None => incorrect(&value, "datetime", state),
         },
         CastType::Time { fraction } => match value.to_time(state.today()) {
-            Some((span, _)) => Value::Time(functions::round_time(span, *fraction), *fraction),
+            Some((span, _)) => Value::Time(functions::kept_time(span, *fraction, state), *fraction),
             None => incorrect(&value, "time", state),
         },
         CastType::Year => year(&value, state),

@@ -474,6 +474,7 @@ impl Parser<'_> {
             "INT8" | "SERIAL" => "BIGINT",
             "BOOL" | "BOOLEAN" => "TINYINT",
             "DEC" | "NUMERIC" | "FIXED" => "DECIMAL",
+            "REAL" if self.modes().real_as_float => "FLOAT",
             "REAL" | "FLOAT8" => "DOUBLE",
             "FLOAT4" => "FLOAT",
             "CHARACTER" | "CHAR" if self.accept("VARYING") => "VARCHAR",

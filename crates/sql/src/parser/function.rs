@@ -364,6 +364,7 @@ impl Parser<'_> {
             }
             "BINARY" => CastType::Binary { length: self.optional_length()? },
             "DECIMAL" | "DEC" | "NUMERIC" => self.cast_decimal(said)?,
+            "REAL" if self.modes().real_as_float => CastType::Float,
             "DOUBLE" | "REAL" => {
                 let _ = self.accept("PRECISION");
                 CastType::Double

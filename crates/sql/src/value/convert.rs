@@ -125,7 +125,11 @@ impl<'a> Value<'a> {
             Value::Text(text, _) => parse_decimal(text).0,
             Value::Date(v) => BigDecimal::from(temporal::date_number(*v)),
             Value::DateTime(v, digits) => exact(temporal::datetime_number(*v), v.micros, *digits),
-            Value::Time(v, digits) => exact(temporal::time_number(*v), v.micros, *digits),
+            Value::Time(v, digits) => {
+                let number = exact(temporal::time_number(*v).abs(), v.micros, *digits);
+                // Between -1 and 0 the whole seconds have no sign to give.
+                if v.negative { -number } else { number }
+            }
             Value::Json(bytes) => {
                 json_number(bytes).map_or_else(BigDecimal::zero, |number| number.to_decimal())
             }
@@ -315,11 +319,6 @@ fn exact(whole: i64, micros: u32, digits: u8) -> BigDecimal {
         .map_or_else(|| BigDecimal::from(whole), |value| decimal::round(&value, i64::from(digits)))
 }
 
-/// The nearest integer, half away from zero.
-fn round_half_away(value: f64) -> i128 {
-    value.round() as i128
-}
-
 /// The integer at the beginning of a text; too many digits are as good as the furthest number.
 fn leading_integer(text: &[u8]) -> i128 {
     let text = text.trim_ascii_start();
@@ -333,14 +332,15 @@ fn leading_integer(text: &[u8]) -> i128 {
     }
 }
 
-/// Integers in text are read exactly as long as they have no point or exponent.
+/// The nearest integer to the number that a text begins with, half away from zero. It is read exactly, with
+/// its point and exponent; beyond 128 bits it is the furthest number.
 fn integer_of_text(text: &[u8]) -> i128 {
     let number = parse_number(text);
-    let digits = text[..number.length].trim_ascii();
-    if digits.iter().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-')) {
-        return std::str::from_utf8(digits).ok().and_then(|t| t.parse().ok()).unwrap_or(0);
+    let digits = std::str::from_utf8(text[..number.length].trim_ascii()).unwrap_or_default();
+    match digits.parse() {
+        Ok(whole) => whole,
+        Err(_) => decimal::parse(digits).map_or(0, |exact| decimal::to_integer(&exact)),
     }
-    round_half_away(number.value)
 }
 
 #[cfg(test)]
@@ -363,6 +363,14 @@ mod tests {
         }
         assert_eq!(integer_of_text(b"18446744073709551615"), i128::from(u64::MAX));
         assert_eq!(integer_of_text(b"2.5"), 3);
+        assert_eq!(integer_of_text(b"-0.5"), -1);
+        assert_eq!(integer_of_text(b"1234567890123456789.0"), 1_234_567_890_123_456_789);
+        assert_eq!(integer_of_text(b"1e-50"), 0);
+        for zeros in ["", ".0", "e5"] {
+            let digits = "9".repeat(43) + zeros;
+            assert_eq!(integer_of_text(digits.as_bytes()), i128::MAX, "{digits}");
+            assert_eq!(integer_of_text(format!("-{digits}").as_bytes()), i128::MIN, "{digits}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Expr, arithmetic, functions};
 use crate::result::{SqlError, kind};
+use crate::sql_mode;
 use crate::value::{BigDecimal, Value};
 
 /// What REGEXP is as a function.
@@ -28,6 +29,7 @@ impl Binder<'_, '_> {
             operand = self.as_number(operand);
         }
         let (operand, ty) = operand;
+        let of = ty;
         Ok(match operator {
             UnaryOperator::Plus => (operand, ty),
             UnaryOperator::Minus => match operand {
@@ -36,6 +38,7 @@ impl Binder<'_, '_> {
                     let value = match value {
                         // What is no BIGINT is exact.
                         Value::Int(i64::MIN) => Value::Decimal(BigDecimal::from(i64::MIN.unsigned_abs())),
+                        Value::UInt(v) if v > i64::MIN.unsigned_abs() => Value::Decimal(-BigDecimal::from(v)),
                         value => arithmetic::negate(value)?.into_owned(),
                     };
                     // Back in the range of BIGINT.
@@ -45,10 +48,19 @@ impl Binder<'_, '_> {
                     };
                     let mut ty = value_type(&value).not_null();
                     ty.length = ty.length.max(1);
+                    if of.is_temporal() {
+                        ty.decimals = of.decimals;
+                    }
                     (Expr::Literal(value), ty)
                 }
                 operand => {
-                    let ty = if ty.is_text() { Type::DOUBLE } else { Type { unsigned: false, ..ty } };
+                    let double = Type { nullable: ty.nullable, ..Type::DOUBLE };
+                    let ty = match ty.kind {
+                        kind::JSON => double,
+                        _ if ty.is_text() => Type::DOUBLE,
+                        _ if ty.is_temporal() => Type { decimals: ty.decimals, ..double },
+                        _ => Type { unsigned: false, ..ty },
+                    };
                     (Expr::Negate(Box::new(operand)), ty)
                 }
             },
@@ -181,7 +193,11 @@ impl Binder<'_, '_> {
             (left, right) = (self.as_number(left), self.as_number(right));
         }
         let division_digits = self.planner.state.settings().div_precision_increment;
-        let ty = arithmetic_type(operator, left.1, right.1, division_digits);
+        let mut ty = arithmetic_type(operator, left.1, right.1, division_digits);
+        let mode = self.planner.state.settings().sql_mode;
+        if operator == BinaryOperator::Subtract && mode & sql_mode::NO_UNSIGNED_SUBTRACTION != 0 {
+            ty.unsigned = false;
+        }
         let expr = match left.0 {
             Expr::Chain(first, mut links) => {
                 links.push((operator, right.0));
@@ -243,8 +259,8 @@ impl Binder<'_, '_> {
         escape: Option<&ast::Expr>,
         negated: bool,
     ) -> Result<Bound, SqlError> {
-        let operand_as_shown = self.bind(operand)?;
-        let operands = vec![self.filled(operand_as_shown), self.bind(pattern)?];
+        let (operand, pattern) = (as_shown(self.bind(operand)?), as_shown(self.bind(pattern)?));
+        let operands = vec![self.filled(operand), self.filled(pattern)];
         let [operand, pattern] = <[Bound; 2]>::try_from(self.comparable("like", operands)?)
             .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"two operands are not two"]))?;
         let (operand, pattern) = (Box::new(operand.0), Box::new(pattern.0));

@@ -47,8 +47,8 @@ pub use bytes::{
 };
 pub use numeric::{FULL_YEAR, ZERO_FILLED};
 pub use temporal::{
-    DAY_OF_MODE, IN_ZONE, YEAR_BEGINS, date_shift, interval_type_digits, is_of_days, round_datetime,
-    round_time,
+    DAY_OF_MODE, IN_ZONE, YEAR_BEGINS, date_shift, interval_type_digits, is_of_days, kept_datetime,
+    kept_time, round_datetime, round_time,
 };
 pub use text::trim;
 pub use time_units::{extract, finer_than_day, is_of_clock, timestamp_diff};

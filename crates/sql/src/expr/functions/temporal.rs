@@ -6,6 +6,7 @@ use untorn::types::{Date, DateTime, Time};
 use super::time_units::{finer_than_day, has_micros, is_of_clock};
 use super::{Function, TextOf, any_null, function, index, text_fits};
 use crate::ast::IntervalUnit;
+use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Context, Evaluated, Expr};
@@ -423,6 +424,27 @@ pub fn round_time(value: Time, digits: u8) -> Time {
     let micros = temporal::time_micros(Time { negative: false, ..value });
     let rounded = (micros + unit / 2) / unit * unit;
     temporal::time_from_micros(if value.negative { -rounded } else { rounded })
+}
+
+/// A moment as it is stored and cast: rounded, or cut under TIME_TRUNCATE_FRACTIONAL.
+pub fn kept_datetime(value: DateTime, digits: u8, state: &SqlContext) -> DateTime {
+    match state.settings().sql_mode & sql_mode::TIME_TRUNCATE_FRACTIONAL {
+        0 => round_datetime(value, digits),
+        _ => DateTime { micros: cut_micros(value.micros, digits), ..value },
+    }
+}
+
+/// As [`kept_datetime`], for spans.
+pub fn kept_time(value: Time, digits: u8, state: &SqlContext) -> Time {
+    match state.settings().sql_mode & sql_mode::TIME_TRUNCATE_FRACTIONAL {
+        0 => round_time(value, digits),
+        _ => Time { micros: cut_micros(value.micros, digits), ..value },
+    }
+}
+
+fn cut_micros(micros: u32, digits: u8) -> u32 {
+    let unit = 10u32.pow(6 - u32::from(digits.min(6)));
+    micros / unit * unit
 }
 
 /// `date ± INTERVAL amount unit`: text stays text, a DATE stays one unless the unit is finer than a day.
