@@ -47,7 +47,7 @@ impl Scratch {
     fn new() -> Scratch {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let directory = std::env::temp_dir().join(format!("untorn-live-{}-{number}", std::process::id()));
+        let directory = std::env::temp_dir().join(format!("untorn-live-{number}-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         Scratch(directory)
     }

@@ -6,23 +6,21 @@
 //! leftovers undone first.
 //!
 //! A mount belongs to the process whose number ends the name of the directory that it is below
-//! (`untorn-NAME-PID`, see [`crate::scratch`]). What belongs to a process that lives is never touched: a
-//! number counts as given to another process only where that one's program is none of this repository's.
+//! (`untorn-NAME-PID`, see [`crate::scratch`]; all that mount something name theirs like this). What belongs
+//! to a number that any process has is never touched, were it another one by now: that waits for a later
+//! sweep.
 
 use anyhow::{Context, Result};
 use nix::mount::{MntFlags, umount2};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Once;
 
 use crate::command::captured;
 use crate::system_packages::administration;
-
-/// What the programs that make such directories have in their names: `xtask`, and the tests.
-const PROGRAMS: [&str; 3] = ["xtask", "lab", "campaigns"];
 
 /// A mount.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,7 +40,8 @@ struct LoopDevice {
 #[derive(Default, PartialEq, Eq, Debug)]
 struct Leftover {
     mounts: Vec<PathBuf>,
-    devices: BTreeSet<PathBuf>,
+    /// With their files.
+    devices: BTreeMap<PathBuf, PathBuf>,
 }
 
 /// Undoes, once in each process, what dead processes left below the directory for temporary files.
@@ -50,8 +49,7 @@ pub fn sweep() {
     static SWEPT: Once = Once::new();
     SWEPT.call_once(|| {
         let temporary = std::env::temp_dir();
-        let dead = |path: &Path| owner(path, &temporary).is_some_and(|process| !lives(process));
-        undo(dead, "left by a process that ended");
+        undo(|path| is_of_the_dead(path, &temporary, lives), "left by a process that ended");
     });
 }
 
@@ -70,7 +68,11 @@ fn undo(wanted: impl Fn(&Path) -> bool, why: &str) {
         let flags = MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW;
         told(point, why, umount2(point, flags).map_err(anyhow::Error::from));
     }
-    for device in &leftover.devices {
+    for (device, file) in &leftover.devices {
+        // Somebody else who sweeps may have detached it, and a third attached it again.
+        if backing_file(device).as_ref() != Some(file) {
+            continue;
+        }
         let detached = captured(administration("losetup").arg("--detach").arg(device));
         told(device, why, detached.map(drop));
     }
@@ -91,17 +93,22 @@ impl Leftover {
     fn of(mounts: &[Mount], devices: &[LoopDevice], wanted: impl Fn(&Path) -> bool) -> Leftover {
         let mut leftover = Leftover::default();
         let on_wanted = devices.iter().filter(|known| wanted(&known.file));
-        leftover.devices.extend(on_wanted.map(|known| known.device.clone()));
+        leftover.devices.extend(on_wanted.map(|known| (known.device.clone(), known.file.clone())));
         for mount in mounts.iter().rev() {
-            if wanted(&mount.point) || leftover.devices.contains(&mount.source) {
+            if wanted(&mount.point) || leftover.devices.contains_key(&mount.source) {
                 leftover.mounts.push(mount.point.clone());
-                if devices.iter().any(|known| known.device == mount.source) {
-                    leftover.devices.insert(mount.source.clone());
+                if let Some(known) = devices.iter().find(|known| known.device == mount.source) {
+                    leftover.devices.insert(known.device.clone(), known.file.clone());
                 }
             }
         }
         leftover
     }
+}
+
+/// Whether a path belongs to a process that has ended.
+fn is_of_the_dead(path: &Path, temporary: &Path, lives: impl Fn(u32) -> bool) -> bool {
+    owner(path, temporary).is_some_and(|process| !lives(process))
 }
 
 /// The process that a path belongs to: the number at the end of the first name below the directory for
@@ -114,18 +121,9 @@ fn owner(path: &Path, temporary: &Path) -> Option<u32> {
     number.parse().ok()
 }
 
-/// Whether the process of this number may be the one that made something.
+/// Whether there is a process of this number. Where that cannot be found out, there is.
 fn lives(process: u32) -> bool {
-    match std::fs::read_link(format!("/proc/{process}/exe")) {
-        Ok(program) => is_ours(&program),
-        // There is none; one that has ended, or a thread of the kernel, has no program.
-        Err(error) => error.kind() != ErrorKind::NotFound,
-    }
-}
-
-fn is_ours(program: &Path) -> bool {
-    let name = program.file_name().unwrap_or_default().to_string_lossy();
-    PROGRAMS.iter().any(|part| name.contains(part))
+    Path::new("/proc").join(process.to_string()).try_exists().unwrap_or(true)
 }
 
 /// The lines of `/proc/self/mountinfo` (proc_pid_mountinfo(5)), in the order in which they were mounted.
@@ -155,13 +153,16 @@ fn unescaped(text: &str) -> PathBuf {
 fn loop_devices() -> Vec<LoopDevice> {
     let blocks = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let attached = blocks.map(|block| {
-        let file = std::fs::read(block.path().join("loop/backing_file")).ok()?;
-        Some(LoopDevice {
-            device: Path::new("/dev").join(block.file_name()),
-            file: OsStr::from_bytes(file.trim_ascii_end()).into(),
-        })
+        let device = Path::new("/dev").join(block.file_name());
+        Some(LoopDevice { file: backing_file(&device)?, device })
     });
     attached.flatten().collect()
+}
+
+/// The file of a loop device that is attached.
+fn backing_file(device: &Path) -> Option<PathBuf> {
+    let file = std::fs::read(Path::new("/sys/block").join(device.file_name()?).join("loop/backing_file"));
+    Some(OsStr::from_bytes(file.ok()?.trim_ascii_end()).into())
 }
 
 #[cfg(test)]
@@ -212,13 +213,16 @@ mod tests {
     #[test]
     fn what_the_dead_left_is_found_and_nothing_else() {
         let temporary = Path::new("/tmp");
-        let dead = |path: &Path| owner(path, temporary) == Some(DEAD);
+        let dead = |path: &Path| is_of_the_dead(path, temporary, |process| process != DEAD);
         let found = Leftover::of(&mounts(MOUNTINFO), &devices(), dead);
         let last_first =
             ["/srv/elsewhere", "/tmp/untorn-extension-4242/capped-disk", "/tmp/untorn-extension-4242/volume"];
         assert_eq!(found.mounts, last_first.map(PathBuf::from));
-        let expected = [0, 3, 4].map(|number| PathBuf::from(format!("/dev/loop{number}")));
-        assert_eq!(found.devices, BTreeSet::from(expected));
+        let expected = [0, 3, 4].map(|number| {
+            let LoopDevice { device, file } = devices().swap_remove(number);
+            (device, file)
+        });
+        assert_eq!(found.devices, BTreeMap::from(expected));
         assert_eq!(Leftover::of(&mounts(MOUNTINFO), &devices(), |_| false), Leftover::default());
     }
 
@@ -226,25 +230,16 @@ mod tests {
     fn what_stands_on_a_file_is_found() {
         let found = Leftover::of(&mounts(MOUNTINFO), &devices(), |path| path == Path::new("/mnt/image"));
         assert_eq!(found.mounts, [PathBuf::from("/mnt/my disk")]);
-        assert_eq!(found.devices, BTreeSet::from([PathBuf::from("/dev/loop2")]));
+        assert_eq!(found.devices, BTreeMap::from([("/dev/loop2".into(), "/mnt/image".into())]));
     }
 
     #[test]
-    fn only_processes_of_these_programs_live() {
+    fn every_process_lives_until_it_is_gone() {
         assert!(lives(std::process::id()));
         let mut other = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");
-        assert!(!lives(other.id()), "a number that another program got");
+        assert!(lives(other.id()), "whatever its program is");
         other.kill().expect("a kill");
-        assert!(!lives(other.id()), "one that has ended");
         other.wait().expect("its end");
         assert!(!lives(other.id()), "none");
-    }
-
-    #[test]
-    fn the_programs_are_known_by_their_names() {
-        for name in ["xtask", "xtask-new", "xtask (deleted)", "lab-0123456789abcdef"] {
-            assert!(is_ours(Path::new("/work/target").join(name).as_path()), "{name}");
-        }
-        assert!(!is_ours(Path::new("/work/xtask/cat")));
     }
 }

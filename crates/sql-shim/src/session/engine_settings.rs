@@ -111,12 +111,15 @@ fn connect_redo_capacity(server: &Arc<Server>, database: &Database) {
         }
     };
     let (resized, set) = (database.clone(), shown.clone());
+    let turn = Arc::new(parking_lot::Mutex::new(()));
     let change = move |bytes: u64, by: fn(&Database, u64) -> untorn::Result<()>| {
         let outcome = by(&resized, bytes).map_err(|error| {
             let why = format!("Variable '{NAME}' can't be set to the value of '{bytes}': {error}");
             SqlError::new(1231, b"42000", why)
         });
-        // Refused or not, a step by itself may have come between.
+        // Refused or not, a step by itself may have come between. Read and shown in one turn: of several
+        // sessions the last one to come here shows what the last change has left.
+        let _turn = turn.lock();
         set(resized.redo_capacity_bytes());
         outcome
     };
