@@ -245,6 +245,7 @@ impl PageStore {
             // Publication removes the entry under the lock that the caller holds.
             ReadState::Done(frame) => {
                 frame.pins.add_pins(1);
+                frame.read_ahead.store(false, Ordering::Relaxed);
                 Missing::Present(Pin::adopt(*frame))
             }
         };
@@ -288,6 +289,10 @@ impl PageStore {
         }
         if let Some(pin) = self.look_up(page) {
             drop(shard);
+            if wait {
+                // It has come just now, perhaps ahead of this.
+                pin.frame().read_ahead.store(false, Ordering::Relaxed);
+            }
             return give_back(Ok(Missing::Present(pin)));
         }
         let state = Mutex::new(ReadState::Reading { waiters: u32::from(wait), wanted: wait });

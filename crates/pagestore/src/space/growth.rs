@@ -18,10 +18,10 @@
 //! disk each structure change would take for a moment what somebody else has just freed.
 //!
 //! A growth is a task of the store, so that nobody who stops waiting takes its outcome along. **Its failure**
-//! is for those who wait for it, and only where they want as much as could not be had: a rollback that needs
-//! eight pages does not fail because an insert wanted sixteen. Who waits is known by the place in the queue
-//! that is inside each [`Wait`]. When nobody waits any more (a statement that was killed), the failure is for
-//! nobody, and who comes later finds out how full the disk is then.
+//! is for those who wait for it, and only where they want as much as there was no room for: a rollback that
+//! needs eight pages does not fail because an insert wanted sixteen. Who waits is known by the place in the
+//! queue that is inside each [`Wait`]. When nobody waits any more (a statement that was killed), the failure
+//! is for nobody, and who comes later finds out how full the disk is then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,7 @@ struct Failure {
     /// How long the file would have had to be.
     least: u32,
     queue: Queue,
-    /// For so many of them.
+    /// For this many of them.
     left: usize,
 }
 
