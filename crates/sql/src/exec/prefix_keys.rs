@@ -163,7 +163,7 @@ mod tests {
                     for more in [&b""[..], b"\xFF", b"\0", b"\t"] {
                         let text = [b"x", &[byte][..], more].concat();
                         // What goes on below a space may lie below the upper key, and is looked at again.
-                        if begins(byte) || !more.first().is_some_and(|first| *first < b' ') {
+                        if begins(byte) || more.first().is_none_or(|first| *first >= b' ') {
                             assert_eq!(inside(&text), begins(byte), "{text:?} {pattern:?} {rule:?}");
                         }
                     }
