@@ -9,6 +9,10 @@ use crate::schema::ColumnDef;
 use crate::types::{Collation, ColumnType};
 
 // Main types.
+/// VARCHAR in `latin1_swedish_ci`, which was once all there was.
+const VAR_SWEDISH: u32 = 1;
+/// CHAR in `latin1_swedish_ci`.
+const SWEDISH: u32 = 2;
 const FIXED_BINARY: u32 = 3;
 const BINARY: u32 = 4;
 const BLOB: u32 = 5;
@@ -16,9 +20,9 @@ const INT: u32 = 6;
 const SYSTEM: u32 = 8;
 const FLOAT: u32 = 9;
 const DOUBLE: u32 = 10;
-/// VARCHAR of a character set other than latin1.
+/// VARCHAR in any other collation.
 const VAR_MYSQL: u32 = 12;
-/// CHAR of a character set other than latin1.
+/// CHAR in any other collation.
 const MYSQL: u32 = 13;
 
 // Flags of the precise type, above MySQL's type code.
@@ -69,7 +73,8 @@ fn string(mtype: u32, mtype_binary: u32, prtype: u32, len: u32, collation: Colla
 /// VARCHAR and VARBINARY of up to `bytes` bytes.
 fn varchar(bytes: u32, collation: Collation) -> Code {
     let prtype = if bytes > 255 { 15 | LONG_VARCHAR } else { 15 };
-    string(VAR_MYSQL, BINARY, prtype, bytes, collation)
+    let mtype = if collation == Collation::Latin1SwedishCi { VAR_SWEDISH } else { VAR_MYSQL };
+    string(mtype, BINARY, prtype, bytes, collation)
 }
 
 fn code(kind: &ColumnType) -> Code {
@@ -94,7 +99,10 @@ fn code(kind: &ColumnType) -> Code {
         ColumnType::Bit { .. } => fixed_bytes(16 | UNSIGNED | BINARY_TYPE, len, Collation::Binary.id()),
         // Enumerations are CHAR to MySQL (254) and numbers to InnoDB.
         ColumnType::Enum { .. } | ColumnType::Set { .. } => number(INT, 254 | UNSIGNED, len),
-        ColumnType::Char { collation, .. } => string(MYSQL, FIXED_BINARY, 254, len, *collation),
+        ColumnType::Char { collation, .. } => {
+            let mtype = if *collation == Collation::Latin1SwedishCi { SWEDISH } else { MYSQL };
+            string(mtype, FIXED_BINARY, 254, len, *collation)
+        }
         ColumnType::Binary { .. } => string(MYSQL, FIXED_BINARY, 254, len, Collation::Binary),
         ColumnType::VarChar { collation, .. } => varchar(len, *collation),
         ColumnType::VarBinary { .. } => varchar(len, Collation::Binary),

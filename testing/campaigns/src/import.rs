@@ -52,7 +52,7 @@ const TABLES: [Table; 6] = [
     // A byte for each character, MariaDB's default.
     Table {
         name: "western",
-        columns: "id INT NOT NULL, word VARCHAR(60) CHARACTER SET latin1 NOT NULL, german VARCHAR(60) CHARACTER SET latin1 COLLATE latin1_german1_ci, filled CHAR(12) CHARACTER SET latin1 COLLATE latin1_general_cs, body TEXT CHARACTER SET latin1 COLLATE latin1_danish_ci, bytes VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin, PRIMARY KEY (word, id), KEY by_german (german), KEY by_filled (filled, id), KEY by_body (body(3)), KEY by_bytes (bytes)",
+        columns: "id INT NOT NULL, word VARCHAR(60) CHARACTER SET latin1 NOT NULL, german VARCHAR(60) CHARACTER SET latin1 COLLATE latin1_german1_ci, filled CHAR(12) CHARACTER SET latin1 COLLATE latin1_general_cs, swedish CHAR(9) CHARACTER SET latin1, body TEXT CHARACTER SET latin1 COLLATE latin1_danish_ci, bytes VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin, PRIMARY KEY (word, id), KEY by_german (german), KEY by_filled (filled, id), KEY by_swedish (swedish), KEY by_body (body(3)), KEY by_bytes (bytes)",
         order: "word, id",
     },
 ];
@@ -215,7 +215,7 @@ fn values(table: &Table, number: usize, random: &mut Random) -> String {
         }
         "western" => {
             let made: String = (0..random.below(7)).map(|_| WESTERN[random.below(WESTERN.len())]).collect();
-            format!("{number}, '{made}', '{made}', '{made}', '{made}', '{made}'")
+            format!("{number}, '{made}', '{made}', '{made}', '{made}', '{made}', '{made}'")
         }
         "composite" => format!("'{}', {number}, {}", word(random, 3), random.below(1000)),
         _ => {
