@@ -13,6 +13,8 @@ fuzz_target!(|data: &[u8]| {
         no_backslash_escapes: choice & 2 != 0,
         pipes_as_concat: choice & 4 != 0,
         high_not_precedence: choice & 8 != 0,
+        real_as_float: choice & 16 != 0,
+        was_latin1: choice & 32 != 0,
     };
     while !parser::is_blank(text, modes) {
         let Ok(parsed) = parser::parse(text, modes) else { return };
