@@ -219,7 +219,8 @@ impl Collation {
             Binary => Charset::Binary,
             AsciiBin | AsciiGeneralCi => Charset::Ascii,
             Utf8mb3Bin | Utf8mb3GeneralCi | Utf8mb3UnicodeCi | Utf8mb3Unicode520Ci => Charset::Utf8mb3,
-            rule if rule.latin1().is_some() => Charset::Latin1,
+            Latin1SwedishCi | Latin1German1Ci | Latin1DanishCi | Latin1SpanishCi | Latin1GeneralCi
+            | Latin1GeneralCs | Latin1Bin => Charset::Latin1,
             _ => Charset::Utf8mb4,
         }
     }
