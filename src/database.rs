@@ -32,6 +32,7 @@ use crate::private::is_private;
 use crate::provenance::{self, Marks};
 use crate::redo_capacity::RoseTo;
 use crate::report::OpenReport;
+use crate::session::RestingSessions;
 use crate::statistics::Statistics;
 use crate::table::Table;
 use crate::transaction_times::TransactionTimes;
@@ -68,6 +69,7 @@ pub(crate) struct Inner {
     /// What the lock table asks when it finds a deadlock.
     pub deadlock_witness: Arc<Witness>,
     pub transaction_times: TransactionTimes,
+    pub resting: RestingSessions,
     /// Set when the environment was made by [`Database::open`].
     pub own_environment: OnceLock<Arc<RealEnvironment>>,
     /// The directory goes with the last user, so no work in the background is worth ending.
@@ -159,7 +161,9 @@ impl Database {
         disk::raise_file_limit();
         let environment = RealEnvironment::new(real_options(&options))?;
         let environment = Arc::new(environment);
-        let database = crate::open::open(environment.clone(), options, disk::room_at).await?;
+        // Its state is large, and would lie on the stack once for each caller.
+        let opening = Box::pin(crate::open::open(environment.clone(), options, disk::room_at));
+        let database = opening.await?;
         if let Some(system) = disk::network_file_system(database.directory()) {
             tracing::warn!(
                 "{} lies on {system}: locks and syncs of a network file system are only as good as its server and its mount options say, \
@@ -175,7 +179,7 @@ impl Database {
     /// As [`Database::open`] in an environment of the caller's, which may be a simulated one.
     #[doc(hidden)]
     pub async fn open_in(environment: Arc<dyn Environment>, options: Options) -> Result<Database> {
-        crate::open::open(environment, options, |_| Some(u64::MAX)).await
+        Box::pin(crate::open::open(environment, options, |_| Some(u64::MAX))).await
     }
 
     /// What was decided and found at open.

@@ -113,6 +113,7 @@ pub mod row_locks;
 mod row_values;
 mod rows;
 pub mod schema;
+mod session;
 mod small_file;
 #[doc(hidden)]
 pub mod sort;

@@ -148,6 +148,17 @@ impl MetadataOwner {
             let at = more.iter().position(|other| *other == entry);
             assert!(at.is_some(), "a metadata hold ended that had not begun");
             at.map(|at| more.swap_remove(at));
+            if more.is_empty() {
+                // An owner may rest from transaction to transaction; this one may have held very many.
+                *more = Vec::new();
+            }
+        }
+    }
+
+    /// Is another transaction's from now on, which must not learn that a wait of the last one had to end.
+    pub(crate) fn renew(&self) {
+        if self.is_told.load(Ordering::Relaxed) {
+            self.take_told();
         }
     }
 

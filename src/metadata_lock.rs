@@ -128,7 +128,7 @@ impl Drop for MetadataLock {
 pub struct MetadataUse {
     lock: Arc<MetadataLock>,
     owner: Arc<MetadataOwner>,
-    /// What it added to the count.
+    /// What it added to the count; 0: it has not begun, or has ended.
     amount: u64,
 }
 
@@ -174,29 +174,13 @@ impl MetadataLock {
         access: Access,
         owner: &Arc<MetadataOwner>,
     ) -> Result<MetadataUse, Blocked> {
-        let (amount, blockers, hold, waited) = match access {
-            Access::Read => (1, EXCLUSIVE, Hold::Read, Waited::Read),
-            Access::Write => (1 + WRITE, EXCLUSIVE | READ_LOCK, Hold::Write, Waited::Write),
+        let mut begun = MetadataUse::not_begun(self, owner);
+        let waited = match access {
+            Access::Read => Waited::Read,
+            Access::Write => Waited::Write,
         };
-        let begun = |lock: &Arc<Self>| {
-            owner.holds(lock, hold);
-            MetadataUse { lock: lock.clone(), owner: owner.clone(), amount }
-        };
-        if self.state.fetch_add(amount, Ordering::Acquire) & blockers == 0 {
-            return Ok(begun(self));
-        }
-        let event = {
-            let mut slow = self.slow.lock();
-            if slow.exclusive == 0 && (access == Access::Read || slow.read_locks == 0) {
-                // It ended in between; the use counted above stands.
-                return Ok(begun(self));
-            }
-            self.state.fetch_sub(amount, Ordering::Release);
-            // A waiting request may have seen the count that was just taken back.
-            wake(&mut slow.drained);
-            slot(&mut slow.changed)
-        };
-        Err(owner.wait(self, waited, event))
+        begun.begin(access).map_err(|event| owner.wait(self, waited, event))?;
+        Ok(begun)
     }
 
     /// Asks for the name alone. No new use begins from now on.
@@ -343,6 +327,48 @@ impl MetadataExclusive {
 }
 
 impl MetadataUse {
+    /// One that is to be begun.
+    pub(crate) fn not_begun(lock: &Arc<MetadataLock>, owner: &Arc<MetadataOwner>) -> MetadataUse {
+        MetadataUse { lock: lock.clone(), owner: owner.clone(), amount: 0 }
+    }
+
+    /// Begins one that has not begun, or has ended. It stays that way when it has to wait, for this event.
+    pub(crate) fn begin(&mut self, access: Access) -> Result<(), Event> {
+        debug_assert_eq!(self.amount, 0, "a metadata use begins that has begun");
+        let (amount, blockers, hold) = match access {
+            Access::Read => (1, EXCLUSIVE, Hold::Read),
+            Access::Write => (1 + WRITE, EXCLUSIVE | READ_LOCK, Hold::Write),
+        };
+        if self.lock.state.fetch_add(amount, Ordering::Acquire) & blockers != 0 {
+            let mut slow = self.lock.slow.lock();
+            // Else it ended in between, and the use counted above stands.
+            if slow.exclusive > 0 || access == Access::Write && slow.read_locks > 0 {
+                self.lock.state.fetch_sub(amount, Ordering::Release);
+                // A waiting request may have seen the count that was just taken back.
+                wake(&mut slow.drained);
+                return Err(slot(&mut slow.changed));
+            }
+        }
+        self.owner.holds(&self.lock, hold);
+        self.amount = amount;
+        Ok(())
+    }
+
+    /// Ends it, if it has begun.
+    pub(crate) fn end(&mut self) {
+        let amount = std::mem::take(&mut self.amount);
+        if amount == 0 {
+            return;
+        }
+        let hold = if amount & WRITES == 0 { Hold::Read } else { Hold::Write };
+        self.owner.no_longer_holds(&self.lock, hold);
+        let before = self.lock.state.fetch_sub(amount, Ordering::Release);
+        assert!(before & USES > 0, "a metadata use ended that had not begun");
+        if before & (EXCLUSIVE | READ_LOCK) != 0 {
+            wake(&mut self.lock.slow.lock().drained);
+        }
+    }
+
     /// Whether it is a use of this name.
     pub(crate) fn is_of(&self, lock: &Arc<MetadataLock>) -> bool {
         Arc::ptr_eq(&self.lock, lock)
@@ -419,13 +445,7 @@ impl Drop for MetadataReadLock {
 
 impl Drop for MetadataUse {
     fn drop(&mut self) {
-        let hold = if self.amount & WRITES == 0 { Hold::Read } else { Hold::Write };
-        self.owner.no_longer_holds(&self.lock, hold);
-        let before = self.lock.state.fetch_sub(self.amount, Ordering::Release);
-        assert!(before & USES > 0, "a metadata use ended that had not begun");
-        if before & (EXCLUSIVE | READ_LOCK) != 0 {
-            wake(&mut self.lock.slow.lock().drained);
-        }
+        self.end();
     }
 }
 

@@ -28,6 +28,7 @@ use crate::provenance::{self, Identity, Marks};
 use crate::recovery_rates;
 use crate::redo_capacity::{self, RoseTo};
 use crate::report::OpenReport;
+use crate::session::RestingSessions;
 use crate::sort::TEMPORARY_PREFIX;
 use crate::transaction_times::TransactionTimes;
 
@@ -118,6 +119,7 @@ pub(crate) async fn open(
         redo: log,
         deadlock_witness: Witness::of(&system, &environment),
         transaction_times: TransactionTimes::default(),
+        resting: RestingSessions::default(),
         system,
         writer,
         extension,
@@ -133,7 +135,6 @@ pub(crate) async fn open(
         closing: Closing::default(),
         rose_to: RoseTo::new(&options.directory),
     };
-    inner.tables.graph.look_at_rows(inner.system.row_waits());
     let (mut inner, report) = start(inner, &restored.unrestored, report).await?;
     unlock.0 = None;
     inner.report = OpenReport { took: environment.now() - started, ..report };
@@ -267,6 +268,7 @@ async fn start(
     unrestored: &[dblwr::Unrestored],
     report: OpenReport,
 ) -> Result<(Inner, OpenReport)> {
+    inner.tables.graph.look_at_rows(inner.system.row_waits());
     let level = inner.forced_recovery;
     let opened = Database(Arc::new(inner));
     if level.freezes_pages() {

@@ -1,7 +1,7 @@
 //! Point reads that wait for nothing, for rows and for key-value tables; batches of pairs are in
 //! `key_value/read_rows.rs`. (SQL chooses its point read in `crates/sql/src/exec/select.rs`.)
 //!
-//! Mostly all that such a read needs is there: the transaction uses the table already, no lock is wanted, the
+//! Mostly all that such a read needs is there: no definition waits for the table, no lock is wanted, the
 //! pages are in memory, and no column is off-page. Then it is done here, without a future: the key is encoded
 //! into a buffer of the transaction, and the columns that are wanted are copied once, out of the page. Where
 //! anything else is met, an error too, nothing has happened, and the future (`rows.rs`) does it all from the
@@ -22,8 +22,8 @@ use crate::types::Value;
 impl Transaction {
     /// Whether a read of this table waits for nothing before it comes to the rows, and locks none.
     #[inline]
-    pub(crate) fn reads_at_once(&self, table: &Arc<Table>) -> bool {
-        !self.reads_lock() && self.uses_already(table) && self.database().refuse_after_close().is_ok()
+    pub(crate) fn reads_at_once(&mut self, table: &Arc<Table>) -> bool {
+        !self.reads_lock() && self.database().refuse_after_close().is_ok() && self.uses_at_once(table)
     }
 
     /// Some columns of the row with this primary key, by their numbers, as a statement of its own that locks
@@ -92,8 +92,11 @@ mod tests {
             let short = Some(Some(vec![Value::bytes(b"short").into_owned()]));
 
             let mut t = db.begin_at(Isolation::ReadCommitted);
-            assert_eq!(try_get(&mut t, &table, 1), None, "it does not use the table yet");
-            assert_eq!(pairs.get(&mut t, 1).await.unwrap(), Some(b"short".to_vec()));
+            let mut request = table.metadata.request_exclusive(&db.0.tables.graph.owner());
+            assert_eq!(try_get(&mut t, &table, 1), None, "a definition waits for the table");
+            assert!(request.grant(0).is_ok(), "a read that was left to the future uses the table");
+            drop(request);
+            assert_eq!(try_get(&mut t, &table, 1), short, "the first read begins to use the table");
             let read = t.engine().rows_read();
             assert_eq!(try_get(&mut t, &table, 1), short);
             assert_eq!(try_get(&mut t, &table, 3), Some(None));

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use disk::Wait;
-use smallvec::SmallVec;
 use txn::{Durability, Error as TransactionError, Isolation, Snapshot, UndoMark};
 
 use crate::database::Database;
@@ -18,6 +17,7 @@ use crate::metadata_lock::{
     Access, Blocked, ExclusiveRequest, MetadataExclusive, MetadataLock, MetadataReadLock, MetadataUse,
     ReadLockRequest,
 };
+use crate::session::{OwnSession, Session};
 use crate::table::Table;
 use crate::transact::Conflict;
 use crate::view::ViewDef;
@@ -61,10 +61,7 @@ impl From<Blocked> for NotUsable {
 #[must_use = "dropped without commit it is rolled back"]
 pub struct Transaction {
     database: Database,
-    inner: txn::Transaction,
-    /// In whose name it takes metadata locks.
-    owner: Arc<MetadataOwner>,
-    uses: SmallVec<[(Arc<Table>, MetadataUse); 4]>,
+    session: OwnSession,
     /// Names of views whose definitions must stay as they are.
     view_uses: Vec<MetadataUse>,
     /// Tables held beyond the transaction (LOCK TABLES).
@@ -77,8 +74,6 @@ pub struct Transaction {
     conflict: Option<Conflict>,
     /// Foreign keys are not enforced.
     ignores_foreign_keys: bool,
-    /// Where reads encode their keys.
-    key: EncodedRow,
 }
 
 /// A table held by a session until it releases it, as LOCK TABLES does.
@@ -108,7 +103,7 @@ enum Request {
 impl TableLockRequest {
     /// Requests the table for reading (`Access::Read`: others may read too) or exclusively.
     pub fn new(session: &Transaction, table: &Arc<Table>, access: Access) -> TableLockRequest {
-        let owner = &session.owner;
+        let owner = &session.session.owner;
         let request = match access {
             Access::Read => Request::Read(table.metadata.request_read_lock(owner)),
             Access::Write => Request::Write(table.metadata.request_exclusive(owner)),
@@ -133,7 +128,7 @@ impl TableLockRequest {
 }
 
 /// Whether a table that is protected from DDL may be used.
-fn usable(table: &Table) -> std::result::Result<(), NotUsable> {
+pub(crate) fn usable(table: &Table) -> std::result::Result<(), NotUsable> {
     match (table.is_current(), table.def.discarded) {
         (false, _) => Err(NotUsable::Stale),
         (true, true) => Err(NotUsable::Discarded),
@@ -144,19 +139,20 @@ fn usable(table: &Table) -> std::result::Result<(), NotUsable> {
 impl Database {
     /// A transaction object, with no transaction begun.
     pub fn transaction(&self) -> Transaction {
-        let inner = txn::Transaction::new(&self.0.system);
+        let session = self.0.resting.take().unwrap_or_else(|| {
+            let inner = txn::Transaction::new(&self.0.system);
+            let owner = self.0.tables.graph.owner_of(inner.row_owner());
+            OwnSession::new(Session::new(inner, owner))
+        });
         Transaction {
             database: self.clone(),
-            owner: self.0.tables.graph.owner_of(inner.row_owner()),
-            inner,
-            uses: SmallVec::new(),
+            session,
             view_uses: Vec::new(),
             held: Vec::new(),
             read_only: false,
             began: None,
             conflict: None,
             ignores_foreign_keys: false,
-            key: EncodedRow::default(),
         }
     }
 
@@ -168,7 +164,7 @@ impl Database {
     /// Begins a transaction of this isolation level.
     pub fn begin_at(&self, isolation: Isolation) -> Transaction {
         let mut transaction = self.transaction();
-        transaction.inner.set_isolation(isolation);
+        transaction.session.inner.set_isolation(isolation);
         transaction.begin();
         transaction
     }
@@ -186,7 +182,7 @@ impl Database {
     /// [`Error::Setting`] for a snapshot of another database.
     pub fn begin_in(&self, snapshot: &Snapshot) -> Result<Transaction> {
         let mut transaction = self.transaction();
-        if !transaction.inner.begin_in(snapshot) {
+        if !transaction.session.inner.begin_in(snapshot) {
             let why = "it belongs to another database".to_owned();
             return Err(Error::Setting { setting: "snapshot", why });
         }
@@ -199,7 +195,7 @@ impl Database {
     pub(crate) fn transaction_for(&self, session: Option<&Transaction>) -> Transaction {
         let mut transaction = self.transaction();
         if let Some(session) = session {
-            transaction.inner.share_slice(session.inner.slice());
+            transaction.session.inner.share_slice(session.session.inner.slice());
         }
         transaction
     }
@@ -214,7 +210,7 @@ impl Transaction {
     /// The engine's transaction: scans, row changes, isolation.
     #[doc(hidden)]
     pub fn engine_mut(&mut self) -> &mut txn::Transaction {
-        &mut self.inner
+        &mut self.session.inner
     }
 
     /// Whether somebody wants to know what it commits.
@@ -225,28 +221,40 @@ impl Transaction {
 
     /// The buffer for the key of a read, and the engine's transaction.
     pub(crate) fn reading(&mut self) -> (&mut EncodedRow, &mut txn::Transaction) {
-        (&mut self.key, &mut self.inner)
+        let session = &mut *self.session;
+        (&mut session.key, &mut session.inner)
     }
 
     /// Whether the table is in use by this transaction, as it is, and no definition of its own is at work.
     #[inline]
     pub(crate) fn uses_already(&self, table: &Arc<Table>) -> bool {
-        self.uses.iter().any(|(used, _)| Arc::ptr_eq(used, table))
-            && !self.owner.has_definitions()
+        self.session.uses.iter().any(|(used, _)| Arc::ptr_eq(used, table))
+            && !self.session.owner.has_definitions()
             && usable(table).is_ok()
+    }
+
+    /// As [`Self::uses_already`], or the table is now, because there was nothing to wait for.
+    #[inline]
+    pub(crate) fn uses_at_once(&mut self, table: &Arc<Table>) -> bool {
+        if self.session.uses.iter().any(|(used, _)| Arc::ptr_eq(used, table)) {
+            return self.uses_already(table);
+        }
+        // What the session holds beyond the transaction is looked at by who can wait for it.
+        let may_begin = self.held.is_empty() && self.database.owns(table);
+        may_begin && self.session.use_at_once(table)
     }
 
     /// It is a session's of this number, which lists of sessions show.
     #[doc(hidden)]
     pub fn set_session(&mut self, number: u64) {
-        self.inner.set_tag(number);
-        self.database.0.tables.graph.list(&self.owner);
+        self.session.inner.set_tag(number);
+        self.database.0.tables.graph.list(&self.session.owner);
     }
 
     /// The engine's transaction, to look at.
     #[doc(hidden)]
     pub fn engine(&self) -> &txn::Transaction {
-        &self.inner
+        &self.session.inner
     }
 
     /// Uses a table until the end of the transaction, to read and change its rows.
@@ -262,9 +270,10 @@ impl Transaction {
         table: &Arc<Table>,
         access: Access,
     ) -> std::result::Result<(), NotUsable> {
-        if let Some((_, used)) = self.uses.iter_mut().find(|(used, _)| Arc::ptr_eq(used, table)) {
+        let session = &mut *self.session;
+        if let Some((_, used)) = session.uses.iter_mut().find(|(used, _)| Arc::ptr_eq(used, table)) {
             // Only DDL of this very session can be replacing it, or have done so.
-            if self.owner.has_definitions() {
+            if session.owner.has_definitions() {
                 table.metadata.not_being_changed().map_err(NotUsable::Wait)?;
             }
             usable(table)?;
@@ -280,9 +289,9 @@ impl Transaction {
             }
             return usable(table);
         }
-        let metadata_use = table.metadata.share(access, &self.owner)?;
+        let metadata_use = table.metadata.share(access, &self.session.owner)?;
         usable(table)?;
-        self.uses.push((table.clone(), metadata_use));
+        self.session.uses.push((table.clone(), metadata_use));
         Ok(())
     }
 
@@ -295,7 +304,7 @@ impl Transaction {
     ) -> std::result::Result<(), NotUsable> {
         let lock = self.database.name_lock(database, name);
         if !self.view_uses.iter().any(|used| used.is_of(&lock)) {
-            self.view_uses.push(lock.share(Access::Read, &self.owner)?);
+            self.view_uses.push(lock.share(Access::Read, &self.session.owner)?);
         }
         let current = self.database.view(database, name);
         if current.is_some_and(|current| Arc::ptr_eq(&current, def)) { Ok(()) } else { Err(NotUsable::Stale) }
@@ -324,7 +333,7 @@ impl Transaction {
                 }
                 Err(NotUsable::Deadlock) => {
                     let ending = Ending(self);
-                    ending.0.inner.roll_back_as_victim().await?;
+                    ending.0.session.inner.roll_back_as_victim().await?;
                     return Err(ending.0.failed(Error::Transaction(TransactionError::Deadlock)));
                 }
             }
@@ -333,13 +342,13 @@ impl Transaction {
 
     /// In whose name it takes metadata locks.
     pub(crate) fn metadata_owner(&self) -> &Arc<MetadataOwner> {
-        &self.owner
+        &self.session.owner
     }
 
     /// How many uses of this name the transaction holds (for DDL of the same session).
     pub(crate) fn uses_of(&self, lock: &Arc<MetadataLock>) -> u32 {
         let views = self.view_uses.iter().filter(|used| used.is_of(lock)).count();
-        (self.uses.iter().filter(|(_, used)| used.is_of(lock)).count() + views) as u32
+        (self.session.uses.iter().filter(|(_, used)| used.is_of(lock)).count() + views) as u32
     }
 
     /// Holds a table from now on, beyond the end of transactions.
@@ -387,30 +396,30 @@ impl Transaction {
         self.read_only = false;
         self.conflict = None;
         self.began = self.database.0.transaction_times.begin();
-        self.inner.begin();
+        self.session.inner.begin();
     }
 
     /// Whether reads lock what they read: SERIALIZABLE, in a transaction of more than one statement.
     #[inline]
     pub fn reads_lock(&self) -> bool {
-        self.inner.isolation() == Isolation::Serializable && self.inner.is_active()
+        self.session.inner.isolation() == Isolation::Serializable && self.session.inner.is_active()
     }
 
     /// Whether a transaction has begun.
     pub fn is_active(&self) -> bool {
-        self.inner.is_active()
+        self.session.inner.is_active()
     }
 
     /// Where the transaction is now, to roll a statement back to.
     #[doc(hidden)]
     pub fn statement_mark(&self) -> UndoMark {
-        self.inner.statement_mark()
+        self.session.inner.statement_mark()
     }
 
     /// How long an operation waits for a row or a table that another transaction keeps, from now on:
     /// [`Options::lock_wait_timeout`](crate::Options::lock_wait_timeout) unless set here.
     pub fn set_lock_wait_timeout(&mut self, timeout: Duration) {
-        self.inner.set_lock_wait_timeout(timeout);
+        self.session.inner.set_lock_wait_timeout(timeout);
     }
 
     /// Whether foreign keys are enforced from now on (`foreign_key_checks`): rows are checked, and cascades
@@ -429,7 +438,7 @@ impl Transaction {
 
     /// Sets a savepoint; one of the same name is replaced.
     pub fn savepoint(&mut self, name: &str) {
-        self.inner.savepoint(name);
+        self.session.inner.savepoint(name);
     }
 
     /// Undoes everything since the savepoint; false if there is none of that name.
@@ -439,7 +448,7 @@ impl Transaction {
     /// # Errors
     /// Storage errors.
     pub async fn rollback_to_savepoint(&mut self, name: &str) -> Result<bool> {
-        Ok(self.inner.rollback_to_savepoint(name).await?)
+        Ok(self.session.inner.rollback_to_savepoint(name).await?)
     }
 
     /// Commits, and ends the uses of tables. When it fails before anything is committed the transaction goes
@@ -453,7 +462,7 @@ impl Transaction {
     pub async fn commit(&mut self, durability: Durability) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
-        ending.0.inner.commit(durability).await.map_err(Error::Transaction)?;
+        ending.0.session.inner.commit(durability).await.map_err(Error::Transaction)?;
         ending.0.committed();
         Ok(())
     }
@@ -463,7 +472,7 @@ impl Transaction {
     pub fn commit_blocking(&mut self, durability: Durability) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
-        ending.0.inner.commit_blocking(durability).map_err(Error::Transaction)?;
+        ending.0.session.inner.commit_blocking(durability).map_err(Error::Transaction)?;
         ending.0.committed();
         Ok(())
     }
@@ -482,35 +491,37 @@ impl Transaction {
     pub async fn rollback(&mut self) -> Result<()> {
         self.database.refuse_after_close()?;
         let ending = Ending(self);
-        ending.0.inner.rollback().await.map_err(Error::Transaction)
+        ending.0.session.inner.rollback().await.map_err(Error::Transaction)
     }
 
     /// Undoes what was done since the mark (a failed statement).
     #[doc(hidden)]
     pub async fn rollback_to(&mut self, mark: UndoMark) -> Result<()> {
-        self.inner.rollback_to(mark).await.map_err(Error::Transaction)
+        self.session.inner.rollback_to(mark).await.map_err(Error::Transaction)
     }
 
     /// Parts with the transaction that it has prepared, and is as new.
     pub(crate) fn detach(&mut self) -> txn::Transaction {
         let mut fresh = txn::Transaction::new(&self.database.0.system);
-        fresh.set_isolation(self.inner.isolation());
-        fresh.set_lock_wait_timeout(self.inner.lock_wait_timeout());
-        fresh.share_slice(self.inner.slice());
-        fresh.set_tag(self.inner.row_owner().tag());
-        let mut prepared = std::mem::replace(&mut self.inner, fresh);
-        self.owner = self.database.0.tables.graph.owner_of(self.inner.row_owner());
+        fresh.set_isolation(self.session.inner.isolation());
+        fresh.set_lock_wait_timeout(self.session.inner.lock_wait_timeout());
+        fresh.share_slice(self.session.inner.slice());
+        fresh.set_tag(self.session.inner.row_owner().tag());
+        let mut prepared = std::mem::replace(&mut self.session.inner, fresh);
+        // It is of the owner that goes.
+        self.session.last = None;
+        self.session.owner = self.database.0.tables.graph.owner_of(self.session.inner.row_owner());
         // It has no session any more.
         prepared.set_tag(0);
-        let uses = (std::mem::take(&mut self.uses), std::mem::take(&mut self.view_uses));
+        let uses = (std::mem::take(&mut self.session.uses), std::mem::take(&mut self.view_uses));
         prepared.keep_for_rollback(Box::new(uses));
         prepared
     }
 
     /// Ends the uses of tables if nothing left of the transaction needs them.
     pub(crate) fn release_ended(&mut self) {
-        if !self.inner.has_log() && !self.inner.is_active() {
-            self.uses.clear();
+        if !self.session.inner.has_log() && !self.session.inner.is_active() {
+            self.session.end_uses();
             self.view_uses.clear();
             self.began = None;
         }
@@ -528,11 +539,15 @@ impl Drop for Ending<'_> {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if self.inner.has_log() {
+        if self.session.inner.has_log() {
             // It is rolled back in the background: until then the tables are still being changed.
-            let uses = (std::mem::take(&mut self.uses), std::mem::take(&mut self.view_uses));
+            let uses = (std::mem::take(&mut self.session.uses), std::mem::take(&mut self.view_uses));
             let kept = (uses, std::mem::take(&mut self.held));
-            self.inner.keep_for_rollback(Box::new(kept));
+            self.session.inner.keep_for_rollback(Box::new(kept));
+        }
+        // Before the names that it holds: row locks and the view end first.
+        if let Some(session) = self.session.take() {
+            self.database.0.resting.give(session);
         }
     }
 }

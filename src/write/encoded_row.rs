@@ -19,6 +19,11 @@ impl EncodedRow {
         self.fields.clear();
     }
 
+    /// Bytes that it keeps, at least.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Appends NULL.
     pub fn push_null(&mut self) {
         self.fields.push(None);

@@ -47,6 +47,8 @@ mod read_view;
 #[cfg(not(loom))]
 mod remove_deleted_row;
 #[cfg(not(loom))]
+mod renew;
+#[cfg(not(loom))]
 mod retry;
 #[cfg(not(loom))]
 mod roll_pointer;

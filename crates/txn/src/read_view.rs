@@ -242,7 +242,7 @@ impl Slots {
 /// Slots of a shard that wait for a session, at most.
 const FREE_MAX: usize = 64;
 /// Ids in a view that is kept for another session, at most.
-const KEPT_IDS_MAX: usize = 1024;
+pub(crate) const KEPT_IDS_MAX: usize = 1024;
 
 impl Default for ViewRegistry {
     fn default() -> ViewRegistry {

@@ -134,9 +134,7 @@ impl TimeSlice {
 
     /// Forgets such an order (the next statement).
     pub fn forget_stop(&self) {
-        if self.is_stopped() {
-            self.stopped.store(false, Ordering::SeqCst);
-        }
+        self.stopped.store(false, Ordering::SeqCst);
     }
 
     /// Whether the task is to stop.

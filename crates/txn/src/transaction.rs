@@ -127,9 +127,9 @@ pub struct Transaction {
     /// Where the operation under way began. Still there when another one begins, its future was dropped.
     unfinished: Option<UndoMark>,
     /// Rolled back (or about to be) without the caller's `rollback` having been heard of.
-    rolled_back: bool,
+    pub(crate) rolled_back: bool,
     /// See [`Transaction::keep_for_rollback`].
-    kept: Option<Kept>,
+    pub(crate) kept: Option<Kept>,
     /// Who is told of the commit.
     observer: Option<Box<dyn CommitObserver>>,
     pub(crate) overlay: Overlay,
@@ -513,7 +513,7 @@ impl Transaction {
 
     /// What is common to every end: locks, view, savepoints. Of very many locks a rest is left to be
     /// released.
-    fn finish(&mut self) -> Option<Release> {
+    pub(crate) fn finish(&mut self) -> Option<Release> {
         let rest = self.system.0.locks.release_in_slices(&self.owner);
         self.owner.id.store(0, Ordering::Relaxed);
         self.owner.undo_records.store(0, Ordering::Relaxed);
