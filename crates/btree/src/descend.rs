@@ -2,10 +2,13 @@
 //!
 //! Readers hold the parent until they have the child ("latch coupling"), so a child cannot be split, merged
 //! or freed between reading its number and latching it. No index-wide latch is taken: the root is only one
-//! more page. Where the heads of the pages above the leaves tell the way, readers go it without any latch
-//! until they have the leaf, and look then whether the way was right (`pagestore`'s `pool/pointers.rs`).
-//! That is so as long as who changes what a page leads to has the page below latched exclusively until the
-//! page above is changed too, as all in `structure_modification.rs` do.
+//! more page.
+//!
+//! Where the heads of the pages above the leaves tell the way, readers go it without any latch until they
+//! have the leaf, and look then whether the way was right (`pagestore`'s `pool/pointers.rs`, which says why
+//! that is enough). It demands of all who change a tree: a key leaves a page for another only with that page
+//! and the one above, which says so, both latched exclusively to the end of the mini-transaction; all that
+//! `structure_modification.rs` gathers is. A tree that is built (`bulk.rs`) or destroyed has no readers.
 
 use pagestore::{Heads, Interrupt, Mtr, PageHandle, PageRead};
 
@@ -98,8 +101,8 @@ impl Tree {
         leaf
     }
 
-    /// The leaf of a key, S-latched, if it is in memory, no writer is at it, and the heads of all pages above it
-    /// tell the way: none of these is pinned or latched.
+    /// The leaf of a key, S-latched, if it is in memory, no writer is at it, and the heads of all pages above
+    /// it tell the way: none of these is pinned or latched.
     ///
     /// Never waits, so that whatever the caller has latched is in nobody's way: until the way is proven the
     /// leaf may be any page.

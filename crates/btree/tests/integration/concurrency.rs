@@ -42,7 +42,7 @@ fn id(record: RecordRef<'_>) -> u32 {
 }
 
 /// Writer `who` owns the keys that are `who` modulo the number of writers, so it knows what must be there.
-fn write(fixture: &Fixture, tree: &Tree, who: u32, seed: u64) -> BTreeSet<u32> {
+pub fn write(fixture: &Fixture, tree: &Tree, who: u32, seed: u64) -> BTreeSet<u32> {
     let mut random = Random(seed + u64::from(who) + 1);
     let mut mine = BTreeSet::new();
     let mut record = RecordBuffer::new();
@@ -104,7 +104,7 @@ fn read(fixture: &Fixture, tree: &Tree, done: &AtomicBool, scans: &AtomicU64, fo
 
 /// Searches for keys that are there, for keys that are not, and for the first keys of ranges, each often
 /// enough that its pages get heads.
-fn search(fixture: &Fixture, tree: &Tree, done: &AtomicBool, seed: u64) -> u64 {
+pub fn search(fixture: &Fixture, tree: &Tree, done: &AtomicBool, seed: u64) -> u64 {
     let (mut random, mut searches) = (Random(seed + 7), 0);
     while !done.load(Ordering::Relaxed) || searches == 0 {
         let first = random.below(KEYS - 20);
@@ -180,7 +180,7 @@ fn a_search_finds_what_changed_since_the_last_ones() {
 }
 
 /// The keys that readers rely on.
-fn tree_of_even_keys(fixture: &Fixture) -> Tree {
+pub fn tree_of_even_keys(fixture: &Fixture) -> Tree {
     let tree = fixture.tree(def());
     let mut record = RecordBuffer::new();
     for n in 0..KEYS {

@@ -61,12 +61,14 @@ pub(crate) fn page_at(room: &HeadsRoomAbove, at: usize) -> u32 {
 }
 
 impl<'r> HeadsMaker<'r> {
-    /// Begins to fill a room that nobody reads.
+    /// Begins to fill the room of a leaf's frame. Who holds the page latched does not read it before it is
+    /// said to be made.
     pub fn new(room: &'r HeadsRoom) -> HeadsMaker<'r> {
         HeadsMaker { heads: Heads::in_room(room, HEADS_MAX, 0, 1), most: HEADS_MAX, packed: 0, pages: &[] }
     }
 
-    /// The same, of a page above the leaves.
+    /// The same, of a page above the leaves. Readers without a latch may read it meanwhile; they find out
+    /// (`heads_word.rs`).
     pub fn above(room: &'r HeadsRoomAbove) -> HeadsMaker<'r> {
         let most = HEADS_MAX_ABOVE;
         HeadsMaker { heads: Heads::in_room(room, most, 0, 1), most, packed: 0, pages: pages_in(room) }
@@ -98,14 +100,14 @@ impl<'r> HeadsMaker<'r> {
         true
     }
 
-    /// What was made: each entry is the first of `step` records. `level`: that of the page, if the heads alone
-    /// mostly tell where to go from there: each record has one, and few have the same.
+    /// What was made: each entry is the first of `step` records. `level`: that of the page, if the heads
+    /// alone mostly tell where to go from there: each record has one, and few have the same.
     pub fn finish(self, step: u16, level: Option<u16>) -> Heads<'r> {
         Heads { step: usize::from(step), level, ..self.heads }
     }
 }
 
-/// The heads of a page that is latched.
+/// The heads of a page that is latched, or of one that is not ([`Pointers`](crate::Pointers)).
 #[derive(Clone, Copy)]
 pub struct Heads<'p> {
     origins: &'p [AtomicU64],

@@ -12,16 +12,18 @@
 //! that are there. The latch orders the word too: only what was made by another reader at the
 //! same time has to be published.
 //!
-//! **Without a latch.** All searches of a tree pass through its root, and were each to latch it, all threads
-//! would write to the same memory. So heads that lead down (each has the page below its record) are also read
-//! with neither latch nor pin. Such a reader notes the word, reads, goes on to the page below, and when it
-//! has that one, latched or its word noted, looks whether the first word is the same
-//! ([`HeadsWord::is_still`]). Whatever takes something away from a page below changes this page in the same
-//! mini-transaction, with both latched exclusively; what takes this page out of its frame is done before it
-//! can be changed elsewhere. Either forgets the heads here, and the reader that has the page below after that
-//! sees that they were forgotten. The version tells heads made since from those that it had noted. Who makes
-//! them says so before the first of them is written, with a fence in between; the reader has one between the
-//! last of them and its second look: so it never believes half of the old and half of the new.
+//! **Without a latch.** Heads that lead down (each has the page below its record) are also read with neither
+//! latch nor pin (`pointers.rs`, which says what for). Such a reader notes the word, reads, and asks whether
+//! the word is the same ([`HeadsWord::is_still`]). Then nothing of what it read was written after the word
+//! was noted:
+//!
+//! - Who makes heads says so in the word before the first of them is written, with a release fence in
+//!   between; the reader has an acquire fence between the last that it read and its second look. So who read
+//!   any of the new ones does not find the old word.
+//! - Noting the word is an acquire, publishing a release: who notes a word finds all that it stands for.
+//! - The version rises each time that heads are forgotten: others that were made since have another word,
+//!   also if they are as many. It comes round after 2^28 times, each a change of the page behind a search of
+//!   it: a reader would have to stand still for minutes between its two looks, and meet the same number.
 
 use crate::sync::{AtomicU64, Ordering, fence};
 

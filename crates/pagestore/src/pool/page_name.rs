@@ -2,8 +2,8 @@
 //!
 //! Who has the frame pinned finds the name as it stays. Who reads heads without a pin (`pointers.rs`) needs
 //! more: that it has the name of the page whose heads they were. The heads of a page are forgotten before the
-//! frame gets another name, and naming it is a release. So who finds the new name and looks at the word of the
-//! heads once more, behind an acquire fence ([`HeadsWord::is_still`]), sees that they were forgotten.
+//! frame gets another name, and naming it is a release. So who finds the new name and looks at the word of
+//! the heads once more, behind an acquire fence ([`HeadsWord::is_still`]), sees that they were forgotten.
 //!
 //! [`HeadsWord::is_still`]: crate::pool::heads_word::HeadsWord::is_still
 

@@ -2,6 +2,11 @@
 //!
 //! What is real in them: the word of the heads, the name of a frame's page, pins and latches. What the heads
 //! hold is a number or two. Each model says which part of the protocol it fails without.
+//!
+//! Who changes something runs in the model's first thread and who reads in the others, which loom lets run
+//! last at first. It matters: of a word loom knows only the last access when it looks for orders that it has
+//! to try, so a thread that loads a word and then stores to it, as `HeadsWord::forget` does, would hide that
+//! another could have looked at it later.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -89,20 +94,20 @@ fn move_key(leaves: &[Leaf; 2], above: impl Fn()) {
 fn loom_heads_are_read_whole_without_any_latch() {
     model(4, || {
         let heads = Arc::new(Heads::of(1));
-        let writer = {
+        let reader = {
             let heads = heads.clone();
             thread::spawn(move || {
-                heads.word.forget();
-                heads.make(3, 1);
+                if let Some(made) = heads.word.made() {
+                    let [first, second] = heads.read();
+                    if heads.word.is_still(made) {
+                        assert_eq!(first, second, "half of the heads are others");
+                    }
+                }
             })
         };
-        if let Some(made) = heads.word.made() {
-            let [first, second] = heads.read();
-            if heads.word.is_still(made) {
-                assert_eq!(first, second, "half of the heads are others");
-            }
-        }
-        writer.join().unwrap();
+        heads.word.forget();
+        heads.make(3, 1);
+        reader.join().unwrap();
     });
 }
 
@@ -118,30 +123,31 @@ fn loom_heads_are_those_of_the_page_that_the_frame_is_named_for() {
         let name = PageName::none();
         name.set(Some(OTHER));
         let frame = Arc::new((Heads::of(OTHER as u32), name));
-        let owner = {
+        let reader = {
             let frame = frame.clone();
             thread::spawn(move || {
                 let (heads, name) = &*frame;
-                // As `Frame::set_page`.
-                heads.word.forget();
-                name.set(Some(WANTED));
-                heads.make(WANTED as u32, 2);
+                if let Some(made) = heads.word.made()
+                    && name.get() == WANTED
+                {
+                    let read = heads.read();
+                    if heads.word.is_still(made) {
+                        assert_eq!((made.entries(), read), (2, [WANTED as u32; 2]), "heads of another page");
+                    }
+                }
             })
         };
         let (heads, name) = &*frame;
-        if let Some(made) = heads.word.made()
-            && name.get() == WANTED
-        {
-            let read = heads.read();
-            if heads.word.is_still(made) {
-                assert_eq!((made.entries(), read), (2, [WANTED as u32; 2]), "heads of another page");
-            }
-        }
-        owner.join().unwrap();
+        // As `Frame::set_page`.
+        heads.word.forget();
+        name.set(Some(WANTED));
+        heads.make(WANTED as u32, 2);
+        reader.join().unwrap();
     });
 }
 
-/// A page and the leaves below it. The key moves from one leaf to the other, as when they are split or merged.
+/// A page and the leaves below it. The key moves from one leaf to the other, as when they are split or
+/// merged.
 ///
 /// Fails without: heads forgotten before the leaves are given up, the last look at the word, that look behind
 /// the latching of the leaf.
@@ -159,16 +165,14 @@ fn loom_pointers_lead_to_where_the_key_is() {
             })
         };
         assert!(descends(&tree).is_some());
-        let writer = {
+        let reader = {
             let tree = tree.clone();
-            thread::spawn(move || {
-                let (heads, leaves) = &*tree;
-                move_key(leaves, || heads.word.forget());
-                heads.make(1, 1);
-            })
+            thread::spawn(move || _ = descends(&tree))
         };
-        descends(&tree);
-        writer.join().unwrap();
+        let (heads, leaves) = &*tree;
+        move_key(leaves, || heads.word.forget());
+        heads.make(1, 1);
+        reader.join().unwrap();
         assert!(descends(&tree).is_some());
     });
 }
@@ -177,11 +181,11 @@ fn loom_pointers_lead_to_where_the_key_is() {
 /// not latched for that. Then the key leaves the leaf under its new parent.
 ///
 /// Fails without: the look at the upper word, that look behind the noting of the lower word, the acquire of
-/// `made` with the release of `publish` (both carry that the upper heads were forgotten), the last look at the
-/// lower word.
+/// `made` with the release of `publish` (both carry that the upper heads were forgotten), the last look at
+/// the lower word.
 #[test]
 fn loom_a_way_over_two_pages_is_right_when_each_was_still_true() {
-    model(2, || {
+    model(3, || {
         let tree =
             Arc::new((Heads::of(0), [Heads::of(0), Heads::of(1)], [Leaf::new(true), Leaf::new(false)]));
         type Tree = (Heads, [Heads; 2], [Leaf; 2]);
@@ -195,20 +199,29 @@ fn loom_a_way_over_two_pages_is_right_when_each_was_still_true() {
             leaves[below.read()[0] as usize].visit(|| below.word.is_still(made))
         };
         assert!(descends(&tree).is_some());
-        let writer = {
+        let reader = {
             let tree = tree.clone();
-            thread::spawn(move || {
-                let (root, middle, leaves) = &*tree;
-                [&middle[0], &middle[1], root].iter().for_each(|heads| heads.word.forget());
-                middle[0].make(1, 1);
-                middle[1].make(0, 1);
-                root.make(1, 1);
-                move_key(leaves, || middle[1].word.forget());
-            })
+            thread::spawn(move || _ = descends(&tree))
         };
-        descends(&tree);
-        writer.join().unwrap();
+        let (root, middle, leaves) = &*tree;
+        [&middle[0], &middle[1], root].iter().for_each(|heads| heads.word.forget());
+        middle[0].make(1, 1);
+        middle[1].make(0, 1);
+        root.make(1, 1);
+        move_key(leaves, || middle[1].word.forget());
+        reader.join().unwrap();
     });
+}
+
+/// A thread that goes the way of one page. `T` is what keeps the page in its frame.
+fn reads<T: Send + Sync + 'static>(tree: &Arc<(Heads, T, [Leaf; 2])>) -> thread::JoinHandle<()> {
+    let tree = tree.clone();
+    thread::spawn(move || {
+        let (heads, _, leaves) = &*tree;
+        if let Some(made) = heads.word.made() {
+            leaves[heads.read()[0] as usize].visit(|| heads.word.is_still(made));
+        }
+    })
 }
 
 /// A page is evicted and read into another frame, where it is changed. The old frame stays empty.
@@ -218,14 +231,6 @@ fn loom_a_way_over_two_pages_is_right_when_each_was_still_true() {
 fn loom_a_page_that_was_evicted_leads_nowhere() {
     model(3, || {
         let tree = Arc::new((Heads::of(0), AtomicU32::new(1), [Leaf::new(true), Leaf::new(false)]));
-        let evictor = {
-            let tree = tree.clone();
-            thread::spawn(move || {
-                tree.0.word.forget();
-                // As `PageTable::remove`.
-                tree.1.store(0, Ordering::Release);
-            })
-        };
         let writer = {
             let tree = tree.clone();
             thread::spawn(move || {
@@ -235,12 +240,12 @@ fn loom_a_page_that_was_evicted_leads_nowhere() {
                 }
             })
         };
-        let (heads, _, leaves) = &*tree;
-        if let Some(made) = heads.word.made() {
-            leaves[heads.read()[0] as usize].visit(|| heads.word.is_still(made));
-        }
-        evictor.join().unwrap();
+        let reader = reads(&tree);
+        tree.0.word.forget();
+        // As `PageTable::remove`.
+        tree.1.store(0, Ordering::Release);
         writer.join().unwrap();
+        reader.join().unwrap();
     });
 }
 
@@ -252,14 +257,6 @@ fn loom_a_page_that_was_evicted_leads_nowhere() {
 fn loom_a_page_that_was_moved_leads_nowhere() {
     model(3, || {
         let tree = Arc::new((Heads::of(0), PinWord::owned(), [Leaf::new(true), Leaf::new(false)]));
-        let mover = {
-            let tree = tree.clone();
-            thread::spawn(move || {
-                // The entry of the page table has the new frame already.
-                tree.0.word.forget();
-                tree.1.disown();
-            })
-        };
         let writer = {
             let tree = tree.clone();
             thread::spawn(move || {
@@ -269,11 +266,11 @@ fn loom_a_page_that_was_moved_leads_nowhere() {
                 }
             })
         };
-        let (heads, _, leaves) = &*tree;
-        if let Some(made) = heads.word.made() {
-            leaves[heads.read()[0] as usize].visit(|| heads.word.is_still(made));
-        }
-        mover.join().unwrap();
+        let reader = reads(&tree);
+        // The entry of the page table has the new frame already.
+        tree.0.word.forget();
+        tree.1.disown();
         writer.join().unwrap();
+        reader.join().unwrap();
     });
 }
