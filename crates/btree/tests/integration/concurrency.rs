@@ -42,12 +42,12 @@ fn id(record: RecordRef<'_>) -> u32 {
 }
 
 /// Writer `who` owns the keys that are `who` modulo the number of writers, so it knows what must be there.
-pub fn write(fixture: &Fixture, tree: &Tree, who: u32, seed: u64) -> BTreeSet<u32> {
+pub fn write(fixture: &Fixture, tree: &Tree, who: u32, seed: u64, operations: u32) -> BTreeSet<u32> {
     let mut random = Random(seed + u64::from(who) + 1);
     let mut mine = BTreeSet::new();
     let mut record = RecordBuffer::new();
     // Even ids never change: readers rely on them. They are the odd ones' neighbours on every page.
-    for _ in 0..OPERATIONS {
+    for _ in 0..operations {
         let n = (random.below(KEYS) * WRITERS + who) * 2 + 1;
         let key = n.to_be_bytes();
         if random.below(3) > 0 {
@@ -142,8 +142,9 @@ fn searches_and_writers_at_once() {
     std::thread::scope(|scope| {
         let (fixture, tree, done) = (&fixture, &tree, &done);
         let readers = [1, 2].map(|who| scope.spawn(move || search(fixture, tree, done, seed + who)));
-        let writers: Vec<_> =
-            (0..WRITERS).map(|who| scope.spawn(move || write(fixture, tree, who, seed))).collect();
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|who| scope.spawn(move || write(fixture, tree, who, seed, OPERATIONS)))
+            .collect();
         writers.into_iter().for_each(|writer| drop(writer.join().unwrap()));
         done.store(true, Ordering::Relaxed);
         readers.into_iter().for_each(|reader| assert!(reader.join().unwrap() > 0));
@@ -207,7 +208,7 @@ fn readers_and_writers_at_once() {
         let writers: Vec<_> = (0..WRITERS)
             .map(|who| {
                 let (fixture, tree) = (&fixture, &tree);
-                scope.spawn(move || write(fixture, tree, who, seed))
+                scope.spawn(move || write(fixture, tree, who, seed, OPERATIONS))
             })
             .collect();
         let mine = writers.into_iter().map(|writer| writer.join().unwrap().len()).sum();

@@ -164,7 +164,7 @@ fn readers_by_pointers_find_what_is_there_whatever_happens_to_the_pages() {
                 }
             }),
         ];
-        let writers = [0, 1, 2].map(|who| scope.spawn(move || drop(write(fixture, tree, who, seed))));
+        let writers = [0, 1, 2].map(|who| scope.spawn(move || drop(write(fixture, tree, who, seed, 1000))));
         let writers = writers.map(|writer| writer.join());
         done.store(true, Ordering::Relaxed);
         writers.into_iter().chain(others.map(|other| other.join())).for_each(|ended| ended.unwrap());
