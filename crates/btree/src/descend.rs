@@ -108,6 +108,16 @@ impl Tree {
     /// leaf may be any page.
     #[inline]
     fn leaf_by_pointers(&self, key: &SearchKey<'_>) -> Option<PageRead> {
+        self.leaf_by_pointers_with(key, |_| ())
+    }
+
+    /// The same. `between` comes between reading on a page of a level where to go and going there, for tests.
+    #[inline]
+    pub(crate) fn leaf_by_pointers_with(
+        &self,
+        key: &SearchKey<'_>,
+        mut between: impl FnMut(u16),
+    ) -> Option<PageRead> {
         let sought = key.head(&self.def)?;
         // Who has never looked at the root does.
         if !self.knows_root() {
@@ -117,6 +127,7 @@ impl Tree {
         let levels = u64::from(here.level()) + 1;
         loop {
             let number = child_by_heads(&here, sought)?;
+            between(here.level());
             let level = here.level() - 1;
             if level == 0 {
                 let leaf = self.store.try_read_leaf(self.page_id(number))?;
