@@ -24,8 +24,8 @@ use crate::record::header::HEADER_SIZE;
 /// Groups of a page that are gone through at once: more have pages of the shortest records only.
 const GROUPS_MAX: usize = 256;
 
-/// If more than one in so many entries has the head of the one before it, heads alone are not looked at: where
-/// keys begin alike that would be for nothing.
+/// If more than one in this many entries has the head of the one before it, heads alone are not looked at:
+/// where keys begin alike that would be for nothing.
 const SAME_HEADS: usize = 8;
 
 /// The head of a record. The node pointer that counts as minus infinity has the least one.
@@ -128,8 +128,8 @@ fn first_from(heads: &Heads<'_>, from: usize, sought: HeadSought, beyond: bool) 
     first
 }
 
-/// The page that the heads of one above the leaves lead to. `None`: a record has the very head that is sought,
-/// and must be looked at.
+/// The page that the heads of one above the leaves lead to. `None`: a record has the very head that is
+/// sought, and must be looked at.
 #[inline]
 pub(crate) fn child_by_heads(pointers: &Pointers<'_>, sought: HeadSought) -> Option<u32> {
     let heads = pointers.heads();

@@ -51,8 +51,8 @@ pub(crate) struct HeadsWord(AtomicU64);
 pub(crate) struct Made(u64);
 
 impl Made {
-    /// Heads of so many entries; `None` if the word has no place for one of the numbers. `above`: they lie in
-    /// the room of pages above the leaves. `level`: that of the page, if they lead down.
+    /// Heads of this many entries; `None` if the word has no place for one of the numbers. `above`: they lie
+    /// in the room of pages above the leaves. `level`: that of the page, if they lead down.
     pub(crate) fn new(entries: usize, step: usize, above: bool, level: Option<u16>) -> Option<Made> {
         let level = u64::from(level.unwrap_or(0));
         let (entries, step) = (entries as u64, step as u64);

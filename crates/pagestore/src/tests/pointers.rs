@@ -104,7 +104,8 @@ fn pointers_of_a_page_that_changed_or_was_freed_are_not_true() {
 }
 
 /// The frame does not get another page, and then the page comes back, into this frame or another. Fails where
-/// an eviction forgets nothing; that it does so in time is for the model `a_page_that_was_evicted_leads_nowhere`.
+/// an eviction forgets nothing; that it does so in time is for the model
+/// `a_page_that_was_evicted_leads_nowhere`.
 #[test]
 fn pointers_of_a_page_that_was_evicted_are_not_true() {
     let case = Case::new(300);
