@@ -3,11 +3,17 @@
 //! Readers hold the parent until they have the child ("latch coupling"), so a child cannot be split, merged
 //! or freed between reading its number and latching it. No index-wide latch is taken: the root is only one
 //! more page.
+//!
+//! Where the heads of the pages above the leaves tell the way, readers go it without any latch until they
+//! have the leaf, and look then whether the way was right (`pagestore`'s `pool/pointers.rs`, which says why
+//! that is enough). It demands of all who change a tree: a key leaves a page for another only with that page
+//! and the one above, which says so, both latched exclusively to the end of the mini-transaction; all that
+//! `structure_modification.rs` gathers is. A tree that is built (`bulk.rs`) or destroyed has no readers.
 
-use pagestore::{HEADS_MAX, Heads, Interrupt, Mtr, PageHandle, PageRead};
+use pagestore::{Heads, Interrupt, Mtr, PageHandle, PageRead};
 
 use crate::compare::SearchKey;
-use crate::page::heads::{self, FoundByHeads, search_by_heads};
+use crate::page::heads::{self, FoundByHeads, child_by_heads, search_by_heads};
 use crate::page::prefetch::prefetch_directory;
 use crate::page::search::{Bound, search};
 use crate::page::{self, Malformed, header};
@@ -49,8 +55,7 @@ impl Tree {
     /// The heads of a page, made now if they are worth it.
     #[inline]
     fn heads<'p>(&'p self, page: &'p PageRead) -> Option<Heads<'p>> {
-        let is_small = |page: &[u8]| header::level(page) == 0 || header::n_recs(page) <= HEADS_MAX;
-        self.store.heads(page, is_small, |maker| heads::make(page, &self.def, maker))
+        self.store.heads(page, |page| header::level(page) == 0, |maker| heads::make(page, &self.def, maker))
     }
 
     /// [`search`] on a page, by its heads if it has any.
@@ -85,10 +90,64 @@ impl Tree {
 
     /// The leaf of `target`, S-latched.
     pub(crate) fn leaf(&self, target: Target<'_>) -> Result<PageRead, Interrupt> {
+        if let Target::Key(key, _) = target
+            && let Some(leaf) = self.leaf_by_pointers(key)
+        {
+            return Ok(leaf);
+        }
         let mut pages = 0;
         let leaf = self.leaf_by_way_of(target, &mut pages);
         self.store.count_reads(pages);
         leaf
+    }
+
+    /// The leaf of a key, S-latched, if it is in memory, no writer is at it, and the heads of all pages above
+    /// it tell the way: none of these is pinned or latched.
+    ///
+    /// Never waits, so that whatever the caller has latched is in nobody's way: until the way is proven the
+    /// leaf may be any page.
+    #[inline]
+    fn leaf_by_pointers(&self, key: &SearchKey<'_>) -> Option<PageRead> {
+        self.leaf_by_pointers_with(key, |_| ())
+    }
+
+    /// The same. `between` comes between reading on a page of a level where to go and going there, for tests.
+    #[inline]
+    pub(crate) fn leaf_by_pointers_with(
+        &self,
+        key: &SearchKey<'_>,
+        mut between: impl FnMut(u16),
+    ) -> Option<PageRead> {
+        let sought = key.head(&self.def)?;
+        // Who has never looked at the root does.
+        if !self.knows_root() {
+            return None;
+        }
+        let mut here = self.store.pointers(self.page_id(self.root))?;
+        let levels = u64::from(here.level()) + 1;
+        loop {
+            let number = child_by_heads(&here, sought)?;
+            between(here.level());
+            let level = here.level() - 1;
+            if level == 0 {
+                let leaf = self.store.try_read_leaf(self.page_id(number))?;
+                // Now that nobody changes the leaf; before, it may have been another.
+                if !here.are_still_true() || self.check_child(&leaf, number, 0).is_err() {
+                    return None;
+                }
+                if !leaf.has_heads() {
+                    prefetch_directory(&leaf);
+                }
+                self.store.count_descent_by_pointers(levels);
+                return Some(leaf);
+            }
+            let child = self.store.pointers(self.page_id(number))?;
+            // Now that the child's heads are known: what is asked of them later is whether they are these.
+            if !here.are_still_true() || child.level() != level {
+                return None;
+            }
+            here = child;
+        }
     }
 
     #[inline]

@@ -22,6 +22,9 @@
 //! Latch order: parent before child, left before right on a level; readers hold a parent until they have the
 //! child. With the structure lock of the tree held, no node pointer and no sibling link of the tree changes.
 
+#[cfg(test)]
+extern crate self as untorn_btree; // The support of the integration tests names it so.
+
 pub mod bulk;
 pub mod check;
 pub mod collation;
@@ -29,6 +32,8 @@ pub mod compare;
 pub mod cursor;
 pub mod definition;
 mod descend;
+#[cfg(test)]
+mod descend_races;
 pub mod estimate;
 pub mod external;
 pub mod field;

@@ -122,6 +122,12 @@ impl Tree {
         self.check_page(&self.store.read(self.page_id(self.root))?, self.root)
     }
 
+    /// Whether somebody has looked at the root.
+    #[inline]
+    pub(crate) fn knows_root(&self) -> bool {
+        self.segments.get().is_some()
+    }
+
     /// The first look at the root.
     #[cold]
     fn learn(&self, page: &[u8]) -> Result<(), Interrupt> {

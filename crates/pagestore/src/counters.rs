@@ -24,9 +24,10 @@ pub(crate) enum Counter {
     CorruptPages,
     TierFallbacks,
     HeadsMade,
+    DescentsByPointers,
 }
 
-const COUNTERS: usize = Counter::HeadsMade as usize + 1;
+const COUNTERS: usize = Counter::DescentsByPointers as usize + 1;
 
 /// All counters of a pool.
 #[derive(Default)]

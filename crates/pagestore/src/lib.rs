@@ -57,6 +57,8 @@ pub use pool::guard::{PageRead, Pin};
 #[cfg(not(loom))]
 pub use pool::heads::{HEADS_MAX, HEADS_MAX_ABOVE, Heads, HeadsMaker, HeadsRoom, HeadsRoomAbove};
 #[cfg(not(loom))]
+pub use pool::pointers::Pointers;
+#[cfg(not(loom))]
 pub use pool::sample::SampledPage;
 #[cfg(not(loom))]
 pub use pool::warm_up::{WarmUp, warm_up};

@@ -67,6 +67,8 @@ pub struct PoolStatus {
     pub tier_fallbacks: u64,
     /// How often heads of a page's records were made.
     pub heads_made: u64,
+    /// Descents of a tree that latched the leaf only.
+    pub descents_by_pointers: u64,
     /// Bytes of memory that heads take, beside the pool's, at least: of the system's pages they lie on
     /// nothing else counts.
     pub heads_bytes: u64,

@@ -633,6 +633,7 @@ impl PageStore {
             corrupt_pages: sum(Counter::CorruptPages),
             tier_fallbacks: sum(Counter::TierFallbacks),
             heads_made: sum(Counter::HeadsMade),
+            descents_by_pointers: sum(Counter::DescentsByPointers),
             heads_bytes: self.frames.heads.bytes() + self.frames.heads_above.bytes(),
             log_raises: self.log_growth.raises(),
         }

@@ -10,12 +10,12 @@
 
 use std::cmp::Ordering;
 
-use pagestore::{Heads, HeadsMaker};
+use pagestore::{Heads, HeadsMaker, Pointers};
 
 use super::header::{INFIMUM, SUPREMUM};
 use super::prefetch::{prefetch, prefetch_row};
 use super::search::{Around, Bound, Found, along};
-use super::{Malformed, directory, next_record};
+use super::{Malformed, directory, header, next_record};
 use crate::compare::{HeadSought, SearchKey};
 use crate::definition::{HeadKind, IndexDef};
 use crate::record::RecordRef;
@@ -23,6 +23,10 @@ use crate::record::header::HEADER_SIZE;
 
 /// Groups of a page that are gone through at once: more have pages of the shortest records only.
 const GROUPS_MAX: usize = 256;
+
+/// If more than one in this many entries has the head of the one before it, heads alone are not looked at:
+/// where keys begin alike that would be for nothing.
+const SAME_HEADS: usize = 8;
 
 /// The head of a record. The node pointer that counts as minus infinity has the least one.
 #[inline]
@@ -90,17 +94,21 @@ fn origins_of(page: &[u8]) -> Option<Vec<u16>> {
 pub(crate) fn make<'r>(page: &[u8], def: &IndexDef, mut maker: HeadsMaker<'r>) -> Option<Heads<'r>> {
     let origins = origins_of(page).filter(|origins| !origins.is_empty())?;
     let step = origins.len().div_ceil(maker.most());
-    let mut least = 0;
+    let level = header::level(page);
+    let (mut least, mut same) = (0, 0);
     for origin in origins.iter().step_by(step) {
         let record = Around::new(page, usize::from(*origin)).ok()?;
         let head = head_of(page, def, &record, usize::from(*origin));
+        let child = if level > 0 { RecordRef::new(page, usize::from(*origin), def).child() } else { 0 };
         // A damaged page is searched as it always was.
-        if head < least || !maker.push(head, *origin) {
+        if head < least || !maker.push(head, *origin, child) {
             return None;
         }
+        same += usize::from(head == least);
         least = head;
     }
-    Some(maker.finish(u16::try_from(step).ok()?))
+    let tells = level > 0 && step == 1 && same <= origins.len() / SAME_HEADS + 1;
+    Some(maker.finish(u16::try_from(step).ok()?, tells.then_some(level)))
 }
 
 /// First of the entries from `from` to the end whose head is `sought` or above, or beyond `sought`.
@@ -118,6 +126,19 @@ fn first_from(heads: &Heads<'_>, from: usize, sought: HeadSought, beyond: bool) 
         left -= half;
     }
     first
+}
+
+/// The page that the heads of one above the leaves lead to. `None`: a record has the very head that is
+/// sought, and must be looked at.
+#[inline]
+pub(crate) fn child_by_heads(pointers: &Pointers<'_>, sought: HeadSought) -> Option<u32> {
+    let heads = pointers.heads();
+    let within = first_from(heads, 0, sought, false);
+    if within < heads.len() && heads.head(within) >> sought.shift == sought.value {
+        return None;
+    }
+    // Keys below the first node pointer belong to its child too.
+    Some(pointers.page(within.saturating_sub(1)))
 }
 
 /// What was found, and, if there is an entry for each record, which one is next.

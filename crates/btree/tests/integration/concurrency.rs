@@ -42,12 +42,12 @@ fn id(record: RecordRef<'_>) -> u32 {
 }
 
 /// Writer `who` owns the keys that are `who` modulo the number of writers, so it knows what must be there.
-fn write(fixture: &Fixture, tree: &Tree, who: u32, seed: u64) -> BTreeSet<u32> {
+pub fn write(fixture: &Fixture, tree: &Tree, who: u32, seed: u64, operations: u32) -> BTreeSet<u32> {
     let mut random = Random(seed + u64::from(who) + 1);
     let mut mine = BTreeSet::new();
     let mut record = RecordBuffer::new();
     // Even ids never change: readers rely on them. They are the odd ones' neighbours on every page.
-    for _ in 0..OPERATIONS {
+    for _ in 0..operations {
         let n = (random.below(KEYS) * WRITERS + who) * 2 + 1;
         let key = n.to_be_bytes();
         if random.below(3) > 0 {
@@ -104,7 +104,7 @@ fn read(fixture: &Fixture, tree: &Tree, done: &AtomicBool, scans: &AtomicU64, fo
 
 /// Searches for keys that are there, for keys that are not, and for the first keys of ranges, each often
 /// enough that its pages get heads.
-fn search(fixture: &Fixture, tree: &Tree, done: &AtomicBool, seed: u64) -> u64 {
+pub fn search(fixture: &Fixture, tree: &Tree, done: &AtomicBool, seed: u64) -> u64 {
     let (mut random, mut searches) = (Random(seed + 7), 0);
     while !done.load(Ordering::Relaxed) || searches == 0 {
         let first = random.below(KEYS - 20);
@@ -142,8 +142,9 @@ fn searches_and_writers_at_once() {
     std::thread::scope(|scope| {
         let (fixture, tree, done) = (&fixture, &tree, &done);
         let readers = [1, 2].map(|who| scope.spawn(move || search(fixture, tree, done, seed + who)));
-        let writers: Vec<_> =
-            (0..WRITERS).map(|who| scope.spawn(move || write(fixture, tree, who, seed))).collect();
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|who| scope.spawn(move || write(fixture, tree, who, seed, OPERATIONS)))
+            .collect();
         writers.into_iter().for_each(|writer| drop(writer.join().unwrap()));
         done.store(true, Ordering::Relaxed);
         readers.into_iter().for_each(|reader| assert!(reader.join().unwrap() > 0));
@@ -180,7 +181,7 @@ fn a_search_finds_what_changed_since_the_last_ones() {
 }
 
 /// The keys that readers rely on.
-fn tree_of_even_keys(fixture: &Fixture) -> Tree {
+pub fn tree_of_even_keys(fixture: &Fixture) -> Tree {
     let tree = fixture.tree(def());
     let mut record = RecordBuffer::new();
     for n in 0..KEYS {
@@ -207,7 +208,7 @@ fn readers_and_writers_at_once() {
         let writers: Vec<_> = (0..WRITERS)
             .map(|who| {
                 let (fixture, tree) = (&fixture, &tree);
-                scope.spawn(move || write(fixture, tree, who, seed))
+                scope.spawn(move || write(fixture, tree, who, seed, OPERATIONS))
             })
             .collect();
         let mine = writers.into_iter().map(|writer| writer.join().unwrap().len()).sum();

@@ -7,6 +7,7 @@ mod damaged_neighbours;
 mod estimates;
 mod full_disk;
 mod golden;
+mod pointers;
 mod records_and_pages;
 mod server_file;
 mod support;

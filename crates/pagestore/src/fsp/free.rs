@@ -55,7 +55,8 @@ pub fn free_page(mtr: &mut Mtr<'_>, segment: SegmentHeader, page: PageHandle) ->
 /// Frees some of a segment's pages, with a bounded amount of redo; to be repeated, each time in a
 /// mini-transaction of its own, until it returns true. `keep` (the root page, where the segment header itself
 /// lies) stays allocated, and with it the segment: the caller frees it at the very end by a call without
-/// `keep`, which frees the inode too. Nobody may use the pages any more; they are not latched or read. A
+/// `keep`, which frees the inode too. Nobody may use the pages any more; they are not latched or read, and
+/// those in memory keep what was kept of them, as heads, until they are initialised for their next user. A
 /// crash in between leaves a segment that the same calls go on freeing.
 ///
 /// # Errors

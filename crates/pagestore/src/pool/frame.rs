@@ -35,6 +35,7 @@ use crate::pool::heads::{WORDS, WORDS_ABOVE};
 use crate::pool::heads_memory::Rooms;
 use crate::pool::heads_word::HeadsWord;
 use crate::pool::page_memory::PageMemory;
+use crate::pool::page_name::PageName;
 
 use crate::error::Error;
 use crate::pool::latch::Latch;
@@ -49,15 +50,13 @@ pub(crate) mod history {
     pub(crate) const SCAN: u8 = 2;
 }
 
-const NO_PAGE: u64 = u64::MAX;
-
 /// Descriptor of one frame. Two cache lines of its own, so that neighbours do not disturb each other; what a
 /// look-up needs is all in the first, so the order of the fields is this one.
 #[repr(C, align(128))]
 pub(crate) struct Frame {
     pub(crate) pins: PinWord,
     pub(crate) latch: Latch,
-    page: AtomicU64,
+    page: PageName,
     bytes: *mut u8,
     len: u32,
     index: u32,
@@ -130,26 +129,28 @@ impl Frame {
 
     #[inline]
     pub(crate) fn page_id(&self) -> PageId {
-        let word = self.page.load(Ordering::Relaxed);
+        let word = self.page.get();
         PageId { space: (word >> 32) as u32, page: word as u32 }
     }
 
-    /// Whether the frame holds this page. Stable only while pinned.
+    /// Whether the frame holds this page. Stable only while pinned. Without a pin it says of the heads that
+    /// were found made before that they are this page's, if they are still made after (`page_name.rs`).
     #[inline]
     pub(crate) fn holds(&self, id: PageId) -> bool {
-        self.page.load(Ordering::Relaxed) == Self::word(id)
+        self.page.get() == Self::word(id)
     }
 
     pub(crate) fn holds_a_page(&self) -> bool {
-        self.page.load(Ordering::Relaxed) != NO_PAGE
+        self.page.is_some()
     }
 
     /// Names the page of an owned frame, or none.
     pub(crate) fn set_page(&self, id: Option<PageId>) {
         debug_assert!(self.pins.is_owned());
         assert!(!self.is_withdrawn(), "frame {} was withdrawn and is used", self.index);
+        // In this order: see `page_name.rs`.
         self.heads.forget();
-        self.page.store(id.map_or(NO_PAGE, Self::word), Ordering::Relaxed);
+        self.page.set(id.map(Self::word));
     }
 
     /// Whether the frame was taken out of the pool.
@@ -393,7 +394,7 @@ impl Frames {
             let frame = Frame {
                 pins: PinWord::owned(),
                 latch: Latch::new(),
-                page: AtomicU64::new(NO_PAGE),
+                page: PageName::none(),
                 heads: HeadsWord::new(),
                 bytes: memory.page(index),
                 len: self.page_size.bytes() as u32,

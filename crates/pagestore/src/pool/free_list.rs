@@ -437,6 +437,8 @@ impl PageStore {
     /// Removes an owned frame's page from page table and LRU list.
     pub(crate) fn detach(&self, lru: &mut Lru, frame: FrameRef) {
         let id = frame.page_id();
+        // Before anybody can have the page in another frame, and change it there.
+        frame.heads.forget();
         if let Some(table) = self.spaces.directory.get(id.space) {
             table.remove(id.page, frame.index());
         }

@@ -60,10 +60,10 @@ impl Pin {
         PageRead { pin: self, _not_send: PhantomData }
     }
 
-    /// As [`Pin::into_read`], if no writer holds or wants the page.
+    /// As [`Pin::into_read`], if no writer holds or wants the page. Never waits.
     #[inline]
     pub(crate) fn try_into_read(self) -> Option<PageRead> {
-        let taken = self.frame.latch.try_lock_shared();
+        let taken = self.frame.latch.try_lock_shared_among_readers();
         taken.then(|| PageRead { pin: self, _not_send: PhantomData })
     }
 }

@@ -8,12 +8,14 @@
 //!
 //! Each frame has room for them (`heads_memory.rs`), which is memory from its first use on: a kilobyte for a
 //! leaf. There are few pages above the leaves, and every search goes through them, so they have room for more
-//! entries. The room is outside what the buffer pool's size says.
+//! entries, and for the page that each of them leads to: `pointers.rs` reads these without the page. The room
+//! is outside what the buffer pool's size says.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::counters::Counter;
 use crate::pool::guard::PageRead;
+use crate::pool::heads_word::Made;
 use crate::prefetch::prefetch_address;
 use crate::store::PageStore;
 
@@ -24,14 +26,17 @@ pub const HEADS_MAX_ABOVE: usize = 512;
 
 /// Origins in a word.
 const PACKED: usize = 4;
+/// Page numbers in a word.
+const PAGES_PACKED: usize = 2;
 
 /// Words of the room of a leaf, and of another page.
 pub(crate) const WORDS: usize = 128;
-pub(crate) const WORDS_ABOVE: usize = HEADS_MAX_ABOVE / PACKED + HEADS_MAX_ABOVE;
+pub(crate) const WORDS_ABOVE: usize =
+    HEADS_MAX_ABOVE / PACKED + HEADS_MAX_ABOVE + HEADS_MAX_ABOVE / PAGES_PACKED;
 
 /// Room for the heads of a leaf: the origins, then the numbers.
 pub type HeadsRoom = [AtomicU64; WORDS];
-/// The same for other pages.
+/// The same for other pages, and then the pages that they lead to.
 pub type HeadsRoomAbove = [AtomicU64; WORDS_ABOVE];
 
 /// Heads that are being made.
@@ -39,18 +44,34 @@ pub struct HeadsMaker<'r> {
     heads: Heads<'r>,
     most: usize,
     packed: u64,
+    pages: &'r [AtomicU64],
+}
+
+/// Where the pages are that the entries lead to.
+#[inline]
+fn pages_in(room: &HeadsRoomAbove) -> &[AtomicU64] {
+    &room[HEADS_MAX_ABOVE / PACKED + HEADS_MAX_ABOVE..]
+}
+
+/// The page that an entry leads to.
+#[inline]
+pub(crate) fn page_at(room: &HeadsRoomAbove, at: usize) -> u32 {
+    let word = pages_in(room)[at / PAGES_PACKED].load(Ordering::Relaxed);
+    (word >> (32 * (at % PAGES_PACKED))) as u32
 }
 
 impl<'r> HeadsMaker<'r> {
-    /// Begins to fill a room that nobody reads.
+    /// Begins to fill the room of a leaf's frame. Who holds the page latched does not read it before it is
+    /// said to be made.
     pub fn new(room: &'r HeadsRoom) -> HeadsMaker<'r> {
-        HeadsMaker { heads: Heads::in_room(room, HEADS_MAX, 0, 1), most: HEADS_MAX, packed: 0 }
+        HeadsMaker { heads: Heads::in_room(room, HEADS_MAX, 0, 1), most: HEADS_MAX, packed: 0, pages: &[] }
     }
 
-    /// The same, of a page above the leaves.
+    /// The same, of a page above the leaves. Readers without a latch may read it meanwhile; they find out
+    /// (`heads_word.rs`).
     pub fn above(room: &'r HeadsRoomAbove) -> HeadsMaker<'r> {
         let most = HEADS_MAX_ABOVE;
-        HeadsMaker { heads: Heads::in_room(room, most, 0, 1), most, packed: 0 }
+        HeadsMaker { heads: Heads::in_room(room, most, 0, 1), most, packed: 0, pages: pages_in(room) }
     }
 
     /// Entries that there is room for.
@@ -58,12 +79,18 @@ impl<'r> HeadsMaker<'r> {
         self.most
     }
 
-    /// Adds an entry; false if there is no room for it.
+    /// Adds an entry; false if there is no room for it. `page` is the one that it leads to, on a page above
+    /// the leaves.
     #[must_use]
-    pub fn push(&mut self, head: u64, origin: u16) -> bool {
+    pub fn push(&mut self, head: u64, origin: u16, page: u32) -> bool {
         let at = self.heads.len;
         if at >= self.most {
             return false;
+        }
+        if let Some(word) = self.pages.get(at / PAGES_PACKED) {
+            let shift = 32 * (at % PAGES_PACKED);
+            let others = if shift == 0 { 0 } else { word.load(Ordering::Relaxed) };
+            word.store(others | u64::from(page) << shift, Ordering::Relaxed);
         }
         let shift = 16 * (at % PACKED);
         self.packed = if shift == 0 { u64::from(origin) } else { self.packed | u64::from(origin) << shift };
@@ -73,26 +100,35 @@ impl<'r> HeadsMaker<'r> {
         true
     }
 
-    /// What was made: each entry is the first of `step` records.
-    pub fn finish(self, step: u16) -> Heads<'r> {
-        Heads { step: usize::from(step), ..self.heads }
+    /// What was made: each entry is the first of `step` records. `level`: that of the page, if the heads
+    /// alone mostly tell where to go from there: each record has one, and few have the same.
+    pub fn finish(self, step: u16, level: Option<u16>) -> Heads<'r> {
+        Heads { step: usize::from(step), level, ..self.heads }
     }
 }
 
-/// The heads of a page that is latched.
+/// The heads of a page that is latched, or of one that is not ([`Pointers`](crate::Pointers)).
 #[derive(Clone, Copy)]
 pub struct Heads<'p> {
     origins: &'p [AtomicU64],
     numbers: &'p [AtomicU64],
     len: usize,
     step: usize,
+    /// See [`HeadsMaker::finish`].
+    level: Option<u16>,
 }
 
 impl<'p> Heads<'p> {
     #[inline]
     fn in_room(room: &'p [AtomicU64], most: usize, len: usize, step: usize) -> Heads<'p> {
         let (origins, numbers) = room.split_at(most / PACKED);
-        Heads { origins, numbers, len, step }
+        Heads { origins, numbers, len, step, level: None }
+    }
+
+    /// Those that the word says there are, of a page above the leaves.
+    #[inline]
+    pub(crate) fn above(room: &'p HeadsRoomAbove, made: Made) -> Heads<'p> {
+        Heads::in_room(room, HEADS_MAX_ABOVE, made.entries().min(HEADS_MAX_ABOVE), made.step())
     }
 
     /// Number of entries.
@@ -128,17 +164,17 @@ impl<'p> Heads<'p> {
 
 impl PageStore {
     /// The heads of a page, if it has any. When it was searched often enough, `make` is to make them, or to
-    /// say that they cannot be; `is_small` says whether the room of a leaf is enough.
+    /// say that they cannot be; `is_leaf` says which room they go to.
     #[inline]
     pub fn heads<'p>(
         &'p self,
         page: &'p PageRead,
-        is_small: impl FnOnce(&[u8]) -> bool,
+        is_leaf: impl FnOnce(&[u8]) -> bool,
         make: impl FnOnce(HeadsMaker<'p>) -> Option<Heads<'p>>,
     ) -> Option<Heads<'p>> {
         match self.made_heads(page) {
             Some(heads) => Some(heads),
-            None if page.frame().heads.is_to_be_made() => self.make_heads(page, is_small(page), make),
+            None if page.frame().heads.is_to_be_made() => self.make_heads(page, is_leaf(page), make),
             None => None,
         }
     }
@@ -147,11 +183,11 @@ impl PageStore {
     #[inline]
     pub fn made_heads<'p>(&'p self, page: &'p PageRead) -> Option<Heads<'p>> {
         let frame = page.frame();
-        let (len, step) = frame.heads.made()?;
-        Some(if len <= HEADS_MAX {
-            Heads::in_room(self.frames.heads.get(frame.index())?, HEADS_MAX, len, step)
+        let made = frame.heads.made()?;
+        Some(if made.is_above() {
+            Heads::above(self.frames.heads_above.get(frame.index())?, made)
         } else {
-            Heads::in_room(self.frames.heads_above.get(frame.index())?, HEADS_MAX_ABOVE, len, step)
+            Heads::in_room(self.frames.heads.get(frame.index())?, HEADS_MAX, made.entries(), made.step())
         })
     }
 
@@ -159,21 +195,21 @@ impl PageStore {
     fn make_heads<'p>(
         &'p self,
         page: &'p PageRead,
-        is_small: bool,
+        is_leaf: bool,
         make: impl FnOnce(HeadsMaker<'p>) -> Option<Heads<'p>>,
     ) -> Option<Heads<'p>> {
         let (frame, frames) = (page.frame(), &self.frames);
-        let heads = match is_small {
+        let heads = match is_leaf {
             true => frames.heads.fill(frame.index(), |room| make(HeadsMaker::new(room))),
             false => frames.heads_above.fill(frame.index(), |room| make(HeadsMaker::above(room))),
         };
-        let heads = heads.filter(|heads| heads.len > if is_small { 0 } else { HEADS_MAX });
-        match heads.map(|heads| (u16::try_from(heads.len), u16::try_from(heads.step))) {
-            Some((Ok(len), Ok(step))) => {
+        let heads = heads.filter(|heads| heads.len > 0);
+        match heads.and_then(|heads| Made::new(heads.len, heads.step, !is_leaf, heads.level)) {
+            Some(made) => {
                 self.counters.count(Counter::HeadsMade);
-                frame.heads.publish(len, step);
+                frame.heads.publish(made);
             }
-            _ => frame.heads.give_up(),
+            None => frame.heads.give_up(),
         }
         heads
     }

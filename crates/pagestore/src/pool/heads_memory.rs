@@ -44,7 +44,8 @@ impl<const N: usize> Rooms<N> {
     }
 
     /// Has `fill` write to the room of a frame; `None` where there is no memory for it. One caller at a time
-    /// for each frame.
+    /// for each frame, who has its page latched; there may be readers without a latch, which believe nothing
+    /// of what they read meanwhile.
     pub(crate) fn fill<'r, T>(
         &'r self,
         frame: u32,
@@ -82,9 +83,12 @@ impl<const N: usize> Rooms<N> {
         }
         self.bytes.fetch_sub((gone * Self::BYTES) as u64, Ordering::Relaxed);
         for rooms in self.rooms.parts(frames.start as usize..frames.end as usize) {
-            // SAFETY: mapped by `map`. Nobody has a frame of theirs, so nobody reads or writes them. Who has
-            // found such a frame too late may have a reference for a moment, to ask for the memory ahead of a
-            // use that then is none; it is to atomics, which others may change.
+            // SAFETY: mapped by `map`, and stays mapped. The frames are withdrawn, so nobody has a pin or the
+            // latch of one and nobody writes. Who has found such a frame too late may have a reference still,
+            // to ask for the memory ahead of a use that then is none, or to read heads that it noted while
+            // the frame had a page. It is to atomics, which others may change, here the system, to zeros; any
+            // bits are valid words; and such a reader believes nothing of it, as the heads were forgotten
+            // when the frame lost its page, before it was withdrawn.
             unsafe { give_back(rooms.cast().as_ptr(), rooms.len() * Self::BYTES, system_page_bytes()) };
         }
     }

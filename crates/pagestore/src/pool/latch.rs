@@ -38,6 +38,11 @@ const READERS: u32 = WRITER_WAITS - 1;
 const SPINS: u32 = 60;
 #[cfg(loom)]
 const SPINS: u32 = 0;
+/// Tries of a reader that must not wait.
+#[cfg(not(loom))]
+const READER_TRIES: u32 = 8;
+#[cfg(loom)]
+const READER_TRIES: u32 = 1;
 /// A reader that has slept this long goes in past waiting writers.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -73,6 +78,12 @@ impl Latch {
                 .state
                 .compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok()
+    }
+
+    /// The same, and once more should it fail because others came in or left at the same time; not for ever.
+    #[inline]
+    pub(crate) fn try_lock_shared_among_readers(&self) -> bool {
+        (0..READER_TRIES).any(|_| self.try_lock_shared())
     }
 
     /// Takes the latch for reading.

@@ -45,11 +45,18 @@ pub(crate) mod missing_page;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod page_memory;
+#[cfg_attr(all(loom, not(test)), allow(dead_code))]
+pub(crate) mod page_name;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) mod page_table;
 #[allow(unsafe_code)]
 pub(crate) mod pins;
+#[cfg(all(test, loom))]
+#[allow(unsafe_code)] // The cells of the models.
+mod pointer_models;
+#[cfg(not(loom))]
+pub(crate) mod pointers;
 #[cfg(not(loom))]
 mod present_page;
 #[cfg(not(loom))]

@@ -40,6 +40,7 @@ impl PageStore {
         lru.replace(&self.frames, from.index(), to.index());
         to.set_page(Some(id));
         table.set(id.page, to.index());
+        // Forgets its heads, before anybody can pin the page in its new frame and change it there.
         from.set_page(None);
         from.forget_history();
         to.pins.disown();

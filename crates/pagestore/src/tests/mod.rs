@@ -12,6 +12,7 @@ mod large_recovery;
 mod log_growth;
 mod log_room;
 mod paced_disk;
+mod pointers;
 mod pool;
 mod reasons;
 mod reference_tier;

@@ -13,7 +13,6 @@ use page::PageId;
 use super::reference_tier::ReferenceTier;
 use super::support::{create_page, new_store, options, retry, update_page, value_of};
 use crate::error::Error;
-use crate::pool::heads::HEADS_MAX;
 use crate::store::PageStore;
 
 const SPACE: u32 = 5;
@@ -312,16 +311,15 @@ fn the_tiers_memory_is_the_pools() {
     env.shutdown();
 }
 
-/// Searches a page until it has heads, if it can have any: as many as a leaf's, or more.
+/// Searches a page until it has heads, if it can have any: those of a leaf, or of a page above.
 fn search(store: &PageStore, number: u32) {
-    let is_small = !number.is_multiple_of(10);
-    let entries = if is_small { 50 } else { HEADS_MAX as u64 + 1 };
+    let is_leaf = !number.is_multiple_of(10);
     let page = store.read(id(number)).unwrap();
     for _ in 0..5 {
         store.heads(
             &page,
-            |_| is_small,
-            |mut maker| (0..entries).all(|head| maker.push(head, 112)).then(|| maker.finish(1)),
+            |_| is_leaf,
+            |mut maker| (0..50).all(|head| maker.push(head, 112, 7)).then(|| maker.finish(1, None)),
         );
     }
 }
@@ -335,13 +333,13 @@ fn the_memory_of_heads_is_given_back() {
         env.run_until_complete(retry(|| create_page(&store, id(page), u64::from(page)))).unwrap();
         search(&store, page);
     }
-    let all = 810 * 1024 + 90 * 5120;
+    let all = 810 * 1024 + 90 * 7168;
     assert_eq!((store.status().heads_made, store.status().heads_bytes), (900, all));
     env.run_until_complete(store.flush_all()).unwrap();
     env.run_until_complete(store.resize(300 * PAGE).unwrap().wait());
     check_frames(&store);
     let left = store.status().heads_bytes;
-    assert!(left > 0 && left <= 300 * (1024 + 5120) && left < all / 2, "{left} of {all} bytes");
+    assert!(left > 0 && left <= 300 * (1024 + 7168) && left < all / 2, "{left} of {all} bytes");
     env.run_until_complete(store.resize(1000 * PAGE).unwrap().wait());
     assert_eq!(store.status().heads_bytes, left);
     for page in 0..900 {
