@@ -319,7 +319,7 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
             }
             Value::Float(float)
         }
-        CastType::Date => match value.to_datetime(state.today()) {
+        CastType::Date => match whole_of_day(&value).to_datetime(state.today()) {
             Some((moment, _)) if is_refused(&value, moment.date, state) => {
                 incorrect(&value, "datetime", state)
             }
@@ -369,6 +369,14 @@ fn year<'a>(value: &Value<'_>, state: &SqlContext) -> Value<'a> {
         1..=69 => Value::UInt(number as u64 + 2000),
         70..=99 => Value::UInt(number as u64 + 1900),
         _ => incorrect(value, "YEAR", state),
+    }
+}
+
+/// What counts of a value for its day: of an exact number the whole, which is not rounded up to the next day.
+pub(super) fn whole_of_day<'v>(value: &'v Value<'_>) -> Value<'v> {
+    match value {
+        Value::Decimal(number) => Value::Decimal(number.with_scale(0)),
+        value => value.borrowed(),
     }
 }
 

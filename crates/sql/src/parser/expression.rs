@@ -425,7 +425,7 @@ impl Parser<'_> {
         })
     }
 
-    fn binary_literal(&mut self) -> Parsed<Expr> {
+    pub(super) fn binary_literal(&mut self) -> Parsed<Expr> {
         let token = self.advance();
         let bytes = self.token_bytes(token);
         let value = if token.kind == TokenKind::Hex { hex_value(bytes) } else { bit_value(bytes) };
@@ -493,6 +493,14 @@ impl Parser<'_> {
     /// A column, or with `-> path` and `->> path` a part of the document in it.
     fn column_or_part(&mut self) -> Parsed<Expr> {
         let column = self.column()?;
+        if let Expr::Column { database: None, table: Some(database), name } = &column
+            && self.is_symbol(b"(")
+        {
+            return Err(errors::error(
+                errors::SP_DOES_NOT_EXIST,
+                &[&"FUNCTION", &format!("{database}.{name}")],
+            ));
+        }
         let unquoted = self.accept_symbol(b"->>");
         if !unquoted && !self.accept_symbol(b"->") {
             return Ok(column);

@@ -9,6 +9,7 @@ use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Expr, functions};
 use crate::result::SqlError;
+use crate::sql_mode;
 use crate::value::{DateTime, Value, decimal, temporal};
 
 pub(super) fn integer_literal(value: u64) -> Bound {
@@ -45,7 +46,13 @@ pub(super) fn temporal_literal(
     let today = state.today();
     let taken = |moment: DateTime| {
         let zero = moment.date.month == 0 || moment.date.day == 0;
-        !(zero && state.refuses_zero_dates(moment.date))
+        // One with a time is not the zero date, though its date is.
+        let midnight = DateTime { date: moment.date, ..DateTime::default() };
+        let refused = match moment == midnight {
+            true => state.refuses_zero_dates(moment.date),
+            false => state.settings().sql_mode & sql_mode::NO_ZERO_IN_DATE != 0,
+        };
+        !(zero && refused)
     };
     Ok(match kind {
         TemporalKind::Date => {
@@ -64,7 +71,8 @@ pub(super) fn temporal_literal(
             (Expr::Literal(Value::DateTime(moment, digits)), Type::datetime(digits).not_null())
         }
         TemporalKind::Time => {
-            let (span, digits, _) = temporal::parse_time(text, today).ok_or_else(|| wrong("TIME"))?;
+            let read = temporal::parse_time(text, today).filter(|(.., cut)| !cut);
+            let (span, digits, _) = read.ok_or_else(|| wrong("TIME"))?;
             (Expr::Literal(Value::Time(span, digits)), Type::time(digits).not_null())
         }
     })
