@@ -87,7 +87,10 @@ impl Session {
         self.transaction.set_foreign_key_checks(self.state.settings().foreign_key_checks);
         match statement {
             Statement::CreateDatabase { name, if_not_exists, charset, collation } => {
-                let rule = chosen(charset.as_deref(), collation.as_deref(), Collation::Utf8mb4GeneralCi)?;
+                let of_server = self.state.system_variable("collation_server", None)?;
+                let of_server = Collation::from_name(&of_server.to_string_lossy());
+                let of_server = of_server.unwrap_or(Collation::Utf8mb4GeneralCi);
+                let rule = chosen(charset.as_deref(), collation.as_deref(), of_server)?;
                 if database.database(name).is_some() {
                     let error = errors::error(errors::DB_CREATE_EXISTS, &[name]);
                     if !if_not_exists {

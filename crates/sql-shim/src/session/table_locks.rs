@@ -78,7 +78,8 @@ impl Session {
                 Some(view) => planner.view_tables(&view)?,
                 None => std::iter::once(planner.engine_table(&lock.table)?).collect(),
             };
-            for table in tables {
+            // Nobody else has a temporary table: it needs no lock, and its owner may truncate it.
+            for table in tables.into_iter().filter(|table| !untorn::private::is_private(&table.database)) {
                 let name = TableName { database: Some(table.database.clone()), name: table.name.clone() };
                 // Under several aliases: the stronger lock.
                 match wanted.iter_mut().find(|(other, _)| *other == name) {

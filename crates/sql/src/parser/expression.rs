@@ -17,6 +17,7 @@ use super::{Parsed, Parser, reserved};
 use crate::errors;
 use crate::expr::ValueSet;
 use crate::value::Value;
+use crate::value::temporal_literal::is_literal;
 
 /// Functions written without parentheses when they have no arguments.
 const BARE_FUNCTIONS: &[&str] = &[
@@ -763,7 +764,7 @@ fn odbc_literal(kind: &str, inner: Expr) -> Expr {
         _ => return inner,
     };
     match inner {
-        Expr::Text { bytes, .. } => Expr::Temporal { kind, text: bytes },
+        Expr::Text { bytes, .. } if is_literal(kind, &bytes) => Expr::Temporal { kind, text: bytes },
         other => other,
     }
 }

@@ -132,13 +132,14 @@ pub(super) fn argument(binder: &Binder<'_, '_>, function: &str, at: usize, argum
     if sees_bytes(function) { in_bytes(argument) } else { argument }
 }
 
-/// NULLIF, whose text is in the collation that the first operand has by itself: the one that both are compared
-/// in does not matter.
+/// NULLIF, whose text is in the character set that the first operand has by itself, whatever both are
+/// compared in.
 pub(super) fn null_if(mut operands: Vec<Expr>, compared: Type, said: Type) -> Bound {
     let right = Box::new(operands.pop().unwrap_or(Expr::Literal(Value::Null)));
     let left = Box::new(operands.pop().unwrap_or(Expr::Literal(Value::Null)));
     let result = (Expr::NullIf(left, right), Type { nullable: true, ..compared });
-    match compared.is_text() && said.is_text() && compared.kind != kind::BIT && said.kind != kind::BIT {
+    let texts = [compared, said].iter().all(|ty| ty.is_text() && ty.kind != kind::BIT);
+    match texts && compared.collation.charset() != said.collation.charset() {
         true => collation::under(result, said.collation),
         false => result,
     }

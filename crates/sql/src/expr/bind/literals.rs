@@ -10,6 +10,7 @@ use crate::expr::types::Type;
 use crate::expr::{Expr, functions};
 use crate::result::SqlError;
 use crate::sql_mode;
+use crate::value::temporal_literal::is_literal;
 use crate::value::{DateTime, Value, decimal, temporal};
 
 pub(super) fn integer_literal(value: u64) -> Bound {
@@ -43,6 +44,13 @@ pub(super) fn temporal_literal(
     state: &SqlContext,
 ) -> Result<Bound, SqlError> {
     let wrong = |kind: &str| errors::error(errors::WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]);
+    if !is_literal(kind, text) {
+        return Err(wrong(match kind {
+            TemporalKind::Date => "DATE",
+            TemporalKind::Time => "TIME",
+            TemporalKind::DateTime => "DATETIME",
+        }));
+    }
     let today = state.today();
     let taken = |moment: DateTime| {
         let zero = moment.date.month == 0 || moment.date.day == 0;
@@ -71,8 +79,7 @@ pub(super) fn temporal_literal(
             (Expr::Literal(Value::DateTime(moment, digits)), Type::datetime(digits).not_null())
         }
         TemporalKind::Time => {
-            let read = temporal::parse_time(text, today).filter(|(.., cut)| !cut);
-            let (span, digits, _) = read.ok_or_else(|| wrong("TIME"))?;
+            let (span, digits, _) = temporal::parse_time(text, today).ok_or_else(|| wrong("TIME"))?;
             (Expr::Literal(Value::Time(span, digits)), Type::time(digits).not_null())
         }
     })

@@ -1,8 +1,8 @@
 //! The collation of texts that functions write themselves.
 //!
-//! HEX, a number in CONCAT, a CAST to CHAR and the like answer text in the connection's collation, as a literal
-//! has; what tells names of the server (DATABASE, USER, VERSION) in that of the server's names. Functions give
-//! the first collation that there is, and it is put right here, once, where they are bound.
+//! HEX, a number in CONCAT, a CAST to CHAR and the like answer text in the connection's collation, as a
+//! literal has; what tells names of the server (DATABASE, USER, VERSION) in that of the server's names.
+//! Functions give the first collation that there is, and it is put right here, once, where they are bound.
 
 use untorn::types::Collation;
 

@@ -132,10 +132,7 @@ pub fn shows_six_digits(name: &str, arguments: &[Expr], types: &[Type]) -> bool 
 fn of_day<'a>(values: &[Value<'a>], cx: &Context<'a>, apply: impl Fn(DateTime) -> i64) -> Evaluated<'a> {
     match values.first() {
         None | Some(Value::Null) => Ok(Value::Null),
-        Some(value) => {
-            let moment = whole_date(&whole_of_day(value), cx);
-            Ok(moment.map_or(Value::Null, |moment| Value::Int(apply(moment))))
-        }
+        Some(value) => Ok(whole_date(value, cx).map_or(Value::Null, |moment| Value::Int(apply(moment)))),
     }
 }
 
@@ -185,7 +182,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             year * 100 + week
         })
     }),
-    function!("TO_DAYS", 1..=1, |_| Type::INT, |v, cx| of_day(v, cx, |d| temporal::day_number(d.date))),
+    function!("TO_DAYS", 1..=1, |_| Type::INT, |v, cx| {
+        of_day(&[whole_of_day(&v[0]).into_owned()], cx, |d| temporal::day_number(d.date))
+    }),
     function!("TO_SECONDS", 1..=1, |_| Type::INT, |v, cx| of_day(v, cx, |d| {
         temporal::day_number(d.date) * 86_400 + d.to_unix().rem_euclid(86_400)
     })),

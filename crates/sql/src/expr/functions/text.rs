@@ -409,7 +409,8 @@ fn substring_index<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> 
         };
         nth.map_or(&text[..], |at| &text[at + delimiter.len()..])
     } else {
-        // MySQL counts from the right where a character is a byte: as those that do not overlap: from the left of both the other way round.
+        // MySQL counts from the right where a character is a byte, as those that do not overlap: from the
+        // left of both the other way round.
         cx.state.hold(text.len() + delimiter.len())?;
         let turned = |text: &[u8]| text.iter().rev().copied().collect::<Vec<u8>>();
         let (text_turned, delimiter) = (turned(&text), turned(&delimiter));
