@@ -56,15 +56,15 @@ fn uuid(cx: &Context<'_>) -> String {
     )
 }
 
-/// The next number of this server: its number in the highest byte, the second of the first call, a counter.
-fn uuid_short<'a>(cx: &Context<'_>) -> Evaluated<'a> {
+/// The next number of this server: 1, which `server_id` is, in the highest byte, then the second of the first
+/// call, then a counter.
+fn uuid_short() -> u64 {
     static NEXT: OnceLock<AtomicU64> = OnceLock::new();
-    let server = cx.state.system_variable("server_id", None)?.to_bits();
     let next = NEXT.get_or_init(|| {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         AtomicU64::new((since_epoch & 0xffff_ffff) << 24)
     });
-    Ok(Value::UInt((server & 0xff) << 56 | next.fetch_add(1, Relaxed) & 0x00ff_ffff_ffff_ffff))
+    1 << 56 | next.fetch_add(1, Relaxed) & 0x00ff_ffff_ffff_ffff
 }
 
 macro_rules! volatile {
@@ -149,7 +149,7 @@ pub static FUNCTIONS: &[Function] = &[
         Ok(Value::Double((cx.state.random() >> 11) as f64 / (1u64 << 53) as f64))
     }),
     volatile!("UUID", 0..=0, |_| Type::text(36).not_null(), |_, cx| Ok(Value::text(uuid(cx)))),
-    volatile!("UUID_SHORT", 0..=0, |_| Type::UINT.not_null(), |_, cx| uuid_short(cx)),
+    volatile!("UUID_SHORT", 0..=0, |_| Type::UINT.not_null(), |_, _| Ok(Value::UInt(uuid_short()))),
     // The executor sleeps before it evaluates the row.
     volatile!("SLEEP", 1..=1, |_| Type::INT.not_null(), |v, cx| {
         if v[0].is_null() || v[0].to_double() < 0.0 {
