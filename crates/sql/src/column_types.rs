@@ -152,7 +152,8 @@ fn decimal(name: &str, arguments: &[u32]) -> Result<ColumnType, SqlError> {
     if scale > 30 {
         return Err(errors::error(errors::TOO_BIG_SCALE, &[&scale, &name, &30]));
     }
-    if scale > precision {
+    // Ten digits are what is meant where none are said, and no digits behind the point.
+    if scale > precision || scale > 0 && argument(0) == 0 {
         return Err(errors::error(errors::M_BIGGER_THAN_D, &[&name]));
     }
     Ok(ColumnType::Decimal { precision: precision as u8, scale: scale as u8 })

@@ -154,6 +154,7 @@ error_table! {
     CANT_AGGREGATE_NCOLLATIONS = 1271, b"HY000", "Illegal mix of collations for operation '%'";
     CANT_AGGREGATE_2COLLATIONS = 1267, b"HY000", "Illegal mix of collations (%) and (%) for operation '%'";
     UNKNOWN_COLLATION = 1273, b"HY000", "Unknown collation: '%'";
+    WRONG_NAME_FOR_INDEX = 1280, b"42000", "Incorrect index name '%'";
     UNKNOWN_STORAGE_ENGINE = 1286, b"42000", "Unknown storage engine '%'";
     WARN_DEPRECATED_SYNTAX = 1287, b"HY000", "'%' is deprecated and will be removed in a future release. Please use % instead";
     NON_UPDATABLE_TABLE = 1288, b"HY000", "The target table % of the % is not updatable";
@@ -248,6 +249,8 @@ error_table! {
     MULTI_UPDATE_KEY_CONFLICT = 1706, b"HY000", "Primary key/partition key update is not allowed since the table is updated both as '%' and '%'.";
     UNDO_RECORD_TOO_BIG = 1713, b"HY000", "Undo log record is too big.";
     CANT_EXECUTE_IN_READ_ONLY_TRANSACTION = 1792, b"25006", "Cannot execute statement in a READ ONLY transaction.";
+    TOO_LONG_TABLE_COMMENT = 1628, b"HY000", "Comment for table '%' is too long (max = %)";
+    TOO_LONG_FIELD_COMMENT = 1629, b"HY000", "The maximum supported character limit for the field, '%', has been exceeded (max = %)";
     TOO_MANY_CONCURRENT_TRXS = 1637, b"HY000", "Too many active concurrent transactions";
     IO_READ_ERROR = 1810, b"HY000", "IO Read error: (%, %) %";
     TABLESPACE_MISSING = 1812, b"HY000", "Tablespace is missing for table %.";

@@ -78,8 +78,8 @@ const GROUPS: &[Group] = &[
     ),
     ("texts of errors are built in, in English", "lc_messages lc_messages_dir language"),
     (
-        "the collation of what names none is utf8mb4_general_ci",
-        "character_set_server collation_server character_set_database collation_database \
+        "the collation of a database that names none is collation_server",
+        "character_set_database collation_database \
          default_collation_for_utf8mb4 character_set_filesystem character_sets_dir \
          character_set_client_handshake init_connect old_mode character_set_collations",
     ),

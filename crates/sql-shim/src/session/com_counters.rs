@@ -148,7 +148,7 @@ fn of_show_empty(what: &str) -> Counter {
         "BINARY LOG STATUS" => Counter::ComShowMasterStatus,
         "BINLOG EVENTS" => Counter::ComShowBinlogEvents,
         "REPLICAS" => Counter::ComShowReplicas,
-        "PROFILES" => Counter::ComShowProfiles,
+        "PROFILE" | "PROFILES" => Counter::ComShowProfiles,
         "help" => Counter::ComHelp,
         "CREATE TRIGGER" => Counter::ComShowCreateTrigger,
         "CREATE PROCEDURE" => Counter::ComShowCreateProc,

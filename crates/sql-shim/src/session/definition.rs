@@ -59,12 +59,14 @@ impl Session {
     /// Whether LOCK TABLES lets a definition be changed.
     pub(super) fn check_locked_for(&self, statement: &Statement) -> Result<(), SqlError> {
         match statement {
-            Statement::CreateTable(create) if create.temporary => Ok(()),
+            Statement::CreateTable(create) if create.temporary => {
+                create.like.as_ref().map_or(Ok(()), |like| self.check_locked_table(like, false))
+            }
             Statement::CreateTable(create) => self.check_locked_definition(Some(&create.name)),
             Statement::CreateIndex { table, .. }
             | Statement::DropIndex { table, .. }
-            | Statement::Truncate(table) => self.check_locked_definition(Some(table)),
-            Statement::AlterTable(alter) => self.check_locked_definition(Some(&alter.table)),
+            | Statement::Truncate(table) => self.check_locked_table(table, true),
+            Statement::AlterTable(alter) => self.check_locked_table(&alter.table, true),
             Statement::RenameTable(pairs) => {
                 pairs.iter().try_for_each(|(from, _)| self.check_locked_definition(Some(from)))
             }
@@ -85,7 +87,10 @@ impl Session {
         self.transaction.set_foreign_key_checks(self.state.settings().foreign_key_checks);
         match statement {
             Statement::CreateDatabase { name, if_not_exists, charset, collation } => {
-                let rule = chosen(charset.as_deref(), collation.as_deref(), Collation::Utf8mb4GeneralCi)?;
+                let of_server = self.state.system_variable("collation_server", None)?;
+                let of_server = Collation::from_name(&of_server.to_string_lossy());
+                let of_server = of_server.unwrap_or(Collation::Utf8mb4GeneralCi);
+                let rule = chosen(charset.as_deref(), collation.as_deref(), of_server)?;
                 if database.database(name).is_some() {
                     let error = errors::error(errors::DB_CREATE_EXISTS, &[name]);
                     if !if_not_exists {
@@ -297,7 +302,8 @@ impl Session {
         }
         set_display(&column.name, &column.data_type, &mut def)?;
         def.on_update_now = column.on_update_now;
-        def.comment.clone_from(&column.comment);
+        let too_long = || errors::error(errors::TOO_LONG_FIELD_COMMENT, &[&column.name, &COLUMN_COMMENT_MAX]);
+        def.comment = kept_comment(&column.comment, COLUMN_COMMENT_MAX, &self.state, too_long)?;
         self.set_default(&column.name, column.default.as_ref(), &mut def)?;
         stored_expressions::set_generated(column, &mut def)?;
         Ok(def)
@@ -314,6 +320,9 @@ impl Session {
         let (mut found, mut forgotten) = (Vec::new(), Vec::new());
         for name in names {
             let database = self.planner().database_of(name)?;
+            if name.name.is_empty() || name.name.ends_with(' ') {
+                return Err(errors::error(errors::WRONG_TABLE_NAME, &[&name.name]).into());
+            }
             if self.state.temporary.find(&database, &name.name).is_some() {
                 self.check_xa_temporary()?;
                 forgotten.push((database, &*name.name));
@@ -351,6 +360,7 @@ impl Session {
         let timeout = self.lock_wait_timeout();
         let found: Vec<_> = found.iter().map(|table| (&*table.database, &*table.name)).collect();
         engine.definitions().session(&self.transaction).timeout(timeout).drop_tables(&found).await?;
+        self.forget_locked(&found);
         Ok(done())
     }
 
@@ -411,6 +421,26 @@ impl Session {
     }
 }
 
+/// Characters of comments at most.
+const COLUMN_COMMENT_MAX: usize = 1024;
+const TABLE_COMMENT_MAX: usize = 2048;
+
+/// A comment as it is kept: cut with a warning where strict mode does not refuse it.
+fn kept_comment(
+    said: &str,
+    most: usize,
+    state: &super::state::SessionState,
+    too_long: impl FnOnce() -> SqlError,
+) -> Result<String, SqlError> {
+    let Some((end, _)) = said.char_indices().nth(most) else { return Ok(said.to_owned()) };
+    let error = too_long();
+    if state.is_strict() {
+        return Err(error);
+    }
+    state.warn(error);
+    Ok(said[..end].to_owned())
+}
+
 /// The columns of CREATE TABLE … SELECT: those that only the statement defines come first, then those of the
 /// query, as the statement defines them where it does.
 fn with_selected(
@@ -457,6 +487,9 @@ pub(super) fn key_definition(def: &mut TableDef, key: &ast::KeyDef) -> Result<sc
             ColumnType::Binary { bytes } | ColumnType::VarBinary { bytes } => Some(*bytes),
             _ => None,
         };
+        if whole == Some(0) {
+            return Err(errors::error(errors::WRONG_KEY_COLUMN, &[&column_def.name]));
+        }
         let prefix_chars = part.length.filter(|length| Some(*length) != whole);
         parts.push(schema::KeyPart { column, prefix_chars });
     }
@@ -497,7 +530,11 @@ impl Options {
         match name {
             "CHARSET" => self.charset = Some(value.to_owned()),
             "COLLATE" => self.collation = Some(value.to_owned()),
-            "COMMENT" => value.clone_into(&mut self.comment),
+            "COMMENT" => {
+                let too_long =
+                    || errors::error(errors::TOO_LONG_TABLE_COMMENT, &[&table, &TABLE_COMMENT_MAX]);
+                self.comment = kept_comment(value, TABLE_COMMENT_MAX, state, too_long)?;
+            }
             "AUTO_INCREMENT" => self.auto_increment = value.parse().ok(),
             "ENGINE" | "TYPE" => {
                 let known =

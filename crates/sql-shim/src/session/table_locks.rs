@@ -78,7 +78,8 @@ impl Session {
                 Some(view) => planner.view_tables(&view)?,
                 None => std::iter::once(planner.engine_table(&lock.table)?).collect(),
             };
-            for table in tables {
+            // Nobody else has a temporary table: it needs no lock, and its owner may truncate it.
+            for table in tables.into_iter().filter(|table| !untorn::private::is_private(&table.database)) {
                 let name = TableName { database: Some(table.database.clone()), name: table.name.clone() };
                 // Under several aliases: the stronger lock.
                 match wanted.iter_mut().find(|(other, _)| *other == name) {
@@ -143,6 +144,16 @@ impl Session {
         held
     }
 
+    /// Forgets locked tables that are gone. With the last of them LOCK TABLES is over.
+    pub(super) fn forget_locked(&mut self, gone: &[(&str, &str)]) {
+        let Some(locks) = &mut self.table_locks else { return };
+        let before = locks.len();
+        locks.retain(|lock| !gone.contains(&(&*lock.database, &*lock.table)));
+        if locks.is_empty() && before > 0 {
+            self.release_table_locks();
+        }
+    }
+
     /// UNLOCK TABLES.
     pub(super) async fn unlock_tables(&mut self) -> Result<Outcome, Failure> {
         if self.table_locks.is_some() {
@@ -186,6 +197,18 @@ impl Session {
             _ if self.table_locks.is_none() => Ok(()),
             Some(name) => self.check_locked(&self.planner().database_of(name)?, &name.name, true),
             None => Err(errors::error(errors::LOCK_OR_ACTIVE_TRANSACTION, &[])),
+        }
+    }
+
+    /// The same of a table that is there, which may be a temporary one: those need no lock.
+    pub(super) fn check_locked_table(&self, name: &TableName, writes: bool) -> Result<(), SqlError> {
+        if self.table_locks.is_none() {
+            return Ok(());
+        }
+        let database = self.planner().database_of(name)?;
+        match self.state.temporary.find(&database, &name.name) {
+            Some(_) => Ok(()),
+            None => self.check_locked(&database, &name.name, writes),
         }
     }
 

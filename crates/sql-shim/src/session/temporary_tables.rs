@@ -89,6 +89,26 @@ impl Session {
         }
     }
 
+    /// Gives a temporary table another name; it stays in its private database.
+    pub(super) async fn rename_temporary(
+        &mut self,
+        from: &TableName,
+        to: &TableName,
+        private: &str,
+    ) -> Result<(), Failure> {
+        self.check_xa_temporary()?;
+        let (database, other) = (self.planner().database_of(from)?, self.planner().database_of(to)?);
+        if from.name != to.name {
+            let (engine, timeout) = (self.state.database.clone(), self.lock_wait_timeout());
+            let pair = ((private, &*from.name), (private, &*to.name));
+            engine.definitions().session(&self.transaction).timeout(timeout).rename_tables(&[pair]).await?;
+        }
+        self.state.temporary.remove(&database, &from.name);
+        self.state.temporary.add(other, to.name.clone(), private.to_owned());
+        self.state_is_changed();
+        Ok(())
+    }
+
     async fn make_private_database(&mut self, temporary: bool) -> Result<String, Failure> {
         let prefix = if temporary { private::TEMPORARY } else { private::PREFIX };
         let timeout = self.lock_wait_timeout();

@@ -121,12 +121,17 @@ impl Session {
     ) -> Result<Outcome, Failure> {
         let engine = self.state.database.clone();
         let (mut found, mut missing) = (Vec::new(), Vec::new());
+        let mut tables = Vec::new();
         for name in names {
             let database = self.planner().database_of(name)?;
             if engine.view(&database, &name.name).is_some() {
                 found.push((database, &*name.name));
             } else if engine.table(&database, &name.name).is_ok() {
-                return Err(errors::error(errors::WRONG_OBJECT, &[&database, &name.name, &"VIEW"]).into());
+                let error = errors::error(errors::WRONG_OBJECT, &[&database, &name.name, &"VIEW"]);
+                if !if_exists {
+                    return Err(error.into());
+                }
+                tables.push(error);
             } else {
                 missing.push(self.shown(name)?);
             }
@@ -137,6 +142,7 @@ impl Session {
         for name in &missing {
             self.state.note(errors::error(errors::BAD_TABLE, &[name]));
         }
+        tables.into_iter().for_each(|error| self.state.note(error));
         if !found.is_empty() {
             let timeout = self.lock_wait_timeout();
             let found: Vec<_> = found.iter().map(|(database, name)| (&**database, *name)).collect();

@@ -133,6 +133,8 @@ impl Snapshot {
             "collation_connection" => {
                 value::charset_of_collation(text).map(|c| ("character_set_connection", c))
             }
+            "character_set_server" => value::default_collation(text).map(|c| ("collation_server", c)),
+            "collation_server" => value::charset_of_collation(text).map(|c| ("character_set_server", c)),
             _ => None,
         };
         if let Some((name, text)) = linked {

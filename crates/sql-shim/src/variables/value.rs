@@ -334,7 +334,11 @@ fn to_time_names(name: &str, value: &Value) -> Result<Value, SqlError> {
         Value::Double(_) => Err(wrong_type(name)),
         value => {
             let text = value.show();
-            let known = TimeNames::of_locale(&text).map(|(_, locale)| Value::text(locale));
+            let known = match value {
+                Value::Int(number) => TimeNames::locale_numbered(*number),
+                _ => TimeNames::of_locale(&text).map(|(_, locale)| locale),
+            };
+            let known = known.map(Value::text);
             known.ok_or_else(|| errors::error(errors::UNKNOWN_LOCALE, &[&text]))
         }
     }

@@ -114,9 +114,20 @@ fn put_scientific(out: &mut Vec<u8>, text: &str) {
     }
 }
 
+/// Doubles from here on have nothing behind the point.
+const WHOLE_FROM: f64 = 1e17;
+
 /// Appends a number with exactly `decimals` digits after the point (FLOAT(m,d), DOUBLE(m,d)).
 pub fn put_fixed(out: &mut Vec<u8>, value: f64, decimals: usize) {
-    out.extend_from_slice(format!("{value:.decimals$}").as_bytes());
+    if value.abs() < WHOLE_FROM {
+        return out.extend_from_slice(format!("{value:.decimals$}").as_bytes());
+    }
+    // The digits that read back the same, and zeros.
+    out.extend_from_slice(format!("{value}").as_bytes());
+    if decimals > 0 {
+        out.push(b'.');
+        out.resize(out.len() + decimals, b'0');
+    }
 }
 
 #[cfg(test)]
@@ -161,6 +172,13 @@ mod tests {
         ] {
             assert_eq!(text(|out| put_f64(out, value)), expected);
         }
+    }
+
+    #[test]
+    fn digits_behind_the_point_keep_large_numbers_plain() {
+        assert_eq!(text(|out| put_fixed(out, 1e22, 2)), "10000000000000000000000.00");
+        assert_eq!(text(|out| put_fixed(out, f64::from(1e29f32), 0)), "100000001504746620000000000000");
+        assert_eq!(text(|out| put_fixed(out, 1.005, 1)), "1.0");
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl<'a, F: Flush> Reply<'a, F> {
     fn put_text_float(&mut self, value: f64, single: bool, shape: ColumnShape) {
         let ColumnShape { decimals, filled, .. } = shape;
         let mut text = Vec::new();
-        if decimals < 31 && decimals > 0 {
+        if decimals < 31 && (decimals > 0 || value.abs() >= 1e15) {
             put_fixed(&mut text, value, usize::from(decimals));
         } else if filled == 0 && single {
             return self.output.short_text(|out| put_f32(out, value as f32));

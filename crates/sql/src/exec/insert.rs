@@ -242,7 +242,12 @@ impl<'e> Executor<'e> {
             };
             let Written::Duplicate { index, entry } = written else {
                 inserting.result.affected += 1 + replaced;
-                if let (Some(value), 0) = (generated, inserting.result.insert_id) {
+                // Through a view that does not show the numbered column nobody hears of it.
+                let numbered = inserting.table.def.auto_increment_column();
+                let is_shown = |number: u16| Some(number) == numbered;
+                let mask = plan.source.mask.as_ref();
+                let told = mask.is_none_or(|mask| mask.shown.iter().any(|(_, number)| is_shown(*number)));
+                if let (Some(value), 0, true) = (generated, inserting.result.insert_id, told) {
                     inserting.result.insert_id = value;
                     self.state.generated_insert_id.set(value);
                 }

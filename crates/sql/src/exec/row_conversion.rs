@@ -197,14 +197,29 @@ impl<'s> RowConversion<'s> {
         let keeps_zero = self.state.settings().sql_mode & sql_mode::NO_AUTO_VALUE_ON_ZERO != 0;
         let given = !value.is_null() && (keeps_zero || value.to_integer() != 0);
         let mut bytes = Vec::new();
-        let number = if given { value.to_integer() } else { i128::from(self.next_number) };
-        let stored = if given { value.borrowed() } else { Value::UInt(self.next_number) };
+        let settings = self.state.settings();
+        let next =
+            on_step(self.next_number, settings.auto_increment_increment, settings.auto_increment_offset);
+        let number = if given { value.to_integer() } else { i128::from(next) };
+        let stored = if given { value.borrowed() } else { Value::UInt(next) };
         self.storing().encode(&stored, column, &mut bytes).map_err(cut)?;
         if let Ok(number) = u64::try_from(number) {
             self.next_number = self.next_number.max(number.saturating_add(1));
         }
         Ok(bytes)
     }
+}
+
+/// The first number from this one on that `auto_increment_increment` and `auto_increment_offset` allow. An
+/// offset above the increment is none.
+fn on_step(number: u64, increment: u64, offset: u64) -> u64 {
+    let increment = increment.max(1);
+    let offset = if offset > increment { 0 } else { offset };
+    if number <= offset {
+        return offset;
+    }
+    let steps = (number - offset).div_ceil(increment);
+    steps.checked_mul(increment).and_then(|above| above.checked_add(offset)).unwrap_or(u64::MAX)
 }
 
 fn has_members(kind: &ColumnType) -> bool {

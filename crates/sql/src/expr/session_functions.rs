@@ -9,6 +9,9 @@ use super::types::Type;
 use super::{Context, Evaluated};
 use crate::errors;
 use crate::result::kind;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
 use untorn::types::{Charset, Collation};
 
 fn now<'a>(values: &[Value<'a>], cx: &Context<'a>, utc: bool) -> Evaluated<'a> {
@@ -51,6 +54,17 @@ fn uuid(cx: &Context<'_>) -> String {
         (low >> 48 & 0x3fff) | 0x8000,
         low & 0xffff_ffff_ffff
     )
+}
+
+/// The next number of this server: 1, which `server_id` is, in the highest byte, then the second of the first
+/// call, then a counter.
+fn uuid_short() -> u64 {
+    static NEXT: OnceLock<AtomicU64> = OnceLock::new();
+    let next = NEXT.get_or_init(|| {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        AtomicU64::new((since_epoch & 0xffff_ffff) << 24)
+    });
+    1 << 56 | next.fetch_add(1, Relaxed) & 0x00ff_ffff_ffff_ffff
 }
 
 macro_rules! volatile {
@@ -135,9 +149,7 @@ pub static FUNCTIONS: &[Function] = &[
         Ok(Value::Double((cx.state.random() >> 11) as f64 / (1u64 << 53) as f64))
     }),
     volatile!("UUID", 0..=0, |_| Type::text(36).not_null(), |_, cx| Ok(Value::text(uuid(cx)))),
-    volatile!("UUID_SHORT", 0..=0, |_| Type::UINT.not_null(), |_, cx| Ok(Value::UInt(
-        cx.state.random() >> 8
-    ))),
+    volatile!("UUID_SHORT", 0..=0, |_| Type::UINT.not_null(), |_, _| Ok(Value::UInt(uuid_short()))),
     // The executor sleeps before it evaluates the row.
     volatile!("SLEEP", 1..=1, |_| Type::INT.not_null(), |v, cx| {
         if v[0].is_null() || v[0].to_double() < 0.0 {

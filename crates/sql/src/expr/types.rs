@@ -263,7 +263,7 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
     Ok(match target {
         CastType::Signed => {
             warn_of_text(&value, "INTEGER", state);
-            let wide = cast_whole(&value);
+            let wide = cast_whole(&value, i128::from(i64::MAX), state);
             Value::Int(i64::try_from(wide).unwrap_or(match wide > 0 {
                 true if wide <= i128::from(u64::MAX) => wide as u64 as i64,
                 // Text is read as an unsigned number.
@@ -274,7 +274,7 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
         }
         CastType::Unsigned => {
             warn_of_text(&value, "INTEGER", state);
-            let wide = cast_whole(&value);
+            let wide = cast_whole(&value, i128::from(u64::MAX), state);
             Value::UInt(if wide < 0 { (wide as i64) as u64 } else { wide.min(i128::from(u64::MAX)) as u64 })
         }
         CastType::Char { length, charset } => {
@@ -319,7 +319,7 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
             }
             Value::Float(float)
         }
-        CastType::Date => match value.to_datetime(state.today()) {
+        CastType::Date => match whole_of_day(&value).to_datetime(state.today()) {
             Some((moment, _)) if is_refused(&value, moment.date, state) => {
                 incorrect(&value, "datetime", state)
             }
@@ -372,15 +372,35 @@ fn year<'a>(value: &Value<'_>, state: &SqlContext) -> Value<'a> {
     }
 }
 
+/// What counts of a value for its day: of an exact number the whole, which is not rounded up to the next day.
+pub(super) fn whole_of_day<'v>(value: &'v Value<'_>) -> Value<'v> {
+    match value {
+        Value::Decimal(number) => Value::Decimal(number.with_scale(0)),
+        value => value.borrowed(),
+    }
+}
+
 /// Whether the SQL mode keeps a text or number from being this day.
 fn is_refused(value: &Value<'_>, date: Date, state: &SqlContext) -> bool {
     let zero = date.month == 0 || date.day == 0;
     zero && !value.is_temporal() && state.refuses_zero_dates(date)
 }
 
-/// What becomes an integer: doubles are cut later.
-fn cast_whole(value: &Value<'_>) -> i128 {
-    if matches!(value, Value::Text(..)) { value.to_whole() } else { value.to_integer() }
+/// What becomes an integer: doubles are cut later. An exact number is the nearest one that there is.
+fn cast_whole(value: &Value<'_>, most: i128, state: &SqlContext) -> i128 {
+    match value {
+        Value::Text(..) => value.to_whole(),
+        Value::Decimal(_) => {
+            let whole = value.to_integer();
+            let nearest = whole.clamp(i128::from(i64::MIN), most);
+            if nearest != whole {
+                let text = value.to_string_lossy();
+                state.warn(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&"DECIMAL", &text]));
+            }
+            nearest
+        }
+        _ => value.to_integer(),
+    }
 }
 
 fn cut_text(value: Value<'_>, length: Option<u32>, rule: Collation) -> Value<'_> {

@@ -230,7 +230,9 @@ impl Parser<'_> {
         if self.accept_any(&["INDEX", "KEY"]).is_some() {
             let old = self.any_name()?;
             self.expect("TO")?;
-            return Ok(Alteration::RenameKey(old, self.any_name()?));
+            let new = self.any_name()?;
+            super::data_definition::check_key_name(&new)?;
+            return Ok(Alteration::RenameKey(old, new));
         }
         if self.accept("COLUMN") {
             let old = self.name()?;

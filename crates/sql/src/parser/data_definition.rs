@@ -17,12 +17,26 @@ pub(super) enum Constraint {
     Check(Check),
 }
 
+/// Columns that InnoDB gives each table itself.
+const OF_ENGINE: [&str; 3] = ["DB_ROW_ID", "DB_TRX_ID", "DB_ROLL_PTR"];
+
+/// Refuses the name of an index that there cannot be: none, InnoDB's own one, a long one.
+pub(super) fn check_key_name(name: &str) -> Parsed<()> {
+    if name.is_empty() || name.eq_ignore_ascii_case("GEN_CLUST_INDEX") {
+        return Err(errors::error(errors::WRONG_NAME_FOR_INDEX, &[&name]));
+    }
+    super::check_length(name)
+}
+
 impl Parser<'_> {
     pub(crate) fn create(&mut self) -> Parsed<Statement> {
         self.expect("CREATE")?;
         if self.accept_any(&["DATABASE", "SCHEMA"]).is_some() {
             let if_not_exists = self.if_not_exists();
             let name = self.database_name()?;
+            if name.is_empty() || name.ends_with(' ') {
+                return Err(errors::error(errors::WRONG_DB_NAME, &[&name]));
+            }
             let (charset, collation) = self.database_options()?;
             return Ok(Statement::CreateDatabase { name, if_not_exists, charset, collation });
         }
@@ -236,7 +250,7 @@ impl Parser<'_> {
         if kind == KeyKind::Primary {
             name = None;
         }
-        name.iter().try_for_each(|name| super::check_length(name))?;
+        name.iter().try_for_each(|name| check_key_name(name))?;
         let parts = self.key_parts()?;
         Ok(Some(Constraint::Key(KeyDef { name, kind, parts })))
     }
@@ -245,7 +259,7 @@ impl Parser<'_> {
     pub(super) fn plain_key(&mut self) -> Parsed<KeyDef> {
         let named = !self.is_symbol(b"(") && !self.is_word("USING");
         let name = if named { Some(self.name()?) } else { None };
-        name.iter().try_for_each(|name| super::check_length(name))?;
+        name.iter().try_for_each(|name| check_key_name(name))?;
         Ok(KeyDef { name, kind: KeyKind::Plain, parts: self.key_parts()? })
     }
 
@@ -363,7 +377,8 @@ impl Parser<'_> {
 
     pub(crate) fn column_definition(&mut self, name: String) -> Parsed<ColumnDef> {
         super::check_length(&name)?;
-        if name.is_empty() || name.ends_with(' ') {
+        let of_engine = |own: &str| own.eq_ignore_ascii_case(&name);
+        if name.is_empty() || name.ends_with(' ') || OF_ENGINE.iter().any(|own| of_engine(own)) {
             return Err(errors::error(errors::WRONG_COLUMN_NAME, &[&name]));
         }
         let data_type = self.data_type(&name)?;
@@ -519,13 +534,24 @@ impl Parser<'_> {
         let _ = name == "DOUBLE" && self.accept("PRECISION");
         if self.is_symbol(b"(") {
             if name == "ENUM" || name == "SET" {
-                data_type.members = self.parenthesised(Self::text)?;
+                data_type.members = self.parenthesised(Self::member)?;
             } else {
                 data_type.arguments = self.parenthesised(|parser| parser.length_of(column))?;
             }
         }
         self.type_attributes(&mut data_type)?;
         Ok(data_type)
+    }
+
+    /// A member of an ENUM or SET: a text, or its bytes.
+    fn member(&mut self) -> Parsed<Vec<u8>> {
+        if !matches!(self.current.kind, TokenKind::Hex | TokenKind::Bits) {
+            return self.text();
+        }
+        match self.binary_literal()? {
+            Expr::Binary(bytes) => Ok(bytes),
+            _ => Err(self.unexpected()),
+        }
     }
 
     fn type_attributes(&mut self, data_type: &mut DataType) -> Parsed<()> {

@@ -17,6 +17,7 @@ use super::{Parsed, Parser, reserved};
 use crate::errors;
 use crate::expr::ValueSet;
 use crate::value::Value;
+use crate::value::temporal_literal::is_literal;
 
 /// Functions written without parentheses when they have no arguments.
 const BARE_FUNCTIONS: &[&str] = &[
@@ -425,7 +426,7 @@ impl Parser<'_> {
         })
     }
 
-    fn binary_literal(&mut self) -> Parsed<Expr> {
+    pub(super) fn binary_literal(&mut self) -> Parsed<Expr> {
         let token = self.advance();
         let bytes = self.token_bytes(token);
         let value = if token.kind == TokenKind::Hex { hex_value(bytes) } else { bit_value(bytes) };
@@ -493,6 +494,14 @@ impl Parser<'_> {
     /// A column, or with `-> path` and `->> path` a part of the document in it.
     fn column_or_part(&mut self) -> Parsed<Expr> {
         let column = self.column()?;
+        if let Expr::Column { database: None, table: Some(database), name } = &column
+            && self.is_symbol(b"(")
+        {
+            return Err(errors::error(
+                errors::SP_DOES_NOT_EXIST,
+                &[&"FUNCTION", &format!("{database}.{name}")],
+            ));
+        }
         let unquoted = self.accept_symbol(b"->>");
         if !unquoted && !self.accept_symbol(b"->") {
             return Ok(column);
@@ -755,7 +764,7 @@ fn odbc_literal(kind: &str, inner: Expr) -> Expr {
         _ => return inner,
     };
     match inner {
-        Expr::Text { bytes, .. } => Expr::Temporal { kind, text: bytes },
+        Expr::Text { bytes, .. } if is_literal(kind, &bytes) => Expr::Temporal { kind, text: bytes },
         other => other,
     }
 }

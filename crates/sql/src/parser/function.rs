@@ -41,6 +41,7 @@ impl Parser<'_> {
         self.expect_symbol(b"(")?;
         let mut arguments = Vec::new();
         let first = self.current;
+        let _ = is_plain_aggregate(name) && self.accept("ALL");
         if !self.is_symbol(b")") {
             arguments = self.list(|parser| parser.argument(name, typed))?;
         }

@@ -454,6 +454,7 @@ impl Planner<'_> {
 
     /// Plans DELETE.
     pub fn delete(&self, delete: &ast::Delete) -> Result<DeletePlan, SqlError> {
+        delete.targets.iter().try_for_each(|name| self.database_of(name).map(drop))?;
         let (sources, hints) = self.single_table(&delete.table, Privileges::DELETE, "DELETE")?;
         for name in &delete.targets {
             self.deleted_source(&sources, name)?;

@@ -146,6 +146,8 @@ impl Planner<'_> {
 
     /// Plans DELETE from a join.
     pub fn multi_table_delete(&self, delete: &ast::Delete) -> Result<MultiTableChange, SqlError> {
+        // An alias, too, is looked for in the current database.
+        delete.targets.iter().try_for_each(|name| self.database_of(name).map(drop))?;
         let mut from = From { changes: Some(Privileges::DELETE), ..From::default() };
         self.from(&delete.table, &mut from, Around::default())?;
         let sources = self.elsewhere(std::mem::take(&mut from.sources));

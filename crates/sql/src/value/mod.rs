@@ -12,6 +12,7 @@ pub mod json;
 pub mod like;
 pub mod regex;
 pub(crate) mod temporal;
+pub mod temporal_literal;
 
 use std::borrow::Cow;
 

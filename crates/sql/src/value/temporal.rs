@@ -409,7 +409,7 @@ pub fn parse_time(text: &[u8], today: Today) -> Option<(Time, u8, bool)> {
 
 /// Whether a text where a span may stand is a moment: twelve characters or more, three numbers and, behind a
 /// blank, another one. A day alone is none: `2001-01-01` is 20 minutes and a second.
-fn is_day_and_time(text: &[u8]) -> bool {
+pub(super) fn is_day_and_time(text: &[u8]) -> bool {
     let mut rest = text;
     for number in 0..3 {
         let length = digits(rest).1;

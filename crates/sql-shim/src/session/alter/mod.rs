@@ -153,8 +153,12 @@ impl Session {
             true => Outcome::Done(Changed::default()),
             false => self.change_definition(alter).await?,
         };
-        if let Some(to) = renamed {
-            self.rename(&[(alter.table.clone(), to)]).await?;
+        match renamed {
+            Some(to) if untorn::private::is_private(&table.database) => {
+                self.rename_temporary(&alter.table, &to, &table.database).await?;
+            }
+            Some(to) => self.rename(&[(alter.table.clone(), to)]).await?,
+            None => {}
         }
         Ok(outcome)
     }
@@ -166,18 +170,19 @@ impl Session {
             _ => None,
         });
         let Some(to) = names.next_back() else { return Ok(None) };
-        let database = self.planner().database_of(to)?;
-        if database == table.database && to.name == table.name {
+        let (was_in, database) = (self.planner().database_of(&alter.table)?, self.planner().database_of(to)?);
+        if database == was_in && to.name == table.name {
             return Ok(None);
-        }
-        if untorn::private::is_private(&table.database) {
-            return Err(errors::unsupported("RENAME of a temporary table"));
         }
         let engine = &self.state.database;
         if engine.database(&database).is_none() {
             return Err(errors::error(errors::BAD_DB, &[&database]));
         }
-        if engine.table(&database, &to.name).is_ok() {
+        let taken = match untorn::private::is_private(&table.database) {
+            true => self.state.temporary.find(&database, &to.name).is_some(),
+            false => engine.table(&database, &to.name).is_ok(),
+        };
+        if taken {
             return Err(errors::error(errors::TABLE_EXISTS, &[&to.name]));
         }
         Ok(Some(to.clone()))

@@ -1,7 +1,7 @@
 //! From a table's definition and the clauses of ALTER TABLE to the definition that it is to have.
 
 use untorn::Table;
-use untorn::schema::{KeyKind, TableDef};
+use untorn::schema::{ColumnDef, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, SizeClass};
 
 use super::super::Session;
@@ -138,6 +138,15 @@ fn refuse_to_change_storage(old: &TableDef, columns: &[Column]) -> Result<(), Sq
     }
 }
 
+/// Whether values stay as they are: another collation of the same character set orders them only.
+fn keeps_values(was: &ColumnDef, is: &ColumnDef) -> bool {
+    let mut reordered = was.clone();
+    if was.kind.collation().charset() == is.kind.collation().charset() {
+        reordered.kind = collated(&was.kind, is.kind.collation());
+    }
+    reordered.stores_alike(is)
+}
+
 /// Finds out what the change means for the rows.
 fn judged(old: &TableDef, mut target: Target) -> Target {
     let pairs: Vec<_> = target
@@ -146,7 +155,13 @@ fn judged(old: &TableDef, mut target: Target) -> Target {
         .zip(&target.def.columns)
         .map(|(origin, new)| (origin.map(|at| &old.columns[usize::from(at)]), new))
         .collect();
-    let converts = pairs.iter().any(|(was, is)| was.is_some_and(|was| !was.stores_alike(is)));
+    let in_a_key = |was: &ColumnDef| {
+        let at = old.column_number(&was.name);
+        old.keys.iter().any(|key| key.parts.iter().any(|part| Some(part.column) == at))
+    };
+    let kept =
+        |was: &ColumnDef, is: &ColumnDef| was.stores_alike(is) || !in_a_key(was) && keeps_values(was, is);
+    let converts = pairs.iter().any(|(was, is)| was.is_some_and(|was| !kept(was, is)));
     let renumbers =
         pairs.iter().any(|(was, is)| was.is_some_and(|was| was.auto_increment != is.auto_increment));
     let regenerates = pairs.iter().any(|(was, is)| match was {

@@ -132,8 +132,34 @@ pub(super) fn argument(binder: &Binder<'_, '_>, function: &str, at: usize, argum
     if sees_bytes(function) { in_bytes(argument) } else { argument }
 }
 
+/// NULLIF, whose text is in the character set that the first operand has by itself, whatever both are
+/// compared in.
+pub(super) fn null_if(mut operands: Vec<Expr>, compared: Type, said: Type) -> Bound {
+    let right = Box::new(operands.pop().unwrap_or(Expr::Literal(Value::Null)));
+    let left = Box::new(operands.pop().unwrap_or(Expr::Literal(Value::Null)));
+    let result = (Expr::NullIf(left, right), Type { nullable: true, ..compared });
+    let texts = [compared, said].iter().all(|ty| ty.is_text() && ty.kind != kind::BIT);
+    match texts && compared.collation.charset() != said.collation.charset() {
+        true => collation::under(result, said.collation),
+        false => result,
+    }
+}
+
+/// What has no type of numbers, a member or a hexadecimal literal, is rounded as a double.
+fn as_double(wanted: bool, (number, ty): Bound) -> Bound {
+    match wanted {
+        true => {
+            (Expr::Cast(Box::new(number), CastType::Double), Type { nullable: ty.nullable, ..Type::DOUBLE })
+        }
+        false => (number, ty),
+    }
+}
+
 fn wanted(binder: &Binder<'_, '_>, function: &str, at: usize, argument: Bound) -> Bound {
     match function {
+        "ROUND" | "TRUNCATE" | "CEIL" | "CEILING" | "FLOOR" | "ABS" if at == 0 => {
+            as_double(may_be_number(&argument) && argument.1.kind != kind::BIT, binder.as_number(argument))
+        }
         name if takes_numbers(name) => binder.as_number(argument),
         "BIN" | "OCT" => binder.bytes_as_number(argument),
         "CONV" if at == 0 => binder.bytes_as_number(argument),
@@ -176,12 +202,13 @@ pub(super) fn as_shown((expr, ty): Bound) -> Bound {
     (Expr::Cast(Box::new(expr), exact), Type { nullable: ty.nullable, ..Type::decimal(65, ty.decimals) })
 }
 
-/// A number of two digits beside a YEAR is a year of this time.
+/// A number of two digits beside a YEAR is a year of this time; one with digits behind the point is rounded.
 pub(super) fn beside_year(year: Type, (expr, ty): Bound) -> Bound {
     let known = matches!(expr, Expr::Literal(_) | Expr::Parameter(_));
     if year.kind != kind::YEAR || !known {
         return (expr, ty);
     }
+    let ty = if is_number(ty) { Type { nullable: ty.nullable, ..Type::INT } } else { ty };
     (Expr::Call(&functions::FULL_YEAR, vec![expr]), ty)
 }
 
@@ -228,6 +255,10 @@ pub(super) fn span_as_text((span, ty): Bound, (_, other): &Bound) -> Bound {
 
 fn as_moment((expr, ty): Bound, target: CastType) -> Bound {
     let to = Type { nullable: true, ..cast_type(&target) };
+    if is_number(ty) {
+        let day = Expr::Call(&functions::MOMENT_OF_NUMBER, vec![expr]);
+        return as_moment((day, Type { nullable: true, ..Type::datetime(6) }), target);
+    }
     if ty.kind == to.kind && ty.decimals == to.decimals {
         return (expr, ty);
     }
@@ -312,6 +343,13 @@ impl Binder<'_, '_> {
             "GREATEST" | "LEAST" => Ok(collation::each_under_one(self.extremes(arguments))),
             "NULLIF" => {
                 collation::check_one("nullif", &arguments)?;
+                let arguments = match <[Bound; 2]>::try_from(arguments) {
+                    Ok([one, other]) => {
+                        let types = (one.1, other.1);
+                        vec![beside_year(types.1, one), beside_year(types.0, other)]
+                    }
+                    Err(arguments) => arguments,
+                };
                 Ok(collation::each_under_one(arguments))
             }
             "CONCAT_WS" => Ok(collation::each_under_one(arguments)),
@@ -379,8 +417,8 @@ impl Binder<'_, '_> {
         arguments.into_iter().map(number).collect()
     }
 
-    /// Where a number is wanted: the number of an ENUM's or SET's members, of bits, of a hexadecimal literal;
-    /// anything else as it is.
+    /// Where a number is wanted: the number of an ENUM's or SET's members, of bits, of a hexadecimal literal,
+    /// of a date that a function answers as text; anything else as it is.
     pub(super) fn as_number(&self, (expr, ty): Bound) -> Bound {
         let number = Type { nullable: ty.nullable, ..Type::UINT };
         match (&expr, ty.kind) {
@@ -396,6 +434,10 @@ impl Binder<'_, '_> {
                     }
                     None => (expr, ty),
                 }
+            }
+            _ if ty.is_text() && functions::answers_moments(&expr) => {
+                let ty = Type { nullable: ty.nullable, ..Type::DOUBLE };
+                (Expr::Call(&functions::MOMENT_NUMBER, vec![expr]), ty)
             }
             _ => (expr, ty),
         }
@@ -479,7 +521,10 @@ impl Binder<'_, '_> {
         }
         if let Some((_, year)) = operands.iter().find(|(_, ty)| ty.kind == kind::YEAR) {
             let year = *year;
-            operands = operands.into_iter().map(|operand| beside_year(year, operand)).collect();
+            // IN compares numbers as they are.
+            let whole = |ty: &Type| operation != "in" || !is_number(*ty) || ty.is_integer();
+            let full = |operand: Bound| if whole(&operand.1) { beside_year(year, operand) } else { operand };
+            operands = operands.into_iter().map(full).collect();
         }
         if operation == "between" {
             operands = doubles_between(among_moments(operands));

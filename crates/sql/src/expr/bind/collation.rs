@@ -189,6 +189,10 @@ pub(super) fn check_one(operation: &str, operands: &[Bound]) -> Result<(), SqlEr
 
 /// COERCIBILITY: how little the collation of a value is meant, from 0 to 6.
 fn coercibility(said: &ast::Expr, (expr, ty): &Bound) -> i64 {
+    let expr = match (said, expr) {
+        (ast::Expr::Function { .. }, Expr::Collate(text, _)) => text,
+        (_, expr) => expr,
+    };
     const OF_SYSTEM: &[&str] = &[
         "USER",
         "CURRENT_USER",

@@ -19,6 +19,16 @@ pub(super) fn type_of_call(
     state: &SqlContext,
 ) -> Option<Type> {
     let names = state.settings().time_names;
+    if let Some(Expr::Literal(digits)) = arguments.first() {
+        let digits = digits.to_i64().clamp(0, 6) as u8;
+        match name {
+            "NOW" | "CURRENT_TIMESTAMP" | "LOCALTIME" | "LOCALTIMESTAMP" | "SYSDATE" | "UTC_TIMESTAMP" => {
+                return Some(Type::datetime(digits).not_null());
+            }
+            "CURTIME" | "CURRENT_TIME" | "UTC_TIME" => return Some(Type::time(digits).not_null()),
+            _ => {}
+        }
+    }
     match name {
         "DAYNAME" => return Some(Type::text(names.day_chars_max())),
         "MONTHNAME" => return Some(Type::text(names.month_chars_max())),

@@ -9,6 +9,8 @@ use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Expr, functions};
 use crate::result::SqlError;
+use crate::sql_mode;
+use crate::value::temporal_literal::is_literal;
 use crate::value::{DateTime, Value, decimal, temporal};
 
 pub(super) fn integer_literal(value: u64) -> Bound {
@@ -42,10 +44,23 @@ pub(super) fn temporal_literal(
     state: &SqlContext,
 ) -> Result<Bound, SqlError> {
     let wrong = |kind: &str| errors::error(errors::WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]);
+    if !is_literal(kind, text) {
+        return Err(wrong(match kind {
+            TemporalKind::Date => "DATE",
+            TemporalKind::Time => "TIME",
+            TemporalKind::DateTime => "DATETIME",
+        }));
+    }
     let today = state.today();
     let taken = |moment: DateTime| {
         let zero = moment.date.month == 0 || moment.date.day == 0;
-        !(zero && state.refuses_zero_dates(moment.date))
+        // One with a time is not the zero date, though its date is.
+        let midnight = DateTime { date: moment.date, ..DateTime::default() };
+        let refused = match moment == midnight {
+            true => state.refuses_zero_dates(moment.date),
+            false => state.settings().sql_mode & sql_mode::NO_ZERO_IN_DATE != 0,
+        };
+        !(zero && refused)
     };
     Ok(match kind {
         TemporalKind::Date => {

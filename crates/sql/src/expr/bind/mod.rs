@@ -9,6 +9,7 @@ mod json_value;
 mod literals;
 mod names;
 mod operators;
+mod own_text;
 pub mod scope;
 pub mod window;
 
@@ -295,6 +296,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         let cast = (Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target));
         Ok(match charset {
             Some(rule) => collated(cast, rule, Derivation::Implicit),
+            None if matches!(target, ast::CastType::Char { charset: None, .. }) => self.in_connection(cast),
             None => cast,
         })
     }
@@ -311,10 +313,11 @@ impl<'p, 'a> Binder<'p, 'a> {
         };
         let (operand, ty) = self.bind(operand)?;
         let rule = if ty.is_text() { ty.collation } else { Collation::Utf8mb4GeneralCi };
-        Ok((
+        let trimmed = (
             Expr::Trim { side, what, operand: Box::new(operand) },
             Type { collation: rule, derivation: ty.derivation, ..Type::text(ty.length) },
-        ))
+        );
+        Ok(if ty.is_text() { trimmed } else { self.in_connection(trimmed) })
     }
 
     fn list(&mut self, list: &[ast::Expr]) -> Result<Vec<Expr>, SqlError> {
@@ -428,6 +431,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             bound.push(expr);
             types.push(ty);
         }
+        let first = types.first().copied().unwrap_or(Type::NULL);
         let arguments = bound.into_inner().into_iter().zip(types).collect();
         let (mut bound, types): (Vec<_>, Vec<_>) = self.together(name, arguments)?.into_iter().unzip();
         let united = types.iter().copied().reduce(Type::union).unwrap_or(Type::NULL);
@@ -437,13 +441,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                 let bound = bound.into_iter().zip(types).map(|bound| converted(bound, united)).collect();
                 return Ok((Expr::Coalesce(bound), Type { nullable, ..united }));
             }
-            ("NULLIF", 2) => {
-                let right = Box::new(bound.remove(1));
-                return Ok((
-                    Expr::NullIf(Box::new(bound.remove(0)), right),
-                    Type { nullable: true, ..types[0] },
-                ));
-            }
+            ("NULLIF", 2) => return Ok(coercion::null_if(bound, types[0], first)),
             ("IF", 3) => {
                 let ty = types[1].union(types[2]);
                 let otherwise = Box::new(converted((bound.remove(2), types[2]), ty));
@@ -474,13 +472,14 @@ impl<'p, 'a> Binder<'p, 'a> {
         let ty = collation::as_meant(function, ty, &bound, &types)?;
         null_by_type(function.name, &mut bound, &types);
         let call = with_six_digits(Expr::Call(function, bound), &types, ty);
-        Ok(match from {
+        let result = match from {
             Some(from) => (converted((call, from), ty), ty),
             None if whole => {
                 (Expr::Cast(Box::new(call), ast::CastType::Decimal { precision: 65, scale: 0 }), ty)
             }
             None => (call, ty),
-        })
+        };
+        Ok(self.own_text(function, result, &types))
     }
 
     fn name_const(&mut self, called: &ast::Expr, value: &ast::Expr) -> Result<Bound, SqlError> {

@@ -249,7 +249,7 @@ impl Binder<'_, '_> {
             kind::TIME => Type::datetime(ty.decimals.max(fraction)),
             _ => Type::text(29),
         };
-        Ok((Expr::DateShift { date: Box::new(date), amount, unit, subtract }, result))
+        Ok(self.in_connection((Expr::DateShift { date: Box::new(date), amount, unit, subtract }, result)))
     }
 
     pub(super) fn like(

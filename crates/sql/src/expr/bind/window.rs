@@ -251,7 +251,8 @@ impl Binder<'_, '_> {
         star: bool,
     ) -> Result<(WindowFunction, Type), SqlError> {
         if let Some(aggregate) = AggregateKind::of_name(name) {
-            if distinct {
+            // The least and the greatest are the same among all and among those that differ.
+            if distinct && !matches!(aggregate, AggregateKind::Min | AggregateKind::Max) {
                 return Err(errors::unsupported("<window function>(DISTINCT ..)"));
             }
             if matches!(aggregate, AggregateKind::JsonArray | AggregateKind::JsonObject) {

@@ -17,12 +17,20 @@ fn number_like(types: &[Type]) -> Type {
 
 /// The year of this time that a number of two digits means: not of SQL's, but what comparing with a YEAR
 /// makes of a constant.
-pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, _| Ok(match v[0].to_i64() {
-    _ if !v[0].is_number() => v[0].clone(),
-    year @ 1..=69 => Value::Int(2000 + year),
-    year @ 70..=99 => Value::Int(1900 + year),
-    _ => v[0].clone(),
-}));
+pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, _| {
+    let rounded = match &v[0] {
+        Value::Decimal(number) => decimal::to_integer(&decimal::round(number, 0)),
+        Value::Float(_) | Value::Double(_) => v[0].to_double().round() as i128,
+        number if number.is_number() => number.to_integer(),
+        _ => return Ok(v[0].clone()),
+    };
+    Ok(match i64::try_from(rounded) {
+        Ok(year @ 1..=69) => Value::Int(2000 + year),
+        Ok(year @ 70..=99) => Value::Int(1900 + year),
+        Ok(year) => Value::Int(year),
+        Err(_) => v[0].clone(),
+    })
+});
 
 /// A number as ZEROFILL shows it: what functions of text are given of such a column.
 pub static ZERO_FILLED: Function = function!("ZEROFILL", 2..=2, |_| Type::text(255), |v, _| {
@@ -218,7 +226,11 @@ pub(super) fn round_double(value: f64, digits: i64, whole: fn(f64) -> f64) -> f6
     let scaled = if digits < 0 { value / scale } else { value * scale };
     match (scaled.is_finite(), digits < 0) {
         (false, _) => value,
-        (true, true) => whole(scaled) * scale,
+        (true, true) => {
+            // The largest double rounded up is none.
+            let rounded = whole(scaled) * scale;
+            if rounded.is_finite() { rounded } else { 0.0 }
+        }
         (true, false) => whole(scaled) / scale,
     }
 }

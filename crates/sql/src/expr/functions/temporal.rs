@@ -8,7 +8,7 @@ use super::{Function, TextOf, any_null, function, index, text_fits};
 use crate::ast::IntervalUnit;
 use crate::context::SqlContext;
 use crate::errors;
-use crate::expr::types::Type;
+use crate::expr::types::{Type, whole_of_day};
 use crate::expr::{Context, Evaluated, Expr};
 use crate::result::{SqlError, kind};
 use crate::sql_mode;
@@ -24,8 +24,9 @@ fn of_date<'a>(values: &[Value<'a>], cx: &Context<'a>, apply: impl Fn(DateTime) 
 }
 
 /// A moment some of whose parts may be zero. Numbers up to 100 are a month and a day of 2000.
-fn loose_moment(value: &Value<'_>, cx: &Context<'_>) -> Option<DateTime> {
+pub(super) fn loose_moment(value: &Value<'_>, cx: &Context<'_>) -> Option<DateTime> {
     let number = if value.is_number() { temporal::whole_of(value) } else { -1 };
+    let value = &whole_of_day(value);
     if let 0..=100 = number
         && (number > 0 || cx.state.refuses_zero_dates(Date::default()))
     {
@@ -181,7 +182,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             year * 100 + week
         })
     }),
-    function!("TO_DAYS", 1..=1, |_| Type::INT, |v, cx| of_day(v, cx, |d| temporal::day_number(d.date))),
+    function!("TO_DAYS", 1..=1, |_| Type::INT, |v, cx| {
+        of_day(&[whole_of_day(&v[0]).into_owned()], cx, |d| temporal::day_number(d.date))
+    }),
     function!("TO_SECONDS", 1..=1, |_| Type::INT, |v, cx| of_day(v, cx, |d| {
         temporal::day_number(d.date) * 86_400 + d.to_unix().rem_euclid(86_400)
     })),
@@ -447,6 +450,9 @@ fn cut_micros(micros: u32, digits: u8) -> u32 {
     micros / unit * unit
 }
 
+/// A smaller number is a date alone: `20010101`, `10101`.
+const FIRST_WITH_TIME: i128 = 100_000_000;
+
 /// `date ± INTERVAL amount unit`: text stays text, a DATE stays one unless the unit is finer than a day.
 pub fn date_shift<'a>(
     date: Value<'a>,
@@ -487,17 +493,20 @@ pub fn date_shift<'a>(
         return Ok(Value::Null);
     };
     let whole_days = micros % 86_400_000_000 == 0 && !finer_than_day(unit);
-    let digits = match date {
-        Value::Text(..) if moved.micros > 0 => 6,
-        Value::Text(..) => 0,
-        _ => digits.max(fraction),
+    let is_date = match &date {
+        Value::Text(text, _) => text.len() <= 10,
+        number => number.to_whole().abs() < FIRST_WITH_TIME,
     };
-    let text_is_date = matches!(&date, Value::Text(text, _) if text.len() <= 10);
     Ok(match date {
         Value::Date(_) if whole_days => Value::Date(moved.date),
-        Value::Text(..) if whole_days && text_is_date => Value::text(moved.date.to_string()),
-        Value::Text(..) => Value::text(temporal::format_datetime(moved, digits)),
-        _ => Value::DateTime(moved, digits),
+        Value::Date(_) | Value::DateTime(..) | Value::Time(..) => {
+            Value::DateTime(moved, digits.max(fraction))
+        }
+        _ if whole_days && is_date => Value::text(moved.date.to_string()),
+        _ => {
+            let digits = if moved.micros > 0 { 6 } else { 0 };
+            Value::text(temporal::format_datetime(moved, digits))
+        }
     })
 }
 

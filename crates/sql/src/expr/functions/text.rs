@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use untorn::engine::Comparison;
-use untorn::types::Collation;
+use untorn::types::{Charset, Collation};
 
 use super::chunks::{MATCH_BYTES, Places, in_chunks, nth_place, replaced};
 use super::locale::Locale;
@@ -396,18 +396,26 @@ fn substring_index<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> 
         return Ok(owned_text(Vec::new(), rule));
     }
     let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
-    let places = || Places::new(&text, &delimiter);
     let work = |bytes| cx.state.work(bytes);
     let part = if count > 0 {
-        nth_place(places(), wanted - 1, &work)?.0.map_or(&text[..], |at| &text[..at])
-    } else {
+        nth_place(Places::new(&text, &delimiter), wanted - 1, &work)?.0.map_or(&text[..], |at| &text[..at])
+    } else if matches!(rule.charset(), Charset::Utf8mb3 | Charset::Utf8mb4) {
         // Counted from the left, as those that do not overlap.
+        let places = || Places::new(&text, &delimiter);
         let (_, all) = nth_place(places(), usize::MAX, &work)?;
         let nth = match all.checked_sub(wanted) {
             Some(before) => nth_place(places(), before, &work)?.0,
             None => None,
         };
         nth.map_or(&text[..], |at| &text[at + delimiter.len()..])
+    } else {
+        // MySQL counts from the right where a character is a byte, as those that do not overlap: from the
+        // left of both the other way round.
+        cx.state.hold(text.len() + delimiter.len())?;
+        let turned = |text: &[u8]| text.iter().rev().copied().collect::<Vec<u8>>();
+        let (text_turned, delimiter) = (turned(&text), turned(&delimiter));
+        let nth = nth_place(Places::new(&text_turned, &delimiter), wanted - 1, &work)?.0;
+        nth.map_or(&text[..], |at| &text[text.len() - at..])
     };
     Ok(owned_text(part.to_vec(), rule))
 }

@@ -1,0 +1,57 @@
+//! The number of a date that a function answers as text.
+//!
+//! `'2001-01-01' + INTERVAL 2 DAY` and ADDTIME of a text are texts to see, but where a number is wanted they
+//! count as dates do: 20010103, and not 2001, which is how the text begins.
+
+use super::temporal::loose_moment;
+use super::{Function, any_null, function};
+use crate::expr::Expr;
+use crate::expr::types::Type;
+use crate::value::Value;
+
+/// Stands around such a function where a number is wanted.
+pub static MOMENT_NUMBER: Function = function!("MOMENT NUMBER", 1..=1, |_| Type::DOUBLE, |v, _| {
+    if any_null(v) {
+        return Ok(Value::Null);
+    }
+    Ok(Value::Double(digits_of(&v[0].to_text())))
+});
+
+/// A number beside days or moments, as the moment that its digits are: 1 is the first of no month of 2000.
+pub static MOMENT_OF_NUMBER: Function =
+    function!("MOMENT OF NUMBER", 1..=1, |_| Type::datetime(6), |v, cx| {
+        Ok(match loose_moment(&v[0], cx) {
+            Some(moment) if !v[0].is_null() => Value::DateTime(moment, 6),
+            _ => Value::Null,
+        })
+    });
+
+/// Whether it answers dates, as texts if its type is one.
+pub fn answers_moments(expr: &Expr) -> bool {
+    match expr {
+        Expr::DateShift { .. } => true,
+        Expr::Collate(text, _) => answers_moments(text),
+        Expr::Call(function, _) => ["ADDTIME", "SUBTIME"].contains(&function.name),
+        _ => false,
+    }
+}
+
+/// `2001-01-03 10:00:00.5` is 20010103100000.5.
+fn digits_of(text: &[u8]) -> f64 {
+    let digits = text.iter().filter(|byte| byte.is_ascii_digit() || **byte == b'.');
+    let digits: String = digits.map(|byte| char::from(*byte)).collect();
+    let number = digits.parse().unwrap_or(0.0);
+    if text.first() == Some(&b'-') { -number } else { number }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::digits_of;
+
+    #[test]
+    fn a_moment_is_the_number_of_its_digits() {
+        assert_eq!(digits_of(b"2001-01-03"), 20_010_103.0);
+        assert_eq!(digits_of(b"2001-01-03 10:00:00.5"), 20_010_103_100_000.5);
+        assert_eq!(digits_of(b"-01:02:03"), -10_203.0);
+    }
+}
