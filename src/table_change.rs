@@ -234,7 +234,7 @@ impl TableDef {
         let keys = self.keys.iter().zip(&other.keys);
         let same_keys = self.keys.len() == other.keys.len()
             && keys.clone().all(|(old, new)| {
-                KeyDef { name: String::new(), ..old.clone() } == KeyDef { name: String::new(), ..new.clone() }
+                old.as_stored() == new.as_stored()
             });
         // Fields have one way of storing their lengths, which depends on the longest value.
         let same_fields = |old: btree::IndexDef, new: btree::IndexDef| {

@@ -5,6 +5,7 @@
 //! charges each, and gives way in between. Only what the rows are about (tables, accounts, transactions) is
 //! looked up at once.
 
+mod constants;
 mod declared;
 mod engine_metrics;
 mod extension;
@@ -21,6 +22,10 @@ mod user;
 pub mod views;
 mod without_rows;
 
+pub use constants::{default_clause, quoted};
+pub use table_tables::current_timestamp;
+
+pub(crate) use constants::filled_width;
 use declared::Declared;
 use untorn::schema::ColumnDef;
 use untorn::types::{ColumnType, SizeClass};
@@ -233,7 +238,7 @@ pub(crate) fn column_type_text(kind: &ColumnType) -> String {
     let digits =
         |name: &str, fraction: u8| if fraction > 0 { format!("{name}({fraction})") } else { name.to_owned() };
     let members = |name: &str, members: &[String]| {
-        let quoted: Vec<String> = members.iter().map(|m| format!("'{}'", m.replace('\'', "''"))).collect();
+        let quoted: Vec<String> = members.iter().map(|member| quoted(member)).collect();
         format!("{name}({})", quoted.join(","))
     };
     match kind {

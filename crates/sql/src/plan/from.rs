@@ -308,7 +308,7 @@ impl Planner<'_> {
     fn check_hints(&self, source: &Source, hints: &[ast::IndexHint]) -> Result<(), SqlError> {
         let Some(table) = source.engine_table() else { return Ok(()) };
         for name in hints.iter().flat_map(|hint| &hint.indexes) {
-            if table.def.key_named(name).is_none() {
+            if table.def.key_named(name).is_none_or(|key| key.invisible) {
                 return Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[name, &source.alias]));
             }
         }

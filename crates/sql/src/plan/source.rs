@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use untorn::Table;
-use untorn::schema::{ColumnDef, KeyKind, TableDef};
+use untorn::schema::{KeyKind, TableDef};
 use untorn::types::ColumnType;
 
 use super::json_table::JsonTable;
 use super::view::Below;
 use super::{Condition, SelectPlan};
 use crate::ast::HintKind;
-use crate::catalog_views::View;
+use crate::catalog_views::{View, filled_width};
 use crate::exec::Rows;
 use crate::expr::Expr;
 use crate::expr::types::Type;
@@ -114,17 +114,6 @@ pub struct Source {
 
 /// Names are looked for one by one among so few.
 const COLUMNS_FEW: usize = 24;
-
-/// The characters that ZEROFILL fills up to, where the definition does not say so.
-fn filled_width(column: &ColumnDef) -> Option<u32> {
-    Some(match column.kind {
-        _ if !column.zerofill => return None,
-        ColumnType::Float => 12,
-        ColumnType::Double => 22,
-        ColumnType::Decimal { precision, scale } => u32::from(precision) + u32::from(scale > 0),
-        _ => return None,
-    })
-}
 
 impl Source {
     /// What a statement knows as `alias`.
