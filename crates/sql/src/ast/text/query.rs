@@ -192,7 +192,9 @@ fn write_select(select: &Select, style: Style<'_>, out: &mut String) -> Written 
             }
             SelectItem::Expr { expr, alias, text } => {
                 write(expr, style, out)?;
-                if let Some(name) = alias.as_ref().or((!style.unnamed).then_some(text)) {
+                let name = alias.as_ref().unwrap_or(text);
+                // Every element has got a name by now, most of them that of their text.
+                if !style.unnamed || name != text {
                     push(out, format_args!(" AS {}", quoted_name(name)));
                 }
             }
