@@ -94,11 +94,19 @@ pub fn view_database(name: &str) -> Option<&'static str> {
 }
 
 /// Whether the views of `mysql` are what this name means. Unlike the others it is the name of a database that
-/// can be made, as a dump of all of a server's databases does: then it is that database. It is not in lists
-/// of databases, because what such a list is for (a dump) has no use for a view of the accounts. Its tables
-/// have privileges like any.
+/// can be made, as a dump of all of a server's databases does: then it is that database, and its tables come
+/// before views of the same name. It is in lists of databases, because MySQL's `mysqldump --all-databases`
+/// dumps nothing at all, without a word, where it does not find this one. Its views are in no list of tables:
+/// a dump has no use for them. They have privileges like tables.
 pub fn stands_in(state: &SqlContext, database: &str) -> bool {
     database == MYSQL && state.database.database(database).is_none()
+}
+
+/// Whether a view of `mysql` of this name would be what is meant: there is no table of that name.
+pub fn table_stands_in(state: &SqlContext, database: &str, table: &str) -> bool {
+    database == MYSQL
+        && state.temporary.find(database, table).is_none()
+        && state.database.table(database, table).is_err()
 }
 
 fn views() -> impl Iterator<Item = &'static View> {
@@ -111,11 +119,6 @@ fn views() -> impl Iterator<Item = &'static View> {
 /// The view of this name, letter case not counting.
 pub fn find(database: &str, name: &str) -> Option<&'static View> {
     views().find(|view| view.database.eq_ignore_ascii_case(database) && view.name.eq_ignore_ascii_case(name))
-}
-
-/// The views of a database.
-pub fn of_database(database: &str) -> impl Iterator<Item = &'static View> {
-    views().filter(move |view| view.database.eq_ignore_ascii_case(database))
 }
 
 /// The views that lists of tables name, as far as the account may know of them.
@@ -207,6 +210,10 @@ pub fn database_names(state: &SqlContext) -> Vec<String> {
     let rights = state.rights();
     if !rights.global().has(Privileges::SHOW_DATABASES) {
         names.retain(|name| rights.sees_database(name));
+    }
+    let sees = rights.global().has(Privileges::SHOW_DATABASES) || rights.sees_database(MYSQL);
+    if sees && stands_in(state, MYSQL) {
+        names.push(MYSQL.to_owned());
     }
     names.extend([INFORMATION_SCHEMA, PERFORMANCE_SCHEMA].map(str::to_owned));
     names.sort();
