@@ -50,7 +50,6 @@ fn field(table: &TableDef, part: &KeyPart) -> FieldDef {
     }
 }
 
-
 fn secondary_field(table: &TableDef, part: &KeyPart) -> SecondaryField {
     // Where each character is a byte, the bytes say it all.
     let text = table.columns[usize::from(part.column)].kind.collation().bytes_per_char_max() > 1;

@@ -306,10 +306,8 @@ impl TableDef {
 
     /// Adds a key.
     pub fn key(mut self, name: impl Into<String>, kind: KeyKind, columns: &[&str]) -> TableDef {
-        let parts = columns
-            .iter()
-            .map(|name| KeyPart::whole(self.column_number(name).unwrap_or(u16::MAX)))
-            .collect();
+        let parts =
+            columns.iter().map(|name| KeyPart::whole(self.column_number(name).unwrap_or(u16::MAX))).collect();
         self.keys.push(KeyDef::new(name, kind, parts));
         self.sort_keys();
         self

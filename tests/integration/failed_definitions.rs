@@ -311,7 +311,8 @@ impl OnNames {
             OnNames::CreateDatabase => db.create_database("third", Collation::Utf8mb4Bin).await,
             OnNames::DropDatabase => db.drop_database("test").await.map(drop),
             OnNames::TwoIndexes => {
-                let key = |name: &str| KeyDef::new(name.to_owned(), KeyKind::Secondary, vec![KeyPart::whole(1)]);
+                let key =
+                    |name: &str| KeyDef::new(name.to_owned(), KeyKind::Secondary, vec![KeyPart::whole(1)]);
                 db.change_indexes("test", "a", vec![key("k1"), key("k2")], &[]).await
             }
             OnNames::AddColumn => {

@@ -359,7 +359,11 @@ async fn change_index(db: &Database, table: &str, wanted: bool) -> Result<(), Er
     }
     // The text is often off-page: the index has a part of it.
     let part = |column, prefix_chars| KeyPart { prefix_chars, ..KeyPart::whole(column) };
-    let key = KeyDef::new(EXTRA.to_owned(), KeyKind::Secondary, vec![part(1, None), part(2, Some(40)), part(0, None)]);
+    let key = KeyDef::new(
+        EXTRA.to_owned(),
+        KeyKind::Secondary,
+        vec![part(1, None), part(2, Some(40)), part(0, None)],
+    );
     db.definitions().timeout(PATIENCE).create_index(DATABASE, table, key).await
 }
 

@@ -30,8 +30,7 @@ pub fn definition() -> TableDef {
     ];
     let mut table = TableDef::new(columns).primary_key(&["id"]).key("u_1", KeyKind::Unique, &["u"]);
     // key name_1 (name(20), s)
-    let parts =
-        vec![KeyPart::prefix(3, 20), KeyPart::whole(2)];
+    let parts = vec![KeyPart::prefix(3, 20), KeyPart::whole(2)];
     table.keys.push(KeyDef::new("name_1", KeyKind::Secondary, parts));
     table.key("dt_1", KeyKind::Secondary, &["dt"])
 }

@@ -61,9 +61,7 @@ fn escaped(expression: &str) -> Value<'static> {
 pub fn default_text(column: &ColumnDef) -> Value<'static> {
     match &column.default {
         None => Value::Null,
-        Some(Default::CurrentTimestamp) => {
-            text(current_timestamp(column))
-        }
+        Some(Default::CurrentTimestamp) => text(current_timestamp(column)),
         Some(Default::Literal(_)) => shown_default(column).map_or(Value::Null, text),
         Some(Default::Expression(expression)) => escaped(expression),
     }

@@ -314,13 +314,21 @@ impl Planner<'_> {
             rules.refuses_null = rows.len() == 1 && !insert.ignore;
         }
         let [source] = sources;
-        let given = |position: usize| {
-            rows.iter().any(|row: &Vec<Assigned>| matches!(row.get(position), Some(Assigned::Value(_))))
-        };
         for (position, column) in columns.iter().enumerate() {
-            let computed = matches!(defaults.get(usize::from(*column)), Some(ColumnDefault::Generated(_)));
-            if computed && (query.is_some() || given(position)) {
-                return Err(not_allowed(&source, *column));
+            if !matches!(defaults.get(usize::from(*column)), Some(ColumnDefault::Generated(_))) {
+                continue;
+            }
+            let refused = not_allowed(&source, *column);
+            let given = rows.iter().any(|row: &Vec<Assigned>| is_given(row, position));
+            if query.is_some() || given && self.state.is_strict() {
+                return Err(refused);
+            }
+            // mariadb-dump writes the values of these columns, without strict mode, where MariaDB passes over
+            // them. They are computed again.
+            let mut warning = Some(refused);
+            for row in rows.iter_mut().filter(|row: &&mut Vec<Assigned>| is_given(row, position)) {
+                warning.take().into_iter().for_each(|warning| self.state.warn(warning));
+                row[position] = Assigned::Default;
             }
         }
         // `generated = DEFAULT` says nothing, but that a duplicate is no error.
@@ -611,6 +619,11 @@ fn refuse_reading_target(source: &Source, subqueries: &[SelectPlan]) -> Result<(
         return Err(errors::error(errors::UPDATE_TABLE_USED, &[&source.alias]));
     }
     Ok(())
+}
+
+/// Whether a row of VALUES says more than DEFAULT of this column.
+fn is_given(row: &[Assigned], position: usize) -> bool {
+    matches!(row.get(position), Some(Assigned::Value(_)))
 }
 
 /// Error 3105: only DEFAULT may be said of a generated column.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use untorn::Table;
 use untorn::schema::{KeyKind, TableDef};
-use untorn::types::ColumnType;
+use untorn::types::{Charset, ColumnType};
 
 use super::json_table::JsonTable;
 use super::view::Below;
@@ -16,7 +16,7 @@ use crate::exec::Rows;
 use crate::expr::Expr;
 use crate::expr::types::Type;
 use crate::privilege_checks::ColumnAccess;
-use crate::result::{ColumnMeta, column_flag};
+use crate::result::{ColumnMeta, charset, column_flag};
 use crate::value::Value;
 
 /// A column of a source.
@@ -304,6 +304,7 @@ impl Source {
         let mut meta = source.ty.meta(name);
         meta.flags |= source.flags;
         meta.length = source.shown_length.unwrap_or(meta.length);
+        meta.latin1 = meta.charset != charset::BINARY && source.ty.collation.charset() == Charset::Latin1;
         // A view has its name for its columns, whatever they are made of.
         let is_view = matches!(self.kind, SourceKind::Derived(_)) && !self.database.is_empty();
         if is_view || matches!(self.kind, SourceKind::Table(_) | SourceKind::View(_)) {

@@ -31,8 +31,8 @@ fn encoded_twice(peer: &str, ours: &str) -> bool {
 
 fn character_of_1252(byte: u8) -> char {
     const HIGH: [char; 32] = [
-        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}', '‘',
-        '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
+        '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
     ];
     match byte {
         0x80..=0x9F => HIGH[usize::from(byte - 0x80)],
@@ -43,7 +43,8 @@ fn character_of_1252(byte: u8) -> char {
 /// A constant as MariaDB writes it in COLUMNS: text in quotes, a number bare.
 fn same_constant(peer: &str, ours: &str) -> bool {
     let bare = |text: &str| text.trim_matches('\'').replace("''", "'").replace("\\\\", "\\");
-    let number = |text: &str| text.trim_start_matches('0').trim_end_matches('0').trim_end_matches('.').to_owned();
+    let number =
+        |text: &str| text.trim_start_matches('0').trim_end_matches('0').trim_end_matches('.').to_owned();
     let now = |text: &str| text.to_uppercase().replace("()", "");
     let escaped = bare(peer).replace("\\n", "\n").replace("\\r", "\r").replace("\\t", "\t");
     let hex = |text: &str| text.bytes().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02X}"));
@@ -58,7 +59,8 @@ fn same_constant(peer: &str, ours: &str) -> bool {
 /// Types without the widths that MariaDB shows.
 fn same_type(peer: &str, ours: &str) -> bool {
     let without = |text: &str| {
-        let bare: String = text.split(['(', ')']).enumerate().filter(|(at, _)| at % 2 == 0).map(|(_, t)| t).collect();
+        let bare: String =
+            text.split(['(', ')']).enumerate().filter(|(at, _)| at % 2 == 0).map(|(_, t)| t).collect();
         bare.trim_end().to_owned()
     };
     let integer = ["tinyint", "smallint", "mediumint", "int", "bigint", "year"];
@@ -97,7 +99,10 @@ const KNOWN: [Known; 18] = [
         source: "COLUMNS",
         columns: &["EXTRA"],
         of_views: false,
-        same: |peer, ours| peer.to_lowercase().replace("()", "") == ours.to_lowercase().replace("default_generated", "").trim(),
+        same: |peer, ours| {
+            peer.to_lowercase().replace("()", "")
+                == ours.to_lowercase().replace("default_generated", "").trim()
+        },
         reason: "MariaDB, EXTRA: no DEFAULT_GENERATED, current_timestamp() in lower case",
     },
     Known {
@@ -145,7 +150,9 @@ const KNOWN: [Known; 18] = [
         source: "REFERENTIAL_CONSTRAINTS",
         columns: &["UPDATE_RULE", "DELETE_RULE"],
         of_views: false,
-        same: |peer, ours| ["RESTRICT", "NO ACTION"].contains(&peer) && ["RESTRICT", "NO ACTION"].contains(&ours),
+        same: |peer, ours| {
+            ["RESTRICT", "NO ACTION"].contains(&peer) && ["RESTRICT", "NO ACTION"].contains(&ours)
+        },
         reason: "MariaDB, foreign keys: RESTRICT where nothing is said, in MySQL NO ACTION; they are the same",
     },
     Known {

@@ -58,6 +58,7 @@ pub struct Arguments {
     /// The account there.
     #[arg(long, default_value = "root")]
     pub user: String,
+    /// Its password.
     #[arg(long, default_value = "")]
     pub password: String,
     /// How MySQL's mysqldump is called, words with spaces between.
@@ -69,6 +70,7 @@ pub struct Arguments {
     /// How mydumper is called; if not said, as `mydumper`, where there is one.
     #[arg(long, requires = "myloader")]
     pub mydumper: Option<String>,
+    /// How myloader is called.
     #[arg(long, requires = "mydumper")]
     pub myloader: Option<String>,
     /// Only ways of dumping whose name has this in it (`mydumper`, `--order-by-primary`); more than one may be
@@ -144,6 +146,13 @@ fn run_in(program: &Program, arguments: &Arguments, place: &Path) -> Result<()> 
         })
         .collect();
     ensure!(!programs.is_empty(), "no way of dumping has {:?} in its name", arguments.only);
+    // Views act for the account that made them, which must be there.
+    let account: Option<String> = connect(&mysql.address, None)?.query_first("SELECT CURRENT_USER()")?;
+    if let Some((user, host)) = account.as_deref().and_then(|account| account.split_once('@')) {
+        let mut connection = connect(&us.address, None)?;
+        connection.query_drop(format!("CREATE USER IF NOT EXISTS '{user}'@'{host}'"))?;
+        connection.query_drop(format!("GRANT ALL ON *.* TO '{user}'@'{host}'"))?;
+    }
     let mut run = Run { place, outcomes: Vec::new(), failures: Vec::new(), known: BTreeSet::new() };
     for program in &programs {
         if program.reads(Kind::MariaDb) {

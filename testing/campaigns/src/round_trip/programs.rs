@@ -51,7 +51,10 @@ const MYSQL: [&str; 4] = [
 /// Options of mydumper and of myloader. The first are what every version has.
 const MYDUMPER: [(&str, &str); 3] = [
     ("--triggers --events --routines --threads 4", "--threads 4"),
-    ("--triggers --events --routines --threads 2 --rows 100 --compress", "--threads 4 --queries-per-transaction 10"),
+    (
+        "--triggers --events --routines --threads 2 --rows 100 --compress",
+        "--threads 4 --queries-per-transaction 10",
+    ),
     ("--threads 1 --no-backup-locks --statement-size 2000", "--threads 1"),
 ];
 

@@ -236,8 +236,8 @@ impl State {
             if was == is {
                 continue;
             }
-            let of_view =
-                self.views.contains(fact.of.split('.').next().unwrap_or_default()) && fact.source == "COLUMNS";
+            let of_view = self.views.contains(fact.of.split('.').next().unwrap_or_default())
+                && fact.source == "COLUMNS";
             match dialect::reason(fact, of_view, (was, is), between) {
                 Some(reason) => drop(known.insert(reason)),
                 None => {
