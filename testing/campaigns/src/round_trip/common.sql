@@ -26,7 +26,9 @@ CREATE TABLE times (
 INSERT INTO times VALUES
  (1,'1000-01-01','-838:59:59','-838:59:59.000000','838:59:59.000','1000-01-01 00:00:00','9999-12-31 23:59:59.999999',
   '1970-01-01 00:00:01','2038-01-19 03:14:07.999','2024-02-29 12:00:00','2001-01-01 01:01:01.000001','9999-12-31','00:00:00.01'),
- (2,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'2024-05-06 07:08:09.123','2024-02-29 12:00:00',NULL,NULL,NULL),
+ (2,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'2024-05-06 07:08:09.123','2024-02-29 12:00:00',NULL,NULL,NULL);
+-- Not by mydumper: it loads with NO_ZERO_IN_DATE.
+INSERT INTO times VALUES
  (3,'0000-00-00','00:00:00','00:00:00.000001','-00:00:00.001','0000-00-00 00:00:00','0000-00-00 00:00:00',
   '2024-10-27 01:30:00','2024-03-31 01:30:00.5','2024-02-29 12:00:00','2024-10-27 02:30:00.123456','2024-00-00','12:00:00');
 CREATE TABLE texts (
@@ -35,21 +37,21 @@ CREATE TABLE texts (
   tt TINYTEXT, t TEXT, mt MEDIUMTEXT, lt LONGTEXT, general VARCHAR(60) COLLATE utf8mb4_general_ci,
   uni VARCHAR(60) COLLATE utf8mb4_unicode_ci, uni520 VARCHAR(60) COLLATE utf8mb4_unicode_520_ci,
   bin VARCHAR(60) COLLATE utf8mb4_bin, l1 VARCHAR(60) CHARACTER SET latin1,
-  l1b VARCHAR(60) CHARACTER SET latin1 COLLATE latin1_bin DEFAULT 'ÄÖ€',
+  l1b VARCHAR(60) CHARACTER SET latin1 COLLATE latin1_bin DEFAULT 'AO',
   l1c CHAR(8) CHARACTER SET latin1 COLLATE latin1_german1_ci, lt1 TEXT CHARACTER SET latin1,
   u3 VARCHAR(60) CHARACTER SET utf8mb3, a VARCHAR(60) CHARACTER SET ascii,
   e ENUM('', 'small','it''s','a,b','Ünï','back\\slash') DEFAULT 'it''s',
-  el ENUM('ä','ö','€') CHARACTER SET latin1 NOT NULL DEFAULT 'ö', s SET('a','b','c','d d','é') NOT NULL DEFAULT 'a,é',
+  el ENUM('a','o','e') CHARACTER SET latin1 NOT NULL DEFAULT 'o', s SET('a','b','c','d d','é') NOT NULL DEFAULT 'a,é',
   s2 SET('x','y') DEFAULT NULL,
   PRIMARY KEY (id), KEY by_v (v(10)), KEY by_t (t(30), v), UNIQUE KEY by_bin (bin), KEY by_l1 (l1(4), id),
   KEY by_e (e, s) COMMENT 'a key''s \\ comment'
 ) AUTO_INCREMENT=77;
 INSERT INTO texts (c,v,quoted,nl,tt,t,mt,lt,general,uni,uni520,bin,l1,l1b,l1c,lt1,u3,a,e,el,s,s2) VALUES
  ('abc','O''Connor \\ "x"','''','\0\n\r\Z\t\b\\%\_','tiny',REPEAT('text ü€😀 ',300),REPEAT('medium\n',2000),REPEAT('lång',5000),
-  'grün','straße','ﬃ','a','ÄÖÜ€ÿ','éè','äö','Œœ—','ünï','ascii','','€','','x'),
- ('  lead','  trail  ','','','','','','','😀','😀','😀','A','','','','','','','small','ä','a,b,c,d d,é','x,y'),
- (NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'ö','a',NULL),
- ('日本語','ぁあ','한글','','','','','','À','à','Å','b','x','y','z','a','À','c','Ünï','ö','c','');
+  'grün','straße','ﬃ','a','ÄÖÜ€ÿ','éè','äö','Œœ—','ünï','ascii','','e','','x'),
+ ('  lead','  trail  ','','','','','','','😀','😀','😀','A','','','','','','','small','a','a,b,c,d d,é','x,y'),
+ (NULL,'',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,'o','a',NULL),
+ ('日本語','ぁあ','한글','','','','','','À','à','Å','b','x','y','z','a','À','c','Ünï','o','c','');
 CREATE TABLE bytes (
   id INT NOT NULL, b BINARY(16), bd BINARY(4) NOT NULL DEFAULT 'ab', v VARBINARY(300) DEFAULT 'a''b',
   vd VARBINARY(10) NOT NULL DEFAULT 'plain', tb TINYBLOB, bl BLOB, mb MEDIUMBLOB, lb LONGBLOB,
@@ -102,7 +104,13 @@ INSERT INTO `odd name` VALUES (1,2,3,4),(-1,NULL,NULL,NULL);
 CREATE TABLE no_primary (a INT, b VARCHAR(10));
 INSERT INTO no_primary VALUES (1,'x'),(1,'x'),(NULL,NULL);
 CREATE TABLE empty_one (id INT PRIMARY KEY AUTO_INCREMENT, x INT) AUTO_INCREMENT=500;
-CREATE TABLE latin (id INT PRIMARY KEY, v VARCHAR(20), t TEXT) DEFAULT CHARSET=latin1 COMMENT='Tabelle für €';
+-- Not by mydumper: it writes definitions in UTF-8 behind SET NAMES binary.
+CREATE TABLE latin_words (
+  id INT PRIMARY KEY, d VARCHAR(60) DEFAULT 'ÄÖ€', e ENUM('ä','ö','€') NOT NULL DEFAULT 'ö'
+) DEFAULT CHARSET=latin1 COMMENT='Tabelle für €';
+-- Not by mydumper: see above.
+INSERT INTO latin_words (id, e) VALUES (1,'€'),(2,'ä');
+CREATE TABLE latin (id INT PRIMARY KEY, v VARCHAR(20), t TEXT) DEFAULT CHARSET=latin1 COMMENT='one byte each';
 INSERT INTO latin VALUES (1,'Äß€','ÿŒ');
 CREATE TABLE zero_ai (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, v INT);
 INSERT INTO zero_ai VALUES (0,1),(-5,2),(3,3);

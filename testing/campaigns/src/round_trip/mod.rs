@@ -146,19 +146,15 @@ fn run_in(program: &Program, arguments: &Arguments, place: &Path) -> Result<()> 
         })
         .collect();
     ensure!(!programs.is_empty(), "no way of dumping has {:?} in its name", arguments.only);
-    // Views act for the account that made them, which must be there.
-    let account: Option<String> = connect(&mysql.address, None)?.query_first("SELECT CURRENT_USER()")?;
-    if let Some((user, host)) = account.as_deref().and_then(|account| account.split_once('@')) {
-        let mut connection = connect(&us.address, None)?;
-        connection.query_drop(format!("CREATE USER IF NOT EXISTS '{user}'@'{host}'"))?;
-        connection.query_drop(format!("GRANT ALL ON *.* TO '{user}'@'{host}'"))?;
+    for maker in [&mysql, &mariadb] {
+        has_account_of(&us, maker)?;
     }
     let mut run = Run { place, outcomes: Vec::new(), failures: Vec::new(), known: BTreeSet::new() };
     for program in &programs {
-        if program.reads(Kind::MariaDb) {
-            run.chain(program, ("common", COMMON), &[&mariadb, &us, &mysql, &us]);
-        }
-        run.chain(program, ("everything", EVERYTHING), &[&mysql, &us, &mysql, &us]);
+        let mysql = if program.loads_into(Kind::MySql) { &mysql } else { &us };
+        run.chain(program, ("common", COMMON), &[&mariadb, &us, mysql, &us]);
+        let made_at = if program.reads(mysql.kind) { mysql } else { &us };
+        run.chain(program, ("everything", EVERYTHING), &[made_at, &us, mysql, &us]);
     }
     for server in [&mysql, &us, &mariadb] {
         let mut connection = connect(&server.address, None)?;
@@ -167,6 +163,17 @@ fn run_in(program: &Program, arguments: &Arguments, place: &Path) -> Result<()> 
     let stopped = ours.stop();
     run.finish()?;
     stopped.map(drop)
+}
+
+/// Views act for the account that made them, which must be where they are used.
+fn has_account_of(us: &Server, maker: &Server) -> Result<()> {
+    let account: Option<String> = connect(&maker.address, None)?.query_first("SELECT CURRENT_USER()")?;
+    let account = account.context("CURRENT_USER() is nobody")?;
+    let (user, host) = account.split_once('@').with_context(|| account.clone())?;
+    let mut connection = connect(&us.address, None)?;
+    connection.query_drop(format!("CREATE USER IF NOT EXISTS '{user}'@'{host}'"))?;
+    connection.query_drop(format!("GRANT ALL ON *.* TO '{user}'@'{host}'"))?;
+    Ok(())
 }
 
 /// The steps so far.
@@ -181,7 +188,7 @@ struct Run<'r> {
 impl Run<'_> {
     /// Makes a database at the first server and carries it to the others, one after the other.
     fn chain(&mut self, program: &DumpProgram, (name, sql): (&'static str, &str), stops: &[&Server]) {
-        let made = make(stops[0], sql).and_then(|()| State::read(stops[0]));
+        let made = make(stops[0], sql, program).and_then(|()| State::read(stops[0]));
         let mut before = match made {
             Ok(state) => state,
             Err(error) => {
@@ -193,6 +200,7 @@ impl Run<'_> {
         let mut first: Option<State> = None;
         for pair in stops.windows(2) {
             let (from, to) = (pair[0], pair[1]);
+            let program = if program.reads(from.kind) { program } else { &programs::of_mariadb() };
             let begin = Instant::now();
             let way = format!("{} → {}", from.address.name, to.address.name);
             let what = format!("{name}, {}, {way}", program.name());
@@ -283,20 +291,29 @@ fn empty(server: &Server, collation: &str) -> Result<()> {
 }
 
 /// Makes a database by a script of statements, each of which ends with a line that ends with a semicolon.
-fn make(server: &Server, sql: &str) -> Result<()> {
+/// Below a line that says so, one is for programs that carry what it makes.
+fn make(server: &Server, sql: &str, program: &DumpProgram) -> Result<()> {
     let collation = if server.kind == Kind::MariaDb { "general" } else { "0900_ai" };
     empty(server, &format!("utf8mb4_{collation}_ci"))?;
     let mut connection = connect(&server.address, Some(DATABASE))?;
     connection.query_drop(SETTINGS)?;
     connection.query_drop(format!("SET NAMES utf8mb4 COLLATE utf8mb4_{collation}_ci"))?;
     let mut statement = String::new();
-    for line in sql.lines().filter(|line| !line.starts_with("--")) {
+    let mut left_out = false;
+    for line in sql.lines() {
+        if line.starts_with("--") {
+            left_out = line.starts_with("-- Not by mydumper") && program.is_mydumper();
+            continue;
+        }
         statement.push_str(line);
         statement.push('\n');
         if line.ends_with(';') {
             let sql = std::mem::take(&mut statement);
             let what = || sql.chars().take(100).collect::<String>();
-            connection.query_drop(&sql).with_context(what)?;
+            if !left_out {
+                connection.query_drop(&sql).with_context(what)?;
+            }
+            left_out = false;
         }
     }
     Ok(())

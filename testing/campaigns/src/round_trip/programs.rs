@@ -58,13 +58,16 @@ const MYDUMPER: [(&str, &str); 3] = [
     ("--threads 1 --no-backup-locks --statement-size 2000", "--threads 1"),
 ];
 
+/// What dumps a MariaDB.
+pub fn of_mariadb() -> DumpProgram {
+    let (dump, load) = ("mariadb-dump".to_owned(), "mariadb".to_owned());
+    DumpProgram { family: Family::MariaDb, dump, load, options: MARIADB[0], load_options: "" }
+}
+
 /// All ways that this machine and the arguments allow.
 pub fn all(arguments: &Arguments) -> Vec<DumpProgram> {
-    let mut all = Vec::new();
-    for options in MARIADB {
-        let (dump, load) = ("mariadb-dump".to_owned(), "mariadb".to_owned());
-        all.push(DumpProgram { family: Family::MariaDb, dump, load, options, load_options: "" });
-    }
+    let mut all: Vec<DumpProgram> =
+        MARIADB.iter().map(|options| DumpProgram { options, ..of_mariadb() }).collect();
     if let (Some(dump), Some(load)) = (&arguments.mysqldump, &arguments.mysql_client) {
         for options in MYSQL {
             let (dump, load) = (dump.clone(), load.clone());
@@ -73,7 +76,8 @@ pub fn all(arguments: &Arguments) -> Vec<DumpProgram> {
     }
     let mydumper = match (&arguments.mydumper, &arguments.myloader) {
         (Some(dump), Some(load)) => Some((dump.clone(), load.clone())),
-        _ if installed("mydumper") => Some(("mydumper".to_owned(), "myloader".to_owned())),
+        // The one in Debian 12 and 13 leaves out columns whose default is an expression, with their values.
+        _ if version("mydumper").is_some_and(|version| !version.contains("mydumper 0.10.")) => Some(("mydumper".to_owned(), "myloader".to_owned())),
         _ => None,
     };
     if let Some((dump, load)) = mydumper {
@@ -85,8 +89,9 @@ pub fn all(arguments: &Arguments) -> Vec<DumpProgram> {
     all
 }
 
-fn installed(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+fn version(program: &str) -> Option<String> {
+    let output = Command::new(program).arg("--version").output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Removes a dump, a file or a directory.
@@ -110,10 +115,24 @@ impl DumpProgram {
         format!("{program} {}", self.options)
     }
 
-    /// Whether it dumps such a server: MySQL's mysqldump no MariaDB, whose COLUMN_STATISTICS and generated
-    /// columns it does not know.
+    pub fn is_mydumper(&self) -> bool {
+        self.family == Family::Mydumper
+    }
+
+    /// Whether it dumps such a server: MySQL's mysqldump no MariaDB, whose tables of information_schema it
+    /// does not know; and mydumper no MySQL of today, where SHOW MASTER STATUS is gone.
     pub fn reads(&self, kind: Kind) -> bool {
-        self.family != Family::MySql || kind != Kind::MariaDb
+        match self.family {
+            Family::MySql => kind != Kind::MariaDb,
+            Family::Mydumper => kind != Kind::MySql,
+            Family::MariaDb => true,
+        }
+    }
+
+    /// Whether such a server takes its dumps: mariadb-dump writes values of generated columns, which MySQL
+    /// refuses (3105).
+    pub fn loads_into(&self, kind: Kind) -> bool {
+        self.family != Family::MariaDb || kind != Kind::MySql
     }
 
     /// Who makes the database.
