@@ -314,23 +314,7 @@ impl Planner<'_> {
             rules.refuses_null = rows.len() == 1 && !insert.ignore;
         }
         let [source] = sources;
-        for (position, column) in columns.iter().enumerate() {
-            if !matches!(defaults.get(usize::from(*column)), Some(ColumnDefault::Generated(_))) {
-                continue;
-            }
-            let refused = not_allowed(&source, *column);
-            let given = rows.iter().any(|row: &Vec<Assigned>| is_given(row, position));
-            if query.is_some() || given && self.state.is_strict() {
-                return Err(refused);
-            }
-            // mariadb-dump writes the values of these columns, without strict mode, where MariaDB passes over
-            // them. They are computed again.
-            let mut warning = Some(refused);
-            for row in rows.iter_mut().filter(|row: &&mut Vec<Assigned>| is_given(row, position)) {
-                warning.take().into_iter().for_each(|warning| self.state.warn(warning));
-                row[position] = Assigned::Default;
-            }
-        }
+        self.pass_over_generated((&source, &columns, &defaults), query.is_some(), &mut rows)?;
         // `generated = DEFAULT` says nothing, but that a duplicate is no error.
         refuse_generated(&on_duplicate, &defaults, &source)?;
         Ok(InsertPlan {
@@ -346,6 +330,31 @@ impl Planner<'_> {
             reads_itself,
             subqueries,
         })
+    }
+
+    /// Refuses what is said of generated columns (3105). Without strict mode values of VALUES are passed over, as
+    /// in MariaDB: mariadb-dump writes them.
+    fn pass_over_generated(
+        &self,
+        (source, columns, defaults): (&Source, &[u16], &[ColumnDefault]),
+        of_query: bool,
+        rows: &mut [Vec<Assigned>],
+    ) -> Result<(), SqlError> {
+        for (position, column) in columns.iter().enumerate() {
+            if !matches!(defaults.get(usize::from(*column)), Some(ColumnDefault::Generated(_))) {
+                continue;
+            }
+            let is_given = |row: &Vec<Assigned>| matches!(row.get(position), Some(Assigned::Value(_)));
+            let given = rows.iter().any(is_given);
+            if of_query || given && self.state.is_strict() {
+                return Err(not_allowed(source, *column));
+            }
+            if given {
+                self.state.warn(not_allowed(source, *column));
+            }
+            rows.iter_mut().filter(|row| is_given(row)).for_each(|row| row[position] = Assigned::Default);
+        }
+        Ok(())
     }
 
     /// Plans UPDATE.
@@ -619,11 +628,6 @@ fn refuse_reading_target(source: &Source, subqueries: &[SelectPlan]) -> Result<(
         return Err(errors::error(errors::UPDATE_TABLE_USED, &[&source.alias]));
     }
     Ok(())
-}
-
-/// Whether a row of VALUES says more than DEFAULT of this column.
-fn is_given(row: &[Assigned], position: usize) -> bool {
-    matches!(row.get(position), Some(Assigned::Value(_)))
 }
 
 /// Error 3105: only DEFAULT may be said of a generated column.

@@ -151,10 +151,10 @@ fn run_in(program: &Program, arguments: &Arguments, place: &Path) -> Result<()> 
     }
     let mut run = Run { place, outcomes: Vec::new(), failures: Vec::new(), known: BTreeSet::new() };
     for program in &programs {
-        let mysql = if program.loads_into(Kind::MySql) { &mysql } else { &us };
-        run.chain(program, ("common", COMMON), &[&mariadb, &us, mysql, &us]);
-        let made_at = if program.reads(mysql.kind) { mysql } else { &us };
-        run.chain(program, ("everything", EVERYTHING), &[made_at, &us, mysql, &us]);
+        let turn = if program.loads_into(mysql.kind) { &mysql } else { &us };
+        run.chain(program, ("common", COMMON), &[&mariadb, &us, turn, &us]);
+        let made_at = if program.reads(mysql.kind) { &mysql } else { &us };
+        run.chain(program, ("everything", EVERYTHING), &[made_at, &us, turn, &us]);
     }
     for server in [&mysql, &us, &mariadb] {
         let mut connection = connect(&server.address, None)?;

@@ -66,8 +66,7 @@ pub fn of_mariadb() -> DumpProgram {
 
 /// All ways that this machine and the arguments allow.
 pub fn all(arguments: &Arguments) -> Vec<DumpProgram> {
-    let mut all: Vec<DumpProgram> =
-        MARIADB.iter().map(|options| DumpProgram { options, ..of_mariadb() }).collect();
+    let mut all: Vec<DumpProgram> = MARIADB.map(|options| DumpProgram { options, ..of_mariadb() }).into();
     if let (Some(dump), Some(load)) = (&arguments.mysqldump, &arguments.mysql_client) {
         for options in MYSQL {
             let (dump, load) = (dump.clone(), load.clone());
@@ -77,7 +76,9 @@ pub fn all(arguments: &Arguments) -> Vec<DumpProgram> {
     let mydumper = match (&arguments.mydumper, &arguments.myloader) {
         (Some(dump), Some(load)) => Some((dump.clone(), load.clone())),
         // The one in Debian 12 and 13 leaves out columns whose default is an expression, with their values.
-        _ if version("mydumper").is_some_and(|version| !version.contains("mydumper 0.10.")) => Some(("mydumper".to_owned(), "myloader".to_owned())),
+        _ if version("mydumper").is_some_and(|version| !version.contains("mydumper 0.10.")) => {
+            Some(("mydumper".to_owned(), "myloader".to_owned()))
+        }
         _ => None,
     };
     if let Some((dump, load)) = mydumper {
