@@ -173,8 +173,8 @@ pub enum Campaign {
     /// Carries tables to a stock MariaDB and back by export and import, compares row by row, and runs
     /// innochecksum.
     ImportCheck(Target),
-    /// Dumps databases and loads them: from MariaDB to us, from us to MySQL, and back. Contents and definitions
-    /// must be equal.
+    /// Dumps databases and loads them: from MariaDB to us, from us to MySQL, and back. Contents and
+    /// definitions must be equal.
     RoundTrip {
         #[command(flatten)]
         target: Target,

@@ -332,8 +332,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Refuses what is said of generated columns (3105). Without strict mode values of VALUES are passed over, as
-    /// in MariaDB: mariadb-dump writes them.
+    /// Refuses what is said of generated columns (3105). Without strict mode what VALUES says is passed over,
+    /// as in MariaDB: mariadb-dump writes it.
     fn pass_over_generated(
         &self,
         (source, columns, defaults): (&Source, &[u16], &[ColumnDefault]),

@@ -73,8 +73,8 @@ pub struct Arguments {
     /// How myloader is called.
     #[arg(long, requires = "mydumper")]
     pub myloader: Option<String>,
-    /// Only ways of dumping whose name has this in it (`mydumper`, `--order-by-primary`); more than one may be
-    /// given.
+    /// Only ways of dumping whose name has this in it (`mydumper`, `--order-by-primary`); more than one may
+    /// be given.
     #[arg(long)]
     pub only: Vec<String>,
 }
