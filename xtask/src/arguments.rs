@@ -175,6 +175,16 @@ pub enum Campaign {
     ImportCheck(Target),
     /// Dumps databases and loads them: from MariaDB to us, from us to MySQL, and back. Contents and
     /// definitions must be equal.
+    ///
+    /// A MariaDB and our server are started for it. Without --mysql our server stands in for MySQL. A whole
+    /// run, with MySQL on port 3307 and an account that may make databases:
+    ///
+    ///   cargo xtask round-trip --mysql 3307 --user me --password secret
+    ///   --mysqldump /opt/mysql/bin/mysqldump --mysql-client /opt/mysql/bin/mysql
+    ///
+    /// MySQL's programs must be named: what Debian calls mysqldump is MariaDB's. The database at MySQL is
+    /// called untorn_round_trip and is dropped at the end. Prints a table of steps and the differences of
+    /// dialect that it met; fails if anything else differs.
     RoundTrip {
         #[command(flatten)]
         target: Target,

@@ -345,12 +345,8 @@ impl Planner<'_> {
                 continue;
             }
             let is_given = |row: &Vec<Assigned>| matches!(row.get(position), Some(Assigned::Value(_)));
-            let given = rows.iter().any(is_given);
-            if of_query || given && self.state.is_strict() {
+            if of_query || rows.iter().any(is_given) && self.state.is_strict() {
                 return Err(not_allowed(source, *column));
-            }
-            if given {
-                self.state.warn(not_allowed(source, *column));
             }
             rows.iter_mut().filter(|row| is_given(row)).for_each(|row| row[position] = Assigned::Default);
         }

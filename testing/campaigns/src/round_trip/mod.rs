@@ -39,17 +39,7 @@ const SETTINGS: &str = "SET time_zone = '+00:00', \
 /// How many differences of a step are printed.
 const DIFFERENCES_SHOWN: usize = 12;
 
-/// Which servers and programs. A MariaDB and our server are started for the run.
-///
-/// Without --mysql our server stands in for MySQL, and with nothing but the packages of the test command this
-/// is what the test command runs. A whole run, with MySQL on port 3307 and an account that may make
-/// databases:
-///
-///   cargo xtask round-trip --mysql 3307 --user me --password secret --mysqldump /opt/mysql/bin/mysqldump
-///   --mysql-client /opt/mysql/bin/mysql
-///
-/// MySQL's own programs must be named: what Debian calls mysqldump is MariaDB's. mydumper and myloader are
-/// used where they are installed. The databases at MySQL are called untorn_round_trip and dropped at the end.
+/// Which servers and programs. mydumper and myloader are used where they are installed.
 #[derive(Args, Clone, Default)]
 pub struct Arguments {
     /// A stock MySQL, running: its port on this machine.
