@@ -118,10 +118,10 @@ CREATE TABLE big (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL, pa
 INSERT INTO big (k,pad) WITH RECURSIVE n AS (SELECT 1 AS x UNION ALL SELECT x+1 FROM n WHERE x < 1000)
   SELECT x*7919%1000, REPEAT(CHAR(97+x%26), x%100) FROM n;
 -- The first reads the second.
-CREATE VIEW z_view AS SELECT id, total, name FROM rules WHERE a > 0;
-CREATE VIEW a_view (id, doubled, `a label`) AS SELECT id, total * 2, CONCAT(name, 'ü''s') FROM z_view;
-CREATE ALGORITHM=MERGE SQL SECURITY INVOKER VIEW checked AS SELECT id, a, b FROM rules WHERE a < 100 WITH CASCADED CHECK OPTION;
-CREATE ALGORITHM=TEMPTABLE VIEW sums_of AS
+CREATE DEFINER=root@localhost VIEW z_view AS SELECT id, total, name FROM rules WHERE a > 0;
+CREATE DEFINER=root@localhost VIEW a_view (id, doubled, `a label`) AS SELECT id, total * 2, CONCAT(name, 'ü''s') FROM z_view;
+CREATE ALGORITHM=MERGE DEFINER=root@localhost SQL SECURITY INVOKER VIEW checked AS SELECT id, a, b FROM rules WHERE a < 100 WITH CASCADED CHECK OPTION;
+CREATE ALGORITHM=TEMPTABLE DEFINER=root@localhost VIEW sums_of AS
   SELECT region, COUNT(*) AS n, MAX(code) AS top FROM parent GROUP BY region HAVING COUNT(*) > 0;
-CREATE VIEW joined AS SELECT p.id AS pid, c.id AS cid, c.code FROM parent p LEFT JOIN child c ON c.p1 = p.id AND c.code LIKE 'o%';
-CREATE VIEW unions AS SELECT id, 'n' AS src FROM numbers UNION ALL SELECT id, 't' AS src FROM texts;
+CREATE DEFINER=root@localhost VIEW joined AS SELECT p.id AS pid, c.id AS cid, c.code FROM parent p LEFT JOIN child c ON c.p1 = p.id AND c.code LIKE 'o%';
+CREATE DEFINER=root@localhost VIEW unions AS SELECT id, 'n' AS src FROM numbers UNION ALL SELECT id, 't' AS src FROM texts;

@@ -68,7 +68,10 @@ fn same_type(peer: &str, ours: &str) -> bool {
     is_integer && without(peer) == without(ours) || peer.replace('\\', "\\\\") == ours
 }
 
-const KNOWN: [Known; 18] = [
+const MARIADB_JSON: &str =
+    "MariaDB, CHECK at a column, as its JSON has one: its name is the column's, here table_chk_1";
+
+const KNOWN: [Known; 21] = [
     Known {
         peer: Kind::MariaDb,
         source: "SHOW CREATE",
@@ -128,6 +131,32 @@ const KNOWN: [Known; 18] = [
         of_views: false,
         same: |peer, ours| !peer.is_empty() && !ours.is_empty(),
         reason: "MariaDB, CHECK_CLAUSE: its own text of expressions",
+    },
+    Known {
+        peer: Kind::MariaDb,
+        source: "CHECK_CONSTRAINTS",
+        columns: &["CHECK_CLAUSE"],
+        of_views: false,
+        same: |peer, ours| {
+            [peer, ours].contains(&"") && [peer, ours].iter().any(|it| it.contains("json_valid"))
+        },
+        reason: MARIADB_JSON,
+    },
+    Known {
+        peer: Kind::MariaDb,
+        source: "TABLE_CONSTRAINTS",
+        columns: &["CONSTRAINT_TYPE"],
+        of_views: false,
+        same: |peer, ours| [peer, ours].contains(&"") && [peer, ours].contains(&"CHECK"),
+        reason: MARIADB_JSON,
+    },
+    Known {
+        peer: Kind::MariaDb,
+        source: "VIEWS",
+        columns: &["IS_UPDATABLE"],
+        of_views: false,
+        same: |peer, ours| peer == "YES" && ours == "NO",
+        reason: "MariaDB, VIEWS: some views of joins and with computed columns are updatable there, here none",
     },
     Known {
         peer: Kind::MariaDb,

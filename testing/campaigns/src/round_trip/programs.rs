@@ -202,6 +202,7 @@ fn finished(mut command: Command) -> Result<()> {
     let said = String::from_utf8_lossy(&output.stderr);
     let complaints: Vec<&str> = said
         .lines()
+        .filter(|line| !line.contains("GLib-CRITICAL"))
         .filter(|line| ["CRITICAL", "ERROR", "rror:", "Couldn't"].iter().any(|word| line.contains(word)))
         .collect();
     if !output.status.success() || !complaints.is_empty() {

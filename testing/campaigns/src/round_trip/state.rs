@@ -250,12 +250,14 @@ impl State {
     }
 }
 
-/// A value; bytes that are no text, or have control characters, in hexadecimal.
+/// A value; bytes that are no text, or have rare control characters, in hexadecimal.
 fn shown(value: &Value) -> String {
     match value {
         Value::NULL => "NULL".to_owned(),
         Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) if !text.contains(|c: char| c.is_control() && c != '\n') => text.to_owned(),
+            Ok(text) if !text.contains(|c: char| c.is_control() && !['\n', '\r', '\t'].contains(&c)) => {
+                text.to_owned()
+            }
             _ => bytes.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02X}")),
         },
         other => other.as_sql(true),
