@@ -452,8 +452,9 @@ pub(crate) fn cast_name(target: &CastType) -> String {
         CastType::Signed => "signed".into(),
         CastType::Unsigned => "unsigned".into(),
         CastType::Char { length: chars, charset } => {
-            let charset = charset.as_deref().unwrap_or("utf8mb4");
-            format!("{} charset {charset}", length("char", chars))
+            // Without one it has the connection's collation, which a character set would not say.
+            let charset = charset.as_ref().map(|charset| format!(" charset {charset}"));
+            length("char", chars) + charset.as_deref().unwrap_or_default()
         }
         CastType::Binary { length: bytes } => length("char", bytes) + " charset binary",
         CastType::Decimal { precision, scale } => format!("decimal({precision},{scale})"),

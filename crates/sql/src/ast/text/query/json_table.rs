@@ -49,7 +49,7 @@ fn write_type(said: &DataType, out: &mut String) -> Written {
     let rule = Collation::Utf8mb4GeneralCi;
     let kind = column_type("", said, rule).map_err(|_| Unkept::Construct)?;
     out.push_str(&column_type_text(&kind));
-    if kind.collation() != Collation::Binary {
+    if said.charset.is_some() || said.collation.is_some() {
         let chosen = chosen(said.charset.as_deref(), said.collation.as_deref(), rule);
         let chosen = chosen.map_err(|_| Unkept::Construct)?;
         push(out, format_args!(" character set {}", chosen.charset().name()));
