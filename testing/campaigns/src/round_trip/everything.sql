@@ -113,4 +113,4 @@ CREATE VIEW joined AS SELECT p.id AS pid, c.id AS cid, c.code FROM parent p LEFT
 CREATE VIEW unions AS SELECT id, 'n' AS src FROM numbers UNION ALL SELECT id, 't' FROM texts;
 CREATE VIEW ctes AS WITH RECURSIVE n AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM n WHERE x < 5) SELECT x, ROW_NUMBER() OVER (ORDER BY x DESC) AS r FROM n;
 CREATE VIEW consts AS SELECT 1 AS one, 'ü' AS u, NOW() - INTERVAL 1 DAY < NOW() AS earlier, CAST('1.5' AS DECIMAL(10,2)) AS d, _latin1'abc' AS l, x'00ff' AS x, DATE'2024-01-02' AS dt, NULL AS n, 1.5e3 AS f, IF(1>2,'a','b') AS c;
-CREATE VIEW jtv AS SELECT b.id, jt.v FROM bytes b, JSON_TABLE(b.j, '$.a[*]' COLUMNS (v VARCHAR(20) PATH '$' NULL ON ERROR)) jt WHERE b.id = 1;
+CREATE VIEW jtv AS SELECT b.id, jt.v FROM bytes b, JSON_TABLE(b.j, '$.a[*]' COLUMNS (v VARCHAR(20) CHARACTER SET utf8mb4 PATH '$' NULL ON ERROR)) jt WHERE b.id = 1;
