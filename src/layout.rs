@@ -50,10 +50,6 @@ fn field(table: &TableDef, part: &KeyPart) -> FieldDef {
     }
 }
 
-fn whole(column: u16) -> KeyPart {
-    KeyPart { column, prefix_chars: None }
-}
-
 fn secondary_field(table: &TableDef, part: &KeyPart) -> SecondaryField {
     // Where each character is a byte, the bytes say it all.
     let text = table.columns[usize::from(part.column)].kind.collation().bytes_per_char_max() > 1;
@@ -88,7 +84,7 @@ pub fn clustered(table: &TableDef) -> ClusteredLayout {
     sources.push(ClusteredField::RollPtr);
     for column in 0..table.columns.len() as u16 {
         if !sources[..n_key].contains(&ClusteredField::Column(column)) {
-            fields.push(field(table, &whole(column)));
+            fields.push(field(table, &KeyPart::whole(column)));
             sources.push(ClusteredField::Column(column));
         }
     }

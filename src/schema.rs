@@ -155,6 +155,21 @@ pub struct KeyPart {
     /// Only the first characters of it (bytes for binary types).
     #[serde(default)]
     pub prefix_chars: Option<u32>,
+    /// Declared DESC, which is only kept and shown: entries lie in ascending order, and are read either way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub descending: bool,
+}
+
+impl KeyPart {
+    /// All of a column, in ascending order.
+    pub fn whole(column: u16) -> KeyPart {
+        KeyPart { column, prefix_chars: None, descending: false }
+    }
+
+    /// The first characters of a column (bytes if it is binary), in ascending order.
+    pub fn prefix(column: u16, chars: u32) -> KeyPart {
+        KeyPart { prefix_chars: Some(chars), ..KeyPart::whole(column) }
+    }
 }
 
 /// A key.
@@ -176,6 +191,27 @@ pub struct KeyDef {
     /// views must not use it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub born: u64,
+    /// COMMENT.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub comment: String,
+    /// INVISIBLE: kept up to date, and not chosen for reading.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub invisible: bool,
+}
+
+impl KeyDef {
+    /// A visible key without a comment, of a table that is yet to be created.
+    pub fn new(name: impl Into<String>, kind: KeyKind, parts: Vec<KeyPart>) -> KeyDef {
+        let (name, comment) = (name.into(), String::new());
+        KeyDef { name, kind, parts, id: 0, root: 0, born: 0, comment, invisible: false }
+    }
+
+    /// The key without what is only said of it in the catalog.
+    pub(crate) fn as_stored(&self) -> KeyDef {
+        let part = |part: &KeyPart| KeyPart { descending: false, ..part.clone() };
+        let parts = self.parts.iter().map(part).collect();
+        KeyDef { id: self.id, root: self.root, born: self.born, ..KeyDef::new("", self.kind, parts) }
+    }
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -270,11 +306,9 @@ impl TableDef {
 
     /// Adds a key.
     pub fn key(mut self, name: impl Into<String>, kind: KeyKind, columns: &[&str]) -> TableDef {
-        let parts = columns
-            .iter()
-            .map(|name| KeyPart { column: self.column_number(name).unwrap_or(u16::MAX), prefix_chars: None })
-            .collect();
-        self.keys.push(KeyDef { name: name.into(), kind, parts, id: 0, root: 0, born: 0 });
+        let parts =
+            columns.iter().map(|name| KeyPart::whole(self.column_number(name).unwrap_or(u16::MAX))).collect();
+        self.keys.push(KeyDef::new(name, kind, parts));
         self.sort_keys();
         self
     }

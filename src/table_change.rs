@@ -233,9 +233,7 @@ impl TableDef {
             && columns.clone().all(|(old, new)| old.nullable == new.nullable && old.stores_alike(new));
         let keys = self.keys.iter().zip(&other.keys);
         let same_keys = self.keys.len() == other.keys.len()
-            && keys.clone().all(|(old, new)| {
-                KeyDef { name: String::new(), ..old.clone() } == KeyDef { name: String::new(), ..new.clone() }
-            });
+            && keys.clone().all(|(old, new)| old.as_stored() == new.as_stored());
         // Fields have one way of storing their lengths, which depends on the longest value.
         let same_fields = |old: btree::IndexDef, new: btree::IndexDef| {
             old.fields.iter().zip(&new.fields).all(|(old, new)| {

@@ -139,9 +139,9 @@ async fn definitions(db: Database, stop: Arc<AtomicBool>) {
     while !stop.load(Ordering::Acquire) {
         number += 1;
         let change = db.definitions().timeout(Duration::from_secs(1));
-        let part = |column| KeyPart { column, prefix_chars: None };
+        let part = |column| KeyPart::whole(column);
         let (kind, parts) = (KeyKind::Secondary, vec![part(1), part(0)]);
-        let key = KeyDef { name: "extra".to_owned(), kind, parts, id: 0, root: 0, born: 0 };
+        let key = KeyDef::new("extra", kind, parts);
         let has_extra = db.table("test", "t").unwrap().def.key_named("extra").is_some();
         let made = format!("made_{}", number / 4);
         let result = match number % 4 {

@@ -267,8 +267,8 @@ impl TableDef {
             name = format!("{base}_{number}");
             number += 1;
         }
-        let parts = columns.into_iter().map(|column| KeyPart { column, prefix_chars: None }).collect();
-        Some(KeyDef { name, kind: KeyKind::Secondary, parts, id: 0, root: 0, born: 0 })
+        let parts = columns.into_iter().map(|column| KeyPart::whole(column)).collect();
+        Some(KeyDef::new(name, KeyKind::Secondary, parts))
     }
 
     /// The definition after its table, or a parent of it, has got another name.

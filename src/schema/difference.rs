@@ -42,7 +42,8 @@ impl TableDef {
             None => "none".to_owned(),
         };
         let (asked, found) = (self.primary(), there.primary());
-        let same = asked.map(|key| &key.parts) == found.map(|key| &key.parts);
+        let parts = |key: Option<&KeyDef>| key.map(|key| key.as_stored().parts);
+        let same = parts(asked) == parts(found);
         (!same).then(|| format!("its primary key is {}, not {}", shown(there, found), shown(self, asked)))
     }
 
@@ -57,7 +58,7 @@ impl TableDef {
         if found.kind != asked.kind {
             return Some(format!("its index '{}' is {}", found.name, unique(found)));
         }
-        (found.parts != asked.parts).then(|| {
+        (found.as_stored().parts != asked.as_stored().parts).then(|| {
             let (there, here) = (there.columns_of(found), self.columns_of(asked));
             format!("its index '{}' is on ({there}), not on ({here})", found.name)
         })
@@ -266,7 +267,7 @@ mod tests {
             ("it has no index 'by_name'", |def| drop(def.keys.pop())),
             ("its index 'by_name' is not unique", |def| def.keys[1].kind = KeyKind::Secondary),
             ("its index 'by_name' is on (name(9)), not on (name)", |def| {
-                def.keys[1].parts = vec![KeyPart { column: 1, prefix_chars: Some(9) }];
+                def.keys[1].parts = vec![KeyPart::prefix(1, 9)];
             }),
             ("it has CHECK (id > 0), so that only SQL can write its rows", |def| {
                 let expression = "id > 0".to_owned();

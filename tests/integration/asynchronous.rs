@@ -22,15 +22,8 @@ fn table_def() -> TableDef {
 fn futures_go_to_other_threads() {
     block_on(async {
         let db = Database::in_memory().await.unwrap();
-        let parts = vec![KeyPart { column: 0, prefix_chars: None }];
-        let key = || KeyDef {
-            name: "k".into(),
-            kind: KeyKind::Secondary,
-            parts: parts.clone(),
-            id: 0,
-            root: 0,
-            born: 0,
-        };
+        let parts = vec![KeyPart::whole(0)];
+        let key = || KeyDef::new("k", KeyKind::Secondary, parts.clone());
         let session = db.begin();
         let definitions = db.definitions().session(&session).timeout(Duration::ZERO);
         let t = ("test", "t");

@@ -45,8 +45,8 @@ fn no_page_is_latched_between_two_rows_of_a_scan() {
 fn a_scan_may_be_left_and_goes_along_any_index() {
     let db = Database::in_memory().unwrap();
     let table = table(&db, 500);
-    let parts = vec![KeyPart { column: 1, prefix_chars: None }];
-    let key = KeyDef { name: "n".to_owned(), kind: KeyKind::Secondary, parts, id: 0, root: 0, born: 0 };
+    let parts = vec![KeyPart::whole(1)];
+    let key = KeyDef::new("n", KeyKind::Secondary, parts);
     db.create_index("test", "t", key).unwrap();
     let mut t = db.begin();
     let ids = |t: &mut untorn::Transaction, range: &Range<'_>, most: usize| -> Vec<i64> {

@@ -77,9 +77,9 @@ async fn run(statement: Statement, db: &Database, session: Option<&Transaction>)
             db.definitions().session(session).rename_table(("test", "t"), ("test", "new")).await
         }
         Statement::Index => {
-            let parts = vec![KeyPart { column: 2, prefix_chars: None }];
+            let parts = vec![KeyPart::whole(2)];
             let name = "extra".to_owned();
-            let key = KeyDef { name, kind: KeyKind::Secondary, parts, id: 0, root: 0, born: 0 };
+            let key = KeyDef::new(name, KeyKind::Secondary, parts);
             db.definitions().session(session).create_index("test", "t", key).await
         }
         Statement::DropIndex => db.definitions().session(session).drop_index("test", "t", "old").await,
@@ -89,16 +89,9 @@ async fn run(statement: Statement, db: &Database, session: Option<&Transaction>)
             db.definitions().session(session).drop_database("test").await.map(|count| assert_eq!(count, 1))
         }
         Statement::SwapIndexes => {
-            let parts = vec![KeyPart { column: 2, prefix_chars: None }];
+            let parts = vec![KeyPart::whole(2)];
             let (first, second) = ("old".to_owned(), "new".to_owned());
-            let key = |name| KeyDef {
-                name,
-                kind: KeyKind::Secondary,
-                parts: parts.clone(),
-                id: 0,
-                root: 0,
-                born: 0,
-            };
+            let key = |name| KeyDef::new(name, KeyKind::Secondary, parts.clone());
             let added = vec![key(first), key(second)];
             db.definitions().session(session).change_indexes("test", "t", added, &["old"]).await
         }

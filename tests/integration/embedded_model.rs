@@ -276,15 +276,8 @@ fn change_index(environment: &SimulatedEnvironment, db: &Database, wanted: bool)
             if !wanted {
                 return db.drop_index("test", "t", "extra").await;
             }
-            let part = |column| KeyPart { column, prefix_chars: None };
-            let key = KeyDef {
-                name: "extra".to_owned(),
-                kind: KeyKind::Secondary,
-                parts: vec![part(1), part(0)],
-                id: 0,
-                root: 0,
-                born: 0,
-            };
+            let part = |column| KeyPart::whole(column);
+            let key = KeyDef::new("extra", KeyKind::Secondary, vec![part(1), part(0)]);
             db.create_index("test", "t", key).await
         })
         .unwrap();

@@ -31,8 +31,8 @@ fn columns() -> TableDef {
 }
 
 fn key_on_n() -> KeyDef {
-    let parts = vec![KeyPart { column: 1, prefix_chars: None }];
-    KeyDef { name: "n".to_owned(), kind: KeyKind::Secondary, parts, id: 0, root: 0, born: 0 }
+    let parts = vec![KeyPart::whole(1)];
+    KeyDef::new("n", KeyKind::Secondary, parts)
 }
 
 fn row(id: i64, n: i64) -> [Value<'static>; 3] {

@@ -92,9 +92,9 @@ impl Statement {
             Statement::Drop => db.drop_table("test", "t").await,
             Statement::Truncate => db.truncate_table("test", "t").await,
             Statement::Index => {
-                let parts = vec![KeyPart { column: 1, prefix_chars: None }];
+                let parts = vec![KeyPart::whole(1)];
                 let name = "extra".to_owned();
-                let key = KeyDef { name, kind: KeyKind::Secondary, parts, id: 0, root: 0, born: 0 };
+                let key = KeyDef::new(name, KeyKind::Secondary, parts);
                 db.create_index("test", "t", key).await
             }
             Statement::AddColumn => {
@@ -311,14 +311,8 @@ impl OnNames {
             OnNames::CreateDatabase => db.create_database("third", Collation::Utf8mb4Bin).await,
             OnNames::DropDatabase => db.drop_database("test").await.map(drop),
             OnNames::TwoIndexes => {
-                let key = |name: &str| KeyDef {
-                    name: name.to_owned(),
-                    kind: KeyKind::Secondary,
-                    parts: vec![KeyPart { column: 1, prefix_chars: None }],
-                    id: 0,
-                    root: 0,
-                    born: 0,
-                };
+                let key =
+                    |name: &str| KeyDef::new(name.to_owned(), KeyKind::Secondary, vec![KeyPart::whole(1)]);
                 db.change_indexes("test", "a", vec![key("k1"), key("k2")], &[]).await
             }
             OnNames::AddColumn => {

@@ -29,8 +29,8 @@ fn table(primary: u32, other: u32) -> TableDef {
 }
 
 fn on_b() -> KeyDef {
-    let parts = vec![KeyPart { column: 1, prefix_chars: None }];
-    KeyDef { name: "b".to_owned(), kind: KeyKind::Secondary, parts, id: 0, root: 0, born: 0 }
+    let parts = vec![KeyPart::whole(1)];
+    KeyDef::new("b", KeyKind::Secondary, parts)
 }
 
 #[test]

@@ -221,8 +221,8 @@ fn pairs_that_depend_on_each_other_stay_in_their_order() {
     environment.run_until_complete(async {
         let (db, _) = open(&environment).await;
         let pairs = db.key_value::<u32, u32>("each_once").await.unwrap();
-        let parts = vec![KeyPart { column: 1, prefix_chars: None }];
-        let key = KeyDef { name: "once".into(), kind: KeyKind::Unique, parts, id: 0, root: 0, born: 0 };
+        let parts = vec![KeyPart::whole(1)];
+        let key = KeyDef::new("once", KeyKind::Unique, parts);
         db.create_index("untorn", "each_once", key).await.unwrap();
         let pairs = {
             drop(pairs);

@@ -28,8 +28,8 @@ fn within<T: Send + 'static>(seconds: u64, work: impl FnOnce() -> T + Send + 'st
 }
 
 fn unique_v() -> KeyDef {
-    let parts = vec![KeyPart { column: 1, prefix_chars: None }];
-    KeyDef { name: "v".to_owned(), kind: KeyKind::Unique, parts, id: 0, root: 0, born: 0 }
+    let parts = vec![KeyPart::whole(1)];
+    KeyDef::new("v", KeyKind::Unique, parts)
 }
 
 #[test]

@@ -83,15 +83,8 @@ async fn definitions(db: Database) {
         let result = if exists {
             db.definitions().timeout(DDL_PATIENCE).drop_index("test", "t", "extra").await
         } else {
-            let part = |column| KeyPart { column, prefix_chars: None };
-            let key = KeyDef {
-                name: "extra".to_owned(),
-                kind: KeyKind::Secondary,
-                parts: vec![part(1), part(0)],
-                id: 0,
-                root: 0,
-                born: 0,
-            };
+            let part = |column| KeyPart::whole(column);
+            let key = KeyDef::new("extra", KeyKind::Secondary, vec![part(1), part(0)]);
             db.definitions().timeout(DDL_PATIENCE).create_index("test", "t", key).await
         };
         match result {

@@ -151,9 +151,9 @@ fn rows_are_brought_into_the_order_of_another_primary_key() {
         let change = db.definitions().change_table("test", "t").await.unwrap();
         let mut def = change.table().def.clone();
         def.keys.remove(0);
-        let part = KeyPart { column: 1, prefix_chars: None };
+        let part = KeyPart::whole(1);
         let name = "PRIMARY".to_owned();
-        let key = KeyDef { name, kind: KeyKind::Primary, parts: vec![part], id: 0, root: 0, born: 0 };
+        let key = KeyDef::new(name, KeyKind::Primary, vec![part]);
         def.keys.insert(0, key);
         let origins = vec![Some(0), Some(1), Some(2)];
         let plan = Rebuild { def, origins: origins.clone(), copied: origins, next_number: 1 };

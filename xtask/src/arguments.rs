@@ -2,7 +2,8 @@
 
 use crate::steps::Steps;
 use anyhow::Result;
-use campaigns::{differential, extension_soak, fuzz, list_append, shutdown_cycles, suites, torture, tpcc};
+use campaigns::{differential, extension_soak, fuzz, list_append, round_trip, shutdown_cycles};
+use campaigns::{suites, torture, tpcc};
 use clap::{Args, Parser, Subcommand};
 use lab::capped_disk::{self, volume};
 use lab::release_build::Profile;
@@ -172,6 +173,24 @@ pub enum Campaign {
     /// Carries tables to a stock MariaDB and back by export and import, compares row by row, and runs
     /// innochecksum.
     ImportCheck(Target),
+    /// Dumps databases and loads them: from MariaDB to us, from us to MySQL, and back. Contents and
+    /// definitions must be equal.
+    ///
+    /// A MariaDB and our server are started for it. Without --mysql our server stands in for MySQL. A whole
+    /// run, with MySQL on port 3307 and an account that may make databases:
+    ///
+    ///   cargo xtask round-trip --mysql 3307 --user me --password secret
+    ///   --mysqldump /opt/mysql/bin/mysqldump --mysql-client /opt/mysql/bin/mysql
+    ///
+    /// MySQL's programs must be named: what Debian calls mysqldump is MariaDB's. The database at MySQL is
+    /// called untorn_round_trip and is dropped at the end. Prints a table of steps and the differences of
+    /// dialect that it met; fails if anything else differs.
+    RoundTrip {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        arguments: round_trip::Arguments,
+    },
     /// A soak of the buffer pool extension: switched, moved, resized, its file damaged and deleted, `kill
     /// -9`; contents checked.
     BpeSoak {

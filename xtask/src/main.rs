@@ -16,8 +16,8 @@ use anyhow::Result;
 use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, Target};
 use campaigns::{
     bad_input, clients, dashboard, differential, exporter, extension_soak, fuzz, import, isolation,
-    kill_cycles, list_append, memory, miri, redo_capacity, shutdown_cycles, suites, sysbench_scripts,
-    torture, tpcc,
+    kill_cycles, list_append, memory, miri, redo_capacity, round_trip, shutdown_cycles, suites,
+    sysbench_scripts, torture, tpcc,
 };
 use clap::Parser;
 use lab::command::cargo;
@@ -118,6 +118,10 @@ fn run_campaign(steps: &mut Steps, campaign: Campaign) -> Result<()> {
         Campaign::ImportCheck(target) => {
             let program = target.program(steps)?;
             steps.step("import into MariaDB and back", || import::check(&program));
+        }
+        Campaign::RoundTrip { target, arguments } => {
+            let program = target.program(steps)?;
+            steps.step("dumps there and back", || round_trip::run(&program, &arguments));
         }
         Campaign::BpeSoak { target, settings } => {
             let program = target.program(steps)?;

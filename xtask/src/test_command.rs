@@ -5,7 +5,8 @@ use anyhow::Result;
 use campaigns::shutdown_cycles::Mode;
 use campaigns::{
     bad_input, clients, dashboard, differential, exporter, extension_soak, fuzz, import, isolation,
-    kill_cycles, list_append, memory, redo_capacity, shutdown_cycles, sysbench_scripts, torture, tpcc,
+    kill_cycles, list_append, memory, redo_capacity, round_trip, shutdown_cycles, sysbench_scripts, torture,
+    tpcc,
 };
 use lab::command::{cargo, target_directory};
 use lab::release_build::Profile;
@@ -93,6 +94,7 @@ pub fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("bad input", || bad_input::run(program, None, None));
     steps.step("soak of the extension", || extension_soak::run(program, &extension_soak::SHORT));
     steps.step("import into MariaDB and back", || import::check(program));
+    steps.step("dumps there and back", || round_trip::run(program, &round_trip::short()));
     if program.kind == Kind::Untorn {
         steps.step("dashboard", || dashboard::run(program, None));
         steps.step("mysqld_exporter", || exporter::run(program));

@@ -272,6 +272,7 @@ error_table! {
     AGGREGATE_IN_ORDER_NOT_SELECT = 3066, b"HY000", "Expression #% of ORDER BY clause is not in SELECT list, contains aggregate function; this is incompatible with %";
     AGGREGATE_ORDER_FOR_UNION = 3028, b"HY000", "Expression #% of ORDER BY contains aggregate function and applies to a UNION, EXCEPT or INTERSECT";
     AGGREGATE_ORDER_NON_AGG_QUERY = 3029, b"HY000", "Expression #% of ORDER BY contains aggregate function and applies to the result of a non-aggregated query";
+    PK_INDEX_CANT_BE_INVISIBLE = 3522, b"HY000", "A primary key index cannot be invisible";
     INVALID_BITWISE_OPERANDS_SIZE = 3513, b"HY000", "Binary operands of bitwise operators must be of equal length";
     QUERY_TIMEOUT = 3024, b"HY000", "Query execution was interrupted, maximum statement execution time exceeded";
     WRONG_FIELD_WITH_GROUP = 1055, b"42000", "Expression #% of % is not in GROUP BY clause and contains nonaggregated column '%' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";

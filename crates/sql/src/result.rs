@@ -129,6 +129,8 @@ pub struct ColumnMeta {
     pub flags: u16,
     /// Digits after the point; 31 for FLOAT and DOUBLE without a fixed scale.
     pub decimals: u8,
+    /// It is kept in `latin1`, and so it goes to clients that want nothing converted.
+    pub latin1: bool,
     /// Default as text; sent only in answers to COM_FIELD_LIST.
     pub default: Option<Vec<u8>>,
 }

@@ -19,6 +19,7 @@ pub mod list_append;
 pub mod memory;
 pub mod miri;
 pub mod redo_capacity;
+pub mod round_trip;
 pub mod shutdown_cycles;
 pub mod suites;
 pub mod sysbench_scripts;

@@ -358,15 +358,12 @@ async fn change_index(db: &Database, table: &str, wanted: bool) -> Result<(), Er
         return db.definitions().timeout(PATIENCE).drop_index(DATABASE, table, EXTRA).await;
     }
     // The text is often off-page: the index has a part of it.
-    let part = |column, prefix_chars| KeyPart { column, prefix_chars };
-    let key = KeyDef {
-        name: EXTRA.to_owned(),
-        kind: KeyKind::Secondary,
-        parts: vec![part(1, None), part(2, Some(40)), part(0, None)],
-        id: 0,
-        root: 0,
-        born: 0,
-    };
+    let part = |column, prefix_chars| KeyPart { prefix_chars, ..KeyPart::whole(column) };
+    let key = KeyDef::new(
+        EXTRA.to_owned(),
+        KeyKind::Secondary,
+        vec![part(1, None), part(2, Some(40)), part(0, None)],
+    );
     db.definitions().timeout(PATIENCE).create_index(DATABASE, table, key).await
 }
 

@@ -61,8 +61,8 @@ pub fn table_def() -> TableDef {
 
 /// An index over `counter`.
 pub fn key(name: &str) -> KeyDef {
-    let parts = vec![KeyPart { column: 1, prefix_chars: None }];
-    KeyDef { name: name.to_owned(), kind: KeyKind::Secondary, parts, id: 0, root: 0, born: 0 }
+    let parts = vec![KeyPart::whole(1)];
+    KeyDef::new(name, KeyKind::Secondary, parts)
 }
 
 pub async fn insert_into(db: &Database, database: &str, name: &str, id: i64) -> Result<(), Error> {

@@ -30,15 +30,7 @@ pub fn definition() -> TableDef {
     ];
     let mut table = TableDef::new(columns).primary_key(&["id"]).key("u_1", KeyKind::Unique, &["u"]);
     // key name_1 (name(20), s)
-    let parts =
-        vec![KeyPart { column: 3, prefix_chars: Some(20) }, KeyPart { column: 2, prefix_chars: None }];
-    table.keys.push(KeyDef {
-        name: "name_1".to_owned(),
-        kind: KeyKind::Secondary,
-        parts,
-        id: 0,
-        root: 0,
-        born: 0,
-    });
+    let parts = vec![KeyPart::prefix(3, 20), KeyPart::whole(2)];
+    table.keys.push(KeyDef::new("name_1", KeyKind::Secondary, parts));
     table.key("dt_1", KeyKind::Secondary, &["dt"])
 }

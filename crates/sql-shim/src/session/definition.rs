@@ -264,10 +264,10 @@ impl Session {
             def.columns.push(self.column_definition(column, rule)?);
             let part = || vec![ast::KeyPart { column: column.name.clone(), length: None, descending: false }];
             if column.primary {
-                keys.push(ast::KeyDef { name: None, kind: ast::KeyKind::Primary, parts: part() });
+                keys.push(ast::KeyDef::new(None, ast::KeyKind::Primary, part()));
             }
             if column.unique {
-                keys.push(ast::KeyDef { name: None, kind: ast::KeyKind::Unique, parts: part() });
+                keys.push(ast::KeyDef::new(None, ast::KeyKind::Unique, part()));
             }
         }
         def.columns = with_selected(std::mem::take(&mut def.columns), selected);
@@ -280,6 +280,8 @@ impl Session {
             let key = key_definition(&mut def, key)?;
             def.keys.push(key);
         }
+        def.sort_keys();
+        check_visible(&def)?;
         for key in &create.foreign_keys {
             def.foreign_keys.push(self.foreign_key(key, &database)?);
         }
@@ -491,7 +493,7 @@ pub(super) fn key_definition(def: &mut TableDef, key: &ast::KeyDef) -> Result<sc
             return Err(errors::error(errors::WRONG_KEY_COLUMN, &[&column_def.name]));
         }
         let prefix_chars = part.length.filter(|length| Some(*length) != whole);
-        parts.push(schema::KeyPart { column, prefix_chars });
+        parts.push(schema::KeyPart { column, prefix_chars, descending: part.descending });
     }
     let name = match (&key.name, kind) {
         (_, KeyKind::Primary) => "PRIMARY".to_owned(),
@@ -507,7 +509,18 @@ pub(super) fn key_definition(def: &mut TableDef, key: &ast::KeyDef) -> Result<sc
             name
         }
     };
-    Ok(schema::KeyDef { name, kind, parts, id: 0, root: 0, born: 0 })
+    let mut made = schema::KeyDef::new(name, kind, parts);
+    made.comment.clone_from(&key.comment);
+    made.invisible = key.invisible;
+    Ok(made)
+}
+
+/// The key that orders the rows is always read, also where it is only the first unique one.
+pub(super) fn check_visible(def: &TableDef) -> Result<(), SqlError> {
+    if def.clustered_key().is_some_and(|key| key.invisible) {
+        return Err(errors::error(errors::PK_INDEX_CANT_BE_INVISIBLE, &[]));
+    }
+    Ok(())
 }
 
 /// Options of a table.

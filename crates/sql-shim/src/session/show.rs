@@ -363,10 +363,6 @@ impl Session {
             let views = catalog_views::shown(&self.state).into_iter();
             let views = views.filter(|view| view.database.eq_ignore_ascii_case(&database));
             views.map(|view| (view.name.to_owned(), "SYSTEM VIEW")).collect()
-        } else if catalog_views::stands_in(&self.state, &database) {
-            let views = catalog_views::of_database(&database);
-            let seen = views.filter(|view| self.state.sees_table(&database, view.name));
-            seen.map(|view| (view.name.to_owned(), "BASE TABLE")).collect()
         } else {
             let tables = self.state.database.tables(&database).into_iter();
             let tables = tables.filter(|table| self.state.sees_table(&database, &table.name));
@@ -554,7 +550,7 @@ impl Session {
     fn create_database_text(&self, name: &str, if_not_exists: bool) -> Result<Answer, SqlError> {
         let rule = match self.state.database.database(name) {
             Some(def) => def.collation,
-            None if catalog_views::is_view_database(name) => Collation::Utf8mb4GeneralCi,
+            None if self.is_database(name) => Collation::Utf8mb4GeneralCi,
             None => return Err(errors::error(errors::BAD_DB, &[&name])),
         };
         let clause = if if_not_exists { "/*!32312 IF NOT EXISTS*/ " } else { "" };

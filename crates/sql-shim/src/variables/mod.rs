@@ -188,7 +188,11 @@ fn decode(values: &[Value]) -> SessionSettings {
             time_names: TimeNames::of_locale(text("lc_time_names"))
                 .map_or(TimeNames::default(), |(names, _)| names),
         },
-        results_charset: charset("character_set_results"),
+        results_charset: match value("character_set_results") {
+            // Nothing is converted.
+            Some(Value::Null) => Charset::Binary,
+            _ => charset("character_set_results"),
+        },
         autocommit: flag("autocommit"),
         isolation,
         read_only: flag("transaction_read_only"),

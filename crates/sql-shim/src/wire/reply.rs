@@ -23,8 +23,8 @@ use untorn::types::Charset;
 use super::number_text::{put_f32, put_f64, put_fixed, put_i64, put_u64};
 use super::output::PacketOutput;
 use super::response_packets::{
-    self, DEFINITIONS_SEQUENCE, encode_definitions, encode_definitions_in_latin1, put_error_in, put_ok,
-    put_rows_end,
+    self, DEFINITIONS_SEQUENCE, encode_definitions, encode_definitions_as_kept, encode_definitions_in_latin1,
+    put_error_in, put_ok, put_rows_end,
 };
 use super::temporal::{
     parse_datetime, parse_time, put_date_text, put_datetime_binary, put_datetime_text, put_time_binary,
@@ -63,6 +63,8 @@ struct ColumnShape {
     filled: u8,
     /// Text, in the client's character set.
     text: bool,
+    /// Text that is kept in `latin1`.
+    latin1: bool,
 }
 
 /// What a reply remembers between commands, so that it need not allocate again.
@@ -126,6 +128,7 @@ impl<'a, F: Flush> Reply<'a, F> {
             decimals: 0,
             filled: 0,
             text: false,
+            latin1: false,
         })
     }
 
@@ -248,6 +251,7 @@ fn shape_of(meta: &ColumnMeta) -> ColumnShape {
         decimals: meta.decimals,
         filled: if meta.flags & column_flag::ZEROFILL != 0 { meta.length.min(255) as u8 } else { 0 },
         text: meta.charset != charset::BINARY,
+        latin1: meta.latin1,
     }
 }
 
@@ -267,9 +271,14 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
         self.output.begin();
         self.output.length_encoded(columns.len() as u64);
         self.output.end();
-        let in_latin1 =
-            (self.charset == Charset::Latin1).then(|| encode_definitions_in_latin1(columns.metas()));
-        let encoded = in_latin1.as_ref().unwrap_or_else(|| columns.encoded(encode_definitions));
+        let own = match self.charset {
+            Charset::Latin1 => Some(encode_definitions_in_latin1(columns.metas())),
+            Charset::Binary if columns.metas().iter().any(|meta| meta.latin1) => {
+                Some(encode_definitions_as_kept(columns.metas()))
+            }
+            _ => None,
+        };
+        let encoded = own.as_ref().unwrap_or_else(|| columns.encoded(encode_definitions));
         self.output.put_packets(&encoded.bytes, &encoded.ends, DEFINITIONS_SEQUENCE);
         if self.capabilities & super::capability::DEPRECATE_EOF == 0 {
             response_packets::put_eof(self.output, 0, self.status_at_columns);
@@ -360,10 +369,14 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
             self.column += 1;
             return self.output.length_encoded_bytes(&text);
         }
-        if self.charset == Charset::Latin1
-            && self.scratch.shapes.get(self.column).is_some_and(|shape| shape.text)
-        {
-            return self.put_bytes(&self.charset.from_utf8_lossy(value));
+        // What is kept in it stays in it where the client wants nothing converted, as mydumper does.
+        let in_latin1 = match self.charset {
+            Charset::Latin1 => self.scratch.shapes.get(self.column).is_some_and(|shape| shape.text),
+            Charset::Binary => self.scratch.shapes.get(self.column).is_some_and(|shape| shape.latin1),
+            _ => false,
+        };
+        if in_latin1 {
+            return self.put_bytes(&Charset::Latin1.from_utf8_lossy(value));
         }
         self.put_bytes(value);
     }

@@ -1,6 +1,6 @@
 //! The packets every reply is made of: OK, ERR, EOF, column definitions.
 
-use sql::result::{ColumnMeta, Completion, EncodedColumns, SqlError, charset, status_flag};
+use sql::result::{ColumnMeta, Completion, EncodedColumns, SqlError, charset, column_flag, status_flag};
 use untorn::types::Charset;
 
 use super::capability;
@@ -120,6 +120,19 @@ pub fn encode_definitions_in_latin1(metas: &[ColumnMeta]) -> EncodedColumns {
         _ => ColumnMeta { charset: charset::LATIN1_SWEDISH_CI, length: meta.length / 4, ..meta.clone() },
     };
     encode(&metas.iter().map(in_latin1).collect::<Vec<_>>(), false, Charset::Latin1)
+}
+
+/// The same for a client that wants nothing converted: columns that are kept in `latin1` are sent in it.
+pub fn encode_definitions_as_kept(metas: &[ColumnMeta]) -> EncodedColumns {
+    let as_kept = |meta: &ColumnMeta| {
+        let mut meta = meta.clone();
+        if meta.latin1 {
+            meta.charset = charset::LATIN1_SWEDISH_CI;
+            meta.length /= if meta.flags & column_flag::BLOB == 0 { 4 } else { 1 };
+        }
+        meta
+    };
+    encode(&metas.iter().map(as_kept).collect::<Vec<_>>(), false, Charset::Utf8mb4)
 }
 
 /// The same with default values, for COM_FIELD_LIST.

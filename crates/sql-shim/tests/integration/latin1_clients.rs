@@ -118,3 +118,18 @@ fn a_literal_behind_an_introducer_is_meant_as_it_came() {
     assert_eq!(client.text("SELECT HEX('é')"), "C3A9");
     engine.finish();
 }
+
+/// As mydumper asks for rows and loads them; it breaks where all is sent in UTF-8.
+#[test]
+fn columns_go_as_they_are_kept_where_nothing_is_to_be_converted() {
+    let (engine, mut client) = start();
+    assert_eq!(send(&mut client, "INSERT INTO t (l, u) VALUES ('é€', 'é€')")[0], 0);
+    for setting in ["SET NAMES binary", "SET character_set_results = NULL"] {
+        assert_eq!(send(&mut client, setting)[0], 0);
+        assert_eq!(ask(&mut client, "SELECT l FROM t"), b"\xe9\x80", "{setting}");
+        assert_eq!(ask(&mut client, "SELECT u FROM t"), "é€".as_bytes(), "{setting}");
+    }
+    assert_eq!(send(&mut client, "INSERT INTO t (id, l) VALUES (7, 'é€')")[0], 0);
+    assert_eq!(ask(&mut client, "SELECT HEX(l) FROM t WHERE id = 7"), b"E980");
+    engine.finish();
+}

@@ -74,6 +74,8 @@ pub enum Alteration {
     },
     /// `RENAME INDEX a TO b`.
     RenameKey(String, String),
+    /// `ALTER INDEX name VISIBLE` (or INVISIBLE).
+    ShowKey(String, bool),
     /// `ADD CONSTRAINT … FOREIGN KEY`.
     AddForeignKey(ForeignKey),
     /// `DROP FOREIGN KEY`.

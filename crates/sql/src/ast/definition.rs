@@ -121,6 +121,17 @@ pub struct KeyDef {
     pub kind: KeyKind,
     /// Parts.
     pub parts: Vec<KeyPart>,
+    /// COMMENT.
+    pub comment: String,
+    /// INVISIBLE.
+    pub invisible: bool,
+}
+
+impl KeyDef {
+    /// A visible one without a comment.
+    pub fn new(name: Option<String>, kind: KeyKind, parts: Vec<KeyPart>) -> KeyDef {
+        KeyDef { name, kind, parts, comment: String::new(), invisible: false }
+    }
 }
 
 /// A foreign key.

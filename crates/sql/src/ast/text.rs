@@ -4,6 +4,7 @@
 //! written from the tree and not copied from the statement: names are in backquotes, every operator has its
 //! parentheses, and no SQL mode changes what it means. Read again, it gives the same tree.
 
+mod calls;
 mod query;
 
 use std::fmt::Write;
@@ -31,6 +32,8 @@ struct Style<'s> {
     whole: bool,
     /// Which databases are named.
     databases: Databases<'s>,
+    /// In a subquery, whose columns have a name only where they were given one.
+    unnamed: bool,
 }
 
 /// See [`Style`].
@@ -53,7 +56,7 @@ impl Databases<'_> {
 
 impl Style<'_> {
     /// An expression in the definition of a table.
-    const KEPT: Style<'static> = Style { whole: false, databases: Databases::None };
+    const KEPT: Style<'static> = Style { whole: false, databases: Databases::None, unnamed: false };
 }
 
 impl Expr {
@@ -82,7 +85,10 @@ fn write(expr: &Expr, style: Style<'_>, out: &mut String) -> Written {
     match expr {
         Expr::Null => out.push_str("NULL"),
         Expr::Integer(value) => push(out, format_args!("{value}")),
-        Expr::Decimal(text) => out.push_str(text),
+        Expr::Decimal(text) => {
+            out.push_str(if text.starts_with('.') { "0" } else { "" });
+            out.push_str(text);
+        }
         Expr::Float(value) => push(out, format_args!("{value:e}")),
         Expr::Text { bytes, introducer } => write_text(bytes, introducer.as_deref(), style, out),
         Expr::Binary(bytes) => write_hex(bytes, out),
@@ -107,6 +113,9 @@ fn write(expr: &Expr, style: Style<'_>, out: &mut String) -> Written {
             out.push(')');
         }
         Expr::Binary2(operator, left, right) => {
+            // The span stands behind what it is added to.
+            let span = *operator == BinaryOperator::Add && matches!(**left, Expr::Interval { .. });
+            let (left, right) = if span { (right, left) } else { (left, right) };
             out.push('(');
             write(left, style, out)?;
             push(out, format_args!(" {} ", symbol(*operator)));
@@ -131,7 +140,7 @@ fn write(expr: &Expr, style: Style<'_>, out: &mut String) -> Written {
             write_test(operand, if *negated { "is not null" } else { "is null" }, style, out)?;
         }
         Expr::IsTruth { operand, truth, negated } => {
-            let truth = truth.map_or("unknown", |truth| if truth { "true" } else { "false" });
+            let truth = truth.map_or("null", |truth| if truth { "true" } else { "false" });
             write_test(operand, &format!("is {}{truth}", if *negated { "not " } else { "" }), style, out)?;
         }
         Expr::Between { operand, low, high, negated } => {
@@ -153,22 +162,10 @@ fn write(expr: &Expr, style: Style<'_>, out: &mut String) -> Written {
             write_list("(", &constants, ",", "))", style, out)?;
         }
         Expr::Like { operand, pattern, escape, negated } => {
-            out.push('(');
-            write(operand, style, out)?;
-            out.push_str(if *negated { " not like " } else { " like " });
-            write(pattern, style, out)?;
-            if let Some(escape) = escape {
-                out.push_str(" escape ");
-                write(escape, style, out)?;
-            }
-            out.push(')');
+            calls::write_like((operand, pattern), escape.as_deref(), *negated, style, out)?;
         }
         Expr::Regexp { operand, pattern, negated } => {
-            out.push('(');
-            write(operand, style, out)?;
-            out.push_str(if *negated { " not regexp " } else { " regexp " });
-            write(pattern, style, out)?;
-            out.push(')');
+            calls::write_regexp((operand, pattern), *negated, style, out)?;
         }
         Expr::Case { operand, whens, otherwise } => {
             write_case(operand.as_deref(), whens, otherwise.as_deref(), style, out)?;
@@ -201,7 +198,7 @@ fn write_call(expr: &Expr, style: Style<'_>, out: &mut String) -> Written {
             let name = name.to_ascii_lowercase();
             match (name.as_str(), &arguments[..]) {
                 ("timestampdiff", [Expr::Interval { unit, .. }, rest @ ..]) => {
-                    push(out, format_args!("timestampdiff({},", unit_name(*unit)));
+                    push(out, format_args!("timestampdiff({},", unit_name(*unit).to_uppercase()));
                     write_list("", rest, ",", ")", style, out)?;
                 }
                 ("weight_string as char" | "weight_string as binary", [operand, Expr::Integer(length)]) => {
@@ -211,14 +208,11 @@ fn write_call(expr: &Expr, style: Style<'_>, out: &mut String) -> Written {
                     push(out, format_args!(" as {kind}({length}))"));
                 }
                 ("get_format", [Expr::Text { bytes, .. }, place]) => {
-                    push(out, format_args!("get_format({},", String::from_utf8_lossy(bytes)));
+                    push(out, format_args!("get_format({}, ", String::from_utf8_lossy(bytes)));
                     write(place, style, out)?;
                     out.push(')');
                 }
-                _ => {
-                    out.push_str(&name);
-                    write_list("(", arguments, ",", ")", style, out)?;
-                }
+                _ => calls::write_function(&name, arguments, style, out)?,
             }
         }
         Expr::Cast { operand, target } => {
@@ -307,17 +301,14 @@ fn write_in(operand: &Expr, negated: bool, style: Style<'_>, out: &mut String) -
 }
 
 fn write_unary(operator: UnaryOperator, operand: &Expr, style: Style<'_>, out: &mut String) -> Written {
-    let open = match operator {
-        UnaryOperator::Minus => "-(",
-        UnaryOperator::Plus => "+(",
-        UnaryOperator::BitNot => "~(",
-        UnaryOperator::Not => "(not(",
-        UnaryOperator::Binary => "(binary (",
+    let (before, behind) = match operator {
+        UnaryOperator::Minus => ("-(", ")"),
+        UnaryOperator::Plus => ("", ""),
+        UnaryOperator::BitNot => ("~(", ")"),
+        UnaryOperator::Not => ("(not(", "))"),
+        UnaryOperator::Binary => ("cast(", " as char charset binary)"),
     };
-    out.push_str(open);
-    write(operand, style, out)?;
-    out.push_str(if open.starts_with('(') { "))" } else { ")" });
-    Ok(())
+    calls::write_around(before, operand, behind, style, out)
 }
 
 fn write_case(
@@ -393,7 +384,7 @@ fn write_hex(bytes: &[u8], out: &mut String) {
         return out.push_str("x''");
     }
     out.push_str("0x");
-    bytes.iter().for_each(|byte| push(out, format_args!("{byte:02X}")));
+    bytes.iter().for_each(|byte| push(out, format_args!("{byte:02x}")));
 }
 
 /// How an operator is written.
@@ -447,6 +438,11 @@ pub(crate) fn unit_name(unit: IntervalUnit) -> &'static str {
     }
 }
 
+/// The digits of a second, where there are any.
+fn fraction_shown(fraction: u8) -> Option<u32> {
+    (fraction > 0).then(|| u32::from(fraction))
+}
+
 pub(crate) fn cast_name(target: &CastType) -> String {
     let length = |name: &str, length: &Option<u32>| match length {
         Some(length) => format!("{name}({length})"),
@@ -456,16 +452,17 @@ pub(crate) fn cast_name(target: &CastType) -> String {
         CastType::Signed => "signed".into(),
         CastType::Unsigned => "unsigned".into(),
         CastType::Char { length: chars, charset } => {
+            // Without one it has the connection's collation, which a character set would not say.
             let charset = charset.as_ref().map(|charset| format!(" charset {charset}"));
             length("char", chars) + charset.as_deref().unwrap_or_default()
         }
-        CastType::Binary { length: bytes } => length("binary", bytes),
+        CastType::Binary { length: bytes } => length("char", bytes) + " charset binary",
         CastType::Decimal { precision, scale } => format!("decimal({precision},{scale})"),
         CastType::Double => "double".into(),
         CastType::Float => "float".into(),
         CastType::Date => "date".into(),
-        CastType::DateTime { fraction } => format!("datetime({fraction})"),
-        CastType::Time { fraction } => format!("time({fraction})"),
+        CastType::DateTime { fraction } => length("datetime", &fraction_shown(*fraction)),
+        CastType::Time { fraction } => length("time", &fraction_shown(*fraction)),
         CastType::Year => "year".into(),
         CastType::Json => "json".into(),
     }

@@ -5,6 +5,7 @@
 //! charges each, and gives way in between. Only what the rows are about (tables, accounts, transactions) is
 //! looked up at once.
 
+mod constants;
 mod declared;
 mod engine_metrics;
 mod extension;
@@ -21,6 +22,10 @@ mod user;
 pub mod views;
 mod without_rows;
 
+pub use constants::{default_clause, quoted};
+pub use table_tables::current_timestamp;
+
+pub(crate) use constants::filled_width;
 use declared::Declared;
 use untorn::schema::ColumnDef;
 use untorn::types::{ColumnType, SizeClass};
@@ -89,11 +94,19 @@ pub fn view_database(name: &str) -> Option<&'static str> {
 }
 
 /// Whether the views of `mysql` are what this name means. Unlike the others it is the name of a database that
-/// can be made, as a dump of all of a server's databases does: then it is that database. It is not in lists
-/// of databases, because what such a list is for (a dump) has no use for a view of the accounts. Its tables
-/// have privileges like any.
+/// can be made, as a dump of all of a server's databases does: then it is that database, and its tables come
+/// before views of the same name. It is in lists of databases, because MySQL's `mysqldump --all-databases`
+/// dumps nothing at all, without a word, where it does not find this one. Its views are in no list of tables:
+/// a dump has no use for them. They have privileges like tables.
 pub fn stands_in(state: &SqlContext, database: &str) -> bool {
     database == MYSQL && state.database.database(database).is_none()
+}
+
+/// Whether a view of `mysql` of this name would be what is meant: there is no table of that name.
+pub fn table_stands_in(state: &SqlContext, database: &str, table: &str) -> bool {
+    database == MYSQL
+        && state.temporary.find(database, table).is_none()
+        && state.database.table(database, table).is_err()
 }
 
 fn views() -> impl Iterator<Item = &'static View> {
@@ -106,11 +119,6 @@ fn views() -> impl Iterator<Item = &'static View> {
 /// The view of this name, letter case not counting.
 pub fn find(database: &str, name: &str) -> Option<&'static View> {
     views().find(|view| view.database.eq_ignore_ascii_case(database) && view.name.eq_ignore_ascii_case(name))
-}
-
-/// The views of a database.
-pub fn of_database(database: &str) -> impl Iterator<Item = &'static View> {
-    views().filter(move |view| view.database.eq_ignore_ascii_case(database))
 }
 
 /// The views that lists of tables name, as far as the account may know of them.
@@ -203,6 +211,10 @@ pub fn database_names(state: &SqlContext) -> Vec<String> {
     if !rights.global().has(Privileges::SHOW_DATABASES) {
         names.retain(|name| rights.sees_database(name));
     }
+    let sees = rights.global().has(Privileges::SHOW_DATABASES) || rights.sees_database(MYSQL);
+    if sees && stands_in(state, MYSQL) {
+        names.push(MYSQL.to_owned());
+    }
     names.extend([INFORMATION_SCHEMA, PERFORMANCE_SCHEMA].map(str::to_owned));
     names.sort();
     names
@@ -233,7 +245,7 @@ pub(crate) fn column_type_text(kind: &ColumnType) -> String {
     let digits =
         |name: &str, fraction: u8| if fraction > 0 { format!("{name}({fraction})") } else { name.to_owned() };
     let members = |name: &str, members: &[String]| {
-        let quoted: Vec<String> = members.iter().map(|m| format!("'{}'", m.replace('\'', "''"))).collect();
+        let quoted: Vec<String> = members.iter().map(|member| quoted(member)).collect();
         format!("{name}({})", quoted.join(","))
     };
     match kind {

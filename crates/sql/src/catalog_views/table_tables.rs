@@ -7,6 +7,7 @@ use untorn::schema::{Check, ColumnDef, Default, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType, DateTime};
 
 use super::ViewType::{Declared, Integer, Moment, Number, Real, Text, Time};
+use super::constants::shown_default;
 use super::foreign_keys;
 use super::views as created_views;
 use super::{INFORMATION_SCHEMA, RowSource, View, database_names, nothing, number, shown, text, type_text};
@@ -60,17 +61,21 @@ fn escaped(expression: &str) -> Value<'static> {
 pub fn default_text(column: &ColumnDef) -> Value<'static> {
     match &column.default {
         None => Value::Null,
-        Some(Default::CurrentTimestamp) => {
-            let digits = crate::stored_values::fraction(&column.kind);
-            text(if digits > 0 { format!("CURRENT_TIMESTAMP({digits})") } else { "CURRENT_TIMESTAMP".into() })
-        }
-        Some(Default::Literal(bytes)) => Value::Text(bytes.clone().into(), Collation::Utf8mb4GeneralCi),
+        Some(Default::CurrentTimestamp) => text(current_timestamp(column)),
+        Some(Default::Literal(_)) => shown_default(column).map_or(Value::Null, text),
         Some(Default::Expression(expression)) => escaped(expression),
     }
 }
 
+/// CURRENT_TIMESTAMP with as many digits as the column has.
+pub fn current_timestamp(column: &ColumnDef) -> String {
+    let digits = crate::stored_values::fraction(&column.kind);
+    if digits > 0 { format!("CURRENT_TIMESTAMP({digits})") } else { "CURRENT_TIMESTAMP".to_owned() }
+}
+
 /// The EXTRA column: never NULL.
 fn extra(column: &ColumnDef) -> String {
+    let on_update;
     let mut parts = Vec::new();
     if column.auto_increment {
         parts.push("auto_increment");
@@ -82,7 +87,9 @@ fn extra(column: &ColumnDef) -> String {
         parts.push(if column.is_virtual { "VIRTUAL GENERATED" } else { "STORED GENERATED" });
     }
     if column.on_update_now {
-        parts.push("on update CURRENT_TIMESTAMP");
+        parts.push("on update");
+        on_update = current_timestamp(column);
+        parts.push(&on_update);
     }
     parts.join(" ")
 }
@@ -188,9 +195,14 @@ pub(super) fn columns_named(
                 (number(*chars), number(column.kind.bytes_max()))
             }
             kind if kind.is_string() => (number(kind.bytes_max()), number(kind.bytes_max())),
-            ColumnType::Enum { members, .. } => {
+            ColumnType::Enum { members, collation } => {
                 let longest = members.iter().map(|m| m.chars().count()).max().unwrap_or(0);
-                (number(longest), number(longest * 4))
+                (number(longest), number(longest * collation.bytes_per_char_max() as usize))
+            }
+            ColumnType::Set { members, collation } => {
+                let commas = members.len().saturating_sub(1);
+                let all = members.iter().map(|m| m.chars().count()).sum::<usize>() + commas;
+                (number(all), number(all * collation.bytes_per_char_max() as usize))
             }
             _ => (Value::Null, Value::Null),
         };
@@ -302,6 +314,7 @@ fn numeric(kind: &ColumnType) -> (Value<'static>, Value<'static>) {
         ColumnType::Int { .. } => (number(10u64), number(0u64)),
         ColumnType::BigInt { unsigned } => (number(if *unsigned { 20u64 } else { 19 }), number(0u64)),
         ColumnType::Decimal { precision, scale } => (number(*precision), number(*scale)),
+        ColumnType::Bit { bits } => (number(*bits), Value::Null),
         ColumnType::Float => (number(12u64), Value::Null),
         ColumnType::Double => (number(22u64), Value::Null),
         _ => (Value::Null, Value::Null),
@@ -329,15 +342,15 @@ pub fn statistics_of(table: &Table) -> Rows {
                 text(&*key.name),
                 number(at + 1),
                 text(&*column.name),
-                text("A"),
+                text(if part.descending { "D" } else { "A" }),
                 number(distinct.unwrap_or_else(|| table.row_count_estimate())),
                 part.prefix_chars.map_or(Value::Null, number),
                 Value::Null,
                 text(if column.nullable { "YES" } else { "" }),
                 text("BTREE"),
                 text(""),
-                text(""),
-                text("YES"),
+                text(&*key.comment),
+                text(if key.invisible { "NO" } else { "YES" }),
                 Value::Null,
             ]);
         }

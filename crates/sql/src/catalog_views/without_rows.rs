@@ -57,6 +57,22 @@ pub(super) static VIEWS: &[View] = &[
     ),
     empty(
         INFORMATION_SCHEMA,
+        "LIBRARIES",
+        &[
+            ("LIBRARY_CATALOG", required("varchar(64)")),
+            ("LIBRARY_SCHEMA", required("varchar(64)")),
+            ("LIBRARY_NAME", required("varchar(64)")),
+            ("LIBRARY_DEFINITION", nullable("longtext")),
+            ("LANGUAGE", preset("SQL", required("varchar(64)"))),
+            ("CREATED", required("timestamp")),
+            ("LAST_ALTERED", required("timestamp")),
+            ("SQL_MODE", required(SQL_MODES)),
+            ("LIBRARY_COMMENT", required("text")),
+            ("CREATOR", required("varchar(288)")),
+        ],
+    ),
+    empty(
+        INFORMATION_SCHEMA,
         "TRIGGERS",
         &[
             ("TRIGGER_CATALOG", required("varchar(64)")),

@@ -252,11 +252,11 @@ impl Parser<'_> {
             return Ok(Alteration::EnforceCheck(name, enforced));
         }
         if self.accept_any(&["INDEX", "KEY"]).is_some() {
-            self.any_name()?;
-            if self.accept_any(&["VISIBLE", "INVISIBLE"]).is_none() {
+            let name = self.any_name()?;
+            let Some(word) = self.accept_any(&["VISIBLE", "INVISIBLE"]) else {
                 return Err(self.unexpected());
-            }
-            return Ok(Alteration::Nothing);
+            };
+            return Ok(Alteration::ShowKey(name, word == "VISIBLE"));
         }
         let _ = self.accept("COLUMN");
         let name = self.name()?;

@@ -251,8 +251,7 @@ impl Parser<'_> {
             name = None;
         }
         name.iter().try_for_each(|name| check_key_name(name))?;
-        let parts = self.key_parts()?;
-        Ok(Some(Constraint::Key(KeyDef { name, kind, parts })))
+        Ok(Some(Constraint::Key(self.key_parts(name, kind)?)))
     }
 
     /// A key that is neither primary nor unique, behind KEY.
@@ -260,7 +259,7 @@ impl Parser<'_> {
         let named = !self.is_symbol(b"(") && !self.is_word("USING");
         let name = if named { Some(self.name()?) } else { None };
         name.iter().try_for_each(|name| check_key_name(name))?;
-        Ok(KeyDef { name, kind: KeyKind::Plain, parts: self.key_parts()? })
+        self.key_parts(name, KeyKind::Plain)
     }
 
     /// Behind CHECK.
@@ -283,7 +282,7 @@ impl Parser<'_> {
     }
 
     /// `[USING BTREE] (a, b(10) DESC) [options]`
-    fn key_parts(&mut self) -> Parsed<Vec<KeyPart>> {
+    fn key_parts(&mut self, name: Option<String>, kind: KeyKind) -> Parsed<KeyDef> {
         self.using_btree()?;
         let parts = self.parenthesised(|parser| {
             if parser.is_symbol(b"(") {
@@ -299,16 +298,19 @@ impl Parser<'_> {
             let _ = !descending && parser.accept("ASC");
             Ok(KeyPart { column, length, descending })
         })?;
+        let mut key = KeyDef::new(name, kind, parts);
         loop {
             if self.is_word("USING") {
                 self.using_btree()?;
             } else if self.accept("COMMENT") {
-                self.text()?;
+                key.comment = self.text_string()?;
             } else if self.accept("KEY_BLOCK_SIZE") {
                 let _ = self.accept_symbol(b"=");
                 self.integer()?;
-            } else if self.accept_any(&["VISIBLE", "INVISIBLE"]).is_none() {
-                return Ok(parts);
+            } else if let Some(word) = self.accept_any(&["VISIBLE", "INVISIBLE"]) {
+                key.invisible = word == "INVISIBLE";
+            } else {
+                return Ok(key);
             }
         }
     }
@@ -588,9 +590,9 @@ impl Parser<'_> {
         self.using_btree()?;
         self.expect("ON")?;
         let table = self.table_name()?;
-        let parts = self.key_parts()?;
+        let key = self.key_parts(Some(name), kind)?;
         self.index_algorithm()?;
-        Ok(Statement::CreateIndex { key: KeyDef { name: Some(name), kind, parts }, table })
+        Ok(Statement::CreateIndex { key, table })
     }
 
     /// `ALGORITHM [=] x`, `LOCK [=] y`: accepted, the engine decides.

@@ -361,7 +361,10 @@ impl Parser<'_> {
                 } else if self.accept("UNICODE") {
                     charset = Some("ucs2".into());
                 }
-                CastType::Char { length, charset }
+                match charset.as_deref() {
+                    Some("binary") => CastType::Binary { length },
+                    _ => CastType::Char { length, charset },
+                }
             }
             "BINARY" => CastType::Binary { length: self.optional_length()? },
             "DECIMAL" | "DEC" | "NUMERIC" => self.cast_decimal(said)?,

@@ -157,11 +157,12 @@ pub struct IndexColumns<'t> {
     pub key: Option<&'t KeyDef>,
 }
 
-/// The indexes of a table, the clustered one first.
+/// The indexes of a table that may be read, the clustered one first: not those that are INVISIBLE.
 pub fn indexes(table: &Table) -> Vec<IndexColumns<'_>> {
     let clustered = IndexColumns { index: ScanIndex::Clustered, key: table.def.clustered_key() };
     let secondary = table.def.secondary_keys().iter().enumerate();
     let mut all = vec![clustered];
+    let secondary = secondary.filter(|(_, key)| !key.invisible);
     all.extend(secondary.map(|(n, key)| IndexColumns { index: ScanIndex::Secondary(n), key: Some(key) }));
     all
 }

@@ -314,15 +314,7 @@ impl Planner<'_> {
             rules.refuses_null = rows.len() == 1 && !insert.ignore;
         }
         let [source] = sources;
-        let given = |position: usize| {
-            rows.iter().any(|row: &Vec<Assigned>| matches!(row.get(position), Some(Assigned::Value(_))))
-        };
-        for (position, column) in columns.iter().enumerate() {
-            let computed = matches!(defaults.get(usize::from(*column)), Some(ColumnDefault::Generated(_)));
-            if computed && (query.is_some() || given(position)) {
-                return Err(not_allowed(&source, *column));
-            }
-        }
+        self.pass_over_generated((&source, &columns, &defaults), query.is_some(), &mut rows)?;
         // `generated = DEFAULT` says nothing, but that a duplicate is no error.
         refuse_generated(&on_duplicate, &defaults, &source)?;
         Ok(InsertPlan {
@@ -338,6 +330,27 @@ impl Planner<'_> {
             reads_itself,
             subqueries,
         })
+    }
+
+    /// Refuses what is said of generated columns (3105). Without strict mode what VALUES says is passed over,
+    /// as in MariaDB: mariadb-dump writes it.
+    fn pass_over_generated(
+        &self,
+        (source, columns, defaults): (&Source, &[u16], &[ColumnDefault]),
+        of_query: bool,
+        rows: &mut [Vec<Assigned>],
+    ) -> Result<(), SqlError> {
+        for (position, column) in columns.iter().enumerate() {
+            if !matches!(defaults.get(usize::from(*column)), Some(ColumnDefault::Generated(_))) {
+                continue;
+            }
+            let is_given = |row: &Vec<Assigned>| matches!(row.get(position), Some(Assigned::Value(_)));
+            if of_query || rows.iter().any(is_given) && self.state.is_strict() {
+                return Err(not_allowed(source, *column));
+            }
+            rows.iter_mut().filter(|row| is_given(row)).for_each(|row| row[position] = Assigned::Default);
+        }
+        Ok(())
     }
 
     /// Plans UPDATE.

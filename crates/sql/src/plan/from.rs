@@ -284,8 +284,7 @@ impl Planner<'_> {
     /// A view of `mysql`, unless a table of that name is meant.
     pub fn stand_in(&self, name: &ast::TableName) -> Result<Option<&'static catalog_views::View>, SqlError> {
         let database = self.database_of(name)?;
-        let stands_in = catalog_views::stands_in(self.state, &database)
-            && self.state.temporary.find(&database, &name.name).is_none();
+        let stands_in = catalog_views::table_stands_in(self.state, &database, &name.name);
         Ok(if stands_in { catalog_views::find(&database, &name.name) } else { None })
     }
 
@@ -308,7 +307,7 @@ impl Planner<'_> {
     fn check_hints(&self, source: &Source, hints: &[ast::IndexHint]) -> Result<(), SqlError> {
         let Some(table) = source.engine_table() else { return Ok(()) };
         for name in hints.iter().flat_map(|hint| &hint.indexes) {
-            if table.def.key_named(name).is_none() {
+            if table.def.key_named(name).is_none_or(|key| key.invisible) {
                 return Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[name, &source.alias]));
             }
         }

@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use untorn::Table;
-use untorn::schema::{ColumnDef, KeyKind, TableDef};
-use untorn::types::ColumnType;
+use untorn::schema::{KeyKind, TableDef};
+use untorn::types::{Charset, ColumnType};
 
 use super::json_table::JsonTable;
 use super::view::Below;
 use super::{Condition, SelectPlan};
 use crate::ast::HintKind;
-use crate::catalog_views::View;
+use crate::catalog_views::{View, filled_width};
 use crate::exec::Rows;
 use crate::expr::Expr;
 use crate::expr::types::Type;
 use crate::privilege_checks::ColumnAccess;
-use crate::result::{ColumnMeta, column_flag};
+use crate::result::{ColumnMeta, charset, column_flag};
 use crate::value::Value;
 
 /// A column of a source.
@@ -114,17 +114,6 @@ pub struct Source {
 
 /// Names are looked for one by one among so few.
 const COLUMNS_FEW: usize = 24;
-
-/// The characters that ZEROFILL fills up to, where the definition does not say so.
-fn filled_width(column: &ColumnDef) -> Option<u32> {
-    Some(match column.kind {
-        _ if !column.zerofill => return None,
-        ColumnType::Float => 12,
-        ColumnType::Double => 22,
-        ColumnType::Decimal { precision, scale } => u32::from(precision) + u32::from(scale > 0),
-        _ => return None,
-    })
-}
 
 impl Source {
     /// What a statement knows as `alias`.
@@ -315,6 +304,7 @@ impl Source {
         let mut meta = source.ty.meta(name);
         meta.flags |= source.flags;
         meta.length = source.shown_length.unwrap_or(meta.length);
+        meta.latin1 = meta.charset != charset::BINARY && source.ty.collation.charset() == Charset::Latin1;
         // A view has its name for its columns, whatever they are made of.
         let is_view = matches!(self.kind, SourceKind::Derived(_)) && !self.database.is_empty();
         if is_view || matches!(self.kind, SourceKind::Table(_) | SourceKind::View(_)) {

@@ -8,7 +8,7 @@ use untorn::schema::{KeyKind, KeyPart, TableDef};
 use untorn::types::ColumnType;
 
 use super::super::Session;
-use super::super::definition::key_definition;
+use super::super::definition::{check_visible, key_definition};
 use sql::ast::{self, Alteration};
 use sql::errors;
 use sql::result::SqlError;
@@ -43,7 +43,7 @@ impl Session {
                         [(column.primary, ast::KeyKind::Primary), (column.unique, ast::KeyKind::Unique)]
                     {
                         if said && def.column_number(&column.name).is_some() {
-                            self.add_key(def, &ast::KeyDef { name: None, kind, parts: parts() }, false)?;
+                            self.add_key(def, &ast::KeyDef::new(None, kind, parts()), false)?;
                         }
                     }
                 }
@@ -51,7 +51,7 @@ impl Session {
             }
         }
         def.sort_keys();
-        Ok(())
+        check_visible(def)
     }
 
     fn keep_keys(
@@ -94,13 +94,20 @@ impl Session {
             };
             keys[at].name.clone_from(to);
         }
+        for change in changes {
+            let Alteration::ShowKey(name, visible) = change else { continue };
+            let Some(key) = keys.iter_mut().find(|key| key.name.eq_ignore_ascii_case(name)) else {
+                return Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[name, &table.name]));
+            };
+            key.invisible = !visible;
+        }
         for mut key in keys {
             let kept = |part: &KeyPart| {
                 let at = origins.iter().position(|origin| *origin == Some(part.column))?;
                 let (was, is) = (&old.columns[usize::from(part.column)].kind, &def.columns[at].kind);
                 let prefix_chars = part.prefix_chars.filter(|_| is.is_string() || is.is_blob());
                 let fits = |chars: &u32| was == is || length(is).is_none_or(|length| *chars < length);
-                Some(KeyPart { column: at as u16, prefix_chars: prefix_chars.filter(fits) })
+                Some(KeyPart { column: at as u16, prefix_chars: prefix_chars.filter(fits), ..part.clone() })
             };
             key.parts = key.parts.iter().filter_map(kept).collect();
             if key.parts.is_empty() {

@@ -1,6 +1,6 @@
 //! The text of SHOW CREATE TABLE.
 
-use sql::catalog_views::type_text;
+use sql::catalog_views::{current_timestamp, default_clause, quoted, type_text};
 use untorn::Table;
 use untorn::schema::{Default, KeyKind};
 use untorn::types::{Charset, Collation, ColumnType};
@@ -24,15 +24,11 @@ pub(super) fn create_statement(table: &Table) -> String {
         } else if matches!(column.kind, ColumnType::Timestamp { .. }) {
             line.push_str(" NULL");
         }
-        let now = {
-            let digits = sql::stored_values::fraction(&column.kind);
-            if digits > 0 { format!("CURRENT_TIMESTAMP({digits})") } else { "CURRENT_TIMESTAMP".to_owned() }
-        };
+        let now = current_timestamp(column);
         match &column.default {
             Some(Default::CurrentTimestamp) => line.push_str(&format!(" DEFAULT {now}")),
-            Some(Default::Literal(bytes)) => {
-                let shown = String::from_utf8_lossy(bytes).replace('\\', "\\\\").replace('\'', "''");
-                line.push_str(&format!(" DEFAULT '{shown}'"));
+            Some(Default::Literal(_)) => {
+                line.push_str(&format!(" DEFAULT {}", default_clause(column).unwrap_or_default()));
             }
             Some(Default::Expression(expression)) => line.push_str(&format!(" DEFAULT ({expression})")),
             None if column.generated.is_some() => {}
@@ -48,7 +44,7 @@ pub(super) fn create_statement(table: &Table) -> String {
             line.push_str(" AUTO_INCREMENT");
         }
         if !column.comment.is_empty() {
-            line.push_str(&format!(" COMMENT '{}'", column.comment.replace('\'', "''")));
+            line.push_str(&format!(" COMMENT {}", quoted(&column.comment)));
         }
         lines.push(line);
     }
@@ -58,15 +54,21 @@ pub(super) fn create_statement(table: &Table) -> String {
             .iter()
             .map(|part| {
                 let column = name(&table.def.columns[usize::from(part.column)].name);
-                part.prefix_chars.map_or(column.clone(), |chars| format!("{column}({chars})"))
+                let column = part.prefix_chars.map_or(column.clone(), |chars| format!("{column}({chars})"));
+                column + if part.descending { " DESC" } else { "" }
             })
             .collect();
         let parts = parts.join(",");
-        lines.push(match key.kind {
+        let mut line = match key.kind {
             KeyKind::Primary => format!("  PRIMARY KEY ({parts})"),
             KeyKind::Unique => format!("  UNIQUE KEY {} ({parts})", name(&key.name)),
             KeyKind::Secondary => format!("  KEY {} ({parts})", name(&key.name)),
-        });
+        };
+        if !key.comment.is_empty() {
+            line.push_str(&format!(" COMMENT {}", quoted(&key.comment)));
+        }
+        line.push_str(if key.invisible { " /*!80000 INVISIBLE */" } else { "" });
+        lines.push(line);
     }
     for key in &table.def.foreign_keys {
         lines.push(format!("  {}", key.clause(&table.database)));
@@ -86,7 +88,7 @@ pub(super) fn create_statement(table: &Table) -> String {
         options.push_str(&format!(" COLLATE={}", rule.name()));
     }
     if !table.def.comment.is_empty() {
-        options.push_str(&format!(" COMMENT='{}'", table.def.comment.replace('\'', "''")));
+        options.push_str(&format!(" COMMENT={}", quoted(&table.def.comment)));
     }
     let temporary = if untorn::private::is_temporary(&table.database) { "TEMPORARY " } else { "" };
     format!("CREATE {temporary}TABLE {} (\n{}\n) {options}", name(&table.name), lines.join(",\n"))

@@ -21,7 +21,7 @@ impl Query {
     pub fn to_text(&self, here: Option<&str>) -> Result<String, Unkept> {
         let text = |databases| {
             let mut out = String::new();
-            write_query(self, Style { whole: true, databases }, &mut out).map(|()| out)
+            write_query(self, Style { whole: true, databases, unnamed: false }, &mut out).map(|()| out)
         };
         if let Some(here) = here {
             let short = text(Databases::AllBut(here))?;
@@ -61,19 +61,20 @@ pub(super) fn write_part(expr: &Expr, style: Style<'_>, out: &mut String) -> Wri
     if !style.whole {
         return Err(Unkept::Construct);
     }
+    let inner = Style { unnamed: true, ..style };
     match expr {
-        Expr::Subquery(query) => write_nested("(", query, style, out)?,
-        Expr::Exists(query) => write_nested("exists(", query, style, out)?,
+        Expr::Subquery(query) => write_nested("(", query, inner, out)?,
+        Expr::Exists(query) => write_nested("exists(", query, inner, out)?,
         Expr::InQuery { operand, query, negated } => {
             write_in(operand, *negated, style, out)?;
-            write_nested("(", query, style, out)?;
+            write_nested("(", query, inner, out)?;
             out.push(')');
         }
         Expr::Quantified { operator, operand, query, all } => {
             out.push('(');
             write(operand, style, out)?;
             push(out, format_args!(" {} {} ", symbol(*operator), if *all { "all" } else { "any" }));
-            write_nested("(", query, style, out)?;
+            write_nested("(", query, inner, out)?;
             out.push(')');
         }
         Expr::Row(items) => write_list("(", items, ",", ")", style, out)?,
@@ -110,7 +111,7 @@ fn write_query(query: &Query, style: Style<'_>, out: &mut String) -> Written {
         if !table.columns.is_empty() {
             push(out, format_args!(" ({})", names(&table.columns)));
         }
-        write_nested(" as (", &table.query, style, out)?;
+        write_nested(" as (", &table.query, Style { unnamed: false, ..style }, out)?;
     }
     if !query.with.is_empty() {
         out.push(' ');
@@ -191,7 +192,11 @@ fn write_select(select: &Select, style: Style<'_>, out: &mut String) -> Written 
             }
             SelectItem::Expr { expr, alias, text } => {
                 write(expr, style, out)?;
-                push(out, format_args!(" AS {}", quoted_name(alias.as_ref().unwrap_or(text))));
+                let name = alias.as_ref().unwrap_or(text);
+                // Every element has got a name by now, most of them that of their text.
+                if !style.unnamed || name != text {
+                    push(out, format_args!(" AS {}", quoted_name(name)));
+                }
             }
         }
     }
@@ -254,6 +259,7 @@ fn write_table(table: &TableRef, style: Style<'_>, out: &mut String) -> Written 
             }
         }
         TableRef::Derived { query, alias, columns, lateral } => {
+            let style = Style { unnamed: false, ..style };
             write_nested(if *lateral { "lateral (" } else { "(" }, query, style, out)?;
             push(out, format_args!(" {}", quoted_name(alias)));
             if !columns.is_empty() {
