@@ -141,7 +141,8 @@ impl Tree {
         let record = RecordRef::new(child, first, &self.def);
         // The least key of its level is no key.
         record.raw().filter(|_| !record.is_min_rec())?;
-        let fields: KeyFields<'_> = record.fields().take(self.def.n_unique).map(|field| field.inline()).collect();
+        let fields: KeyFields<'_> =
+            record.fields().take(self.def.n_unique).map(|field| field.inline()).collect();
         let key = SearchKey::new(&self.def, &fields);
         let found = search(parent, &self.def, &key, Bound::LessOrEqual).ok()?;
         (found.offset != header::INFIMUM).then_some(found.offset)

@@ -164,12 +164,7 @@ impl Tree {
     /// Makes sure before the first change that a sibling which the page may move in with, when it has lost
     /// the record at `offset`, can be walked. Most have no room for it, and to walk through all three pages
     /// is most of what a try costs.
-    fn check_siblings_to_merge(
-        &self,
-        mtr: &Mtr<'_>,
-        leaf: &Level,
-        offset: usize,
-    ) -> Result<(), Interrupt> {
+    fn check_siblings_to_merge(&self, mtr: &Mtr<'_>, leaf: &Level, offset: usize) -> Result<(), Interrupt> {
         let page = mtr.page(leaf.page);
         let size = RecordRef::new(page, offset, &self.def).size();
         let n_recs = header::n_recs(page).saturating_sub(1);

@@ -6,9 +6,9 @@
 //! lane in order, so that it goes through the pages of a table one after the other and finds most rows behind
 //! the one before without a descent. The records of a row are in one lane, in the order of the commits, as
 //! later ones rely on what the earlier ones have done. Several lanes of a worker go on side by side, because
-//! each step waits for pages by itself: when history falls behind on a slow disk, the pages it needs have left
-//! the pool and must be read again, so that it falls behind even more. When all lanes are done the directory
-//! forgets the logs and their pages are freed.
+//! each step waits for pages by itself: when history falls behind on a slow disk, the pages it needs have
+//! left the pool and must be read again, so that it falls behind even more. When all lanes are done the
+//! directory forgets the logs and their pages are freed.
 //!
 //! One client alone makes batches of a few logs, with every page in memory: what a batch costs beside its
 //! records is a part of what each of its updates costs. So nothing is made for lanes that have no work.
@@ -42,8 +42,8 @@ use crate::undo::{Place, UndoRecord};
 
 /// Logs in a batch at most.
 pub(super) const BATCH_LOGS: usize = 300;
-/// Bytes of undo records read for a batch, roughly. After rows were deleted here and there, a larger batch has
-/// more of them to remove from each page; but a rollback may have to wait for one.
+/// Bytes of undo records read for a batch, roughly. After rows were deleted here and there, a larger batch
+/// has more of them to remove from each page; but a rollback may have to wait for one.
 const BATCH_BYTES: usize = 4 << 20;
 /// Logs read, and lanes of a worker gone through, side by side.
 const LANES: usize = 16;

@@ -37,7 +37,12 @@ pub(super) struct Worker<'w> {
 }
 
 impl Worker<'_> {
-    pub async fn purge_record(&mut self, log: &CommittedLog, place: Place, bytes: &[u8]) -> Result<(), Error> {
+    pub async fn purge_record(
+        &mut self,
+        log: &CommittedLog,
+        place: Place,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
         let Some(undo) = UndoRecord::parse(bytes) else {
             return Err(corrupt(place.page, "an undo record cannot be read"));
         };
