@@ -42,9 +42,9 @@ use crate::undo::{Place, UndoRecord};
 
 /// Logs in a batch at most.
 pub(super) const BATCH_LOGS: usize = 300;
-/// Bytes of undo records read for a batch, roughly. After rows were deleted here and there, a larger batch
-/// has more of them to remove from each page; but a rollback may have to wait for one.
-const BATCH_BYTES: usize = 4 << 20;
+/// Bytes of undo records read for a batch, roughly. A rollback may have to wait for one, and a truncation of
+/// the undo tablespace takes a step after each.
+const BATCH_BYTES: usize = 1 << 20;
 /// Logs read, and lanes of a worker gone through, side by side.
 const LANES: usize = 16;
 /// With fewer records it is not worth waking other workers.

@@ -223,7 +223,7 @@ fn moments_of_truncations(world: &World) -> Vec<(Moment, u64)> {
     let mut working = Box::pin(async {
         purge_and_write(world).await;
         // The room is wanted again at once.
-        change_all_and_commit(&mut session, 40).await;
+        change_all_and_commit(&mut session, 20).await;
         for _ in 0..4 {
             purge_and_write(world).await;
         }
