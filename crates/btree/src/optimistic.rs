@@ -59,6 +59,12 @@ impl LastChange {
         LastChange::at(mtr, position.place)
     }
 
+    /// The record at `place`, on a page that is left as it is.
+    pub fn unchanged(mtr: &Mtr<'_>, place: Place) -> LastChange {
+        let lsn = fil::lsn(mtr.page(place.page));
+        LastChange { page: mtr.page_id(place.page), lsn, offset: place.offset }
+    }
+
     /// The record at `place`. Commits `mtr`.
     pub fn at(mtr: Mtr<'_>, place: Place) -> LastChange {
         let page = mtr.page_id(place.page);
@@ -66,8 +72,8 @@ impl LastChange {
     }
 }
 
-/// Records behind the last change that are looked at before a descent is taken for cheaper.
-const RECORDS_BEHIND: usize = 8;
+/// Records behind the last change that are looked at one by one.
+const RECORDS_BEHIND: usize = 2;
 
 /// Whether a change on one leaf was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,9 +128,9 @@ impl Tree {
         self.seek_for_change(mtr, key)
     }
 
-    /// As [`Tree::seek_for_change`] for a place that may be shortly behind the record that was changed last,
-    /// as when a statement goes through rows in the order of the index: then this needs no descent. `None`
-    /// when it is not there, with nothing latched.
+    /// As [`Tree::seek_for_change`] for a place that may be behind the record that was changed last, on its
+    /// page, as when a statement goes through rows in the order of the index: then this needs no descent.
+    /// `None` when it is not known to be there, with nothing latched.
     pub fn seek_behind(
         &self,
         mtr: &mut Mtr<'_>,
@@ -146,9 +152,10 @@ impl Tree {
         None
     }
 
-    /// The last record that is not above the key, and whether it has the key, if that is the record at
-    /// `offset` or one of a few behind it. At the end of a page that is not the last one nobody knows whether
-    /// the key belongs there.
+    /// The last record that is not above the key, and whether it has the key, if that is known to lie on the
+    /// page of the record at `offset`, from there on: next to it, or further on below a record of the page's
+    /// end that the directory names. Behind that one nobody knows whether the key belongs to the next page,
+    /// unless there is none; a descent is cheaper than to find out.
     fn place_behind(&self, bytes: &[u8], key: &[Field<'_>], offset: usize) -> Option<(usize, bool)> {
         let key = SearchKey::new(&self.def, key);
         let order = |offset: usize| key.compare_record(RecordRef::new(bytes, offset, &self.def));
@@ -157,10 +164,11 @@ impl Tree {
             Ordering::Equal => return Some((offset, true)),
             Ordering::Greater => return None,
         };
+        let is_last_page = fil::next(bytes) == fil::NULL_PAGE;
         for _ in 0..RECORDS_BEHIND {
             let next = page::next_record(bytes, below).ok()?;
             if next == header::SUPREMUM {
-                return (fil::next(bytes) == fil::NULL_PAGE).then_some((below, false));
+                return is_last_page.then_some((below, false));
             }
             match order(next) {
                 Ordering::Less => below = next,
@@ -168,7 +176,11 @@ impl Tree {
                 Ordering::Greater => return Some((below, false)),
             }
         }
-        None
+        let before_last = header::n_dir_slots(bytes).checked_sub(2)?;
+        let late = page::directory::slot(bytes, before_last);
+        let is_inside = is_last_page || late > header::SUPREMUM && order(late).is_gt();
+        let found = is_inside.then(|| search(bytes, &self.def, &key, Bound::LessOrEqual).ok()).flatten()?;
+        Some((found.offset, found.exact))
     }
 
     pub(crate) fn position_on(

@@ -10,9 +10,12 @@ use pagestore::fsp::{self, Direction};
 use pagestore::page::{self as fil, NEXT, NULL_PAGE, PREVIOUS};
 use pagestore::{Interrupt, Mtr, PageHandle};
 
+use crate::compare::SearchKey;
+use crate::key::KeyFields;
 use crate::optimistic::{ChangePosition, Outcome, Place};
 use crate::page::builder::PageBuilder;
 use crate::page::reorganize::{nth, ordinal};
+use crate::page::search::{Bound, search};
 use crate::page::{self, Malformed, MtrPage, PageEditor, delete, header, image, insert};
 use crate::record::{RecordBuffer, RecordRef};
 use crate::structure_modification::{Level, StructureGuard};
@@ -118,9 +121,31 @@ impl Tree {
     /// The node pointer to page `child` on `parent`.
     pub(crate) fn find_pointer(&self, mtr: &Mtr<'_>, parent: PageHandle, child: u32) -> Option<usize> {
         let page = mtr.page(parent);
+        // Where a search for the child's first key leads, if the child is latched, else by going through all.
+        let handle = mtr.held(self.page_id(child));
+        let by_key = handle.and_then(|child| self.pointer_by_key(page, mtr.page(child)));
+        let leads_there = |origin: &usize| RecordRef::new(page, *origin, &self.def).child() == child;
+        if let Some(found) = by_key.filter(leads_there) {
+            return Some(found);
+        }
         page::records(page)
             .map_while(Result::ok)
             .find(|origin| RecordRef::new(page, *origin, &self.def).child() == child)
+    }
+
+    fn pointer_by_key(&self, parent: &[u8], child: &[u8]) -> Option<usize> {
+        let first = page::next_record(child, header::INFIMUM).ok()?;
+        if first == header::SUPREMUM {
+            return None;
+        }
+        let record = RecordRef::new(child, first, &self.def);
+        // The least key of its level is no key.
+        record.raw().filter(|_| !record.is_min_rec())?;
+        let fields: KeyFields<'_> =
+            record.fields().take(self.def.n_unique).map(|field| field.inline()).collect();
+        let key = SearchKey::new(&self.def, &fields);
+        let found = search(parent, &self.def, &key, Bound::LessOrEqual).ok()?;
+        (found.offset != header::INFIMUM).then_some(found.offset)
     }
 
     pub(crate) fn pointer_to(

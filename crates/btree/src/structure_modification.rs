@@ -149,6 +149,9 @@ impl Tree {
         self.gather(mtr, &mut guard, Target::Key(&key, Bound::LessOrEqual), change)?;
         let leaf = guard.levels[0];
         let position = self.position_on(mtr, leaf.page, &key)?;
+        if change.moves_siblings() && position.exact {
+            self.check_siblings_to_merge(mtr, &leaf, position.place.offset)?;
+        }
         if let (false, Some(right)) = (change.moves_siblings(), leaf.right)
             && page::next_record(mtr.page(leaf.page), position.place.offset) == Ok(header::SUPREMUM)
         {
@@ -156,6 +159,22 @@ impl Tree {
             self.check_chain(mtr, right)?;
         }
         Ok((position, guard))
+    }
+
+    /// Makes sure before the first change that a sibling which the page may move in with, when it has lost
+    /// the record at `offset`, can be walked. Most have no room for it, and to walk through all three pages
+    /// is most of what a try costs.
+    fn check_siblings_to_merge(&self, mtr: &Mtr<'_>, leaf: &Level, offset: usize) -> Result<(), Interrupt> {
+        let page = mtr.page(leaf.page);
+        let size = RecordRef::new(page, offset, &self.def).size();
+        let n_recs = header::n_recs(page).saturating_sub(1);
+        let left_over = header::data_size(page).saturating_sub(size);
+        for sibling in [leaf.left, leaf.right].into_iter().flatten() {
+            if header::max_insert_reorganized(mtr.page(sibling), n_recs) >= left_over {
+                self.check_chain(mtr, sibling)?;
+            }
+        }
+        Ok(())
     }
 
     fn gather(
@@ -194,7 +213,7 @@ impl Tree {
             }
             let handle = mtr.x(self.page_id(number))?;
             self.check_child(mtr.page(handle), number, level)?;
-            if number == step.number || change.moves_siblings() {
+            if number == step.number || level > 0 && change.moves_siblings() {
                 self.check_chain(mtr, handle)?;
             }
             Ok(Some(handle))

@@ -1,6 +1,6 @@
 //! Removing rows whose deletion everybody sees.
 
-use btree::{Field, FieldRef, OwnedKey, RecordRef, Reference};
+use btree::{Field, FieldRef, LastChange, OwnedKey, RecordRef, Reference};
 use smallvec::SmallVec;
 
 use crate::entry::build_entry;
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::read_view::ReadView;
 use crate::retry::retry;
 use crate::row::external::{external_references, free_chain_tails};
-use crate::row::remove::{is_entry_needed, remove_record};
+use crate::row::remove::{is_entry_needed, remove_next_record, remove_record};
 use crate::system::System;
 use crate::table::Table;
 use crate::version::Overlay;
@@ -26,14 +26,25 @@ impl Deletion {
     }
 }
 
-/// Removes a row with its off-page values if this deletion was its last change.
+/// Removes a row with its off-page values if this deletion was its last change. Of several rows in the order
+/// of their keys each is mostly found shortly behind the `last`.
 pub(crate) async fn remove_row(
     system: &System,
     table: &Table,
     key: &[Field<'_>],
     deletion: Deletion,
+    last: &mut Option<LastChange>,
 ) -> Result<(), Error> {
     let is_dead = |record: RecordRef<'_>| deletion.is_last_change_of(record);
+    let mut has_chains = false;
+    let wanted = |record: RecordRef<'_>| {
+        has_chains = is_dead(record) && record.has_external();
+        Ok(is_dead(record) && !has_chains)
+    };
+    remove_next_record(system, &table.clustered, key, wanted, &[], last).await?;
+    if !has_chains {
+        return Ok(());
+    }
     let find = || {
         let found =
             table.clustered.get(key, |record| is_dead(record).then(|| external_references(record)))?;
@@ -83,5 +94,5 @@ pub(crate) async fn remove_row_and_entries(
         };
         remove_record(system, &secondary.tree, &fields, wanted, &[]).await?;
     }
-    remove_row(system, table, key, deletion).await
+    remove_row(system, table, key, deletion, &mut None).await
 }

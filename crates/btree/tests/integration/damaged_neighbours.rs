@@ -4,7 +4,7 @@
 use crate::support::{Fixture, SPACE};
 use pagestore::{Error, PageId};
 use untorn_btree::{
-    Comparison, FieldDef, FieldRef, IndexDef, LeafCursor, RecordBuffer, Seek, StructureChange, Tree,
+    Comparison, FieldDef, FieldRef, IndexDef, LeafCursor, Outcome, RecordBuffer, Seek, StructureChange, Tree,
 };
 
 const ROWS: u32 = 300;
@@ -134,4 +134,58 @@ fn an_insert_looks_at_the_leaves_whose_records_it_may_change() {
     seek(ids[0]).unwrap();
     change(-1);
     seek(last).unwrap();
+}
+
+/// What a removal may merge is looked at before anything is changed: a sibling that has room for what is left
+/// of the leaf, and no other one.
+#[test]
+fn a_removal_looks_at_the_leaves_that_it_may_merge() {
+    let fixture = Fixture::new(4096, 4 << 20);
+    let tree = filled(&fixture);
+    // The last leaf gets six rows.
+    let full = end(&fixture, &tree, Seek::Last);
+    let mut next = ROWS;
+    let mut put = || {
+        let mut record = RecordBuffer::new();
+        let key = next.to_be_bytes();
+        let fields = [&key[..], &[0; 6], &[0; 7], &[b'v'; 100]].map(FieldRef::Inline);
+        record.encode(tree.def(), &fields).unwrap();
+        fixture.put(&tree, &[Some(&key)], &mut record, 1);
+        next += 1;
+        end(&fixture, &tree, Seek::Last)
+    };
+    while put() == full {}
+    (1..5).for_each(|_| _ = put());
+    let last = put();
+    let before = next - 7;
+    let seek = || {
+        fixture.run(|| {
+            let mut mtr = fixture.store.mtr_sized(tree.structure_redo_bytes())?;
+            let key = before.to_be_bytes();
+            tree.seek_for_structure_change(&mut mtr, &[Some(&key)], StructureChange::Remove).map(drop)
+        })
+    };
+    const RECORDS: usize = 54;
+    let change = |by: i16| {
+        fixture.change(|mtr| {
+            let handle = mtr.x(PageId { space: SPACE, page: last })?;
+            let records = i16::from_be_bytes(mtr.page(handle)[RECORDS..RECORDS + 2].try_into().unwrap());
+            mtr.write_u16(handle, RECORDS, (records + by) as u16);
+            Ok(())
+        });
+    };
+    change(1);
+    seek().unwrap();
+    for id in before - 12..before {
+        fixture.change(|mtr| {
+            let position = tree.seek_for_change(mtr, &[Some(&id.to_be_bytes())])?;
+            let outcome = tree.remove_here(mtr, position.place)?;
+            assert!(matches!(outcome, Outcome::Done(_)), "row {id}");
+            Ok(())
+        });
+    }
+    let error = seek().unwrap_err().to_string();
+    assert!(error.contains("not what the page header says"), "{error}");
+    change(-1);
+    seek().unwrap();
 }

@@ -354,3 +354,23 @@ fn a_place_shortly_behind_the_last_change_needs_no_descent() {
         fixture.check_clean(&tree);
     }
 }
+
+/// Keys in order, but with others between each two: a page is searched where the one before was put. Without
+/// that search every one of them needs a descent.
+#[test]
+fn a_place_further_behind_on_the_same_page_needs_no_descent() {
+    let fixture = Fixture::new(4096, 4 << 20);
+    let tree = fixture.tree(clustered(true));
+    let mut record = RecordBuffer::new();
+    for n in (0..20_000).step_by(10) {
+        encode(&tree, &key_of(true, n), Some(20), &mut record);
+        fixture.put(&tree, &[Some(&key_of(true, n))], &mut record, 0);
+    }
+    let (mut keys, mut found, mut last) = (0, 0, None);
+    for n in (5..20_000).step_by(70) {
+        let (place, behind) = insert_behind(&fixture, &tree, &key_of(true, n), last);
+        (last, keys, found) = (place, keys + 1, found + u32::from(behind));
+    }
+    assert!(found * 10 > keys * 5, "{found} of {keys}");
+    fixture.check_clean(&tree);
+}

@@ -27,6 +27,7 @@ use crate::flush::feeder;
 use crate::flush::log_growth::{LogGrowth, Seen, Started};
 use crate::flush::reason::WriteReason;
 use crate::pool::frame::FrameRef;
+use crate::pool::page_memory::FirstUses;
 use crate::pool::resize::Resizer;
 use crate::store::PageStore;
 
@@ -103,6 +104,7 @@ struct Cleaner {
     last_checkpoint: Duration,
     /// Frames taken per look: the recent maximum.
     demand: f64,
+    first_uses: FirstUses,
     resizer: Resizer,
 }
 
@@ -118,6 +120,7 @@ impl PageStore {
             last_look: self.env.now(),
             last_checkpoint: self.env.now(),
             demand: 0.0,
+            first_uses: FirstUses::default(),
             resizer: Resizer::default(),
         };
         self.env.spawn("page cleaner", Box::pin(run(self.weak(), cleaner)));
@@ -315,6 +318,9 @@ impl Cleaner {
         // Before the queue is looked at: those who enter it from here on call again.
         store.free.cleaner_looks();
         let missing = self.frames_missing(store);
+        let demand = self.demand as usize;
+        let soon = self.first_uses.next(store.free.never_used(), demand, store.page_size.bytes());
+        store.frames.back(soon);
         let mut done = 0;
         if missing > 0 {
             let mut victims = find_victims(store, missing);

@@ -140,6 +140,12 @@ impl FreeFrames {
         self.len.load(Ordering::Relaxed)
     }
 
+    /// The frames that were never used.
+    pub(crate) fn never_used(&self) -> std::ops::Range<usize> {
+        let list = self.list.lock();
+        list.unused as usize..list.limit as usize
+    }
+
     /// Frames kept for those who may not wait.
     pub(crate) fn reserve(&self) -> usize {
         (self.limit() as usize / 16).min(16)

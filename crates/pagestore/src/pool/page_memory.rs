@@ -7,18 +7,47 @@
 //!
 //! Large pieces ask for huge pages: a look at a page of the pool touches several of the system's small pages,
 //! and each of them costs the processor a walk through its tables, twice that in a virtual machine. Frames
-//! are handed out one after the other, so hardly more memory is touched for it.
+//! are handed out one after the other, so hardly more memory is touched for it. Making a huge page zero takes
+//! longer than most changes of rows: where many frames are used for the first time, the page cleaner has the
+//! next ones backed before they are ([`FirstUses`]).
 
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use page::PageSize;
+use smallvec::SmallVec;
 
 /// Pieces from this size on ask for huge pages.
 const ASKS_FROM: usize = 8 << 20;
 /// The huge pages that are worth asking for. Where the system's pages have 16 or 64 KiB, huge ones have 32 or
 /// 512 MiB: one look at one page of the pool would have all of that zeroed, and memory taken in such steps.
-const HUGE_BYTES: usize = 2 << 20;
+pub(crate) const HUGE_BYTES: usize = 2 << 20;
+
+/// The most bytes backed before they are used.
+const AHEAD_MAX: usize = 16 << 20;
+
+/// How far the memory of frames has been backed before their first use.
+#[derive(Default)]
+pub(crate) struct FirstUses {
+    backed: usize,
+}
+
+impl FirstUses {
+    /// The frames whose memory is to be backed now, where `never_used` are left and `demand` are taken in the
+    /// time between two looks: as many as are taken in two.
+    pub(crate) fn next(&mut self, never_used: Range<usize>, demand: usize, page_size: usize) -> Range<usize> {
+        let step = (HUGE_BYTES / page_size).max(1);
+        let from = self.backed.max(never_used.start);
+        let ahead = (2 * demand).min(AHEAD_MAX / page_size);
+        let to = (never_used.start + ahead).next_multiple_of(step).min(never_used.end);
+        // A few frames now and then are no reason to have megabytes touched.
+        if demand < step / 4 || to <= from {
+            return from..from;
+        }
+        self.backed = to;
+        from..to
+    }
+}
 
 /// One mapping of anonymous memory: mapped, not allocated, because giving pages back to the system is no
 /// business of an allocator's.
@@ -90,6 +119,16 @@ impl PageMemory {
         piece.address(index, self.page_size)
     }
 
+    /// Where the pages of these frames lie: addresses and bytes.
+    pub(crate) fn parts(&self, frames: Range<usize>) -> SmallVec<[Part; 1]> {
+        let part = |piece: &Piece| {
+            let part = frames.start.max(piece.pages.start)..frames.end.min(piece.pages.end);
+            let bytes = part.len() * self.page_size;
+            (!part.is_empty()).then(|| Part { start: piece.address(part.start, self.page_size), bytes })
+        };
+        self.pieces.iter().filter_map(part).collect()
+    }
+
     /// Gives the memory of these pages, which nobody uses, back to the system; they are zero afterwards, or
     /// as before.
     pub(crate) fn discard(&self, pages: Range<usize>) {
@@ -112,6 +151,26 @@ impl PageMemory {
     /// Forgets the memory without freeing it.
     pub(crate) fn leak(&mut self) {
         self.pieces.clear();
+    }
+}
+
+/// Memory of some pages.
+pub(crate) struct Part {
+    start: *mut u8,
+    bytes: usize,
+}
+
+impl Part {
+    /// Has the system back the memory now, so that who touches it first does not wait until it has been made
+    /// zero. What is there stays as it is. A kernel before 5.14 refuses, and nothing is lost.
+    ///
+    /// # Safety
+    /// The [`PageMemory`] that gave it is not dropped meanwhile.
+    pub(crate) unsafe fn populate(&self) {
+        if !cfg!(miri) {
+            // SAFETY: within a mapping that is there, as the caller promises; it changes no byte of it.
+            unsafe { libc::madvise(self.start.cast(), self.bytes, libc::MADV_POPULATE_WRITE) };
+        }
     }
 }
 
@@ -256,6 +315,31 @@ pub(super) mod tests {
             let flags = flags_of(memory.page(0).addr());
             assert_eq!(flags.split(' ').any(|flag| flag == "hg"), huge, "{bytes} bytes: {flags}");
         }
+    }
+
+    #[test]
+    fn memory_is_backed_before_its_first_use() {
+        let memory = PageMemory::allocate((32 << 20) / 16384, PageSize::DEFAULT).unwrap();
+        let start = memory.page(0).addr();
+        for part in memory.parts(0..256) {
+            // SAFETY: the memory is there.
+            unsafe { part.populate() };
+        }
+        let backed = resident(start, 32 << 20);
+        // Nothing: a kernel that does not do it.
+        assert!([0, 4 << 20].contains(&backed), "{backed} bytes");
+    }
+
+    #[test]
+    fn as_many_frames_are_backed_as_are_soon_used() {
+        let mut uses = FirstUses::default();
+        assert!(uses.next(10..32768, 5, 16384).is_empty(), "a few are not worth it");
+        assert_eq!(uses.next(100..32768, 100, 16384), 100..384, "to the end of a huge page");
+        assert!(uses.next(180..32768, 80, 16384).is_empty(), "they are already");
+        assert_eq!(uses.next(300..32768, 120, 16384), 384..640);
+        assert_eq!(uses.next(640..32768, 30000, 16384), 640..1664, "no more than 16 MiB");
+        assert_eq!(uses.next(32700..32768, 500, 16384), 32700..32768, "the last ones");
+        assert!(uses.next(32768..32768, 500, 16384).is_empty());
     }
 
     #[test]

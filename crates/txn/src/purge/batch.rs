@@ -1,12 +1,14 @@
 //! A batch: some of the oldest logs, or a part of one that is very long. How far purge may go is decided in
 //! `mod.rs` (`advance`).
 //!
-//! First the undo records are read, of several logs side by side. Then each that leaves something to remove
-//! goes into a **lane**, by the row it is about, and the lanes are worked off by the workers: each lane in
-//! order, as later records of a row rely on what the earlier ones have done. Several lanes of a worker go on
-//! side by side, because each step waits for pages by itself: when history falls behind on a slow disk, the
-//! pages it needs have left the pool and must be read again, so that it falls behind even more. When all
-//! lanes are done the directory forgets the logs and their pages are freed.
+//! First the undo records are read, of several logs side by side. Then those that leave something to remove
+//! are sorted by the rows they are about and cut into **lanes**, which are worked off by the workers: each
+//! lane in order, so that it goes through the pages of a table one after the other and finds most rows behind
+//! the one before without a descent. The records of a row are in one lane, in the order of the commits, as
+//! later ones rely on what the earlier ones have done. Several lanes of a worker go on side by side, because
+//! each step waits for pages by itself: when history falls behind on a slow disk, the pages it needs have
+//! left the pool and must be read again, so that it falls behind even more. When all lanes are done the
+//! directory forgets the logs and their pages are freed.
 //!
 //! One client alone makes batches of a few logs, with every page in memory: what a batch costs beside its
 //! records is a part of what each of its updates costs. So nothing is made for lanes that have no work.
@@ -20,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use btree::KeyFields;
+use btree::compare::SearchKey;
 use disk::Event;
 use parking_lot::Mutex;
 
@@ -39,7 +42,8 @@ use crate::undo::{Place, UndoRecord};
 
 /// Logs in a batch at most.
 pub(super) const BATCH_LOGS: usize = 300;
-/// Bytes of undo records read for a batch, roughly.
+/// Bytes of undo records read for a batch, roughly. A rollback may have to wait for one, and a truncation of
+/// the undo tablespace takes a step after each.
 const BATCH_BYTES: usize = 1 << 20;
 /// Logs read, and lanes of a worker gone through, side by side.
 const LANES: usize = 16;
@@ -277,16 +281,16 @@ impl Work {
     ) -> Work {
         let count: usize = pieces.iter().map(|piece| piece.records.len()).sum();
         let workers = if count < RECORDS_TO_SHARE { 1 } else { system.options.purge_threads.max(1) };
-        let mut lanes = vec![Vec::new(); workers * LANES];
         let mut known = KnownTable { tables: &*tables, last: None };
+        let mut records = Vec::new();
         for (number, piece) in pieces.iter().enumerate() {
             for (record, (_, range)) in piece.records.iter().enumerate() {
-                if let Some(lane) = lane_of(system, &mut known, &piece.bytes[range.clone()]) {
-                    let lane = lane % lanes.len() as u64;
-                    lanes[lane as usize].push((number as u32, record as u32));
+                if let Some(row) = row_of(system, &mut known, &piece.bytes[range.clone()]) {
+                    records.push((row, (number as u32, record as u32)));
                 }
             }
         }
+        let lanes = share_out(records, workers * LANES);
         let shared = Arc::new(Shared {
             system: system.clone(),
             tables,
@@ -337,7 +341,8 @@ impl Work {
 impl Shared {
     async fn work(&self, pieces: &[Piece], lanes: Vec<Vec<(u32, u32)>>) {
         let lane = |records: Vec<(u32, u32)>| async move {
-            let worker = Worker { system: &self.system, tables: &*self.tables, snapshot: &self.snapshot };
+            let (system, tables) = (&*self.system, &*self.tables);
+            let mut worker = Worker { system, tables, snapshot: &self.snapshot, last: None };
             for (done, (piece, record)) in records.into_iter().enumerate() {
                 if self.system.purge.is_interrupted() {
                     self.broken.store(true, Ordering::SeqCst);
@@ -387,11 +392,21 @@ impl KnownTable<'_> {
     }
 }
 
-/// Which lane a record goes into: records of one row have the same answer. `None`: nothing is to be done for
-/// it, as for most updates of columns that no secondary index has.
-fn lane_of(system: &System, known: &mut KnownTable<'_>, record: &[u8]) -> Option<u64> {
+/// Which row a record is about, in an order that is roughly that of the rows in their tables: the table, the
+/// rank of its key, and, for keys whose rank says little, the hash of all of it. Records of one row have the
+/// same.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct RowOrder {
+    table: u64,
+    rank: u64,
+    hash: u64,
+}
+
+/// The row of a record. `None`: nothing is to be done for it, as for most updates of columns that no
+/// secondary index has.
+fn row_of(system: &System, known: &mut KnownTable<'_>, record: &[u8]) -> Option<RowOrder> {
     // A damaged one is found out by the worker.
-    let Some(undo) = UndoRecord::parse(record) else { return Some(0) };
+    let Some(undo) = UndoRecord::parse(record) else { return Some(RowOrder::default()) };
     if !undo.kind.has_old_version() {
         return None;
     }
@@ -399,8 +414,28 @@ fn lane_of(system: &System, known: &mut KnownTable<'_>, record: &[u8]) -> Option
     if !leaves_something(table, &undo) {
         return None;
     }
+    let def = table.clustered.def();
     let key: KeyFields<'_> = undo.key.iter().map(|field| field.inline()).collect();
-    Some(system.locks.target(table.clustered.def(), key.iter().copied()).spread())
+    let rank = SearchKey::new(def, &key).rank(def);
+    Some(RowOrder { table: undo.table, rank, hash: system.locks.target(def, key.iter().copied()).spread() })
+}
+
+/// Shares records out among lanes: neighbouring rows go into the same one, so that each lane goes through the
+/// pages of a tree in their order. The records of a row stay in theirs.
+fn share_out<R>(mut records: Vec<(RowOrder, R)>, lanes: usize) -> Vec<Vec<R>> {
+    let share = records.len().div_ceil(lanes);
+    records.sort_by_key(|(row, _)| *row);
+    let mut shared: Vec<Vec<R>> = Vec::with_capacity(lanes);
+    let mut before = None;
+    for (row, record) in records {
+        match shared.last_mut() {
+            Some(lane) if lane.len() < share || before == Some(row) => lane.push(record),
+            _ => shared.push(vec![record]),
+        }
+        before = Some(row);
+    }
+    shared.resize_with(lanes, Vec::new);
+    shared
 }
 
 /// The logs are done with: moves the heads of their slots on, which frees pages, and takes them off the
@@ -443,6 +478,26 @@ mod tests {
     use crate::undo::tablespace::undo_id;
     use crate::undo::tests::{store, write_log};
     use crate::{Options, TransactionSystem};
+
+    #[test]
+    fn lanes_are_stretches_of_a_table_and_a_row_stays_in_one() {
+        let row = |table, rank| RowOrder { table, rank, hash: rank };
+        // Rows in any order, and one that was changed often.
+        let mut records: Vec<_> = (0..100).map(|n| (row(1 + n % 2, n * 37 % 100), (n, 0))).collect();
+        records.extend((0..40).map(|n| (row(1, 60), (1000, n))));
+        let of: BTreeMap<_, _> = records.iter().map(|(row, record)| (*record, *row)).collect();
+        let lanes = share_out(records, 8);
+        assert_eq!(lanes.len(), 8);
+        let rows: Vec<RowOrder> = lanes.iter().flatten().map(|record| of[record]).collect();
+        assert_eq!(rows.len(), 140);
+        assert!(rows.is_sorted(), "each lane goes on where the one before it ends");
+        let often: Vec<_> = lanes.iter().filter(|lane| lane.contains(&(1000, 0))).flatten().collect();
+        let changes: Vec<_> = often.iter().filter(|record| record.0 == 1000).map(|record| record.1).collect();
+        assert_eq!(changes, (0..40).collect::<Vec<_>>(), "in the order of the commits");
+        let longest = lanes.iter().map(Vec::len).max();
+        assert!(longest.unwrap() <= 18 + 41, "{longest:?}");
+        assert!(share_out(Vec::<(RowOrder, ())>::new(), 4).iter().all(Vec::is_empty));
+    }
 
     /// Forgetting is cut where the page after what is forgotten has to be read.
     #[test]

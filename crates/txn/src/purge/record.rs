@@ -10,7 +10,7 @@
 //! an entry which is removed only if it is delete-marked and no version of this row has it, which is right
 //! for any entry.
 
-use btree::{FieldRef, KeyFields, OwnedKey, RecordRef};
+use btree::{FieldRef, KeyFields, LastChange, OwnedKey, RecordRef};
 
 use super::is_damage;
 use crate::entry::build_entry;
@@ -32,10 +32,17 @@ pub(super) struct Worker<'w> {
     pub system: &'w System,
     pub tables: &'w dyn TableSource,
     pub snapshot: &'w PurgeView,
+    /// Where the last row was removed. The next one is mostly behind it: lanes are in the order of the keys.
+    pub last: Option<LastChange>,
 }
 
 impl Worker<'_> {
-    pub async fn purge_record(&self, log: &CommittedLog, place: Place, bytes: &[u8]) -> Result<(), Error> {
+    pub async fn purge_record(
+        &mut self,
+        log: &CommittedLog,
+        place: Place,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
         let Some(undo) = UndoRecord::parse(bytes) else {
             return Err(corrupt(place.page, "an undo record cannot be read"));
         };
@@ -52,7 +59,7 @@ impl Worker<'_> {
     }
 
     async fn purge_change(
-        &self,
+        &mut self,
         table: &Table,
         undo: &UndoRecord<'_>,
         trx_id: u64,
@@ -69,7 +76,8 @@ impl Worker<'_> {
         }
         if undo.kind == UndoKind::DeleteMark {
             let key: KeyFields<'_> = undo.key.iter().map(|field| field.inline()).collect();
-            return remove_row(self.system, table, &key, Deletion { trx_id, roll_ptr }).await;
+            let deletion = Deletion { trx_id, roll_ptr };
+            return remove_row(self.system, table, &key, deletion, &mut self.last).await;
         }
         for (_, field) in &undo.changed {
             if let FieldRef::External { reference, .. } = field {

@@ -2,7 +2,8 @@
 //! version still needs an entry: what rollback and purge share.
 
 use btree::{
-    Field, FieldRef, KeyFields, Outcome, OwnedKey, RecordBuffer, RecordRef, Reference, StructureChange, Tree,
+    Field, FieldRef, KeyFields, LastChange, Outcome, OwnedKey, RecordBuffer, RecordRef, Reference,
+    StructureChange, Tree,
 };
 use pagestore::Mtr;
 use smallvec::SmallVec;
@@ -44,12 +45,25 @@ pub(crate) async fn remove_record(
     system: &System,
     tree: &Tree,
     key: &[Field<'_>],
+    wanted: impl FnMut(RecordRef<'_>) -> Result<bool, Interrupt>,
+    chains: &[Reference],
+) -> Result<bool, Error> {
+    remove_next_record(system, tree, key, wanted, chains, &mut None).await
+}
+
+/// As [`remove_record`], of several in the order of the index: each is mostly found shortly behind the
+/// `last`, without a descent.
+pub(crate) async fn remove_next_record(
+    system: &System,
+    tree: &Tree,
+    key: &[Field<'_>],
     mut wanted: impl FnMut(RecordRef<'_>) -> Result<bool, Interrupt>,
     chains: &[Reference],
+    last: &mut Option<LastChange>,
 ) -> Result<bool, Error> {
     let mut structural = false;
     loop {
-        match retry(|| remove_step(system, tree, key, &mut wanted, chains, structural)).await? {
+        match retry(|| remove_step(system, tree, key, &mut wanted, chains, structural, last)).await? {
             Outcomes::Done => return Ok(true),
             Outcomes::Skipped => return Ok(false),
             Outcomes::Structure => structural = true,
@@ -64,6 +78,7 @@ fn remove_step(
     wanted: &mut dyn FnMut(RecordRef<'_>) -> Result<bool, Interrupt>,
     chains: &[Reference],
     structural: bool,
+    last: &mut Option<LastChange>,
 ) -> Result<Outcomes, Interrupt> {
     let mut guard = None;
     let mut mtr =
@@ -73,8 +88,12 @@ fn remove_step(
         guard = Some(taken);
         position
     } else {
-        tree.seek_for_change(&mut mtr, key)?
+        match last.and_then(|last| tree.seek_behind(&mut mtr, key, &last)) {
+            Some(position) => position,
+            None => tree.seek_for_change(&mut mtr, key)?,
+        }
     };
+    *last = tree.record_at(&mtr, position.place).map(|_| LastChange::unchanged(&mtr, position.place));
     let Some(record) = tree.record_at(&mtr, position.place).filter(|_| position.exact) else {
         return Ok(Outcomes::Skipped);
     };
@@ -102,14 +121,20 @@ fn remove_step(
     if let Some(heir) = heir {
         system.locks.bequeath(target, heir);
     }
-    match &mut guard {
-        Some(guard) => tree.remove_with_merge(&mut mtr, guard, position.place)?,
+    *last = match &mut guard {
+        Some(guard) => {
+            tree.remove_with_merge(&mut mtr, guard, position.place)?;
+            mtr.commit();
+            None
+        }
         None => {
             let outcome = tree.remove_here(&mut mtr, position.place)?;
-            assert!(matches!(outcome, Outcome::Done(_)), "a removal that fits is made");
+            let Outcome::Done(before) = outcome else { unreachable!("a removal that fits is made") };
+            let is_record = tree.record_at(&mtr, before).is_some();
+            let change = LastChange::at(mtr, before);
+            is_record.then_some(change)
         }
-    }
-    mtr.commit();
+    };
     Ok(Outcomes::Done)
 }
 
