@@ -267,7 +267,7 @@ impl TableDef {
             name = format!("{base}_{number}");
             number += 1;
         }
-        let parts = columns.into_iter().map(|column| KeyPart::whole(column)).collect();
+        let parts = columns.into_iter().map(KeyPart::whole).collect();
         Some(KeyDef::new(name, KeyKind::Secondary, parts))
     }
 
