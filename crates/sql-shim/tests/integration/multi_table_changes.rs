@@ -28,7 +28,7 @@ fn what_is_changed_is_locked_for_it_and_what_is_read_is_kept() {
     assert!(nowait(&mut other, "SELECT * FROM d.b WHERE id = 1 FOR SHARE NOWAIT").is_ok());
     assert!(nowait(&mut other, "SELECT * FROM d.a WHERE id = 2 FOR UPDATE NOWAIT").is_ok());
     all(&mut client, &["ROLLBACK", "SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "BEGIN"]);
-    all(&mut client, &["DELETE a FROM d.a JOIN d.b USING (id) WHERE a.id = 1"]);
+    all(&mut client, &["DELETE d.a FROM d.a JOIN d.b USING (id) WHERE a.id = 1"]);
     assert_eq!(nowait(&mut other, "SELECT * FROM d.a WHERE id = 1 FOR SHARE NOWAIT"), Err(3572));
     assert!(nowait(&mut other, "SELECT * FROM d.b WHERE id = 1 FOR UPDATE NOWAIT").is_ok());
     all(&mut client, &["ROLLBACK"]);
@@ -68,8 +68,8 @@ fn a_change_needs_its_privilege_and_reading_another() {
     assert_eq!(code(&mut user, "UPDATE d.a, d.b SET a.x = 1 WHERE b.id = a.id"), Err(1143));
     assert_eq!(code(&mut user, "UPDATE d.a, d.b SET b.x = 1 WHERE b.id = 1"), Err(1143));
     assert_eq!(code(&mut user, "UPDATE d.b, d.none SET b.x = 1"), Err(1142));
-    assert_eq!(code(&mut user, "DELETE b FROM d.a, d.b WHERE b.id = 1"), Err(1142));
-    assert_eq!(code(&mut user, "DELETE a FROM d.a, d.b WHERE b.id = 7"), Ok(()));
+    assert_eq!(code(&mut user, "DELETE d.b FROM d.a, d.b WHERE b.id = 1"), Err(1142));
+    assert_eq!(code(&mut user, "DELETE d.a FROM d.a, d.b WHERE b.id = 7"), Ok(()));
     engine.finish();
 }
 
@@ -95,7 +95,7 @@ fn more_rows_than_memory_are_changed_once_each() {
     assert_eq!(one(&mut client, "SELECT SUM(x) FROM d.a"), "200030000");
     assert_eq!(one(&mut client, "SELECT SUM(LENGTH(pad)) FROM d.a"), "1020000");
     // The second row of the join would be an error if it were changed.
-    all(&mut client, &["DELETE a FROM d.a JOIN d.twice WHERE a.id > 100"]);
+    all(&mut client, &["DELETE d.a FROM d.a JOIN d.twice WHERE a.id > 100"]);
     assert_eq!(one(&mut client, "SELECT COUNT(*) FROM d.a"), "100");
     engine.finish();
 }

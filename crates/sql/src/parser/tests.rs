@@ -118,7 +118,7 @@ fn an_expression_written_out_reads_as_itself() {
         ("a+b*c-1", "((`a` + (`b` * `c`)) - 1)"),
         ("NOT a OR b AND NOT c", "((not(`a`)) or (`b` and (not(`c`))))"),
         ("a BETWEEN 1 AND 2 XOR b NOT IN (1,2,-3)", "((`a` between 1 and 2) xor (`b` not in (1,2,-(3))))"),
-        ("a IS NOT NULL AND b IS UNKNOWN", "((`a` is not null) and (`b` is unknown))"),
+        ("a IS NOT NULL AND b IS UNKNOWN", "((`a` is not null) and (`b` is null))"),
         (
             "x'0aFF' = b'101' AND a LIKE '%''\\\\_' ESCAPE '|'",
             "((0x0AFF = 0x05) and (`a` like _utf8mb4'%\\'\\\\_' escape _utf8mb4'|'))",
