@@ -153,9 +153,8 @@ impl Tree {
     }
 
     /// The last record that is not above the key, and whether it has the key, if that is known to lie on the
-    /// page of the record at `offset`, from there on: next to it, or further on below a record of the page's
-    /// end that the directory names. Behind that one nobody knows whether the key belongs to the next page,
-    /// unless there is none; a descent is cheaper than to find out.
+    /// page of the record at `offset`, from there on: next to it, or further on below another record of the
+    /// page. Behind the last one nobody knows whether the key belongs to the next page, unless there is none.
     fn place_behind(&self, bytes: &[u8], key: &[Field<'_>], offset: usize) -> Option<(usize, bool)> {
         let key = SearchKey::new(&self.def, key);
         let order = |offset: usize| key.compare_record(RecordRef::new(bytes, offset, &self.def));
@@ -176,11 +175,32 @@ impl Tree {
                 Ordering::Greater => return Some((below, false)),
             }
         }
-        let before_last = header::n_dir_slots(bytes).checked_sub(2)?;
-        let late = page::directory::slot(bytes, before_last);
-        let is_inside = is_last_page || late > header::SUPREMUM && order(late).is_gt();
-        let found = is_inside.then(|| search(bytes, &self.def, &key, Bound::LessOrEqual).ok()).flatten()?;
-        Some((found.offset, found.exact))
+        if is_last_page {
+            return search(bytes, &self.def, &key, Bound::LessOrEqual)
+                .ok()
+                .map(|found| (found.offset, found.exact));
+        }
+        // The directory names a record of the page's end; no more than a group of records is behind it.
+        let late = page::directory::slot(bytes, header::n_dir_slots(bytes).checked_sub(2)?);
+        if late > header::SUPREMUM {
+            match order(late) {
+                Ordering::Less => below = late,
+                Ordering::Equal => return Some((late, true)),
+                Ordering::Greater => {
+                    let found = search(bytes, &self.def, &key, Bound::LessOrEqual).ok()?;
+                    return Some((found.offset, found.exact));
+                }
+            }
+        }
+        for _ in 0..page::directory::OWNED_MAX {
+            let next = page::next_record(bytes, below).ok().filter(|next| *next != header::SUPREMUM)?;
+            match order(next) {
+                Ordering::Less => below = next,
+                Ordering::Equal => return Some((next, true)),
+                Ordering::Greater => return Some((below, false)),
+            }
+        }
+        None
     }
 
     pub(crate) fn position_on(
@@ -198,6 +218,12 @@ impl Tree {
     pub fn record_at<'m>(&'m self, mtr: &'m Mtr<'_>, place: Place) -> Option<RecordRef<'m>> {
         let user = place.offset != header::INFIMUM && place.offset != header::SUPREMUM;
         user.then(|| RecordRef::new(mtr.page(place.page), place.offset, &self.def))
+    }
+
+    /// The record after `place` on its page; `None` if it is the last one there.
+    pub fn next_on_page(&self, mtr: &Mtr<'_>, place: Place) -> Option<Place> {
+        let offset = page::next_record(mtr.page(place.page), place.offset).ok()?;
+        (offset != header::SUPREMUM).then_some(Place { offset, ..place })
     }
 
     /// The record after `place`, S-latching the right sibling for the rest of the mini-transaction if it is

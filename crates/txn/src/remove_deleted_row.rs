@@ -1,6 +1,6 @@
 //! Removing rows whose deletion everybody sees.
 
-use btree::{Field, FieldRef, LastChange, OwnedKey, RecordRef, Reference};
+use btree::{Field, FieldRef, OwnedKey, RecordRef, Reference};
 use smallvec::SmallVec;
 
 use crate::entry::build_entry;
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::read_view::ReadView;
 use crate::retry::retry;
 use crate::row::external::{external_references, free_chain_tails};
-use crate::row::remove::{is_entry_needed, remove_next_record, remove_record};
+use crate::row::remove::{LastRemoval, is_entry_needed, remove_next_record, remove_record};
 use crate::system::System;
 use crate::table::Table;
 use crate::version::Overlay;
@@ -33,27 +33,21 @@ pub(crate) async fn remove_row(
     table: &Table,
     key: &[Field<'_>],
     deletion: Deletion,
-    last: &mut Option<LastChange>,
+    last: &mut LastRemoval,
 ) -> Result<(), Error> {
     let is_dead = |record: RecordRef<'_>| deletion.is_last_change_of(record);
-    let mut has_chains = false;
-    let wanted = |record: RecordRef<'_>| {
-        has_chains = is_dead(record) && record.has_external();
-        Ok(is_dead(record) && !has_chains)
+    let mut chains: SmallVec<[Reference; 2]> = SmallVec::new();
+    let without_chains = |record: RecordRef<'_>| {
+        chains = if is_dead(record) { external_references(record) } else { SmallVec::new() };
+        Ok(is_dead(record) && chains.is_empty())
     };
-    remove_next_record(system, &table.clustered, key, wanted, &[], last).await?;
-    if !has_chains {
+    remove_next_record(system, &table.clustered, key, without_chains, &[], last).await?;
+    if chains.is_empty() {
         return Ok(());
     }
-    let find = || {
-        let found =
-            table.clustered.get(key, |record| is_dead(record).then(|| external_references(record)))?;
-        Ok(found.flatten())
-    };
-    let chains: Option<SmallVec<[Reference; 2]>> = retry(find).await?;
-    let Some(chains) = chains else { return Ok(()) };
     free_chain_tails(&table.clustered, &chains).await?;
-    remove_record(system, &table.clustered, key, |record| Ok(is_dead(record)), &chains).await.map(drop)
+    let is_dead = |record: RecordRef<'_>| Ok(is_dead(record));
+    remove_next_record(system, &table.clustered, key, is_dead, &chains, last).await.map(drop)
 }
 
 /// As [`remove_row`], and before it the index entries that nobody needs. For a row that a rollback has made
@@ -94,5 +88,5 @@ pub(crate) async fn remove_row_and_entries(
         };
         remove_record(system, &secondary.tree, &fields, wanted, &[]).await?;
     }
-    remove_row(system, table, key, deletion, &mut None).await
+    remove_row(system, table, key, deletion, &mut LastRemoval::default()).await
 }

@@ -318,9 +318,6 @@ impl Cleaner {
         // Before the queue is looked at: those who enter it from here on call again.
         store.free.cleaner_looks();
         let missing = self.frames_missing(store);
-        let demand = self.demand as usize;
-        let soon = self.first_uses.next(store.free.never_used(), demand, store.page_size.bytes());
-        store.frames.back(soon);
         let mut done = 0;
         if missing > 0 {
             let mut victims = find_victims(store, missing);
@@ -338,6 +335,11 @@ impl Cleaner {
         }
         // Some of those who were woken may have gone away since.
         store.free.wake(usize::MAX);
+        let demand = self.demand as usize;
+        let soon = self.first_uses.next(store.free.never_used(), demand, store.page_size.bytes());
+        if !store.frames.back(soon) {
+            self.first_uses.refused();
+        }
         done
     }
 

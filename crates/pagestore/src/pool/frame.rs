@@ -376,12 +376,12 @@ impl Frames {
         if memory.grow(count) { Ok(()) } else { Err(failed()) }
     }
 
-    /// Has the system back the memory of these frames, which are used or will be soon.
-    pub(crate) fn back(&self, frames: std::ops::Range<usize>) {
+    /// Has the system back the memory of these frames, which are used or will be soon. False where it refuses.
+    pub(crate) fn back(&self, frames: std::ops::Range<usize>) -> bool {
         // Without the lock: who needs descriptors does not wait for it.
         let parts = self.memory.lock().parts(frames);
         // SAFETY: the memory is as old as `self`.
-        parts.iter().for_each(|part| unsafe { part.populate() });
+        parts.iter().all(|part| unsafe { part.populate() })
     }
 
     /// Makes descriptors up to `count`, of frames that belong to the pool. There is memory for them; one

@@ -34,18 +34,24 @@ pub(crate) struct FirstUses {
 
 impl FirstUses {
     /// The frames whose memory is to be backed now, where `never_used` are left and `demand` are taken in the
-    /// time between two looks: as many as are taken in two.
+    /// time between two looks: as many as are taken in two, and no more than an eighth of the pool, of which
+    /// the rest may never be used.
     pub(crate) fn next(&mut self, never_used: Range<usize>, demand: usize, page_size: usize) -> Range<usize> {
         let step = (HUGE_BYTES / page_size).max(1);
         let from = self.backed.max(never_used.start);
-        let ahead = (2 * demand).min(AHEAD_MAX / page_size);
-        let to = (never_used.start + ahead).next_multiple_of(step).min(never_used.end);
-        // A few frames now and then are no reason to have megabytes touched.
-        if demand < step / 4 || to <= from {
+        let most = (AHEAD_MAX / page_size).min(never_used.end / 8);
+        let to = (never_used.start + most.min(2 * demand)).next_multiple_of(step).min(never_used.end);
+        // A few frames now and then are no reason to have megabytes touched, nor is a small pool.
+        if demand < step / 4 || most < step || to <= from {
             return from..from;
         }
         self.backed = to;
         from..to
+    }
+
+    /// The system has refused it, as a kernel before 5.14 does, or has no memory left: it is not asked again.
+    pub(crate) fn refused(&mut self) {
+        self.backed = usize::MAX;
     }
 }
 
@@ -162,15 +168,16 @@ pub(crate) struct Part {
 
 impl Part {
     /// Has the system back the memory now, so that who touches it first does not wait until it has been made
-    /// zero. What is there stays as it is. A kernel before 5.14 refuses, and nothing is lost.
+    /// zero. What is there stays as it is. False where the system refuses; nothing is lost then.
     ///
     /// # Safety
     /// The [`PageMemory`] that gave it is not dropped meanwhile.
-    pub(crate) unsafe fn populate(&self) {
-        if !cfg!(miri) {
-            // SAFETY: within a mapping that is there, as the caller promises; it changes no byte of it.
-            unsafe { libc::madvise(self.start.cast(), self.bytes, libc::MADV_POPULATE_WRITE) };
+    pub(crate) unsafe fn populate(&self) -> bool {
+        if cfg!(miri) {
+            return false;
         }
+        // SAFETY: within a mapping that is there, as the caller promises; it changes no byte of it.
+        unsafe { libc::madvise(self.start.cast(), self.bytes, libc::MADV_POPULATE_WRITE) == 0 }
     }
 }
 
@@ -321,13 +328,13 @@ pub(super) mod tests {
     fn memory_is_backed_before_its_first_use() {
         let memory = PageMemory::allocate((32 << 20) / 16384, PageSize::DEFAULT).unwrap();
         let start = memory.page(0).addr();
-        for part in memory.parts(0..256) {
-            // SAFETY: the memory is there.
-            unsafe { part.populate() };
-        }
+        let before = resident(start, 32 << 20);
+        // SAFETY: the memory is there.
+        let done = memory.parts(0..256).iter().all(|part| unsafe { part.populate() });
         let backed = resident(start, 32 << 20);
-        // Nothing: a kernel that does not do it.
-        assert!([0, 4 << 20].contains(&backed), "{backed} bytes");
+        // A kernel that does not do it refuses.
+        let wanted = if done { 4 << 20 } else { before };
+        assert!(backed >= wanted, "{backed} bytes, {before} before");
     }
 
     #[test]
@@ -340,6 +347,15 @@ pub(super) mod tests {
         assert_eq!(uses.next(640..32768, 30000, 16384), 640..1664, "no more than 16 MiB");
         assert_eq!(uses.next(32700..32768, 500, 16384), 32700..32768, "the last ones");
         assert!(uses.next(32768..32768, 500, 16384).is_empty());
+        let mut uses = FirstUses::default();
+        assert!(uses.next(10..1000, 500, 16384).is_empty(), "a small pool");
+        assert_eq!(
+            uses.next(10..1536, 500, 16384),
+            10..256,
+            "an eighth of the pool, and the rest of a huge page"
+        );
+        uses.refused();
+        assert!(uses.next(300..32768, 500, 16384).is_empty());
     }
 
     #[test]

@@ -41,12 +41,6 @@ impl LockTarget {
         matches!(self.place & KIND, TURN_KIND | UNIQUE_KIND)
     }
 
-    /// A number to spread targets by.
-    #[cfg(not(loom))]
-    pub fn spread(self) -> u64 {
-        mix(self.place)
-    }
-
     /// Whether it is a key whose insertions are serialised. Its holder waits for no row lock, so nobody can
     /// be in a deadlock with it.
     pub(super) fn is_key_guard(self) -> bool {

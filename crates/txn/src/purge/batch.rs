@@ -21,24 +21,24 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use btree::KeyFields;
-use btree::compare::SearchKey;
 use disk::Event;
 use parking_lot::Mutex;
 
-use super::record::{Worker, leaves_something};
+use super::record::Worker;
+use super::row_order::{KnownTable, RowRecord, share_out};
 use super::{TurnGuard, is_damage};
 use crate::error::{Error, Interrupt};
 use crate::join_all::try_join_all;
 use crate::retry::{retry, yield_now};
+use crate::row::remove::LastRemoval;
 use crate::system::{Counters, System};
-use crate::table::{Table, TableSource};
+use crate::table::TableSource;
 use crate::transaction_ids::PurgeView;
+use crate::undo::Place;
 use crate::undo::log::CommittedLog;
 use crate::undo::page::{LOG_HEADER_LEN, free_of};
 use crate::undo::record::bytes_at;
 use crate::undo::tablespace::corrupt;
-use crate::undo::{Place, UndoRecord};
 
 /// Logs in a batch at most.
 pub(super) const BATCH_LOGS: usize = 300;
@@ -281,16 +281,15 @@ impl Work {
     ) -> Work {
         let count: usize = pieces.iter().map(|piece| piece.records.len()).sum();
         let workers = if count < RECORDS_TO_SHARE { 1 } else { system.options.purge_threads.max(1) };
-        let mut known = KnownTable { tables: &*tables, last: None };
+        let mut known = KnownTable::new(&*tables);
         let mut records = Vec::new();
         for (number, piece) in pieces.iter().enumerate() {
             for (record, (_, range)) in piece.records.iter().enumerate() {
-                if let Some(row) = row_of(system, &mut known, &piece.bytes[range.clone()]) {
-                    records.push((row, (number as u32, record as u32)));
-                }
+                let place = (number as u32, record as u32);
+                records.extend(RowRecord::new(&mut known, &piece.bytes[range.clone()], place));
             }
         }
-        let lanes = share_out(records, workers * LANES);
+        let lanes = share_out(records, &mut known, workers * LANES);
         let shared = Arc::new(Shared {
             system: system.clone(),
             tables,
@@ -342,7 +341,8 @@ impl Shared {
     async fn work(&self, pieces: &[Piece], lanes: Vec<Vec<(u32, u32)>>) {
         let lane = |records: Vec<(u32, u32)>| async move {
             let (system, tables) = (&*self.system, &*self.tables);
-            let mut worker = Worker { system, tables, snapshot: &self.snapshot, last: None };
+            let snapshot = &*self.snapshot;
+            let mut worker = Worker { system, tables, snapshot, last: LastRemoval::default() };
             for (done, (piece, record)) in records.into_iter().enumerate() {
                 if self.system.purge.is_interrupted() {
                     self.broken.store(true, Ordering::SeqCst);
@@ -376,66 +376,6 @@ impl Shared {
             self.error.lock().get_or_insert(error);
         }
     }
-}
-
-/// The table that the last record was about; the next one is mostly about it, too.
-struct KnownTable<'t> {
-    tables: &'t dyn TableSource,
-    last: Option<(u64, Option<Arc<Table>>)>,
-}
-
-impl KnownTable<'_> {
-    fn table(&mut self, id: u64) -> Option<&Table> {
-        let last = self.last.take().filter(|(last, _)| *last == id);
-        let (_, table) = self.last.insert(last.unwrap_or_else(|| (id, self.tables.table(id))));
-        table.as_deref()
-    }
-}
-
-/// Which row a record is about, in an order that is roughly that of the rows in their tables: the table, the
-/// rank of its key, and, for keys whose rank says little, the hash of all of it. Records of one row have the
-/// same.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct RowOrder {
-    table: u64,
-    rank: u64,
-    hash: u64,
-}
-
-/// The row of a record. `None`: nothing is to be done for it, as for most updates of columns that no
-/// secondary index has.
-fn row_of(system: &System, known: &mut KnownTable<'_>, record: &[u8]) -> Option<RowOrder> {
-    // A damaged one is found out by the worker.
-    let Some(undo) = UndoRecord::parse(record) else { return Some(RowOrder::default()) };
-    if !undo.kind.has_old_version() {
-        return None;
-    }
-    let table = known.table(undo.table)?;
-    if !leaves_something(table, &undo) {
-        return None;
-    }
-    let def = table.clustered.def();
-    let key: KeyFields<'_> = undo.key.iter().map(|field| field.inline()).collect();
-    let rank = SearchKey::new(def, &key).rank(def);
-    Some(RowOrder { table: undo.table, rank, hash: system.locks.target(def, key.iter().copied()).spread() })
-}
-
-/// Shares records out among lanes: neighbouring rows go into the same one, so that each lane goes through the
-/// pages of a tree in their order. The records of a row stay in theirs.
-fn share_out<R>(mut records: Vec<(RowOrder, R)>, lanes: usize) -> Vec<Vec<R>> {
-    let share = records.len().div_ceil(lanes);
-    records.sort_by_key(|(row, _)| *row);
-    let mut shared: Vec<Vec<R>> = Vec::with_capacity(lanes);
-    let mut before = None;
-    for (row, record) in records {
-        match shared.last_mut() {
-            Some(lane) if lane.len() < share || before == Some(row) => lane.push(record),
-            _ => shared.push(vec![record]),
-        }
-        before = Some(row);
-    }
-    shared.resize_with(lanes, Vec::new);
-    shared
 }
 
 /// The logs are done with: moves the heads of their slots on, which frees pages, and takes them off the
@@ -478,26 +418,6 @@ mod tests {
     use crate::undo::tablespace::undo_id;
     use crate::undo::tests::{store, write_log};
     use crate::{Options, TransactionSystem};
-
-    #[test]
-    fn lanes_are_stretches_of_a_table_and_a_row_stays_in_one() {
-        let row = |table, rank| RowOrder { table, rank, hash: rank };
-        // Rows in any order, and one that was changed often.
-        let mut records: Vec<_> = (0..100).map(|n| (row(1 + n % 2, n * 37 % 100), (n, 0))).collect();
-        records.extend((0..40).map(|n| (row(1, 60), (1000, n))));
-        let of: BTreeMap<_, _> = records.iter().map(|(row, record)| (*record, *row)).collect();
-        let lanes = share_out(records, 8);
-        assert_eq!(lanes.len(), 8);
-        let rows: Vec<RowOrder> = lanes.iter().flatten().map(|record| of[record]).collect();
-        assert_eq!(rows.len(), 140);
-        assert!(rows.is_sorted(), "each lane goes on where the one before it ends");
-        let often: Vec<_> = lanes.iter().filter(|lane| lane.contains(&(1000, 0))).flatten().collect();
-        let changes: Vec<_> = often.iter().filter(|record| record.0 == 1000).map(|record| record.1).collect();
-        assert_eq!(changes, (0..40).collect::<Vec<_>>(), "in the order of the commits");
-        let longest = lanes.iter().map(Vec::len).max();
-        assert!(longest.unwrap() <= 18 + 41, "{longest:?}");
-        assert!(share_out(Vec::<(RowOrder, ())>::new(), 4).iter().all(Vec::is_empty));
-    }
 
     /// Forgetting is cut where the page after what is forgotten has to be read.
     #[test]

@@ -24,6 +24,7 @@
 
 mod batch;
 mod record;
+mod row_order;
 mod turn;
 
 use std::sync::Arc;

@@ -10,7 +10,7 @@
 //! an entry which is removed only if it is delete-marked and no version of this row has it, which is right
 //! for any entry.
 
-use btree::{FieldRef, KeyFields, LastChange, OwnedKey, RecordRef};
+use btree::{FieldRef, KeyFields, OwnedKey, RecordRef};
 
 use super::is_damage;
 use crate::entry::build_entry;
@@ -19,7 +19,7 @@ use crate::remove_deleted_row::{Deletion, remove_row};
 use crate::retry::retry;
 use crate::roll_pointer::RollPtr;
 use crate::row::external::free_noted_chain;
-use crate::row::remove::{is_entry_needed, remove_record};
+use crate::row::remove::{LastRemoval, is_entry_needed, remove_record};
 use crate::system::System;
 use crate::table::{Secondary, Table, TableSource};
 use crate::transaction_ids::PurgeView;
@@ -33,7 +33,7 @@ pub(super) struct Worker<'w> {
     pub tables: &'w dyn TableSource,
     pub snapshot: &'w PurgeView,
     /// Where the last row was removed. The next one is mostly behind it: lanes are in the order of the keys.
-    pub last: Option<LastChange>,
+    pub last: LastRemoval,
 }
 
 impl Worker<'_> {

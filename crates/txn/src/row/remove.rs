@@ -2,10 +2,10 @@
 //! version still needs an entry: what rollback and purge share.
 
 use btree::{
-    Field, FieldRef, KeyFields, LastChange, Outcome, OwnedKey, RecordBuffer, RecordRef, Reference,
-    StructureChange, Tree,
+    ChangePosition, Field, FieldRef, KeyFields, LastChange, Outcome, OwnedKey, RecordBuffer, RecordRef,
+    Reference, StructureChange, Tree,
 };
-use pagestore::Mtr;
+use pagestore::{Mtr, PageId};
 use smallvec::SmallVec;
 
 use crate::entry::build_entry;
@@ -39,6 +39,55 @@ pub(crate) fn successor_target(
     Ok(record.map_or(LockTarget::supremum(tree.def().id), |record| system.locks.target_of(record)))
 }
 
+/// Where a record was removed, or was found and stays. Of several that are removed in the order of their index
+/// the next one mostly lies behind it on the same page, and is found without a descent.
+#[derive(Debug, Default)]
+pub(crate) struct LastRemoval {
+    /// `None` where it is not known, or not expected to be of use.
+    at: Option<LastChange>,
+    page: Option<PageId>,
+}
+
+impl LastRemoval {
+    /// Where the record with this key is. A page on which only one record was sought is not asked for the
+    /// next one: where records are far apart, that would latch a page in vain for each of them.
+    fn seek(
+        &mut self,
+        tree: &Tree,
+        mtr: &mut Mtr<'_>,
+        key: &[Field<'_>],
+    ) -> Result<ChangePosition, Interrupt> {
+        let position = match self.at.take().and_then(|last| tree.seek_behind(mtr, key, &last)) {
+            Some(position) => position,
+            None => tree.seek_for_change(mtr, key)?,
+        };
+        let page = Some(mtr.page_id(position.place.page));
+        if self.page == page {
+            let is_record = tree.record_at(mtr, position.place).is_some();
+            self.at = is_record.then(|| LastChange::unchanged(mtr, position.place));
+        }
+        self.page = page;
+        Ok(position)
+    }
+
+    /// The record at `place` is removed where it lies. Commits `mtr`.
+    fn remove(&mut self, tree: &Tree, mut mtr: Mtr<'_>, place: btree::Place) -> Result<(), Interrupt> {
+        let next = tree.next_on_page(&mtr, place);
+        let outcome = tree.remove_here(&mut mtr, place)?;
+        let Outcome::Done(before) = outcome else { unreachable!("a removal that fits is made") };
+        // What is removed from its beginning on has nothing before the next record.
+        let beside = if tree.record_at(&mtr, before).is_some() { Some(before) } else { next };
+        match beside.filter(|_| self.at.is_some()) {
+            Some(beside) => self.at = Some(LastChange::at(mtr, beside)),
+            None => {
+                self.at = None;
+                mtr.commit();
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Removes the record with this key if `wanted` agrees when it sees it, and with it the first pages of its
 /// off-page values.
 pub(crate) async fn remove_record(
@@ -48,18 +97,17 @@ pub(crate) async fn remove_record(
     wanted: impl FnMut(RecordRef<'_>) -> Result<bool, Interrupt>,
     chains: &[Reference],
 ) -> Result<bool, Error> {
-    remove_next_record(system, tree, key, wanted, chains, &mut None).await
+    remove_next_record(system, tree, key, wanted, chains, &mut LastRemoval::default()).await
 }
 
-/// As [`remove_record`], of several in the order of the index: each is mostly found shortly behind the
-/// `last`, without a descent.
+/// As [`remove_record`], of several in the order of the index.
 pub(crate) async fn remove_next_record(
     system: &System,
     tree: &Tree,
     key: &[Field<'_>],
     mut wanted: impl FnMut(RecordRef<'_>) -> Result<bool, Interrupt>,
     chains: &[Reference],
-    last: &mut Option<LastChange>,
+    last: &mut LastRemoval,
 ) -> Result<bool, Error> {
     let mut structural = false;
     loop {
@@ -78,7 +126,7 @@ fn remove_step(
     wanted: &mut dyn FnMut(RecordRef<'_>) -> Result<bool, Interrupt>,
     chains: &[Reference],
     structural: bool,
-    last: &mut Option<LastChange>,
+    last: &mut LastRemoval,
 ) -> Result<Outcomes, Interrupt> {
     let mut guard = None;
     let mut mtr =
@@ -88,12 +136,8 @@ fn remove_step(
         guard = Some(taken);
         position
     } else {
-        match last.and_then(|last| tree.seek_behind(&mut mtr, key, &last)) {
-            Some(position) => position,
-            None => tree.seek_for_change(&mut mtr, key)?,
-        }
+        last.seek(tree, &mut mtr, key)?
     };
-    *last = tree.record_at(&mtr, position.place).map(|_| LastChange::unchanged(&mtr, position.place));
     let Some(record) = tree.record_at(&mtr, position.place).filter(|_| position.exact) else {
         return Ok(Outcomes::Skipped);
     };
@@ -121,20 +165,13 @@ fn remove_step(
     if let Some(heir) = heir {
         system.locks.bequeath(target, heir);
     }
-    *last = match &mut guard {
+    match &mut guard {
         Some(guard) => {
             tree.remove_with_merge(&mut mtr, guard, position.place)?;
             mtr.commit();
-            None
         }
-        None => {
-            let outcome = tree.remove_here(&mut mtr, position.place)?;
-            let Outcome::Done(before) = outcome else { unreachable!("a removal that fits is made") };
-            let is_record = tree.record_at(&mtr, before).is_some();
-            let change = LastChange::at(mtr, before);
-            is_record.then_some(change)
-        }
-    };
+        None => last.remove(tree, mtr, position.place)?,
+    }
     Ok(Outcomes::Done)
 }
 

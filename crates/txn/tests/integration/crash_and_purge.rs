@@ -300,28 +300,90 @@ async fn all(futures: Vec<impl Future<Output = ()>>) {
     .await;
 }
 
-/// Rows deleted in any order are removed in that of their keys: mostly each is found behind the one before.
-/// Reads of pages per row, the three secondary indexes among them, without a descent for the row itself.
+/// Rows deleted in any order are removed in that of their keys: each is found behind the one before on its
+/// page. With a descent for each of them it is 2.35 reads of pages a row, and 2.08 of every third.
 #[test]
 fn purge_goes_through_the_rows_in_the_order_of_their_keys() {
     const ROWS: i32 = 6000;
-    let reads_per_row = |scatter: i32| {
+    let reads_per_row = |rows: &mut dyn Iterator<Item = i32>| {
         let world = World::with(206, 16 << 20, PageSize::new(4096).unwrap(), false);
-        world.fill(&(0..ROWS).map(|id| (id, id)).collect::<Vec<_>>());
-        let mut session = world.session();
+        let mut session = world.session_without_indexes();
         world.run(async {
+            session.begin();
+            for id in 0..ROWS {
+                session.insert(id, id).await.unwrap();
+            }
+            session.commit().await;
             world.system.purge_all().await.unwrap();
             session.begin();
-            for n in 0..ROWS {
-                session.delete(n * scatter % ROWS).await.unwrap();
+            let mut deleted = 0;
+            for id in rows {
+                session.delete(id).await.unwrap();
+                deleted += 1;
             }
             session.commit().await;
             let before = world.store.status().read_requests;
             world.system.purge_all().await.unwrap();
             let reads = world.store.status().read_requests - before;
-            reads as f64 / f64::from(ROWS)
+            assert_eq!(session.all().await.len() as i32, ROWS - deleted);
+            reads as f64 / f64::from(deleted)
         })
     };
-    let (in_order, scattered) = (reads_per_row(1), reads_per_row(1009));
-    assert!(scattered < in_order * 1.1, "{in_order} reads per row, {scattered} of scattered ones");
+    let all = reads_per_row(&mut (0..ROWS));
+    let scattered = reads_per_row(&mut (0..ROWS).map(|n| n * 1009 % ROWS));
+    let every_third = reads_per_row(&mut (0..ROWS).map(|n| n * 1009 % ROWS).filter(|id| id % 3 == 0));
+    println!(
+        "reads per row: {all} of all in order, {scattered} of all scattered, {every_third} of every third"
+    );
+    assert!(all.max(scattered) < 1.9 && every_third < 1.7, "{all}, {scattered}, {every_third}");
+}
+
+/// Rows that were deleted, inserted again and changed there and back within one batch, with values off
+/// their pages, are purged by several workers, and the power goes anywhere in it.
+#[test]
+fn a_batch_that_is_shared_out_may_be_cut_anywhere() {
+    const ROWS: i32 = 40;
+    for attempt in 0.. {
+        let polls = 1 + attempt;
+        let world = World::with(207, 1 << 20, PageSize::new(4096).unwrap(), false);
+        world.fill(&(0..ROWS).map(|id| (id, id)).collect::<Vec<_>>());
+        let (mut session, mut view) = (world.session(), world.session());
+        let done = world.run(async {
+            let long = vec![9; 9000];
+            world.system.purge_all().await.unwrap();
+            // While it is there nothing may be purged.
+            view.begin();
+            assert_eq!(view.pairs().await.len() as i32, ROWS);
+            for round in 0..3 {
+                for n in 0..ROWS {
+                    let id = n * 17 % ROWS;
+                    session.begin();
+                    session.update(id, 100 + id).await.unwrap();
+                    session.set_v(id, Some(&long)).await.unwrap();
+                    session.update(id, id).await.unwrap();
+                    session.delete(id).await.unwrap();
+                    session.commit().await;
+                    session.begin();
+                    if round < 2 || id % 2 == 0 {
+                        session.insert(id, id).await.unwrap();
+                    }
+                    session.commit().await;
+                }
+            }
+            view.commit().await;
+            for_polls(world.system.purge_all(), polls).await.is_some()
+        });
+        drop((session, view));
+        let world = world.crash(polls as u64);
+        world.run(world.system.purge_all()).unwrap();
+        assert_eq!(world.deleted_records(), 0, "{polls} polls");
+        world.check();
+        let even: Vec<(i32, i32)> = (0..ROWS).step_by(2).map(|id| (id, id)).collect();
+        assert_eq!(world.run(world.session().pairs()), even, "{polls} polls");
+        if done {
+            println!("cut {attempt} times");
+            assert!(attempt > 3, "cut {attempt} times only");
+            break;
+        }
+    }
 }

@@ -116,9 +116,8 @@ fn secondary(tree: Tree, column: u16, unique: bool) -> Secondary {
     Secondary { tree: Arc::new(tree), columns: vec![part(column), part(ID)], user_fields: 1, unique, born: 0 }
 }
 
-fn make_table(trees: [Tree; 4]) -> Arc<Table> {
-    let [clustered, k, u, v] = trees;
-    let fields = vec![
+fn clustered_fields() -> Vec<ClusteredField> {
+    vec![
         ClusteredField::Column(ID),
         ClusteredField::TrxId,
         ClusteredField::RollPtr,
@@ -127,10 +126,14 @@ fn make_table(trees: [Tree; 4]) -> Arc<Table> {
         ClusteredField::Column(V),
         ClusteredField::Column(N),
         ClusteredField::Column(C),
-    ];
+    ]
+}
+
+fn make_table(trees: [Tree; 4]) -> Arc<Table> {
+    let [clustered, k, u, v] = trees;
     let mut secondaries = vec![secondary(k, K, false), secondary(u, U, true), secondary(v, V, false)];
     secondaries[INDEX_V].columns[0].prefix_bytes = Some(V_PREFIX);
-    Arc::new(Table::new(TABLE_ID, Arc::new(clustered), fields, secondaries, 6))
+    Arc::new(Table::new(TABLE_ID, Arc::new(clustered), clustered_fields(), secondaries, 6))
 }
 
 impl World {
@@ -222,6 +225,14 @@ impl World {
 
     pub fn session(&self) -> Session {
         self.session_at(Isolation::RepeatableRead)
+    }
+
+    /// A session for the table as one without secondary indexes, which purge sees as such from here on.
+    pub fn session_without_indexes(&self) -> Session {
+        let clustered = self.table.clustered.clone();
+        let table = Arc::new(Table::new(TABLE_ID, clustered, clustered_fields(), Vec::new(), 6));
+        self.tables.0.lock().insert(TABLE_ID, table.clone());
+        Session { table, ..self.session() }
     }
 
     pub fn session_at(&self, isolation: Isolation) -> Session {
