@@ -1,6 +1,8 @@
 //! Character sets that ours does not have: what names one is played, so that the servers stay together, and
 //! not judged, nor what follows in a session that has been told to use one.
 
+use std::collections::BTreeSet;
+
 /// Their names begin so.
 const OTHERS: [&str; 30] = [
     "armscii8", "big5", "cp125", "cp850", "cp852", "cp866", "cp932", "dec8", "eucjpms", "euckr", "gb18030",
@@ -41,8 +43,9 @@ fn is_another(word: &str) -> bool {
     })
 }
 
-/// What a statement makes of the session's character set: another one, or one that ours has.
-pub fn chooses(sql: &str) -> Option<bool> {
+/// What a statement makes of the session's character set: another one, or one that ours has. The variables
+/// are those that the script has given the name of another one.
+pub fn chooses(sql: &str, variables: &BTreeSet<String>) -> Option<bool> {
     let text = sql.to_ascii_lowercase();
     let words: Vec<&str> = text.split_whitespace().collect();
     let sets = matches!(words[..], ["set", ..])
@@ -56,7 +59,9 @@ pub fn chooses(sql: &str) -> Option<bool> {
         ]
         .iter()
         .any(|what| text.contains(what));
-    sets.then(|| names_another(sql))
+    let part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '@';
+    let by_variable = || text.split(|letter| !part(letter)).any(|word| variables.contains(word));
+    sets.then(|| names_another(sql) || by_variable())
 }
 
 #[cfg(test)]
@@ -74,8 +79,11 @@ mod tests {
         {
             assert!(!names_another(sql), "{sql}");
         }
-        assert_eq!(chooses("SET NAMES cp1251"), Some(true));
-        assert_eq!(chooses("set collation_connection=utf8mb4_bin"), Some(false));
-        assert_eq!(chooses("set @a='cp1251'"), None);
+        let variables = BTreeSet::from(["@a".to_owned()]);
+        assert_eq!(chooses("SET NAMES cp1251", &variables), Some(true));
+        assert_eq!(chooses("set collation_connection=utf8mb4_bin", &variables), Some(false));
+        assert_eq!(chooses("set @a='cp1251'", &variables), None);
+        assert_eq!(chooses("SET character_set_server= @A", &variables), Some(true));
+        assert_eq!(chooses("SET character_set_server= @ab", &variables), Some(false));
     }
 }

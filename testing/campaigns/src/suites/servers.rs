@@ -48,6 +48,8 @@ pub struct Servers<'a> {
     spoiled: BTreeSet<String>,
     /// Connections that have been told to use a character set that ours does not have.
     foreign: BTreeSet<String>,
+    /// Variables that have been given the name of such a set.
+    foreign_variables: BTreeSet<String>,
     /// Prepared statements that describe something.
     describing: BTreeSet<String>,
     /// The last writing statement, and the tables it named.
@@ -84,6 +86,7 @@ impl<'a> Servers<'a> {
             databases: BTreeSet::new(),
             spoiled: BTreeSet::new(),
             foreign: BTreeSet::new(),
+            foreign_variables: BTreeSet::new(),
             describing: BTreeSet::new(),
             unchecked: None,
             counts: BTreeMap::new(),
@@ -216,7 +219,12 @@ impl Stage for Servers<'_> {
         self.left = self.left.saturating_sub(1);
         let sql = sent(sql, &self.database);
         let nothing = [(); 3].map(|()| Answer::Done(0));
-        match character_sets::chooses(&sql) {
+        if character_sets::names_another(&sql) {
+            let own = |name: &String| name.starts_with('@') && !name.starts_with("@@");
+            let variables = makes(&sql).into_iter().filter(own);
+            self.foreign_variables.extend(variables.map(|name| name.to_ascii_lowercase()));
+        }
+        match character_sets::chooses(&sql, &self.foreign_variables) {
             Some(true) => _ = self.foreign.insert(self.current.clone()),
             Some(false) => _ = self.foreign.remove(&self.current),
             None => {}
