@@ -522,9 +522,9 @@ pub(super) fn key_definition(
     Ok(made)
 }
 
-/// The primary key cannot be invisible (3522). Where there is none, that is, as in MySQL, the first unique key
-/// as they were written whose columns are all NOT NULL: not always the one that orders the rows, which is
-/// looked for behind [`TableDef::sort_keys`] and has no prefixes. Keys are not sorted yet.
+/// The primary key cannot be invisible (3522). Where there is none, that is, as in MySQL, the first unique
+/// key, as they were written, whose columns are all NOT NULL: not always the one that orders the rows, which
+/// is looked for behind [`TableDef::sort_keys`] and has no prefixes. Keys are not sorted yet.
 pub(super) fn check_visible(def: &TableDef) -> Result<(), SqlError> {
     let not_null = |part: &schema::KeyPart| !def.columns[usize::from(part.column)].nullable;
     let is_unique = |key: &&schema::KeyDef| key.kind == KeyKind::Unique && key.parts.iter().all(not_null);

@@ -273,14 +273,14 @@ impl Session {
         Ok(Outcome::Done(Changed::default()))
     }
 
-    /// Trees are ascending here, whatever a key says. Another server believes the word: it would take the file,
-    /// without its `.cfg`, and find nothing in it.
+    /// Trees are ascending here, whatever a key says. Another server believes the word: it would take the
+    /// file, without its `.cfg`, and find nothing in it.
     fn warn_of_descending(&self, table: &Table) {
         let is_descending = |key: &&KeyDef| key.parts.iter().any(|part| part.descending);
         for key in table.def.keys.iter().filter(is_descending) {
             let what = format!(
-                "DESC in files: key '{}' of table '{}' is ascending in this one, and has to be created without DESC \
-                 where it is imported",
+                "DESC in files: key '{}' of table '{}' is ascending in this one, and has to be created without \
+                 DESC where it is imported",
                 key.name, table.name
             );
             self.state.warn(errors::unsupported(&what));
