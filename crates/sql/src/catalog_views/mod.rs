@@ -96,8 +96,8 @@ pub fn view_database(name: &str) -> Option<&'static str> {
 /// Whether the views of `mysql` are what this name means. Unlike the others it is the name of a database that
 /// can be made, as a dump of all of a server's databases does: then it is that database, and its tables and
 /// views come before these of the same name. It is in lists of databases, because MySQL's
-/// `mysqldump --all-databases` dumps nothing at all, without a word, where it does not find this one. Its views
-/// are in no list of tables: a dump has no use for them. They have privileges like tables.
+/// `mysqldump --all-databases` dumps nothing at all, without a word, where it does not find this one. Its
+/// views are in no list of tables: a dump has no use for them. They have privileges like tables.
 pub fn stands_in(state: &SqlContext, database: &str) -> bool {
     database == MYSQL && state.database.database(database).is_none()
 }
