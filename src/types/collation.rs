@@ -60,6 +60,17 @@ impl Charset {
         }
     }
 
+    /// The collation by code points: what the word BINARY behind a type means.
+    pub fn bin_collation(self) -> Collation {
+        match self {
+            Charset::Binary => Collation::Binary,
+            Charset::Ascii => Collation::AsciiBin,
+            Charset::Latin1 => Collation::Latin1Bin,
+            Charset::Utf8mb3 => Collation::Utf8mb3Bin,
+            Charset::Utf8mb4 => Collation::Utf8mb4Bin,
+        }
+    }
+
     /// Most bytes a character takes.
     pub fn bytes_per_char_max(self) -> u32 {
         match self {

@@ -250,6 +250,7 @@ error_table! {
     UNDO_RECORD_TOO_BIG = 1713, b"HY000", "Undo log record is too big.";
     CANT_EXECUTE_IN_READ_ONLY_TRANSACTION = 1792, b"25006", "Cannot execute statement in a READ ONLY transaction.";
     TOO_LONG_TABLE_COMMENT = 1628, b"HY000", "Comment for table '%' is too long (max = %)";
+    TOO_LONG_INDEX_COMMENT = 1688, b"HY000", "Comment for index '%' is too long (max = %)";
     TOO_LONG_FIELD_COMMENT = 1629, b"HY000", "The maximum supported character limit for the field, '%', has been exceeded (max = %)";
     TOO_MANY_CONCURRENT_TRXS = 1637, b"HY000", "Too many active concurrent transactions";
     IO_READ_ERROR = 1810, b"HY000", "IO Read error: (%, %) %";
@@ -282,6 +283,7 @@ error_table! {
     ALTER_OPERATION_NOT_SUPPORTED_REASON = 1846, b"0A000", "% is not supported. Reason: %. Try %.";
     USER_LOCK_WRONG_NAME = 3057, b"42000", "Incorrect user-level lock name '%'. The name is empty, NULL, or can not be expressed in the current character-set.";
     USER_LOCK_DEADLOCK = 3058, b"HY000", "Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and restarting lock acquisition.";
+    WARN_GENERATED_COLUMN_IGNORED = 1906, b"HY000", "The value specified for generated column '%' in table '%' has been ignored";
     GENERATED_COLUMN_CONSTRUCT = 3102, b"HY000", "Expression of generated column '%' contains a disallowed function.";
     REPLACE_INACCESSIBLE_ROWS = 3059, b"HY000", "REPLACE cannot be executed as it requires deleting rows that are not in the view";
     NON_DEFAULT_FOR_GENERATED_COLUMN = 3105, b"HY000", "The value specified for generated column '%' in table '%' is not allowed.";

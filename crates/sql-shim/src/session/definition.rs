@@ -277,11 +277,11 @@ impl Session {
             return Err(errors::error(errors::MULTIPLE_PRI_KEY, &[]));
         }
         for key in &keys {
-            let key = key_definition(&mut def, key)?;
+            let key = key_definition(&mut def, key, &self.state)?;
             def.keys.push(key);
         }
-        def.sort_keys();
         check_visible(&def)?;
+        def.sort_keys();
         for key in &create.foreign_keys {
             def.foreign_keys.push(self.foreign_key(key, &database)?);
         }
@@ -425,6 +425,7 @@ impl Session {
 
 /// Characters of comments at most.
 const COLUMN_COMMENT_MAX: usize = 1024;
+const INDEX_COMMENT_MAX: usize = 1024;
 const TABLE_COMMENT_MAX: usize = 2048;
 
 /// A comment as it is kept: cut with a warning where strict mode does not refuse it.
@@ -467,7 +468,11 @@ fn with_selected(
 }
 
 /// The engine's definition of a key, with a name made up where none is given.
-pub(super) fn key_definition(def: &mut TableDef, key: &ast::KeyDef) -> Result<schema::KeyDef, SqlError> {
+pub(super) fn key_definition(
+    def: &mut TableDef,
+    key: &ast::KeyDef,
+    state: &super::state::SessionState,
+) -> Result<schema::KeyDef, SqlError> {
     let kind = match key.kind {
         ast::KeyKind::Primary => KeyKind::Primary,
         ast::KeyKind::Unique => KeyKind::Unique,
@@ -509,15 +514,22 @@ pub(super) fn key_definition(def: &mut TableDef, key: &ast::KeyDef) -> Result<sc
             name
         }
     };
+    let too_long = || errors::error(errors::TOO_LONG_INDEX_COMMENT, &[&name, &INDEX_COMMENT_MAX]);
+    let comment = kept_comment(&key.comment, INDEX_COMMENT_MAX, state, too_long)?;
     let mut made = schema::KeyDef::new(name, kind, parts);
-    made.comment.clone_from(&key.comment);
+    made.comment = comment;
     made.invisible = key.invisible;
     Ok(made)
 }
 
-/// The key that orders the rows is always read, also where it is only the first unique one.
+/// The primary key cannot be invisible (3522). Where there is none, that is, as in MySQL, the first unique
+/// key, as they were written, whose columns are all NOT NULL: not always the one that orders the rows, which
+/// is looked for behind [`TableDef::sort_keys`] and has no prefixes. Keys are not sorted yet.
 pub(super) fn check_visible(def: &TableDef) -> Result<(), SqlError> {
-    if def.clustered_key().is_some_and(|key| key.invisible) {
+    let not_null = |part: &schema::KeyPart| !def.columns[usize::from(part.column)].nullable;
+    let is_unique = |key: &&schema::KeyDef| key.kind == KeyKind::Unique && key.parts.iter().all(not_null);
+    let primary = def.keys.iter().find(|key| key.kind == KeyKind::Primary);
+    if primary.or_else(|| def.keys.iter().find(is_unique)).is_some_and(|key| key.invisible) {
         return Err(errors::error(errors::PK_INDEX_CANT_BE_INVISIBLE, &[]));
     }
     Ok(())

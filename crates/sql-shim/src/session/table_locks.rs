@@ -14,9 +14,10 @@ use sql::exec::insert::Changed;
 use sql::failure::Failure;
 use sql::plan::Plan;
 use sql::result::SqlError;
-use untorn::Access;
 use untorn::asynchronous::{NotUsable, TableLockRequest};
 use untorn::engine::Wait;
+use untorn::schema::KeyDef;
+use untorn::{Access, Table};
 
 use super::metadata_locks::{FOR_TABLE, discarded};
 use super::tracking::Accesses;
@@ -231,6 +232,7 @@ impl Session {
                         .timeout(timeout)
                         .export_table(&table.database, &table.name)
                         .await?;
+                    self.warn_of_descending(hold.table());
                     self.export_holds.push(hold);
                 }
             }
@@ -269,6 +271,20 @@ impl Session {
             Flush::Other => {}
         }
         Ok(Outcome::Done(Changed::default()))
+    }
+
+    /// Trees are ascending here, whatever a key says. Another server believes the word: it would take the
+    /// file, without its `.cfg`, and find nothing in it.
+    fn warn_of_descending(&self, table: &Table) {
+        let is_descending = |key: &&KeyDef| key.parts.iter().any(|part| part.descending);
+        for key in table.def.keys.iter().filter(is_descending) {
+            let what = format!(
+                "DESC in files: key '{}' of table '{}' is ascending in this one, and has to be created without \
+                 DESC where it is imported",
+                key.name, table.name
+            );
+            self.state.warn(errors::unsupported(&what));
+        }
     }
 
     async fn take_global_read_lock(&mut self) -> Result<(), SqlError> {

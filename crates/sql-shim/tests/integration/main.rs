@@ -13,6 +13,7 @@ mod engine_settings;
 mod golden;
 mod handlers;
 mod hostile_statements;
+mod index_attributes;
 mod innodb_status;
 mod latin1_clients;
 mod load_data;

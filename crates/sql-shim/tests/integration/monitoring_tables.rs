@@ -179,3 +179,39 @@ fn tablespaces_are_as_large_as_their_files() {
     assert_eq!(code(&mut app, "SELECT * FROM information_schema.INNODB_TABLESPACES"), 1227);
     engine.finish();
 }
+
+// Breaks with: the view of the accounts comes before one that somebody made, as a dump of all of a MariaDB
+// server's databases does.
+#[test]
+fn a_view_that_was_made_comes_before_the_one_of_the_accounts() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    all(
+        &mut root,
+        &[
+            "CREATE DATABASE mysql",
+            "CREATE TABLE mysql.global_priv (Host CHAR(60), User CHAR(80), Priv TEXT)",
+            "INSERT INTO mysql.global_priv VALUES ('h', 'made', '{}')",
+            "CREATE VIEW mysql.user AS SELECT User AS Name, Host FROM mysql.global_priv",
+        ],
+    );
+    let names = [Some("Name".to_owned()), Some("Host".to_owned())];
+    assert_eq!(column(&mut root, "SELECT Name FROM mysql.user"), [Some("made".to_owned())]);
+    assert_eq!(column(&mut root, "SHOW COLUMNS FROM mysql.user"), names);
+    assert_eq!(column(&mut root, "DESCRIBE mysql.user"), names);
+    // A view over it takes its columns.
+    all(&mut root, &["CREATE VIEW mysql.over AS SELECT * FROM mysql.user u"]);
+    assert_eq!(column(&mut root, "SHOW COLUMNS FROM mysql.over"), names);
+    let shown = root.run("SHOW CREATE VIEW mysql.user").unwrap()[0][1].clone().unwrap();
+    assert!(shown.contains("from `mysql`.`global_priv`"), "{shown}");
+    all(&mut root, &["UPDATE mysql.user SET Name = 'changed'"]);
+    assert_eq!(column(&mut root, "SELECT Name FROM mysql.over"), [Some("changed".to_owned())]);
+    // COM_FIELD_LIST.
+    all(&mut root, &["USE mysql"]);
+    let first = root.command(b"\x04user\0");
+    assert!(first.windows(4).any(|bytes| bytes == b"Name"), "{first:?}");
+    while root.receive().unwrap()[0] != 0xFE {}
+    all(&mut root, &["DROP VIEW mysql.over, mysql.user"]);
+    assert_eq!(column(&mut root, "SELECT User FROM mysql.user"), [Some("root".to_owned())]);
+    engine.finish();
+}

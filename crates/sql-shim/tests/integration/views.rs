@@ -238,3 +238,28 @@ fn views_are_not_nested_without_end() {
     assert_eq!(one(&mut root, &format!("SELECT COUNT(*) FROM v{}", number - 1)), "3");
     engine.finish();
 }
+
+/// A dump makes a view before the one that it reads, over one that only stands in for that. MySQL looks
+/// again then, too.
+#[test]
+fn what_can_be_changed_follows_the_views_below() {
+    let (engine, mut root) = start();
+    let updatable = |root: &mut Client| {
+        let list = "SELECT GROUP_CONCAT(TABLE_NAME, ' ', IS_UPDATABLE ORDER BY TABLE_NAME) FROM \
+                    information_schema.VIEWS WHERE TABLE_SCHEMA = 'd'";
+        one(root, list)
+    };
+    all(
+        &mut root,
+        &["CREATE VIEW d.b AS SELECT 1 AS id, 1 AS n", "CREATE VIEW d.a AS SELECT id, n * 2 AS m FROM d.b"],
+    );
+    assert_eq!(updatable(&mut root), "a NO,b NO");
+    all(&mut root, &["DROP VIEW d.b", "CREATE VIEW d.b AS SELECT id, n FROM d.t"]);
+    assert_eq!(updatable(&mut root), "a YES,b YES");
+    all(&mut root, &["DELETE FROM d.a WHERE id = 1", "ALTER VIEW d.b AS SELECT DISTINCT id, n FROM d.t"]);
+    assert_eq!(updatable(&mut root), "a NO,b NO");
+    // One that cannot be used is what it was when it was made.
+    all(&mut root, &["DROP VIEW d.b"]);
+    assert_eq!(updatable(&mut root), "a NO");
+    engine.finish();
+}

@@ -274,14 +274,28 @@ impl IntervalUnit {
 pub enum CastType {
     Signed,
     Unsigned,
-    Char { length: Option<u32>, charset: Option<String> },
-    Binary { length: Option<u32> },
-    Decimal { precision: u8, scale: u8 },
+    /// `bin`: in the `_bin` collation of its character set.
+    Char {
+        length: Option<u32>,
+        charset: Option<String>,
+        bin: bool,
+    },
+    Binary {
+        length: Option<u32>,
+    },
+    Decimal {
+        precision: u8,
+        scale: u8,
+    },
     Double,
     Float,
     Date,
-    DateTime { fraction: u8 },
-    Time { fraction: u8 },
+    DateTime {
+        fraction: u8,
+    },
+    Time {
+        fraction: u8,
+    },
     Year,
     Json,
 }

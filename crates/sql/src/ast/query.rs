@@ -158,6 +158,8 @@ pub enum HintKind {
     Force,
     /// `IGNORE`
     Ignore,
+    /// No hint that is written: a HANDLER reads by this index. As FORCE, but it may be INVISIBLE.
+    Handler,
 }
 
 /// An ORDER BY element.

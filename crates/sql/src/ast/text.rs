@@ -451,10 +451,11 @@ pub(crate) fn cast_name(target: &CastType) -> String {
     match target {
         CastType::Signed => "signed".into(),
         CastType::Unsigned => "unsigned".into(),
-        CastType::Char { length: chars, charset } => {
+        CastType::Char { length: chars, charset, bin } => {
             // Without one it has the connection's collation, which a character set would not say.
             let charset = charset.as_ref().map(|charset| format!(" charset {charset}"));
-            length("char", chars) + charset.as_deref().unwrap_or_default()
+            let bin = if *bin { " binary" } else { "" };
+            length("char", chars) + charset.as_deref().unwrap_or_default() + bin
         }
         CastType::Binary { length: bytes } => length("char", bytes) + " charset binary",
         CastType::Decimal { precision, scale } => format!("decimal({precision},{scale})"),

@@ -94,19 +94,21 @@ pub fn view_database(name: &str) -> Option<&'static str> {
 }
 
 /// Whether the views of `mysql` are what this name means. Unlike the others it is the name of a database that
-/// can be made, as a dump of all of a server's databases does: then it is that database, and its tables come
-/// before views of the same name. It is in lists of databases, because MySQL's `mysqldump --all-databases`
-/// dumps nothing at all, without a word, where it does not find this one. Its views are in no list of tables:
-/// a dump has no use for them. They have privileges like tables.
+/// can be made, as a dump of all of a server's databases does: then it is that database, and its tables and
+/// views come before these of the same name. It is in lists of databases, because MySQL's
+/// `mysqldump --all-databases` dumps nothing at all, without a word, where it does not find this one. Its
+/// views are in no list of tables: a dump has no use for them. They have privileges like tables.
 pub fn stands_in(state: &SqlContext, database: &str) -> bool {
     database == MYSQL && state.database.database(database).is_none()
 }
 
-/// Whether a view of `mysql` of this name would be what is meant: there is no table of that name.
+/// Whether a view of `mysql` of this name would be what is meant: there is no table of that name, and no view
+/// that somebody made.
 pub fn table_stands_in(state: &SqlContext, database: &str, table: &str) -> bool {
     database == MYSQL
         && state.temporary.find(database, table).is_none()
         && state.database.table(database, table).is_err()
+        && state.database.view(database, table).is_none()
 }
 
 fn views() -> impl Iterator<Item = &'static View> {

@@ -80,7 +80,8 @@ fn security(def: &ViewDef) -> &'static str {
 /// Rows of VIEWS. The text is for those who may see it.
 pub(super) fn rows(state: &SqlContext) -> RowSource {
     let rights = state.rights();
-    let row = move |view: UsedView| {
+    let row = |view: UsedView| {
+        let updatable = Planner::new(state).is_view_updatable(&view);
         let UsedView { database, name, def } = &view;
         let open = rights.on_table(database, name).has(Privileges::SHOW_VIEW);
         vec![
@@ -93,14 +94,15 @@ pub(super) fn rows(state: &SqlContext) -> RowSource {
                 CheckOption::Local => "LOCAL",
                 CheckOption::Cascaded => "CASCADED",
             }),
-            text(if def.updatable { "YES" } else { "NO" }),
+            text(if updatable { "YES" } else { "NO" }),
             text(format!("{}@{}", def.definer.0, def.definer.1)),
             text(security(def)),
             text(&*def.client_charset),
             text(def.collation.name()),
         ]
     };
-    Box::new(seen(state, None).into_iter().map(row))
+    let rows: Vec<_> = seen(state, None).into_iter().map(row).collect();
+    Box::new(rows.into_iter())
 }
 
 /// A view's row of TABLES: what it has of a table is nothing but its name.

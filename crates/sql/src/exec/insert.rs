@@ -181,6 +181,7 @@ impl<'e> Executor<'e> {
         let Some(table) = plan.source.engine_table().cloned() else { return Ok(None) };
         let lenient = plan.ignore || !self.state.is_strict();
         self.state.changes_strictly.set(!lenient);
+        plan.passed_over.iter().for_each(|warning| self.state.warn(warning.clone()));
         let subqueries = self.subqueries(&plan.subqueries).await?;
         let mut positions = vec![None; table.def.columns.len()];
         for (position, column) in plan.columns.iter().enumerate() {

@@ -240,7 +240,7 @@ pub fn cast_type(target: &CastType) -> Type {
     match target {
         CastType::Signed => Type::INT,
         CastType::Unsigned => Type::UINT,
-        CastType::Char { length, charset } => {
+        CastType::Char { length, charset, .. } => {
             let length = length.unwrap_or(1024);
             if charset.as_deref() == Some("binary") { Type::bytes(length) } else { Type::text(length) }
         }
@@ -277,7 +277,7 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
             let wide = cast_whole(&value, i128::from(u64::MAX), state);
             Value::UInt(if wide < 0 { (wide as i64) as u64 } else { wide.min(i128::from(u64::MAX)) as u64 })
         }
-        CastType::Char { length, charset } => {
+        CastType::Char { length, charset, .. } => {
             let rule = if charset.as_deref() == Some("binary") {
                 Collation::Binary
             } else {

@@ -336,6 +336,22 @@ impl Parser<'_> {
         fraction_digits(self.optional_length()?.unwrap_or(0).into(), "CAST")
     }
 
+    /// A character set, and whether the word BINARY stands before or behind it: that means its `_bin`
+    /// collation, not bytes.
+    fn cast_charset(&mut self) -> Parsed<(Option<String>, bool)> {
+        let before = self.accept("BINARY");
+        let charset = if self.accept_all(&["CHARACTER", "SET"]) || self.accept("CHARSET") {
+            Some(self.name_or_text()?.to_ascii_lowercase())
+        } else if self.accept("ASCII") {
+            Some("latin1".into())
+        } else if self.accept("UNICODE") {
+            Some("ucs2".into())
+        } else {
+            None
+        };
+        Ok((charset, before || self.accept("BINARY")))
+    }
+
     fn cast_type(&mut self, said: Range<u32>) -> Parsed<CastType> {
         let word = String::from_utf8_lossy(self.slice()).to_ascii_uppercase();
         let at = self.advance();
@@ -349,21 +365,13 @@ impl Parser<'_> {
                     return Err(self.unexpected());
                 }
                 let length = self.optional_length()?;
-                let mut charset = None;
-                if self.accept_all(&["CHARACTER", "SET"]) || self.accept("CHARSET") {
-                    charset = Some(self.name_or_text()?.to_ascii_lowercase());
-                } else if self.accept("BYTE") {
+                if self.accept("BYTE") {
                     return Ok(CastType::Binary { length });
-                } else if self.accept("BINARY") {
-                    charset = Some("binary".into());
-                } else if self.accept("ASCII") {
-                    charset = Some("latin1".into());
-                } else if self.accept("UNICODE") {
-                    charset = Some("ucs2".into());
                 }
+                let (charset, bin) = self.cast_charset()?;
                 match charset.as_deref() {
                     Some("binary") => CastType::Binary { length },
-                    _ => CastType::Char { length, charset },
+                    _ => CastType::Char { length, charset, bin },
                 }
             }
             "BINARY" => CastType::Binary { length: self.optional_length()? },

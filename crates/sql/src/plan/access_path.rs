@@ -159,12 +159,17 @@ pub struct IndexColumns<'t> {
 
 /// The indexes of a table that may be read, the clustered one first: not those that are INVISIBLE.
 pub fn indexes(table: &Table) -> Vec<IndexColumns<'_>> {
+    let mut visible = all_indexes(table);
+    visible.retain(|index| index.key.is_none_or(|key| !key.invisible));
+    visible
+}
+
+/// The indexes of a table, the clustered one first.
+fn all_indexes(table: &Table) -> Vec<IndexColumns<'_>> {
     let clustered = IndexColumns { index: ScanIndex::Clustered, key: table.def.clustered_key() };
     let secondary = table.def.secondary_keys().iter().enumerate();
-    let mut all = vec![clustered];
-    let secondary = secondary.filter(|(_, key)| !key.invisible);
-    all.extend(secondary.map(|(n, key)| IndexColumns { index: ScanIndex::Secondary(n), key: Some(key) }));
-    all
+    let secondary = secondary.map(|(n, key)| IndexColumns { index: ScanIndex::Secondary(n), key: Some(key) });
+    std::iter::once(clustered).chain(secondary).collect()
 }
 
 /// The definition of an index; `None` for a hidden clustered index.
@@ -222,12 +227,15 @@ impl PathChooser<'_> {
     fn allowed(&self, index: &IndexColumns<'_>) -> bool {
         let name = index.key.map_or("PRIMARY", |key| key.name.as_str());
         let named = |names: &[String]| names.iter().any(|wanted| wanted.eq_ignore_ascii_case(name));
-        let mut allowed = true;
+        let of_handler = self.hints.iter().any(|(kind, _)| *kind == HintKind::Handler);
+        let mut allowed = of_handler || index.key.is_none_or(|key| !key.invisible);
         let mut chosen = None;
         for (kind, names) in self.hints {
             match kind {
                 HintKind::Ignore => allowed &= !named(names),
-                HintKind::Use | HintKind::Force => chosen = Some(chosen.unwrap_or(false) || named(names)),
+                HintKind::Use | HintKind::Force | HintKind::Handler => {
+                    chosen = Some(chosen.unwrap_or(false) || named(names))
+                }
             }
         }
         allowed && chosen.unwrap_or(true)
@@ -252,7 +260,7 @@ impl PathChooser<'_> {
     pub(super) fn best_of_one(&self) -> Path {
         let mut paths: Vec<(Path, u32)> = Vec::new();
         let mut possible = Vec::new();
-        for index in indexes(self.table).iter().filter(|index| self.allowed(index)) {
+        for index in all_indexes(self.table).iter().filter(|index| self.allowed(index)) {
             let (path, mut score) = self.path(index);
             if score > 0 && self.planner.explains.get() {
                 possible.push(index.index);
@@ -261,7 +269,8 @@ impl PathChooser<'_> {
             if score == 0 && path.covering {
                 score = 1;
             }
-            if score == 0 && self.hints.iter().any(|(kind, _)| *kind == HintKind::Force) {
+            let is_forced = |kind: &HintKind| matches!(kind, HintKind::Force | HintKind::Handler);
+            if score == 0 && self.hints.iter().any(|(kind, _)| is_forced(kind)) {
                 score = 1;
             }
             if score > 0 {

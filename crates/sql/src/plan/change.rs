@@ -22,6 +22,7 @@ use crate::expr::bind::{Binder, InsertedAs};
 use crate::expr::{Expr, NODE_BYTES};
 use crate::privilege::Privileges;
 use crate::result::SqlError;
+use crate::sql_mode;
 use crate::stored_values::Storing;
 use crate::value::Value;
 
@@ -70,6 +71,8 @@ pub struct InsertPlan {
     pub replace: bool,
     /// ON DUPLICATE KEY UPDATE.
     pub on_duplicate: Vec<(u16, Assigned)>,
+    /// Generated columns whose values are passed over, which is told when it runs.
+    pub passed_over: Vec<SqlError>,
     /// Defaults of all columns.
     pub defaults: Vec<ColumnDefault>,
     /// What is computed and checked of each row.
@@ -314,7 +317,8 @@ impl Planner<'_> {
             rules.refuses_null = rows.len() == 1 && !insert.ignore;
         }
         let [source] = sources;
-        self.pass_over_generated((&source, &columns, &defaults), query.is_some(), &mut rows)?;
+        let given = (&source, &columns[..], &defaults[..]);
+        let passed_over = self.pass_over_generated(given, query.is_some(), &mut rows)?;
         // `generated = DEFAULT` says nothing, but that a duplicate is no error.
         refuse_generated(&on_duplicate, &defaults, &source)?;
         Ok(InsertPlan {
@@ -325,6 +329,7 @@ impl Planner<'_> {
             ignore: insert.ignore,
             replace: insert.replace,
             on_duplicate,
+            passed_over,
             defaults,
             rules,
             reads_itself,
@@ -332,25 +337,34 @@ impl Planner<'_> {
         })
     }
 
-    /// Refuses what is said of generated columns (3105). Without strict mode what VALUES says is passed over,
-    /// as in MariaDB: mariadb-dump writes it.
+    /// Refuses what is said of generated columns (3105), but for the VALUES of a dump: mariadb-dump writes
+    /// them. A dump is known by its SQL mode, which is NO_AUTO_VALUE_ON_ZERO and not strict. There they are
+    /// passed over, as in MariaDB, and the warnings for that are returned: one for each column.
     fn pass_over_generated(
         &self,
         (source, columns, defaults): (&Source, &[u16], &[ColumnDefault]),
         of_query: bool,
         rows: &mut [Vec<Assigned>],
-    ) -> Result<(), SqlError> {
+    ) -> Result<Vec<SqlError>, SqlError> {
+        let of_dump = !of_query
+            && !self.state.is_strict()
+            && self.state.settings().sql_mode & sql_mode::NO_AUTO_VALUE_ON_ZERO != 0;
+        let mut passed_over = Vec::new();
         for (position, column) in columns.iter().enumerate() {
             if !matches!(defaults.get(usize::from(*column)), Some(ColumnDefault::Generated(_))) {
                 continue;
             }
             let is_given = |row: &Vec<Assigned>| matches!(row.get(position), Some(Assigned::Value(_)));
-            if of_query || rows.iter().any(is_given) && self.state.is_strict() {
-                return Err(not_allowed(source, *column));
+            if !of_query && !rows.iter().any(is_given) {
+                continue;
             }
+            if !of_dump {
+                return Err(of_generated(errors::NON_DEFAULT_FOR_GENERATED_COLUMN, source, *column));
+            }
+            passed_over.push(of_generated(errors::WARN_GENERATED_COLUMN_IGNORED, source, *column));
             rows.iter_mut().filter(|row| is_given(row)).for_each(|row| row[position] = Assigned::Default);
         }
-        Ok(())
+        Ok(passed_over)
     }
 
     /// Plans UPDATE.
@@ -494,6 +508,7 @@ impl Planner<'_> {
         if let Some(alias) = alias {
             source.alias.clone_from(alias);
         }
+        self.check_hints(&source, hints)?;
         let said = hints.iter().map(|hint| (hint.kind, hint.indexes.clone()));
         let of_view = source.mask.as_ref().map(|mask| mask.hints.clone()).unwrap_or_default();
         Ok(([source], of_view.into_iter().chain(said).collect()))
@@ -628,13 +643,14 @@ fn refuse_reading_target(source: &Source, subqueries: &[SelectPlan]) -> Result<(
 }
 
 /// Error 3105: only DEFAULT may be said of a generated column.
-fn not_allowed(source: &Source, column: u16) -> SqlError {
+/// What there is to say of a value for a generated column.
+fn of_generated(code: u16, source: &Source, column: u16) -> SqlError {
     // The table's own names, whatever a view calls them.
     let (name, table) = match source.engine_table() {
         Some(table) => (&table.def.columns[usize::from(column)].name, &table.name),
         None => (&source.columns[usize::from(column)].name, &source.table),
     };
-    errors::error(errors::NON_DEFAULT_FOR_GENERATED_COLUMN, &[name, table])
+    errors::error(code, &[name, table])
 }
 
 /// Error 3105 for a generated column that is assigned anything but DEFAULT.
@@ -649,7 +665,7 @@ pub(super) fn refuse_generated(
         .iter()
         .find(|(column, value)| is_generated(*column) && matches!(value, Assigned::Value(_)))
     {
-        return Err(not_allowed(source, *column));
+        return Err(of_generated(errors::NON_DEFAULT_FOR_GENERATED_COLUMN, source, *column));
     }
     Ok(())
 }

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use untorn::schema::KeyDef;
+
 use super::order_by_members::order_by_members;
 use super::source::{Source, SourceColumn, SourceKind};
 use super::with::Around;
@@ -304,11 +306,15 @@ impl Planner<'_> {
         Ok(source)
     }
 
-    fn check_hints(&self, source: &Source, hints: &[ast::IndexHint]) -> Result<(), SqlError> {
+    /// Whether all indexes that hints name are there and may be read; 1176.
+    pub(super) fn check_hints(&self, source: &Source, hints: &[ast::IndexHint]) -> Result<(), SqlError> {
         let Some(table) = source.engine_table() else { return Ok(()) };
-        for name in hints.iter().flat_map(|hint| &hint.indexes) {
-            if table.def.key_named(name).is_none_or(|key| key.invisible) {
-                return Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[name, &source.alias]));
+        for hint in hints {
+            let is_read = |key: &KeyDef| !key.invisible || hint.kind == HintKind::Handler;
+            for name in &hint.indexes {
+                if !table.def.key_named(name).is_some_and(is_read) {
+                    return Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[name, &source.alias]));
+                }
             }
         }
         Ok(())

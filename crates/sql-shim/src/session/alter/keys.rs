@@ -4,7 +4,7 @@
 //! and a key without columns is gone. Kept keys keep their ids: that is how it is seen what is new.
 
 use untorn::Table;
-use untorn::schema::{KeyKind, KeyPart, TableDef};
+use untorn::schema::{KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::ColumnType;
 
 use super::super::Session;
@@ -50,8 +50,9 @@ impl Session {
                 _ => {}
             }
         }
+        check_visible(def)?;
         def.sort_keys();
-        check_visible(def)
+        Ok(())
     }
 
     fn keep_keys(
@@ -87,19 +88,13 @@ impl Session {
                 None => return Err(errors::error(missing, &[name])),
             }
         }
+        show_keys(table, &mut keys, changes)?;
         for change in changes {
             let Alteration::RenameKey(from, to) = change else { continue };
             let Some(at) = keys.iter().position(|key| key.name.eq_ignore_ascii_case(from)) else {
                 return Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[from, &table.name]));
             };
             keys[at].name.clone_from(to);
-        }
-        for change in changes {
-            let Alteration::ShowKey(name, visible) = change else { continue };
-            let Some(key) = keys.iter_mut().find(|key| key.name.eq_ignore_ascii_case(name)) else {
-                return Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[name, &table.name]));
-            };
-            key.invisible = !visible;
         }
         for mut key in keys {
             let kept = |part: &KeyPart| {
@@ -128,7 +123,7 @@ impl Session {
     }
 
     fn add_key(&self, def: &mut TableDef, key: &ast::KeyDef, if_not_exists: bool) -> Result<(), SqlError> {
-        let key = key_definition(def, key)?;
+        let key = key_definition(def, key, &self.state)?;
         if key.kind == KeyKind::Primary && def.keys.iter().any(|other| other.kind == KeyKind::Primary) {
             return Err(errors::error(errors::MULTIPLE_PRI_KEY, &[]));
         }
@@ -143,6 +138,30 @@ impl Session {
         def.keys.push(key);
         Ok(())
     }
+}
+
+/// ALTER INDEX … VISIBLE, of keys that the statement keeps under their names.
+///
+/// # Errors
+/// 1176: there is no such key, or it is dropped or gets another name. 3522: it is the primary key, or stands
+/// in its place.
+fn show_keys(table: &Table, keys: &mut [KeyDef], changes: &[Alteration]) -> Result<(), SqlError> {
+    for change in changes {
+        let Alteration::ShowKey(name, visible) = change else { continue };
+        let is_renamed = changes.iter().any(|change| match change {
+            Alteration::RenameKey(from, _) => from.eq_ignore_ascii_case(name),
+            _ => false,
+        });
+        let key = keys.iter_mut().find(|key| key.name.eq_ignore_ascii_case(name) && !is_renamed);
+        let Some(key) = key else {
+            return Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[name, &table.name]));
+        };
+        if table.def.clustered_key().is_some_and(|clustered| clustered.id == key.id) {
+            return Err(errors::error(errors::PK_INDEX_CANT_BE_INVISIBLE, &[]));
+        }
+        key.invisible = !visible;
+    }
+    Ok(())
 }
 
 /// Whether a clause says that this column may be NULL.

@@ -2,7 +2,8 @@
 //!
 //! An index orders its rows by its columns and then by those of the primary key, NULL first; the rows
 //! themselves are in the primary key's order. Rows behind one are those that are greater in the first column
-//! in which they differ.
+//! in which they differ. A column that is DESC counts the other way round: less is greater, and NULL is last.
+//! FIRST, NEXT and the comparisons of a key are all meant in this order.
 //!
 //! Members and bits are ordered by their numbers, and so compared by them. Of an index over a prefix the
 //! prefix is the column: it is what is ordered, compared and kept, so that no key is longer than an index
@@ -31,6 +32,8 @@ struct Column<'t> {
     def: &'t ColumnDef,
     /// The index has only this many characters of it.
     prefix: Option<u32>,
+    /// It is in the index from its greatest value to its least.
+    descending: bool,
 }
 
 impl Column<'_> {
@@ -99,7 +102,7 @@ impl<'t> Order<'t> {
                 known.def.name == def.name && (known.prefix.is_none() || known.prefix == prefix)
             };
             if !columns.iter().any(says_it) {
-                columns.push(Column { def, prefix });
+                columns.push(Column { def, prefix, descending: part.descending });
             }
         }
         Ok(Order { index: key.name.clone(), columns, own: key.parts.len() })
@@ -235,19 +238,32 @@ fn is_null(operand: Expr, negated: bool) -> Expr {
     Expr::IsNull { operand: Box::new(operand), negated }
 }
 
-/// A column as it is compared, and whether it may be NULL.
-type Compared = (Expr, bool);
+/// A column as it is compared, whether it may be NULL, and whether it is DESC.
+type Compared = (Expr, bool, bool);
+
+/// The comparison the other way round.
+fn turned(operator: BinaryOperator) -> BinaryOperator {
+    use BinaryOperator::{Greater, GreaterEqual, Less, LessEqual};
+    match operator {
+        Greater => Less,
+        GreaterEqual => LessEqual,
+        Less => Greater,
+        LessEqual => GreaterEqual,
+        other => other,
+    }
+}
 
 /// Rows whose columns compare so with values: `=`, or `<` and `>` with or without those that are equal. Said
 /// so that the conditions on the first column are a range of the index: `a >= 1 AND (a > 1 OR b > 2)`.
 fn bounded(operator: BinaryOperator, columns: &[Compared], values: &[Expr]) -> Expr {
     use BinaryOperator::{Equal, Greater, GreaterEqual, Less, LessEqual};
-    let (Some((column, nullable)), Some(value)) = (columns.first(), values.first()) else {
+    let (Some((column, nullable, descending)), Some(value)) = (columns.first(), values.first()) else {
         // All columns are equal.
         return Expr::Truth(!matches!(operator, Less | Greater));
     };
     let (columns, values) = (&columns[1..], &values[1..]);
     let rest = (!columns.is_empty() && !values.is_empty()).then(|| bounded(operator, columns, values));
+    let operator = if *descending { turned(operator) } else { operator };
     let upwards = matches!(operator, Greater | GreaterEqual);
     if *value == Expr::Null {
         let nulls = Expr::And([Some(is_null(column.clone(), false)), rest].into_iter().flatten().collect());
@@ -289,10 +305,11 @@ pub(super) fn statement(
         true => Expr::Binary2(BinaryOperator::Add, Box::new(ordered(of)), Box::new(Expr::Integer(0))),
         false => ordered(of),
     };
-    let columns: Vec<Compared> = order.columns.iter().map(|of| (compared(of), of.def.nullable)).collect();
+    let columns: Vec<Compared> =
+        order.columns.iter().map(|of| (compared(of), of.def.nullable, of.descending)).collect();
     let shown = |expr: Expr, text: &str| SelectItem::Expr { expr, alias: None, text: text.to_owned() };
     let visible = table.def.columns.iter().map(|def| shown(column(&def.name), &def.name));
-    let kept = columns.iter().map(|(expr, _)| shown(expr.clone(), "key"));
+    let kept = columns.iter().map(|(expr, ..)| shown(expr.clone(), "key"));
     let bound = match part.bound {
         Bound::All => None,
         Bound::Nothing => Some(Expr::Truth(false)),
@@ -303,7 +320,7 @@ pub(super) fn statement(
         0 | 1 => conditions.pop(),
         _ => Some(Expr::And(conditions)),
     };
-    let hint = IndexHint { kind: HintKind::Force, indexes: vec![order.index.clone()] };
+    let hint = IndexHint { kind: HintKind::Handler, indexes: vec![order.index.clone()] };
     let from = TableRef::Table { name, alias: Some(read.name.clone()), hints: vec![hint] };
     let mut query = Query::of(Select {
         items: visible.chain(kept).collect(),
@@ -311,8 +328,9 @@ pub(super) fn statement(
         filter,
         ..Select::default()
     });
-    let descending = part.descending;
-    query.order_by = order.columns.iter().map(|of| OrderItem { expr: ordered(of), descending }).collect();
+    let item =
+        |of: &Column<'_>| OrderItem { expr: ordered(of), descending: of.descending != part.descending };
+    query.order_by = order.columns.iter().map(item).collect();
     query.limit = Some(read.limit.clone().unwrap_or(Limit { count: Expr::Integer(1), offset: None }));
     Statement::Select(Box::new(query))
 }

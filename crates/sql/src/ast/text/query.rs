@@ -252,7 +252,7 @@ fn write_table(table: &TableRef, style: Style<'_>, out: &mut String) -> Written 
             for hint in hints {
                 let kind = match hint.kind {
                     HintKind::Use => "use",
-                    HintKind::Force => "force",
+                    HintKind::Force | HintKind::Handler => "force",
                     HintKind::Ignore => "ignore",
                 };
                 push(out, format_args!(" {kind} index ({})", names(&hint.indexes)));

@@ -248,7 +248,7 @@ pub(super) fn are_texts((span, ty): &Bound, (other, of_other): &Bound) -> bool {
 
 /// A span as a text beside another one.
 pub(super) fn span_as_text((span, ty): Bound, (_, other): &Bound) -> Bound {
-    let text = Expr::Cast(Box::new(span), CastType::Char { length: None, charset: None });
+    let text = Expr::Cast(Box::new(span), CastType::Char { length: None, charset: None, bin: false });
     let of_other = Type { collation: other.collation, derivation: other.derivation, ..Type::text(ty.length) };
     (Expr::Collate(Box::new(text), other.collation), Type { nullable: ty.nullable, ..of_other })
 }

@@ -140,6 +140,6 @@ pub(super) fn conversion(from: Type, to: Type) -> Option<CastType> {
         }
         _ if !to.is_text() || from.is_text() => None,
         _ if to.collation == Collation::Binary => Some(CastType::Binary { length: None }),
-        _ => Some(CastType::Char { length: None, charset: None }),
+        _ => Some(CastType::Char { length: None, charset: None, bin: false }),
     }
 }

@@ -18,12 +18,14 @@ impl Binder<'_, '_> {
     pub(super) fn json_value(&mut self, call: &ast::JsonValue) -> Result<Bound, SqlError> {
         let document = self.bind(&call.document)?.0;
         let path = self.bind(&call.path)?.0;
-        let text = CastType::Char { length: Some(BYTES_MAX), charset: None };
+        let text = CastType::Char { length: Some(BYTES_MAX), charset: None, bin: false };
         let target = call.returning.as_ref().unwrap_or(&text);
         let (kind, first, second) = match target {
             CastType::Signed => (OF_SIGNED, 0, 0),
             CastType::Unsigned => (OF_UNSIGNED, 0, 0),
-            CastType::Char { length, charset: None } => (OF_TEXT, i64::from(length.unwrap_or(BYTES_MAX)), 0),
+            CastType::Char { length, charset: None, .. } => {
+                (OF_TEXT, i64::from(length.unwrap_or(BYTES_MAX)), 0)
+            }
             CastType::Decimal { precision, scale } => (OF_DECIMAL, i64::from(*precision), i64::from(*scale)),
             CastType::Double => (OF_DOUBLE, 0, 0),
             CastType::Float => (OF_FLOAT, 0, 0),

@@ -263,8 +263,12 @@ impl<'p, 'a> Binder<'p, 'a> {
     fn cast(&mut self, said: &ast::Expr, target: &ast::CastType) -> Result<Bound, SqlError> {
         let mut operand = self.bind(said)?;
         let charset = match target {
-            ast::CastType::Char { charset: Some(charset), .. } => {
-                Some(self.planner.charset_collation(charset)?)
+            ast::CastType::Char { charset, bin, .. } if *bin || charset.is_some() => {
+                let rule = match charset {
+                    Some(charset) => self.planner.charset_collation(charset)?,
+                    None => self.planner.state.settings().connection_collation,
+                };
+                Some(if *bin { rule.charset().bin_collation() } else { rule })
             }
             _ => None,
         };

@@ -208,6 +208,16 @@ impl Planner<'_> {
         Ok(names.into_iter().enumerate().map(named).collect())
     }
 
+    /// Whether rows can be changed through a view, as what it reads is now: a dump makes a view before the
+    /// one that it reads, over one that only stands in for that. One that cannot be used is what it was when
+    /// it was made.
+    pub fn is_view_updatable(&self, view: &UsedView) -> bool {
+        let only_defined = self.views.only_defined.replace(true);
+        let opened = self.open(view);
+        self.views.only_defined.set(only_defined);
+        opened.map_or(view.def.updatable, |opening| is_plain_but_for_order(&opening.plan, view))
+    }
+
     /// The tables below a view.
     ///
     /// # Errors
