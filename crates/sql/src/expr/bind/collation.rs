@@ -140,11 +140,18 @@ fn decided(operation: &str, operands: &[Bound]) -> Result<Option<Collation>, Sql
     if !explicit && let Some(bin) = candidates.iter().find(|(_, ty)| ty.collation.is_bin()) {
         return Ok(Some(bin.1.collation));
     }
-    let columns = || candidates.iter().all(|(expr, _)| matches!(expr, Expr::Column { .. }));
-    if !explicit && !columns() {
+    if !explicit && !candidates.iter().all(|(expr, _)| is_meant(expr)) {
         return Ok(None);
     }
     Err(illegal_mix(operation, operands, [&first.1, &other.1]))
+}
+
+/// Whether a collation that is not said is that of a column or a CAST.
+fn is_meant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Collate(text, _) => matches!(**text, Expr::Cast(..)),
+        expr => matches!(expr, Expr::Column { .. } | Expr::Cast(..)),
+    }
 }
 
 /// That operands have no collation in common: 1267 names two of them, 1270 all three, 1271 none of more.
@@ -178,6 +185,40 @@ fn illegal_mix(operation: &str, operands: &[Bound], two: [&Type; 2]) -> SqlError
 pub(super) fn each_under_one(operands: Vec<Bound>) -> Vec<Bound> {
     match agreed("", &operands) {
         Ok(Some(rule)) => operands.into_iter().map(|operand| under(operand, rule)).collect(),
+        _ => operands,
+    }
+}
+
+/// The collation of a text that is made of two: [`collation::common`], but not where its character set would
+/// lack letters of the text that is meant more, or of one of two that are meant alike.
+pub(super) fn joined(one: Type, other: Type) -> Collation {
+    let common = collation::common(one.collation, other.collation);
+    let charsets = (one.collation.charset(), other.collation.charset());
+    if common == Collation::Binary || charsets.0 == charsets.1 {
+        return common;
+    }
+    let order = one.derivation.cmp(&other.derivation).then(charsets.1.cmp(&charsets.0));
+    if order.is_gt() { other.collation } else { one.collation }
+}
+
+/// The texts of which a function makes one, in the character set that this has.
+pub(super) fn joinable(operands: Vec<Bound>) -> Vec<Bound> {
+    let texts = || operands.iter().filter(|(_, ty)| counts(*ty));
+    let common = texts().map(|(_, ty)| ty.collation).reduce(collation::common);
+    // A literal of ASCII is at home in every set.
+    let fits = |(expr, ty): &&Bound| {
+        let ascii = matches!(expr, Expr::Literal(Value::Text(text, _)) if text.is_ascii());
+        ascii && ty.derivation == Derivation::Coercible
+    };
+    let both = |one: Type, other: Type| Type {
+        collation: joined(one, other),
+        derivation: one.derivation.min(other.derivation),
+        ..one
+    };
+    match texts().filter(|text| !fits(text)).map(|(_, ty)| *ty).reduce(both) {
+        Some(Type { collation: rule, .. }) if Some(rule) != common => {
+            operands.into_iter().map(|operand| under(operand, rule)).collect()
+        }
         _ => operands,
     }
 }
