@@ -154,6 +154,16 @@ impl Session {
         }
     }
 
+    /// Locked tables that have other names now stay locked under those.
+    pub(super) fn rename_locked(&mut self, pairs: &[((&str, &str), (&str, &str))]) {
+        for ((database, table), (to_database, to)) in pairs {
+            let mut locks = self.table_locks.iter_mut().flatten();
+            if let Some(lock) = locks.find(|lock| lock.database == *database && lock.table == *table) {
+                ((*to_database).clone_into(&mut lock.database), (*to).clone_into(&mut lock.table));
+            }
+        }
+    }
+
     /// UNLOCK TABLES.
     pub(super) async fn unlock_tables(&mut self) -> Result<Outcome, Failure> {
         if self.table_locks.is_some() {
