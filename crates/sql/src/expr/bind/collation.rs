@@ -135,22 +135,29 @@ fn decided(operation: &str, operands: &[Bound]) -> Result<Option<Collation>, Sql
     let candidates: Vec<&Bound> = strongest().filter(|(_, ty)| Some(size(ty)) == largest).collect();
     let Some(first) = candidates.first() else { return Ok(None) };
     let Some(other) = candidates.iter().find(|(_, ty)| ty.collation != first.1.collation) else {
-        return Ok(Some(first.1.collation));
+        // What CAST made is as strong as a column where it is compared byte by byte.
+        let is_bin_cast = |(expr, ty): &&Bound| {
+            let rule = ty.collation;
+            is_cast(expr) && rule.is_bin() && rule.charset() == first.1.collation.charset()
+        };
+        let winner = texts().find(|text| !explicit && is_bin_cast(text)).unwrap_or(first);
+        return Ok(Some(winner.1.collation));
     };
     if !explicit && let Some(bin) = candidates.iter().find(|(_, ty)| ty.collation.is_bin()) {
         return Ok(Some(bin.1.collation));
     }
-    if !explicit && !candidates.iter().all(|(expr, _)| is_meant(expr)) {
+    let columns = || candidates.iter().all(|(expr, _)| matches!(expr, Expr::Column { .. }));
+    if !explicit && !columns() {
         return Ok(None);
     }
     Err(illegal_mix(operation, operands, [&first.1, &other.1]))
 }
 
-/// Whether a collation that is not said is that of a column or a CAST.
-fn is_meant(expr: &Expr) -> bool {
+/// Whether a text is what CAST made.
+fn is_cast(expr: &Expr) -> bool {
     match expr {
-        Expr::Collate(text, _) => matches!(**text, Expr::Cast(..)),
-        expr => matches!(expr, Expr::Column { .. } | Expr::Cast(..)),
+        Expr::Collate(inner, _) | Expr::Trim { operand: inner, .. } => is_cast(inner),
+        expr => matches!(expr, Expr::Cast(..)),
     }
 }
 

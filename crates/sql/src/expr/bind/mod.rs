@@ -300,10 +300,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         let cast = (Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target));
         Ok(match charset {
             Some(rule) => collated(cast, rule, Derivation::Implicit),
-            None if matches!(target, ast::CastType::Char { charset: None, .. }) => {
-                let (cast, ty) = self.in_connection(cast);
-                (cast, Type { derivation: Derivation::Implicit, ..ty })
-            }
+            None if matches!(target, ast::CastType::Char { charset: None, .. }) => self.in_connection(cast),
             None => cast,
         })
     }
