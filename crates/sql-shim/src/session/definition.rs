@@ -385,7 +385,7 @@ impl Session {
         let engine = self.state.database.clone();
         let timeout = self.lock_wait_timeout();
         engine.definitions().session(&self.transaction).timeout(timeout).rename_tables(&pairs).await?;
-        self.rename_locked(&pairs);
+        pairs.iter().for_each(|(from, to)| self.rename_locked(*from, *to));
         Ok(())
     }
 

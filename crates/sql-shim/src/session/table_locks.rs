@@ -154,13 +154,12 @@ impl Session {
         }
     }
 
-    /// Locked tables that have other names now stay locked under those.
-    pub(super) fn rename_locked(&mut self, pairs: &[((&str, &str), (&str, &str))]) {
-        for ((database, table), (to_database, to)) in pairs {
-            let mut locks = self.table_locks.iter_mut().flatten();
-            if let Some(lock) = locks.find(|lock| lock.database == *database && lock.table == *table) {
-                ((*to_database).clone_into(&mut lock.database), (*to).clone_into(&mut lock.table));
-            }
+    /// A locked table that has another name now stays locked under that. Both are named with their databases.
+    pub(super) fn rename_locked(&mut self, from: (&str, &str), to: (&str, &str)) {
+        let mut locks = self.table_locks.iter_mut().flatten();
+        if let Some(lock) = locks.find(|lock| (&*lock.database, &*lock.table) == from) {
+            to.0.clone_into(&mut lock.database);
+            to.1.clone_into(&mut lock.table);
         }
     }
 
