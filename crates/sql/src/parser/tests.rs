@@ -125,7 +125,7 @@ fn an_expression_written_out_reads_as_itself() {
         ),
         ("CASE a WHEN 1 THEN 2 ELSE 3.50 END", "(case `a` when 1 then 2 else 3.50 end)"),
         ("TRIM(BOTH 'x' FROM a) = TRIM(b)", "(trim(both _utf8mb4'x' from `a`) = trim(`b`))"),
-        ("TIMESTAMPDIFF(MONTH, a, b) > 1e-3", "(timestampdiff(month,`a`,`b`) > 1e-3)"),
+        ("TIMESTAMPDIFF(MONTH, a, b) > 1e-3", "(timestampdiff(MONTH,`a`,`b`) > 1e-3)"),
         (
             "d - INTERVAL '1 2' DAY_HOUR < DATE '2020-01-01'",
             "((`d` - interval _utf8mb4'1 2' day_hour) < DATE'2020-01-01')",
