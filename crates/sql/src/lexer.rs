@@ -33,9 +33,16 @@ pub struct LexicalModes {
     /// The text came in `latin1`, from which it was converted: what stands behind an introducer is meant as
     /// it came.
     pub was_latin1: bool,
+    /// The text is one that the catalog keeps: what was taken when it came is not refused now.
+    pub is_kept: bool,
 }
 
 impl LexicalModes {
+    /// Those of a text that the catalog keeps.
+    pub fn of_kept() -> LexicalModes {
+        LexicalModes { is_kept: true, ..LexicalModes::default() }
+    }
+
     /// Those that are set in this `sql_mode`.
     pub fn of(mode: u64) -> LexicalModes {
         LexicalModes {
@@ -45,6 +52,7 @@ impl LexicalModes {
             high_not_precedence: mode & sql_mode::HIGH_NOT_PRECEDENCE != 0,
             real_as_float: mode & sql_mode::REAL_AS_FLOAT != 0,
             was_latin1: false,
+            is_kept: false,
         }
     }
 }

@@ -322,9 +322,7 @@ impl Session {
         let (mut found, mut forgotten) = (Vec::new(), Vec::new());
         for name in names {
             let database = self.planner().database_of(name)?;
-            if name.name.is_empty() || name.name.ends_with(' ') {
-                return Err(errors::error(errors::WRONG_TABLE_NAME, &[&name.name]).into());
-            }
+            check_table_name(&name.name)?;
             if self.state.temporary.find(&database, &name.name).is_some() {
                 self.check_xa_temporary()?;
                 forgotten.push((database, &*name.name));
@@ -339,7 +337,11 @@ impl Session {
                     self.check_locked(&table.database, &table.name, true)?;
                     found.push(table);
                 }
-                Err(_) => missing.push(format!("{database}.{}", name.name)),
+                Err(_) => {
+                    // What is not there is not locked either.
+                    self.check_locked(&database, &name.name, true)?;
+                    missing.push(format!("{database}.{}", name.name));
+                }
             }
         }
         if !missing.is_empty() {
@@ -383,6 +385,7 @@ impl Session {
         let engine = self.state.database.clone();
         let timeout = self.lock_wait_timeout();
         engine.definitions().session(&self.transaction).timeout(timeout).rename_tables(&pairs).await?;
+        pairs.iter().for_each(|(from, to)| self.rename_locked(*from, *to));
         Ok(())
     }
 
@@ -420,6 +423,14 @@ impl Session {
                 .warn(errors::error(errors::IO_READ_ERROR, &[&2, &"No such file or directory", &opening]));
         }
         Ok(())
+    }
+}
+
+/// Refuses a name that no table and no view has.
+pub(super) fn check_table_name(name: &str) -> Result<(), SqlError> {
+    match name.is_empty() || name.ends_with(' ') {
+        true => Err(errors::error(errors::WRONG_TABLE_NAME, &[&name])),
+        false => Ok(()),
     }
 }
 

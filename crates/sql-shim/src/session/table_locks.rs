@@ -155,6 +155,15 @@ impl Session {
         }
     }
 
+    /// A locked table that has another name now stays locked under that. Both are named with their databases.
+    pub(super) fn rename_locked(&mut self, from: (&str, &str), to: (&str, &str)) {
+        let mut locks = self.table_locks.iter_mut().flatten();
+        if let Some(lock) = locks.find(|lock| (&*lock.database, &*lock.table) == from) {
+            to.0.clone_into(&mut lock.database);
+            to.1.clone_into(&mut lock.table);
+        }
+    }
+
     /// UNLOCK TABLES.
     pub(super) async fn unlock_tables(&mut self) -> Result<Outcome, Failure> {
         if self.table_locks.is_some() {

@@ -8,6 +8,7 @@ mod catalog;
 mod choices;
 mod explained;
 mod expressions;
+mod kept_expressions;
 mod planning;
 mod settings;
 

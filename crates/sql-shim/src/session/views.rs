@@ -12,6 +12,7 @@ use sql::privilege::Privileges;
 use sql::result::SqlError;
 use untorn::view::{CheckOption, ViewAlgorithm, ViewDef};
 
+use super::definition::check_table_name;
 use super::{Outcome, Session};
 
 impl Session {
@@ -124,6 +125,7 @@ impl Session {
         let mut tables = Vec::new();
         for name in names {
             let database = self.planner().database_of(name)?;
+            check_table_name(&name.name)?;
             if engine.view(&database, &name.name).is_some() {
                 found.push((database, &*name.name));
             } else if engine.table(&database, &name.name).is_ok() {

@@ -294,14 +294,25 @@ fn to_charset(name: &str, nullable: bool, value: &Value) -> Result<Value, SqlErr
         Value::Text(text) => charset_name(text)
             .map(Value::text)
             .ok_or_else(|| SqlError::new(1115, b"42000", format!("Unknown character set: '{text}'"))),
+        // The number of one of its collations.
+        Value::Int(number) => Collation::all()
+            .find(|known| i64::from(known.id()) == *number)
+            .map(|known| Value::text(known.charset().name()))
+            .ok_or_else(|| SqlError::new(1115, b"42000", format!("Unknown character set: '{number}'"))),
         Value::Null => Err(null(name)),
         _ => Err(wrong_type(name)),
     }
 }
 
 fn to_collation(value: &Value) -> Result<Value, SqlError> {
-    let Value::Text(text) = value else { return Err(wrong_type("collation")) };
-    match Collation::from_name(text) {
+    let (text, known) = match value {
+        Value::Text(text) => (text.to_string(), Collation::from_name(text)),
+        Value::Int(number) => {
+            (number.to_string(), Collation::all().find(|known| i64::from(known.id()) == *number))
+        }
+        _ => return Err(wrong_type("collation")),
+    };
+    match known {
         Some(known) => Ok(Value::text(known.name())),
         None => Err(SqlError::new(1273, b"HY000", format!("Unknown collation: '{text}'"))),
     }

@@ -34,7 +34,7 @@ pub fn seen(state: &SqlContext, database: Option<&str>) -> Vec<UsedView> {
 }
 
 fn query_of(def: &ViewDef) -> Option<Box<Query>> {
-    match parser::parse(def.query.as_bytes(), LexicalModes::default()).ok()?.statement {
+    match parser::parse(def.query.as_bytes(), LexicalModes::of_kept()).ok()?.statement {
         Statement::Select(query) => Some(query),
         _ => None,
     }

@@ -1,6 +1,6 @@
 //! ALTER of databases and tables.
 
-use super::data_definition::Constraint;
+use super::data_definition::{Constraint, is_wrong_column};
 use super::{Parsed, Parser};
 use crate::ast::{AlterTable, Alteration, ColumnDefault, Position, Statement};
 use crate::errors;
@@ -231,13 +231,17 @@ impl Parser<'_> {
             let old = self.any_name()?;
             self.expect("TO")?;
             let new = self.any_name()?;
-            super::data_definition::check_key_name(&new)?;
+            super::check_length(&new)?;
             return Ok(Alteration::RenameKey(old, new));
         }
         if self.accept("COLUMN") {
             let old = self.name()?;
             self.expect("TO")?;
-            return Ok(Alteration::RenameColumn(old, self.name()?));
+            let new = self.name()?;
+            if is_wrong_column(&new) {
+                return Err(errors::error(errors::WRONG_COLUMN_NAME, &[&new]));
+            }
+            return Ok(Alteration::RenameColumn(old, new));
         }
         let _ = self.accept_any(&["TO", "AS"]).is_some() || self.accept_symbol(b"=");
         Ok(Alteration::RenameTo(self.table_name()?))

@@ -20,12 +20,22 @@ pub(super) enum Constraint {
 /// Columns that InnoDB gives each table itself.
 const OF_ENGINE: [&str; 3] = ["DB_ROW_ID", "DB_TRX_ID", "DB_ROLL_PTR"];
 
-/// Refuses the name of an index that there cannot be: none, InnoDB's own one, a long one.
-pub(super) fn check_key_name(name: &str) -> Parsed<()> {
-    if name.is_empty() || name.eq_ignore_ascii_case("GEN_CLUST_INDEX") {
-        return Err(errors::error(errors::WRONG_NAME_FOR_INDEX, &[&name]));
+/// Refuses the name of an index that there cannot be: none, one that ends in a blank, the primary key's,
+/// InnoDB's own one, a long one.
+pub fn check_key_name(name: &str) -> Parsed<()> {
+    const TAKEN: [&str; 2] = ["PRIMARY", "GEN_CLUST_INDEX"];
+    let taken = TAKEN.iter().position(|taken| taken.eq_ignore_ascii_case(name));
+    if name.is_empty() || name.ends_with(' ') || taken.is_some() {
+        // InnoDB names its own as it is written there.
+        let named = if taken == Some(1) { TAKEN[1] } else { name };
+        return Err(errors::error(errors::WRONG_NAME_FOR_INDEX, &[&named]));
     }
     super::check_length(name)
+}
+
+/// Whether no column has such a name: none, one that ends in a blank, that of a column that InnoDB adds.
+pub fn is_wrong_column(name: &str) -> bool {
+    name.is_empty() || name.ends_with(' ') || OF_ENGINE.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
 impl Parser<'_> {
@@ -326,6 +336,8 @@ impl Parser<'_> {
         self.expect("FOREIGN")?;
         self.expect("KEY")?;
         let index = if self.is_symbol(b"(") { None } else { Some(self.name()?) };
+        // What its index is named.
+        name.iter().chain(&index).take(1).try_for_each(|name| check_key_name(name))?;
         let columns = self.parenthesised(Self::name)?;
         self.references(name, index, columns)
     }
@@ -379,8 +391,7 @@ impl Parser<'_> {
 
     pub(crate) fn column_definition(&mut self, name: String) -> Parsed<ColumnDef> {
         super::check_length(&name)?;
-        let of_engine = |own: &str| own.eq_ignore_ascii_case(&name);
-        if name.is_empty() || name.ends_with(' ') || OF_ENGINE.iter().any(|own| of_engine(own)) {
+        if is_wrong_column(&name) {
             return Err(errors::error(errors::WRONG_COLUMN_NAME, &[&name]));
         }
         let data_type = self.data_type(&name)?;
@@ -587,6 +598,7 @@ impl Parser<'_> {
 
     fn create_index(&mut self, kind: KeyKind) -> Parsed<Statement> {
         let name = self.name()?;
+        check_key_name(&name)?;
         self.using_btree()?;
         self.expect("ON")?;
         let table = self.table_name()?;

@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use untorn::types::{Charset, Collation};
 
-use super::super::ast::{BinaryOperator, Expr, IntervalUnit, OrderItem, Scope, TemporalKind, UnaryOperator};
+use super::super::ast::{BinaryOperator, Expr, IntervalUnit, OrderItem, Scope, UnaryOperator};
 use super::super::lexer::{Token, TokenKind, bit_value, hex_value, unquote};
+use super::temporal::odbc_literal;
 use super::window::is_window_function;
 use super::{Parsed, Parser, reserved};
 use crate::errors;
 use crate::expr::ValueSet;
 use crate::value::Value;
-use crate::value::temporal_literal::is_literal;
 
 /// Functions written without parentheses when they have no arguments.
 const BARE_FUNCTIONS: &[&str] = &[
@@ -594,16 +594,6 @@ impl Parser<'_> {
         Ok(Expr::Text { bytes, introducer: Some(introducer) })
     }
 
-    fn temporal_literal(&mut self, word: &str) -> Parsed<Expr> {
-        self.advance();
-        let kind = match word {
-            "DATE" => TemporalKind::Date,
-            "TIME" => TemporalKind::Time,
-            _ => TemporalKind::DateTime,
-        };
-        Ok(Expr::Temporal { kind, text: self.text()? })
-    }
-
     fn default_value(&mut self) -> Parsed<Expr> {
         self.advance();
         if !self.accept_symbol(b"(") {
@@ -754,19 +744,6 @@ pub(super) fn aggregate(name: &str, arguments: Vec<Expr>, distinct: bool, star: 
 
 pub(super) fn function(name: &str, arguments: Vec<Expr>) -> Expr {
     aggregate(name, arguments, false, false)
-}
-
-fn odbc_literal(kind: &str, inner: Expr) -> Expr {
-    let kind = match kind.to_ascii_lowercase().as_str() {
-        "d" => TemporalKind::Date,
-        "t" => TemporalKind::Time,
-        "ts" => TemporalKind::DateTime,
-        _ => return inner,
-    };
-    match inner {
-        Expr::Text { bytes, .. } if is_literal(kind, &bytes) => Expr::Temporal { kind, text: bytes },
-        other => other,
-    }
 }
 
 /// Constants from this number on are made a set.

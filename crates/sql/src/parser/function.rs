@@ -310,14 +310,16 @@ impl Parser<'_> {
         Ok(Expr::JsonValue(Box::new(JsonValue { document, path, returning, on_empty, on_error })))
     }
 
-    fn cast_decimal(&mut self, said: Range<u32>) -> Parsed<CastType> {
+    fn cast_decimal(&mut self, operand: Range<u32>) -> Parsed<CastType> {
         let mut numbers = Vec::new();
         if self.is_symbol(b"(") {
             numbers = self.parenthesised(Self::small_integer)?;
         }
-        let precision = numbers.first().copied().filter(|precision| *precision > 0).unwrap_or(10);
         let scale = numbers.get(1).copied().unwrap_or(0);
-        let text = self.lexer.text().get(said.start as usize..said.end as usize).unwrap_or_default();
+        // No digits at all are as many as if none were said.
+        let said = numbers.first().copied().filter(|precision| *precision > 0 || scale > 0);
+        let precision = said.unwrap_or(10);
+        let text = self.lexer.text().get(operand.start as usize..operand.end as usize).unwrap_or_default();
         let shown = String::from_utf8_lossy(text);
         if precision > PRECISION_MAX {
             return Err(errors::error(errors::TOO_BIG_PRECISION, &[&precision, &shown, &PRECISION_MAX]));

@@ -27,6 +27,7 @@ mod query;
 pub(crate) mod reserved;
 mod roles;
 mod settings;
+mod temporal;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -34,6 +35,8 @@ mod window;
 mod xa;
 
 pub use roles::parse_roles;
+
+pub use data_definition::{check_key_name, is_wrong_column};
 
 use super::ast::{Expr, Statement, TableName};
 use super::lexer::{Lexer, LexicalModes, Token, TokenKind, unquote};

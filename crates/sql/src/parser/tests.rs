@@ -121,11 +121,11 @@ fn an_expression_written_out_reads_as_itself() {
         ("a IS NOT NULL AND b IS UNKNOWN", "((`a` is not null) and (`b` is null))"),
         (
             "x'0aFF' = b'101' AND a LIKE '%''\\\\_' ESCAPE '|'",
-            "((0x0AFF = 0x05) and (`a` like _utf8mb4'%\\'\\\\_' escape _utf8mb4'|'))",
+            "((0x0aff = 0x05) and (`a` like _utf8mb4'%\\'\\\\_' escape _utf8mb4'|'))",
         ),
         ("CASE a WHEN 1 THEN 2 ELSE 3.50 END", "(case `a` when 1 then 2 else 3.50 end)"),
         ("TRIM(BOTH 'x' FROM a) = TRIM(b)", "(trim(both _utf8mb4'x' from `a`) = trim(`b`))"),
-        ("TIMESTAMPDIFF(MONTH, a, b) > 1e-3", "(timestampdiff(month,`a`,`b`) > 1e-3)"),
+        ("TIMESTAMPDIFF(MONTH, a, b) > 1e-3", "(timestampdiff(MONTH,`a`,`b`) > 1e-3)"),
         (
             "d - INTERVAL '1 2' DAY_HOUR < DATE '2020-01-01'",
             "((`d` - interval _utf8mb4'1 2' day_hour) < DATE'2020-01-01')",

@@ -12,6 +12,7 @@ use super::source::SourceKind;
 use crate::errors;
 use crate::expr::Expr;
 use crate::expr::types::Type;
+use crate::parser::is_wrong_column;
 use crate::result::{SqlError, kind};
 
 /// Longer computed text is TEXT.
@@ -27,7 +28,7 @@ const BIGINT_DIGITS: u32 = 10;
 pub fn created_columns(plan: &SelectPlan) -> Result<Vec<ColumnDef>, SqlError> {
     let mut columns: Vec<ColumnDef> = Vec::with_capacity(plan.types.len());
     for (at, meta) in plan.columns.metas().iter().enumerate() {
-        if meta.name.is_empty() || meta.name.ends_with(' ') {
+        if is_wrong_column(&meta.name) {
             return Err(errors::error(errors::WRONG_COLUMN_NAME, &[&meta.name]));
         }
         if columns.iter().any(|column| column.name.eq_ignore_ascii_case(&meta.name)) {

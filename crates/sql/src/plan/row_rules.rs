@@ -211,9 +211,8 @@ impl Planner<'_> {
     }
 
     fn bind_new(&self, text: &str, clause: &'static str, sources: &[Source]) -> Result<Expr, SqlError> {
-        let expr = parser::parse_expression(text.as_bytes(), LexicalModes::default())?;
-        let mut binder = Binder::new(self, sources);
-        binder.clause = clause;
+        let expr = parser::parse_expression(text.as_bytes(), LexicalModes::of_kept())?;
+        let mut binder = Binder { clause, is_kept: true, ..Binder::new(self, sources) };
         Ok(binder.bind(&expr)?.0)
     }
 
@@ -260,8 +259,9 @@ impl Planner<'_> {
         sources: &[Source],
     ) -> Result<(), SqlError> {
         let name = &check.name;
-        let parsed = parser::parse_expression(check.expression.as_bytes(), LexicalModes::default())?;
-        let expr = match Binder::new(self, sources).bind(&parsed) {
+        let parsed = parser::parse_expression(check.expression.as_bytes(), LexicalModes::of_kept())?;
+        let mut binder = Binder { is_kept: true, ..Binder::new(self, sources) };
+        let expr = match binder.bind(&parsed) {
             Ok((expr, _)) => expr,
             Err(error) => {
                 return Err(match self.unknown_name(&error) {

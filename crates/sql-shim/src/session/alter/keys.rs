@@ -11,6 +11,7 @@ use super::super::Session;
 use super::super::definition::{check_visible, key_definition};
 use sql::ast::{self, Alteration};
 use sql::errors;
+use sql::parser::check_key_name;
 use sql::result::SqlError;
 
 /// Characters of a column, or bytes of a binary one, if it has a length of its own.
@@ -94,6 +95,10 @@ impl Session {
             let Some(at) = keys.iter().position(|key| key.name.eq_ignore_ascii_case(from)) else {
                 return Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[from, &table.name]));
             };
+            if keys[at].kind == KeyKind::Primary {
+                check_key_name(from)?;
+            }
+            check_key_name(to)?;
             keys[at].name.clone_from(to);
         }
         for mut key in keys {

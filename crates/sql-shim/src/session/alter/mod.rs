@@ -18,6 +18,7 @@ use untorn::schema::{KeyDef, TableDef};
 use untorn::{Rebuild, Table, TableChange};
 
 use self::target::Target;
+use super::definition::check_table_name;
 use super::{Outcome, Session};
 use sql::ast::{AlterTable, Alteration, TableName};
 use sql::errors;
@@ -115,6 +116,18 @@ impl Algorithm {
     }
 }
 
+/// Whether ALGORITHM goes with a temporary table, whose rows are always copied. Nobody else could wait for it.
+fn allowed_of_temporary(alter: &AlterTable) -> Result<(), SqlError> {
+    let algorithm = alter.algorithm.as_deref().unwrap_or("DEFAULT");
+    match algorithm {
+        "DEFAULT" | "COPY" => Ok(()),
+        _ => {
+            let said = format!("ALGORITHM={algorithm}");
+            Err(errors::error(errors::ALTER_OPERATION_NOT_SUPPORTED, &[&said, &"ALGORITHM=COPY"]))
+        }
+    }
+}
+
 /// Why a rebuild failed.
 enum Ended {
     Engine(untorn::Error),
@@ -174,6 +187,7 @@ impl Session {
         if database == was_in && to.name == table.name {
             return Ok(None);
         }
+        check_table_name(&to.name)?;
         let engine = &self.state.database;
         if engine.database(&database).is_none() {
             return Err(errors::error(errors::BAD_DB, &[&database]));
@@ -214,11 +228,14 @@ impl Session {
         let target = self.target_of(&table, &alter.changes)?;
         // Asked for, and what is always done to a temporary table, is to copy the rows, which are counted.
         let only_named = alter.changes.iter().all(|change| matches!(change, Alteration::RenameTo(_)));
-        let copies =
-            alter.algorithm.as_deref() == Some("COPY") || untorn::private::is_private(&table.database);
+        let is_private = untorn::private::is_private(&table.database);
+        let copies = alter.algorithm.as_deref() == Some("COPY") || is_private;
         let copies = copies && !only_named;
         let algorithm = if copies { Algorithm::Rebuild } else { Algorithm::of(&table.def, &target) };
-        algorithm.allowed(alter, &target)?;
+        match is_private {
+            true => allowed_of_temporary(alter)?,
+            false => algorithm.allowed(alter, &target)?,
+        }
         let duplicate = |error: untorn::Error| match error {
             untorn::Error::Transaction(untorn::engine::Error::DuplicateKey { index, entry }) => {
                 let zone = self.state.time_zone_offset();

@@ -138,6 +138,18 @@ fn refuse_to_change_storage(old: &TableDef, columns: &[Column]) -> Result<(), Sq
     }
 }
 
+/// Whether the bytes that say how long a value is grow from one to two.
+fn lengthens(was: &ColumnDef, is: &ColumnDef) -> bool {
+    let is_short = |kind: &ColumnType| match kind {
+        ColumnType::VarChar { chars, collation } => {
+            Some(u64::from(*chars) * u64::from(collation.bytes_per_char_max()) <= 255)
+        }
+        ColumnType::VarBinary { bytes } => Some(*bytes <= 255),
+        _ => None,
+    };
+    is_short(&was.kind) == Some(true) && is_short(&is.kind) == Some(false)
+}
+
 /// Whether values stay as they are: another collation of the same character set orders them only.
 fn keeps_values(was: &ColumnDef, is: &ColumnDef) -> bool {
     let mut reordered = was.clone();
@@ -155,12 +167,13 @@ fn judged(old: &TableDef, mut target: Target) -> Target {
         .zip(&target.def.columns)
         .map(|(origin, new)| (origin.map(|at| &old.columns[usize::from(at)]), new))
         .collect();
-    let in_a_key = |was: &ColumnDef| {
-        let at = old.column_number(&was.name);
-        old.keys.iter().any(|key| key.parts.iter().any(|part| Some(part.column) == at))
+    let in_a_key = |is: &ColumnDef| {
+        let at = target.def.column_number(&is.name);
+        target.def.keys.iter().any(|key| key.parts.iter().any(|part| Some(part.column) == at))
     };
-    let kept =
-        |was: &ColumnDef, is: &ColumnDef| was.stores_alike(is) || !in_a_key(was) && keeps_values(was, is);
+    let kept = |was: &ColumnDef, is: &ColumnDef| {
+        !lengthens(was, is) && (was.stores_alike(is) || !in_a_key(is) && keeps_values(was, is))
+    };
     let converts = pairs.iter().any(|(was, is)| was.is_some_and(|was| !kept(was, is)));
     let renumbers =
         pairs.iter().any(|(was, is)| was.is_some_and(|was| was.auto_increment != is.auto_increment));

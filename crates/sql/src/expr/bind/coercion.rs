@@ -17,6 +17,7 @@ use super::{Binder, Bound, collation};
 use crate::ast::{self, CastType};
 use crate::expr::types::{Type, cast_type};
 use crate::expr::{Expr, functions};
+use crate::plan::SelectPlan;
 use crate::plan::source::SourceColumn;
 use crate::result::{SqlError, column_flag, kind};
 use crate::value::temporal::Today;
@@ -366,6 +367,7 @@ impl Binder<'_, '_> {
                 Ok(number)
             }
             "LPAD" | "RPAD" => {
+                let arguments = collation::joinable(arguments);
                 // The result is a text as the one that is filled up.
                 let rule =
                     arguments.first().map(|(_, ty)| *ty).filter(|ty| ty.is_text() && ty.kind != kind::BIT);
@@ -385,6 +387,8 @@ impl Binder<'_, '_> {
                 searched.extend(rest);
                 Ok(searched)
             }
+            "MAKE_SET" | "EXPORT_SET" => Ok(collation::joinable(arguments)),
+            name if functions::of_texts(name) => Ok(collation::joinable(arguments)),
             _ => Ok(arguments),
         }
     }
@@ -417,9 +421,24 @@ impl Binder<'_, '_> {
         arguments.into_iter().map(number).collect()
     }
 
-    /// Where a number is wanted: the number of an ENUM's or SET's members, of bits, of a hexadecimal literal,
-    /// of a date that a function answers as text; anything else as it is.
+    /// Where a number is wanted: [`Binder::as_integer`], and that of a date that a function answers as text;
+    /// anything else as it is.
     pub(super) fn as_number(&self, (expr, ty): Bound) -> Bound {
+        let number = Type { nullable: ty.nullable, ..Type::DOUBLE };
+        let of_query = |query: &SelectPlan| query.items.first().is_some_and(functions::answers_moments);
+        match &expr {
+            _ if !ty.is_text() => self.as_integer((expr, ty)),
+            Expr::Subquery(at) if self.subqueries.get(usize::from(*at)).is_some_and(of_query) => {
+                (Expr::Call(&functions::MOMENT_NUMBER, vec![expr]), number)
+            }
+            answer if functions::answers_moments(answer) => (functions::moment_number(expr), number),
+            _ => self.as_integer((expr, ty)),
+        }
+    }
+
+    /// The number of an ENUM's or SET's members, of bits, of a hexadecimal literal; anything else as it is. A
+    /// date as text is its text where it is stored, cast to an integer, or in a list of IN.
+    pub(super) fn as_integer(&self, (expr, ty): Bound) -> Bound {
         let number = Type { nullable: ty.nullable, ..Type::UINT };
         match (&expr, ty.kind) {
             (_, kind::BIT) => number_of_bits((expr, ty)),
@@ -434,10 +453,6 @@ impl Binder<'_, '_> {
                     }
                     None => (expr, ty),
                 }
-            }
-            _ if ty.is_text() && functions::answers_moments(&expr) => {
-                let ty = Type { nullable: ty.nullable, ..Type::DOUBLE };
-                (Expr::Call(&functions::MOMENT_NUMBER, vec![expr]), ty)
             }
             _ => (expr, ty),
         }
@@ -461,7 +476,7 @@ impl Binder<'_, '_> {
     fn bytes_as_number(&self, argument: Bound) -> Bound {
         match argument.1.kind {
             kind::ENUM | kind::SET => argument,
-            _ => self.as_number(argument),
+            _ => self.as_integer(argument),
         }
     }
 
@@ -469,7 +484,7 @@ impl Binder<'_, '_> {
     pub fn stored(&mut self, expr: &ast::Expr, column: Type) -> Result<Expr, SqlError> {
         let bound = self.bind(expr)?;
         let number = is_number(column) && column.kind != kind::BIT;
-        Ok(if number { self.as_number(bound).0 } else { bound.0 })
+        Ok(if number { self.as_integer(bound).0 } else { bound.0 })
     }
 
     /// Binds what is tested for truth.
@@ -517,14 +532,26 @@ impl Binder<'_, '_> {
     ) -> Result<Vec<Bound>, SqlError> {
         let mut operands = operands;
         if operands.iter().any(|(_, ty)| is_number(*ty)) {
-            operands = operands.into_iter().map(|operand| self.as_number(operand)).collect();
+            // Dates as texts are no numbers among several of IN, and as limits of BETWEEN.
+            let literals = operands.iter().skip(1).all(|(expr, _)| matches!(expr, Expr::Literal(_)));
+            let counted = match operation {
+                "in" if operands.len() > 2 => usize::from(literals),
+                "between" => 1,
+                _ => operands.len(),
+            };
+            let number = |(at, operand)| match at < counted {
+                true => self.as_number(operand),
+                false => self.as_integer(operand),
+            };
+            operands = operands.into_iter().enumerate().map(number).collect();
         }
         if let Some((_, year)) = operands.iter().find(|(_, ty)| ty.kind == kind::YEAR) {
             let year = *year;
-            // IN compares numbers as they are.
-            let whole = |ty: &Type| operation != "in" || !is_number(*ty) || ty.is_integer();
-            let full = |operand: Bound| if whole(&operand.1) { beside_year(year, operand) } else { operand };
-            operands = operands.into_iter().map(full).collect();
+            // IN compares what it has several of as it is.
+            let is_one = operands.len() == 2 && (!is_number(operands[1].1) || operands[1].1.is_integer());
+            if operation != "in" || is_one {
+                operands = operands.into_iter().map(|operand| beside_year(year, operand)).collect();
+            }
         }
         if operation == "between" {
             operands = doubles_between(among_moments(operands));

@@ -135,7 +135,13 @@ fn decided(operation: &str, operands: &[Bound]) -> Result<Option<Collation>, Sql
     let candidates: Vec<&Bound> = strongest().filter(|(_, ty)| Some(size(ty)) == largest).collect();
     let Some(first) = candidates.first() else { return Ok(None) };
     let Some(other) = candidates.iter().find(|(_, ty)| ty.collation != first.1.collation) else {
-        return Ok(Some(first.1.collation));
+        // What CAST made is as strong as a column where it is compared byte by byte.
+        let is_bin_cast = |(expr, ty): &&Bound| {
+            let rule = ty.collation;
+            is_cast(expr) && rule.is_bin() && rule.charset() == first.1.collation.charset()
+        };
+        let winner = texts().find(|text| !explicit && is_bin_cast(text)).unwrap_or(first);
+        return Ok(Some(winner.1.collation));
     };
     if !explicit && let Some(bin) = candidates.iter().find(|(_, ty)| ty.collation.is_bin()) {
         return Ok(Some(bin.1.collation));
@@ -145,6 +151,14 @@ fn decided(operation: &str, operands: &[Bound]) -> Result<Option<Collation>, Sql
         return Ok(None);
     }
     Err(illegal_mix(operation, operands, [&first.1, &other.1]))
+}
+
+/// Whether a text is what CAST made.
+fn is_cast(expr: &Expr) -> bool {
+    match expr {
+        Expr::Collate(inner, _) | Expr::Trim { operand: inner, .. } => is_cast(inner),
+        expr => matches!(expr, Expr::Cast(..)),
+    }
 }
 
 /// That operands have no collation in common: 1267 names two of them, 1270 all three, 1271 none of more.
@@ -178,6 +192,40 @@ fn illegal_mix(operation: &str, operands: &[Bound], two: [&Type; 2]) -> SqlError
 pub(super) fn each_under_one(operands: Vec<Bound>) -> Vec<Bound> {
     match agreed("", &operands) {
         Ok(Some(rule)) => operands.into_iter().map(|operand| under(operand, rule)).collect(),
+        _ => operands,
+    }
+}
+
+/// The collation of a text that is made of two: [`collation::common`], but not where its character set would
+/// lack letters of the text that is meant more, or of one of two that are meant alike.
+pub(super) fn joined(one: Type, other: Type) -> Collation {
+    let common = collation::common(one.collation, other.collation);
+    let charsets = (one.collation.charset(), other.collation.charset());
+    if common == Collation::Binary || charsets.0 == charsets.1 {
+        return common;
+    }
+    let order = one.derivation.cmp(&other.derivation).then(charsets.1.cmp(&charsets.0));
+    if order.is_gt() { other.collation } else { one.collation }
+}
+
+/// The texts of which a function makes one, in the character set that this has.
+pub(super) fn joinable(operands: Vec<Bound>) -> Vec<Bound> {
+    let texts = || operands.iter().filter(|(_, ty)| counts(*ty));
+    let common = texts().map(|(_, ty)| ty.collation).reduce(collation::common);
+    // A literal of ASCII is at home in every set.
+    let fits = |(expr, ty): &&Bound| {
+        let ascii = matches!(expr, Expr::Literal(Value::Text(text, _)) if text.is_ascii());
+        ascii && ty.derivation == Derivation::Coercible
+    };
+    let both = |one: Type, other: Type| Type {
+        collation: joined(one, other),
+        derivation: one.derivation.min(other.derivation),
+        ..one
+    };
+    match texts().filter(|text| !fits(text)).map(|(_, ty)| *ty).reduce(both) {
+        Some(Type { collation: rule, .. }) if Some(rule) != common => {
+            operands.into_iter().map(|operand| under(operand, rule)).collect()
+        }
         _ => operands,
     }
 }

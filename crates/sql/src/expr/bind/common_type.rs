@@ -8,12 +8,11 @@ use std::sync::Arc;
 use untorn::types::{Collation, ColumnType};
 
 use super::Bound;
-use super::collation::collated;
+use super::collation::{collated, joined};
 use crate::ast::CastType;
 use crate::expr::Expr;
 use crate::expr::types::Type;
 use crate::result::kind;
-use crate::value::collation;
 
 impl Type {
     /// A type that both values fit.
@@ -74,7 +73,7 @@ impl Type {
             };
         }
         let rule = if self.is_text() && other.is_text() {
-            collation::common(self.collation, other.collation)
+            joined(self, other)
         } else if self.is_text() {
             self.collation
         } else if other.is_text() {

@@ -5,13 +5,12 @@ use untorn::types::Collation;
 use super::Bound;
 use crate::ast::TemporalKind;
 use crate::context::SqlContext;
-use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Expr, functions};
 use crate::result::SqlError;
 use crate::sql_mode;
-use crate::value::temporal_literal::is_literal;
-use crate::value::{DateTime, Value, decimal, temporal};
+use crate::value::temporal::time_micros;
+use crate::value::{DateTime, Time, Value, decimal, temporal, temporal_literal};
 
 pub(super) fn integer_literal(value: u64) -> Bound {
     let length = value.to_string().len() as u32;
@@ -38,19 +37,11 @@ pub(super) fn text_literal(bytes: &[u8], rule: Collation) -> Bound {
     (Expr::Literal(Value::Text(bytes.to_vec().into(), rule)), ty)
 }
 
-pub(super) fn temporal_literal(
-    kind: TemporalKind,
-    text: &[u8],
-    state: &SqlContext,
-) -> Result<Bound, SqlError> {
-    let wrong = |kind: &str| errors::error(errors::WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]);
-    if !is_literal(kind, text) {
-        return Err(wrong(match kind {
-            TemporalKind::Date => "DATE",
-            TemporalKind::Time => "TIME",
-            TemporalKind::DateTime => "DATETIME",
-        }));
-    }
+pub(super) fn temporal_value(kind: TemporalKind, text: &[u8], state: &SqlContext) -> Result<Bound, SqlError> {
+    let wrong = || temporal_literal::wrong(kind, text);
+    // What the catalog keeps may be of an older rule.
+    let plain = temporal_literal::read(kind, text);
+    let text = plain.as_deref().unwrap_or(text);
     let today = state.today();
     let taken = |moment: DateTime| {
         let zero = moment.date.month == 0 || moment.date.day == 0;
@@ -65,12 +56,12 @@ pub(super) fn temporal_literal(
     Ok(match kind {
         TemporalKind::Date => {
             let day = temporal::parse_datetime(text, today).filter(|(moment, ..)| taken(*moment));
-            let (moment, ..) = day.filter(|_| !temporal::has_offset(text)).ok_or_else(|| wrong("DATE"))?;
+            let (moment, ..) = day.filter(|_| !temporal::has_offset(text)).ok_or_else(wrong)?;
             (Expr::Literal(Value::Date(moment.date)), Type::DATE.not_null())
         }
         TemporalKind::DateTime => {
             let read = temporal::parse_datetime(text, today).filter(|(moment, ..)| taken(*moment));
-            let (moment, digits, _) = read.ok_or_else(|| wrong("DATETIME"))?;
+            let (moment, digits, _) = read.ok_or_else(wrong)?;
             if temporal::has_offset(text) {
                 // Where it is depends on the zone of the session that executes it.
                 let text = Expr::Literal(Value::text(String::from_utf8_lossy(text).into_owned()));
@@ -79,7 +70,9 @@ pub(super) fn temporal_literal(
             (Expr::Literal(Value::DateTime(moment, digits)), Type::datetime(digits).not_null())
         }
         TemporalKind::Time => {
-            let (span, digits, _) = temporal::parse_time(text, today).ok_or_else(|| wrong("TIME"))?;
+            let (span, digits, _) = temporal::parse_time(text, today).ok_or_else(wrong)?;
+            // There is one zero.
+            let span = Time { negative: span.negative && time_micros(span) != 0, ..span };
             (Expr::Literal(Value::Time(span, digits)), Type::time(digits).not_null())
         }
     })

@@ -38,7 +38,7 @@ use collation::collated;
 use common_type::{conversion, converted};
 use function_types::{null_by_type, type_of_call, with_six_digits};
 pub use literals::value_type;
-use literals::{decimal_literal, integer_literal, temporal_literal};
+use literals::{decimal_literal, integer_literal, temporal_value};
 pub use names::InsertedAs;
 use operators::{open_and, open_or};
 use scope::aggregates::Moving;
@@ -113,6 +113,8 @@ pub struct Binder<'p, 'a> {
     pub of_existence: bool,
     /// The query is that of a view.
     pub of_view: bool,
+    /// A table's definition keeps the expression: it means the same in every session.
+    pub is_kept: bool,
 }
 
 impl<'p, 'a> Binder<'p, 'a> {
@@ -143,6 +145,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             privilege: Privileges::SELECT,
             of_existence: false,
             of_view: false,
+            is_kept: false,
         }
     }
 
@@ -161,7 +164,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                 // Unsigned: a number where one is wanted.
                 Type { unsigned: true, ..Type::bytes(bytes.len() as u32) }.not_null(),
             ),
-            ast::Expr::Temporal { kind, text } => temporal_literal(*kind, text, self.planner.state)?,
+            ast::Expr::Temporal { kind, text } => temporal_value(*kind, text, self.planner.state)?,
             ast::Expr::Column { database, table, name } => {
                 self.column(database.as_deref(), table.as_deref(), name)?
             }
@@ -285,6 +288,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             ast::CastType::Date | ast::CastType::DateTime { .. } => {
                 coercion::of_days(self.as_number(operand))
             }
+            ast::CastType::Signed | ast::CastType::Unsigned | ast::CastType::Year => self.as_integer(operand),
             _ => self.as_number(operand),
         };
         // Days that the SQL mode refuses may be stored all the same.

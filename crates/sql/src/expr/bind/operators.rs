@@ -4,7 +4,7 @@ use untorn::types::Collation;
 
 use super::coercion::{as_part, as_shown, beside_moment, beside_year, is_number, may_be_number, of_days};
 use super::common_type::converted;
-use super::{Binder, Bound, coercion, value_type};
+use super::{Binder, Bound, coercion, collation, value_type};
 use crate::ast::text::symbol;
 use crate::ast::{self, BinaryOperator, UnaryOperator};
 use crate::errors;
@@ -191,6 +191,12 @@ impl Binder<'_, '_> {
         }
         if operator != BinaryOperator::Concat {
             (left, right) = (self.as_number(left), self.as_number(right));
+        } else {
+            let rule = collation::joined(left.1, right.1);
+            let texts = left.1.is_text() && right.1.is_text();
+            if texts && rule != crate::value::collation::common(left.1.collation, right.1.collation) {
+                (left, right) = (collation::under(left, rule), collation::under(right, rule));
+            }
         }
         let division_digits = self.planner.state.settings().div_precision_increment;
         let mut ty = arithmetic_type(operator, left.1, right.1, division_digits);

@@ -1,8 +1,9 @@
 //! The collation of texts that functions write themselves.
 //!
 //! HEX, a number in CONCAT, a CAST to CHAR and the like answer text in the connection's collation, as a
-//! literal has; what tells names of the server (DATABASE, USER, VERSION) in that of the server's names.
-//! Functions give the first collation that there is, and it is put right here, once, where they are bound.
+//! literal has: in a view that of the session that made it, in a table's definition always the same. What tells
+//! names of the server (DATABASE, USER, VERSION) answers in that of the server's names. Functions give the
+//! first collation that there is, and it is put right here, once, where they are bound.
 
 use untorn::types::Collation;
 
@@ -54,7 +55,8 @@ impl Binder<'_, '_> {
 
     /// A text of no collation in that of the connection.
     pub(super) fn in_connection(&self, text: Bound) -> Bound {
-        let rule = self.planner.state.settings().connection_collation;
+        // What a table's definition keeps must not depend on who evaluates it.
+        let rule = if self.is_kept { UNSAID } else { self.planner.literal_collation() };
         match counts(&text.1) && text.1.collation == UNSAID && rule != UNSAID {
             true => under(checked(text, rule), rule),
             false => text,

@@ -30,9 +30,27 @@ pub static MOMENT_OF_NUMBER: Function =
 pub fn answers_moments(expr: &Expr) -> bool {
     match expr {
         Expr::DateShift { .. } => true,
-        Expr::Collate(text, _) => answers_moments(text),
+        Expr::Collate(text, _) | Expr::NullIf(text, _) => answers_moments(text),
+        Expr::Case { whens, otherwise, .. } => {
+            whens.iter().any(|(_, then)| answers_moments(then)) || answers_moments(otherwise)
+        }
         Expr::Call(function, _) => ["ADDTIME", "SUBTIME"].contains(&function.name),
         _ => false,
+    }
+}
+
+/// The numbers of the dates that it answers; another answer of a CASE stays what it is.
+pub fn moment_number(expr: Expr) -> Expr {
+    match expr {
+        Expr::Case { operand, mut whens, mut otherwise } => {
+            for answer in whens.iter_mut().map(|(_, then)| then).chain([&mut *otherwise]) {
+                *answer = moment_number(std::mem::replace(answer, Expr::Literal(Value::Null)));
+            }
+            Expr::Case { operand, whens, otherwise }
+        }
+        Expr::Collate(text, _) if matches!(*text, Expr::Case { .. }) => moment_number(*text),
+        expr if answers_moments(&expr) => Expr::Call(&MOMENT_NUMBER, vec![expr]),
+        expr => expr,
     }
 }
 

@@ -162,7 +162,7 @@ impl Planner<'_> {
         };
         self.views.used.borrow_mut().push(view.clone());
         self.work(view.def.query.len())?;
-        let parsed = parser::parse(view.def.query.as_bytes(), LexicalModes::default())?;
+        let parsed = parser::parse(view.def.query.as_bytes(), LexicalModes::of_kept())?;
         let before = self.views.height.get();
         let height = before + parsed.height + 1;
         if height > HEIGHT_MAX {
