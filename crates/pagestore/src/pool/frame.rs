@@ -376,7 +376,8 @@ impl Frames {
         if memory.grow(count) { Ok(()) } else { Err(failed()) }
     }
 
-    /// Has the system back the memory of these frames, which are used or will be soon. False where it refuses.
+    /// Has the system back the memory of these frames, which are used or will be soon. False where it
+    /// refuses.
     pub(crate) fn back(&self, frames: std::ops::Range<usize>) -> bool {
         // Without the lock: who needs descriptors does not wait for it.
         let parts = self.memory.lock().parts(frames);

@@ -39,8 +39,8 @@ pub(crate) fn successor_target(
     Ok(record.map_or(LockTarget::supremum(tree.def().id), |record| system.locks.target_of(record)))
 }
 
-/// Where a record was removed, or was found and stays. Of several that are removed in the order of their index
-/// the next one mostly lies behind it on the same page, and is found without a descent.
+/// Where a record was removed, or was found and stays. Of several that are removed in the order of their
+/// index the next one mostly lies behind it on the same page, and is found without a descent.
 #[derive(Debug, Default)]
 pub(crate) struct LastRemoval {
     /// `None` where it is not known, or not expected to be of use.
@@ -50,7 +50,7 @@ pub(crate) struct LastRemoval {
 
 impl LastRemoval {
     /// Where the record with this key is. A page on which only one record was sought is not asked for the
-    /// next one: where records are far apart, that would latch a page in vain for each of them.
+    /// next one: where records are far apart, that would latch a page for nothing each time.
     fn seek(
         &mut self,
         tree: &Tree,

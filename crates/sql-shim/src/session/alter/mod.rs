@@ -116,7 +116,8 @@ impl Algorithm {
     }
 }
 
-/// Whether ALGORITHM goes with a temporary table, whose rows are always copied. Nobody else could wait for it.
+/// Whether ALGORITHM goes with a temporary table, whose rows are always copied. Nobody else could wait for
+/// it.
 fn allowed_of_temporary(alter: &AlterTable) -> Result<(), SqlError> {
     let algorithm = alter.algorithm.as_deref().unwrap_or("DEFAULT");
     match algorithm {

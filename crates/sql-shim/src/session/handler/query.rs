@@ -136,6 +136,8 @@ impl<'t> Order<'t> {
         let Some(column) = self.columns.get(at) else { return literal(value) };
         match sql::stored_values::member_number(value, &column.def.kind) {
             Some(number) => Expr::Integer(number),
+            // NULL has no first characters, and is asked for by that.
+            None if matches!(value, Value::Null) => Expr::Null,
             None => column.indexed(literal(value)),
         }
     }

@@ -197,15 +197,20 @@ pub(super) fn each_under_one(operands: Vec<Bound>) -> Vec<Bound> {
 }
 
 /// The collation of a text that is made of two: [`collation::common`], but not where its character set would
-/// lack letters of the text that is meant more, or of one of two that are meant alike.
+/// lack letters of a text that is meant as much as a column is.
 pub(super) fn joined(one: Type, other: Type) -> Collation {
     let common = collation::common(one.collation, other.collation);
-    let charsets = (one.collation.charset(), other.collation.charset());
-    if common == Collation::Binary || charsets.0 == charsets.1 {
-        return common;
-    }
-    let order = one.derivation.cmp(&other.derivation).then(charsets.1.cmp(&charsets.0));
-    if order.is_gt() { other.collation } else { one.collation }
+    let larger = if one.collation.charset() > other.collation.charset() { one } else { other };
+    let lacks = common != Collation::Binary && common.charset() < larger.collation.charset();
+    if lacks && larger.derivation != Derivation::Coercible { larger.collation } else { common }
+}
+
+/// How much the collation of a text is meant where a text is made of several: what nobody has seen yet, unlike
+/// a literal, may have any letters.
+fn meant_in_a_whole((expr, ty): &Bound) -> Type {
+    let unseen = matches!(expr, Expr::UserVariable(_) | Expr::Parameter(_) | Expr::Cast(..));
+    let derivation = if unseen { ty.derivation.min(Derivation::Implicit) } else { ty.derivation };
+    Type { derivation, ..*ty }
 }
 
 /// The texts of which a function makes one, in the character set that this has.
@@ -222,7 +227,7 @@ pub(super) fn joinable(operands: Vec<Bound>) -> Vec<Bound> {
         derivation: one.derivation.min(other.derivation),
         ..one
     };
-    match texts().filter(|text| !fits(text)).map(|(_, ty)| *ty).reduce(both) {
+    match texts().filter(|text| !fits(text)).map(meant_in_a_whole).reduce(both) {
         Some(Type { collation: rule, .. }) if Some(rule) != common => {
             operands.into_iter().map(|operand| under(operand, rule)).collect()
         }

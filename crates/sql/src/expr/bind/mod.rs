@@ -1,6 +1,7 @@
 //! From syntax to bound expressions: names are resolved against the sources of the query, aggregates are
 //! collected, subqueries are planned, types are inferred.
 
+mod cast;
 mod coercion;
 mod collation;
 pub mod common_type;
@@ -21,7 +22,7 @@ use untorn::types::Collation;
 use super::functions;
 use super::rollup::GROUPING_ARGUMENTS_MAX;
 use super::select_list::SelectList;
-use super::types::{Derivation, Type, cast_type};
+use super::types::{Derivation, Type};
 use super::{Context, Expr, NODE_BYTES};
 use crate::ast;
 use crate::errors;
@@ -261,52 +262,6 @@ impl<'p, 'a> Binder<'p, 'a> {
             chain = self.arithmetic(*operator, chain, operand);
         }
         Ok(chain)
-    }
-
-    fn cast(&mut self, said: &ast::Expr, target: &ast::CastType) -> Result<Bound, SqlError> {
-        let mut operand = self.bind(said)?;
-        let charset = match target {
-            ast::CastType::Char { charset, bin, .. } if *bin || charset.is_some() => {
-                let rule = match charset {
-                    Some(charset) => self.planner.charset_collation(charset)?,
-                    None => self.planner.state.settings().connection_collation,
-                };
-                Some(if *bin { rule.charset().bin_collation() } else { rule })
-            }
-            _ => None,
-        };
-        let charset = charset.filter(|rule| *rule != Collation::Binary);
-        if let Some(rule) = charset
-            && operand.1.is_text()
-        {
-            operand = collated(collation::checked(operand, rule), rule, Derivation::Implicit);
-        }
-        operand = match target {
-            ast::CastType::Char { .. } => self.filled(as_shown(operand)),
-            ast::CastType::Binary { .. } => collation::in_bytes(self.filled(as_shown(operand))),
-            ast::CastType::Json => coercion::as_part(said, operand),
-            ast::CastType::Date | ast::CastType::DateTime { .. } => {
-                coercion::of_days(self.as_number(operand))
-            }
-            ast::CastType::Signed | ast::CastType::Unsigned | ast::CastType::Year => self.as_integer(operand),
-            _ => self.as_number(operand),
-        };
-        // Days that the SQL mode refuses may be stored all the same.
-        if *target == ast::CastType::Date
-            && operand.1.is_moment()
-            && let Some(date) = functions::find("DATE")
-        {
-            return Ok((Expr::Call(date, vec![operand.0]), cast_type(target)));
-        }
-        if matches!(target, ast::CastType::DateTime { .. }) && operand.1.is_moment() {
-            operand.0 = Expr::Call(&functions::DAY_OF_MODE, vec![operand.0]);
-        }
-        let cast = (Expr::Cast(Box::new(operand.0), target.clone()), cast_type(target));
-        Ok(match charset {
-            Some(rule) => collated(cast, rule, Derivation::Implicit),
-            None if matches!(target, ast::CastType::Char { charset: None, .. }) => self.in_connection(cast),
-            None => cast,
-        })
     }
 
     fn trim(

@@ -191,12 +191,10 @@ impl Binder<'_, '_> {
         }
         if operator != BinaryOperator::Concat {
             (left, right) = (self.as_number(left), self.as_number(right));
-        } else {
-            let rule = collation::joined(left.1, right.1);
-            let texts = left.1.is_text() && right.1.is_text();
-            if texts && rule != crate::value::collation::common(left.1.collation, right.1.collation) {
-                (left, right) = (collation::under(left, rule), collation::under(right, rule));
-            }
+        } else if left.1.is_text() && right.1.is_text() {
+            let both = <[Bound; 2]>::try_from(collation::joinable(vec![left, right]));
+            let Ok([first, second]) = both else { unreachable!("as many texts as before") };
+            (left, right) = (first, second);
         }
         let division_digits = self.planner.state.settings().div_precision_increment;
         let mut ty = arithmetic_type(operator, left.1, right.1, division_digits);
@@ -214,7 +212,8 @@ impl Binder<'_, '_> {
             }
             left => Expr::Arithmetic(operator, Box::new(left), Box::new(right.0)),
         };
-        (expr, ty)
+        let of_numbers = operator == BinaryOperator::Concat && !left.1.is_text() && !right.1.is_text();
+        if of_numbers { self.in_connection((expr, ty)) } else { (expr, ty) }
     }
 
     /// The operands of a chain of AND or OR, those of the same chains inside it among them.
@@ -427,10 +426,15 @@ pub(super) fn arithmetic_type(
         _ => ty,
     };
     if operator == Concat {
-        let rule = crate::value::collation::common(left.collation, right.collation);
-        let rule = if left.is_text() && right.is_text() { rule } else { Collation::Utf8mb4GeneralCi };
+        let rule = match (left.is_text(), right.is_text()) {
+            (true, true) => crate::value::collation::common(left.collation, right.collation),
+            (true, false) => left.collation,
+            (false, true) => right.collation,
+            (false, false) => Collation::Utf8mb4GeneralCi,
+        };
         let length = left.length.saturating_add(right.length);
-        return Type { nullable, collation: rule, ..Type::text(length) };
+        let derivation = left.derivation.min(right.derivation);
+        return Type { nullable, collation: rule, derivation, ..Type::text(length) };
     }
     let (left, right) = (number(left), number(right));
     let floating = left.is_double() || right.is_double() || left.is_text() || right.is_text();

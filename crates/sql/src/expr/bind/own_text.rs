@@ -1,9 +1,9 @@
 //! The collation of texts that functions write themselves.
 //!
 //! HEX, a number in CONCAT, a CAST to CHAR and the like answer text in the connection's collation, as a
-//! literal has: in a view that of the session that made it, in a table's definition always the same. What tells
-//! names of the server (DATABASE, USER, VERSION) answers in that of the server's names. Functions give the
-//! first collation that there is, and it is put right here, once, where they are bound.
+//! literal has: in a view that of the session that made it, in a table's definition always the same. What
+//! tells names of the server (DATABASE, USER, VERSION) answers in that of the server's names. Functions give
+//! the first collation that there is, and it is put right here, once, where they are bound.
 
 use untorn::types::Collation;
 
@@ -53,10 +53,15 @@ impl Binder<'_, '_> {
         if said || name.starts_with("JSON_") { result } else { self.in_connection(result) }
     }
 
+    /// The connection's collation. What a table's definition keeps must not depend on who evaluates it: there
+    /// it is always the same one.
+    pub(super) fn connection_rule(&self) -> Collation {
+        if self.is_kept { UNSAID } else { self.planner.literal_collation() }
+    }
+
     /// A text of no collation in that of the connection.
     pub(super) fn in_connection(&self, text: Bound) -> Bound {
-        // What a table's definition keeps must not depend on who evaluates it.
-        let rule = if self.is_kept { UNSAID } else { self.planner.literal_collation() };
+        let rule = self.connection_rule();
         match counts(&text.1) && text.1.collation == UNSAID && rule != UNSAID {
             true => under(checked(text, rule), rule),
             false => text,

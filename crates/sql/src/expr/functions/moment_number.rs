@@ -4,7 +4,7 @@
 //! count as dates do: 20010103, and not 2001, which is how the text begins.
 
 use super::temporal::loose_moment;
-use super::{Function, any_null, function};
+use super::{FITTED_TO_LATIN1, Function, any_null, function};
 use crate::expr::Expr;
 use crate::expr::types::Type;
 use crate::value::Value;
@@ -33,6 +33,10 @@ pub fn answers_moments(expr: &Expr) -> bool {
         Expr::Collate(text, _) | Expr::NullIf(text, _) => answers_moments(text),
         Expr::Case { whens, otherwise, .. } => {
             whens.iter().any(|(_, then)| answers_moments(then)) || answers_moments(otherwise)
+        }
+        // Whatever the text is in, it is the same date.
+        Expr::Call(function, text) if function.name == FITTED_TO_LATIN1.name => {
+            text.iter().any(answers_moments)
         }
         Expr::Call(function, _) => ["ADDTIME", "SUBTIME"].contains(&function.name),
         _ => false,
