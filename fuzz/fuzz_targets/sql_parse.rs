@@ -15,6 +15,7 @@ fuzz_target!(|data: &[u8]| {
         high_not_precedence: choice & 8 != 0,
         real_as_float: choice & 16 != 0,
         was_latin1: choice & 32 != 0,
+        is_kept: choice & 64 != 0,
     };
     while !parser::is_blank(text, modes) {
         let Ok(parsed) = parser::parse(text, modes) else { return };

@@ -205,8 +205,8 @@ pub(super) fn joined(one: Type, other: Type) -> Collation {
     if lacks && larger.derivation != Derivation::Coercible { larger.collation } else { common }
 }
 
-/// How much the collation of a text is meant where a text is made of several: what nobody has seen yet, unlike
-/// a literal, may have any letters.
+/// How much the collation of a text is meant where a text is made of several: what nobody has seen yet,
+/// unlike a literal, may have any letters.
 fn meant_in_a_whole((expr, ty): &Bound) -> Type {
     let unseen = matches!(expr, Expr::UserVariable(_) | Expr::Parameter(_) | Expr::Cast(..));
     let derivation = if unseen { ty.derivation.min(Derivation::Implicit) } else { ty.derivation };
