@@ -58,7 +58,8 @@ pub(super) fn checked((operand, ty): Bound, rule: Collation) -> Bound {
     (Expr::Call(&functions::VALID_TEXT, vec![operand]), Type { nullable: true, ..ty })
 }
 
-fn counts(ty: Type) -> bool {
+/// Whether a value is text that a character set says something of.
+pub(super) fn counts(ty: Type) -> bool {
     ty.is_text() && ty.kind != kind::BIT
 }
 

@@ -7,11 +7,10 @@
 
 use untorn::types::Collation;
 
-use super::collation::{checked, under};
+use super::collation::{checked, counts, under};
 use super::{Binder, Bound};
 use crate::expr::functions::{Function, TextOf};
 use crate::expr::types::Type;
-use crate::result::kind;
 
 /// Functions that tell names of the server.
 const OF_THE_SERVER: [&str; 13] = [
@@ -33,17 +32,13 @@ const OF_THE_SERVER: [&str; 13] = [
 /// What functions write in unless they are told otherwise.
 const UNSAID: Collation = Collation::Utf8mb4GeneralCi;
 
-fn counts(ty: &Type) -> bool {
-    ty.is_text() && ty.kind != kind::BIT
-}
-
 impl Binder<'_, '_> {
     /// A function's text, unless an argument says what its collation is.
     pub(super) fn own_text(&self, function: &Function, result: Bound, arguments: &[Type]) -> Bound {
         let said = match function.text_of {
             TextOf::Connection => false,
-            TextOf::First => arguments.first().is_some_and(counts),
-            TextOf::Arguments => arguments.iter().any(counts),
+            TextOf::First => arguments.first().copied().is_some_and(counts),
+            TextOf::Arguments => arguments.iter().copied().any(counts),
         };
         let name = function.name;
         if OF_THE_SERVER.contains(&name) || name == "UUID" {
@@ -62,7 +57,7 @@ impl Binder<'_, '_> {
     /// A text of no collation in that of the connection.
     pub(super) fn in_connection(&self, text: Bound) -> Bound {
         let rule = self.connection_rule();
-        match counts(&text.1) && text.1.collation == UNSAID && rule != UNSAID {
+        match counts(text.1) && text.1.collation == UNSAID && rule != UNSAID {
             true => under(checked(text, rule), rule),
             false => text,
         }
