@@ -150,6 +150,9 @@ pub enum Campaign {
     },
     /// The stock mysqld_exporter with all its collectors.
     Exporter(Target),
+    /// A stock Prometheus reads a server under load, by its own endpoint and by mysqld_exporter: every scrape
+    /// is taken, every expression of the Grafana dashboard has an answer, and its log has no complaint.
+    Prometheus(Target),
     /// Clients, a sysbench script and kill cycles without io_uring.
     Epoll(Target),
     /// Golden scripts of interleaved sessions: anomalies per isolation level, row and gap locks, deadlocks.

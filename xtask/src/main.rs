@@ -16,7 +16,7 @@ use anyhow::Result;
 use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, Target};
 use campaigns::{
     bad_input, clients, dashboard, differential, exporter, extension_soak, fuzz, import, isolation,
-    kill_cycles, list_append, memory, miri, redo_capacity, round_trip, shutdown_cycles, suites,
+    kill_cycles, list_append, memory, miri, prometheus, redo_capacity, round_trip, shutdown_cycles, suites,
     sysbench_scripts, torture, tpcc,
 };
 use clap::Parser;
@@ -98,6 +98,10 @@ fn run_campaign(steps: &mut Steps, campaign: Campaign) -> Result<()> {
         Campaign::Exporter(target) => {
             let program = target.program(steps)?;
             steps.step("mysqld_exporter", || exporter::run(&program));
+        }
+        Campaign::Prometheus(target) => {
+            let program = target.program(steps)?;
+            steps.step("Prometheus", || prometheus::run(&program));
         }
         Campaign::Epoll(target) => {
             let program = target.program(steps)?;

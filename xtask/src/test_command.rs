@@ -5,8 +5,8 @@ use anyhow::Result;
 use campaigns::shutdown_cycles::Mode;
 use campaigns::{
     bad_input, clients, dashboard, differential, exporter, extension_soak, fuzz, import, isolation,
-    kill_cycles, list_append, memory, redo_capacity, round_trip, shutdown_cycles, sysbench_scripts, torture,
-    tpcc,
+    kill_cycles, list_append, memory, prometheus, redo_capacity, round_trip, shutdown_cycles,
+    sysbench_scripts, torture, tpcc,
 };
 use lab::command::{cargo, target_directory};
 use lab::release_build::Profile;
@@ -98,6 +98,7 @@ pub fn end_to_end(steps: &mut Steps, program: &Program) {
     if program.kind == Kind::Untorn {
         steps.step("dashboard", || dashboard::run(program, None));
         steps.step("mysqld_exporter", || exporter::run(program));
+        steps.step("Prometheus", || prometheus::run(program));
         without_io_uring(steps, &program.without_io_uring());
     }
 }

@@ -5,13 +5,14 @@
 //! figure that must be there after a little work and is not.
 
 use anyhow::{Context, Result, ensure};
+use lab::command::Background;
 use lab::scratch::Scratch;
 use lab::server_process::{Program, ServerProcess, free_port};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -54,24 +55,13 @@ pub fn run(program: &Program) -> Result<()> {
 
 fn run_in(program: &Program, place: &Path) -> Result<()> {
     let server = ServerProcess::start(program, place, &[])?;
-    server.feed("", WORK)?;
-    let port = server.port;
-    let settings = place.join("exporter.cnf");
-    let account = format!("[client]\nuser=exporter\npassword=secret\nhost=127.0.0.1\nport={port}\n");
-    std::fs::write(&settings, account)?;
-    // It says it on standard error.
-    let help =
-        Command::new(EXPORTER).arg("--help").output().with_context(|| format!("cannot run {EXPORTER}"))?;
-    let help = String::from_utf8_lossy(&[help.stdout, help.stderr].concat()).into_owned();
-    let collectors = collectors(&help);
-    ensure!(collectors.len() > 30, "{EXPORTER} --help names {} collectors", collectors.len());
-    let exporter = Exporter::start(place, &settings, &collectors)?;
+    let exporter = Exporter::beside(&server, place)?;
     // The second time it reads what was counted about the first.
     for _ in 0..2 {
         let text = exporter.scrape()?;
         judge(&text, &exporter.log()?).with_context(|| format!("{EXPORTER} said:\n{text}"))?;
     }
-    println!("{} collectors and options, no error", collectors.len());
+    println!("{} collectors and options, no error", exporter.collectors);
     drop(exporter);
     server.stop()?;
     Ok(())
@@ -117,13 +107,34 @@ fn judge(text: &str, log: &str) -> Result<()> {
     Ok(())
 }
 
-struct Exporter {
-    process: Child,
+/// One at work.
+pub(crate) struct Exporter {
+    process: Background,
     address: String,
     log: PathBuf,
+    /// Collectors and options that are on.
+    collectors: usize,
 }
 
 impl Exporter {
+    /// Has the server do a little work and starts one that reads it, with an account of its own.
+    pub(crate) fn beside(server: &ServerProcess, place: &Path) -> Result<Exporter> {
+        server.feed("", WORK)?;
+        let port = server.port;
+        let settings = place.join("exporter.cnf");
+        let account = format!("[client]\nuser=exporter\npassword=secret\nhost=127.0.0.1\nport={port}\n");
+        std::fs::write(&settings, account)?;
+        // It says it on standard error.
+        let help = Command::new(EXPORTER)
+            .arg("--help")
+            .output()
+            .with_context(|| format!("cannot run {EXPORTER}"))?;
+        let help = String::from_utf8_lossy(&[help.stdout, help.stderr].concat()).into_owned();
+        let collectors = collectors(&help);
+        ensure!(collectors.len() > 30, "{EXPORTER} --help names {} collectors", collectors.len());
+        Exporter::start(place, &settings, &collectors)
+    }
+
     fn start(place: &Path, settings: &Path, collectors: &[&str]) -> Result<Exporter> {
         let address = format!("127.0.0.1:{}", free_port()?);
         let log = place.join("exporter.log");
@@ -133,10 +144,11 @@ impl Exporter {
         command.args(collectors.iter().map(|name| format!("--{name}")));
         command.stdout(Stdio::null()).stderr(File::create(&log)?);
         let process = command.spawn().with_context(|| format!("cannot run {EXPORTER}"))?;
-        let mut exporter = Exporter { process, address, log };
+        let process = Background(process);
+        let mut exporter = Exporter { process, address, log, collectors: collectors.len() };
         let begin = Instant::now();
         while TcpStream::connect(&exporter.address).is_err() {
-            let ended = exporter.process.try_wait()?;
+            let ended = exporter.process.0.try_wait()?;
             ensure!(
                 ended.is_none() && begin.elapsed() < PATIENCE,
                 "it does not listen:\n{}",
@@ -145,6 +157,11 @@ impl Exporter {
             thread::sleep(Duration::from_millis(20));
         }
         Ok(exporter)
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     /// What it answers to Prometheus.
@@ -160,13 +177,6 @@ impl Exporter {
 
     fn log(&self) -> Result<String> {
         Ok(std::fs::read_to_string(&self.log)?)
-    }
-}
-
-impl Drop for Exporter {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -18,6 +18,7 @@ pub mod kill_cycles;
 pub mod list_append;
 pub mod memory;
 pub mod miri;
+pub mod prometheus;
 pub mod redo_capacity;
 pub mod round_trip;
 pub mod shutdown_cycles;

@@ -4,10 +4,11 @@
 //! Each of its transactions deletes a row and inserts it again: whatever happened, every table has as many
 //! rows as at first, and its indexes agree.
 
+use crate::command::Background;
 use crate::server_process::ServerProcess;
 use crate::sysbench::{self, Rows, Sysbench};
 use anyhow::{Context, Result};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 const TABLES: u32 = 2;
 const ROWS: u64 = 40_000;
@@ -23,7 +24,9 @@ pub const SETTINGS: [&str; 4] = [
 ];
 
 /// sysbench at work; it ends when its server is gone.
-pub struct BackgroundLoad(Child);
+pub struct BackgroundLoad {
+    _sysbench: Background,
+}
 
 fn load(server: &ServerProcess, threads: u32) -> Sysbench<'_> {
     Sysbench { server, statement_mode: "auto", threads, tables: Some(TABLES), table_size: ROWS }
@@ -45,7 +48,7 @@ impl BackgroundLoad {
             &["--time=600", "--rand-type=uniform", &seed],
         );
         let child = sysbench.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        Ok(BackgroundLoad(child.context("cannot run sysbench")?))
+        Ok(BackgroundLoad { _sysbench: Background(child.context("cannot run sysbench")?) })
     }
 
     /// What must hold after recovery.
@@ -55,13 +58,5 @@ impl BackgroundLoad {
             sysbench::check_structure(server, table)?;
         }
         Ok(())
-    }
-}
-
-impl Drop for BackgroundLoad {
-    fn drop(&mut self) {
-        // Only fails when it has ended already, which it does when its server is killed.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }

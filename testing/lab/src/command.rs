@@ -2,7 +2,18 @@
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
+
+/// A program that works beside something else. It ends with its value, also after an error.
+pub struct Background(pub Child);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // Both only fail when it is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// The root of the repository.
 pub fn root() -> PathBuf {

@@ -1,6 +1,6 @@
 //! The system packages the end-to-end tests need: sysbench, a stock MariaDB and its clients; and the tools of
-//! the file systems that the tests of the probe mount; a browser for the dashboard; the exporter of
-//! Prometheus.
+//! the file systems that the tests of the probe mount; a browser for the dashboard; Prometheus
+//! and its exporter.
 //!
 //! Missing ones are installed when that is possible (Debian, root). Otherwise the step fails and says what to
 //! install: a test that is skipped where its tools are missing tests nothing.
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Program, and the Debian package it comes from.
-const NEEDED: [(&str, &str); 15] = [
+const NEEDED: [(&str, &str); 17] = [
     ("sysbench", "sysbench"),
     ("mariadb", "mariadb-client"),
     ("mariadb-dump", "mariadb-client"),
@@ -27,6 +27,8 @@ const NEEDED: [(&str, &str); 15] = [
     ("mkfs.btrfs", "btrfs-progs"),
     ("chromium", "chromium"),
     ("prometheus-mysqld-exporter", "prometheus-mysqld-exporter"),
+    ("prometheus", "prometheus"),
+    ("promtool", "prometheus"),
 ];
 
 const ADMINISTRATION: [&str; 2] = ["/usr/sbin", "/sbin"];

@@ -8,8 +8,9 @@
 
 use super::interval::Interval;
 use super::stage::Stage;
-use super::workload::{Background, Load};
+use super::workload::Load;
 use super::{MIB, Settings, describe_machine};
+use crate::command::Background;
 use crate::server_process::Program;
 use crate::statistics::median;
 use anyhow::{Result, ensure};

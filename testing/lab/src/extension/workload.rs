@@ -88,17 +88,6 @@ impl Load {
     }
 }
 
-/// A load that ends with its value, also after an error.
-pub struct Background(pub std::process::Child);
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        // Both only fail when it is gone already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// The reports of each second: `[ 3s ] thds: 64 tps: 71.00 qps: 1420.00 (r/w/o: ...`.
 fn seconds_of(output: &str) -> Vec<f64> {
     let reports = output.lines().filter(|line| line.starts_with("[ "));
