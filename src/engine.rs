@@ -7,7 +7,7 @@ pub use btree::compare::compare_values;
 pub use btree::{Comparison, Field, FieldRef};
 pub use disk::Error as DiskError;
 pub use disk::{
-    Environment, Event, RealEnvironment, RealOptions, TaskFuture, Wait, WaitKind, block_on, retry,
+    Environment, Event, NotedWait, RealEnvironment, RealOptions, TaskFuture, Wait, WaitKind, block_on, retry,
     thread_cpu_time,
 };
 pub use pagestore::Error as StoreError;

@@ -2,12 +2,15 @@
 //!
 //! An endpoint runs on a thread of its own, so that a scraper or viewer cannot take time from a thread that
 //! does work by more than the operating system's share. Clients are strangers: a connection has one request,
-//! a limit for its header and a deadline for all of it, and beyond a number of connections new ones are
-//! closed at once. What the metrics tell is counts, never data, names or statements, and they have no
-//! accounts; what the page tells, and to whom, stands in [`crate::dashboard`]. Its [`super::Gate`] is asked
-//! at each request (HTTP Basic). One that was refused is answered late, so that passwords cannot be tried
-//! quickly.
+//! a limit for its header and a deadline for all of it. Those that have not asked for anything yet stand in
+//! the doorway, where there is room for some, and the oldest makes room for a new one: connections that say
+//! nothing keep nobody out. Requests are answered a number at a time, and refused beyond. What the metrics
+//! tell is counts, never data, names or statements, and they have no accounts; what the page tells, and to
+//! whom, stands in [`crate::dashboard`]. Its [`super::Gate`] is asked at each request (HTTP Basic). One that
+//! was refused is answered late, and has its place until then even if the client hangs up, so that passwords
+//! cannot be tried quickly.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -25,15 +28,18 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::recorder::SECOND;
 use super::{Admission, Dashboard, Source, is_own_host};
 
-/// Connections at a time. A scraper has one, a browser six at most.
-const CONNECTIONS_MAX: usize = 16;
+/// Requests at a time. A scraper has one, a browser six at most.
+const REQUESTS_MAX: usize = 16;
+/// Connections that have not asked for anything yet.
+const DOORWAY_MAX: usize = 64;
 /// Bytes of a request's header; the least that hyper takes.
 const HEADER_BYTES_MAX: usize = 8192;
 /// From accepting a connection to its end.
@@ -123,39 +129,104 @@ async fn record(site: &Site, source: &dyn Source) {
     }
 }
 
+/// Connections that have not asked for anything yet, the oldest first.
+#[derive(Default)]
+struct Doorway(Mutex<VecDeque<(u64, oneshot::Sender<Infallible>)>>);
+
+impl Doorway {
+    /// A new one comes in; what it gets ends when it has to go.
+    fn enter(&self, number: u64) -> oneshot::Receiver<Infallible> {
+        let (place, sent_away) = oneshot::channel();
+        let mut waiting = self.0.lock();
+        if waiting.len() >= DOORWAY_MAX {
+            waiting.pop_front();
+        }
+        waiting.push_back((number, place));
+        sent_away
+    }
+
+    /// It has asked for something, or is gone. As long as what it gets is there, it is not sent away.
+    fn leave(&self, number: u64) -> Option<oneshot::Sender<Infallible>> {
+        let mut waiting = self.0.lock();
+        let at = waiting.iter().position(|(known, _)| *known == number)?;
+        waiting.remove(at).map(|(_, place)| place)
+    }
+}
+
 async fn accept(listener: TcpListener, source: &Arc<dyn Source>, site: &Site) {
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
+    let (doorway, requests) = (Arc::<Doorway>::default(), Arc::new(Semaphore::new(REQUESTS_MAX)));
+    for number in 0.. {
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        // Without a permit the stream is closed by being dropped.
-        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { continue };
-        let (source, site) = (Arc::clone(source), site.clone());
+        let sent_away = doorway.enter(number);
+        let (doorway, requests) = (Arc::clone(&doorway), Arc::clone(&requests));
+        let visitor =
+            Visitor { number, peer, doorway, requests, source: Arc::clone(source), site: site.clone() };
         tokio::spawn(async move {
-            // Whatever a client did wrong, there is nobody to tell.
-            let _ = timeout(DEADLINE, converse(stream, peer, source, site)).await;
-            drop(permit);
+            let doorway = Arc::clone(&visitor.doorway);
+            tokio::select! {
+                // Whatever a client did wrong, there is nobody to tell.
+                _ = timeout(DEADLINE, converse(stream, visitor)) => {}
+                _ = sent_away => {}
+            }
+            doorway.leave(number);
         });
     }
 }
 
-async fn converse(
-    stream: TcpStream,
+/// Who is at the other end of a connection, and what there is for it.
+struct Visitor {
+    number: u64,
     peer: SocketAddr,
+    doorway: Arc<Doorway>,
+    requests: Arc<Semaphore>,
     source: Arc<dyn Source>,
     site: Site,
-) -> hyper::Result<()> {
-    let service = service_fn(move |request| {
-        let admission = admission(&request, peer, &site);
-        let response = match admission {
-            Admission::Open | Admission::Granted => answer(&request, &*source, &site),
-            Admission::Unasked | Admission::Denied => password_wanted(),
+}
+
+/// What a visitor keeps from its request to the end of the connection, by which time it has taken the answer.
+#[derive(Default)]
+struct Served {
+    /// With it, it is not sent away.
+    _out_of_the_doorway: Option<oneshot::Sender<Infallible>>,
+    _request: Option<OwnedSemaphorePermit>,
+}
+
+impl Visitor {
+    /// The answer to its request, how long it waits for it, and what it keeps.
+    fn respond(&self, request: &Request<Incoming>) -> (Response<Full<Bytes>>, Duration, Served) {
+        let left = self.doorway.leave(self.number);
+        let Ok(place) = Arc::clone(&self.requests).try_acquire_owned() else {
+            let busy = plain(StatusCode::SERVICE_UNAVAILABLE, "too many requests at a time\n");
+            return (busy, Duration::ZERO, Served { _out_of_the_doorway: left, _request: None });
         };
+        let response = match admission(request, self.peer, &self.site) {
+            Admission::Open | Admission::Granted => answer(request, &*self.source, &self.site),
+            Admission::Unasked => password_wanted(),
+            Admission::Denied => {
+                // Who hangs up and asks again finds its place still taken.
+                tokio::spawn(async move {
+                    tokio::time::sleep(REFUSAL).await;
+                    drop(place);
+                });
+                let served = Served { _out_of_the_doorway: left, _request: None };
+                return (password_wanted(), REFUSAL, served);
+            }
+        };
+        (response, Duration::ZERO, Served { _out_of_the_doorway: left, _request: Some(place) })
+    }
+}
+
+async fn converse(stream: TcpStream, visitor: Visitor) -> hyper::Result<()> {
+    let kept = Mutex::new(Served::default());
+    let service = service_fn(|request| {
+        let (response, pause, served) = visitor.respond(&request);
+        *kept.lock() = served;
         async move {
-            if admission == Admission::Denied {
-                tokio::time::sleep(REFUSAL).await;
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
             }
             Ok::<_, Infallible>(response)
         }
@@ -228,7 +299,7 @@ fn metrics(source: &dyn Source) -> Response<Full<Bytes>> {
         return plain(StatusCode::SERVICE_UNAVAILABLE, "the server stops\n");
     };
     let rows = rows.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let text = crate::metrics::text(rows, &source.times(), source.descriptions());
+    let text = crate::metrics::text(source.is_up(), rows, &source.times(), source.descriptions());
     respond(StatusCode::OK, crate::metrics::CONTENT_TYPE, text.into())
 }
 

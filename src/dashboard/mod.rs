@@ -26,6 +26,7 @@ mod recorder;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -45,6 +46,11 @@ pub trait Source: Send + Sync {
     /// The rows of SHOW GLOBAL STATUS, or what there is of them: names and values. `None` when there is
     /// nothing any more.
     fn rows(&self) -> Option<Vec<(String, String)>>;
+
+    /// Whether clients are answered: not while the database is being opened.
+    fn is_up(&self) -> bool {
+        true
+    }
 
     /// Histograms.
     fn times(&self) -> Vec<Series>;
@@ -195,8 +201,13 @@ pub fn serve(database: &crate::Database, address: SocketAddr) -> std::io::Result
 pub struct Dashboard {
     recorder: Mutex<Recorder>,
     pool: Mutex<PoolLook>,
+    /// What there was at the last look, and when that was.
+    present: Mutex<Option<(Instant, Present)>>,
     gate: Option<Box<dyn Gate>>,
 }
+
+/// Viewers who ask within this time of each other see the same.
+const PRESENT_FOR: Duration = Duration::from_millis(500);
 
 /// The last look at what the pool holds.
 #[derive(Default)]
@@ -213,7 +224,7 @@ struct Reply<'r> {
     #[serde(flatten)]
     record: recorder::Since<'r>,
     #[serde(flatten)]
-    present: Present,
+    present: &'r Present,
     pool: &'r [PoolPart],
 }
 
@@ -229,7 +240,8 @@ impl Dashboard {
     }
 
     fn make(gate: Option<Box<dyn Gate>>) -> Arc<Dashboard> {
-        Arc::new(Dashboard { recorder: Mutex::new(Recorder::new()), pool: Mutex::default(), gate })
+        let (recorder, present) = (Mutex::new(Recorder::new()), Mutex::default());
+        Arc::new(Dashboard { recorder, pool: Mutex::default(), present, gate })
     }
 
     fn has_gate(&self) -> bool {
@@ -276,7 +288,11 @@ impl Dashboard {
     fn samples(&self, source: &dyn Source, query: Option<&str>) -> Vec<u8> {
         let parts = query.unwrap_or_default().split('&');
         let since = parts.into_iter().find_map(|part| part.strip_prefix("since=")?.parse().ok());
-        let present = source.present();
+        let mut present = self.present.lock();
+        if present.as_ref().is_some_and(|(seen, _)| seen.elapsed() >= PRESENT_FOR) {
+            *present = None;
+        }
+        let (_, present) = present.get_or_insert_with(|| (Instant::now(), source.present()));
         let (recorder, pool) = (self.recorder.lock(), self.pool.lock());
         let reply = Reply { record: recorder.since(since.unwrap_or(0)), present, pool: &pool.parts };
         // Strings, numbers and lists of them: nothing that could fail.

@@ -148,6 +148,11 @@ pub(super) struct Recorder {
     times: HashMap<&'static str, Times>,
 }
 
+/// What a resize of the pool does, without how far it is.
+fn without_progress(resize: &str) -> &str {
+    resize.split_once(": withdrew ").map_or(resize, |(what, _)| what)
+}
+
 /// Whether nothing but figures has changed: files were opened, or times measured again.
 fn differ_in_numbers_alone(before: &str, now: &str) -> bool {
     let is_of_number = |letter: char| letter.is_ascii_digit() || letter == '.';
@@ -199,9 +204,10 @@ impl Recorder {
         for &(name, kind) in TEXTS {
             let Some(text) = rows.get(name) else { continue };
             let before = self.texts.insert(name, (*text).to_owned());
-            let is_same = |before: &str| {
-                before == *text
-                    || ([PROTECTION, RECOVERY].contains(&name) && differ_in_numbers_alone(before, text))
+            let is_same = |before: &str| match name {
+                PROTECTION | RECOVERY => before == *text || differ_in_numbers_alone(before, text),
+                RESIZE => without_progress(before) == without_progress(text),
+                _ => before == *text,
             };
             if before.is_some_and(|before| !is_same(&before)) {
                 let done = name == RECOVERY && text.is_empty();
@@ -310,6 +316,17 @@ mod tests {
         }
         assert_eq!(kinds(&recorder), ["start", "resize"]);
         assert!(recorder.events.back().unwrap().text.contains("of 300 page writes"));
+    }
+
+    #[test]
+    fn how_far_a_resize_is_pushes_no_other_event_out() {
+        let mut recorder = Recorder::new();
+        let shrinking = |what: &str| [(RESIZE.to_owned(), what.to_owned())];
+        for text in ["", "from 8 to 4 MiB: withdrew 1 of 9 pages", "from 8 to 4 MiB: withdrew 2 of 9 pages"] {
+            recorder.record(1, &shrinking(text), &[]);
+        }
+        recorder.record(2, &shrinking("from 4 to 2 MiB: withdrew 2 of 9 pages"), &[]);
+        assert_eq!(kinds(&recorder), ["start", "resize", "resize"]);
     }
 
     #[test]

@@ -81,8 +81,9 @@ fn is_plain(name: &str) -> bool {
 
 /// The OpenMetrics text of status rows (name, value). Rows that are no numbers are left out, and so is
 /// `Innodb_buffer_pool_pages_total`, as mysqld_exporter leaves it out. `others` describes rows that are not
-/// the engine's.
+/// the engine's. `is_up`: whether clients are answered; a server that recovers is not up.
 pub fn text<'a>(
+    is_up: bool,
     rows: impl IntoIterator<Item = (&'a str, &'a str)>,
     times: &[Series],
     others: &[Description],
@@ -112,7 +113,8 @@ pub fn text<'a>(
         let family = families.entry(family).or_insert(Family { kind, help, samples: Vec::new() });
         family.samples.push((labels, value.to_owned()));
     }
-    let mut text = String::from("# TYPE mysql_up gauge\n# HELP mysql_up The server answers.\nmysql_up 1\n");
+    let up = u8::from(is_up);
+    let mut text = format!("# TYPE mysql_up gauge\n# HELP mysql_up The server answers.\nmysql_up {up}\n");
     for (name, family) in &families {
         write_family(&mut text, name, family);
     }
@@ -180,8 +182,12 @@ mod tests {
                 times,
             }
         };
-        let text =
-            text([("a_p50_us", "3")], &[series("atomic", &[1, 500, 600_000_000]), series("plain", &[])], &[]);
+        let text = text(
+            true,
+            [("a_p50_us", "3")],
+            &[series("atomic", &[1, 500, 600_000_000]), series("plain", &[])],
+            &[],
+        );
         assert!(!text.contains("a_p50"), "{text}");
         let head = "# TYPE untorn_page_write_seconds histogram\n# UNIT untorn_page_write_seconds seconds\n";
         assert_eq!(text.matches(head).count(), 1);
@@ -216,7 +222,7 @@ mod tests {
             ("Bad name", "1"),
         ];
         let other = Description { name: "Untorn_of_others", kind: Kind::Counter, help: "Others." };
-        let text = text(rows, &[], &[other]);
+        let text = text(true, rows, &[], &[other]);
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
             samples,

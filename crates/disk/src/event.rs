@@ -235,9 +235,10 @@ impl Future for Wait {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
+        let again = self.wait.ticket.is_some();
         let polled = Pin::new(&mut self.wait).poll(context);
         if polled.is_pending() {
-            self.kind.inspect(|kind| kind.note());
+            self.kind.inspect(|kind| kind.note(again));
         }
         polled
     }

@@ -64,4 +64,4 @@ pub use submit_and_wait::{
     write_async,
 };
 pub use thread_time::thread_cpu_time;
-pub use wait_kind::WaitKind;
+pub use wait_kind::{NotedWait, WaitKind};

@@ -6,8 +6,6 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock, Weak};
 
-use sql::digest::Shape;
-use sql::lexer::LexicalModes;
 use sql::privilege::Privileges;
 use untorn::RecoveryProgress;
 use untorn::asynchronous::Database;
@@ -16,7 +14,7 @@ use untorn::metrics::{Description, Series};
 use untorn::pool_contents::PoolPart;
 
 use crate::auth::{Peer, shown_password};
-use crate::server::registry::INFO_BYTES_MAX;
+use crate::server::registry::Activity;
 use crate::server::shared::Server;
 use crate::variables::GlobalVariables;
 
@@ -169,6 +167,10 @@ impl Source for FiguresToCome {
         Some(rows)
     }
 
+    fn is_up(&self) -> bool {
+        self.figures.get().is_some()
+    }
+
     fn times(&self) -> Vec<Series> {
         self.figures.get().map(Figures::times).unwrap_or_default()
     }
@@ -189,17 +191,8 @@ impl Source for FiguresToCome {
 /// Account and statement of a connection; empty while it does nothing.
 fn party(server: &Server, connection: u64) -> (String, String) {
     let known = u32::try_from(connection).ok().and_then(|number| server.connections.get(number));
-    let (user, sql) = known
-        .map(|connection| connection.with_activity(|now| (now.user.to_string(), now.info.clone())))
-        .unwrap_or_default();
-    // Where a value ends is not known for sure in a statement that was cut, nor where its session's sql_mode
-    // says what a backslash is.
-    let clear = sql.len() < INFO_BYTES_MAX && !sql.contains(&b'\\');
-    let text = if clear {
-        sql::digest::text(&sql, LexicalModes::default(), Shape::Whole)
-    } else {
-        "(not shown)".into()
-    };
+    let shown = |now: &Activity| (now.user.to_string(), now.statement_without_values());
+    let (user, text) = known.map(|connection| connection.with_activity(shown)).unwrap_or_default();
     let statement = match text.char_indices().nth(STATEMENT_CHARS_MAX) {
         Some((end, _)) => format!("{} …", &text[..end]),
         None => text,

@@ -317,6 +317,8 @@ pub struct Status {
     time_sources: Mutex<Vec<TimeSource>>,
     /// What stood in the histogram of all statements when it was emptied.
     forgotten: Mutex<Vec<u64>>,
+    /// The sums of waits, with those that last, as they were told last.
+    waits_told: [AtomicU64; KINDS],
 }
 
 /// Adds rows of somebody else's (the engine's `Innodb_*`) to SHOW GLOBAL STATUS.
@@ -437,6 +439,12 @@ impl Status {
             sums.iter_mut().zip(&counters.wait_times).for_each(|(sum, waits)| sum.add(&waits.times()));
         }
         sums
+    }
+
+    /// A sum of waits of this kind, or what it was when it was told last: a wait that lasted is known better
+    /// when it is over, and a counter must not go back.
+    pub(crate) fn never_less(&self, kind: usize, sum: u64) -> u64 {
+        self.waits_told[kind].fetch_max(sum, Ordering::Relaxed).max(sum)
     }
 
     /// Processor time of statements, nanoseconds.

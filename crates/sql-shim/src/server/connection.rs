@@ -261,7 +261,8 @@ pub async fn serve<F: SessionFactory>(
 fn after_panic(link: &mut Link, panicked: &Panicked) -> End {
     link.connection.counters.add(Counter::ConnectionPanics, 1);
     let statement = link.connection.with_activity(|activity| {
-        String::from_utf8_lossy(activity.info.get(..256).unwrap_or(&activity.info)).into_owned()
+        let statement = activity.statement();
+        String::from_utf8_lossy(statement.get(..256).unwrap_or(&statement)).into_owned()
     });
     tracing::error!(
         connection = link.connection.id,

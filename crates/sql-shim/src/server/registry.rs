@@ -9,6 +9,7 @@
 //! Rows of SHOW PROCESSLIST are made from the entries in `session/state.rs`; who may see which is decided in
 //! `crates/sql/src/catalog_views/server_tables.rs`. Who may kill whom: `shared.rs` (`kill_by`).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -24,6 +25,7 @@ use super::clock::CoarseClock;
 use super::lost_clients::Attention;
 use super::shared::Server;
 use super::waits::Waits;
+use crate::statement_stats::secrets::{readable, without_values};
 use crate::status::{ConnectionCounters, Counters};
 use crate::tls::stream::TlsFacts;
 use crate::wire::compression::Algorithm;
@@ -67,10 +69,23 @@ pub struct Activity {
     pub command: &'static str,
     /// What the session does right now (`executing`, `waiting for row lock`, ...).
     pub state: &'static str,
-    /// Statement text, cut after [`INFO_BYTES_MAX`] bytes; empty when idle.
-    pub info: Vec<u8>,
+    /// Statement text, cut after [`INFO_BYTES_MAX`] bytes; empty when idle. What others may read of it is
+    /// [`Activity::statement`].
+    info: Vec<u8>,
     /// Since when it is in this command, on the server's [`CoarseClock`].
     pub since_ms: u64,
+}
+
+impl Activity {
+    /// The statement that runs, without passwords; empty when idle.
+    pub fn statement(&self) -> Cow<'_, [u8]> {
+        readable(&self.info)
+    }
+
+    /// The same without any value.
+    pub fn statement_without_values(&self) -> String {
+        without_values(&self.info)
+    }
 }
 
 /// Longest statement text kept for SHOW PROCESSLIST, bytes.

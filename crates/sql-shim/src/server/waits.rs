@@ -7,7 +7,12 @@
 //! client does not take its rows) is away as well, for none of the kinds. A task that waits for nothing of
 //! the engine, between statements, reads no clock.
 //!
-//! **Processor time** is what is left of a statement's time: it has had the thread then. How much of that
+//! A wait goes on over several polls where the future says so: woken to look up, or by a kill that it does not
+//! listen to, a task waits for the same thing as before. Two waits of one kind, for one page and then for
+//! another, are two.
+//!
+//! **Processor time** is what is left of a statement's time: it has had the thread then. Of a statement that
+//! has several turns each turn's is counted when it ends, so that a long one is seen while it runs. How much of that
 //! time a thread really has a core is measured at one turn in `TURNS`, by the thread's own clock, and the
 //! rest is taken to be alike. Reading that clock is a system call; at each statement it would cost more than
 //! all that is counted of it.
@@ -17,10 +22,10 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use untorn::engine::{WaitKind, thread_cpu_time};
+use untorn::engine::{NotedWait, WaitKind, thread_cpu_time};
 
 use super::clock::CoarseClock;
 use crate::status::Counters;
@@ -117,12 +122,21 @@ pub struct Waits {
     spent_nanoseconds: [AtomicU64; KINDS],
     /// Of it, for whatever reason: it did not have its thread, or the thread slept.
     away_nanoseconds: AtomicU64,
-    /// A statement runs.
-    runs: AtomicBool,
+    /// Of its processor time, what the thread's sum has already.
+    cpu_counted: AtomicU64,
+    /// Whether a statement runs, and since when: [`IDLE`], [`FIRST_TURN`], [`LATER_TURN`].
+    runs: AtomicU8,
     /// What it waits for now: the milliseconds of the coarse clock at which that began, above the number of
     /// the kind and one; 0 when it does not wait.
     now: AtomicU64,
 }
+
+/// No statement runs.
+const IDLE: u8 = 0;
+/// One has begun in this turn, nobody knows when.
+const FIRST_TURN: u8 = 1;
+/// One had begun when this turn did.
+const LATER_TURN: u8 = 2;
 
 /// Bits of [`Waits::now`] for the kind.
 const KIND_BITS: u32 = 3;
@@ -140,7 +154,7 @@ impl Waits {
     /// A statement begins.
     #[inline]
     pub fn begin_statement(&self) {
-        self.runs.store(true, Ordering::Relaxed);
+        self.runs.store(FIRST_TURN, Ordering::Relaxed);
         if self.away_nanoseconds.load(Ordering::Relaxed) != 0 {
             self.forget();
         }
@@ -152,20 +166,36 @@ impl Waits {
     fn forget(&self) {
         self.spent_nanoseconds.iter().for_each(|spent| spent.store(0, Ordering::Relaxed));
         self.away_nanoseconds.store(0, Ordering::Relaxed);
+        self.cpu_counted.store(0, Ordering::Relaxed);
     }
 
     /// The statement has ended; it took this long.
     #[inline]
     pub fn end_statement(&self, counters: &Counters, took: Duration) -> Spent {
-        self.runs.store(false, Ordering::Relaxed);
+        self.runs.store(IDLE, Ordering::Relaxed);
         // A wait that was given up is no reason for what the session waits for next.
         WaitKind::take_noted();
         self.take_latch_sleep(counters);
         let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let away = self.away_nanoseconds.load(Ordering::Relaxed);
         let cpu = counters.core_share.of(took.saturating_sub(away));
+        if away == 0 {
+            // One turn.
+            counters.add_cpu(cpu);
+            return Spent { cpu, waited: ByKind::default() };
+        }
+        // The share may have changed since the first turns.
+        let counted = self.cpu_counted.load(Ordering::Relaxed);
+        counters.add_cpu(cpu.saturating_sub(counted));
+        Spent { cpu: cpu.max(counted), waited: self.spent() }
+    }
+
+    /// A turn of a statement that goes on has ended; it had the thread for `took`.
+    fn end_turn(&self, counters: &Counters, took: Duration) {
+        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let cpu = counters.core_share.of(took);
         counters.add_cpu(cpu);
-        Spent { cpu, waited: if away == 0 { ByKind::default() } else { self.spent() } }
+        self.cpu_counted.fetch_add(cpu, Ordering::Relaxed);
     }
 
     #[cold]
@@ -199,23 +229,34 @@ impl Waits {
             if let Some(turn) = turn {
                 counters.core_share.end_measuring(&turn);
             }
-            self.take_latch_sleep(counters);
+            let slept = self.take_latch_sleep(counters);
             let noted = if polled.is_pending() { WaitKind::take_noted() } else { None };
-            if let Some(Pause { kind: Some(kind), since, counted_until }) = before {
-                // Woken to look up, or by a kill that this wait does not listen to: it is the same one.
-                if noted == Some(kind) {
-                    pause = before;
+            let runs = self.runs.load(Ordering::Relaxed);
+            if polled.is_pending() && (noted.is_some() || runs != IDLE) {
+                let now = Instant::now();
+                match before {
+                    Some(before) if runs == LATER_TURN => {
+                        let took = now.saturating_duration_since(before.counted_until);
+                        self.end_turn(counters, took.saturating_sub(slept));
+                    }
+                    _ if runs == FIRST_TURN => self.runs.store(LATER_TURN, Ordering::Relaxed),
+                    _ => {}
+                }
+                let goes_on = before.filter(|before| {
+                    before.kind.is_some_and(|kind| noted.is_some_and(|noted| noted.goes_on_with(kind)))
+                });
+                let since = goes_on.map_or(now, |before| before.since);
+                pause = Some(Pause { kind: noted.map(|noted| noted.kind), since, counted_until: now });
+                if goes_on.is_some() {
                     return polled;
                 }
+            }
+            if let Some(Pause { kind: Some(kind), since, counted_until }) = before {
                 self.now.store(0, Ordering::Relaxed);
                 let took = counted_until.saturating_duration_since(since);
                 counters.wait_times[kind as usize].record_alone(took);
             }
-            if polled.is_pending() && (noted.is_some() || self.runs.load(Ordering::Relaxed)) {
-                let since = Instant::now();
-                pause = Some(Pause { kind: noted, since, counted_until: since });
-            }
-            if let Some(kind) = noted {
+            if let Some(NotedWait { kind, .. }) = noted {
                 self.now.store(clock.now_ms() << KIND_BITS | (kind as u64 + 1), Ordering::Relaxed);
             }
             polled
@@ -240,11 +281,12 @@ impl Waits {
 
     /// Counts what the thread has slept for latches.
     #[inline]
-    fn take_latch_sleep(&self, counters: &Counters) {
+    fn take_latch_sleep(&self, counters: &Counters) -> Duration {
         let slept = WaitKind::take_latch_sleep();
         if slept > 0 {
             self.slept_for_latch(counters, slept);
         }
+        Duration::from_nanos(slept)
     }
 
     #[cold]
@@ -286,7 +328,7 @@ mod tests {
         let mut over = pin!(waits.over(&counters, &clock, task));
         let mut context = Context::from_waker(Waker::noop());
         // What another task of the thread waits for is not this one's.
-        WaitKind::RowLock.note();
+        WaitKind::RowLock.note(false);
         assert!(over.as_mut().poll(&mut context).is_pending());
         assert_eq!(waits.current(), Some((WaitKind::PageRead, 0)));
         page.set();
@@ -321,6 +363,37 @@ mod tests {
         let times = counters.wait_times[WaitKind::PageRead as usize].times();
         assert_eq!(times.count(), 1);
         assert_eq!(waits.current(), None);
+    }
+
+    #[test]
+    fn pages_one_after_the_other_are_waits_of_their_own_and_the_work_between_is_processor_time() {
+        let (waits, counters, clock) = (Waits::default(), Counters::default(), CoarseClock::default());
+        let pages = [Event::new(), Event::new()];
+        let began = Instant::now();
+        let task = pin!(async {
+            waits.begin_statement();
+            for page in &pages {
+                Wait::new(page.clone()).of(WaitKind::PageRead).await;
+                work(Duration::from_millis(4));
+            }
+            let took = began.elapsed();
+            (waits.end_statement(&counters, took), took)
+        });
+        let mut over = pin!(waits.over(&counters, &clock, task));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(over.as_mut().poll(&mut context).is_pending());
+        pages[0].set();
+        assert!(over.as_mut().poll(&mut context).is_pending());
+        let times = |counters: &Counters| counters.wait_times[WaitKind::PageRead as usize].times().count();
+        assert_eq!(times(&counters), 1, "the first is over");
+        let counted = Duration::from_nanos(counters.cpu_nanoseconds());
+        assert!(counted >= Duration::from_millis(1), "{counted:?} while it runs");
+        pages[1].set();
+        let Poll::Ready((spent, took)) = over.as_mut().poll(&mut context) else { panic!("it still waits") };
+        assert_eq!((times(&counters), counters.cpu_nanoseconds()), (2, spent.cpu));
+        let (cpu, waited) = (spent.cpu, spent.waited[WaitKind::PageRead as usize]);
+        assert!(Duration::from_nanos(cpu + waited) <= took, "{cpu} + {waited} of {took:?}");
+        assert!(cpu >= 2_000_000 && waited > 0, "{cpu}, {waited}");
     }
 
     /// Polls a statement, which begins and ends in the task, to its end: one poll before `between` and one

@@ -100,7 +100,8 @@ impl Sessions {
             let id = u32::try_from(session).ok()?;
             let connection = connections.upgrade()?.connections.get(id)?;
             connection.with_activity(|now| {
-                (!now.info.is_empty()).then(|| String::from_utf8_lossy(&now.info).into_owned())
+                let statement = now.statement();
+                (!statement.is_empty()).then(|| String::from_utf8_lossy(&statement).into_owned())
             })
         });
         Sessions { server, database }

@@ -394,7 +394,8 @@ impl Session {
         let wanted = &[2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20];
         let views = views::seen(&self.state, Some(&database)).into_iter();
         let views = views.map(|view| views::table_row(&self.state, &view));
-        let mut rows: Rows = tables.iter().map(|table| table_row(table)).chain(views).collect();
+        let zone = self.state.time_zone_offset();
+        let mut rows: Rows = tables.iter().map(|table| table_row(table, zone)).chain(views).collect();
         rows.sort_by_cached_key(|row| row[2].to_text().into_owned());
         let rows = rows.into_iter().map(|row| picked(&row, wanted));
         let answer = Answer::texts(

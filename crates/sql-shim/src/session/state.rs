@@ -169,6 +169,7 @@ impl ServerFacts for ConnectionFacts {
         let now_ms = self.server.clock.now_ms();
         let process = move |connection: Arc<Connection>| {
             let activity = connection.activity();
+            let info = activity.statement().into_owned();
             Process {
                 id: connection.id,
                 user: activity.user,
@@ -177,7 +178,7 @@ impl ServerFacts for ConnectionFacts {
                 command: activity.command,
                 seconds: now_ms.saturating_sub(activity.since_ms) / 1000,
                 state: activity.state,
-                info: activity.info,
+                info,
             }
         };
         Box::new(self.server.connections.all().into_iter().map(process))

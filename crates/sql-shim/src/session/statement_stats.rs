@@ -18,6 +18,7 @@ use sql::latency_buckets::bucket_of;
 use super::Session;
 use crate::statement_stats::StatementStats;
 use crate::statement_stats::digests::{DigestRow, SAMPLE_BYTES};
+use crate::statement_stats::secrets::without_secrets;
 use crate::statement_stats::slow_log::entry::{STATEMENT_BYTES_MAX, Sender};
 use crate::status::Counter;
 
@@ -198,47 +199,4 @@ impl Session {
 
 fn first_bytes(sql: &[u8], most: usize) -> &[u8] {
     sql.get(..most).unwrap_or(sql)
-}
-
-/// Words behind which a password may follow.
-const SECRET: [&[u8]; 2] = [b"identified", b"password"];
-
-/// A statement as others may read it: without its values where it may name a password. Its bytes are looked
-/// at, and not its digest: the text of a PREPARE is a value there, and a statement that failed stands with
-/// those behind it.
-fn without_secrets<'s>(sql: &'s [u8], digest: Option<&str>) -> Cow<'s, [u8]> {
-    let names = |word: &[u8]| sql.windows(word.len()).any(|bytes| bytes.eq_ignore_ascii_case(word));
-    match digest {
-        Some(text) if SECRET.into_iter().any(names) => Cow::Owned(text.as_bytes().to_vec()),
-        // What is counted together has no text to show, and what is no statement might be a password.
-        None => Cow::Borrowed(b""),
-        Some(_) => Cow::Borrowed(sql),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_are_not_shown() {
-        let shown = |sql: &'static str| {
-            let modes = sql::lexer::LexicalModes::default();
-            let text = sql::digest::text(sql.as_bytes(), modes, Shape::Whole);
-            String::from_utf8_lossy(&without_secrets(sql.as_bytes(), Some(&text))).into_owned()
-        };
-        for sql in [
-            "CREATE USER a IDENTIFIED BY 'secret'",
-            "ALTER USER a IDENTIFIED BY 'secret'",
-            "set password = 'secret'",
-            "SET PASSWORD FOR a = 'secret'",
-            "PREPARE s FROM 'ALTER USER a IDENTIFIED BY \"secret\"'",
-            "ALTER USER a IDENTIFIED BY secret",
-            "SET PASSWORD = secret",
-            "SELECT nothing; SET PASSWORD = 'secret'",
-        ] {
-            assert!(!shown(sql).contains("secret"), "{}", shown(sql));
-        }
-        assert_eq!(shown("SELECT 'x'"), "SELECT 'x'");
-    }
 }

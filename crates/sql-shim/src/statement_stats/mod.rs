@@ -4,6 +4,7 @@
 //! ([`digests`]), which it keeps with the plan, and, if it was slow, hands it to the log ([`slow_log`]).
 
 pub mod digests;
+pub mod secrets;
 pub mod slow_log;
 
 use std::path::PathBuf;

@@ -261,7 +261,7 @@ fn a_kill_ends_a_read_and_leaves_its_place() {
     root.sequence = 0;
     root.send(&[b"\x03", sql.as_bytes()].concat());
     let connection = engine.server.server.connections.get(root.connection_id()).unwrap();
-    while connection.activity().info != sql.as_bytes() {
+    while *connection.activity().statement() != *sql.as_bytes() {
         std::thread::yield_now();
     }
     all(&mut killer, &[&format!("KILL QUERY {}", root.connection_id())]);

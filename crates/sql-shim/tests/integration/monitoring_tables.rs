@@ -14,6 +14,68 @@ fn column(client: &mut Client, sql: &str) -> Vec<Option<String>> {
     client.run(sql).unwrap().into_iter().map(|mut row| row.remove(0)).collect()
 }
 
+/// Moments are those of the session's zone, as NOW() is.
+#[test]
+fn a_moment_is_shown_in_the_zone_of_the_session() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    all(
+        &mut root,
+        &[
+            "SET time_zone = '+09:00'",
+            "CREATE DATABASE d",
+            "CREATE TABLE d.t (id INT PRIMARY KEY)",
+            "CREATE VIEW d.v AS SELECT 1",
+            "BEGIN",
+            "INSERT INTO d.t VALUES (1)",
+        ],
+    );
+    for moment in [
+        "SELECT MAX(LAST_SEEN) FROM performance_schema.events_statements_summary_by_digest",
+        "SELECT MIN(CREATE_TIME) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'd'",
+        "SELECT trx_started FROM information_schema.INNODB_TRX",
+        "SELECT password_last_changed FROM mysql.user",
+        "SELECT MIN(TIME_ENABLED) FROM information_schema.INNODB_METRICS",
+    ] {
+        let away = one(&mut root, &format!("SELECT ABS(TIMESTAMPDIFF(SECOND, ({moment}), NOW())) < 3600"));
+        assert_eq!(away, "1", "{moment}");
+    }
+    engine.finish();
+}
+
+/// Who may see what others do sees no password of theirs.
+#[test]
+fn statements_that_run_are_shown_without_passwords() {
+    let engine = Engine::start();
+    let (mut root, mut other) = (engine.root(), engine.root());
+    all(
+        &mut other,
+        &[
+            "CREATE DATABASE d",
+            "CREATE TABLE d.t (id INT PRIMARY KEY)",
+            "BEGIN",
+            "INSERT INTO d.t VALUES (1)",
+        ],
+    );
+    other.sequence = 0;
+    other.send(b"\x03SELECT SLEEP(1000), 'IDENTIFIED BY secret'");
+    let id = other.connection_id();
+    for shown in [
+        format!("SELECT INFO FROM information_schema.PROCESSLIST WHERE ID = {id} AND INFO IS NOT NULL"),
+        "SELECT trx_query FROM information_schema.INNODB_TRX WHERE trx_query LIKE '%SLEEP%'".to_owned(),
+    ] {
+        let text = loop {
+            if let Some(row) = root.run(&shown).unwrap().into_iter().next() {
+                break row[0].clone().unwrap();
+            }
+        };
+        assert!(text.contains("SLEEP") && !text.contains("secret"), "{text}");
+    }
+    all(&mut root, &[&format!("KILL {id}")]);
+    drop(other);
+    engine.finish();
+}
+
 #[test]
 fn accounts_are_read_by_those_who_may_and_changed_by_nobody() {
     let engine = Engine::start();

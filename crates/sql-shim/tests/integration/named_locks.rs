@@ -13,7 +13,7 @@ fn send(engine: &Engine, client: &mut Client, sql: &str) {
     client.sequence = 0;
     client.send(&[&[3], sql.as_bytes()].concat());
     let connection = engine.server.server.connections.get(client.connection_id()).unwrap();
-    while connection.activity().info != sql.as_bytes() {
+    while *connection.activity().statement() != *sql.as_bytes() {
         std::thread::yield_now();
     }
 }
@@ -55,7 +55,7 @@ fn kill_ends_the_wait_and_a_circle_is_an_error() {
             Err(error) => break error.0,
         }
         let activity = engine.server.server.connections.get(other.connection_id()).unwrap().activity();
-        if activity.info.is_empty() {
+        if activity.statement().is_empty() {
             // It came while this one waited, and closed the circle itself.
             break other.answer().unwrap_err().0;
         }

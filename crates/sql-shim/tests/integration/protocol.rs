@@ -320,7 +320,7 @@ fn kill_query_and_kill_connection() {
         while entry.activity().command != "Query" {
             std::thread::yield_now();
         }
-        assert_eq!(entry.activity().info, b"wait");
+        assert_eq!(*entry.activity().statement(), *b"wait");
         entry.kill(sql::kill_switch::Kill::Query);
         assert_eq!(error_code(&victim.receive().unwrap()), 1317);
         assert_eq!(victim.command(&[0x0e])[0], 0, "the connection lives on");

@@ -278,7 +278,7 @@ fn a_wait_for_one_that_is_being_ended_is_killed_or_times_out() {
         b.sequence = 0;
         b.send(&[&[3], sql.as_bytes()].concat());
         let connection = engine.server.server.connections.get(b.connection_id()).unwrap();
-        while connection.activity().info != sql.as_bytes() {
+        while *connection.activity().statement() != *sql.as_bytes() {
             std::thread::yield_now();
         }
         // Most likely it waits by now. A KILL that comes sooner ends it as well.

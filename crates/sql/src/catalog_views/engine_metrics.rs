@@ -8,12 +8,13 @@
 //! time in microseconds that half of them, 99 % and all of them did not exceed (values), by the end of a
 //! bucket and so a quarter too long at most.
 
+use std::time::Duration;
+
 use untorn::metrics::{Kind, Metric, Series};
-use untorn::types::DateTime;
 
 use super::ViewType::{Integer, Real, Text, Time};
 use super::table_tables::view;
-use super::{INFORMATION_SCHEMA, RowSource, View, text};
+use super::{INFORMATION_SCHEMA, RowSource, View, moment, text};
 use crate::context::SqlContext;
 use crate::value::Value;
 
@@ -105,7 +106,7 @@ fn metrics(state: &SqlContext) -> RowSource {
     let open = environment.now();
     let seconds = open.as_secs();
     let since = environment.unix_time().saturating_sub(open).as_secs();
-    let since = Value::DateTime(DateTime::from_unix(since as i64, 0), 0);
+    let since = Value::DateTime(moment(Duration::from_secs(since), state.time_zone_offset()), 0);
     let values = state.database.status();
     let row = move |(name, subsystem, kind, help, value): (String, &'static str, Kind, String, u64)| {
         let counts = kind == Kind::Counter;

@@ -4,12 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use untorn::tablespaces::{FileIo, FileOperations, FileUse, Operations};
 
 use super::declared::{keyed, required, timed_columns};
-use super::{PERFORMANCE_SCHEMA, RowSource, View, number, text};
+use super::{PERFORMANCE_SCHEMA, RowSource, View, average, number, picoseconds, text};
 use crate::context::SqlContext;
 use crate::value::Value;
 
@@ -25,13 +24,9 @@ fn event_name(of: FileUse) -> &'static str {
     }
 }
 
-fn picoseconds(time: Duration) -> Value<'static> {
-    number(time.as_nanos() * 1000)
-}
-
 /// COUNT, SUM, MIN, AVG, MAX.
 fn times(of: Operations) -> [Value<'static>; 5] {
-    let average = of.sum.checked_div(u32::try_from(of.count).unwrap_or(u32::MAX)).unwrap_or_default();
+    let average = average(of.sum, of.count);
     [number(of.count), picoseconds(of.sum), picoseconds(of.least), picoseconds(average), picoseconds(of.most)]
 }
 

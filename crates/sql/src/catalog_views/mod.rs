@@ -26,9 +26,11 @@ pub use constants::{default_clause, quoted};
 pub use table_tables::current_timestamp;
 
 pub(crate) use constants::filled_width;
+use std::time::Duration;
+
 use declared::Declared;
 use untorn::schema::ColumnDef;
-use untorn::types::{ColumnType, SizeClass};
+use untorn::types::{ColumnType, DateTime, SizeClass};
 
 use super::expr::types::Type;
 use super::plan::source::{Source, SourceColumn, SourceKind};
@@ -206,6 +208,23 @@ pub fn number(number: impl TryInto<u64>) -> Value<'static> {
     number.try_into().map_or(Value::Null, Value::UInt)
 }
 
+/// A time in picoseconds, as in MySQL. A column ends at 213 days, which sums reach where many sessions wait:
+/// from there on it stays at its largest number.
+pub fn picoseconds(time: Duration) -> Value<'static> {
+    Value::UInt(u64::try_from(time.as_nanos() * 1000).unwrap_or(u64::MAX))
+}
+
+/// The part of each of `count`.
+pub fn average(sum: Duration, count: u64) -> Duration {
+    let nanoseconds = sum.as_nanos() / u128::from(count.max(1));
+    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+}
+
+/// A moment in a zone, given in seconds east of UTC: columns of the type TIMESTAMP show the session's.
+pub fn moment(unix: Duration, zone: i32) -> DateTime {
+    DateTime::from_unix(unix.as_secs() as i64 + i64::from(zone), unix.subsec_micros())
+}
+
 /// Databases that a client may see, in order, the views' first.
 pub fn database_names(state: &SqlContext) -> Vec<String> {
     let mut names = state.database.databases();
@@ -285,4 +304,19 @@ fn size_name(size: SizeClass, name: &str) -> String {
         SizeClass::Long => "long",
     };
     format!("{prefix}{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_end_at_the_largest_number_and_parts_of_many_are_right() {
+        let day = Duration::from_secs(86_400);
+        assert!(matches!(picoseconds(day), Value::UInt(86_400_000_000_000_000)));
+        assert!(matches!(picoseconds(214 * day), Value::UInt(u64::MAX)));
+        let many = 1 << 33;
+        assert_eq!(average(Duration::from_micros(3 * many), many), Duration::from_micros(3));
+        assert_eq!(average(Duration::ZERO, 0), Duration::ZERO);
+    }
 }

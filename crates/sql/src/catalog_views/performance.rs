@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use untorn::engine::WaitKind;
 use untorn::metrics::Times;
-use untorn::types::DateTime;
 
 use super::ViewType::{Moment, Number, Text};
 use super::declared::{keyed, nullable, required};
-use super::{PERFORMANCE_SCHEMA, RowSource, View, number, text};
+use super::{PERFORMANCE_SCHEMA, RowSource, View, average, moment, number, picoseconds, text};
 use crate::context::SqlContext;
 use crate::facts::{DigestLatencies, StatementDigest};
 use crate::latency_buckets::{BUCKETS, Latencies, range_of};
@@ -24,18 +23,11 @@ pub const DIGEST_LATENCIES: &str = "events_statements_histogram_by_digest";
 /// And of that of all statements.
 pub const LATENCIES: &str = "events_statements_histogram_global";
 
-fn picoseconds(time: Duration) -> Value<'static> {
-    number(time.as_nanos() * 1000)
-}
-
-fn moment(unix: Duration) -> Value<'static> {
-    Value::DateTime(DateTime::from_unix(unix.as_secs() as i64, unix.subsec_micros()), 6)
-}
-
 fn digests(state: &SqlContext) -> RowSource {
     let unmeasured = || number(0u64);
+    let zone = state.time_zone_offset();
+    let moment = move |unix: Duration| Value::DateTime(moment(unix, zone), 6);
     let row = move |of: StatementDigest| {
-        let average = of.sum.checked_div(u32::try_from(of.count).unwrap_or(u32::MAX)).unwrap_or_default();
         let mut row = vec![
             of.database.as_deref().map_or(Value::Null, text),
             of.digest.map_or(Value::Null, text),
@@ -43,7 +35,7 @@ fn digests(state: &SqlContext) -> RowSource {
             number(of.count),
             picoseconds(of.sum),
             picoseconds(of.least),
-            picoseconds(average),
+            picoseconds(average(of.sum, of.count)),
             picoseconds(of.most),
             picoseconds(of.lock_time),
             number(of.errors),
@@ -79,13 +71,12 @@ fn event_name(kind: WaitKind) -> &'static str {
 
 fn waits(state: &SqlContext) -> RowSource {
     let row = |(kind, times): (WaitKind, Times)| {
-        let average = times.sum().checked_div(u32::try_from(times.count()).unwrap_or(u32::MAX));
         vec![
             text(event_name(kind)),
             number(times.count()),
             picoseconds(times.sum()),
             picoseconds(times.quantile(0.0).unwrap_or_default()),
-            picoseconds(average.unwrap_or_default()),
+            picoseconds(average(times.sum(), times.count())),
             picoseconds(times.quantile(1.0).unwrap_or_default()),
         ]
     };

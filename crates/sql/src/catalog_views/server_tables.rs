@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use untorn::engine::Comparison;
-use untorn::types::{Charset, Collation, DateTime};
+use untorn::types::{Charset, Collation};
 
 use super::ViewType::{Number, Text};
 use super::declared::{preset, required};
 use super::table_tables::view;
-use super::{INFORMATION_SCHEMA, RowSource, View, ViewType, nothing, number, text};
+use super::{INFORMATION_SCHEMA, RowSource, View, ViewType, moment, nothing, number, text};
 use crate::context::SqlContext;
 use crate::facts::Process;
 use crate::privilege::{Object, Privileges, Rights};
@@ -182,7 +182,8 @@ fn transactions(state: &SqlContext) -> RowSource {
     let list = state.database.transaction_system().transactions();
     let running = |process: Process| (!process.info.is_empty()).then_some((process.id, process.info));
     let mut statements: HashMap<u32, Vec<u8>> = state.facts.processes().filter_map(running).collect();
-    let moment = |since: Duration| text(DateTime::from_unix(since.as_secs() as i64, 0).to_string());
+    let zone = state.time_zone_offset();
+    let moment = move |since: Duration| text(moment(Duration::from_secs(since.as_secs()), zone).to_string());
     Box::new(list.into_iter().map(move |info| {
         let statement = u32::try_from(info.tag).ok().and_then(|connection| statements.remove(&connection));
         let (wanted, since) = info.waits.map(|wait| (wait.lock, wait.since)).unzip();

@@ -1,16 +1,19 @@
 //! Views of the catalog: SCHEMATA, TABLES, COLUMNS, STATISTICS, constraints, and those that are always empty.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use untorn::Table;
 use untorn::schema::{Check, ColumnDef, Default, KeyKind, TableDef};
-use untorn::types::{Collation, ColumnType, DateTime};
+use untorn::types::{Collation, ColumnType};
 
 use super::ViewType::{Declared, Integer, Moment, Number, Real, Text, Time};
 use super::constants::shown_default;
 use super::foreign_keys;
 use super::views as created_views;
-use super::{INFORMATION_SCHEMA, RowSource, View, database_names, nothing, number, shown, text, type_text};
+use super::{
+    INFORMATION_SCHEMA, RowSource, View, database_names, moment, nothing, number, shown, text, type_text,
+};
 use crate::context::SqlContext;
 use crate::exec::Rows;
 use crate::privilege::{Privileges, Rights};
@@ -31,8 +34,9 @@ fn tables(state: &SqlContext) -> impl Iterator<Item = Arc<Table>> + 'static {
     tables.into_iter()
 }
 
-fn created(table: &TableDef) -> Value<'static> {
-    Value::DateTime(DateTime::from_unix(table.created_unix_s as i64, 0), 0)
+/// When a table or view was made.
+pub(super) fn created(unix_s: u64, zone: i32) -> Value<'static> {
+    Value::DateTime(moment(Duration::from_secs(unix_s), zone), 0)
 }
 
 /// PRI, UNI, MUL or nothing.
@@ -124,8 +128,8 @@ fn schemata(state: &SqlContext) -> RowSource {
     Box::new(rows.into_iter())
 }
 
-/// A table's row of TABLES, which SHOW TABLE STATUS shows too.
-pub fn table_row(table: &Table) -> Vec<Value<'static>> {
+/// A table's row of TABLES, which SHOW TABLE STATUS shows too; moments in the zone, seconds east of UTC.
+pub fn table_row(table: &Table, zone: i32) -> Vec<Value<'static>> {
     let (data, index, row) = sizes(table);
     let auto = table.next_auto_increment().map_or(Value::Null, number);
     vec![
@@ -143,7 +147,7 @@ pub fn table_row(table: &Table) -> Vec<Value<'static>> {
         number(index),
         number(0u64),
         auto,
-        created(&table.def),
+        created(table.def.created_unix_s, zone),
         Value::Null,
         Value::Null,
         text(table.def.collation.name()),
@@ -170,7 +174,8 @@ fn table_rows(state: &SqlContext) -> RowSource {
     let of_views =
         created_views::seen(state, None).into_iter().map(|view| created_views::table_row(state, &view));
     let of_views: Rows = of_views.collect();
-    Box::new(tables(state).map(|table| table_row(&table)).chain(of_views).chain(views))
+    let zone = state.time_zone_offset();
+    Box::new(tables(state).map(move |table| table_row(&table, zone)).chain(of_views).chain(views))
 }
 
 /// A table's rows of COLUMNS, which SHOW COLUMNS shows too.

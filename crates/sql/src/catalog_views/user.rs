@@ -6,15 +6,17 @@
 //! another one, which is less than MySQL shows: an account that may read all tables, as those of monitoring
 //! often may, would otherwise get what guesses of passwords are checked with.
 
+use std::time::Duration;
+
 use untorn::types::Collation;
 
 use super::ViewType;
 use super::declared::{keyed, nullable, preset, required};
-use super::{MYSQL, RowSource, View, number, text};
+use super::{MYSQL, RowSource, View, moment, number, text};
 use crate::context::SqlContext;
 use crate::facts::KnownAccount;
 use crate::privilege::{Privileges, RoleName};
-use crate::value::{DateTime, Value};
+use crate::value::Value;
 
 /// A column of `Y` and `N`.
 const FLAG: ViewType = preset("N", required("enum('N','Y')"));
@@ -56,7 +58,7 @@ fn flag(set: bool) -> Value<'static> {
     text(if set { "Y" } else { "N" })
 }
 
-fn row(account: KnownAccount, reader: Privileges) -> Vec<Value<'static>> {
+fn row(account: KnownAccount, reader: Privileges, zone: i32) -> Vec<Value<'static>> {
     let held = account.rights.global();
     let mut row = vec![text(account.host), text(account.user)];
     row.extend(FIRST.map(|privilege| flag(held.has(privilege))));
@@ -69,7 +71,7 @@ fn row(account: KnownAccount, reader: Privileges) -> Vec<Value<'static>> {
         text(account.plugin),
         if may_change { text(account.authentication) } else { Value::Null },
         flag(account.expired),
-        Value::DateTime(DateTime::from_unix(account.password_set_unix_s as i64, 0), 0),
+        Value::DateTime(moment(Duration::from_secs(account.password_set_unix_s), zone), 0),
         account.password_lifetime_days.map_or(Value::Null, |days| number(u64::from(days))),
         flag(account.locked),
         flag(held.has(Privileges::CREATE_ROLE)),
@@ -100,7 +102,8 @@ fn users(state: &SqlContext) -> RowSource {
     let reader = state.rights().global();
     let mut accounts = state.facts.accounts();
     accounts.sort_by(|one, other| (&one.host, &one.user).cmp(&(&other.host, &other.user)));
-    Box::new(accounts.into_iter().map(move |account| row(account, reader)))
+    let zone = state.time_zone_offset();
+    Box::new(accounts.into_iter().map(move |account| row(account, reader, zone)))
 }
 
 /// Rows of which each account gives some.

@@ -4,10 +4,9 @@
 //! What columns a view has and whether it can be used at all follows from the tables below as they are now:
 //! each is planned when it is asked for, once it is known that the client may see it.
 
-use untorn::types::DateTime;
 use untorn::view::{CheckOption, ViewAlgorithm, ViewDef, ViewSecurity};
 
-use super::table_tables::{columns_named, seen_columns};
+use super::table_tables::{columns_named, created, seen_columns};
 use super::{RowSource, text};
 use crate::ast::{Query, Statement, quoted_name};
 use crate::context::SqlContext;
@@ -110,7 +109,7 @@ pub fn table_row(state: &SqlContext, view: &UsedView) -> Vec<Value<'static>> {
     let wrong = Planner::new(state).view_columns(view).err();
     let mut row = vec![text("def"), text(&*view.database), text(&*view.name), text("VIEW")];
     row.extend(std::iter::repeat_n(Value::Null, 10));
-    row.push(Value::DateTime(DateTime::from_unix(view.def.created_unix_s as i64, 0), 0));
+    row.push(created(view.def.created_unix_s, state.time_zone_offset()));
     row.extend(std::iter::repeat_n(Value::Null, 5));
     row.push(text(wrong.map_or("VIEW".to_owned(), |error| error.message.to_string())));
     row

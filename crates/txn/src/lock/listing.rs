@@ -175,9 +175,8 @@ impl RowLocks {
         shard: usize,
         only_holders: bool,
     ) -> impl Iterator<Item = RowWaitEdge> + use<> {
-        let queues = self.0.shard_numbered(shard).copied().queues;
-        let waited = queues.into_iter().filter(|queue| queue.entries.iter().any(|entry| !entry.granted));
-        waited.flat_map(move |CopiedQueue { place, mut entries, .. }| {
+        let waited = self.0.shard_numbered(shard).copied_waits();
+        waited.into_iter().flat_map(move |CopiedQueue { place, mut entries, .. }| {
             // Those who wait stay in their order.
             entries.sort_by_key(|entry| !entry.granted);
             Edges {

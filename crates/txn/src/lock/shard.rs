@@ -67,6 +67,13 @@ pub(super) struct CopiedQueue {
     pub entries: Vec<QueueEntry>,
 }
 
+impl CopiedQueue {
+    fn of((place, queue): (&u64, &Queue)) -> CopiedQueue {
+        let entries = queue.requests.iter().map(QueueEntry::of).collect();
+        CopiedQueue { place: *place, counter: queue.counter, entries }
+    }
+}
+
 /// What is known of a place.
 pub(super) enum Entry<'s> {
     Free,
@@ -160,13 +167,15 @@ impl Shard {
 
     /// A copy of all.
     pub fn copied(&self) -> Copied {
-        let copy = |(place, queue): (&u64, &Queue)| CopiedQueue {
-            place: *place,
-            counter: queue.counter,
-            entries: queue.requests.iter().map(QueueEntry::of).collect(),
-        };
         let singles = self.singles.iter().map(|(place, single)| (*place, *single)).collect();
-        Copied { singles, queues: self.queues.iter().map(copy).collect() }
+        Copied { singles, queues: self.queues.iter().map(CopiedQueue::of).collect() }
+    }
+
+    /// A copy of the queues in which somebody waits: of millions of locks that nobody waits for nothing is
+    /// copied.
+    pub fn copied_waits(&self) -> Vec<CopiedQueue> {
+        let waited = |queue: &Queue| queue.requests.iter().any(|request| request.waiting.is_some());
+        self.queues.iter().filter(|(_, queue)| waited(queue)).map(CopiedQueue::of).collect()
     }
 
     fn shrink(&mut self) {

@@ -124,7 +124,7 @@ impl Printout<'_> {
         let Some(connection) = connection else { return Ok(()) };
         connection.with_activity(|now| {
             writeln!(out, "MySQL thread id {}, {} {} {}", info.tag, now.host, now.user, now.state)?;
-            match &*now.info {
+            match &*now.statement() {
                 [] => Ok(()),
                 statement => writeln!(out, "{}", String::from_utf8_lossy(statement)),
             }
