@@ -2,16 +2,17 @@
 //!
 //! An endpoint runs on a thread of its own, so that a scraper or viewer cannot take time from a thread that
 //! does work by more than the operating system's share. Clients are strangers: a connection has one request,
-//! a limit for its header and a deadline for all of it. Those that have not asked for anything yet stand in
-//! the doorway, where there is room for some, and the oldest makes room for a new one: connections that say
-//! nothing keep nobody out. Requests are answered a number at a time, and refused beyond. What the metrics
-//! tell is counts, never data, names or statements, and they have no accounts; what the page tells, and to
-//! whom, stands in [`crate::dashboard`]. Its [`super::Gate`] is asked at each request (HTTP Basic). One that
-//! was refused is answered late, and has its place until then even if the client hangs up, so that passwords
-//! cannot be tried quickly.
+//! a limit for its header and a deadline for all of it. There is room for some that have not asked for
+//! anything yet, and for some that take their answer; in both places the oldest makes room for a new one. So
+//! those who say nothing, or do not read, keep nobody out. What the metrics tell is counts, never data, names
+//! or statements, and they have no accounts; what the page tells, and to whom, stands in
+//! [`crate::dashboard`]. Its [`super::Gate`] is asked at each request (HTTP Basic). One that was refused is
+//! answered late, and even if the client hangs up there is one try less until then, so that passwords cannot
+//! be tried quickly. Who shows what was right last needs no try.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,16 +31,18 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::recorder::SECOND;
 use super::{Admission, Dashboard, Source, is_own_host};
 
-/// Requests at a time. A scraper has one, a browser six at most.
-const REQUESTS_MAX: usize = 16;
+/// Answers that are being taken. A scraper has one, a browser six at most.
+const ANSWERS_MAX: usize = 16;
 /// Connections that have not asked for anything yet.
-const DOORWAY_MAX: usize = 64;
+const SILENT_MAX: usize = 64;
+/// Passwords that were refused and whose time is not over.
+const TRIES_MAX: usize = 16;
 /// Bytes of a request's header; the least that hyper takes.
 const HEADER_BYTES_MAX: usize = 8192;
 /// From accepting a connection to its end.
@@ -129,101 +132,129 @@ async fn record(site: &Site, source: &dyn Source) {
     }
 }
 
-/// Connections that have not asked for anything yet, the oldest first.
-#[derive(Default)]
-struct Doorway(Mutex<VecDeque<(u64, oneshot::Sender<Infallible>)>>);
+/// Connections, the oldest first.
+struct Room {
+    most: usize,
+    inside: Mutex<VecDeque<Visitor>>,
+}
 
-impl Doorway {
-    /// A new one comes in; what it gets ends when it has to go.
-    fn enter(&self, number: u64) -> oneshot::Receiver<Infallible> {
-        let (place, sent_away) = oneshot::channel();
-        let mut waiting = self.0.lock();
-        if waiting.len() >= DOORWAY_MAX {
-            waiting.pop_front();
-        }
-        waiting.push_back((number, place));
-        sent_away
+/// A connection that may be sent away.
+struct Visitor {
+    number: u64,
+    /// Dropped to send it away.
+    _place: oneshot::Sender<Infallible>,
+}
+
+impl Room {
+    fn of(most: usize) -> Room {
+        Room { most, inside: Mutex::default() }
     }
 
-    /// It has asked for something, or is gone. As long as what it gets is there, it is not sent away.
-    fn leave(&self, number: u64) -> Option<oneshot::Sender<Infallible>> {
-        let mut waiting = self.0.lock();
-        let at = waiting.iter().position(|(known, _)| *known == number)?;
-        waiting.remove(at).map(|(_, place)| place)
+    /// Lets one in. The oldest is sent away where there is no room.
+    fn enter(&self, visitor: Visitor) {
+        let mut inside = self.inside.lock();
+        if inside.len() >= self.most {
+            inside.pop_front();
+        }
+        inside.push_back(visitor);
+    }
+
+    fn leave(&self, number: u64) -> Option<Visitor> {
+        let mut inside = self.inside.lock();
+        let at = inside.iter().position(|visitor| visitor.number == number)?;
+        inside.remove(at)
     }
 }
 
+/// What all connections share.
+struct House {
+    source: Arc<dyn Source>,
+    site: Site,
+    silent: Room,
+    answered: Room,
+    tries: Arc<Semaphore>,
+    /// Of what was shown last and admitted: its hash, which nobody can compute.
+    admitted: Mutex<Option<u64>>,
+    hashes: RandomState,
+}
+
 async fn accept(listener: TcpListener, source: &Arc<dyn Source>, site: &Site) {
-    let (doorway, requests) = (Arc::<Doorway>::default(), Arc::new(Semaphore::new(REQUESTS_MAX)));
+    let house = Arc::new(House {
+        source: Arc::clone(source),
+        site: site.clone(),
+        silent: Room::of(SILENT_MAX),
+        answered: Room::of(ANSWERS_MAX),
+        tries: Arc::new(Semaphore::new(TRIES_MAX)),
+        admitted: Mutex::default(),
+        hashes: RandomState::new(),
+    });
     for number in 0.. {
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let sent_away = doorway.enter(number);
-        let (doorway, requests) = (Arc::clone(&doorway), Arc::clone(&requests));
-        let visitor =
-            Visitor { number, peer, doorway, requests, source: Arc::clone(source), site: site.clone() };
+        let (place, sent_away) = oneshot::channel();
+        house.silent.enter(Visitor { number, _place: place });
+        let house = Arc::clone(&house);
         tokio::spawn(async move {
-            let doorway = Arc::clone(&visitor.doorway);
             tokio::select! {
+                // A request that is there is answered at once, also to one that would have to go.
+                biased;
                 // Whatever a client did wrong, there is nobody to tell.
-                _ = timeout(DEADLINE, converse(stream, visitor)) => {}
+                _ = timeout(DEADLINE, converse(stream, (number, peer), &house)) => {}
                 _ = sent_away => {}
             }
-            doorway.leave(number);
+            drop((house.silent.leave(number), house.answered.leave(number)));
         });
     }
 }
 
-/// Who is at the other end of a connection, and what there is for it.
-struct Visitor {
-    number: u64,
-    peer: SocketAddr,
-    doorway: Arc<Doorway>,
-    requests: Arc<Semaphore>,
-    source: Arc<dyn Source>,
-    site: Site,
-}
-
-/// What a visitor keeps from its request to the end of the connection, by which time it has taken the answer.
-#[derive(Default)]
-struct Served {
-    /// With it, it is not sent away.
-    _out_of_the_doorway: Option<oneshot::Sender<Infallible>>,
-    _request: Option<OwnedSemaphorePermit>,
-}
-
-impl Visitor {
-    /// The answer to its request, how long it waits for it, and what it keeps.
-    fn respond(&self, request: &Request<Incoming>) -> (Response<Full<Bytes>>, Duration, Served) {
-        let left = self.doorway.leave(self.number);
-        let Ok(place) = Arc::clone(&self.requests).try_acquire_owned() else {
-            let busy = plain(StatusCode::SERVICE_UNAVAILABLE, "too many requests at a time\n");
-            return (busy, Duration::ZERO, Served { _out_of_the_doorway: left, _request: None });
+impl House {
+    /// The answer to a request, and how long it waits for it.
+    fn respond(&self, request: &Request<Incoming>, peer: SocketAddr) -> (Response<Full<Bytes>>, Duration) {
+        let shown = request.headers().get(AUTHORIZATION).map(|shown| self.hashes.hash_one(shown.as_bytes()));
+        let is_known = shown.is_some() && *self.admitted.lock() == shown;
+        let a_try = match shown {
+            Some(_) if !is_known && matches!(self.site, Site::Dashboard(_)) => {
+                let Ok(a_try) = Arc::clone(&self.tries).try_acquire_owned() else {
+                    return (
+                        plain(StatusCode::SERVICE_UNAVAILABLE, "others try passwords\n"),
+                        Duration::ZERO,
+                    );
+                };
+                Some(a_try)
+            }
+            _ => None,
         };
-        let response = match admission(request, self.peer, &self.site) {
-            Admission::Open | Admission::Granted => answer(request, &*self.source, &self.site),
-            Admission::Unasked => password_wanted(),
+        match admission(request, peer, &self.site) {
+            admission @ (Admission::Open | Admission::Granted) => {
+                if admission == Admission::Granted {
+                    *self.admitted.lock() = shown;
+                }
+                (answer(request, &*self.source, &self.site), Duration::ZERO)
+            }
+            Admission::Unasked => (password_wanted(), Duration::ZERO),
             Admission::Denied => {
-                // Who hangs up and asks again finds its place still taken.
+                if is_known {
+                    *self.admitted.lock() = None;
+                }
+                // Who hangs up and asks again has one try less.
                 tokio::spawn(async move {
                     tokio::time::sleep(REFUSAL).await;
-                    drop(place);
+                    drop(a_try);
                 });
-                let served = Served { _out_of_the_doorway: left, _request: None };
-                return (password_wanted(), REFUSAL, served);
+                (password_wanted(), REFUSAL)
             }
-        };
-        (response, Duration::ZERO, Served { _out_of_the_doorway: left, _request: Some(place) })
+        }
     }
 }
 
-async fn converse(stream: TcpStream, visitor: Visitor) -> hyper::Result<()> {
-    let kept = Mutex::new(Served::default());
+async fn converse(stream: TcpStream, (number, peer): (u64, SocketAddr), house: &House) -> hyper::Result<()> {
     let service = service_fn(|request| {
-        let (response, pause, served) = visitor.respond(&request);
-        *kept.lock() = served;
+        if let Some(visitor) = house.silent.leave(number) {
+            house.answered.enter(visitor);
+        }
+        let (response, pause) = house.respond(&request, peer);
         async move {
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;

@@ -327,15 +327,13 @@ function take(reply) {
   reply.fields.forEach((name, index) => { state.fields[name] = index; });
   for (const [time, values] of reply.samples) {
     // The clock was set back: what came before would lie to the right of now.
-    if (time < state.samples.at(-1)?.time) {
-      state.samples = [];
-      state.events = state.events.filter((event) => event.unix_ms <= time);
-    }
+    if (time < state.samples.at(-1)?.time) state.samples = [];
     state.samples.push({ time, values });
   }
   state.next = reply.first + reply.samples.length - 1;
   state.samples.splice(0, state.samples.length - HOUR);
-  state.events = state.events.concat(reply.events).slice(-500);
+  const now = state.samples.at(-1)?.time ?? Infinity;
+  state.events = state.events.concat(reply.events).filter((event) => event.unix_ms <= now).slice(-500);
   return true;
 }
 

@@ -61,6 +61,8 @@ pub(crate) fn where_time_goes(server: &Server) -> impl Iterator<Item = (String, 
 /// is where it shows. Of these it is known at which tick of the coarse clock they began, so two ticks are left
 /// out: a short wait may span one.
 fn waited(server: &Server) -> ByKind {
+    // First: a wait that ends meanwhile is in neither then, and not in both.
+    let over = server.status.waits();
     let mut lasting = ByKind::default();
     let now_ms = server.clock.now_ms();
     server.connections.for_each(|connection| {
@@ -69,7 +71,6 @@ fn waited(server: &Server) -> ByKind {
             lasting[kind as usize] += u64::try_from(lasted.as_micros()).unwrap_or(u64::MAX);
         }
     });
-    let over = server.status.waits();
     std::array::from_fn(|kind| {
         let over = u64::try_from(over[kind].sum().as_micros()).unwrap_or(u64::MAX);
         server.status.never_less(kind, over.saturating_add(lasting[kind]))

@@ -45,6 +45,9 @@ fn run_in(program: &Program, place: &Path) -> Result<()> {
     let questions = |job: &str| format!("mysql_global_status_questions{{job=\"{job}\"}} > 0");
     expressions.extend(JOBS.map(questions));
     prometheus.wait_for_all(&expressions)?;
+    // From the first scrape to the last one.
+    let always_up = JOBS.map(|job| format!("min_over_time(up{{job=\"{job}\"}}[10m]) == 1"));
+    ensure!(always_up.iter().all(|up| prometheus.answers(up)), "not every scrape was taken");
     complaint(&prometheus.log()?)?;
     println!("{} expressions answered, no complaint", expressions.len());
     drop((prometheus, exporter, load));
@@ -63,7 +66,12 @@ fn expressions(dashboard: &str, instance: &str) -> Result<Vec<String>> {
 
 /// An error if the log has a line above information.
 fn complaint(log: &str) -> Result<()> {
-    match log.lines().find(|line| ["level=warn", "level=error"].iter().any(|level| line.contains(level))) {
+    // Newer ones write levels in capitals.
+    let complains = |line: &&str| {
+        let line = line.to_ascii_lowercase();
+        ["level=warn", "level=error"].iter().any(|level| line.contains(level))
+    };
+    match log.lines().find(complains) {
         Some(line) => bail!("in its log: {line}"),
         None => Ok(()),
     }
@@ -111,7 +119,8 @@ impl Prometheus {
         }
     }
 
-    /// Whether there is a series. While it starts nothing is answered.
+    /// Whether there is a series; quantiles of what has not happened are no number. While it starts nothing is
+    /// answered.
     fn answers(&self, expression: &str) -> bool {
         let server = format!("http://{}", self.address);
         let mut asked = Command::new("promtool");
@@ -143,5 +152,6 @@ mod tests {
             "ts=1 level=info msg=x\nts=2 level=warn msg=\"Error on ingesting samples that are too old\"\n";
         assert!(complaint(twice).unwrap_err().to_string().contains("ts=2"));
         assert!(complaint("ts=1 level=error msg=x").is_err());
+        assert!(complaint("time=1 level=ERROR msg=x").is_err());
     }
 }

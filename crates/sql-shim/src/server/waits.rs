@@ -245,16 +245,15 @@ impl Waits {
                 let goes_on = before.filter(|before| {
                     before.kind.is_some_and(|kind| noted.is_some_and(|noted| noted.goes_on_with(kind)))
                 });
-                let since = goes_on.map_or(now, |before| before.since);
-                pause = Some(Pause { kind: noted.map(|noted| noted.kind), since, counted_until: now });
+                let waited = goes_on.map_or(Duration::ZERO, |before| before.waited);
+                pause = Some(Pause { kind: noted.map(|noted| noted.kind), waited, counted_until: now });
                 if goes_on.is_some() {
                     return polled;
                 }
             }
-            if let Some(Pause { kind: Some(kind), since, counted_until }) = before {
+            if let Some(Pause { kind: Some(kind), waited, .. }) = before {
                 self.now.store(0, Ordering::Relaxed);
-                let took = counted_until.saturating_duration_since(since);
-                counters.wait_times[kind as usize].record_alone(took);
+                counters.wait_times[kind as usize].record_alone(waited);
             }
             if let Some(NotedWait { kind, .. }) = noted {
                 self.now.store(clock.now_ms() << KIND_BITS | (kind as u64 + 1), Ordering::Relaxed);
@@ -267,9 +266,9 @@ impl Waits {
     /// Counts the time of a pause until now.
     fn goes_on_from(&self, pause: Pause) -> Pause {
         let now = Instant::now();
-        let more = now.saturating_duration_since(pause.counted_until).as_nanos();
-        self.add(pause.kind, u64::try_from(more).unwrap_or(u64::MAX));
-        Pause { counted_until: now, ..pause }
+        let more = now.saturating_duration_since(pause.counted_until);
+        self.add(pause.kind, u64::try_from(more.as_nanos()).unwrap_or(u64::MAX));
+        Pause { waited: pause.waited + more, counted_until: now, ..pause }
     }
 
     fn add(&self, kind: Option<WaitKind>, nanoseconds: u64) {
@@ -301,7 +300,8 @@ impl Waits {
 struct Pause {
     /// What it waits for, if the engine has said so.
     kind: Option<WaitKind>,
-    since: Instant,
+    /// How long, without the turns between.
+    waited: Duration,
     /// Until when it is counted.
     counted_until: Instant,
 }

@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use sql::kill_switch::Kill;
-use untorn::engine::{KillHandle, TaskFuture, TimeSlice};
+use untorn::engine::{KillHandle, TaskFuture, TimeSlice, WaitKind};
 
 use super::Session;
 use super::state::SessionState;
@@ -74,13 +74,16 @@ impl Watch {
             if let Poll::Ready(result) = work.as_mut().poll(context) {
                 return Poll::Ready(Ok(result));
             }
-            if killed.as_mut().poll(context).is_ready() {
-                return Poll::Ready(Err(Ended::Killed));
-            }
-            match self.deadline.as_mut().is_some_and(|late| late.as_mut().poll(context).is_ready()) {
-                true => Poll::Ready(Err(Ended::TimedOut)),
-                false => Poll::Pending,
-            }
+            let ended = if killed.as_mut().poll(context).is_ready() {
+                Ended::Killed
+            } else if self.deadline.as_mut().is_some_and(|late| late.as_mut().poll(context).is_ready()) {
+                Ended::TimedOut
+            } else {
+                return Poll::Pending;
+            };
+            // What the work waited for is not what the connection waits for next.
+            WaitKind::take_noted();
+            Poll::Ready(Err(ended))
         })
         .await
     }

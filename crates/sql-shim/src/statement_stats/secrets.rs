@@ -34,13 +34,15 @@ pub fn readable(sql: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// A statement of another session without its values. It is not shown where it is not known for sure where a
-/// value ends: if it was cut, or its session's sql_mode says what a backslash in it is.
+/// A statement of another session without its values: up to the first backslash, because its session's sql_mode
+/// says what that is, and with it where the value ends that it stands in. A value that was cut is not shown.
 pub fn without_values(sql: &[u8]) -> String {
-    match sql.len() < INFO_BYTES_MAX && !sql.contains(&b'\\') {
-        true => sql::digest::text(sql, LexicalModes::default(), Shape::Whole),
-        false => "(not shown)".to_owned(),
+    let known = sql.iter().position(|byte| *byte == b'\\').and_then(|end| sql.get(..end));
+    let mut text = sql::digest::text(known.unwrap_or(sql), LexicalModes::default(), Shape::Whole);
+    if known.is_some() || sql.len() >= INFO_BYTES_MAX {
+        text.push_str(" ...");
     }
+    text
 }
 
 #[cfg(test)]
@@ -74,5 +76,7 @@ mod tests {
         let cut = format!("SET PASSWORD = 'secret'; SELECT '{}", "x".repeat(INFO_BYTES_MAX));
         assert!(!running(&cut[..INFO_BYTES_MAX]).contains("secret"));
         assert_eq!((shown("SELECT 'x'"), running("SELECT 'x'")), ("SELECT 'x'".into(), "SELECT 'x'".into()));
+        let innocent = "UPDATE users SET password_set = NOW() WHERE name LIKE 'a\\_b' AND id = 7";
+        assert_eq!(running(innocent), "UPDATE `users` SET `password_set` = NOW ( ) WHERE NAME LIKE ...");
     }
 }

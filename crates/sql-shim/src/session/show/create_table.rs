@@ -12,8 +12,13 @@ pub(super) fn create_statement(table: &Table) -> String {
     for column in &table.def.columns {
         let mut line = format!("  {} {}", name(&column.name), type_text(column));
         let rule = column.kind.collation();
-        if rule != Collation::Binary && rule != table.def.collation {
-            line.push_str(&format!(" CHARACTER SET {} COLLATE {}", rule.charset().name(), rule.name()));
+        let said_by_table = rule == table.def.collation;
+        if rule != Collation::Binary && !said_by_table {
+            line.push_str(&format!(" CHARACTER SET {}", rule.charset().name()));
+        }
+        // As MySQL: what is not the default of its character set there is said at the column, too.
+        if rule != Collation::Binary && !(said_by_table && is_default_in_mysql(rule)) {
+            line.push_str(&format!(" COLLATE {}", rule.name()));
         }
         if let Some(expression) = &column.generated {
             let kept = if column.is_virtual { "VIRTUAL" } else { "STORED" };
@@ -92,6 +97,14 @@ pub(super) fn create_statement(table: &Table) -> String {
     }
     let temporary = if untorn::private::is_temporary(&table.database) { "TEMPORARY " } else { "" };
     format!("CREATE {temporary}TABLE {} (\n{}\n) {options}", name(&table.name), lines.join(",\n"))
+}
+
+/// Whether MySQL gives this collation to texts that say only their character set.
+fn is_default_in_mysql(rule: Collation) -> bool {
+    match rule.charset() {
+        Charset::Utf8mb4 => rule == Collation::Utf8mb40900AiCi,
+        charset => rule == charset.default_collation(),
+    }
 }
 
 /// Whether a column of this type is shown with the default NULL that it has: TEXT and BLOB are not.
