@@ -71,7 +71,7 @@ fn same_type(peer: &str, ours: &str) -> bool {
 const MARIADB_JSON: &str =
     "MariaDB, CHECK at a column, as its JSON has one: its name is the column's, here table_chk_1";
 
-const KNOWN: [Known; 21] = [
+const KNOWN: [Known; 22] = [
     Known {
         peer: Kind::MariaDb,
         source: "SHOW CREATE",
@@ -248,7 +248,29 @@ const KNOWN: [Known; 21] = [
         same: |peer, ours| peer.contains(" VIEW ") && without_parentheses(peer) == without_parentheses(ours),
         reason: "MySQL, SHOW CREATE VIEW: no parentheses around IN and ANY of a subquery, and around JSON_TABLE",
     },
+    Known {
+        peer: Kind::MySql,
+        source: "SHOW CREATE",
+        columns: &[],
+        of_views: false,
+        same: |peer, ours| collations_alone(peer) == collations_alone(ours),
+        reason: "MySQL, SHOW CREATE: a collation that was said at a column has its character set before it, though \
+                 it is the table's",
+    },
 ];
+
+/// Without the character sets that stand before their collations.
+fn collations_alone(text: &str) -> String {
+    let mut parts = text.split(" CHARACTER SET ");
+    let mut alone = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(' ') {
+            Some((_, rest)) if rest.starts_with("COLLATE ") => alone.extend([" ", rest]),
+            _ => alone.extend([" CHARACTER SET ", part]),
+        }
+    }
+    alone
+}
 
 fn without_parentheses(text: &str) -> String {
     text.replace(['(', ')', ' '], "")
@@ -276,4 +298,18 @@ pub fn reason(
             && (known.same)(&theirs, &ours)
     })?;
     Some(known.reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_set_is_left_out_where_its_collation_says_it() {
+        let bare = "`a` text COLLATE utf8mb4_bin, `b` text COLLATE latin1_bin";
+        let said = "`a` text CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, `b` text COLLATE latin1_bin";
+        assert_eq!((collations_alone(bare), collations_alone(said)), (bare.to_owned(), bare.to_owned()));
+        let other = "`a` text CHARACTER SET latin1, `b` int";
+        assert_eq!(collations_alone(other), other);
+    }
 }
