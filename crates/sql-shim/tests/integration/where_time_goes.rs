@@ -131,3 +131,44 @@ fn a_transaction_takes_from_its_beginning_to_its_commit() {
     assert_eq!(since(&mut client, before), 1);
     engine.finish();
 }
+
+/// During a stall it is seen where sessions stand, and not only when it is over.
+#[test]
+fn a_wait_counts_while_it_lasts_and_a_long_statement_while_it_runs() {
+    let (engine, mut client) = start();
+    let mut waiter = engine.root();
+    for sql in ["SET innodb_lock_wait_timeout = 1000", "USE d"] {
+        waiter.run(sql).unwrap();
+    }
+    for sql in ["INSERT INTO t VALUES (1, 1)", "BEGIN", "UPDATE t SET v = 2"] {
+        client.run(sql).unwrap();
+    }
+    engine.send_and_wait_for_row(&mut waiter, "UPDATE t SET v = 3");
+    let row = |client: &mut Client, name: &str| {
+        let value = client.run(&format!("SHOW GLOBAL STATUS LIKE '{name}'")).unwrap()[0][1].clone();
+        value.unwrap().parse::<u64>().unwrap()
+    };
+    let patience = std::time::Instant::now();
+    while row(&mut client, "Untorn_time_row_lock_us") == 0 {
+        assert!(patience.elapsed().as_secs() < 60, "it has waited for a minute");
+        std::thread::yield_now();
+    }
+    client.run("ROLLBACK").unwrap();
+    waiter.answer().unwrap();
+
+    // A statement of many turns, beside what it takes to ask.
+    const ASKED: u64 = 50;
+    let before = row(&mut client, "Untorn_time_cpu_us");
+    let after = (0..ASKED).map(|_| row(&mut client, "Untorn_time_cpu_us")).last().unwrap();
+    let to_ask = (after - before) / ASKED;
+    waiter.sequence = 0;
+    waiter.send(b"\x03SELECT BENCHMARK(1000000000000, SHA2('x', 512))");
+    let (patience, mut asked) = (std::time::Instant::now(), 1);
+    while row(&mut client, "Untorn_time_cpu_us") < after + 3 * asked * to_ask + 500_000 {
+        asked += 1;
+        assert!(patience.elapsed().as_secs() < 60, "it has run for a minute");
+    }
+    client.run(&format!("KILL {}", waiter.connection_id())).unwrap();
+    drop(waiter);
+    engine.finish();
+}
