@@ -28,7 +28,7 @@ const LINES_AHEAD: usize = 4;
 const LINE: usize = 64;
 
 /// What stands in front of a field in the buffer. Mostly that is a length in four bytes, of which the last
-/// three have other meanings: LONGBLOB is as long as they say, too, so eight bytes with the length follow then.
+/// three have other meanings. A LONGBLOB may be as long as they say; then eight bytes with its length follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Head {
     Null,

@@ -3,10 +3,10 @@
 //! The lock is the kernel's: it ends with its holder, whatever the note says. The note is for the person who
 //! finds the directory in use.
 //!
-//! A lock belongs to a file, not to its name. Somebody who removes the file while it is locked, to get rid of
-//! an error, would have the next process make another one and lock that, and two would write. So the directory
-//! itself is locked as well: it stays what it is as long as there is anything in it. Where the file system has
-//! no locks on directories (NFS), there is only the file's.
+//! A lock belongs to a file, not to its name. Where somebody removes the file while it is locked, to get rid
+//! of an error, the next process makes another one and locks that, and two would write. So the directory
+//! itself is locked as well: it stays what it is while there is anything in it. Where the file system has no
+//! locks on directories (NFS), there is only the file's.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Write as _};
