@@ -37,26 +37,32 @@ impl Database {
     ) -> Result<T> {
         let event = Event::new();
         let slot = Arc::new(Mutex::new(None));
-        let waker = SetWhenDropped(event.clone());
-        let answer = slot.clone();
+        let answer = Answer { slot: slot.clone(), event: event.clone() };
         let task = async move {
             let outcome = work.await;
-            *answer.lock() = Some(outcome);
-            drop(waker);
+            *answer.slot.lock() = Some(outcome);
+            drop(answer);
         };
         spawn(&*self.0.environment, Box::pin(task));
         event.wait().await;
         let outcome = slot.lock().take();
-        // The environment was shut down, or the task panicked.
+        // The environment was shut down.
         outcome.unwrap_or(Err(Error::Closed))
     }
 }
 
-/// Wakes the waiter also when a task is dropped unfinished.
-struct SetWhenDropped(Event);
+/// What a task has come to. Wakes the waiter also when the task is dropped unfinished.
+struct Answer<T> {
+    slot: Arc<Mutex<Option<Result<T>>>>,
+    event: Event,
+}
 
-impl Drop for SetWhenDropped {
+impl<T> Drop for Answer<T> {
     fn drop(&mut self) {
-        self.0.set();
+        if std::thread::panicking() {
+            let panicked = "a task of the engine panicked; standard error has the message";
+            self.slot.lock().get_or_insert(Err(Error::Internal(panicked.to_owned())));
+        }
+        self.event.set();
     }
 }

@@ -592,9 +592,17 @@ impl Rows<'_> {
     /// The next row.
     ///
     /// # Errors
-    /// Lock waits, storage errors. The scan is over then. Dropping the future changes nothing: the
-    /// next call returns the row it would have returned.
+    /// Lock waits, storage errors; [`Error::Closed`] after a close, in the middle of a scan too. The scan is
+    /// over then. Dropping the future changes nothing: the next call returns the row it would have returned.
     pub async fn next(&mut self) -> Result<Option<OwnedRow>> {
+        if !self.finished || !self.batch.rows.is_empty() {
+            // The files may be another process's now.
+            let closed = self.statement.0.database().refuse_after_close();
+            closed.inspect_err(|_| {
+                self.batch.rows.clear();
+                self.finished = true;
+            })?;
+        }
         loop {
             if let Some((values, off_page)) = self.batch.rows.front_mut() {
                 // In its place: cut here, it is the next row still.

@@ -27,8 +27,51 @@ const ROWS_AHEAD: usize = 4;
 const LINES_AHEAD: usize = 4;
 const LINE: usize = 64;
 
-/// Stands for NULL in place of a length.
-const NULL: u32 = u32::MAX;
+/// What stands in front of a field in the buffer. Mostly that is a length in four bytes, of which the last
+/// three have other meanings. A LONGBLOB may be as long as they say; then eight bytes with its length follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Head {
+    Null,
+    Length(usize),
+    /// Behind the last field of a row, so that its fields have an end.
+    End,
+}
+
+impl Head {
+    const NULL: u32 = u32::MAX;
+    const END: u32 = u32::MAX - 1;
+    const LONG: u32 = u32::MAX - 2;
+
+    fn push(self, bytes: &mut Vec<u8>) {
+        let short = match self {
+            Head::Null => Head::NULL,
+            Head::End => Head::END,
+            Head::Length(length) => u32::try_from(length).unwrap_or(u32::MAX).min(Head::LONG),
+        };
+        bytes.extend_from_slice(&short.to_ne_bytes());
+        if let Head::Length(length) = self
+            && short == Head::LONG
+        {
+            bytes.extend_from_slice(&(length as u64).to_ne_bytes());
+        }
+    }
+
+    /// Takes it from the front.
+    fn take(bytes: &mut &[u8]) -> Option<Head> {
+        let (short, rest) = bytes.split_first_chunk()?;
+        *bytes = rest;
+        Some(match u32::from_ne_bytes(*short) {
+            Head::NULL => Head::Null,
+            Head::END => Head::End,
+            Head::LONG => {
+                let (long, rest) = bytes.split_first_chunk()?;
+                *bytes = rest;
+                Head::Length(u64::from_ne_bytes(*long) as usize)
+            }
+            short => Head::Length(short as usize),
+        })
+    }
+}
 
 /// A row in the buffer.
 #[derive(Debug, Clone, Copy)]
@@ -87,12 +130,10 @@ impl SortedRows {
         head[..decides].copy_from_slice(&first[..decides]);
         self.rows.push(Stored { head: u64::from_be_bytes(head), at: self.bytes.len() });
         for field in row.iter() {
-            let length = field.map_or(NULL, |bytes| bytes.len() as u32);
-            self.bytes.extend_from_slice(&length.to_ne_bytes());
+            field.map_or(Head::Null, |bytes| Head::Length(bytes.len())).push(&mut self.bytes);
             self.bytes.extend_from_slice(field.unwrap_or_default());
         }
-        // So that the fields of a row have an end.
-        self.bytes.extend_from_slice(&(NULL - 1).to_ne_bytes());
+        Head::End.push(&mut self.bytes);
     }
 
     /// The rows in order, a field for each column. They lie in memory in the order in which they were given:
@@ -110,21 +151,20 @@ impl SortedRows {
 type Fields<'r> = SmallVec<[Field<'r>; 8]>;
 
 /// The fields of the row that is stored at `at`.
-fn fields(bytes: &[u8], mut at: usize) -> Fields<'_> {
+fn fields(bytes: &[u8], at: usize) -> Fields<'_> {
     let mut fields = Fields::new();
-    while let Some(length) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
-        at += length.len();
-        match u32::from_ne_bytes(*length) {
-            NULL => fields.push(None),
-            length if length == NULL - 1 => break,
-            length => {
-                let end = at + length as usize;
-                fields.push(bytes.get(at..end));
-                at = end;
+    let mut rest = bytes.get(at..).unwrap_or_default();
+    loop {
+        match Head::take(&mut rest) {
+            Some(Head::Null) => fields.push(None),
+            Some(Head::Length(length)) => {
+                let (field, behind) = rest.split_at(length);
+                fields.push(Some(field));
+                rest = behind;
             }
+            Some(Head::End) | None => return fields,
         }
     }
-    fields
 }
 
 fn by_key(a: &[Field<'_>], b: &[Field<'_>], key: &[usize]) -> Ordering {
@@ -230,5 +270,28 @@ async fn write(
             Err(error) if error.is_duplicate_primary_key() => {}
             inserted => return inserted.map(|()| true),
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// A value of LONGBLOB may have any of these lengths.
+    #[test]
+    fn no_length_is_taken_for_null_or_the_end() {
+        let most = u32::MAX as usize;
+        for length in [0, 1, 255, 70_000, most - 4, most - 3, most - 2, most - 1, most] {
+            for head in [Head::Length(length), Head::Null, Head::End] {
+                let mut bytes = Vec::new();
+                head.push(&mut bytes);
+                bytes.push(7);
+                let mut rest = &bytes[..];
+                assert_eq!(Head::take(&mut rest), Some(head));
+                assert_eq!(rest, [7]);
+            }
+        }
+        assert_eq!(Head::take(&mut &[0, 0, 0][..]), None);
     }
 }

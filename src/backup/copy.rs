@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use redo::{Archive, Flush, RedoLog};
 #[cfg(test)]
 use super::Broken;
 use super::gate::BackupPass;
-use super::hold::{Holds, Over, watch};
+use super::hold::{Holds, Over};
 use super::incremental::{Destination, OpenBase};
 use super::manifest::{FileEntry, Manifest, TablespaceEntry};
 use super::page_list::{PageListWriter, PageMark};
@@ -93,9 +94,6 @@ async fn make(
         }
     };
     holds.keep_pass(keep_definitions_out(database, options.timeout).await?);
-    let watching =
-        watch(Arc::downgrade(holds), inner.environment.clone(), Arc::downgrade(inner), options.writers_wait);
-    inner.environment.spawn("watch of a backup", Box::pin(watching));
     if let Some(why) = holds.broken() {
         return Err(why.error(&target));
     }
@@ -376,7 +374,9 @@ impl<'b> Copying<'b> {
     async fn copied(&mut self, bytes: u64) -> Result<()> {
         self.progress.bytes += bytes;
         self.progress.bytes_expected = self.progress.bytes_expected.max(self.progress.bytes);
-        (self.options.progress)(self.progress);
+        let progress = self.progress;
+        catch_unwind(AssertUnwindSafe(|| (self.options.progress)(progress)))
+            .map_err(|_| failed(&self.target, "what is called with its progress has panicked"))?;
         let Some(speed) = self.options.bytes_per_second else { return Ok(()) };
         let environment = &self.database.0.environment;
         let due = self.started + Duration::from_secs_f64(self.progress.bytes as f64 / speed as f64);

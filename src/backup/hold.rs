@@ -150,7 +150,7 @@ impl Holds {
 /// Lets go when others have waited for this long in total, or the database is being closed. Ends with what it
 /// watches, and keeps nothing open.
 pub(super) async fn watch(
-    holds: Weak<Holds>,
+    watched: Watched,
     environment: Arc<dyn Environment>,
     database: Weak<Inner>,
     most: Duration,
@@ -158,7 +158,7 @@ pub(super) async fn watch(
     let (mut waited, mut last) = (Duration::ZERO, environment.now());
     loop {
         environment.sleep(LOOK_EVERY).await;
-        let Some(holds) = holds.upgrade().filter(|holds| holds.0.lock().over.is_none()) else { return };
+        let Some(holds) = watched.holds() else { return };
         let now = environment.now();
         let since = now.saturating_sub(std::mem::replace(&mut last, now));
         if database.upgrade().is_none_or(|database| database.closed.load(Ordering::Acquire)) {
@@ -168,6 +168,28 @@ pub(super) async fn watch(
             if waited > most {
                 holds.let_go(Over::TooSlow(waited));
             }
+        }
+    }
+}
+
+/// What [`watch`] watches, until everything is let go. The end of the watch lets go of it: where the database
+/// was closed and the environment shut down, the task may still be in a call that does not end.
+pub(super) struct Watched(Weak<Holds>);
+
+impl Watched {
+    pub fn new(holds: &Arc<Holds>) -> Watched {
+        Watched(Arc::downgrade(holds))
+    }
+
+    fn holds(&self) -> Option<Arc<Holds>> {
+        self.0.upgrade().filter(|holds| holds.0.lock().over.is_none())
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(holds) = self.holds() {
+            holds.let_go(Over::Closed);
         }
     }
 }

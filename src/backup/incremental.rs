@@ -24,7 +24,7 @@ use super::Broken;
 use super::manifest::{Base, ChangedEntry, FileEntry, Manifest, TablespaceEntry, path_of_changes};
 use super::page_list::{PageList, PageMark};
 use super::{INCOMPLETE, MANIFEST, failed};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The base of a backup that is being made.
 pub(super) struct OpenBase {
@@ -295,16 +295,21 @@ impl Chain {
 fn find_base(storage: &dyn Storage, directory: &Path, base: &Base) -> Result<(PathBuf, Manifest)> {
     let real = storage.real_path(directory)?;
     let beside = base.beside.as_ref().and_then(|name| Some(real.parent()?.join(name)));
-    let mut another = None;
+    let (mut another, mut unreadable) = (None, None);
     for path in beside.iter().chain([&base.directory]) {
-        if !storage.exists(&path.join(MANIFEST))? {
-            continue;
+        let is_there = storage.exists(&path.join(MANIFEST)).map_err(Error::from);
+        match is_there.and_then(|is_there| is_there.then(|| Manifest::read(storage, path)).transpose()) {
+            Ok(None) => {}
+            Ok(Some(manifest)) if manifest.checksum == base.manifest_crc32c => {
+                return Ok((path.clone(), manifest));
+            }
+            Ok(Some(_)) => _ = another.get_or_insert(path),
+            // It may be a damaged copy of the one that is where it was.
+            Err(error) => _ = unreadable.get_or_insert(error),
         }
-        let manifest = Manifest::read(storage, path)?;
-        if manifest.checksum == base.manifest_crc32c {
-            return Ok((path.clone(), manifest));
-        }
-        another.get_or_insert(path);
+    }
+    if let Some(error) = unreadable {
+        return Err(error);
     }
     let why = match another {
         None => {
@@ -338,9 +343,16 @@ impl Layer<'_> {
         }
     }
 
-    /// Puts its changed pages into the file as it was in its base.
-    pub fn apply(&self, storage: &dyn Storage, changed: &ChangedEntry, file: &dyn File) -> Result<()> {
-        let (page_bytes, length, before) = (self.page_bytes, self.file.bytes, file.len()?);
+    /// Puts its changed pages into the file as it was in its base, with `base_bytes` bytes. The file may be
+    /// shorter than that, if a later backup has less of it.
+    pub fn apply(
+        &self,
+        storage: &dyn Storage,
+        changed: &ChangedEntry,
+        base_bytes: u64,
+        file: &dyn File,
+    ) -> Result<()> {
+        let (page_bytes, length, present) = (self.page_bytes, self.file.bytes, file.len()?);
         let (path, _) = self.stored();
         let damaged = |why: String| failed(&path, format!("{why}: the backup is damaged; use another one"));
         if !changed.bytes.is_multiple_of(page_bytes) {
@@ -352,10 +364,13 @@ impl Layer<'_> {
             let (from, to) =
                 (u64::from(first) * page_bytes, (u64::from(first) + u64::from(count)) * page_bytes);
             // Nothing else is written down: what lies behind the base's end is zero by itself.
-            if from < behind || to > length.min(before) {
+            if from < behind || to > length.min(base_bytes) {
                 return Err(damaged(format!("{count} pages from page {first} on cannot have become zero")));
             }
-            file.write_zeros(from, to)?;
+            // The same holds for what lies behind the end of the file, though the base had bytes there.
+            if from < present {
+                file.write_zeros(from, to.min(present))?;
+            }
             behind = to;
         }
         if changed.bytes == 0 {

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use disk::{Environment, OpenHow, SimulatedEnvironment};
 use txn::Durability;
 
+use super::manifest::Manifest;
 use super::tests::{MIB, TARGET, accounts, history_of, options, prepare, restore_and_verify_from, seeds};
 use super::{BackupOptions, BackupProgress, BackupReport, Broken, restore_in};
 use crate::database::Database;
 use crate::error::Error;
-use crate::rows::Range;
+use crate::rows::{Lock, Range};
 use crate::small_file::{read_whole, write_atomically};
 use crate::types::Value;
 
@@ -182,6 +183,68 @@ fn tables_that_came_went_grew_and_changed_their_names_are_as_they_were() {
         let expected = (0..500).map(|id| if id < 10 { 5 } else { 1 });
         assert_eq!(balances(&db, "another").await, expected.collect::<Vec<_>>());
         db.close().await.unwrap();
+    });
+}
+
+/// Makes 1500 bytes of undo of each of 40 rows, this many times.
+async fn make_undo(db: &Database, rounds: u8) {
+    let table = db.table("test", "t").unwrap();
+    let mut transaction = db.begin();
+    for round in 0..rounds {
+        let text = [round; 1500];
+        for id in 0..40 {
+            let row = [Value::Int(id), Value::Int(i64::from(round)), Value::bytes(&text)];
+            transaction.put(&table, &row).await.unwrap();
+        }
+    }
+    transaction.commit(Durability::Sync).await.unwrap();
+    db.0.store.checkpoint().await.unwrap();
+}
+
+/// Lets the undo tablespace, which nothing needs any more, be cut.
+async fn cut_undo(db: &Database) {
+    db.transaction_system().set_undo_log_truncate(true);
+    for _ in 0..5 {
+        db.transaction_system().purge_all().await.unwrap();
+        db.0.store.checkpoint().await.unwrap();
+    }
+    db.transaction_system().set_undo_log_truncate(false);
+    let pages = db.0.store.space(txn::UNDO_SPACE).unwrap().pages;
+    assert!(u64::from(pages) * 4096 <= 4 * MIB, "{pages} pages of undo are left");
+}
+
+/// The undo tablespace is cut, grows, and is cut again. Where the second backup has unused pages the first
+/// has used ones, and the third has no file: they are put together all the same.
+#[test]
+fn an_undo_tablespace_that_is_cut_again_and_again_is_put_together() {
+    with_rows(100, |shared, db| async move {
+        db.transaction_system().set_undo_log_truncate(false);
+        db.transaction_system().set_max_undo_log_size(2 * MIB);
+        make_undo(&db, 150).await;
+        db.backup(TARGET).await.unwrap();
+        cut_undo(&db).await;
+        make_undo(&db, 100).await;
+        backup(&db, SECOND, TARGET).await;
+        cut_undo(&db).await;
+        backup(&db, THIRD, SECOND).await;
+        db.close().await.unwrap();
+        let undo = |backup: &str| {
+            let manifest = Manifest::read(&**shared.storage(), Path::new(backup)).unwrap();
+            manifest.tablespace(txn::UNDO_SPACE).unwrap().clone()
+        };
+        let zeros = undo(SECOND).changed.unwrap().zeros;
+        let last = zeros.last().map_or(0, |(first, count)| u64::from(first + count) * 4096);
+        assert!(last > undo(THIRD).bytes, "the second's {zeros:?} do not lie behind the third's end");
+        for (backup, directory) in [(SECOND, "/second"), (THIRD, "/third")] {
+            let db = restored(&shared, backup, directory).await;
+            let table = db.table("test", "t").unwrap();
+            let mut transaction = db.begin();
+            let row = transaction.get(&table, &[Value::Int(39)], Lock::None).await.unwrap().unwrap();
+            assert_eq!(row[2], Value::bytes(&[99; 1500]));
+            transaction.rollback().await.unwrap();
+            assert_eq!(balances(&db, "u").await, vec![1; 100]);
+            db.close().await.unwrap();
+        }
     });
 }
 

@@ -50,7 +50,7 @@ use std::time::Duration;
 use disk::Storage;
 
 pub use self::contents::{BackupBase, BackupContents, BackupFile};
-use self::hold::{Holds, Over};
+use self::hold::{Holds, Over, Watched, watch};
 pub use self::restore::{RestoreReport, restore, restore_in};
 use crate::database::Database;
 use crate::definitions::TIMEOUT;
@@ -154,7 +154,8 @@ impl BackupOptions {
         self
     }
 
-    /// Is called after each stretch that was copied, on a thread of the engine: it must be short.
+    /// Is called after each stretch that was copied, on a thread of the engine: it must be short. The backup
+    /// fails if it panics.
     pub fn progress(mut self, progress: impl Fn(BackupProgress) + Send + Sync + 'static) -> BackupOptions {
         self.progress = Arc::new(progress);
         self
@@ -214,6 +215,10 @@ impl Database {
         let _cancel = CancelOnDrop(holds.clone());
         let (database, target, held) = (self.clone(), target.as_ref().to_owned(), holds.clone());
         let name = target.clone();
+        // Before the first call that may not return.
+        let (environment, inner) = (self.environment(), Arc::downgrade(&self.0));
+        let watching = watch(Watched::new(&holds), environment.clone(), inner, options.writers_wait);
+        environment.spawn("watch of a backup", Box::pin(watching));
         let work = self.run_apart(async move { copy::run(&database, target, &options, &held).await });
         holds.or_broken(&name, work).await
     }

@@ -91,7 +91,12 @@ fn the_base_of_a_backup_is_found_beside_it_or_where_it_was() {
         .status();
     assert!(copied.unwrap().success());
     restore(root.join("alone/two"), root.join("from-alone"), |_| {}).unwrap();
+    // A damaged one beside it does not hide the good one.
+    fs::create_dir(root.join("alone/one")).unwrap();
+    fs::write(root.join("alone/one").join(MANIFEST), "half of i").unwrap();
+    restore(root.join("alone/two"), root.join("beside-a-damaged-one"), |_| {}).unwrap();
     fs::rename(&copies, &moved).unwrap();
+    is_refused(restore(root.join("alone/two"), root.join("again"), |_| {}), "the backup is damaged");
     for (number, name) in ["two", "three"].iter().enumerate() {
         restore(moved.join(name), root.join(number.to_string()), |_| {}).unwrap();
     }
@@ -136,6 +141,19 @@ fn a_backup_does_not_lie_in_its_data_directory_by_whatever_name() {
     symlink(root.join("copy"), root.join("other")).unwrap();
     is_refused(restore(root.join("copy"), root.join("other/data"), |_| {}), "must not lie in");
     assert!(!root.join("copy/data").exists());
+    block_on(db.close()).unwrap();
+    fs::remove_dir_all(root).unwrap();
+}
+
+#[test]
+fn a_callback_that_panics_ends_the_backup_and_nothing_else() {
+    let (root, db) = place("panics");
+    let options = BackupOptions::default().progress(|_| panic!("as it is meant to"));
+    is_refused(block_on(db.backup_with(root.join("copy"), options)), "has panicked");
+    block_on(db.create_database("other", Collation::Utf8mb4Bin)).unwrap();
+    let task = db.run_to_the_end(async { panic!("as it is meant to") });
+    let outcome: Result<(), Error> = block_on(task);
+    assert!(matches!(outcome, Err(Error::Internal(_))), "{outcome:?}");
     block_on(db.close()).unwrap();
     fs::remove_dir_all(root).unwrap();
 }

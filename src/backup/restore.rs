@@ -115,15 +115,16 @@ fn put_together(
     let layers = chain.layers(id)?;
     // What was cut off since is not written first: there may be no room for it.
     let keep = layers.iter().map(|layer| layer.file.bytes).min().unwrap_or(0);
-    let mut copy = None;
+    let (mut copy, mut base_bytes) = (None, 0);
     for layer in &layers {
         match (&copy, &layer.file.changed) {
             (None, None) => {
                 copy = Some(copy_file(storage, layer.directory, layer.file, keep, target, &mut |_| {})?);
             }
-            (Some(copy), Some(changed)) => layer.apply(storage, changed, &**copy)?,
+            (Some(copy), Some(changed)) => layer.apply(storage, changed, base_bytes, &**copy)?,
             _ => return Err(failed(layer.directory, "its pages do not follow those of its base")),
         }
+        base_bytes = layer.file.bytes;
     }
     let Some(copy) = copy else { return Err(failed(target, "no backup has the whole of it")) };
     let mut buffer = AlignedBuf::zeroed(STRETCH);

@@ -18,6 +18,7 @@ use disk::{
 use parking_lot::Mutex;
 use txn::Durability;
 
+use super::hold::{Holds, Over, Watched, watch};
 use super::tests::{MIB, TARGET, options, prepare};
 use super::{BackupOptions, BackupReport, MANIFEST, restore_in};
 use crate::database::Database;
@@ -251,6 +252,22 @@ fn a_database_is_closed_while_the_disk_of_its_backup_does_not_answer() {
         storage.answer_again();
         db.environment().sleep(Duration::from_secs(1)).await;
         assert!(!shared.storage().exists(&Path::new(TARGET).join(MANIFEST)).unwrap());
+    });
+}
+
+/// A close may be over before the watch has looked again: then it ends unfinished.
+#[test]
+fn a_backup_is_over_when_nobody_watches_it_any_more() {
+    let (inner, _, shared) = slow_disk(24);
+    inner.run_until_complete(async {
+        let db = Database::open_in(shared.clone(), options("/data")).await.unwrap();
+        let holds = Arc::new(Holds::default());
+        let most = Duration::from_secs(10);
+        let watching = watch(Watched::new(&holds), shared.clone(), Arc::downgrade(&db.0), most);
+        assert_eq!(holds.broken(), None);
+        drop(watching);
+        assert_eq!(holds.broken(), Some(Over::Closed));
+        db.close().await.unwrap();
     });
 }
 

@@ -7,7 +7,8 @@ use crate::changes::ChangeEvent;
 use crate::error::Result;
 
 /// Reads the committed changes of rows, in the order of their commits, and blocks the calling thread while
-/// there are none. It ends when the database is closed. See [`crate::changes`].
+/// there are none. It ends when the database is closed; as an iterator also after an error. See
+/// [`crate::changes`].
 ///
 /// ```
 /// use untorn::changes::{ChangeEvent, ChangeFeedOptions, ChangeKind};
@@ -32,11 +33,13 @@ use crate::error::Result;
 /// ```
 pub struct ChangeFeed {
     inner: asynchronous::ChangeFeed,
+    /// As an iterator.
+    ended: bool,
 }
 
 impl From<asynchronous::ChangeFeed> for ChangeFeed {
     fn from(inner: asynchronous::ChangeFeed) -> ChangeFeed {
-        ChangeFeed { inner }
+        ChangeFeed { inner, ended: false }
     }
 }
 
@@ -60,6 +63,11 @@ impl Iterator for ChangeFeed {
     type Item = Result<ChangeEvent>;
 
     fn next(&mut self) -> Option<Result<ChangeEvent>> {
-        self.next_event().transpose()
+        if self.ended {
+            return None;
+        }
+        let next = self.next_event().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
     }
 }

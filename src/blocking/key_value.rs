@@ -267,7 +267,8 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     /// Removes all pairs, as TRUNCATE does: outside any transaction, and at once however many there are.
     ///
     /// # Errors
-    /// Those of [`Database::truncate_table`].
+    /// [`Error::ForeignTable`](crate::Error::ForeignTable) when the table is one of another database; those
+    /// of [`Database::truncate_table`].
     pub fn clear(&self, database: &Database) -> Result<()> {
         block_on(self.0.clear(database.asynchronous()))
     }

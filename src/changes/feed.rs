@@ -228,6 +228,8 @@ impl Database {
         let mut pause = PAUSES.0;
         // What has changed nothing, nobody is told of; prepared, it may stay for long.
         while !system.have_ended(unaware, || self.0.prepared.without_changes()) {
+            // Then they never end, and a sleep may be over at once.
+            self.refuse_after_close()?;
             if environment.now() >= deadline {
                 return Err(Error::Transaction(txn::Error::LockWaitTimeout));
             }

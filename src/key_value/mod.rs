@@ -355,8 +355,13 @@ impl<K: Key, V: Columns> KeyValue<K, V> {
     /// Removes all pairs, as TRUNCATE does: outside any transaction, and at once however many there are.
     ///
     /// # Errors
-    /// Those of [`Database::truncate_table`].
+    /// [`Error::ForeignTable`] when the table is one of another database; those of
+    /// [`Database::truncate_table`].
     pub async fn clear(&self, database: &Database) -> Result<()> {
+        // What tells versions of a table from other tables is unique in its own database only.
+        if !database.owns(&self.table) {
+            return Err(Error::ForeignTable(self.table.database.clone(), self.table.name.clone()));
+        }
         // By the name that it has now.
         let table = database.successor(&self.table)?;
         database.truncate_table(&table.database, &table.name).await

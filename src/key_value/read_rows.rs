@@ -294,6 +294,7 @@ impl Transaction {
         rows.begin(table);
         let mut scan = Scan::new(table.rows.clone(), ScanIndex::Clustered, keys, direction, mode, false);
         loop {
+            self.database().refuse_after_close()?;
             let state = scan.run(self.engine_mut(), &mut |row| rows.take(row)).await?;
             while let Some((field, value)) = rows.next_off_page() {
                 let value = value.fetch(self.engine_mut(), &table.rows).await?;

@@ -273,7 +273,13 @@ fn a_feed_waits_for_those_who_do_not_know_of_it() {
         t.insert(&table, &[Value::Int(3)]).await.unwrap();
         let refused = db.change_feed(ChangeFeedOptions::new()).await;
         assert!(matches!(refused, Err(Error::Transaction(TransactionError::LockWaitTimeout))));
-        t.rollback().await.unwrap();
+        // Nor after a close.
+        let mut feed = pin!(db.change_feed(ChangeFeedOptions::new()));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(feed.as_mut().poll(&mut context).is_pending());
+        db.close().await.unwrap();
+        let refused = feed.await;
+        assert!(matches!(refused, Err(Error::Closed)), "{:?}", refused.err());
     });
 }
 
@@ -302,6 +308,9 @@ fn more_than_a_feed_may_keep_ends_it() {
     assert_eq!(told(&mut feed), [["Insert t 0 id=0 n=NULL"]]);
     assert!(matches!(feed.next_event(), Err(Error::ChangesLost)));
     assert!(matches!(feed.next_event(), Err(Error::ChangesLost)), "nothing follows a gap");
+    // An iterator ends with the error.
+    assert!(matches!(feed.next(), Some(Err(Error::ChangesLost))));
+    assert!(feed.next().is_none());
     assert_eq!(told(&mut roomy).iter().map(Vec::len).collect::<Vec<_>>(), [1000, 1, 999, 1]);
 }
 

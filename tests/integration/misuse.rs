@@ -414,6 +414,10 @@ fn a_directory_is_in_use_as_long_as_a_handle_is_kept() {
     let refused = Database::open(options()).err().map(|error| error.to_string()).unwrap_or_default();
     assert!(refused.contains("this process: close that `Database`, or clone it"), "{refused}");
     assert!(refused.contains("handles of its tables"), "{refused}");
+    // Who removes the file to get rid of the error has not got rid of who writes.
+    std::fs::remove_file(place.join("untorn.lock")).unwrap();
+    let refused = Database::open(options()).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(refused.contains("a process whose lock file somebody has removed: stop that one"), "{refused}");
     drop(texts);
     let db = Database::open(options()).unwrap();
     let texts = db.key_value::<u32, String>("texts").unwrap();
@@ -425,6 +429,29 @@ fn a_directory_is_in_use_as_long_as_a_handle_is_kept() {
     assert!(matches!(texts.first(&mut again.begin()), Err(Error::ForeignTable(..))));
     again.close().unwrap();
     std::fs::remove_dir_all(&place).unwrap();
+}
+
+/// After a close the directory may be another process's: a scan that has begun does not go on.
+#[test]
+fn a_scan_does_not_go_on_after_a_close() {
+    let db = Database::in_memory().unwrap();
+    let table = db.create_table_if_missing("test", "t", numbered(ColumnType::int())).unwrap();
+    let rows: Vec<_> = (0..500).map(|id| [Value::Int(id), Value::Int(id)]).collect();
+    db.transact(|t| t.insert_all(&table, &rows)).unwrap();
+    let pairs = db.key_value::<u64, u64>("pairs").unwrap();
+    db.transact(|t| pairs.insert_all(t, (0..2000).map(|key| (key, key)))).unwrap();
+    let (mut t, mut u) = (db.begin(), db.begin());
+    let mut rows = t.scan(&table, &Range::all()).unwrap();
+    assert_eq!(rows.next().unwrap().unwrap()[0], Value::Int(0));
+    let mut all = pairs.iter(&mut u);
+    assert_eq!(all.next().unwrap().unwrap(), (0, 0));
+    db.close().unwrap();
+    assert!(matches!(rows.next(), Some(Err(Error::Closed))));
+    assert!(rows.next().is_none());
+    // What a batch has read is shown, and nothing else is read.
+    let mut ends = all.by_ref().skip_while(Result::is_ok);
+    assert!(matches!(ends.next(), Some(Err(Error::Closed))));
+    assert!(all.next().is_none());
 }
 
 #[test]
@@ -475,6 +502,10 @@ fn a_handle_of_another_database_writes_into_no_table() {
     assert!(matches!(answer, Err(Error::ForeignTable(..))), "{answer:?}");
     let read = other.transact(|t| numbers.get(t, 7));
     assert!(matches!(read, Err(Error::ForeignTable(..))), "{read:?}");
+    // Both are the first table of their database.
+    let cleared = numbers.clear(&other);
+    assert!(matches!(cleared, Err(Error::ForeignTable(..))), "{cleared:?}");
+    assert_eq!(other.transact(|t| names.get(t, 1)).unwrap().as_deref(), Some("Ada"));
     assert!(other.check_table("untorn", "names").unwrap().is_sound());
 }
 

@@ -38,7 +38,8 @@ pub trait Environment: Send + Sync {
     }
 
     /// As [`Environment::spawn_blocking`], for tasks that use somebody else's disk, which may not answer for
-    /// longer than anybody may wait: neither do the tasks of the others, nor a shutdown.
+    /// longer than anybody may wait: neither do the tasks of the others, nor the next of this kind, nor a
+    /// shutdown.
     fn spawn_apart(&self, name: &'static str, task: TaskFuture) {
         self.spawn_blocking(name, task);
     }

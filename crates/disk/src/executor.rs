@@ -64,6 +64,11 @@ impl Task {
         }
     }
 
+    /// After a panic in its poll: there is nothing left of it to poll.
+    pub(crate) fn give_up(&self) {
+        self.scheduler.forget(self.number);
+    }
+
     /// Whether a poll of this task is under way further up the stack, or the task is over.
     pub(crate) fn is_running(&self) -> bool {
         self.future.lock().is_none()
@@ -147,6 +152,11 @@ impl Scheduler {
 
     fn forget(&self, number: u64) {
         self.state.lock().tasks.remove(&number);
+    }
+
+    /// Whether no task is left.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state.lock().tasks.is_empty()
     }
 
     pub(crate) fn is_stopped(&self) -> bool {

@@ -182,7 +182,8 @@ pub trait Storage: Send + Sync {
     /// another process, or this one, holds it.
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
     /// As [`Storage::lock`] of a file that is there for nothing else: its text becomes who holds it, and is
-    /// the text of the error that another gets.
+    /// the text of the error that another gets. The directory that it lies in is locked as well, where that
+    /// can be done: the file may be removed while it is locked.
     fn lock_by_name(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
         self.lock(path)
     }

@@ -234,6 +234,23 @@ fn a_second_lock_on_a_directory_is_refused() {
     assert!(!scratch.0.join("none").exists());
 }
 
+/// Somebody removes the file of a lock that is held: a new one of the same name is another file.
+#[test]
+fn a_lock_file_that_is_removed_does_not_let_a_second_in() {
+    let scratch = Scratch::new("lock-removed");
+    let env = RealEnvironment::new(RealOptions::default()).unwrap();
+    let path = scratch.0.join("untorn.lock");
+    let held = env.storage().lock_by_name(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(lock_holder(&path).unwrap().contains("lock file somebody has removed"));
+    let error = env.storage().lock_by_name(&path).err().unwrap();
+    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    assert!(error.to_string().contains("lock file somebody has removed"), "{error}");
+    drop(held);
+    assert_eq!(lock_holder(&path), None);
+    drop(env.storage().lock_by_name(&path).unwrap());
+}
+
 #[test]
 fn names_are_listed_renamed_and_removed() {
     let scratch = Scratch::new("names");

@@ -2,6 +2,11 @@
 //!
 //! The lock is the kernel's: it ends with its holder, whatever the note says. The note is for the person who
 //! finds the directory in use.
+//!
+//! A lock belongs to a file, not to its name. Where somebody removes the file while it is locked, to get rid
+//! of an error, the next process makes another one and locks that, and two would write. So the directory
+//! itself is locked as well: it stays what it is while there is anything in it. Where the file system has no
+//! locks on directories (NFS), there is only the file's.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -35,32 +40,62 @@ pub(super) fn lock(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Takes the lock on a file of its own, with a note of who has it, or says who has it if that is another.
-pub(super) fn lock_by_name(path: &Path) -> io::Result<File> {
-    let mut file = open(path)?;
-    match file.try_lock() {
-        Ok(()) => {
-            // On a full disk the lock is as good without it.
-            if let Err(error) = write_note(&mut file) {
-                tracing::debug!(%error, "the lock file does not say who has it");
-            }
-            Ok(file)
-        }
-        Err(TryLockError::WouldBlock) => Err(io::Error::new(io::ErrorKind::WouldBlock, holder(&mut file))),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
+/// The lock on a directory, until it is dropped.
+#[derive(Debug)]
+pub(super) struct DirectoryLock {
+    _file: File,
+    _directory: Option<File>,
 }
 
-/// Who has the lock on a file of that kind, if anybody has. Nothing is made or written.
+/// Who it is when the directory is locked, and its file is not.
+const HOLDER_WITHOUT_FILE: &str = "a process whose lock file somebody has removed";
+
+/// Takes the lock on a file of its own, with a note of who has it, and on the directory that it lies in; or
+/// says who has it if that is another.
+pub(super) fn lock_by_name(path: &Path) -> io::Result<DirectoryLock> {
+    let mut file = open(path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(io::Error::new(io::ErrorKind::WouldBlock, holder(&mut file)));
+        }
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let directory = File::open(directory_of(path))?;
+    let directory = match directory.try_lock() {
+        Ok(()) => Some(directory),
+        Err(TryLockError::WouldBlock) => {
+            return Err(io::Error::new(io::ErrorKind::WouldBlock, HOLDER_WITHOUT_FILE));
+        }
+        Err(TryLockError::Error(error)) => {
+            tracing::debug!(%error, "the file system has no locks on directories");
+            None
+        }
+    };
+    // On a full disk the lock is as good without it.
+    if let Err(error) = write_note(&mut file) {
+        tracing::debug!(%error, "the lock file does not say who has it");
+    }
+    Ok(DirectoryLock { _file: file, _directory: directory })
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Who has the lock on a file of that kind, or on its directory, if anybody has. Nothing is made or written.
 ///
 /// The answer is a moment old. Who takes the lock in this very moment may be told that it is taken.
 pub fn lock_holder(path: &Path) -> Option<String> {
-    let mut file = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path).ok()?;
-    match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => Some(holder(&mut file)),
-        // It cannot be told; who takes it will be.
-        Ok(()) | Err(TryLockError::Error(_)) => None,
+    // Where it cannot be told, who takes it will be.
+    let is_locked = |file: &File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    if let Ok(mut file) = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path)
+        && is_locked(&file)
+    {
+        return Some(holder(&mut file));
     }
+    let directory = File::open(directory_of(path)).ok()?;
+    is_locked(&directory).then(|| HOLDER_WITHOUT_FILE.to_owned())
 }
 
 fn write_note(file: &mut File) -> io::Result<()> {
@@ -124,7 +159,9 @@ mod tests {
 
     #[test]
     fn the_second_is_told_of_the_first() {
-        let path = std::env::temp_dir().join(format!("untorn-lock-{}", std::process::id()));
+        let directory = std::env::temp_dir().join(format!("untorn-lock-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("lock");
         let first = lock_by_name(&path).unwrap();
         let told = lock_by_name(&path).unwrap_err();
         assert_eq!(told.kind(), io::ErrorKind::WouldBlock);
@@ -140,6 +177,6 @@ mod tests {
         assert_eq!(lock(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         drop(first);
         assert_eq!(std::fs::read(&path).unwrap(), b"contents");
-        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

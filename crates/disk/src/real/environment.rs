@@ -5,7 +5,8 @@
 //! several named `untorn-workers` those that change pages (purge, rollback): as many as there are processors,
 //! two at least, so that a long rollback does not keep purge waiting, and eight at most. They are apart
 //! because a worker may block on a page latch whose holder waits for the cleaner. One named `untorn-files`
-//! runs what may block for files (statements that change definitions).
+//! runs what may block for files (statements that change definitions). A copy has a thread of its own, named
+//! `untorn-copies`, which ends with it: its disk may never answer.
 
 use crate::environment::TaskFuture;
 use crate::executor::{Next, Scheduler};
@@ -42,10 +43,14 @@ pub struct RealEnvironment {
     scheduler: Arc<Scheduler>,
     workers: Arc<Scheduler>,
     blocking: Arc<Scheduler>,
-    apart: Arc<Scheduler>,
-    /// Started with the first task.
-    apart_thread: Mutex<Option<JoinHandle<()>>>,
+    apart: Mutex<Vec<Apart>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// A task that may be in a call that does not return, and its thread.
+struct Apart {
+    scheduler: Arc<Scheduler>,
+    thread: JoinHandle<()>,
 }
 
 impl RealEnvironment {
@@ -61,8 +66,7 @@ impl RealEnvironment {
             scheduler: Arc::default(),
             workers: Arc::default(),
             blocking: Arc::default(),
-            apart: Arc::default(),
-            apart_thread: Mutex::default(),
+            apart: Mutex::default(),
             threads: Mutex::default(),
         };
         let processors = std::thread::available_parallelism().map_or(WORKERS.0, usize::from);
@@ -71,7 +75,7 @@ impl RealEnvironment {
         let workers = std::iter::repeat_n(("untorn-workers", &environment.workers), workers);
         let files = std::iter::once(("untorn-files", &environment.blocking));
         for (name, scheduler) in tasks.chain(workers).chain(files) {
-            environment.threads.lock().push(start_thread(name, scheduler, start)?);
+            environment.threads.lock().push(start_thread(name, scheduler, Until::Stopped, start)?);
         }
         Ok(environment)
     }
@@ -84,8 +88,10 @@ impl RealEnvironment {
     /// Drops every background task and joins their thread. Tasks that hold the environment keep it alive
     /// until this is called. Requests under way still complete.
     pub fn shutdown(&self) {
-        self.apart.stop();
         self.blocking.stop();
+        // Nobody adds to them now.
+        let mut apart = std::mem::take(&mut *self.apart.lock());
+        apart.iter().for_each(|apart| apart.scheduler.stop());
         self.workers.stop();
         self.scheduler.stop();
         let threads = std::mem::take(&mut *self.threads.lock());
@@ -96,34 +102,52 @@ impl RealEnvironment {
                 tracing::error!("a background thread had panicked");
             }
         }
-        if let Some(thread) = self.apart_thread.lock().take() {
-            // It may be in a call that does not return. What it has it keeps by itself.
-            for _ in 0..APART_PATIENCE.0 {
-                if thread.is_finished() {
-                    return drop(thread.join());
-                }
-                std::thread::sleep(APART_PATIENCE.1);
+        // They may be in calls that do not return. What they have they keep by themselves.
+        let this = std::thread::current().id();
+        apart.retain(|apart| apart.thread.thread().id() != this);
+        for _ in 0..APART_PATIENCE.0 {
+            apart.retain(|apart| !apart.thread.is_finished());
+            if apart.is_empty() {
+                return;
             }
-            tracing::warn!("a copy under way is left behind in a call that does not return");
+            std::thread::sleep(APART_PATIENCE.1);
         }
+        tracing::warn!("{} copies under way are left behind in calls that do not return", apart.len());
     }
 }
 
-fn start_thread(name: &str, scheduler: &Arc<Scheduler>, start: Instant) -> Result<JoinHandle<()>> {
+/// When a background thread ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    Stopped,
+    /// With the last of its tasks, once it has got one; or stopped.
+    Idle,
+}
+
+fn start_thread(
+    name: &str,
+    scheduler: &Arc<Scheduler>,
+    until: Until,
+    start: Instant,
+) -> Result<JoinHandle<()>> {
     let scheduler = scheduler.clone();
     std::thread::Builder::new()
         .name(name.into())
-        .spawn(move || run_tasks(&scheduler, start))
+        .spawn(move || run_tasks(&scheduler, until, start))
         .map_err(|error| Error::new("start a background thread of", "the engine", error))
 }
 
-fn run_tasks(scheduler: &Arc<Scheduler>, start: Instant) {
+fn run_tasks(scheduler: &Arc<Scheduler>, until: Until, start: Instant) {
     let now = || start.elapsed();
     while let Next::Run(task) = scheduler.next(&now) {
         // One broken task must not take the cleaner, the purge and the checkpoints with it.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| task.run()));
         if outcome.is_err() {
             tracing::error!(task = task.name, "a background task panicked and has ended");
+            task.give_up();
+        }
+        if until == Until::Idle && scheduler.is_idle() {
+            return;
         }
     }
 }
@@ -160,17 +184,22 @@ impl Environment for RealEnvironment {
     }
 
     fn spawn_apart(&self, name: &'static str, task: TaskFuture) {
-        let mut thread = self.apart_thread.lock();
-        if thread.is_none() {
-            match start_thread("untorn-copies", &self.apart, self.start) {
-                Ok(started) => *thread = Some(started),
-                Err(error) => {
-                    tracing::warn!(%error, "a copy shares the thread of others");
-                    return self.blocking.spawn(name, true, task);
-                }
+        let mut apart = self.apart.lock();
+        if self.blocking.is_stopped() {
+            return self.blocking.spawn(name, true, task);
+        }
+        apart.retain(|other| !other.thread.is_finished());
+        let scheduler: Arc<Scheduler> = Arc::default();
+        match start_thread("untorn-copies", &scheduler, Until::Idle, self.start) {
+            Ok(thread) => {
+                scheduler.spawn(name, true, task);
+                apart.push(Apart { scheduler, thread });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a copy shares the thread of others");
+                self.blocking.spawn(name, true, task);
             }
         }
-        self.apart.spawn(name, true, task);
     }
 
     fn sleep(&self, duration: Duration) -> TaskFuture {
@@ -202,6 +231,9 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::task::Poll;
 
+    /// Longer than anything takes that does not hang.
+    const LONG: Duration = Duration::from_secs(60);
+
     /// Sleeps are over at once when everything is stopped: what works and sleeps in turns ends all the same.
     #[test]
     fn a_task_that_sleeps_again_and_again_ends_with_a_shutdown() {
@@ -225,7 +257,7 @@ mod tests {
         stopping.join().unwrap();
     }
 
-    /// A disk that does not answer keeps the thread of a copy, and nothing else.
+    /// A disk that does not answer keeps the thread of a copy, and nothing else: not the next copy either.
     #[test]
     fn a_task_apart_that_does_not_return_holds_up_neither_others_nor_a_shutdown() {
         let environment = RealEnvironment::new(RealOptions::default()).unwrap();
@@ -240,12 +272,32 @@ mod tests {
             }),
         );
         environment.block_until(&begun);
-        let done = Event::new();
-        let told = done.clone();
-        environment.spawn_blocking("goes on", Box::pin(async move { told.set() }));
-        environment.block_until(&done);
+        let (tell, told) = std::sync::mpsc::channel();
+        let also = tell.clone();
+        environment.spawn_blocking("goes on", Box::pin(async move { also.send("files").unwrap() }));
+        assert_eq!(told.recv_timeout(LONG), Ok("files"));
+        environment.spawn_apart("goes on", Box::pin(async move { tell.send("a copy").unwrap() }));
+        assert_eq!(told.recv_timeout(LONG), Ok("a copy"));
         environment.shutdown();
         drop(hangs);
+    }
+
+    /// Nor do threads gather: each ends with its task, also with one that panics.
+    #[test]
+    fn the_thread_of_a_task_apart_ends_with_it() {
+        let environment = RealEnvironment::new(RealOptions::default()).unwrap();
+        let sleep = environment.sleep(Duration::from_millis(1));
+        environment.spawn_apart("sleeps", sleep);
+        environment.spawn_apart("panics", Box::pin(async { panic!("as it is meant to") }));
+        for ended in std::mem::take(&mut *environment.apart.lock()) {
+            ended.thread.join().unwrap();
+        }
+        environment.shutdown();
+        let dropped = Arc::new(());
+        let kept = dropped.clone();
+        environment.spawn_apart("is dropped", Box::pin(async move { drop(kept) }));
+        assert_eq!(Arc::strong_count(&dropped), 1);
+        assert!(environment.apart.lock().is_empty(), "it has no thread");
     }
 
     /// A task that was woken while another thread polled it must be polled again.

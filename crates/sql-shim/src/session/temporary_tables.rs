@@ -4,9 +4,11 @@
 //! neither an error nor a crash leaves a table behind, and nobody sees a half-filled one.
 //!
 //! A temporary table stays in its private database. When it is dropped its name is free at once; the table
-//! goes when no open transaction of the session can have changed it.
+//! goes when no open transaction of the session can have changed it. The session waits for none of that: a
+//! backup keeps definitions as they are for as long as it takes, and what has to wait is left to a task.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sql::ast::{self, CreateTable, InsertSource, Query, TableName};
 use sql::errors;
@@ -213,12 +215,13 @@ impl Session {
             return;
         }
         let engine = self.state.database.clone();
-        let timeout = self.lock_wait_timeout();
-        for name in std::mem::take(&mut self.private.unused) {
-            let definitions = engine.definitions().session(&self.transaction).timeout(timeout);
-            if let Err(error) = definitions.drop_database(&name).await {
-                tracing::warn!(%error, "the private database {name} is dropped at the next start");
+        // Taken off when it is done: what is cut here is done the next time.
+        while let Some(name) = self.private.unused.last().cloned() {
+            let at_once = engine.definitions().session(&self.transaction).timeout(Duration::ZERO);
+            if at_once.drop_database(&name).await.is_err() {
+                engine.drop_private_later(name);
             }
+            self.private.unused.pop();
         }
     }
 

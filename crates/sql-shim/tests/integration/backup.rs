@@ -2,6 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::{Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use untorn::BackupOptions;
 
 use crate::support::engine::Engine;
 use crate::support::{all, code};
@@ -98,4 +102,57 @@ fn a_backup_is_killed() {
     drop((root, exporting, saving));
     engine.finish();
     std::fs::remove_dir_all(backups).unwrap();
+}
+
+/// The copy stands still, and with it every change of definitions: a temporary table that is dropped keeps
+/// nobody waiting, and is gone when the backup is over.
+#[test]
+fn a_commit_and_the_end_of_a_session_do_not_wait_for_a_backup() {
+    let engine = Engine::start();
+    let copy = engine.directory.with_extension("copy");
+    let _ = std::fs::remove_dir_all(&copy);
+    let (mut root, mut leaves) = (engine.root(), engine.root());
+    all(&mut root, &["CREATE DATABASE shop", "USE shop", "CREATE TABLE item (id INT PRIMARY KEY)"]);
+    for client in [&mut root, &mut leaves] {
+        // A statement that waits fails.
+        all(client, &["USE shop", "SET lock_wait_timeout = 1", "CREATE TEMPORARY TABLE t (id INT)"]);
+    }
+    all(&mut root, &["CREATE TEMPORARY TABLE u (id INT)"]);
+    assert_eq!(engine.database.private_databases().len(), 3);
+
+    let (begun, begins) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    let goes_on = Mutex::new(goes_on);
+    let options = BackupOptions::default().progress(move |_| {
+        let _ = begun.send(());
+        // At every stretch, until it is dropped.
+        let _ = goes_on.lock().unwrap().recv();
+    });
+    let (database, target) = (engine.database.clone(), copy.clone());
+    let backup =
+        std::thread::spawn(move || untorn::engine::block_on(database.backup_with(target, options)).unwrap());
+    begins.recv().unwrap();
+
+    all(&mut root, &["START TRANSACTION", "INSERT INTO item VALUES (1)", "INSERT INTO t VALUES (1)"]);
+    all(&mut root, &["DROP TEMPORARY TABLE t", "COMMIT", "DROP TEMPORARY TABLE u"]);
+    assert_eq!(code(&mut root, "SELECT * FROM t"), 1146);
+    assert_eq!(code(&mut root, "CREATE TEMPORARY TABLE t (id INT)"), 1205, "a new one has to wait");
+    drop(leaves);
+    let sessions = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'root'";
+    while root.run(sessions).unwrap()[0][0].as_deref() != Some("1") {
+        std::thread::yield_now();
+    }
+    assert_eq!(engine.database.private_databases().len(), 3, "the backup keeps them as they are");
+
+    drop(go_on);
+    backup.join().unwrap();
+    let begin = Instant::now();
+    while !engine.database.private_databases().is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "they stay until the next start");
+        std::thread::yield_now();
+    }
+    all(&mut root, &["CREATE TEMPORARY TABLE t (id INT)"]);
+    drop(root);
+    engine.finish();
+    std::fs::remove_dir_all(copy).unwrap();
 }
