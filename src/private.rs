@@ -57,7 +57,7 @@ impl Database {
         let work = async move {
             loop {
                 match database.definitions().timeout(PATIENCE).drop_database(&name).await {
-                    Ok(_) | Err(Error::NoSuchDatabase(_)) => return,
+                    Ok(_) | Err(Error::NoSuchDatabase(_) | Error::Closed) => return,
                     Err(error) if error.is_retryable() => database.environment().sleep(PATIENCE).await,
                     Err(error) => {
                         tracing::warn!(%error, "the private database {name} is dropped at the next start");

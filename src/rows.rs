@@ -600,6 +600,7 @@ impl Rows<'_> {
             let closed = self.statement.0.database().refuse_after_close();
             closed.inspect_err(|_| {
                 self.batch.rows.clear();
+                self.batch.failure = None;
                 self.finished = true;
             })?;
         }

@@ -172,7 +172,7 @@ pub(super) async fn watch(
     }
 }
 
-/// What [`watch`] watches, until everything is let go. The end of the watch lets go of it: where the database
+/// What [`watch`] watches, until it is broken or done with. The end of the watch lets go of it: where the database
 /// was closed and the environment shut down, the task may still be in a call that does not end.
 pub(super) struct Watched(Weak<Holds>);
 
@@ -182,7 +182,8 @@ impl Watched {
     }
 
     fn holds(&self) -> Option<Arc<Holds>> {
-        self.0.upgrade().filter(|holds| holds.0.lock().over.is_none())
+        // What is copied may still hang in its last syncs.
+        self.0.upgrade().filter(|holds| holds.broken().is_none())
     }
 }
 

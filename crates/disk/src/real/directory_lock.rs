@@ -43,16 +43,20 @@ pub(super) fn lock(path: &Path) -> io::Result<File> {
 /// The lock on a directory, until it is dropped.
 #[derive(Debug)]
 pub(super) struct DirectoryLock {
-    _file: File,
+    // Given back before the file's: who has that one finds this one free.
     _directory: Option<File>,
+    _file: File,
 }
 
 /// Who it is when the directory is locked, and its file is not.
-const HOLDER_WITHOUT_FILE: &str = "a process whose lock file somebody has removed";
+const HOLDER_WITHOUT_FILE: &str = "a process whose lock file somebody has removed, or another program that has \
+                                   locked the directory itself (flock)";
 
 /// Takes the lock on a file of its own, with a note of who has it, and on the directory that it lies in; or
 /// says who has it if that is another.
 pub(super) fn lock_by_name(path: &Path) -> io::Result<DirectoryLock> {
+    // Opened first: of a process that is killed descriptors are closed in their order.
+    let directory = File::open(directory_of(path))?;
     let mut file = open(path)?;
     match file.try_lock() {
         Ok(()) => {}
@@ -61,7 +65,6 @@ pub(super) fn lock_by_name(path: &Path) -> io::Result<DirectoryLock> {
         }
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    let directory = File::open(directory_of(path))?;
     let directory = match directory.try_lock() {
         Ok(()) => Some(directory),
         Err(TryLockError::WouldBlock) => {
@@ -76,7 +79,7 @@ pub(super) fn lock_by_name(path: &Path) -> io::Result<DirectoryLock> {
     if let Err(error) = write_note(&mut file) {
         tracing::debug!(%error, "the lock file does not say who has it");
     }
-    Ok(DirectoryLock { _file: file, _directory: directory })
+    Ok(DirectoryLock { _directory: directory, _file: file })
 }
 
 fn directory_of(path: &Path) -> &Path {
