@@ -227,11 +227,11 @@ impl FlushList {
         (self.tail != NONE).then(|| Lsn(self.nodes[self.tail as usize].start))
     }
 
-    /// Counts the pages by age up to `age`, for a log of this capacity. That is known when the list is made,
-    /// but a log that was closed cleanly gets another size at the next start, once it has been scanned.
-    pub(crate) fn fit_ages(&mut self, capacity: u64, age: u64) {
+    /// Counts the pages by age up to `age`, and those that the log names for a log that has this many bytes
+    /// now: in ranges of the capacity, which may be much more, a short log would be a part of one.
+    pub(crate) fn fit_ages(&mut self, circle: u64, age: u64) {
         self.ages.fit(age);
-        self.named.fit(capacity);
+        self.named.fit(circle);
         self.rewrites.within = age / 2;
     }
 

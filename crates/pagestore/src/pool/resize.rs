@@ -158,12 +158,7 @@ impl PageStore {
     /// When that is too small or too large, when the memory is not available, and when nothing is
     /// written any more.
     pub fn resize(&self, bytes: usize) -> Result<Event, Error> {
-        self.refuse_when_poisoned()?;
-        if !self.options.background || self.stopping.load(Ordering::Acquire) {
-            return Err(Error::Options(
-                "the buffer pool cannot be resized without a page cleaner".to_owned(),
-            ));
-        }
+        self.refuse_without_cleaner()?;
         let charged = self.resizing.charged.load(Ordering::Relaxed);
         if charged > bytes / 2 {
             return Err(Error::Options(format!(
@@ -172,9 +167,30 @@ impl PageStore {
         }
         let count = frames_of(bytes, charged, self.page_size)?;
         self.frames.reserve(count)?;
+        self.begin_resize(bytes)
+    }
+
+    /// The part that the cleaner sees. It may have ended since the request was looked at: then nobody would
+    /// end the resize. Before it goes it gives up what has begun; what begins after that sees here that it
+    /// has gone.
+    pub(crate) fn begin_resize(&self, bytes: usize) -> Result<Event, Error> {
         let over = self.resizing.begin(bytes);
+        if let Err(error) = self.refuse_without_cleaner() {
+            self.resizing.give_up(&error.to_string());
+            return Err(error);
+        }
         self.wake_cleaner();
         Ok(over)
+    }
+
+    fn refuse_without_cleaner(&self) -> Result<(), Error> {
+        self.refuse_when_poisoned()?;
+        if !self.options.background || self.stopping.load(Ordering::Acquire) {
+            return Err(Error::Options(
+                "the buffer pool cannot be resized without a page cleaner".to_owned(),
+            ));
+        }
+        Ok(())
     }
 
     /// Bytes of the pool as they were asked for last (`innodb_buffer_pool_size`).
@@ -223,6 +239,9 @@ impl Resizer {
         } else if limit > target {
             store.free.lower(&store.frames, target);
             store.frame_count_changed();
+            // Pages that are to leave may be in batches that take their time. Once: what is started later takes
+            // fractions of a second, and keeps its pace however long the last pages take to leave.
+            store.hurry_batches();
         }
         if store.free.limit() < store.free.end() {
             self.withdraw(store);

@@ -281,6 +281,35 @@ fn what_cannot_be_is_refused() {
     env.shutdown();
 }
 
+/// Nobody waits for a resize that nobody takes a step of any more.
+#[test]
+fn a_resize_ends_with_the_page_cleaner() {
+    let env = SimulatedEnvironment::new(5);
+    let store = store_in(&env, 64, 10);
+    env.run_until_complete(store.shutdown()).unwrap();
+    env.run_until_idle();
+    // As somebody who asked before the store was closed, and comes so far only now.
+    assert!(matches!(store.begin_resize(300 * PAGE), Err(Error::Options(_))));
+    assert!(store.resize_status().contains("was given up"), "{}", store.resize_status());
+    env.shutdown();
+    let env = SimulatedEnvironment::new(6);
+    let store = store_in(&env, 400, 400);
+    for page in 0..380 {
+        env.run_until_complete(retry(|| create_page(&store, id(page), 1))).unwrap();
+    }
+    let pins: Vec<_> = (0..380).map(|page| store.pin(id(page)).unwrap()).collect();
+    let over = store.resize(40 * PAGE).unwrap();
+    env.advance(Duration::from_secs(1));
+    assert!(!over.is_set());
+    store.broken.cleaner.store(true, Ordering::Relaxed);
+    let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| env.advance(Duration::from_secs(1))));
+    assert!(panics.is_err() || store.poisoned().is_some());
+    assert!(over.is_set(), "{}", store.resize_status());
+    assert!(matches!(store.resize(64 * PAGE), Err(Error::Poisoned(_))));
+    drop(pins);
+    env.shutdown();
+}
+
 /// What the tier takes leaves the pool when the tier takes it, and comes back.
 #[test]
 fn the_tiers_memory_is_the_pools() {
