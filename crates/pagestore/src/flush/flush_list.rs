@@ -14,6 +14,7 @@
 //! list again with the start LSN of that change; it is not collected a second time before the first write is
 //! done (`Frame::in_flight`).
 
+use std::collections::TryReserveError;
 use std::sync::atomic::Ordering;
 
 use redo::Lsn;
@@ -85,8 +86,14 @@ impl FlushList {
     }
 
     /// Makes room for this number of frames.
-    pub(crate) fn make_room(&mut self, frames: usize) {
-        self.nodes.reserve(frames.saturating_sub(self.nodes.len()));
+    pub(crate) fn make_room(&mut self, frames: usize) -> Result<(), TryReserveError> {
+        self.nodes.try_reserve_exact(frames.saturating_sub(self.nodes.len()))
+    }
+
+    /// Frames there is room for.
+    #[cfg(test)]
+    pub(crate) fn room(&self) -> usize {
+        self.nodes.capacity()
     }
 
     /// Number of dirty pages, those under way not counted.

@@ -15,6 +15,7 @@
 //! The list is two arrays of links by frame index, all under one mutex; only `Frame::is_old` and
 //! `Frame::young_clock` are read outside it.
 
+use std::collections::TryReserveError;
 use std::sync::atomic::Ordering;
 
 use crate::counters::Counter;
@@ -61,8 +62,14 @@ impl Lru {
     }
 
     /// Makes room for this number of frames.
-    pub(crate) fn make_room(&mut self, frames: usize) {
-        self.nodes.reserve(frames.saturating_sub(self.nodes.len()));
+    pub(crate) fn make_room(&mut self, frames: usize) -> Result<(), TryReserveError> {
+        self.nodes.try_reserve_exact(frames.saturating_sub(self.nodes.len()))
+    }
+
+    /// Frames there is room for.
+    #[cfg(test)]
+    pub(crate) fn room(&self) -> usize {
+        self.nodes.capacity()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -14,8 +14,9 @@
 //! (offered to the buffer pool extension before), has the dirty ones written and evicted, and passes by the
 //! pinned ones, which are looked at again in the next round. What a smaller pool loses are the pages that
 //! would be evicted next and, of those that lay in frames that left, the dirty ones and those of the old
-//! part. When all have left their memory goes back to the system. Descriptors and links stay; they are less
-//! than 4 % of a page of 4 KiB and 1 % of one of 16 KiB.
+//! part. The memory of each goes back to the system in the round in which it has left, so a page that is
+//! pinned for long keeps its own frame's and no other's. Descriptors and links stay; they are less than 4 % of
+//! a page of 4 KiB and 1 % of one of 16 KiB.
 //!
 //! The figures that follow from the number of frames (reserve, batches, pages in flight, drift, targets of
 //! the cleaner) are computed from the limit when they are needed. The page tables do not depend on it.
@@ -37,6 +38,7 @@ use crate::error::Error;
 use crate::flush::feeder;
 use crate::flush::reason::WriteReason;
 use crate::pool::frame::FrameRef;
+use crate::pool::guard::Pin;
 use crate::pool::lru::Lru;
 use crate::store::PageStore;
 
@@ -166,8 +168,27 @@ impl PageStore {
             )));
         }
         let count = frames_of(bytes, charged, self.page_size)?;
-        self.frames.reserve(count)?;
+        self.reserve_frames(count)?;
         self.begin_resize(bytes)
+    }
+
+    /// Memory for this number of frames, and room for them in all lists: what there is no memory for is
+    /// refused here, where somebody can be told, and no list asks for any when the frames come.
+    fn reserve_frames(&self, count: usize) -> Result<(), Error> {
+        self.frames.reserve(count)?;
+        let room = self.lru.lock().make_room(count);
+        let room = room.and_then(|()| self.flush_list.lock().make_room(count));
+        let room = room.and_then(|()| self.free.make_room(count));
+        room.map_err(|error| {
+            Error::Options(format!("there is no memory for the lists of a buffer pool of {count} pages: {error}"))
+        })
+    }
+
+    /// Whether the pool, which becomes smaller, waits for this pin: the page's frame is to leave it. Who can
+    /// do without gives it back, and pins the page again when that is needed.
+    #[must_use]
+    pub fn wants_back(&self, pin: &Pin) -> bool {
+        self.free.is_leaving(pin.frame())
     }
 
     /// The part that the cleaner sees. It may have ended since the request was looked at: then nobody would
@@ -217,7 +238,8 @@ impl PageStore {
 pub(crate) struct Resizer {
     /// The next frame to look at among those that are to leave.
     next: u32,
-    /// Frames that have left, but whose memory is not given back yet.
+    /// All frames that have left, once the last of them has: what no round has come by since is given back,
+    /// and the system's pages that lie in two frames.
     discard: Range<u32>,
     /// Frames that there was no memory for.
     refused: usize,
@@ -265,7 +287,7 @@ impl Resizer {
         // The request was looked at; what the tier takes changes by itself.
         let Ok(count) = frames_of(wanted, charged, store.page_size) else { return store.free.limit() };
         if count > store.frames.reserved()
-            && let Err(error) = store.frames.reserve(count)
+            && let Err(error) = store.reserve_frames(count)
         {
             if self.refused != count {
                 tracing::warn!("{error}; it stays smaller than innodb_buffer_pool_size");
@@ -276,9 +298,8 @@ impl Resizer {
         count as u32
     }
 
+    /// The lists have room for it.
     fn raise(store: &PageStore, limit: u32) {
-        store.lru.lock().make_room(limit as usize);
-        store.flush_list.lock().make_room(limit as usize);
         store.free.raise(&store.frames, limit);
         store.frame_count_changed();
     }
@@ -318,6 +339,7 @@ impl Resizer {
         if !dirty.is_empty() {
             store.start_batches(dirty, WriteReason::Resize, Duration::ZERO);
         }
+        store.frames.discard_withdrawn(range);
     }
 
     /// Offers the clean pages that are not to be moved to the buffer pool extension.
