@@ -336,7 +336,8 @@ mod tests {
     #[test]
     fn a_closed_database_changes_nothing_of_its_directory() {
         let environment = SimulatedEnvironment::new(1);
-        let open = || environment.run_until_complete(Database::open_in(environment.clone(), options())).unwrap();
+        let open =
+            || environment.run_until_complete(Database::open_in(environment.clone(), options())).unwrap();
         let kept = || read_hint(&**environment.storage(), &Path::new("/data").join(FILE));
         let closed = open();
         environment.run_until_complete(closed.close()).unwrap();
@@ -357,9 +358,13 @@ mod tests {
 
     #[test]
     fn a_capacity_that_no_log_can_have_is_refused() {
-        for (bytes, is_refused) in
-            [(8 * MIB - 1, true), (8 * MIB, false), (512 << 30, false), ((512 << 30) + 1, true), (u64::MAX, true)]
-        {
+        for (bytes, is_refused) in [
+            (8 * MIB - 1, true),
+            (8 * MIB, false),
+            (512 << 30, false),
+            ((512 << 30) + 1, true),
+            (u64::MAX, true),
+        ] {
             assert_eq!(check_capacity(bytes).is_err(), is_refused, "{bytes}");
         }
     }

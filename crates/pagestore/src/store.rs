@@ -635,13 +635,6 @@ impl PageStore {
             log_raises: self.log_growth.raises(),
         }
     }
-
-    /// The pages in memory, most recently used first, at most `max` of them (`ib_buffer_pool` dump).
-    #[must_use]
-    pub fn resident_pages(&self, max: usize) -> Vec<page::PageId> {
-        let lru = self.lru.lock();
-        lru.youngest_first().take(max).map(|index| self.frames.get(index).page_id()).collect()
-    }
 }
 
 /// Evictions after which a young page that is accessed moves again: a quarter of the young part.

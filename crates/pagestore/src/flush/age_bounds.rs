@@ -166,8 +166,7 @@ impl ReadsShown {
             return None;
         }
         let pages = seen.pages.saturating_sub(self.pages);
-        let says_something =
-            self.all_the_time && took <= STRETCH_MAX && pages >= READS_UNDER_WAY as u64;
+        let says_something = self.all_the_time && took <= STRETCH_MAX && pages >= READS_UNDER_WAY as u64;
         *self = ReadsShown { began: now, pages: seen.pages, all_the_time: true };
         says_something.then(|| pages as f64 / took.as_secs_f64())
     }

@@ -48,6 +48,8 @@ pub(crate) mod history {
     pub(crate) const TOUCHED_AGAIN: u8 = 1;
     /// Came by the read-ahead of a scan.
     pub(crate) const SCAN: u8 = 2;
+    /// Was in memory before a restart, and colder than what was loaded before.
+    pub(crate) const COLDER: u8 = 4;
 }
 
 /// Descriptor of one frame. Two cache lines of its own, so that neighbours do not disturb each other; what a
@@ -193,6 +195,11 @@ impl Frame {
             read_ahead_unused: self.read_ahead.load(Ordering::Relaxed),
             from_scan: bits & history::SCAN != 0,
         }
+    }
+
+    /// Whether this was noted.
+    pub(crate) fn is_noted(&self, bit: u8) -> bool {
+        self.history.load(Ordering::Relaxed) & bit != 0
     }
 
     /// Another page, or none, comes into the owned frame: nothing is known of its use.

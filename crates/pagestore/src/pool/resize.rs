@@ -180,7 +180,9 @@ impl PageStore {
         let room = room.and_then(|()| self.flush_list.lock().make_room(count));
         let room = room.and_then(|()| self.free.make_room(count));
         room.map_err(|error| {
-            Error::Options(format!("there is no memory for the lists of a buffer pool of {count} pages: {error}"))
+            Error::Options(format!(
+                "there is no memory for the lists of a buffer pool of {count} pages: {error}"
+            ))
         })
     }
 

@@ -321,7 +321,8 @@ fn a_resize_ends_with_the_page_cleaner() {
     env.advance(Duration::from_secs(1));
     assert!(!over.is_set());
     store.broken.cleaner.store(true, Ordering::Relaxed);
-    let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| env.advance(Duration::from_secs(1))));
+    let panics =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| env.advance(Duration::from_secs(1))));
     assert!(panics.is_err() || store.poisoned().is_some());
     assert!(over.is_set(), "{}", store.resize_status());
     assert!(matches!(store.resize(64 * PAGE), Err(Error::Poisoned(_))));
