@@ -148,7 +148,7 @@ impl ReadsShown {
     pub(crate) fn look(&mut self, store: &PageStore, now: Duration) {
         let read = store.read_times.of(Source::DataFile).times().count();
         let pages = read + store.counters.sum(Counter::PagesFlushed);
-        let seen = ReadsSeen { under_way: store.pending.from_data_files(), pages };
+        let seen = ReadsSeen { under_way: store.pending.of_data_files(), pages };
         if let Some(pages_per_second) = self.see(seen, now) {
             store.restart_time.shown(pages_per_second, now);
         }

@@ -51,7 +51,7 @@ impl PendingReads {
     }
 
     /// How many reads of data files are under way. What the extension serves says nothing about their device.
-    pub(crate) fn from_data_files(&self) -> usize {
+    pub(crate) fn of_data_files(&self) -> usize {
         self.from_data_files.load(Ordering::Relaxed)
     }
 

@@ -217,11 +217,11 @@ fn reads_that_the_tier_serves_are_no_reads_of_data_files() {
         .collect();
     let read = |pages: &[PageId], from_data_files| {
         let events = store.start_reads(pages, |_| {});
-        assert_eq!((store.pending.len(), store.pending.from_data_files()), (8, from_data_files));
+        assert_eq!((store.pending.len(), store.pending.of_data_files()), (8, from_data_files));
         for event in &events {
             simulated.run_until_complete(Event::wait(event));
         }
-        assert_eq!((store.pending.len(), store.pending.from_data_files()), (0, 0));
+        assert_eq!((store.pending.len(), store.pending.of_data_files()), (0, 0));
     };
     read(&missing[..8], 0);
     store.set_extension(None);
