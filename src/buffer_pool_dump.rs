@@ -61,12 +61,12 @@ impl Database {
     }
 
     /// Writes the names of this many percent of the pages in memory to `ib_buffer_pool` now
-    /// (`innodb_buffer_pool_dump_now`), and returns how many they are. Blocks for the writing, and for another
-    /// dump that is under way.
+    /// (`innodb_buffer_pool_dump_now`), and returns how many they are. Blocks for the writing,
+    /// and for another dump that is under way.
     ///
     /// # Errors
-    /// When the file cannot be written; an older one is still there then. [`Error::Closed`](crate::Error::Closed) after
-    /// [`Database::close`].
+    /// When the file cannot be written; an older one is still there then.
+    /// [`Error::Closed`](crate::Error::Closed) after [`Database::close`].
     pub fn dump_buffer_pool(&self, percent: u8) -> Result<usize> {
         let _only = self.0.buffer_pool_dump.dumping.lock();
         // Under the lock: when a close is at its end no dump is under way, and the directory may be somebody

@@ -498,8 +498,8 @@ impl RedoLog {
         self.usable.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the circle as large as it is: the most that is between a checkpoint and the end of the log. It
-    /// may be much less than the capacity, up to which it grows as that is needed.
+    /// Bytes of the circle as large as it is: the most that is between a checkpoint and the end
+    /// of the log. It may be much less than the capacity, up to which it grows as that is needed.
     pub fn circle_bytes(&self) -> u64 {
         self.circle.load(Ordering::Relaxed)
     }

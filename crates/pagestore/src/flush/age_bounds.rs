@@ -24,8 +24,8 @@ const SAY_AGAIN: Duration = Duration::from_secs(600);
 const STRETCH: Duration = Duration::from_secs(1);
 /// A stretch that became longer than this says nothing: the process stood still, or its cleaner did.
 const STRETCH_MAX: Duration = Duration::from_secs(2);
-/// So many reads under way are as many as a recovery has. With fewer pages in a stretch than that, the device
-/// stood still: that is no rate to reckon with.
+/// Reads under way that are about as many as a recovery has. With fewer pages in a stretch than that, the
+/// device stood still: that is no rate to reckon with.
 const READS_UNDER_WAY: usize = READ_TOGETHER * 3 / 4;
 
 /// Says something once.

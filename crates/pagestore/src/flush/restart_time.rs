@@ -247,8 +247,8 @@ impl RestartTime {
     }
 
     /// Forgets what reads have shown long ago, whether or not a recovery says more: a volume that was slow
-    /// once would hold writers back until the process ends, because without so many reads it shows nothing
-    /// else.
+    /// once would hold writers back until the process ends, because without that number of reads it shows
+    /// nothing else.
     pub(crate) fn forget_old(&self, now: Duration) {
         let mut state = self.state.lock();
         state.shown.take_if(|(_, at)| now.saturating_sub(*at) > SHOWN_FOR);

@@ -5,13 +5,13 @@
 //!                                      old_head
 //! ```
 //!
-//! A page read from a file enters at the head of the old part, so that a scan passes through the old part and
-//! leaves the young one alone; a page created in memory enters at the young end, and one that is loaded because
-//! it was in memory before a restart at the tail, since each is colder than the one before. An old page becomes young
-//! when it is wanted again some time after its first access (`innodb_old_blocks_time`); a young page moves to
-//! the young end again only when it has drifted out of the first quarter of the young part, measured by the
-//! number of evictions since its last move. So pages that are hot take no lock when they are accessed. (Rules
-//! and constants are InnoDB's.)
+//! A page read from a file enters at the head of the old part, so that a scan passes through the old
+//! part and leaves the young one alone; a page created in memory enters at the young end, and one
+//! that is loaded because it was in memory before a restart at the tail, since each is colder than
+//! the one before. An old page becomes young when it is wanted again some time after its first access
+//! (`innodb_old_blocks_time`); a young page moves to the young end again only when it has drifted out
+//! of the first quarter of the young part, measured by the number of evictions since its last move.
+//! So pages that are hot take no lock when they are accessed. (Rules and constants are InnoDB's.)
 //!
 //! The list is two arrays of links by frame index, all under one mutex; only `Frame::is_old` and
 //! `Frame::young_clock` are read outside it.

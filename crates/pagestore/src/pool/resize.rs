@@ -8,15 +8,16 @@
 //! then, some thousand frames at a time, descriptors are made and the limit is raised, which puts the frames
 //! into the free list.
 //!
-//! To shrink, the limit is lowered first: from then on no frame above it is given to anybody, and whichever
-//! is put back is withdrawn. The free ones have left with that. The resizer goes through the rest, again and
-//! again: it moves the clean pages into frames below the limit ([`crate::pool::relocation`]) or evicts them
-//! (offered to the buffer pool extension before), has the dirty ones written and evicted, and passes by the
-//! pinned ones, which are looked at again in the next round. What a smaller pool loses are the pages that
-//! would be evicted next and, of those that lay in frames that left, the dirty ones and those of the old
-//! part. The memory of each goes back to the system in the round in which it has left, so a page that is
-//! pinned for long keeps its own frame's and no other's. Descriptors and links stay; they are less than 4 % of
-//! a page of 4 KiB and 1 % of one of 16 KiB.
+//! To shrink, the limit is lowered first: from then on no frame above it is given to anybody, and
+//! whichever is put back is withdrawn. The free ones have left with that. The resizer goes through
+//! the rest, again and again: it moves the clean pages into frames below the limit
+//! ([`crate::pool::relocation`]) or evicts them (offered to the buffer pool extension before), has
+//! the dirty ones written and evicted, and passes by the pinned ones, which are looked at again in
+//! the next round. What a smaller pool loses are the pages that would be evicted next and, of those
+//! that lay in frames that left, the dirty ones and those of the old part. The memory of each goes
+//! back to the system in the round in which it has left, so a page that is pinned for long keeps its
+//! own frame's and no other's. Descriptors and links stay; they are less than 4 % of a page of 4 KiB
+//! and 1 % of one of 16 KiB.
 //!
 //! The figures that follow from the number of frames (reserve, batches, pages in flight, drift, targets of
 //! the cleaner) are computed from the limit when they are needed. The page tables do not depend on it.
@@ -263,8 +264,9 @@ impl Resizer {
         } else if limit > target {
             store.free.lower(&store.frames, target);
             store.frame_count_changed();
-            // Pages that are to leave may be in batches that take their time. Once: what is started later takes
-            // fractions of a second, and keeps its pace however long the last pages take to leave.
+            // Pages that are to leave may be in batches that take their time. Once: what
+            // is started later takes fractions of a second, and keeps its pace however
+            // long the last pages take to leave.
             store.hurry_batches();
         }
         if store.free.limit() < store.free.end() {

@@ -1,8 +1,9 @@
 //! Loading the pages that were in the buffer pool before a restart.
 //!
-//! Their list is read from the file `ib_buffer_pool` by the crate above (`src/buffer_pool_dump.rs`). The list
-//! of pages is a hint and nothing else: a page that is not there any more, or that cannot be read, is left
-//! out. Each enters the LRU list at its end: it is colder than those before it. Only frames that are free are used: what is in use is never evicted for what was in use before. How
+//! Their list is read from the file `ib_buffer_pool` by the crate above (`src/buffer_pool_dump.rs`).
+//! The list of pages is a hint and nothing else: a page that is not there any more, or that cannot be
+//! read, is left out. Each enters the LRU list at its end: it is colder than those before it. Only
+//! frames that are free are used: what is in use is never evicted for what was in use before. How
 //! much of the device the warm-up takes beside clients is decided in `warm_up_pace.rs`.
 //!
 //! **Order.** The hottest come first, in portions that are sorted. Where most pages of an area were in
