@@ -33,6 +33,8 @@ pub(crate) struct BufferPoolDump {
     /// Set when the load is over that was begun last.
     loaded: Mutex<Event>,
     aborted: AtomicBool,
+    /// One dump at a time: each writes its file under the same other name first.
+    dumping: Mutex<()>,
     dump: Mutex<String>,
     load: Mutex<String>,
 }
@@ -43,6 +45,7 @@ impl Default for BufferPoolDump {
             at_close: AtomicU8::new(0),
             loaded: Mutex::new(Event::already_set()),
             aborted: AtomicBool::new(false),
+            dumping: Mutex::default(),
             dump: Mutex::new("Dumping of buffer pool not started".to_owned()),
             load: Mutex::new("Loading of buffer pool not started".to_owned()),
         }
@@ -58,11 +61,21 @@ impl Database {
     }
 
     /// Writes the names of this many percent of the pages in memory to `ib_buffer_pool` now
-    /// (`innodb_buffer_pool_dump_now`), and returns how many they are. Blocks for the writing.
+    /// (`innodb_buffer_pool_dump_now`), and returns how many they are. Blocks for the writing,
+    /// and for another dump that is under way.
     ///
     /// # Errors
     /// When the file cannot be written; an older one is still there then.
+    /// [`Error::Closed`](crate::Error::Closed) after [`Database::close`].
     pub fn dump_buffer_pool(&self, percent: u8) -> Result<usize> {
+        let _only = self.0.buffer_pool_dump.dumping.lock();
+        // Under the lock: when a close is at its end no dump is under way, and the directory may be somebody
+        // else's.
+        self.refuse_after_close()?;
+        self.write_dump(percent)
+    }
+
+    fn write_dump(&self, percent: u8) -> Result<usize> {
         let resident = self.0.store.status().pages_data as usize;
         let most = (resident * usize::from(percent.min(100))).div_ceil(100);
         let pages = self.0.store.resident_pages(most);
@@ -145,10 +158,12 @@ impl Database {
         percent
     }
 
-    /// As the database closes. A cold start is better than no stop: an error is only said.
-    pub(crate) fn dump_buffer_pool_if_wanted(&self, percent: u8) {
+    /// As the database closes. A cold start is better than no stop: an error is only said. No dump is under
+    /// way afterwards.
+    pub(crate) fn last_dump_of_buffer_pool(&self, percent: u8) {
+        let _only = self.0.buffer_pool_dump.dumping.lock();
         if percent > 0
-            && let Err(error) = self.dump_buffer_pool(percent)
+            && let Err(error) = self.write_dump(percent)
         {
             tracing::warn!("the next start will be cold: {error}");
         }
@@ -214,6 +229,7 @@ fn pages_of(text: &[u8]) -> Vec<PageId> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use disk::Environment;
 
     #[test]
     fn of_a_file_that_is_too_long_only_the_first_pages_are_read() {
@@ -226,6 +242,45 @@ mod tests {
         let lines = format!("1,10{:33}\n2,123456\n", "");
         file.write_at(lines.as_bytes(), 0).unwrap();
         assert_eq!(read_pages(&*storage, path, 2).unwrap(), [PageId::new(1, 10)]);
+    }
+
+    fn options() -> crate::Options {
+        crate::Options { unchecked_sizes: true, ..crate::Options::new("/data").buffer_pool_bytes(8 << 20) }
+    }
+
+    #[test]
+    fn dumps_at_the_same_time_do_not_mix() {
+        let environment = disk::SimulatedEnvironment::new(1);
+        let opened = Database::open_in(environment.clone(), options());
+        let database = environment.run_until_complete(opened).unwrap();
+        for round in 0..300 {
+            let barrier = std::sync::Barrier::new(2);
+            let dump = || {
+                barrier.wait();
+                database.dump_buffer_pool(100)
+            };
+            let (one, other) = std::thread::scope(|scope| {
+                let other = scope.spawn(dump);
+                (dump(), other.join().unwrap())
+            });
+            assert!(one.is_ok() && other.is_ok(), "{round}: {one:?}, {other:?}");
+            let pages = read_pages(&**environment.storage(), &database.warm_up_file(), 1000).unwrap();
+            assert_eq!(Some(pages.len()), one.ok(), "{round}");
+        }
+        environment.shutdown();
+    }
+
+    /// Somebody else may have the directory by then.
+    #[test]
+    fn a_closed_database_dumps_nothing() {
+        let environment = disk::SimulatedEnvironment::new(1);
+        let opened = Database::open_in(environment.clone(), options());
+        let database = environment.run_until_complete(opened).unwrap();
+        let written = || environment.storage().exists(&database.warm_up_file()).unwrap();
+        environment.run_until_complete(database.close()).unwrap();
+        assert!(matches!(database.dump_buffer_pool(25), Err(crate::Error::Closed)));
+        assert!(!written());
+        environment.shutdown();
     }
 
     #[test]

@@ -346,7 +346,8 @@ impl Database {
             self.write_statistics(Some(self.0.redo.epoch()));
         }
         self.0.extension.close(self.0.redo.current()).await;
-        self.dump_buffer_pool_if_wanted(to_dump);
+        self.last_dump_of_buffer_pool(to_dump);
+        self.0.rose_to.close();
         if self.0.forced_recovery.skips_redo() {
             forced_recovery::remove_scratch_log(&**self.0.environment.storage(), &self.0.directory)?;
         }

@@ -18,10 +18,10 @@ pub struct Options {
     pub directory: PathBuf,
     /// Bytes of the buffer pool (`innodb_buffer_pool_size`).
     pub buffer_pool_bytes: u64,
-    /// Bytes of the redo log on disk (`innodb_redo_log_capacity`); never exceeded. As long as it is the
-    /// default, it rises by itself where that saves page writes, up to the size of the buffer pool and an
-    /// eighth of the free disk. A value equal to the default that is assigned to this field counts as not
-    /// set; the method of the same name fixes any.
+    /// Bytes of the redo log on disk (`innodb_redo_log_capacity`), 8 MiB to 512 GiB; never exceeded. As long
+    /// as it is the default, it rises by itself where that saves page writes, up to the size of the buffer
+    /// pool and an eighth of the free disk. A value equal to the default that is assigned to this field
+    /// counts as not set; the method of the same name fixes any.
     pub redo_capacity_bytes: u64,
     /// The capacity that was chosen by default: another one was set.
     #[doc(hidden)]

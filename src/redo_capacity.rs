@@ -25,13 +25,17 @@ use crate::small_file::{read_hint, write_atomically};
 const FILE: &str = "untorn-redo-capacity";
 const SETTING: &str = "innodb_redo_log_capacity";
 
-/// Refuses a log that is too small.
+/// The most that the setting may be, as in MySQL.
+const CAPACITY_MAX: u64 = 512 << 30;
+
+/// Refuses a log that is too small or too large.
 pub(crate) fn check_capacity(bytes: u64) -> Result<()> {
-    if bytes < redo::CAPACITY_MIN {
-        let why = format!("{bytes} bytes is too small; the minimum is 8 MiB");
-        return Err(Error::Setting { setting: SETTING, why });
-    }
-    Ok(())
+    let why = match bytes {
+        ..redo::CAPACITY_MIN => format!("{bytes} bytes is too small; the minimum is 8 MiB"),
+        redo::CAPACITY_MIN..=CAPACITY_MAX => return Ok(()),
+        _ => format!("{bytes} bytes is too large; the maximum is 512 GiB"),
+    };
+    Err(Error::Setting { setting: SETTING, why })
 }
 
 /// The part of the room on the disk that a log may come to have by itself.
@@ -65,7 +69,8 @@ pub(crate) fn at_start(storage: &dyn Storage, options: &Options, room: Room) -> 
 /// The small file, which one at a time writes or removes.
 pub(crate) struct RoseTo {
     path: PathBuf,
-    one_at_a_time: Mutex<()>,
+    /// One at a time, and whether the database is closed: the directory may be somebody else's then.
+    one_at_a_time: Mutex<bool>,
     /// One change at a time: each is of several steps. Not the mutex above, which a step of the log's own
     /// takes that a change waits for.
     changing: Mutex<()>,
@@ -86,8 +91,8 @@ impl RoseTo {
     /// Keeps what the capacity has become. Nothing if it was set meanwhile; a directory that is full does
     /// without.
     fn keep(&self, store: &PageStore) {
-        let _only = self.one_at_a_time.lock();
-        if !store.log_grows_by_itself() {
+        let is_closed = self.one_at_a_time.lock();
+        if *is_closed || !store.log_grows_by_itself() {
             return;
         }
         let text = format!("{}\n", store.redo().resize().wanted);
@@ -99,7 +104,10 @@ impl RoseTo {
 
     /// The capacity is one that was set.
     fn forget(&self, storage: &dyn Storage) {
-        let _only = self.one_at_a_time.lock();
+        let is_closed = self.one_at_a_time.lock();
+        if *is_closed {
+            return;
+        }
         let gone = || match storage.exists(&self.path)? {
             true => storage.remove(&self.path),
             false => Ok(()),
@@ -107,6 +115,13 @@ impl RoseTo {
         if let Err(error) = gone() {
             tracing::warn!("{} cannot be removed: {error}", self.path.display());
         }
+    }
+
+    /// As the database closes: a change that is under way comes to its end, and the file is left alone from
+    /// then on.
+    pub(crate) fn close(&self) {
+        let _only = self.changing.lock();
+        *self.one_at_a_time.lock() = true;
     }
 
     /// Keeps it in the background: the page cleaner, which tells of it, does not wait for files.
@@ -163,7 +178,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// When that is less than 8 MiB, or the engine writes nothing any more. Nothing has changed then.
+    /// When that is less than 8 MiB or more than 512 GiB, the engine writes nothing any more, or the database
+    /// is closed. Nothing has changed then.
     pub fn set_redo_capacity(&self, bytes: u64) -> Result<()> {
         self.change_redo_capacity(bytes, None)
     }
@@ -183,6 +199,8 @@ impl Database {
             check_capacity(bytes)?;
         }
         let _only = self.0.rose_to.changing.lock();
+        // Under the lock, which a close takes before it lets the directory go.
+        self.refuse_after_close()?;
         // First: a step of its own that is under way is over when this returns, and there is no other.
         let most = self.0.store.set_log_growth(None);
         if let Err(error) = self.0.redo.set_capacity(bytes) {
@@ -312,6 +330,43 @@ mod tests {
             assert!([(10 * MIB, false), (12 * MIB, true)].contains(&(bytes, by_itself)), "{round}: {bytes}");
         }
         environment.shutdown();
+    }
+
+    /// Somebody else may have the directory by then.
+    #[test]
+    fn a_closed_database_changes_nothing_of_its_directory() {
+        let environment = SimulatedEnvironment::new(1);
+        let open =
+            || environment.run_until_complete(Database::open_in(environment.clone(), options())).unwrap();
+        let kept = || read_hint(&**environment.storage(), &Path::new("/data").join(FILE));
+        let closed = open();
+        environment.run_until_complete(closed.close()).unwrap();
+        let other = open();
+        other.0.rose_to.keep(&other.0.store);
+        let before = kept();
+        assert!(before.is_some());
+        assert!(matches!(closed.set_redo_capacity(9 * MIB), Err(Error::Closed)));
+        assert!(matches!(closed.redo_capacity_by_itself(9 * MIB), Err(Error::Closed)));
+        closed.0.rose_to.forget(&**environment.storage());
+        assert_eq!(kept(), before);
+        other.0.rose_to.forget(&**environment.storage());
+        closed.0.rose_to.keep(&closed.0.store);
+        assert_eq!(kept(), None);
+        environment.run_until_complete(other.close()).unwrap();
+        environment.shutdown();
+    }
+
+    #[test]
+    fn a_capacity_that_no_log_can_have_is_refused() {
+        for (bytes, is_refused) in [
+            (8 * MIB - 1, true),
+            (8 * MIB, false),
+            (512 << 30, false),
+            ((512 << 30) + 1, true),
+            (u64::MAX, true),
+        ] {
+            assert_eq!(check_capacity(bytes).is_err(), is_refused, "{bytes}");
+        }
     }
 
     #[test]

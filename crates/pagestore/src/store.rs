@@ -451,18 +451,15 @@ impl PageStore {
 
     /// What a restart would find if the process were killed now.
     pub(crate) fn found_by_restart(&self, list: &FlushList) -> Found {
-        let (checkpoint, capacity) = (self.redo.checkpoint_lsn(), self.redo.capacity());
+        let checkpoint = self.redo.checkpoint_lsn();
         let named = list.named_since(checkpoint);
         let frames = self.frame_count().min(self.frames_at_start);
-        // How far the log may end past what its newest checkpoint block knows to be there; where that is much
-        // of it, all is searched.
         let log = self.redo.current().since(checkpoint);
         // The counts are of stretches of the log; of one that is empty nothing is read.
         let written = if log == 0 { 0 } else { named.written };
-        let reach = (capacity / 16).max(4 << 20).max(3 * self.redo.mini_transaction_bytes_max() as u64);
         Found {
             log,
-            search: if reach >= capacity / 2 { capacity } else { reach },
+            search: self.redo.search_bytes(),
             pages: list.len() as u64 + written,
             dirty: list.len() as u64,
             became_dirty: named.became_dirty,
@@ -637,13 +634,6 @@ impl PageStore {
             heads_bytes: self.frames.heads.bytes() + self.frames.heads_above.bytes(),
             log_raises: self.log_growth.raises(),
         }
-    }
-
-    /// The pages in memory, most recently used first, at most `max` of them (`ib_buffer_pool` dump).
-    #[must_use]
-    pub fn resident_pages(&self, max: usize) -> Vec<page::PageId> {
-        let lru = self.lru.lock();
-        lru.youngest_first().take(max).map(|index| self.frames.get(index).page_id()).collect()
     }
 }
 

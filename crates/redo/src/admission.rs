@@ -402,8 +402,11 @@ impl RedoLog {
         self.state.lock().age_limit
     }
 
-    /// Tells the admissions how far the log may go now.
+    /// Tells the admissions how far the log may go now, and others what a start would search.
     pub(crate) fn publish_limits(&self, state: &State) {
+        let area = state.block.layout.area;
+        self.circle.store(area, Ordering::Relaxed);
+        self.searched.store(state.reach().unwrap_or(area), Ordering::Relaxed);
         self.ends.ledger.set_limits(state.file_limit().0, state.age_limit_at().0);
     }
 

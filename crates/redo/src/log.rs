@@ -106,6 +106,10 @@ pub struct RedoLog {
     pub(crate) usable: AtomicU64,
     /// The same for the capacity that is wanted.
     pub(crate) usable_wanted: AtomicU64,
+    /// See [`RedoLog::circle_bytes`].
+    pub(crate) circle: AtomicU64,
+    /// See [`RedoLog::search_bytes`].
+    pub(crate) searched: AtomicU64,
     /// What a promise adds to the records: frame, header, and padding up to a block.
     pub(crate) overhead: AtomicU64,
     pub(crate) buffer_waits: AtomicU64,
@@ -355,6 +359,8 @@ impl RedoLog {
             checkpoint: AtomicU64::new(block.checkpoint.0),
             usable: AtomicU64::new(Layout { area: area_max, ..layout }.usable()),
             usable_wanted: AtomicU64::new(Layout { area: options.area_max(), ..layout }.usable()),
+            circle: AtomicU64::new(layout.area),
+            searched: AtomicU64::new(layout.area),
             overhead: AtomicU64::new((HEADER + FRAME) as u64 + layout.block),
             buffer_waits: AtomicU64::new(0),
             room_waits: AtomicU64::new(0),
@@ -490,6 +496,18 @@ impl RedoLog {
     #[inline]
     pub fn capacity(&self) -> u64 {
         self.usable.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the circle as large as it is: the most that is between a checkpoint and the end
+    /// of the log. It may be much less than the capacity, up to which it grows as that is needed.
+    pub fn circle_bytes(&self) -> u64 {
+        self.circle.load(Ordering::Relaxed)
+    }
+
+    /// The most that a start after a crash now would search behind the end of the log, for proof that it ends
+    /// there, in bytes: the reach of the checkpoint block in force, or the circle.
+    pub fn search_bytes(&self) -> u64 {
+        self.searched.load(Ordering::Relaxed)
     }
 
     /// Bytes from the checkpoint to the end of the log.

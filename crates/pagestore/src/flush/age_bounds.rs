@@ -22,6 +22,11 @@ use crate::store::PageStore;
 const SAY_AGAIN: Duration = Duration::from_secs(600);
 /// Reads are watched for stretches of this length.
 const STRETCH: Duration = Duration::from_secs(1);
+/// A stretch that became longer than this says nothing: the process stood still, or its cleaner did.
+const STRETCH_MAX: Duration = Duration::from_secs(2);
+/// Reads under way that are about as many as a recovery has. With fewer pages in a stretch than that, the
+/// device stood still: that is no rate to reckon with.
+const READS_UNDER_WAY: usize = READ_TOGETHER * 3 / 4;
 
 /// Says something once.
 #[derive(Default)]
@@ -121,7 +126,7 @@ impl AgeAims {
 }
 
 /// What the reads of this process say about the device: how many pages it reads and writes in a second in
-/// which as many reads were under way all the time as a recovery has.
+/// which as many reads of data files were under way all the time as a recovery has.
 #[derive(Default)]
 pub(crate) struct ReadsShown {
     began: Duration,
@@ -130,22 +135,40 @@ pub(crate) struct ReadsShown {
     all_the_time: bool,
 }
 
+/// What is seen of them at a look.
+#[derive(Clone, Copy)]
+struct ReadsSeen {
+    /// Reads of data files.
+    under_way: usize,
+    /// Pages read from data files and written, since the start.
+    pages: u64,
+}
+
 impl ReadsShown {
     pub(crate) fn look(&mut self, store: &PageStore, now: Duration) {
-        self.all_the_time &= store.pending.len() >= READ_TOGETHER * 3 / 4;
-        let took = now.saturating_sub(self.began);
-        if took < STRETCH {
-            return;
-        }
         let read = store.read_times.of(Source::DataFile).times().count();
         let pages = read + store.counters.sum(Counter::PagesFlushed);
-        if self.all_the_time {
-            let seen = pages.saturating_sub(self.pages);
-            store.restart_time.shown(seen as f64 / took.as_secs_f64(), now);
+        let seen = ReadsSeen { under_way: store.pending.of_data_files(), pages };
+        if let Some(pages_per_second) = self.see(seen, now) {
+            store.restart_time.shown(pages_per_second, now);
         }
-        *self = ReadsShown { began: now, pages, all_the_time: true };
-        store.restart_time.forget_old(now);
-        store.files_open.store(store.spaces.open_count(), Ordering::Relaxed);
+        if self.began == now {
+            store.restart_time.forget_old(now);
+            store.files_open.store(store.spaces.open_count(), Ordering::Relaxed);
+        }
+    }
+
+    /// At the end of a stretch that says something: pages a second.
+    fn see(&mut self, seen: ReadsSeen, now: Duration) -> Option<f64> {
+        self.all_the_time &= seen.under_way >= READS_UNDER_WAY;
+        let took = now.saturating_sub(self.began);
+        if took < STRETCH {
+            return None;
+        }
+        let pages = seen.pages.saturating_sub(self.pages);
+        let says_something = self.all_the_time && took <= STRETCH_MAX && pages >= READS_UNDER_WAY as u64;
+        *self = ReadsShown { began: now, pages: seen.pages, all_the_time: true };
+        says_something.then(|| pages as f64 / took.as_secs_f64())
     }
 }
 
@@ -159,5 +182,44 @@ mod tests {
         assert!(once.is_news(Duration::ZERO));
         assert!((1..1000).all(|second| !once.is_news(Duration::from_secs(second))));
         assert!(once.is_news(Duration::from_secs(1000) + SAY_AGAIN));
+    }
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Looks every 20 ms, for this long.
+    fn stretch(
+        shown: &mut ReadsShown,
+        now: &mut Duration,
+        pages: &mut u64,
+        took: Duration,
+        a_look: u64,
+    ) -> Vec<u64> {
+        let until = *now + took;
+        let mut rates = Vec::new();
+        while *now < until {
+            *now += 20 * MS;
+            *pages += a_look;
+            let seen = ReadsSeen { under_way: READS_UNDER_WAY, pages: *pages };
+            rates.extend(shown.see(seen, *now).map(|rate| rate.round() as u64));
+        }
+        rates
+    }
+
+    #[test]
+    fn a_device_that_stands_still_shows_no_rate() {
+        let (mut shown, mut now, mut pages) = (ReadsShown::default(), Duration::ZERO, 0);
+        // The first stretch did not begin with the first look.
+        assert!(stretch(&mut shown, &mut now, &mut pages, 1000 * MS, 4).is_empty());
+        assert_eq!(stretch(&mut shown, &mut now, &mut pages, 2000 * MS, 4), [200, 200]);
+        assert!(stretch(&mut shown, &mut now, &mut pages, 30_000 * MS, 0).is_empty(), "frozen");
+        assert_eq!(stretch(&mut shown, &mut now, &mut pages, 1000 * MS, 1), [50], "slow, but alive");
+        // The process was stopped.
+        now += Duration::from_secs(20);
+        assert_eq!(stretch(&mut shown, &mut now, &mut pages, 20 * MS, 4).len(), 0);
+        assert_eq!(stretch(&mut shown, &mut now, &mut pages, 1000 * MS, 4), [200]);
+        // Not enough of them at a single look.
+        let seen = ReadsSeen { under_way: READS_UNDER_WAY - 1, pages };
+        assert_eq!(shown.see(seen, now + MS), None);
+        assert!(stretch(&mut shown, &mut now, &mut pages, 1000 * MS, 4).is_empty());
     }
 }

@@ -140,7 +140,9 @@ async fn run(store: Weak<PageStore>, mut cleaner: Cleaner) {
         let store = store.clone();
         move || {
             if let Some(store) = store.upgrade() {
-                store.poison("the page cleaner ended by a panic");
+                const WHY: &str = "the page cleaner ended by a panic";
+                store.poison(WHY);
+                store.resizing.give_up(WHY);
             }
         }
     });
@@ -227,7 +229,7 @@ impl Cleaner {
 
     fn flush_by_age(&mut self, store: &PageStore, now: Duration, elapsed: Duration) -> (Decision, Load) {
         let lsn = store.redo.current().0;
-        let capacity = store.redo.capacity();
+        let (capacity, circle) = (store.redo.capacity(), store.redo.circle_bytes());
         let (batches, batch_pages) = (store.batches_under_way(), store.batch_pages());
         if self.ahead.is_over_now(now, || store.foreground_comes_first()) {
             store.foreground.ahead_is_over();
@@ -246,10 +248,10 @@ impl Cleaner {
             let found = store.found_by_restart(&list);
             let allowed = self.bounds.look(store, &found, capacity);
             let (limit, bound) = (allowed.limit(capacity), allowed.bound(capacity));
-            list.fit_ages(capacity, limit);
+            list.fit_ages(circle, limit);
             let (goal, goal_of_full) =
                 (self.controller.goal(limit.min(age_goal)), self.controller.goal(limit));
-            let oldest = list.oldest_unwritten().map_or(lsn, |oldest| oldest.0);
+            let oldest = list.oldest_to_write().map_or(lsn, |oldest| oldest.0);
             store.age_aims.set(goal, limit);
             let target = store.recovery_target();
             let load = Load {
@@ -285,7 +287,7 @@ impl Cleaner {
         self.controller.set_io_capacity_max(store.io_capacity_max());
         let decision = self.controller.decide(load);
         self.bounds.tell_of_cap(store, self.controller.is_passed_over(decision));
-        if decision.urgency >= Urgency::Async || store.free.is_wanted() {
+        if decision.urgency >= Urgency::Async || store.free.waiting() > 0 {
             store.hurry_batches();
         }
         let mut started = 0;

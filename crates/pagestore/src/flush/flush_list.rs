@@ -14,6 +14,7 @@
 //! list again with the start LSN of that change; it is not collected a second time before the first write is
 //! done (`Frame::in_flight`).
 
+use std::collections::TryReserveError;
 use std::sync::atomic::Ordering;
 
 use redo::Lsn;
@@ -85,8 +86,14 @@ impl FlushList {
     }
 
     /// Makes room for this number of frames.
-    pub(crate) fn make_room(&mut self, frames: usize) {
-        self.nodes.reserve(frames.saturating_sub(self.nodes.len()));
+    pub(crate) fn make_room(&mut self, frames: usize) -> Result<(), TryReserveError> {
+        self.nodes.try_reserve_exact(frames.saturating_sub(self.nodes.len()))
+    }
+
+    /// Frames there is room for.
+    #[cfg(test)]
+    pub(crate) fn room(&self) -> usize {
+        self.nodes.capacity()
     }
 
     /// Number of dirty pages, those under way not counted.
@@ -217,9 +224,15 @@ impl FlushList {
 
     /// The same without what only has to be synced, unless that is under way.
     pub(crate) fn oldest_unwritten(&self) -> Option<Lsn> {
+        self.oldest_to_write().into_iter().chain(self.syncing.map(Lsn)).min()
+    }
+
+    /// The same without what is being synced: the oldest that is not written, or is being written. However
+    /// long a sync takes, no page that is written meanwhile makes it shorter.
+    pub(crate) fn oldest_to_write(&self) -> Option<Lsn> {
         let listed = self.oldest_listed().map(|Lsn(start)| start);
         let under_way = self.batches.iter().filter_map(|(_, oldest)| *oldest);
-        under_way.chain(self.syncing).chain(listed).min().map(Lsn)
+        under_way.chain(listed).min().map(Lsn)
     }
 
     /// The same without batches under way.
@@ -227,11 +240,11 @@ impl FlushList {
         (self.tail != NONE).then(|| Lsn(self.nodes[self.tail as usize].start))
     }
 
-    /// Counts the pages by age up to `age`, for a log of this capacity. That is known when the list is made,
-    /// but a log that was closed cleanly gets another size at the next start, once it has been scanned.
-    pub(crate) fn fit_ages(&mut self, capacity: u64, age: u64) {
+    /// Counts the pages by age up to `age`, and those that the log names for a log that has this many bytes
+    /// now: in ranges of the capacity, which may be much more, a short log would be a part of one.
+    pub(crate) fn fit_ages(&mut self, circle: u64, age: u64) {
         self.ages.fit(age);
-        self.named.fit(capacity);
+        self.named.fit(circle);
         self.rewrites.within = age / 2;
     }
 
@@ -350,6 +363,9 @@ mod tests {
         list.end_batch(batch, false);
         assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(100), Lsn(100)));
         assert!(!list.begin_sync(), "one at a time");
+        list.enter(frames.get(4), Lsn(150));
+        assert_eq!((list.oldest_unwritten(), list.oldest_to_write()), (Some(Lsn(100)), Some(Lsn(150))));
+        list.clear(&frames);
         assert_eq!(
             (list.syncs_over(), list.sync_wanted()),
             (0, 2),

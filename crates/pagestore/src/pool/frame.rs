@@ -48,6 +48,8 @@ pub(crate) mod history {
     pub(crate) const TOUCHED_AGAIN: u8 = 1;
     /// Came by the read-ahead of a scan.
     pub(crate) const SCAN: u8 = 2;
+    /// Was in memory before a restart, and colder than what was loaded before.
+    pub(crate) const COLDER: u8 = 4;
 }
 
 /// Descriptor of one frame. Two cache lines of its own, so that neighbours do not disturb each other; what a
@@ -66,6 +68,8 @@ pub(crate) struct Frame {
     pub(crate) young_clock: AtomicU32,
     /// See the essay. Changed under the free list's mutex.
     withdrawn: AtomicBool,
+    /// Withdrawn, and its memory was given back to the system. Only the resizer looks at it.
+    given_back: AtomicBool,
     /// Whether the page is in the old part of the LRU list. Written under the LRU mutex.
     pub(crate) is_old: AtomicBool,
     /// Whether the page came by read-ahead and nobody wanted it yet.
@@ -162,6 +166,12 @@ impl Frame {
     pub(crate) fn set_withdrawn(&self, withdrawn: bool) {
         debug_assert!(self.pins.is_owned() && !self.holds_a_page());
         self.withdrawn.store(withdrawn, Ordering::Relaxed);
+        self.given_back.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the frame is withdrawn and has its memory still.
+    pub(crate) fn can_be_given_back(&self) -> bool {
+        self.is_withdrawn() && !self.given_back.load(Ordering::Relaxed)
     }
 
     fn word(id: PageId) -> u64 {
@@ -185,6 +195,11 @@ impl Frame {
             read_ahead_unused: self.read_ahead.load(Ordering::Relaxed),
             from_scan: bits & history::SCAN != 0,
         }
+    }
+
+    /// Whether this was noted.
+    pub(crate) fn is_noted(&self, bit: u8) -> bool {
+        self.history.load(Ordering::Relaxed) & bit != 0
     }
 
     /// Another page, or none, comes into the owned frame: nothing is known of its use.
@@ -409,6 +424,7 @@ impl Frames {
                 len: self.page_size.bytes() as u32,
                 index: index as u32,
                 withdrawn: AtomicBool::new(withdrawn),
+                given_back: AtomicBool::new(false),
                 is_old: AtomicBool::new(false),
                 read_ahead: AtomicBool::new(false),
                 first_access: 0.into(),
@@ -434,6 +450,18 @@ impl Frames {
         self.heads.discard(range.clone());
         self.heads_above.discard(range.clone());
         self.memory.lock().discard(range.start as usize..range.end as usize);
+    }
+
+    /// The same for those of the frames that are withdrawn, once for each: nobody else takes one back, or
+    /// gives it back, meanwhile.
+    pub(crate) fn discard_withdrawn(&self, range: std::ops::Range<u32>) {
+        let can_be = |index: &u32| self.get(*index).can_be_given_back();
+        let mut next = range.start;
+        while let Some(start) = (next..range.end).find(can_be) {
+            next = (start..range.end).find(|index| !can_be(index)).unwrap_or(range.end);
+            self.discard(start..next);
+            (start..next).for_each(|index| self.get(index).given_back.store(true, Ordering::Relaxed));
+        }
     }
 
     /// Where the descriptor of a frame is, or will be.
@@ -497,6 +525,33 @@ impl Drop for Frames {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn memory_is_given_back_once_for_each_frame_that_was_withdrawn() {
+        let frames = Frames::allocate(8, PageSize::new(65536).unwrap()).unwrap();
+        // SAFETY: owned by the test.
+        let bytes = |index| unsafe { frames.get(index).bytes_mut() };
+        let withdraw = |index| frames.get(index).set_withdrawn(true);
+        let round = |expected: [u8; 8]| {
+            frames.discard_withdrawn(0..8);
+            let seen: Vec<u8> = (0..8).map(|index| bytes(index)[65535]).collect();
+            assert_eq!(seen, expected);
+        };
+        (0..8).for_each(|index| bytes(index).fill(7));
+        round([7; 8]);
+        [1, 2, 5, 7].into_iter().for_each(withdraw);
+        round([7, 0, 0, 7, 7, 0, 7, 0]);
+        // As nobody does who lets it be.
+        bytes(1).fill(9);
+        withdraw(3);
+        round([7, 9, 0, 0, 7, 0, 7, 0]);
+        // Back in the pool, and out of it again.
+        frames.get(2).set_withdrawn(false);
+        bytes(2).fill(8);
+        round([7, 9, 8, 0, 7, 0, 7, 0]);
+        withdraw(2);
+        round([7, 9, 0, 0, 7, 0, 7, 0]);
+    }
 
     #[test]
     fn descriptors_stay_where_they_are_while_the_pool_grows() {

@@ -17,7 +17,7 @@
 //! given one. Those between the limit and the *end* are on their way out: they may hold pages still, and when
 //! all of them are withdrawn the end becomes the limit.
 
-use std::collections::VecDeque;
+use std::collections::{TryReserveError, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 
 use disk::{Event, Wait, WaitKind};
@@ -138,6 +138,18 @@ impl FreeFrames {
 
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed)
+    }
+
+    /// Makes room for this number of frames.
+    pub(crate) fn make_room(&self, frames: usize) -> Result<(), TryReserveError> {
+        let free = &mut self.list.lock().free;
+        free.try_reserve_exact(frames.saturating_sub(free.len()))
+    }
+
+    /// Frames there is room for.
+    #[cfg(test)]
+    pub(crate) fn room(&self) -> usize {
+        self.list.lock().free.capacity()
     }
 
     /// The frames that were never used.

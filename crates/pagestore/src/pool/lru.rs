@@ -5,16 +5,18 @@
 //!                                      old_head
 //! ```
 //!
-//! A page read from a file enters at the head of the old part, so that a scan passes through the old part and
-//! leaves the young one alone; a page created in memory enters at the young end. An old page becomes young
-//! when it is wanted again some time after its first access (`innodb_old_blocks_time`); a young page moves to
-//! the young end again only when it has drifted out of the first quarter of the young part, measured by the
-//! number of evictions since its last move. So pages that are hot take no lock when they are accessed. (Rules
-//! and constants are InnoDB's.)
+//! A page read from a file enters at the head of the old part, so that a scan passes through the old
+//! part and leaves the young one alone; a page created in memory enters at the young end, and one
+//! that is loaded because it was in memory before a restart at the tail, since each is colder than
+//! the one before. An old page becomes young when it is wanted again some time after its first access
+//! (`innodb_old_blocks_time`); a young page moves to the young end again only when it has drifted out
+//! of the first quarter of the young part, measured by the number of evictions since its last move.
+//! So pages that are hot take no lock when they are accessed. (Rules and constants are InnoDB's.)
 //!
 //! The list is two arrays of links by frame index, all under one mutex; only `Frame::is_old` and
 //! `Frame::young_clock` are read outside it.
 
+use std::collections::TryReserveError;
 use std::sync::atomic::Ordering;
 
 use crate::counters::Counter;
@@ -61,8 +63,14 @@ impl Lru {
     }
 
     /// Makes room for this number of frames.
-    pub(crate) fn make_room(&mut self, frames: usize) {
-        self.nodes.reserve(frames.saturating_sub(self.nodes.len()));
+    pub(crate) fn make_room(&mut self, frames: usize) -> Result<(), TryReserveError> {
+        self.nodes.try_reserve_exact(frames.saturating_sub(self.nodes.len()))
+    }
+
+    /// Frames there is room for.
+    #[cfg(test)]
+    pub(crate) fn room(&self) -> usize {
+        self.nodes.capacity()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -85,6 +93,15 @@ impl Lru {
         self.old_head = index;
         self.old_len += 1;
         frames.get(index).is_old.store(true, Ordering::Relaxed);
+        self.balance(frames);
+    }
+
+    /// Enters a page that is colder than all others.
+    pub(crate) fn insert_coldest(&mut self, frames: &Frames, index: u32) {
+        let is_old = self.old_head != NONE;
+        self.link(index, self.tail, NONE);
+        self.old_len += usize::from(is_old);
+        frames.get(index).is_old.store(is_old, Ordering::Relaxed);
         self.balance(frames);
     }
 
@@ -161,13 +178,23 @@ impl Lru {
         (younger != NONE).then_some(younger)
     }
 
-    /// Pages from the young end on, for a dump of the pool.
+    /// The next page towards the tail; `None` also of a frame that is not listed.
+    pub(crate) fn older(&self, index: u32) -> Option<u32> {
+        let node = self.nodes.get(index as usize).filter(|node| node.listed && node.older != NONE);
+        node.map(|node| node.older)
+    }
+
+    /// The pages behind this one, or all from the young end on.
+    pub(crate) fn youngest_first_after(&self, index: Option<u32>) -> impl Iterator<Item = u32> + '_ {
+        let head = || (self.head != NONE).then_some(self.head);
+        let first = index.map_or_else(head, |index| self.older(index));
+        std::iter::successors(first, |index| self.older(*index))
+    }
+
+    /// Pages from the young end on.
+    #[cfg(test)]
     pub(crate) fn youngest_first(&self) -> impl Iterator<Item = u32> + '_ {
-        let first = (self.head != NONE).then_some(self.head);
-        std::iter::successors(first, |index| {
-            let older = self.nodes[*index as usize].older;
-            (older != NONE).then_some(older)
-        })
+        self.youngest_first_after(None)
     }
 
     fn link(&mut self, index: u32, younger: u32, older: u32) {
@@ -301,7 +328,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn list_stays_whole_under_any_sequence(steps in proptest::collection::vec((0_u8..5, 0_u32..700), 1..1500)) {
+        fn list_stays_whole_under_any_sequence(steps in proptest::collection::vec((0_u8..6, 0_u32..700), 1..1500)) {
             let frames = Frames::allocate(700, PageSize::new(4096).unwrap()).unwrap();
             let mut lru = Lru::new(700, 37);
             for index in 0..600 {
@@ -313,6 +340,10 @@ mod tests {
                     (1, false) => lru.insert_young(&frames, index),
                     (2, true) => lru.remove(&frames, index),
                     (3, true) => lru.make_young(&frames, index),
+                    (5, false) => {
+                        lru.insert_coldest(&frames, index);
+                        prop_assert_eq!(lru.tail(), Some(index));
+                    }
                     (4, true) => {
                         let order: Vec<u32> = lru.youngest_first().collect();
                         if let Some(free) = (0..700).find(|other| !lru.is_listed(*other)) {
@@ -326,6 +357,19 @@ mod tests {
             }
             lru.check(&frames);
         }
+    }
+
+    /// Those that come first stay longest, and are the young part.
+    #[test]
+    fn pages_that_become_colder_and_colder_keep_their_order() {
+        let frames = Frames::allocate(2000, PageSize::new(4096).unwrap()).unwrap();
+        let mut lru = Lru::new(2000, 37);
+        for index in 0..2000 {
+            lru.insert_coldest(&frames, index);
+        }
+        lru.check(&frames);
+        assert!(lru.youngest_first().eq(0..2000));
+        assert!((0..1200).all(|index| !frames.get(index).is_old.load(Ordering::Relaxed)));
     }
 
     #[test]

@@ -15,7 +15,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use disk::{Event, File, Histogram, Io, IoBuf, IoKind, Wait, WaitKind};
@@ -35,15 +35,24 @@ const SHARDS: usize = 16;
 
 /// The reads under way, in shards by page.
 #[derive(Default)]
-pub(crate) struct PendingReads([Mutex<HashMap<PageId, Arc<PendingRead>>>; SHARDS]);
+pub(crate) struct PendingReads {
+    shards: [Mutex<HashMap<PageId, Arc<PendingRead>>>; SHARDS],
+    /// Those of them whose requests have gone to data files.
+    from_data_files: AtomicUsize,
+}
 
 impl PendingReads {
     pub(super) fn shard(&self, id: PageId) -> &Mutex<HashMap<PageId, Arc<PendingRead>>> {
-        &self.0[(id.page as usize ^ (id.space as usize).wrapping_mul(7)) % SHARDS]
+        &self.shards[(id.page as usize ^ (id.space as usize).wrapping_mul(7)) % SHARDS]
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.iter().map(|shard| shard.lock().len()).sum()
+        self.shards.iter().map(|shard| shard.lock().len()).sum()
+    }
+
+    /// How many reads of data files are under way. What the extension serves says nothing about their device.
+    pub(crate) fn of_data_files(&self) -> usize {
+        self.from_data_files.load(Ordering::Relaxed)
     }
 
     /// The events of reads of one tablespace that are under way.
@@ -53,7 +62,7 @@ impl PendingReads {
             let reads = shard.values().filter(|read| read.id.space == space && !read.event.is_set());
             reads.map(|read| read.event.clone()).collect()
         };
-        self.0.iter().flat_map(of_shard).collect()
+        self.shards.iter().flat_map(of_shard).collect()
     }
 }
 
@@ -313,6 +322,7 @@ impl PageStore {
             space,
             tier,
             ticket: None,
+            from_data_file: false,
             asked: wait,
             started,
             over: false,
@@ -374,6 +384,8 @@ struct ReadCompletion {
     tier: Option<Arc<dyn BufferPoolExtension>>,
     /// Of the slot that is being read; without, it is the data file.
     ticket: Option<Ticket>,
+    /// It is counted among the reads of data files.
+    from_data_file: bool,
     /// Somebody wanted the page when the read began: it is not ahead of need.
     asked: bool,
     /// When the request was made.
@@ -393,7 +405,9 @@ impl ReadCompletion {
         }
     }
 
-    fn request_from_data_file(self) -> (Arc<dyn File>, Io) {
+    fn request_from_data_file(mut self) -> (Arc<dyn File>, Io) {
+        self.from_data_file = true;
+        self.store.pending.from_data_files.fetch_add(1, Ordering::Relaxed);
         let (file, offset) = (self.space.file().clone(), self.store.page_size.offset_of(self.read.id.page));
         self.request_from(file, offset)
     }
@@ -528,6 +542,9 @@ impl ReadCompletion {
 
 impl Drop for ReadCompletion {
     fn drop(&mut self) {
+        if self.from_data_file {
+            self.store.pending.from_data_files.fetch_sub(1, Ordering::Relaxed);
+        }
         if !self.asked {
             self.store.foreground.ahead_is_over();
         }

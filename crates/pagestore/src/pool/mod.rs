@@ -68,6 +68,8 @@ pub(crate) mod read_ahead;
 #[allow(unsafe_code)]
 pub(crate) mod relocation;
 #[cfg(not(loom))]
+mod resident_pages;
+#[cfg(not(loom))]
 pub(crate) mod resize;
 #[cfg(not(loom))]
 pub(crate) mod sample;

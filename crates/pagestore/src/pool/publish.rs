@@ -29,6 +29,8 @@ impl PageStore {
             let mut lru = self.lru.lock();
             if young {
                 lru.insert_young(&self.frames, frame.index());
+            } else if pins == 0 && frame.is_noted(history::COLDER) {
+                lru.insert_coldest(&self.frames, frame.index());
             } else {
                 lru.insert_old(&self.frames, frame.index());
             }

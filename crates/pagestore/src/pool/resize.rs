@@ -8,14 +8,16 @@
 //! then, some thousand frames at a time, descriptors are made and the limit is raised, which puts the frames
 //! into the free list.
 //!
-//! To shrink, the limit is lowered first: from then on no frame above it is given to anybody, and whichever
-//! is put back is withdrawn. The free ones have left with that. The resizer goes through the rest, again and
-//! again: it moves the clean pages into frames below the limit ([`crate::pool::relocation`]) or evicts them
-//! (offered to the buffer pool extension before), has the dirty ones written and evicted, and passes by the
-//! pinned ones, which are looked at again in the next round. What a smaller pool loses are the pages that
-//! would be evicted next and, of those that lay in frames that left, the dirty ones and those of the old
-//! part. When all have left their memory goes back to the system. Descriptors and links stay; they are less
-//! than 4 % of a page of 4 KiB and 1 % of one of 16 KiB.
+//! To shrink, the limit is lowered first: from then on no frame above it is given to anybody, and
+//! whichever is put back is withdrawn. The free ones have left with that. The resizer goes through
+//! the rest, again and again: it moves the clean pages into frames below the limit
+//! ([`crate::pool::relocation`]) or evicts them (offered to the buffer pool extension before), has
+//! the dirty ones written and evicted, and passes by the pinned ones, which are looked at again in
+//! the next round. What a smaller pool loses are the pages that would be evicted next and, of those
+//! that lay in frames that left, the dirty ones and those of the old part. The memory of each goes
+//! back to the system in the round in which it has left, so a page that is pinned for long keeps its
+//! own frame's and no other's. Descriptors and links stay; they are less than 4 % of a page of 4 KiB
+//! and 1 % of one of 16 KiB.
 //!
 //! The figures that follow from the number of frames (reserve, batches, pages in flight, drift, targets of
 //! the cleaner) are computed from the limit when they are needed. The page tables do not depend on it.
@@ -37,6 +39,7 @@ use crate::error::Error;
 use crate::flush::feeder;
 use crate::flush::reason::WriteReason;
 use crate::pool::frame::FrameRef;
+use crate::pool::guard::Pin;
 use crate::pool::lru::Lru;
 use crate::store::PageStore;
 
@@ -158,12 +161,7 @@ impl PageStore {
     /// When that is too small or too large, when the memory is not available, and when nothing is
     /// written any more.
     pub fn resize(&self, bytes: usize) -> Result<Event, Error> {
-        self.refuse_when_poisoned()?;
-        if !self.options.background || self.stopping.load(Ordering::Acquire) {
-            return Err(Error::Options(
-                "the buffer pool cannot be resized without a page cleaner".to_owned(),
-            ));
-        }
+        self.refuse_without_cleaner()?;
         let charged = self.resizing.charged.load(Ordering::Relaxed);
         if charged > bytes / 2 {
             return Err(Error::Options(format!(
@@ -171,10 +169,52 @@ impl PageStore {
             )));
         }
         let count = frames_of(bytes, charged, self.page_size)?;
+        self.reserve_frames(count)?;
+        self.begin_resize(bytes)
+    }
+
+    /// Memory for this number of frames, and room for them in all lists: what there is no memory for is
+    /// refused here, where somebody can be told, and no list asks for any when the frames come.
+    fn reserve_frames(&self, count: usize) -> Result<(), Error> {
         self.frames.reserve(count)?;
+        let room = self.lru.lock().make_room(count);
+        let room = room.and_then(|()| self.flush_list.lock().make_room(count));
+        let room = room.and_then(|()| self.free.make_room(count));
+        room.map_err(|error| {
+            Error::Options(format!(
+                "there is no memory for the lists of a buffer pool of {count} pages: {error}"
+            ))
+        })
+    }
+
+    /// Whether the pool, which becomes smaller, waits for this pin: the page's frame is to leave it. Who can
+    /// do without gives it back, and pins the page again when that is needed.
+    #[must_use]
+    pub fn wants_back(&self, pin: &Pin) -> bool {
+        self.free.is_leaving(pin.frame())
+    }
+
+    /// The part that the cleaner sees. It may have ended since the request was looked at: then nobody would
+    /// end the resize. Before it goes it gives up what has begun; what begins after that sees here that it
+    /// has gone.
+    pub(crate) fn begin_resize(&self, bytes: usize) -> Result<Event, Error> {
         let over = self.resizing.begin(bytes);
+        if let Err(error) = self.refuse_without_cleaner() {
+            self.resizing.give_up(&error.to_string());
+            return Err(error);
+        }
         self.wake_cleaner();
         Ok(over)
+    }
+
+    fn refuse_without_cleaner(&self) -> Result<(), Error> {
+        self.refuse_when_poisoned()?;
+        if !self.options.background || self.stopping.load(Ordering::Acquire) {
+            return Err(Error::Options(
+                "the buffer pool cannot be resized without a page cleaner".to_owned(),
+            ));
+        }
+        Ok(())
     }
 
     /// Bytes of the pool as they were asked for last (`innodb_buffer_pool_size`).
@@ -201,7 +241,8 @@ impl PageStore {
 pub(crate) struct Resizer {
     /// The next frame to look at among those that are to leave.
     next: u32,
-    /// Frames that have left, but whose memory is not given back yet.
+    /// All frames that have left, once the last of them has: what no round has come by since is given back,
+    /// and the system's pages that lie in two frames.
     discard: Range<u32>,
     /// Frames that there was no memory for.
     refused: usize,
@@ -223,6 +264,10 @@ impl Resizer {
         } else if limit > target {
             store.free.lower(&store.frames, target);
             store.frame_count_changed();
+            // Pages that are to leave may be in batches that take their time. Once: what
+            // is started later takes fractions of a second, and keeps its pace however
+            // long the last pages take to leave.
+            store.hurry_batches();
         }
         if store.free.limit() < store.free.end() {
             self.withdraw(store);
@@ -246,7 +291,7 @@ impl Resizer {
         // The request was looked at; what the tier takes changes by itself.
         let Ok(count) = frames_of(wanted, charged, store.page_size) else { return store.free.limit() };
         if count > store.frames.reserved()
-            && let Err(error) = store.frames.reserve(count)
+            && let Err(error) = store.reserve_frames(count)
         {
             if self.refused != count {
                 tracing::warn!("{error}; it stays smaller than innodb_buffer_pool_size");
@@ -257,9 +302,8 @@ impl Resizer {
         count as u32
     }
 
+    /// The lists have room for it.
     fn raise(store: &PageStore, limit: u32) {
-        store.lru.lock().make_room(limit as usize);
-        store.flush_list.lock().make_room(limit as usize);
         store.free.raise(&store.frames, limit);
         store.frame_count_changed();
     }
@@ -299,6 +343,7 @@ impl Resizer {
         if !dirty.is_empty() {
             store.start_batches(dirty, WriteReason::Resize, Duration::ZERO);
         }
+        store.frames.discard_withdrawn(range);
     }
 
     /// Offers the clean pages that are not to be moved to the buffer pool extension.

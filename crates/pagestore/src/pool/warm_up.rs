@@ -1,8 +1,9 @@
 //! Loading the pages that were in the buffer pool before a restart.
 //!
-//! Their list is read from the file `ib_buffer_pool` by the crate above (`src/buffer_pool_dump.rs`). The list
-//! of pages is a hint and nothing else: a page that is not there any more, or that cannot be read, is left
-//! out. Only frames that are free are used: what is in use is never evicted for what was in use before. How
+//! Their list is read from the file `ib_buffer_pool` by the crate above (`src/buffer_pool_dump.rs`).
+//! The list of pages is a hint and nothing else: a page that is not there any more, or that cannot be
+//! read, is left out. Each enters the LRU list at its end: it is colder than those before it. Only
+//! frames that are free are used: what is in use is never evicted for what was in use before. How
 //! much of the device the warm-up takes beside clients is decided in `warm_up_pace.rs`.
 //!
 //! **Order.** The hottest come first, in portions that are sorted. Where most pages of an area were in
@@ -19,6 +20,7 @@ use disk::Event;
 use page::PageId;
 
 use crate::counters::Counter;
+use crate::pool::frame::history;
 use crate::pool::warm_up_pace::{Pace, Seen, Way};
 use crate::store::PageStore;
 
@@ -77,7 +79,7 @@ pub async fn warm_up(
             if store.free.len() < store.frame_count() / KEPT_FREE + some.len() {
                 return WarmUp::Full;
             }
-            store.start_reads(some, |_| {})
+            store.start_reads(some, |frame| frame.note(history::COLDER))
         };
         under_way.push_back((reads, now));
         tried += some.len();

@@ -168,6 +168,9 @@ fn a_shrink_waits_for_pins_and_keeps_nobody_waiting() {
         assert!(kept > 20, "seed {seed}: {kept}");
         env.advance(Duration::from_secs(2));
         assert!(!over.is_set(), "seed {seed}: {}", store.resize_status());
+        // The memory of those that have left does not wait for the others.
+        let has_memory = |index: &u32| store.frames.get(*index).can_be_given_back();
+        assert_eq!((40..400).find(has_memory), None, "seed {seed}");
         assert_eq!(
             store.resize_status(),
             format!(
@@ -278,6 +281,52 @@ fn what_cannot_be_is_refused() {
     assert!(store.resize_status().ends_with("was given up: a test"), "{}", store.resize_status());
     assert!(matches!(store.resize(64 * PAGE), Err(Error::Poisoned(_))));
     drop(pin);
+    env.shutdown();
+}
+
+/// What there is no memory for is refused while somebody can be told.
+#[test]
+fn a_pool_grows_into_room_that_there_was_before() {
+    let env = SimulatedEnvironment::new(8);
+    let store = store_in(&env, 64, 10);
+    let over = store.resize(5000 * PAGE).unwrap();
+    let room = || [store.lru.lock().room(), store.flush_list.lock().room(), store.free.room()];
+    let before = room();
+    assert!(before.iter().all(|room| *room >= 5000) && store.frame_count() == 64, "{before:?}");
+    env.run_until_complete(over.wait());
+    assert_eq!((room(), store.frame_count()), (before, 5000));
+    assert!(store.lru.lock().make_room(usize::MAX).is_err() && store.free.make_room(usize::MAX).is_err());
+    assert!(store.flush_list.lock().make_room(usize::MAX).is_err());
+    env.shutdown();
+}
+
+/// Nobody waits for a resize that nobody takes a step of any more.
+#[test]
+fn a_resize_ends_with_the_page_cleaner() {
+    let env = SimulatedEnvironment::new(5);
+    let store = store_in(&env, 64, 10);
+    env.run_until_complete(store.shutdown()).unwrap();
+    env.run_until_idle();
+    // As somebody who asked before the store was closed, and comes so far only now.
+    assert!(matches!(store.begin_resize(300 * PAGE), Err(Error::Options(_))));
+    assert!(store.resize_status().contains("was given up"), "{}", store.resize_status());
+    env.shutdown();
+    let env = SimulatedEnvironment::new(6);
+    let store = store_in(&env, 400, 400);
+    for page in 0..380 {
+        env.run_until_complete(retry(|| create_page(&store, id(page), 1))).unwrap();
+    }
+    let pins: Vec<_> = (0..380).map(|page| store.pin(id(page)).unwrap()).collect();
+    let over = store.resize(40 * PAGE).unwrap();
+    env.advance(Duration::from_secs(1));
+    assert!(!over.is_set());
+    store.broken.cleaner.store(true, Ordering::Relaxed);
+    let panics =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| env.advance(Duration::from_secs(1))));
+    assert!(panics.is_err() || store.poisoned().is_some());
+    assert!(over.is_set(), "{}", store.resize_status());
+    assert!(matches!(store.resize(64 * PAGE), Err(Error::Poisoned(_))));
+    drop(pins);
     env.shutdown();
 }
 

@@ -152,6 +152,22 @@ fn a_restart_keeps_its_target_where_pages_are_written_too_slowly() {
     }
 }
 
+/// A restart searches the circle that there is, however large the log may become.
+#[test]
+fn a_capacity_that_is_not_used_takes_a_restart_no_time() {
+    let (machine, store) = Machine::create(3, 200);
+    let before = store.recovery_estimate();
+    store.redo.set_capacity(512 << 30).unwrap();
+    store.set_recovery_target(Some(Duration::from_secs(60)));
+    machine.simulated.advance(Duration::from_secs(1));
+    let now = store.recovery_estimate();
+    assert!(now <= before + Duration::from_secs(1), "{now:?}, and {before:?} before");
+    let allowed = store.restart_time.allowed(&store.found_by_restart(&store.flush_list.lock()));
+    assert!(allowed.dirty > 1000.0, "{allowed:?}");
+    drop(store);
+    machine.simulated.shutdown();
+}
+
 /// Negative control.
 #[test]
 fn without_the_target_it_takes_longer() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use disk::{Environment, Random, SimulatedStorage, block_on};
+use disk::{Environment, Event, Random, SimulatedEnvironment, SimulatedStorage, block_on};
 use page::{BufferPoolExtension, PageId};
 use redo::Lsn;
 
@@ -192,6 +192,41 @@ fn a_page_is_found_in_the_tier_until_it_changes() {
         store.drop_space(SPACE).await.unwrap();
         assert_eq!(tier.len(), 0);
     });
+}
+
+/// What the tier serves says nothing about the device of the data files.
+#[test]
+fn reads_that_the_tier_serves_are_no_reads_of_data_files() {
+    let (simulated, dir) = (SimulatedEnvironment::new(1), TempDir::new("sources"));
+    let env: Arc<dyn Environment> = simulated.clone();
+    env.storage().create_dir_all(&dir.0).unwrap();
+    let (store, tier) = with_tier(&env, &dir, 64, 200);
+    simulated.run_until_complete(async {
+        for page in 0..200 {
+            if page % 16 == 0 {
+                store.flush_all().await.unwrap();
+                feed(&store);
+            }
+            retry(|| create_page(&store, PageId::new(SPACE, page), u64::from(page))).await.unwrap();
+        }
+        store.flush_all().await.unwrap();
+    });
+    let missing: Vec<PageId> = (0..100)
+        .map(|page| PageId::new(SPACE, page))
+        .filter(|page| store.look_up(*page).is_none() && tier.has(*page))
+        .collect();
+    let read = |pages: &[PageId], from_data_files| {
+        let events = store.start_reads(pages, |_| {});
+        assert_eq!((store.pending.len(), store.pending.of_data_files()), (8, from_data_files));
+        for event in &events {
+            simulated.run_until_complete(Event::wait(event));
+        }
+        assert_eq!((store.pending.len(), store.pending.of_data_files()), (0, 0));
+    };
+    read(&missing[..8], 0);
+    store.set_extension(None);
+    read(&missing[8..16], 8);
+    simulated.shutdown();
 }
 
 #[test]

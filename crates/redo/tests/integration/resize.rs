@@ -109,6 +109,22 @@ fn a_larger_capacity_is_there_at_once_and_the_circle_grows_as_it_is_needed() {
     }
 }
 
+#[test]
+fn a_start_searches_the_circle_there_is_and_not_the_capacity() {
+    let small = Options { capacity: 512 * KIB, first_size: 512 * KIB, ..options() };
+    let machine = Machine::new(1, small);
+    assert_eq!(machine.log.search_bytes(), 512 * KIB - FRONT, "where it is small, all of it");
+    machine.log.set_capacity(512 << 30).unwrap();
+    for _ in 0..8 {
+        machine.load(200 * KIB, 300 * KIB);
+        machine.checkpoint();
+        let (searched, length) = (machine.log.search_bytes(), machine.length());
+        assert!(searched <= length - FRONT, "{searched} of {length} bytes");
+    }
+    let large = Options { capacity: 32 * MIB, first_size: 32 * MIB, ..options() };
+    assert_eq!(Machine::new(2, large).log.search_bytes(), 4 * MIB, "the reach");
+}
+
 /// The log is where the smaller circle has no place, and comes round to it.
 #[test]
 fn the_circle_becomes_smaller_when_what_is_needed_has_come_round() {

@@ -222,12 +222,11 @@ impl UndoLog {
         self.pin.as_ref().map(|pin| mtr.x_pin(pin.clone()))
     }
 
-    /// Unpins the page if there are too many transactions for all of them to keep theirs. The next record
-    /// pins it again.
+    /// Unpins the page if there are too many transactions for all of them to keep theirs, or the buffer pool
+    /// becomes smaller and waits for it. The next record pins it again.
     pub fn let_go(&mut self, space: &UndoSpace) {
-        if !space.may_keep_pin(self.slot) {
-            self.pin = None;
-        }
+        let is_wanted = |pin: &Pin| !space.may_keep_pin(self.slot) || space.store().wants_back(pin);
+        self.pin = self.pin.take().filter(|pin| !is_wanted(pin));
     }
 
     /// Writes a record at the place [`Self::place_for`] gave, with the log header before it if it is the
@@ -301,6 +300,11 @@ impl UndoLog {
     #[cfg(test)]
     pub fn slot(&self) -> u16 {
         self.slot
+    }
+
+    #[cfg(test)]
+    pub fn is_pinned(&self) -> bool {
+        self.pin.is_some()
     }
 
     #[cfg(test)]

@@ -146,6 +146,35 @@ fn there_are_as_many_slots_as_numbers_and_a_restart_finds_them() {
     });
 }
 
+/// A transaction keeps the page that its next record goes to, but not from a pool that becomes smaller.
+#[test]
+fn a_smaller_pool_gets_the_undo_page_of_an_open_transaction() {
+    let (env, store) = store();
+    env.run_until_complete(async {
+        let space = UndoSpace::create(store.clone(), Path::new("/data/undo_001")).await.unwrap();
+        // The frames of the first pages stay.
+        let _before = write_log(&space, 50, 400).await;
+        let mut log = begin_log(&space, 100).await;
+        append(&space, &mut log, 0..1, true).await;
+        log.let_go(&space);
+        assert!(log.is_pinned(), "there are frames enough");
+        let over = store.resize(64 * 4096).unwrap();
+        store.environment().sleep(std::time::Duration::from_secs(1)).await;
+        assert!(!over.is_set() && store.resize_status().contains("withdrew"), "{}", store.resize_status());
+        append(&space, &mut log, 1..2, true).await;
+        log.let_go(&space);
+        assert!(!log.is_pinned());
+        over.wait().await;
+        // In its new frame it may stay.
+        append(&space, &mut log, 2..3, true).await;
+        log.let_go(&space);
+        assert!(log.is_pinned());
+        assert_eq!(walk_back(&space, &log).await.unwrap(), records(100, 0..3));
+        log.unpin();
+    });
+    env.shutdown();
+}
+
 /// A crash may come between any two of the steps.
 #[test]
 fn after_each_step_of_freeing_pages_the_logs_that_are_left_are_found() {
