@@ -459,7 +459,8 @@ impl PageStore {
         let written = if log == 0 { 0 } else { named.written };
         Found {
             log,
-            search: self.redo.search_bytes(),
+            // No further than once around.
+            search: self.redo.search_bytes().min(self.redo.circle_bytes().saturating_sub(log)),
             pages: list.len() as u64 + written,
             dirty: list.len() as u64,
             became_dirty: named.became_dirty,

@@ -48,8 +48,7 @@ pub(crate) struct Load {
     pub(crate) elapsed: Duration,
     /// End of the log, bytes.
     pub(crate) lsn: u64,
-    /// Bytes of log from the oldest unwritten change to the end; 0 when clean. What is written and being
-    /// synced is not among them: to write other pages sooner would bring no room.
+    /// Bytes of log from the oldest unwritten change to the end; 0 when clean.
     pub(crate) age: u64,
     /// What has to be free of the log for those who wait for room in it, bytes; 0 when nobody waits.
     pub(crate) room_wanted: u64,

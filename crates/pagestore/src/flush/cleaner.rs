@@ -251,7 +251,7 @@ impl Cleaner {
             list.fit_ages(circle, limit);
             let (goal, goal_of_full) =
                 (self.controller.goal(limit.min(age_goal)), self.controller.goal(limit));
-            let oldest = list.oldest_to_write().map_or(lsn, |oldest| oldest.0);
+            let oldest = list.oldest_unwritten().map_or(lsn, |oldest| oldest.0);
             store.age_aims.set(goal, limit);
             let target = store.recovery_target();
             let load = Load {

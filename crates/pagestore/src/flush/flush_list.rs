@@ -224,15 +224,9 @@ impl FlushList {
 
     /// The same without what only has to be synced, unless that is under way.
     pub(crate) fn oldest_unwritten(&self) -> Option<Lsn> {
-        self.oldest_to_write().into_iter().chain(self.syncing.map(Lsn)).min()
-    }
-
-    /// The same without what is being synced: the oldest that is not written, or is being written. However
-    /// long a sync takes, no page that is written meanwhile makes it shorter.
-    pub(crate) fn oldest_to_write(&self) -> Option<Lsn> {
         let listed = self.oldest_listed().map(|Lsn(start)| start);
         let under_way = self.batches.iter().filter_map(|(_, oldest)| *oldest);
-        under_way.chain(listed).min().map(Lsn)
+        under_way.chain(self.syncing).chain(listed).min().map(Lsn)
     }
 
     /// The same without batches under way.
@@ -363,9 +357,6 @@ mod tests {
         list.end_batch(batch, false);
         assert_eq!((list.checkpoint(), list.checkpoint_when_synced()), (Lsn(100), Lsn(100)));
         assert!(!list.begin_sync(), "one at a time");
-        list.enter(frames.get(4), Lsn(150));
-        assert_eq!((list.oldest_unwritten(), list.oldest_to_write()), (Some(Lsn(100)), Some(Lsn(150))));
-        list.clear(&frames);
         assert_eq!(
             (list.syncs_over(), list.sync_wanted()),
             (0, 2),

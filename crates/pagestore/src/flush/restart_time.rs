@@ -246,12 +246,13 @@ impl RestartTime {
         state.shown = Some((rate.max(1.0), now));
     }
 
-    /// Forgets what reads have shown long ago, whether or not a recovery says more: a volume that was slow
-    /// once would hold writers back until the process ends, because without that number of reads it shows
-    /// nothing else.
+    /// Forgets what reads have shown long ago, where a recovery says more.
     pub(crate) fn forget_old(&self, now: Duration) {
         let mut state = self.state.lock();
-        state.shown.take_if(|(_, at)| now.saturating_sub(*at) > SHOWN_FOR);
+        let is_old = state.shown.is_some_and(|(_, at)| now.saturating_sub(at) > SHOWN_FOR);
+        if is_old && state.rates.of(Kind::Pages).is_some() {
+            state.shown = None;
+        }
     }
 }
 

@@ -176,7 +176,6 @@ impl PageStore {
     /// Memory for this number of frames, and room for them in all lists: what there is no memory for is
     /// refused here, where somebody can be told, and no list asks for any when the frames come.
     fn reserve_frames(&self, count: usize) -> Result<(), Error> {
-        self.frames.reserve(count)?;
         let room = self.lru.lock().make_room(count);
         let room = room.and_then(|()| self.flush_list.lock().make_room(count));
         let room = room.and_then(|()| self.free.make_room(count));
@@ -184,7 +183,9 @@ impl PageStore {
             Error::Options(format!(
                 "there is no memory for the lists of a buffer pool of {count} pages: {error}"
             ))
-        })
+        })?;
+        // The last: frames that there are have their room in the lists.
+        self.frames.reserve(count)
     }
 
     /// Whether the pool, which becomes smaller, waits for this pin: the page's frame is to leave it. Who can

@@ -20,6 +20,5 @@ mod relocation;
 mod resident_pages;
 mod resize;
 mod restart_target;
-mod slow_sync;
 mod support;
 mod tier;

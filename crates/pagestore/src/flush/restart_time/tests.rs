@@ -144,11 +144,9 @@ fn a_volume_that_becomes_slow_is_noticed_by_what_it_reads() {
     assert!(seconds(&time, &now) > 9.0);
     time.forget_old(1000 * SECOND);
     assert_eq!(seconds(&time, &now), 1.0);
-    // Before there was a recovery it is better than a guess, for as long.
+    // Before there was a recovery it is better than a guess.
     let new = RestartTime::new(None, RecoveryRates::default());
     new.shown(400.0, SECOND);
-    new.forget_old(600 * SECOND);
+    new.forget_old(10_000 * SECOND);
     assert_eq!(seconds(&new, &now), 5.0);
-    new.forget_old(700 * SECOND);
-    assert_eq!(seconds(&new, &now), 1.0, "it is as slow no more, as far as anybody knows");
 }
