@@ -172,8 +172,8 @@ pub(super) async fn watch(
     }
 }
 
-/// What [`watch`] watches, until it is broken or done with. The end of the watch lets go of it: where the database
-/// was closed and the environment shut down, the task may still be in a call that does not end.
+/// What [`watch`] watches, until it is broken or done with. The end of the watch lets go of it: where the
+/// database was closed and the environment shut down, the task may still be in a call that does not end.
 pub(super) struct Watched(Weak<Holds>);
 
 impl Watched {

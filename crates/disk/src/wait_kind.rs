@@ -1,8 +1,8 @@
 //! What a task waits for, told to the one who polls it.
 //!
 //! A pending future records the kind of its wait in a thread-local, and whether that wait has only begun. The
-//! one that polled it reads that after the poll, and takes the time. Tasks that do not wait pay nothing. Where the thread itself sleeps (for a
-//! latch), it adds the time to another thread-local.
+//! one that polled it reads that after the poll, and takes the time. Tasks that do not wait pay nothing.
+//! Where the thread itself sleeps (for a latch), it adds the time to another thread-local.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -63,9 +63,9 @@ impl WaitKind {
         WaitKind::Latch,
     ];
 
-    /// Whether a wait of this kind that begins right after another one goes on with it. Notices of free frames
-    /// and of room say that there may be enough now; who finds that there is not waits again for the same.
-    /// Pages and locks have events of their own.
+    /// Whether a wait of this kind that begins right after another one goes on with it. Notices of free
+    /// frames and of room say that there may be enough now; who finds that there is not waits again for the
+    /// same. Pages and locks have events of their own.
     fn is_for_room(self) -> bool {
         matches!(self, WaitKind::FreeFrame | WaitKind::LogRoom)
     }

@@ -57,9 +57,9 @@ pub(crate) fn where_time_goes(server: &Server) -> impl Iterator<Item = (String, 
     waits.map(move |(kind, waited)| row(time_row(kind), waited)).chain([cpu])
 }
 
-/// Microseconds in waits of each kind: of those that are over, and of long ones that last: during a stall that
-/// is where it shows. Of these it is known at which tick of the coarse clock they began, so two ticks are left
-/// out: a short wait may span one.
+/// Microseconds in waits of each kind: of those that are over, and of long ones that last: during a stall
+/// that is where it shows. Of these it is known at which tick of the coarse clock they began, so two ticks
+/// are left out: a short wait may span one.
 fn waited(server: &Server) -> ByKind {
     // First: a wait that ends meanwhile is in neither then, and not in both.
     let over = server.status.waits();

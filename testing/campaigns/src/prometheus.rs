@@ -119,8 +119,8 @@ impl Prometheus {
         }
     }
 
-    /// Whether there is a series; quantiles of what has not happened are no number. While it starts nothing is
-    /// answered.
+    /// Whether there is a series; quantiles of what has not happened are no number. While it starts nothing
+    /// is answered.
     fn answers(&self, expression: &str) -> bool {
         let server = format!("http://{}", self.address);
         let mut asked = Command::new("promtool");

@@ -39,7 +39,7 @@ pub(crate) struct Fed {
 pub(crate) fn feed(store: &PageStore, demand: f64) -> Fed {
     let Some(tier) = store.tier_to_use().filter(|tier| tier.takes_pages()) else { return Fed::default() };
     let depth = ((3.0 * demand) as usize + DEPTH_MIN).min(store.frame_count() / 4);
-    // As long as so many are free nothing is evicted: what a warm-up loads at the tail is not yet the tier's.
+    // Nothing is evicted while that number is free: what a warm-up loads at the tail is not yet the tier's.
     if store.free.len() >= depth {
         return Fed::default();
     }

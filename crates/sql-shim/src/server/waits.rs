@@ -7,15 +7,15 @@
 //! client does not take its rows) is away as well, for none of the kinds. A task that waits for nothing of
 //! the engine, between statements, reads no clock.
 //!
-//! A wait goes on over several polls where the future says so: woken to look up, or by a kill that it does not
-//! listen to, a task waits for the same thing as before. Two waits of one kind, for one page and then for
+//! A wait goes on over several polls where the future says so: woken to look up, or by a kill that it does
+//! not listen to, a task waits for the same thing as before. Two waits of one kind, for one page and then for
 //! another, are two.
 //!
 //! **Processor time** is what is left of a statement's time: it has had the thread then. Of a statement that
-//! has several turns each turn's is counted when it ends, so that a long one is seen while it runs. How much of that
-//! time a thread really has a core is measured at one turn in `TURNS`, by the thread's own clock, and the
-//! rest is taken to be alike. Reading that clock is a system call; at each statement it would cost more than
-//! all that is counted of it.
+//! has several turns each turn's is counted when it ends, so that a long one is seen while it runs. How much
+//! of that time a thread really has a core is measured at one turn in `TURNS`, by the thread's own clock, and
+//! the rest is taken to be alike. Reading that clock is a system call; at each statement it would cost more
+//! than all that is counted of it.
 //!
 //! The total of each kind is a histogram of the connection's thread, which is its only writer. Sleeps for a
 //! latch are the thread's: those of one turn count as one.

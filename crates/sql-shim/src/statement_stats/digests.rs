@@ -4,12 +4,12 @@
 //! with the plan, so that another run of the plan costs an uncontended mutex and a dozen additions. A row has
 //! its figures several times, for threads that count at the same time, and the reader adds them up.
 //!
-//! The table is bounded (`performance_schema_digests_size`, and a KiB of text for each): when it is full,
-//! new statements are counted together in a row without text. Beside its text a row has for each of up to
+//! The table is bounded (`performance_schema_digests_size`, and a KiB of text for each): when it is full, new
+//! statements are counted together in a row without text. Beside its text a row has for each of up to
 //! `STRIPES` sets of figures some 400 bytes, a sample of a KiB, and 400 bytes for each decade of times: 2 KiB
-//! where one thread runs the statement, some 15 where all do, 40 at the very most. TRUNCATE TABLE begins a new generation, and
-//! rows that plans still hold are seen to be of an older one. A reader gets the rows one at a time, and none
-//! added after it started.
+//! where one thread runs the statement, some 15 where all do, 40 at the very most. TRUNCATE TABLE begins a
+//! new generation, and rows that plans still hold are seen to be of an older one. A reader gets the rows one
+//! at a time, and none added after it started.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -34,8 +34,9 @@ pub fn readable(sql: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// A statement of another session without its values: up to the first backslash, because its session's sql_mode
-/// says what that is, and with it where the value ends that it stands in. A value that was cut is not shown.
+/// A statement of another session without its values: up to the first backslash, because its session's
+/// sql_mode says what that is, and with it where the value ends that it stands in. A value that was cut is
+/// not shown.
 pub fn without_values(sql: &[u8]) -> String {
     let known = sql.iter().position(|byte| *byte == b'\\').and_then(|end| sql.get(..end));
     let mut text = sql::digest::text(known.unwrap_or(sql), LexicalModes::default(), Shape::Whole);
