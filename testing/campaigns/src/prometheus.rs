@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long it may take until there is an answer to everything.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 const DASHBOARD: &str = include_str!("../../../docs/grafana/untorn.json");
 
