@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 
 use redo::Lsn;
 
-use crate::pool::frame::FrameRef;
+use crate::pool::frame::{FrameRef, history};
 use crate::pool::guard::Pin;
 use crate::store::PageStore;
 use page::extension::{BufferPoolExtension, Offered, Refusal};
@@ -39,10 +39,6 @@ pub(crate) struct Fed {
 pub(crate) fn feed(store: &PageStore, demand: f64) -> Fed {
     let Some(tier) = store.tier_to_use().filter(|tier| tier.takes_pages()) else { return Fed::default() };
     let depth = ((3.0 * demand) as usize + DEPTH_MIN).min(store.frame_count() / 4);
-    // Nothing is evicted while that number is free: what a warm-up loads at the tail is not yet the tier's.
-    if store.free.len() >= depth {
-        return Fed::default();
-    }
     offer_each(store, &*tier, ahead_of_tail(store, depth))
 }
 
@@ -68,12 +64,17 @@ pub(crate) fn offer_each(store: &PageStore, tier: &dyn BufferPoolExtension, fram
 /// Clean pages near the tail that were not dealt with yet, pinned.
 fn ahead_of_tail(store: &PageStore, depth: usize) -> Vec<FrameRef> {
     let mut frames = Vec::new();
+    // Nothing is evicted soon then: what a warm-up loads at the tail, page by page, is not the tier's yet.
+    let spare = store.free.len() >= depth;
     let lru = store.lru.lock();
     let mut next = lru.tail();
     for _ in 0..depth {
         let Some(index) = next else { break };
         next = lru.younger(index);
         let frame = store.frames.get(index);
+        if spare && frame.is_noted(history::COLDER) {
+            continue;
+        }
         if is_new(frame) && frame.pins.try_pin() {
             frames.push(frame);
             if frames.len() == OFFERS_MAX {

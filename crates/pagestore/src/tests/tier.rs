@@ -17,6 +17,7 @@ use super::support::{
     TempDir, create_page, new_store, options, real_environment, retry, update_page, value_of,
 };
 use crate::error::Error;
+use crate::pool::frame::history;
 use crate::store::PageStore;
 
 fn tier_file() -> PathBuf {
@@ -160,6 +161,22 @@ fn feed(store: &PageStore) {
 
 async fn read(store: &PageStore, page: u32) -> u64 {
     retry(|| Ok(value_of(&store.read(PageId::new(SPACE, page))?))).await.unwrap()
+}
+
+/// A warm-up enters each page at the tail: all of them would pass under the feeder.
+#[test]
+fn what_a_warm_up_loads_is_not_fed_while_frames_are_free() {
+    let (env, dir) = (real_environment(), TempDir::new("tier-warm-up"));
+    let (store, tier) = with_tier(&env, &dir, 64, 200);
+    block_on(async {
+        for page in 0..8 {
+            retry(|| create_page(&store, PageId::new(SPACE, page), u64::from(page))).await.unwrap();
+        }
+        store.flush_all().await.unwrap();
+        store.look_up(PageId::new(SPACE, 3)).unwrap().frame().note(history::COLDER);
+        feed(&store);
+        assert!(tier.has(PageId::new(SPACE, 2)) && !tier.has(PageId::new(SPACE, 3)));
+    });
 }
 
 #[test]
