@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use disk::Storage;
 
-use super::{IndexStatistics, TableStatistics};
+use super::{CHANGES_MIN, IndexStatistics, TableStatistics};
 use crate::error::Error;
 use crate::small_file::{read_whole, write_atomically};
 
@@ -31,6 +31,8 @@ pub(crate) struct Known {
     /// How many rows there were at the stop.
     pub exactly: Option<u64>,
     pub statistics: Option<Arc<TableStatistics>>,
+    /// Nobody knows what has changed since: there was a crash. Not in the file.
+    pub may_be_old: bool,
 }
 
 /// By the ids of the tables.
@@ -67,7 +69,13 @@ impl Kept {
     pub fn believe_counts_at(&mut self, opening: Option<u32>) {
         let next = self.closed.and_then(|closed| closed.checked_add(1));
         if next.is_none() || next != opening {
-            self.tables.values_mut().for_each(|known| known.exactly = None);
+            for known in self.tables.values_mut() {
+                known.exactly = None;
+                known.may_be_old = true;
+                // A table that was as good as empty may have been filled, and plans for an empty one are bad
+                // for any other: whoever needs numbers has them made.
+                known.statistics.take_if(|statistics| statistics.rows <= CHANGES_MIN);
+            }
         }
     }
 
@@ -153,8 +161,9 @@ mod tests {
     fn some() -> Kept {
         let index = IndexStatistics { distinct: vec![7, 700], leaf_pages: 9, pages: 10, sampled: 9 };
         let statistics = TableStatistics { rows: 700, taken: 1_800_000_000, indexes: [(41, index)].into() };
-        let known = Known { rows: 712, exactly: None, statistics: Some(Arc::new(statistics)) };
-        let other = Known { rows: 3, exactly: Some(4), statistics: None };
+        let statistics = Some(Arc::new(statistics));
+        let known = Known { rows: 712, statistics, ..Known::default() };
+        let other = Known { rows: 3, exactly: Some(4), ..Known::default() };
         Kept { closed: Some(77), ..[(20, known), (21, other)].into_iter().collect() }
     }
 
@@ -178,6 +187,20 @@ mod tests {
         };
         assert_eq!([77, 78, 79].map(|opening| exactly(Some(opening))), [None, Some(4), None]);
         assert_eq!(exactly(None), None);
+    }
+
+    #[test]
+    fn after_a_crash_numbers_of_an_empty_table_are_none() {
+        let empty = TableStatistics { rows: 0, taken: 1_800_000_000, indexes: HashMap::new() };
+        let with_empty = |opening| {
+            let mut kept = some();
+            let known = Known { statistics: Some(Arc::new(empty.clone())), ..Known::default() };
+            kept.tables.insert(22, known);
+            kept.believe_counts_at(opening);
+            [20, 22].map(|id| kept.take(id).map(|known| (known.statistics.is_some(), known.may_be_old)))
+        };
+        assert_eq!(with_empty(Some(78)), [Some((true, false)), Some((true, false))]);
+        assert_eq!(with_empty(Some(79)), [Some((true, true)), Some((false, true))]);
     }
 
     #[test]

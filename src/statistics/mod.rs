@@ -100,10 +100,14 @@ impl TableCounts {
             pause_until: AtomicU64::new(0),
             renewal: renewal.clone(),
         };
-        if let Some(Known { rows, statistics, .. }) = kept {
+        if let Some(Known { rows, statistics, may_be_old, .. }) = kept {
             counts.rows.store(rows, Ordering::Relaxed);
             if let Some(statistics) = statistics {
                 counts.set(statistics);
+                if may_be_old {
+                    // The changes before the crash were not counted to their end: the next one has new ones made.
+                    counts.renewed_at.store(1, Ordering::Relaxed);
+                }
             }
         }
         counts
@@ -406,7 +410,8 @@ impl Database {
         let counted = closed.filter(|_| self.0.system.commits_are_over());
         let known = |table: &Arc<Table>| {
             let exactly = counted.and_then(|_| self.0.system.row_count(&table.rows));
-            let known = Known { rows: table.row_count_estimate(), exactly, statistics: table.statistics() };
+            let (rows, statistics) = (table.row_count_estimate(), table.statistics());
+            let known = Known { rows, exactly, statistics, ..Known::default() };
             let says_nothing = known == Known::default();
             (!says_nothing).then_some((table.def.id, known))
         };

@@ -542,7 +542,7 @@ impl From<Command<'_>> for Owned {
             Command::Ping => Owned::Ping,
             Command::Statistics => Owned::Statistics,
             Command::ResetConnection => Owned::ResetConnection,
-            Command::Refresh => Owned::Refresh,
+            Command::Refresh | Command::Debug => Owned::Refresh,
             Command::Shutdown => Owned::Shutdown,
             _ => Owned::Unknown,
         }

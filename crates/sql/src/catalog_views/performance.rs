@@ -144,7 +144,26 @@ macro_rules! of_buckets {
     };
 }
 
+/// A view of names and values: of variables, or of SHOW STATUS.
+macro_rules! names_and_values {
+    ($name:literal, |$state:ident| $list:expr) => {
+        View {
+            database: PERFORMANCE_SCHEMA,
+            name: $name,
+            columns: &[
+                ("VARIABLE_NAME", keyed("PRI", required("varchar(64)"))),
+                ("VARIABLE_VALUE", nullable("varchar(1024)")),
+            ],
+            make: |$state| Box::new($list.into_iter().map(|(name, value)| vec![text(name), text(value)])),
+        }
+    };
+}
+
 pub(super) static VIEWS: &[View] = &[
+    names_and_values!("global_variables", |state| state.facts.variables(true)),
+    names_and_values!("session_variables", |state| state.facts.variables(false)),
+    names_and_values!("global_status", |state| state.facts.status(true)),
+    names_and_values!("session_status", |state| state.facts.status(false)),
     View {
         database: PERFORMANCE_SCHEMA,
         name: DIGEST_LATENCIES,

@@ -22,7 +22,7 @@ pub fn engines(_: &SqlContext) -> RowSource {
         text("DEFAULT"),
         text("Untorn: InnoDB file format, pages written once where the storage writes them whole"),
         text("YES"),
-        text("NO"),
+        text("YES"),
         text("YES"),
     ]))
 }

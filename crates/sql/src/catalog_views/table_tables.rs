@@ -99,7 +99,7 @@ fn extra(column: &ColumnDef) -> String {
 }
 
 /// Bytes of rows and of secondary indexes, roughly.
-fn sizes(table: &Table) -> (u64, u64, u64) {
+fn sizes(table: &Table) -> (u64, u64) {
     let rows = table.row_count_estimate();
     let row: u64 =
         table.def.columns.iter().map(|column| u64::from(column.kind.bytes_max().min(256))).sum::<u64>() / 2
@@ -108,7 +108,7 @@ fn sizes(table: &Table) -> (u64, u64, u64) {
     let data = (rows * row).div_ceil(page).max(1) * page;
     let secondary = table.def.secondary_keys().len() as u64;
     let index = if secondary == 0 { 0 } else { secondary * (rows * 20).div_ceil(page).max(1) * page };
-    (data, index, row)
+    (data, index)
 }
 
 fn schemata(state: &SqlContext) -> RowSource {
@@ -130,7 +130,8 @@ fn schemata(state: &SqlContext) -> RowSource {
 
 /// A table's row of TABLES, which SHOW TABLE STATUS shows too; moments in the zone, seconds east of UTC.
 pub fn table_row(table: &Table, zone: i32) -> Vec<Value<'static>> {
-    let (data, index, row) = sizes(table);
+    let (data, index) = sizes(table);
+    let rows = table.row_count_estimate();
     let auto = table.next_auto_increment().map_or(Value::Null, number);
     vec![
         text("def"),
@@ -140,8 +141,8 @@ pub fn table_row(table: &Table, zone: i32) -> Vec<Value<'static>> {
         text("InnoDB"),
         number(10u64),
         text("Dynamic"),
-        number(table.row_count_estimate()),
-        number(row),
+        number(rows),
+        number(data.checked_div(rows).unwrap_or(0)),
         number(data),
         number(0u64),
         number(index),

@@ -629,7 +629,11 @@ impl<'e> Executor<'e> {
         if changes.is_empty() {
             let counts = u64::from(self.state.terms().found_rows);
             inserting.result.affected += counts;
-            inserting.duplicates += if inserting.plan.query.is_none() { counts } else { 0 };
+            inserting.duplicates += match inserting.plan.ignore {
+                true => 1,
+                false if inserting.plan.query.is_none() => counts,
+                false => 0,
+            };
             return Ok(());
         }
         if let Some(rules) = &inserting.plan.rules {
@@ -661,7 +665,8 @@ impl<'e> Executor<'e> {
             return Ok(());
         }
         inserting.result.affected += 2;
-        inserting.duplicates += 1;
+        // With IGNORE MySQL counts the rows that nothing came of.
+        inserting.duplicates += u64::from(!inserting.plan.ignore);
         inserting.changed = true;
         Ok(())
     }

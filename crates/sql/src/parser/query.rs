@@ -266,7 +266,9 @@ impl Parser<'_> {
         let expr = self.expr()?;
         let text = match &expr {
             Expr::Text { bytes, introducer: Some(of) } => self.heading_of_introduced(bytes, of, start),
-            Expr::Text { bytes, .. } => String::from_utf8_lossy(bytes).into_owned(),
+            // As MySQL does, without the white space that it begins with.
+            Expr::Text { bytes, .. } => String::from_utf8_lossy(bytes.trim_ascii_start()).into_owned(),
+            Expr::Null => "NULL".to_owned(),
             Expr::Column { name, .. } => name.clone(),
             Expr::Function { name, arguments, .. } if name == "NAME_CONST" => match arguments.first() {
                 Some(Expr::Text { bytes, .. }) => String::from_utf8_lossy(bytes).into_owned(),

@@ -9,6 +9,73 @@ use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
 use crate::errors;
 
+/// Those of SHOW SLAVE STATUS that somebody reads.
+const SLAVE_STATUS: &[&str] = &["Slave_IO_State", "Master_Host"];
+
+/// The columns of SHOW REPLICA STATUS, which has no rows.
+const REPLICA_STATUS: &[&str] = &[
+    "Replica_IO_State",
+    "Source_Host",
+    "Source_User",
+    "Source_Port",
+    "Connect_Retry",
+    "Source_Log_File",
+    "Read_Source_Log_Pos",
+    "Relay_Log_File",
+    "Relay_Log_Pos",
+    "Relay_Source_Log_File",
+    "Replica_IO_Running",
+    "Replica_SQL_Running",
+    "Replicate_Do_DB",
+    "Replicate_Ignore_DB",
+    "Replicate_Do_Table",
+    "Replicate_Ignore_Table",
+    "Replicate_Wild_Do_Table",
+    "Replicate_Wild_Ignore_Table",
+    "Last_Errno",
+    "Last_Error",
+    "Skip_Counter",
+    "Exec_Source_Log_Pos",
+    "Relay_Log_Space",
+    "Until_Condition",
+    "Until_Log_File",
+    "Until_Log_Pos",
+    "Source_SSL_Allowed",
+    "Source_SSL_CA_File",
+    "Source_SSL_CA_Path",
+    "Source_SSL_Cert",
+    "Source_SSL_Cipher",
+    "Source_SSL_Key",
+    "Seconds_Behind_Source",
+    "Source_SSL_Verify_Server_Cert",
+    "Last_IO_Errno",
+    "Last_IO_Error",
+    "Last_SQL_Errno",
+    "Last_SQL_Error",
+    "Replicate_Ignore_Server_Ids",
+    "Source_Server_Id",
+    "Source_UUID",
+    "Source_Info_File",
+    "SQL_Delay",
+    "SQL_Remaining_Delay",
+    "Replica_SQL_Running_State",
+    "Source_Retry_Count",
+    "Source_Bind",
+    "Last_IO_Error_Timestamp",
+    "Last_SQL_Error_Timestamp",
+    "Source_SSL_Crl",
+    "Source_SSL_Crlpath",
+    "Retrieved_Gtid_Set",
+    "Executed_Gtid_Set",
+    "Auto_Position",
+    "Replicate_Rewrite_DB",
+    "Channel_Name",
+    "Source_TLS_Version",
+    "Source_public_key_path",
+    "Get_Source_public_key",
+    "Network_Namespace",
+];
+
 const BINARY_LOG_STATUS: &[&str] =
     &["File", "Position", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"];
 
@@ -335,13 +402,14 @@ impl Parser<'_> {
                 }
                 None => return Ok(None),
             },
-            "SLAVE" | "REPLICA" => {
+            word @ ("SLAVE" | "REPLICA") => {
+                let names = if word == "SLAVE" { SLAVE_STATUS } else { REPLICA_STATUS };
                 if self.accept("HOSTS") {
                     ("REPLICAS", &["Server_id", "Host", "Port", "Master_id", "Slave_UUID"])
                 } else {
                     self.expect("STATUS")?;
                     let _ = self.accept_any(&["NONBLOCKING", "NOLOCK"]);
-                    ("REPLICA STATUS", &["Slave_IO_State", "Master_Host"])
+                    ("REPLICA STATUS", names)
                 }
             }
             "ALL" => {

@@ -13,6 +13,7 @@ pub mod like;
 pub mod regex;
 pub(crate) mod temporal;
 pub mod temporal_literal;
+pub mod time_zones;
 
 use std::borrow::Cow;
 

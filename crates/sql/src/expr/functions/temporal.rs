@@ -13,6 +13,7 @@ use crate::expr::{Context, Evaluated, Expr};
 use crate::result::{SqlError, kind};
 use crate::sql_mode;
 use crate::time_names::TimeNames;
+use crate::value::time_zones::Zone;
 use crate::value::{Value, decimal, temporal};
 
 /// A function of one moment that makes a number.
@@ -321,14 +322,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
         if moment.date.month == 0 || moment.date.day == 0 {
             return Ok(Value::Null);
         }
-        let offset = |zone: &Value<'_>| crate::context::zone_offset(&zone.to_string_lossy());
-        let (Some(from), Some(to)) = (offset(&v[1]), offset(&v[2])) else { return Ok(Value::Null) };
-        let utc = moment.to_unix() - i64::from(from);
+        let zone = |name: &Value<'_>| Zone::of_name(&name.to_string_lossy());
+        let (Some(from), Some(to)) = (zone(&v[1]), zone(&v[2])) else { return Ok(Value::Null) };
+        let local = moment.to_unix();
+        let Some(utc) = from.to_utc(local) else { return Ok(Value::Null) };
         // What no TIMESTAMP can be stays where it is.
         if !(1..=UNIX_SECONDS_MAX as i64).contains(&utc) {
             return Ok(Value::DateTime(moment, digits));
         }
-        let micros = temporal::datetime_micros(moment) + i64::from(to - from) * 1_000_000;
+        let Some(there) = to.to_local(utc) else { return Ok(Value::Null) };
+        let micros = temporal::datetime_micros(moment) + (there - local) * 1_000_000;
         Ok(temporal::datetime_from_micros(micros).map_or(Value::Null, |m| Value::DateTime(m, digits)))
     }),
 ];

@@ -1,0 +1,6 @@
+CREATE TABLE people (id BIGINT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(100) NOT NULL, born DATE, data JSON);
+CREATE TABLE pets (
+  id INT PRIMARY KEY AUTO_INCREMENT, owner BIGINT NOT NULL, name VARCHAR(40) COMMENT 'with; a semicolon',
+  CONSTRAINT pets_owner FOREIGN KEY (owner) REFERENCES people (id) ON DELETE CASCADE
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci;
+INSERT INTO people (name, born, data) VALUES ('Ann 😀', '2000-02-29', '{"a": 1}'), ('Bob; "x"', NULL, NULL);

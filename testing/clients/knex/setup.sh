@@ -1,0 +1,3 @@
+#!/bin/sh
+set -e
+npm install --silent --no-audit --no-fund knex@3.3.0 mysql2@3.24.6
