@@ -43,6 +43,8 @@ pub struct Answer {
     rows: RowSource,
     /// Only those are wanted whose first column is like this.
     like: Option<Vec<u8>>,
+    /// Upper and lower case differ in that.
+    by_letters: bool,
 }
 
 impl Answer {
@@ -50,7 +52,7 @@ impl Answer {
         columns: Vec<(String, Type)>,
         rows: impl IntoIterator<Item = Row, IntoIter: 'static>,
     ) -> Answer {
-        Answer { columns, rows: Box::new(rows.into_iter()), like: None }
+        Answer { columns, rows: Box::new(rows.into_iter()), like: None, by_letters: false }
     }
 
     fn texts(columns: &[(&str, u32)], rows: impl IntoIterator<Item = Row, IntoIter: 'static>) -> Answer {
@@ -86,7 +88,22 @@ fn like_filter(filter: Option<&ShowFilter>) -> Option<&[u8]> {
 
 /// Whether a name is like the pattern of a SHOW statement; one that would take too long is like none.
 fn like_name(name: &[u8], pattern: &[u8]) -> bool {
-    like::like(name, pattern, like::DEFAULT_ESCAPE, Collation::Utf8mb4GeneralCi, &|_| Ok(())).unwrap_or(false)
+    is_like(name, pattern, Collation::Utf8mb4GeneralCi)
+}
+
+fn is_like(name: &[u8], pattern: &[u8], collation: Collation) -> bool {
+    like::like(name, pattern, like::DEFAULT_ESCAPE, collation, &|_| Ok(())).unwrap_or(false)
+}
+
+/// Whether what is listed are names of databases or tables.
+fn is_of_tables(kind: &ShowKind) -> bool {
+    matches!(
+        kind,
+        ShowKind::Databases
+            | ShowKind::Tables { .. }
+            | ShowKind::TableStatus { .. }
+            | ShowKind::OpenTables { .. }
+    )
 }
 
 fn databases(state: &SessionState, filter: Option<&ShowFilter>) -> Answer {
@@ -184,7 +201,10 @@ impl Session {
                 let answer = self.show(show)?;
                 match &show.filter {
                     None => answer,
-                    Some(ShowFilter::Like(pattern)) => Answer { like: Some(pattern.clone()), ..answer },
+                    Some(ShowFilter::Like(pattern)) => {
+                        let by_letters = is_of_tables(&show.kind);
+                        Answer { like: Some(pattern.clone()), by_letters, ..answer }
+                    }
                     Some(ShowFilter::Where(condition)) => {
                         let reads = reads_dictionary(statement);
                         return self.send_where(answer, condition, reads, parameters, out).await;
@@ -234,7 +254,9 @@ impl Session {
         for row in answer.rows {
             slice.work(ROW_UNITS).await?;
             let name = || row.first().map(Value::to_text).unwrap_or_default();
-            if answer.like.as_ref().is_some_and(|pattern| !like_name(&name(), pattern)) {
+            let collation =
+                if answer.by_letters { Collation::Utf8mb4Bin } else { Collation::Utf8mb4GeneralCi };
+            if answer.like.as_ref().is_some_and(|pattern| !is_like(&name(), pattern, collation)) {
                 continue;
             }
             out.row_begin();

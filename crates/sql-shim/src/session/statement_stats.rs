@@ -154,6 +154,12 @@ impl Session {
         let counters = &self.state.connection.counters;
         counters.statement_times.record_alone(stats.took);
         counters.add_latency(stats.bucket);
+        let (scans, joins) = (stats.reads.scans, stats.reads.full_joins);
+        for (counter, more) in [(Counter::SelectScan, scans), (Counter::SelectFullJoin, joins)] {
+            if more > 0 {
+                counters.add(counter, more);
+            }
+        }
         let server = &self.state.server;
         if server.digests.is_on() {
             let kept = self.current.digest.take().filter(|row| server.digests.is_current(row));

@@ -46,6 +46,7 @@ mod table_locks;
 mod tablespaces;
 mod temporary_tables;
 mod tls;
+mod told_to_clients;
 mod upsert_conflicts;
 mod variables;
 mod views;

@@ -140,7 +140,25 @@ pub fn shown(state: &SqlContext) -> Vec<&'static View> {
 impl View {
     /// Its rows now.
     pub fn rows(&self, state: &SqlContext) -> RowSource {
-        (self.make)(state)
+        let rows = (self.make)(state);
+        let columns: Vec<usize> =
+            (0..self.columns.len()).filter(|at| self.is_by_letters(self.columns[*at].0)).collect();
+        if columns.is_empty() {
+            return rows;
+        }
+        Box::new(rows.map(move |mut row| {
+            for at in &columns {
+                if let Some(Value::Text(_, collation)) = row.get_mut(*at) {
+                    *collation = Collation::Utf8mb3Bin;
+                }
+            }
+            row
+        }))
+    }
+
+    /// Whether letter case counts in a column of this name.
+    fn is_by_letters(&self, column: &str) -> bool {
+        self.is_replaced() && by_letters(column)
     }
 
     /// What the engine is doing is for those who may look at others' work; 1227, and 1142 in
@@ -188,10 +206,8 @@ impl View {
     /// As a source of a query.
     pub fn source(&'static self, alias: &str) -> Source {
         let mut columns = source_columns(self.columns);
-        if self.is_replaced() {
-            for column in columns.iter_mut().filter(|column| by_letters(&column.name)) {
-                column.ty.collation = Collation::Utf8mb3Bin;
-            }
+        for column in columns.iter_mut().filter(|column| self.is_by_letters(&column.name)) {
+            column.ty.collation = Collation::Utf8mb3Bin;
         }
         let (database, name) = (self.database.to_owned(), self.name.to_owned());
         Source::new(database, alias.to_owned(), name, columns, SourceKind::View(self))

@@ -1,5 +1,5 @@
 //! Applications: one for each library that people reach a MySQL server by, in its own language, below
-//! `testing/clients`.
+//! `testing/campaigns/clients`.
 //!
 //! Each is small and checks itself: migrations there and back, types, relations, JSON, upserts, pages, pools.
 //! It knows the right answers and not which server it is on; that they are right shows where it passes on a
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 /// Which applications, and on which server.
 #[derive(clap::Args, Clone)]
 pub struct Settings {
-    /// The applications of testing/clients, too: one for each client library. Their libraries come from the
+    /// The applications of testing/campaigns/clients, too: one for each client library. Their libraries come from the
     /// registries of their languages, and stay in target/clients.
     #[arg(long)]
     all: bool,
@@ -123,7 +123,7 @@ fn on_our_own(program: &Program, clients: &[PathBuf]) -> Result<()> {
 
 /// The folders of the applications, by their names; all of them when none is named.
 fn wanted(names: &[String]) -> Result<Vec<PathBuf>> {
-    let folder = root().join("testing/clients");
+    let folder = root().join("testing/campaigns/clients");
     let entries = std::fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
     let mut known = Vec::new();
     for entry in entries {
