@@ -90,6 +90,9 @@ impl<'p, 'a> Binder<'p, 'a> {
         if let Some(found) = self.column_of_inserted(database, table, name)? {
             return Ok(found);
         }
+        if let Some(queried) = self.queried.iter().find(|column| column.is(database, table, name)) {
+            return Ok((Expr::Inserted(queried.number), queried.ty));
+        }
         let found = match self.rule {
             NameRule::Tables => {
                 let column = self.table_column(database, table, name)?;
@@ -206,7 +209,12 @@ impl<'p, 'a> Binder<'p, 'a> {
         let Range { start, end } = self.visible;
         let answering = self.sources.iter().enumerate().take(end).skip(start);
         let answering = answering.filter(move |(_, source)| source.answers_to(database, table));
-        Ok(answering.filter_map(move |(at, source)| Some((at as u16, source.column_number(name)?))))
+        let row_id = name.eq_ignore_ascii_case("_rowid");
+        Ok(answering.filter_map(move |(at, source)| {
+            let column = source.column_number(name);
+            let column = column.or_else(|| source.row_id().filter(|_| row_id))?;
+            Some((at as u16, column))
+        }))
     }
 
     pub(super) fn table_column(
