@@ -490,7 +490,8 @@ impl SqlContext {
             "error_count" => return Ok(Value::UInt(self.counts_before.get().1)),
             "timestamp" => return Ok(Value::Double(self.timestamp())),
             "character_set_database" | "collation_database" if scope != Some(ast::Scope::Global) => {
-                let what = if name == "collation_database" { "collation_server" } else { "character_set_server" };
+                let what =
+                    if name == "collation_database" { "collation_server" } else { "character_set_server" };
                 return Ok(match self.rule_of_current_database() {
                     Some(rule) if name == "collation_database" => Value::text(rule.name()),
                     Some(rule) => Value::text(rule.charset().name()),

@@ -278,7 +278,7 @@ impl<'e> Executor<'e> {
                 self.state.warn(error);
                 return Ok(());
             }
-            return self.update_conflict(inserting, (number, given), &index, &entry, &row).await;
+            return self.update_conflict(inserting, number, &index, &entry, &row).await;
         }
     }
 
@@ -527,7 +527,7 @@ impl<'e> Executor<'e> {
     async fn update_conflict(
         &mut self,
         inserting: &mut Inserting<'_, '_>,
-        (number, given): (u64, Given<'_>),
+        number: u64,
         index: &str,
         entry: &[Option<Vec<u8>>],
         row: &EncodedRow,
@@ -539,11 +539,7 @@ impl<'e> Executor<'e> {
         else {
             return Ok(());
         };
-        let mut new = values_of(row, &table, self.state.time_zone_offset());
-        // Columns of the query that are not inserted.
-        if let Given::Values(values) = given {
-            new.extend(values.iter().skip(inserting.plan.columns.len()).map(|value| value.clone().into_owned()));
-        }
+        let new = values_of(row, &table, self.state.time_zone_offset());
         let (state, lenient) = (self.state, inserting.lenient);
         let storing = Storing { state, table: &table.name, row: number, lenient };
         let mut changes = Changes::new();
@@ -640,7 +636,6 @@ fn checked_last(def: &TableDef) -> Option<&KeyDef> {
 }
 
 /// Where the values of a row come from.
-#[derive(Clone, Copy)]
 pub(super) enum Given<'g> {
     Values(&'g [Value<'g>]),
     Expressions(&'g [Assigned]),

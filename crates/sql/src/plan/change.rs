@@ -12,7 +12,6 @@ use super::access_path::{Choice, Path, PathChooser, key_of};
 use super::apply::{self, Apply};
 use super::finish::without;
 use super::index_order::order_of;
-use super::queried_columns::with_columns;
 use super::query::push_conjuncts;
 use super::row_rules::{self, RowRules};
 use super::source::Source;
@@ -264,7 +263,6 @@ impl Planner<'_> {
             columns = all;
         }
         let sources = [source];
-        let mut queried = self.queried_columns(&sources[0], insert)?;
         let mut binder = Binder::new(self, &sources);
         let mut rows = self.elsewhere(Vec::new());
         let mut query = None;
@@ -286,20 +284,14 @@ impl Planner<'_> {
                 }
             }
             InsertSource::Query(select) => {
-                let plan = match queried.is_empty() {
-                    true => self.select(select)?,
-                    false => self.select(&with_columns(select, &queried))?,
-                };
-                if plan.items.len() != columns.len() + queried.len() {
+                let plan = self.select(select)?;
+                if plan.items.len() != columns.len() {
                     return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&1]));
                 }
-                let types = plan.types.iter().skip(columns.len());
-                queried.iter_mut().zip(types).for_each(|(column, ty)| column.ty = *ty);
                 query = Some(Box::new(plan));
             }
         }
         binder.inserted = sources.first();
-        binder.queried = queried;
         if let Some(alias) = &insert.row_alias {
             binder.inserted_as = Some(InsertedAs::new(alias, &sources[0], &columns)?);
         }

@@ -27,7 +27,6 @@ pub mod no_index_used;
 mod order_by_members;
 pub(crate) mod outer_join;
 mod push;
-pub mod queried_columns;
 mod query;
 mod range_analysis;
 pub(crate) mod row_rules;

@@ -27,7 +27,6 @@ use super::{Context, Expr, NODE_BYTES};
 use crate::ast;
 use crate::errors;
 use crate::plan::aggregate::{Aggregate, AggregateKind};
-use crate::plan::queried_columns::QueriedColumn;
 use crate::plan::source::Source;
 use crate::plan::window::WindowCall;
 use crate::plan::with::Around;
@@ -107,8 +106,6 @@ pub struct Binder<'p, 'a> {
     pub inserted: Option<&'p Source>,
     /// The name of the row that was to be inserted, and its columns.
     pub inserted_as: Option<InsertedAs<'p>>,
-    /// Columns of the query whose rows are inserted.
-    pub queried: Vec<QueriedColumn>,
     /// The queries and common tables around this one.
     pub around: Around<'p>,
     /// What a column that is named is named for.
@@ -145,7 +142,6 @@ impl<'p, 'a> Binder<'p, 'a> {
             clause: "field list",
             inserted: None,
             inserted_as: None,
-            queried: Vec::new(),
             around: Around::default(),
             privilege: Privileges::SELECT,
             of_existence: false,

@@ -90,9 +90,6 @@ impl<'p, 'a> Binder<'p, 'a> {
         if let Some(found) = self.column_of_inserted(database, table, name)? {
             return Ok(found);
         }
-        if let Some(queried) = self.queried.iter().find(|column| column.is(database, table, name)) {
-            return Ok((Expr::Inserted(queried.number), queried.ty));
-        }
         let found = match self.rule {
             NameRule::Tables => {
                 let column = self.table_column(database, table, name)?;

@@ -2,8 +2,9 @@
 
 use untorn::types::Collation;
 
-use super::coercion::{as_part, as_shown, beside_moment, beside_year, is_number, may_be_number, of_days,
-    year_of_moment};
+use super::coercion::{
+    as_part, as_shown, beside_moment, beside_year, is_number, may_be_number, of_days, year_of_moment,
+};
 use super::common_type::converted;
 use super::{Binder, Bound, coercion, collation, value_type};
 use crate::ast::text::symbol;

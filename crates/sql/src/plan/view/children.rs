@@ -6,7 +6,7 @@ use crate::result::SqlError;
 type Change<'c> = &'c mut dyn FnMut(&mut Expr) -> Result<(), SqlError>;
 
 /// Changes each of them; subqueries, windows and the order of an aggregate are left to the caller.
-pub(in crate::plan) fn each_child(expr: &mut Expr, change: Change<'_>) -> Result<(), SqlError> {
+pub(super) fn each_child(expr: &mut Expr, change: Change<'_>) -> Result<(), SqlError> {
     let each = |list: &mut [Expr], change: Change<'_>| list.iter_mut().try_for_each(change);
     match expr {
         Expr::Null

@@ -9,7 +9,7 @@
 //! table's, and rows can be changed through it (which conditions WITH CHECK OPTION asks for is decided here).
 //! Any other view is a derived table.
 
-pub(super) mod children;
+mod children;
 mod define;
 mod names;
 
