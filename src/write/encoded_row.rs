@@ -48,7 +48,7 @@ impl EncodedRow {
     }
 
     /// One of the fields; NULL too if there is none.
-    pub(crate) fn field(&self, at: usize) -> Field<'_> {
+    pub fn field(&self, at: usize) -> Field<'_> {
         self.fields.get(at).cloned().flatten().map(|range| &self.bytes[range])
     }
 

@@ -2,8 +2,9 @@
 
 use crate::steps::Steps;
 use anyhow::Result;
+use campaigns::clients::applications;
 use campaigns::{differential, extension_soak, fuzz, list_append, round_trip, shutdown_cycles};
-use campaigns::{suites, torture, tpcc};
+use campaigns::{sqllogictest, suites, torture, tpcc};
 use clap::{Args, Parser, Subcommand};
 use lab::capped_disk::{self, volume};
 use lab::release_build::Profile;
@@ -39,6 +40,10 @@ pub enum Command {
     /// MariaDB's test suite, statement by statement, on this server, running, beside a running MariaDB and
     /// MySQL: a table and a list of differences.
     Suites(suites::Arguments),
+    /// The corpus of sqllogictest on this server, running, beside a running MySQL and others: a table of
+    /// answers and of times, and a list of differences.
+    #[command(name = "sqllogictest")]
+    SqlLogicTest(sqllogictest::Arguments),
     /// Random schemas, data, queries and changes on this server, running: beside a running MySQL, and without
     /// one against itself.
     Differential(differential::Arguments),
@@ -74,8 +79,20 @@ pub enum Command {
 /// What is done to a server, and must not cost a row.
 #[derive(Subcommand)]
 pub enum Campaign {
-    /// The command-line clients: a script, a dump and its restore, restarts.
-    Clients(Target),
+    /// The command-line clients: a script, a dump and its restore, restarts. With --all an application for
+    /// each client library, too.
+    ///
+    /// The applications need their languages (Python, Node.js, Java, Go, Ruby, PHP) and fetch their libraries
+    /// from the languages' registries. --only names some; --on runs them on another server, so that it shows
+    /// whether they ask for the right thing:
+    ///
+    ///   cargo xtask clients --on 3306 --user me --password secret
+    Clients {
+        #[command(flatten)]
+        target: Target,
+        #[command(flatten)]
+        settings: applications::Settings,
+    },
     /// All sysbench scripts with content checks.
     Sysbench {
         #[command(flatten)]

@@ -14,10 +14,11 @@ mod test_command;
 
 use anyhow::Result;
 use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, Target};
+use campaigns::clients::applications;
 use campaigns::{
     bad_input, clients, dashboard, differential, exporter, extension_soak, fuzz, import, isolation,
-    kill_cycles, list_append, memory, miri, prometheus, redo_capacity, round_trip, shutdown_cycles, suites,
-    sysbench_scripts, torture, tpcc,
+    kill_cycles, list_append, memory, miri, prometheus, redo_capacity, round_trip, shutdown_cycles,
+    sqllogictest, suites, sysbench_scripts, torture, tpcc,
 };
 use clap::Parser;
 use lab::command::cargo;
@@ -42,6 +43,7 @@ fn main() -> Result<()> {
         Command::Crash(arguments) => steps.step("crash states", || torture::run(&arguments)),
         Command::Fuzz(arguments) => steps.step("fuzz targets", || fuzz::run(&arguments)),
         Command::Suites(arguments) => steps.step("test suite", || suites::run(&arguments)),
+        Command::SqlLogicTest(arguments) => steps.step("sqllogictest", || sqllogictest::run(&arguments)),
         Command::Differential(arguments) => steps.step("differential", || differential::run(&arguments)),
         Command::CollationWeights(arguments) => {
             steps.step("collation weights", || collation_weights::run(&arguments));
@@ -62,9 +64,15 @@ fn main() -> Result<()> {
 
 fn run_campaign(steps: &mut Steps, campaign: Campaign) -> Result<()> {
     match campaign {
-        Campaign::Clients(target) => {
-            let program = target.program(steps)?;
-            steps.step("clients", || clients::run(&program));
+        Campaign::Clients { target, settings } => {
+            if settings.command_line() {
+                let program = target.program(steps)?;
+                steps.step("clients", || clients::run(&program));
+            }
+            if settings.applications() {
+                let program = settings.needs_program().then(|| target.program(steps)).transpose()?;
+                steps.step("applications", || applications::run(program.as_ref(), &settings));
+            }
         }
         Campaign::Sysbench { target, only } => {
             let program = target.program(steps)?;

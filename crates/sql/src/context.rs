@@ -30,6 +30,7 @@ use crate::facts::{ServerFacts, Terms};
 use crate::kill_switch::{Kill, KillSwitch};
 use crate::memory::{self, Account};
 use crate::named_locks::{self, GivenBack, NamedLocks, Taken};
+use crate::parameters::Parameters;
 use crate::random_sequences::{RandomSequences, SeededNumbers};
 use crate::result::SqlError;
 use crate::sql_mode;
@@ -156,6 +157,8 @@ pub struct SqlContext {
     warnings_before: Cell<u64>,
     statement_time: Cell<Option<DateTime>>,
     fixed_time: Cell<Option<f64>>,
+    /// Of the prepared statement that is planned.
+    pub parameters: Parameters,
     /// LAST_INSERT_ID().
     pub last_insert_id: Cell<u64>,
     /// What `LAST_INSERT_ID(expr)` said in this statement.
@@ -251,6 +254,7 @@ impl SqlContext {
             warnings_before: Cell::new(0),
             statement_time: Cell::new(None),
             fixed_time: Cell::new(None),
+            parameters: Parameters::default(),
             last_insert_id: Cell::new(0),
             said_insert_id: Cell::new(None),
             generated_insert_id: Cell::new(0),

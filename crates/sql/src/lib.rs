@@ -29,6 +29,7 @@ pub mod latency_buckets;
 pub mod lexer;
 pub mod memory;
 pub mod named_locks;
+pub mod parameters;
 pub mod parser;
 pub mod plan;
 pub mod privilege;

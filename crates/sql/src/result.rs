@@ -70,7 +70,7 @@ pub mod column_flag {
     pub const SET: u16 = 2048;
     pub const NO_DEFAULT_VALUE: u16 = 4096;
     pub const ON_UPDATE_NOW: u16 = 8192;
-    pub const NUM: u16 = 32768;
+    pub const PART_KEY: u16 = 16384;
 }
 
 /// Server status bits, sent in the greeting, every OK and every end of rows.
@@ -154,7 +154,7 @@ impl ColumnMeta {
             charset: charset::BINARY,
             length: 21,
             kind: kind::LONGLONG,
-            flags: column_flag::BINARY | column_flag::NUM,
+            flags: column_flag::BINARY,
             ..Self::default()
         }
     }
@@ -296,6 +296,9 @@ pub trait ResultSink {
     }
     /// The character set in which the client wants the texts of what follows.
     fn charset(&mut self, _charset: Charset) {}
+    /// Whether the result of another statement follows the one that comes: some clients look for that where the
+    /// column definitions end, and not where the rows do.
+    fn another_follows(&mut self, _more: bool) {}
     /// Starts a result set.
     fn columns(&mut self, columns: &Arc<ResultColumns>);
     /// Starts a row.

@@ -4,6 +4,7 @@
 use lab::command::captured;
 use lab::scratch::Scratch;
 use lab::server_process::{Program, ServerProcess};
+pub mod applications;
 mod terminal;
 
 use anyhow::{Result, ensure};

@@ -2,8 +2,8 @@
 //!
 //! Each module is one campaign and opens by saying what would prove the server wrong. Most run against a
 //! stock MariaDB as well, which tests the campaign itself. Servers, disks and loads come from `testing/lab`.
-//! [`torture`], [`fuzz`] and [`miri`] need no server: they build their own programs and run them. [`suites`]
-//! and [`differential`] only compare: ours, running, with stock servers.
+//! [`torture`], [`fuzz`] and [`miri`] need no server: they build their own programs and run them. [`suites`],
+//! [`sqllogictest`] and [`differential`] only compare: ours, running, with stock servers.
 
 pub mod bad_input;
 pub mod clients;
@@ -22,6 +22,7 @@ pub mod prometheus;
 pub mod redo_capacity;
 pub mod round_trip;
 pub mod shutdown_cycles;
+pub mod sqllogictest;
 pub mod suites;
 pub mod sysbench_scripts;
 pub mod torture;

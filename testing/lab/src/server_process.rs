@@ -281,6 +281,8 @@ impl ServerProcess {
             "--host=127.0.0.1",
             "--user=root",
             "--batch",
+            // Not what the locale of whoever runs this says.
+            "--default-character-set=utf8mb4",
         ]);
         command.arg(format!("--port={}", self.port));
         command
@@ -295,7 +297,7 @@ impl ServerProcess {
     /// Feeds SQL to the standard input of the command-line client.
     pub fn feed(&self, database: &str, sql: &str) -> Result<()> {
         let mut command = self.client();
-        command.args(["--default-character-set=utf8mb4", "--binary-mode"]);
+        command.arg("--binary-mode");
         if !database.is_empty() {
             command.arg(database);
         }

@@ -38,11 +38,16 @@ pub fn install_missing() -> Result<()> {
     let missing = NEEDED.iter().filter(|(program, _)| !installed(program));
     let mut packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
     packages.dedup();
+    install(&packages)
+}
+
+/// Installs packages that were found missing.
+pub fn install(packages: &[&str]) -> Result<()> {
     if packages.is_empty() {
         return Ok(());
     }
     if !nix::unistd::geteuid().is_root() || !installed("apt-get") {
-        bail!("the end-to-end tests need these packages (by Debian's names): {}", packages.join(", "));
+        bail!("these packages are needed (by Debian's names): {}", packages.join(", "));
     }
     println!("installing {}", packages.join(", "));
     let apt = || {

@@ -200,6 +200,7 @@ impl Session {
             current: CurrentStatement::default(),
             tracker: Tracker::default(),
         };
+        session.obey_handshake();
         session.start_tracking();
         session
     }

@@ -19,10 +19,10 @@ use sql::expr::types::Type;
 use sql::failure::Failure;
 use sql::lexer::LexicalModes;
 use sql::memory::StatementCharge;
-use sql::parser;
 use sql::plan::Plan;
 use sql::result::{self, ResultColumns, ResultSink, kind};
 use sql::value::{Collation, Value, decimal};
+use sql::{parameters, parser};
 use untorn::types::{self, Charset};
 
 use super::commands::done;
@@ -40,10 +40,35 @@ pub struct PlannedStatement {
     plan_modes: u64,
     sql: Arc<[u8]>,
     prepared_in: PreparedIn,
+    /// The parameters that it shows as they are, and the types of all that it was planned with.
+    shown: Vec<u16>,
+    types: Vec<Option<Type>>,
     /// Where its runs are counted.
     digest: Option<Arc<DigestRow>>,
     /// Charged until the client closes it.
     _charge: Arc<StatementCharge>,
+}
+
+impl PlannedStatement {
+    /// Takes the types of the values of parameters that are shown as they are: whether they are others than
+    /// those it was planned with, so that it must be planned again.
+    fn take_types(&mut self, values: &[Value<'_>]) -> bool {
+        let mut others = false;
+        for index in self.shown.iter().map(|index| usize::from(*index)) {
+            let Some(value) = values.get(index).filter(|value| !value.is_null()) else { continue };
+            let ty = parameters::type_of(value);
+            let shape = |ty: Option<Type>| ty.map(|ty| (ty.kind, ty.unsigned, ty.decimals));
+            if shape(self.types.get(index).copied().flatten()) != shape(ty) {
+                self.types.resize(values.len(), None);
+                self.types[index] = ty;
+                others = true;
+            }
+        }
+        if others {
+            self.version = u64::MAX;
+        }
+        others
+    }
 }
 
 /// What the session had when a statement was prepared. It stays the statement's: its text is parsed again
@@ -97,15 +122,17 @@ impl Session {
         };
         let values: smallvec::SmallVec<[Value<'_>; 4]> =
             params.iter().map(|param| value_of(param, collation, charset)).collect();
+        statement.plan.take_types(&values);
         for _ in 0..REPLANS_MAX {
             let (version, plan_modes) = (self.plan_version(), self.state.settings().sql.plan_modes());
             if (statement.plan.version, statement.plan.plan_modes) != (version, plan_modes) {
                 // An error of this is the statement's own: nothing of the one before is beside it.
                 self.state.clear_warnings();
                 let (sql, prepared_in) = (statement.plan.sql.clone(), statement.plan.prepared_in.clone());
-                let fresh = self.prepare_in(prepared_in, &sql).await?;
+                let types = std::mem::take(&mut statement.plan.types);
+                let fresh = self.prepare_for(prepared_in, &sql, types.clone()).await?;
                 debug_assert_eq!(fresh.params.len(), statement.params.len());
-                statement.plan = fresh.plan;
+                statement.plan = PlannedStatement { types, ..fresh.plan };
                 statement.columns = fresh.columns;
             }
             let planned = &mut statement.plan;
@@ -124,6 +151,19 @@ impl Session {
             }
         }
         Err(Failure::Stale)
+    }
+
+    /// [`Session::prepare_in`] for parameters of these types.
+    async fn prepare_for(
+        &mut self,
+        prepared_in: PreparedIn,
+        sql: &[u8],
+        types: Vec<Option<Type>>,
+    ) -> Result<Prepared<PlannedStatement>, Failure> {
+        self.state.parameters.bind(types);
+        let prepared = self.prepare_in(prepared_in, sql).await;
+        self.state.parameters.bind(Vec::new());
+        prepared
     }
 
     /// Prepares a text as it was when the session had this.
@@ -169,19 +209,24 @@ impl Session {
             return Err(errors::error(errors::UNSUPPORTED_PS, &[]).into());
         }
         let (version, plan_modes) = (self.plan_version(), self.state.settings().sql.plan_modes());
-        let plan = self.plan_text(parsed.statement, sql.len()).await?;
+        self.state.parameters.watch(parsed.parameters);
+        let planned = self.plan_text(parsed.statement, sql.len()).await;
+        let wanted = self.state.parameters.take();
+        let plan = planned?;
         let columns = match &*plan {
             Plan::Select(select) if select.into.is_client() => select.columns.clone(),
             _ => ResultColumns::new(Vec::new()),
         };
-        let parameter = Type { kind: kind::VAR_STRING, ..Type::text(0) }.meta("?");
-        let params = ResultColumns::new(vec![parameter; usize::from(parsed.parameters)]);
+        let any = Type { kind: kind::VAR_STRING, ..Type::text(0) };
+        let params = ResultColumns::new(wanted.iter().map(|ty| ty.unwrap_or(any).meta("?")).collect());
         let sql: Arc<[u8]> = sql.into();
         Ok(Prepared {
             sql: sql.clone(),
             params,
             columns,
             plan: PlannedStatement {
+                shown: parameters::shown(&plan),
+                types: Vec::new(),
                 plan: Arc::new(plan),
                 version,
                 plan_modes,
@@ -226,11 +271,14 @@ impl Session {
             return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"EXECUTE"]).into());
         };
         self.state.connection.counters.add(Counter::ComStmtExecute, 1);
-        let prepared = self.prepare_in(prepared_in, &text).await?;
+        let mut prepared = self.prepare_in(prepared_in.clone(), &text).await?;
         if prepared.params.len() != using.len() {
             return Err(errors::error(errors::WRONG_ARGUMENTS, &[&"EXECUTE"]).into());
         }
         let values: Vec<Value<'static>> = using.iter().map(|name| self.state.user_variable(name)).collect();
+        if prepared.plan.take_types(&values) {
+            prepared = self.prepare_for(prepared_in, &text, prepared.plan.types).await?;
+        }
         let plan = prepared.plan.plan.clone();
         self.admit_within(&plan)?;
         self.count_inside(com_counters::of_plan(&plan));

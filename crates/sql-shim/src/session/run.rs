@@ -96,7 +96,12 @@ impl Session {
             Outcome::Rows => {
                 self.current.stats.sent = out.rows_sent();
                 self.state.row_count.set(-1);
-                out.rows_end(&self.rows_completion(&Changed::default(), more));
+                let nothing = Changed::default();
+                let told = self.rows_completion(&nothing, more);
+                // Those of the statement before are what is shown. A client that asks wherever there are some
+                // would ask for ever.
+                let warnings = if keeps_warnings(plan) { 0 } else { told.warnings };
+                out.rows_end(&Completion { warnings, ..told });
             }
             Outcome::Done(changed) => {
                 self.current.stats.affected = changed.affected;

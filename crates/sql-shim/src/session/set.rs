@@ -13,6 +13,7 @@ use sql::privilege::Privileges;
 use sql::result::{ResultSink, SqlError};
 use sql::sql_mode;
 use sql::value::Value;
+use untorn::types::{Charset, Collation};
 
 use super::{Changed, Outcome, Session};
 use crate::server::shared::Server;
@@ -190,6 +191,25 @@ impl Session {
                 Setting::System(if persist { change.persisting() } else { change })
             }
         })
+    }
+
+    /// What a client says of its character set at the handshake, where texts are converted for it; SET NAMES
+    /// says the same. Other clients get UTF-8 whatever they said.
+    pub(super) fn obey_handshake(&mut self) {
+        let said = self.state.connection.client_flags().charset;
+        let converted = |known: &Collation| matches!(known.charset(), Charset::Latin1 | Charset::Binary);
+        let Some(collation) = Collation::all().filter(converted).find(|known| known.id() == said) else {
+            return;
+        };
+        let names = CHARACTER_SETS.map(|name| (name, collation.charset().name())).into_iter();
+        for (name, text) in names.chain([("collation_connection", collation.name())]) {
+            // Both are known names, so nothing is refused.
+            if let Ok(change) = text_change(name, text) {
+                let applied =
+                    self.state_mut().change_variables(|variables, globals| variables.apply(globals, change));
+                debug_assert!(applied.is_ok());
+            }
+        }
     }
 
     async fn apply(&mut self, setting: Setting<'_>) -> Result<(), Failure> {

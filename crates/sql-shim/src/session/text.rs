@@ -80,6 +80,7 @@ impl Session {
         self.admit(&parsed.statement)?;
         self.count(com_counters::of_statement(&parsed.statement));
         let mut statement = Some(parsed.statement);
+        out.another_follows(more);
         for _ in 0..REPLANS_MAX {
             // Planning takes the tree apart.
             let statement = match statement.take() {

@@ -74,6 +74,10 @@ impl ParamState {
         self.long_bytes += data.len();
     }
 
+    fn has_long_data(&self, index: usize) -> bool {
+        u16::try_from(index).is_ok_and(|index| self.long_data.contains_key(&index))
+    }
+
     fn refuse(&mut self, why: ParamError) {
         self.clear_long_data();
         self.refused = Some(why);
@@ -126,7 +130,12 @@ impl ParamState {
             return Err(ParamError::Malformed);
         }
         if self.types.len() != count {
-            return Err(ParamError::WrongType);
+            // Who has bound none yet may leave the types out where there is no value: Connector/J does.
+            let without_value = |index: usize| is_null(nulls, index) && !self.has_long_data(index);
+            if !(0..count).all(without_value) {
+                return Err(ParamError::WrongType);
+            }
+            params.extend((0..count).map(|_| Param::Null));
         }
         for (index, bound) in self.types.iter().enumerate() {
             if let Some(data) = u16::try_from(index).ok().and_then(|index| self.long_data.get(&index)) {
@@ -299,11 +308,25 @@ mod tests {
         let mut state = ParamState::default();
         let bytes = execute(&[0], None, &[1]);
         assert_eq!(state.decode(1, &bytes, false), Err(ParamError::WrongType));
+        assert_eq!(state.decode(2, &execute(&[1], None, &[1]), false), Err(ParamError::WrongType));
         let bytes = execute(&[0], Some(&[100, 0]), &[1]);
         assert_eq!(state.decode(1, &bytes, false), Err(ParamError::WrongType));
         let bytes = execute(&[0], Some(&[kind::LONG, 0x80]), &[1, 0]);
         assert_eq!(state.decode(1, &bytes, false), Err(ParamError::Malformed));
         assert_eq!(state.decode(1, &[], false), Err(ParamError::Malformed));
+    }
+
+    /// As Connector/J sends them.
+    #[test]
+    fn a_first_execution_of_nothing_but_nulls_needs_no_types() {
+        let mut state = ParamState::default();
+        let bytes = named(8, 1, 1, &[], &[]);
+        assert_eq!(state.decode(1, &bytes, true).unwrap().as_slice(), [Param::Null]);
+        let two = execute(&[3], None, &[]);
+        assert_eq!(state.decode(2, &two, false).unwrap().as_slice(), [Param::Null, Param::Null]);
+        // Long data is a value, and nobody knows of what type.
+        state.append_long_data(2, 1, b"data", 100);
+        assert_eq!(state.decode(2, &two, false), Err(ParamError::WrongType));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use sql::result::{
     ColumnMeta, Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time, charset, column_flag,
-    kind,
+    kind, status_flag,
 };
 use untorn::types::Charset;
 
@@ -262,6 +262,11 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
 
     fn charset(&mut self, charset: Charset) {
         self.charset = charset;
+    }
+
+    fn another_follows(&mut self, more: bool) {
+        let flag = if more { status_flag::MORE_RESULTS_EXISTS } else { 0 };
+        self.status_at_columns = self.status_at_columns & !status_flag::MORE_RESULTS_EXISTS | flag;
     }
 
     fn columns(&mut self, columns: &Arc<ResultColumns>) {

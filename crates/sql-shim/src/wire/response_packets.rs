@@ -1,6 +1,6 @@
 //! The packets every reply is made of: OK, ERR, EOF, column definitions.
 
-use sql::result::{ColumnMeta, Completion, EncodedColumns, SqlError, charset, column_flag, status_flag};
+use sql::result::{ColumnMeta, Completion, EncodedColumns, SqlError, charset, status_flag};
 use untorn::types::Charset;
 
 use super::capability;
@@ -128,7 +128,7 @@ pub fn encode_definitions_as_kept(metas: &[ColumnMeta]) -> EncodedColumns {
         let mut meta = meta.clone();
         if meta.latin1 {
             meta.charset = charset::LATIN1_SWEDISH_CI;
-            meta.length /= if meta.flags & column_flag::BLOB == 0 { 4 } else { 1 };
+            meta.length /= 4;
         }
         meta
     };

@@ -11,6 +11,7 @@ mod engine_metrics;
 mod extension;
 mod file_io;
 mod foreign_keys;
+mod keywords;
 mod locks;
 pub mod performance;
 mod roles;
@@ -30,14 +31,14 @@ use std::time::Duration;
 
 use declared::Declared;
 use untorn::schema::ColumnDef;
-use untorn::types::{ColumnType, DateTime, SizeClass};
+use untorn::types::{Collation, ColumnType, DateTime, SizeClass};
 
 use super::expr::types::Type;
 use super::plan::source::{Source, SourceColumn, SourceKind};
 use super::value::Value;
 use crate::context::SqlContext;
 use crate::privilege::Privileges;
-use crate::result::SqlError;
+use crate::result::{SqlError, kind};
 
 /// What a column of a view holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub enum ViewType {
     Text(u32),
     /// BIGINT UNSIGNED.
     Number,
+    /// INT UNSIGNED.
+    Small,
     /// BIGINT.
     Integer,
     /// DOUBLE.
@@ -116,6 +119,7 @@ pub fn table_stands_in(state: &SqlContext, database: &str, table: &str) -> bool 
 fn views() -> impl Iterator<Item = &'static View> {
     let of_schema = table_tables::VIEWS.iter().chain(server_tables::VIEWS).chain(extension::VIEWS);
     let of_schema = of_schema.chain(engine_metrics::VIEWS).chain(tablespaces::VIEWS).chain(roles::VIEWS);
+    let of_schema = of_schema.chain(keywords::VIEWS);
     let of_server = performance::VIEWS.iter().chain(locks::VIEWS).chain(file_io::VIEWS);
     of_schema.chain(of_server).chain(unmeasured::VIEWS).chain(without_rows::VIEWS).chain(user::VIEWS)
 }
@@ -153,19 +157,99 @@ impl View {
         if inner { state.require_any(Privileges::PROCESS) } else { Ok(()) }
     }
 
+    /// Whether it is a view in MySQL, whose columns come with its names and not as the statement writes them.
+    /// Found by asking MySQL 9.7.
+    pub fn is_replaced(&self) -> bool {
+        const AS_WRITTEN: [&str; 15] = [
+            "APPLICABLE_ROLES",
+            "COLLATIONS",
+            "COLUMN_PRIVILEGES",
+            "ENABLED_ROLES",
+            "ENGINES",
+            "OPTIMIZER_TRACE",
+            "PLUGINS",
+            "PROCESSLIST",
+            "PROFILING",
+            "ROLE_COLUMN_GRANTS",
+            "ROLE_ROUTINE_GRANTS",
+            "ROLE_TABLE_GRANTS",
+            "SCHEMA_PRIVILEGES",
+            "TABLE_PRIVILEGES",
+            "USER_PRIVILEGES",
+        ];
+        const OF_ENGINE: [&str; 4] =
+            ["INNODB_DATAFILES", "INNODB_FIELDS", "INNODB_FOREIGN_COLS", "INNODB_TABLESPACES_BRIEF"];
+        let of_engine = ["INNODB_", "UNTORN_"].iter().any(|prefix| self.name.starts_with(prefix));
+        self.database == INFORMATION_SCHEMA
+            && !AS_WRITTEN.contains(&self.name)
+            && (!of_engine || OF_ENGINE.contains(&self.name))
+    }
+
     /// As a source of a query.
     pub fn source(&'static self, alias: &str) -> Source {
-        let columns = source_columns(self.columns);
+        let mut columns = source_columns(self.columns);
+        if self.is_replaced() {
+            for column in columns.iter_mut().filter(|column| by_letters(&column.name)) {
+                column.ty.collation = Collation::Utf8mb3Bin;
+            }
+        }
         let (database, name) = (self.database.to_owned(), self.name.to_owned());
         Source::new(database, alias.to_owned(), name, columns, SourceKind::View(self))
     }
 }
 
+/// Whether upper and lower case letters differ in a column of this name: those of databases, tables and what
+/// is an expression or a word of MySQL's own. Names of columns, indexes and constraints are not so.
+fn by_letters(column: &str) -> bool {
+    const NAMES: [&str; 33] = [
+        "ACTION_STATEMENT",
+        "ACTION_TIMING",
+        "CHECK_CLAUSE",
+        "CHECK_OPTION",
+        "COLUMN_COMMENT",
+        "COLUMN_DEFAULT",
+        "COLUMN_KEY",
+        "COLUMN_TYPE",
+        "CONSTRAINT_TYPE",
+        "DATA_TYPE",
+        "DEFAULT_ENCRYPTION",
+        "DEFINER",
+        "DELETE_RULE",
+        "DTD_IDENTIFIER",
+        "ENFORCED",
+        "EVENT_COMMENT",
+        "EVENT_DEFINITION",
+        "EVENT_MANIPULATION",
+        "EXPRESSION",
+        "EXTERNAL_LANGUAGE",
+        "GENERATION_EXPRESSION",
+        "INDEX_COMMENT",
+        "INDEX_TYPE",
+        "IS_UPDATABLE",
+        "MATCH_OPTION",
+        "PARAMETER_MODE",
+        "ROUTINE_COMMENT",
+        "ROUTINE_DEFINITION",
+        "ROUTINE_TYPE",
+        "SECURITY_TYPE",
+        "SQL_MODE",
+        "UPDATE_RULE",
+        "VIEW_DEFINITION",
+    ];
+    const ENDS: [&str; 5] = ["_CATALOG", "_SCHEMA", "TABLE_NAME", "TABLE_TYPE", "EVENT_OBJECT_TABLE"];
+    matches!(column, "SCHEMA_NAME" | "CATALOG_NAME")
+        || NAMES.contains(&column)
+        || ENDS.iter().any(|end| column.ends_with(end))
+}
+
 /// Columns of a view-like source.
 fn source_columns(columns: &[(&str, ViewType)]) -> Vec<SourceColumn> {
     let ty = |kind: ViewType| match kind {
+        // As MySQL's TEXT columns are.
+        ViewType::Text(length @ 65_535..) => Type { kind: kind::BLOB, ..Type::text(length) },
         ViewType::Text(length) => Type::text(length),
         ViewType::Number => Type::UINT,
+        ViewType::Small => Type::of_column(&ColumnType::Int { unsigned: true }, true),
         ViewType::Integer => Type::INT,
         ViewType::Real => Type::DOUBLE,
         ViewType::Time => Type::datetime(0),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use untorn::engine::Comparison;
 use untorn::types::{Charset, Collation};
 
-use super::ViewType::{Number, Text};
+use super::ViewType::{Number, Small, Text};
 use super::declared::{preset, required};
 use super::table_tables::view;
 use super::{INFORMATION_SCHEMA, RowSource, View, ViewType, moment, nothing, number, text};
@@ -224,11 +224,11 @@ pub(super) static VIEWS: &[View] = &[
         "SAVEPOINTS" Text(3),
     ], |state| engines(state)),
     view!("CHARACTER_SETS", [
-        "CHARACTER_SET_NAME" Text(64), "DEFAULT_COLLATE_NAME" Text(64), "DESCRIPTION" Text(60), "MAXLEN" Number,
+        "CHARACTER_SET_NAME" Text(64), "DEFAULT_COLLATE_NAME" Text(64), "DESCRIPTION" Text(60), "MAXLEN" Small,
     ], character_sets),
     view!("COLLATIONS", [
         "COLLATION_NAME" Text(64), "CHARACTER_SET_NAME" Text(64), "ID" Number, "IS_DEFAULT" Text(3),
-        "IS_COMPILED" Text(3), "SORTLEN" Number, "PAD_ATTRIBUTE" Text(9),
+        "IS_COMPILED" Text(3), "SORTLEN" Small, "PAD_ATTRIBUTE" Text(9),
     ], collations),
     view!("COLLATION_CHARACTER_SET_APPLICABILITY", [
         "COLLATION_NAME" Text(64), "CHARACTER_SET_NAME" Text(64),

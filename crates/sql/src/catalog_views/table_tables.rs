@@ -7,7 +7,7 @@ use untorn::Table;
 use untorn::schema::{Check, ColumnDef, Default, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType};
 
-use super::ViewType::{Declared, Integer, Moment, Number, Real, Text, Time};
+use super::ViewType::{Declared, Integer, Moment, Number, Real, Small, Text, Time};
 use super::constants::shown_default;
 use super::foreign_keys;
 use super::views as created_views;
@@ -274,6 +274,7 @@ pub fn columns_of_view(view: &View) -> Rows {
             Text(u32::MAX) => ("longtext", "longtext".to_owned()),
             Text(length) => ("varchar", format!("varchar({length})")),
             Number => ("bigint", "bigint unsigned".to_owned()),
+            Small => ("int", "int unsigned".to_owned()),
             Integer => ("bigint", "bigint".to_owned()),
             Real => ("double", "double".to_owned()),
             Moment => ("datetime", "datetime(6)".to_owned()),
@@ -483,15 +484,15 @@ pub(super) static VIEWS: &[View] = &[
     ], table_rows),
     view!("COLUMNS", [
         "TABLE_CATALOG" Text(64), "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64), "COLUMN_NAME" Text(64),
-        "ORDINAL_POSITION" Number, "COLUMN_DEFAULT" Text(65535), "IS_NULLABLE" Text(3), "DATA_TYPE" Text(64),
-        "CHARACTER_MAXIMUM_LENGTH" Number, "CHARACTER_OCTET_LENGTH" Number, "NUMERIC_PRECISION" Number,
-        "NUMERIC_SCALE" Number, "DATETIME_PRECISION" Number, "CHARACTER_SET_NAME" Text(64),
+        "ORDINAL_POSITION" Small, "COLUMN_DEFAULT" Text(65535), "IS_NULLABLE" Text(3), "DATA_TYPE" Text(64),
+        "CHARACTER_MAXIMUM_LENGTH" Number, "CHARACTER_OCTET_LENGTH" Number, "NUMERIC_PRECISION" Small,
+        "NUMERIC_SCALE" Small, "DATETIME_PRECISION" Small, "CHARACTER_SET_NAME" Text(64),
         "COLLATION_NAME" Text(64), "COLUMN_TYPE" Text(65535), "COLUMN_KEY" Text(3), "EXTRA" Text(256),
-        "PRIVILEGES" Text(154), "COLUMN_COMMENT" Text(1024), "GENERATION_EXPRESSION" Text(65535), "SRS_ID" Number,
+        "PRIVILEGES" Text(154), "COLUMN_COMMENT" Text(1024), "GENERATION_EXPRESSION" Text(65535), "SRS_ID" Small,
     ], column_rows),
     view!("STATISTICS", [
         "TABLE_CATALOG" Text(64), "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64), "NON_UNIQUE" Number,
-        "INDEX_SCHEMA" Text(64), "INDEX_NAME" Text(64), "SEQ_IN_INDEX" Number, "COLUMN_NAME" Text(64),
+        "INDEX_SCHEMA" Text(64), "INDEX_NAME" Text(64), "SEQ_IN_INDEX" Small, "COLUMN_NAME" Text(64),
         "COLLATION" Text(1), "CARDINALITY" Number, "SUB_PART" Number, "PACKED" Text(10), "NULLABLE" Text(3),
         "INDEX_TYPE" Text(11), "COMMENT" Text(8), "INDEX_COMMENT" Text(2048), "IS_VISIBLE" Text(3),
         "EXPRESSION" Text(65535),
@@ -503,7 +504,7 @@ pub(super) static VIEWS: &[View] = &[
     view!("KEY_COLUMN_USAGE", [
         "CONSTRAINT_CATALOG" Text(64), "CONSTRAINT_SCHEMA" Text(64), "CONSTRAINT_NAME" Text(64),
         "TABLE_CATALOG" Text(64), "TABLE_SCHEMA" Text(64), "TABLE_NAME" Text(64), "COLUMN_NAME" Text(64),
-        "ORDINAL_POSITION" Number, "POSITION_IN_UNIQUE_CONSTRAINT" Number, "REFERENCED_TABLE_SCHEMA" Text(64),
+        "ORDINAL_POSITION" Small, "POSITION_IN_UNIQUE_CONSTRAINT" Small, "REFERENCED_TABLE_SCHEMA" Text(64),
         "REFERENCED_TABLE_NAME" Text(64), "REFERENCED_COLUMN_NAME" Text(64),
     ], key_usage),
     view!("REFERENTIAL_CONSTRAINTS", [

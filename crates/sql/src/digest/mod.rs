@@ -60,9 +60,14 @@ const AFTER_POSITION: &[&str] =
 /// Where a sign is between two values, though a keyword stands before it.
 const BEFORE_BINARY_SIGN: &[&str] = &["WHERE", "HAVING", "END", "NOW", "CURDATE", "CURRENT_TIME", "NULL"];
 
+/// MySQL's keywords, sorted.
+pub(crate) fn keywords_in_order() -> impl Iterator<Item = &'static str> {
+    include_str!("keywords.txt").lines()
+}
+
 fn keywords() -> &'static HashSet<&'static str> {
     static KEYWORDS: OnceLock<HashSet<&'static str>> = OnceLock::new();
-    KEYWORDS.get_or_init(|| include_str!("keywords.txt").lines().collect())
+    KEYWORDS.get_or_init(|| keywords_in_order().collect())
 }
 
 /// What is known of a statement.

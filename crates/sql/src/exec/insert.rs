@@ -60,6 +60,10 @@ pub(super) struct Inserting<'p, 'e> {
     loads: bool,
     pub(super) lenient: bool,
     result: Changed,
+    /// What is in the AUTO_INCREMENT column of the last row.
+    last_number: u64,
+    /// A row was inserted or changed.
+    changed: bool,
     duplicates: u64,
     /// Rows that a constraint refused, and IGNORE left out.
     refused: usize,
@@ -94,9 +98,37 @@ impl Inserting<'_, '_> {
         Ok(())
     }
 
+    /// Remembers the number of a row.
+    fn number_is(&mut self, value: &Value<'_>) {
+        self.last_number = match value {
+            Value::UInt(value) => *value,
+            value => value.to_integer() as u64,
+        };
+    }
+
+    /// The number of a row in storage encoding.
+    fn numbered(&mut self, row: &EncodedRow) {
+        let Some(at) = self.auto_column.map(usize::from) else { return };
+        if let Some(bytes) = row.field(at) {
+            let table = self.table.clone();
+            self.number_is(&stored_values::decode(bytes, &table.def.columns[at].kind, 0));
+        }
+    }
+
+    /// The number that the client is told: the first one that was generated, else what the statement called
+    /// LAST_INSERT_ID with, else that of the last row.
+    fn told_number(&self, state: &SqlContext) -> u64 {
+        let last = if self.changed { self.last_number } else { 0 };
+        match self.result.insert_id {
+            0 => state.said_insert_id.get().unwrap_or(last),
+            generated => generated,
+        }
+    }
+
     /// The end of a LOAD DATA of this number of lines.
     pub(super) fn loaded(mut self, records: u64, state: &SqlContext) -> Changed {
         self.writer.finish();
+        self.result.insert_id = 0;
         let (deleted, skipped) = match self.plan.replace {
             true => (self.duplicates, 0),
             false => (0, self.duplicates),
@@ -160,6 +192,7 @@ impl<'e> Executor<'e> {
                 (plan.rows.len() > 1).then_some(plan.rows.len())
             }
         };
+        inserting.result.insert_id = inserting.told_number(self.state);
         inserting.writer.finish();
         if let Some(records) = records {
             inserting.result.info = format!(
@@ -195,6 +228,8 @@ impl<'e> Executor<'e> {
             loads,
             lenient,
             result: Changed::default(),
+            last_number: 0,
+            changed: false,
             duplicates: 0,
             refused: 0,
             plan,
@@ -231,6 +266,9 @@ impl<'e> Executor<'e> {
             }
             encoded => encoded?,
         };
+        if plan.query.is_none() {
+            inserting.numbered(&row);
+        }
         let changes = plan.replace || !plan.on_duplicate.is_empty();
         let on_duplicate = if changes { OnDuplicate::Change } else { OnDuplicate::Refuse };
         let mut replaced = 0;
@@ -243,6 +281,10 @@ impl<'e> Executor<'e> {
             };
             let Written::Duplicate { index, entry } = written else {
                 inserting.result.affected += 1 + replaced;
+                inserting.changed = true;
+                if plan.query.is_some() {
+                    inserting.numbered(&row);
+                }
                 // Through a view that does not show the numbered column nobody hears of it.
                 let numbered = inserting.table.def.auto_increment_column();
                 let is_shown = |number: u16| Some(number) == numbered;
@@ -262,6 +304,7 @@ impl<'e> Executor<'e> {
                 match self.replace_conflict(inserting, &index, &entry, &row).await? {
                     Replaced::Same => {
                         inserting.result.affected += 1 + replaced;
+                        inserting.changed = true;
                         return Ok(());
                     }
                     Replaced::Deleted => {
@@ -278,7 +321,11 @@ impl<'e> Executor<'e> {
                 self.state.warn(error);
                 return Ok(());
             }
-            return self.update_conflict(inserting, number, &index, &entry, &row).await;
+            let selected = match given {
+                Given::Values(values) => plan.selected_too.rows(values),
+                Given::Expressions(_) => Vec::new(),
+            };
+            return self.update_conflict(inserting, number, &index, &entry, &row, &selected).await;
         }
     }
 
@@ -531,6 +578,7 @@ impl<'e> Executor<'e> {
         index: &str,
         entry: &[Option<Vec<u8>>],
         row: &EncodedRow,
+        selected: &[Vec<Value<'static>>],
     ) -> Result<(), Failure> {
         let table = inserting.table.clone();
         let encoded = inserting.plan.rules.is_some();
@@ -551,7 +599,9 @@ impl<'e> Executor<'e> {
             }
             let def = &table.def.columns[at];
             let encoded = {
-                let views = [RowView::Values(&old)];
+                let own = std::iter::once(RowView::Values(&old));
+                let views: SmallVec<[RowView<'_>; 4]> =
+                    own.chain(selected.iter().map(|row| RowView::Values(row))).collect();
                 let cx = Context { rows: &views, inserted: &new, ..self.context(&inserting.subqueries) };
                 super::change::encode_assigned(assigned, &inserting.plan.defaults[at], def, &storing, &cx)?
             };
@@ -573,8 +623,13 @@ impl<'e> Executor<'e> {
                 }
             }
         }
+        if let (Some(at), None) = (inserting.auto_column, &inserting.plan.query) {
+            inserting.number_is(&old[usize::from(at)]);
+        }
         if changes.is_empty() {
-            inserting.result.affected += u64::from(self.state.terms().found_rows);
+            let counts = u64::from(self.state.terms().found_rows);
+            inserting.result.affected += counts;
+            inserting.duplicates += if inserting.plan.query.is_none() { counts } else { 0 };
             return Ok(());
         }
         if let Some(rules) = &inserting.plan.rules {
@@ -607,6 +662,7 @@ impl<'e> Executor<'e> {
         }
         inserting.result.affected += 2;
         inserting.duplicates += 1;
+        inserting.changed = true;
         Ok(())
     }
 }
@@ -636,6 +692,7 @@ fn checked_last(def: &TableDef) -> Option<&KeyDef> {
 }
 
 /// Where the values of a row come from.
+#[derive(Clone, Copy)]
 pub(super) enum Given<'g> {
     Values(&'g [Value<'g>]),
     Expressions(&'g [Assigned]),

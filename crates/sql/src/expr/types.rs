@@ -203,9 +203,6 @@ impl Type {
         if !is_text {
             flags |= column_flag::BINARY;
         }
-        if self.is_integer() || self.is_double() || self.kind == kind::NEWDECIMAL || self.kind == kind::NULL {
-            flags |= column_flag::NUM;
-        }
         let mut wire_kind = self.kind;
         match self.kind {
             kind::BLOB | kind::JSON => flags |= column_flag::BLOB,
@@ -213,8 +210,7 @@ impl Type {
             kind::SET => (wire_kind, flags) = (kind::STRING, flags | column_flag::SET),
             _ => {}
         }
-        let length =
-            if is_text && self.kind != kind::BLOB { self.length.saturating_mul(4) } else { self.length };
+        let length = if is_text { self.length.saturating_mul(4) } else { self.length };
         ColumnMeta {
             name: name.to_owned(),
             charset: if is_text { charset::UTF8MB4_GENERAL_CI } else { charset::BINARY },

@@ -14,6 +14,7 @@ use super::finish::without;
 use super::index_order::order_of;
 use super::query::push_conjuncts;
 use super::row_rules::{self, RowRules};
+use super::selected_too::{self, SelectedToo};
 use super::source::Source;
 use super::{Condition, Planner, SelectPlan, Tables};
 use crate::ast::{self, HintKind, InsertSource, TableRef};
@@ -71,6 +72,8 @@ pub struct InsertPlan {
     pub replace: bool,
     /// ON DUPLICATE KEY UPDATE.
     pub on_duplicate: Vec<(u16, Assigned)>,
+    /// What that reads of the query's rows.
+    pub selected_too: SelectedToo,
     /// Generated columns whose values are passed over, which is told when it runs.
     pub passed_over: Vec<SqlError>,
     /// Defaults of all columns.
@@ -262,10 +265,20 @@ impl Planner<'_> {
             self.require_insert_of_all_columns(&source)?;
             columns = all;
         }
-        let sources = [source];
-        let mut binder = Binder::new(self, &sources);
         let mut rows = self.elsewhere(Vec::new());
         let mut query = None;
+        let mut sources = vec![source];
+        if let InsertSource::Query(select) = &insert.source {
+            let mut plan = self.select(select)?;
+            if plan.items.len() != columns.len() {
+                return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&1]));
+            }
+            if !insert.on_duplicate.is_empty() {
+                sources.append(&mut selected_too::readable(&mut plan));
+            }
+            query = Some(Box::new(plan));
+        }
+        let mut binder = Binder::new(self, &sources);
         match &insert.source {
             InsertSource::Values(values) => {
                 rows.reserve(values.len());
@@ -283,13 +296,7 @@ impl Planner<'_> {
                     );
                 }
             }
-            InsertSource::Query(select) => {
-                let plan = self.select(select)?;
-                if plan.items.len() != columns.len() {
-                    return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&1]));
-                }
-                query = Some(Box::new(plan));
-            }
+            InsertSource::Query(_) => {}
         }
         binder.inserted = sources.first();
         if let Some(alias) = &insert.row_alias {
@@ -309,6 +316,16 @@ impl Planner<'_> {
         if subqueries.iter().any(SelectPlan::follows_rows) {
             return Err(errors::unsupported("a correlated subquery in ON DUPLICATE KEY UPDATE"));
         }
+        drop(binder);
+        let readable = sources.split_off(1);
+        let mut selected_too = SelectedToo::default();
+        if let (InsertSource::Query(select), Some(plan)) = (&insert.source, &mut query) {
+            let assigned = on_duplicate.iter().filter_map(|(_, assigned)| match assigned {
+                Assigned::Value(expr) => Some(expr),
+                Assigned::Default => None,
+            });
+            selected_too = self.select_too(select, plan, readable, assigned)?;
+        }
         let (defaults, mut rules) = match sources[0].engine_table() {
             Some(table) => self.defaults_and_rules(&table.def, &sources, None)?,
             None => (Vec::new(), None),
@@ -316,7 +333,7 @@ impl Planner<'_> {
         if let Some(rules) = &mut rules {
             rules.refuses_null = rows.len() == 1 && !insert.ignore;
         }
-        let [source] = sources;
+        let source = sources.swap_remove(0);
         let given = (&source, &columns[..], &defaults[..]);
         let passed_over = self.pass_over_generated(given, query.is_some(), &mut rows)?;
         // `generated = DEFAULT` says nothing, but that a duplicate is no error.
@@ -329,6 +346,7 @@ impl Planner<'_> {
             ignore: insert.ignore,
             replace: insert.replace,
             on_duplicate,
+            selected_too,
             passed_over,
             defaults,
             rules,

@@ -30,6 +30,7 @@ mod push;
 mod query;
 mod range_analysis;
 pub(crate) mod row_rules;
+pub mod selected_too;
 pub mod shown;
 pub mod source;
 pub mod view;
@@ -168,6 +169,19 @@ pub struct SelectPlan {
 }
 
 impl SelectPlan {
+    /// Whether each of its rows is one of the join of its sources, and says nothing but what that has: MySQL
+    /// merges such a query into the one around it.
+    pub fn has_rows_of_sources(&self) -> bool {
+        let assigns = |item: &Expr| !item.visit(&mut |part| !matches!(part, Expr::Assign(..)));
+        !self.sources.is_empty()
+            && self.unions.is_empty()
+            && self.recursion.is_none()
+            && self.grouping.is_none()
+            && !self.distinct
+            && self.limit.is_none()
+            && !self.items.iter().any(assigns)
+    }
+
     /// A query of nothing but these columns.
     fn of_items(items: Vec<Expr>, types: Vec<Type>, columns: Arc<ResultColumns>) -> SelectPlan {
         SelectPlan {
@@ -602,6 +616,7 @@ impl Planner<'_> {
     pub fn parameter_type(&self, index: u16) -> Type {
         let of_text =
             || Type { collation: self.state.settings().connection_collation, ..Type::text(65_535 / 4) };
+        let of_text = || self.state.parameters.bound(index).unwrap_or_else(of_text);
         self.parameter_types.get(usize::from(index)).copied().unwrap_or_else(of_text)
     }
 

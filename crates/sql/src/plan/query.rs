@@ -449,6 +449,8 @@ impl Planner<'_> {
                     metas.push(match &expr {
                         Expr::Column { source, column } => {
                             let source = &binder.sources[usize::from(*source)];
+                            let own = source.own_name(*column).filter(|_| alias.is_none() && !binder.of_view);
+                            let name = own.unwrap_or(name);
                             self.expand(1, ITEM_BYTES + source.meta_bytes("", 2 * name.len()))?;
                             source.meta(*column, name)
                         }

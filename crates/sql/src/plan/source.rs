@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use untorn::Table;
-use untorn::schema::{KeyKind, TableDef};
+use untorn::schema::{Default, KeyKind, TableDef};
 use untorn::types::{Charset, ColumnType};
 
 use super::json_table::JsonTable;
@@ -16,7 +16,7 @@ use crate::exec::Rows;
 use crate::expr::Expr;
 use crate::expr::types::Type;
 use crate::privilege_checks::ColumnAccess;
-use crate::result::{ColumnMeta, charset, column_flag};
+use crate::result::{ColumnMeta, charset, column_flag, kind};
 use crate::value::Value;
 
 /// A column of a source.
@@ -72,7 +72,7 @@ impl std::fmt::Debug for TableHandle {
 
 /// A table as a view shows it, whose name and columns the source has: columns that the view has not have no
 /// name.
-#[derive(Debug, Default)]
+#[derive(Debug, std::default::Default)]
 pub struct Mask {
     /// The columns of the view in their order: name, and number of the column; of a computed one the number
     /// behind those of the table.
@@ -152,6 +152,7 @@ impl Source {
                 else {
                     continue;
                 };
+                flags |= column_flag::PART_KEY;
                 match key.kind {
                     _ if def.is_shown_as_primary(key) => flags |= column_flag::PRIMARY_KEY,
                     KeyKind::Unique if key.parts.len() == 1 => flags |= column_flag::UNIQUE_KEY,
@@ -169,10 +170,14 @@ impl Source {
             {
                 flags |= column_flag::NO_DEFAULT_VALUE;
             }
-            if column.on_update_now {
+            let mut ty = Type::of_column(&column.kind, column.nullable);
+            if column.on_update_now && ty.kind == kind::TIMESTAMP {
                 flags |= column_flag::ON_UPDATE_NOW;
             }
-            let mut ty = Type::of_column(&column.kind, column.nullable);
+            let by_itself = matches!(column.default, Some(Default::CurrentTimestamp)) || column.on_update_now;
+            if ty.kind == kind::TIMESTAMP && by_itself {
+                flags |= column_flag::TIMESTAMP;
+            }
             if column.zerofill {
                 flags |= column_flag::ZEROFILL;
             }
@@ -180,7 +185,8 @@ impl Source {
                 flags |= column_flag::UNSIGNED;
             }
             ty.decimals = column.decimals.unwrap_or(ty.decimals);
-            let shown_length = column.width.map(u32::from).or_else(|| filled_width(column));
+            let without_sign = (column.unsigned && ty.kind == kind::NEWDECIMAL).then(|| ty.length - 1);
+            let shown_length = column.width.map(u32::from).or_else(|| filled_width(column)).or(without_sign);
             columns.push(SourceColumn { name: column.name.clone(), ty, flags, shown_length, merged: false });
         }
         columns
@@ -297,6 +303,29 @@ impl Source {
         self.columns.get(usize::from(column)).is_some_and(|column| column.merged)
     }
 
+    /// The name that a client is told of a column, whatever letters the statement has for it: MySQL puts the
+    /// query below in the place of such a source, and with it the names there.
+    pub fn own_name(&self, column: u16) -> Option<&str> {
+        if let Some(mask) = &self.mask {
+            return mask.shown.iter().find(|(_, number)| *number == column).map(|(name, _)| name.as_str());
+        }
+        let is_replaced = match &self.kind {
+            SourceKind::Derived(plan) => plan.has_rows_of_sources(),
+            SourceKind::View(view) => view.is_replaced(),
+            _ => false,
+        };
+        is_replaced.then(|| self.columns.get(usize::from(column)).map(|column| column.name.as_str()))?
+    }
+
+    /// The column of a table that a column of a derived table is, as clients see it there, and the query that
+    /// says so.
+    fn column_below(&self, column: u16) -> Option<(&SelectPlan, &ColumnMeta)> {
+        let SourceKind::Derived(plan) = &self.kind else { return None };
+        let is_column = matches!(plan.items.get(usize::from(column))?.unshared(), Expr::Column { .. });
+        let meta = plan.columns.metas().get(usize::from(column))?;
+        (is_column && plan.unions.is_empty() && plan.recursion.is_none()).then_some((plan, meta))
+    }
+
     /// What the definition of a column for a client takes, under a name of this many bytes.
     pub fn meta_bytes(&self, column: &str, name: usize) -> usize {
         size_of::<ColumnMeta>()
@@ -311,15 +340,34 @@ impl Source {
     pub fn meta(&self, column: u16, name: &str) -> ColumnMeta {
         let Some(source) = self.columns.get(usize::from(column)) else { return ColumnMeta::default() };
         let mut meta = source.ty.meta(name);
-        meta.flags |= source.flags;
+        // A stored number is not BINARY as a computed one is, but a text in the order of its bytes is.
+        let order = match source.ty.kind {
+            kind::YEAR => column_flag::ZEROFILL | column_flag::UNSIGNED,
+            kind::BIT | kind::NULL => 0,
+            _ if source.ty.is_integer() || source.ty.is_double() || source.ty.kind == kind::NEWDECIMAL => 0,
+            _ if source.ty.collation.is_bin() => column_flag::BINARY,
+            _ => meta.flags & column_flag::BINARY,
+        };
+        meta.flags = meta.flags & !column_flag::BINARY | order | source.flags;
         meta.length = source.shown_length.unwrap_or(meta.length);
         meta.latin1 = meta.charset != charset::BINARY && source.ty.collation.charset() == Charset::Latin1;
         // A view has its name for its columns, whatever they are made of.
         let is_view = matches!(self.kind, SourceKind::Derived(_)) && !self.database.is_empty();
+        let below = self.column_below(column);
         if is_view || matches!(self.kind, SourceKind::Table(_) | SourceKind::View(_)) {
             meta.schema = self.database.clone();
             meta.org_table = self.table.clone();
             meta.org_name = source.name.clone();
+        } else if let Some((_, below)) = below {
+            meta.schema = below.schema.clone();
+            meta.org_table = below.org_table.clone();
+            meta.org_name = below.org_name.clone();
+        }
+        if let Some((plan, below)) = below {
+            meta.length = below.length;
+            if plan.has_rows_of_sources() {
+                meta.flags = below.flags & !column_flag::NOT_NULL | meta.flags & column_flag::NOT_NULL;
+            }
         }
         meta.table = self.alias.clone();
         meta

@@ -178,7 +178,7 @@ fn wanted(binder: &Binder<'_, '_>, function: &str, at: usize, argument: Bound) -
 }
 
 /// A document as its text.
-fn as_text((expr, ty): Bound) -> Bound {
+pub(super) fn as_text((expr, ty): Bound) -> Bound {
     if ty.kind != kind::JSON {
         return (expr, ty);
     }
@@ -516,6 +516,9 @@ impl Binder<'_, '_> {
 
     /// Binds what is stored in a column of this type.
     pub fn stored(&mut self, expr: &ast::Expr, column: Type) -> Result<Expr, SqlError> {
+        if let ast::Expr::Parameter(index) = expr {
+            self.planner.state.parameters.note(*index, column);
+        }
         let bound = self.bind(expr)?;
         let number = is_number(column) && column.kind != kind::BIT;
         Ok(if number { self.as_integer(bound).0 } else { bound.0 })

@@ -298,7 +298,18 @@ impl<'p, 'a> Binder<'p, 'a> {
             let equal = self.binary(ast::BinaryOperator::Equal, operand, only)?.0;
             return Ok(any_of(vec![equal], negated));
         }
-        let first = self.bind(operand)?;
+        let mut first = self.bind(operand)?;
+        if first.1.kind == kind::JSON && list.iter().any(ast::Expr::is_condition) {
+            // A condition is a boolean of JSON beside a document, as by `=`.
+            let mut equalities = self.planner.elsewhere(Vec::with_capacity(list.len()));
+            for said in list {
+                let (again, item) = ((first.0.share(), first.1), self.bind(said)?);
+                let (left, right) = self.beside(ast::BinaryOperator::Equal, (operand, said), again, item)?;
+                let (left, right) = (Box::new(left.0), Box::new(right.0));
+                equalities.push(Expr::Compare(ast::BinaryOperator::Equal, left, right));
+            }
+            return Ok(any_of(equalities.into_inner(), negated));
+        }
         let of_numbers = is_number(first.1) || coercion::may_be_number(&first);
         if !first.1.is_text() && !of_numbers && !list.iter().any(|item| matches!(item, ast::Expr::Binary(_)))
         {

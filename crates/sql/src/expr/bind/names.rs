@@ -1,6 +1,7 @@
 //! Which column a name means, by the rule of its clause ([`NameRule`]).
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::ops::Range;
 
 use super::scope::WrittenName;
@@ -90,10 +91,11 @@ impl<'p, 'a> Binder<'p, 'a> {
         if let Some(found) = self.column_of_inserted(database, table, name)? {
             return Ok(found);
         }
+        let written = WrittenName { database, table, name };
         let found = match self.rule {
             NameRule::Tables => {
                 let column = self.table_column(database, table, name)?;
-                match self.only(column, name)? {
+                match self.only(column, written)? {
                     None => self.listed(table, name)?,
                     found => found,
                 }
@@ -101,7 +103,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             NameRule::SelectList => match self.listed(table, name)? {
                 None => {
                     let column = self.table_column(database, table, name)?;
-                    self.only(column, name)?
+                    self.only(column, written)?
                 }
                 found => found,
             },
@@ -113,7 +115,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                         Some(listed)
                     }
                     (Some(listed), Meaning::Nothing | Meaning::Several) => Some(listed),
-                    (_, column) => self.only(column, name)?,
+                    (_, column) => self.only(column, written)?,
                 }
             }
             NameRule::Having => self.having_column(database, table, name)?,
@@ -129,7 +131,6 @@ impl<'p, 'a> Binder<'p, 'a> {
             },
         };
         if let (None, Some(outer)) = (&found, self.around.outer) {
-            let written = WrittenName { database, table, name };
             if let Some(captured) = outer.capture(self.planner, written, self.clause)? {
                 return Ok(captured);
             }
@@ -145,13 +146,12 @@ impl<'p, 'a> Binder<'p, 'a> {
             {
                 return error;
             }
-            let shown = [database, table, Some(name)].into_iter().flatten().collect::<Vec<_>>().join(".");
-            self.planner.unknown_column(&shown, self.clause)
+            self.planner.unknown_column(&written, self.clause)
         })
     }
 
     /// What a name stands for, unless that is several things.
-    pub(super) fn only<T>(&self, meaning: Meaning<T>, name: &str) -> Result<Option<T>, SqlError> {
+    pub(super) fn only<T>(&self, meaning: Meaning<T>, name: impl Display) -> Result<Option<T>, SqlError> {
         match meaning {
             Meaning::Nothing => Ok(None),
             Meaning::One(one) => Ok(Some(one)),

@@ -3,7 +3,7 @@
 use untorn::types::Collation;
 
 use super::coercion::{
-    as_part, as_shown, beside_moment, beside_year, is_number, may_be_number, of_days, year_of_moment,
+    as_part, as_shown, as_text, beside_moment, beside_year, is_number, may_be_number, of_days, year_of_moment,
 };
 use super::common_type::converted;
 use super::{Binder, Bound, coercion, collation, value_type};
@@ -61,6 +61,8 @@ impl Binder<'_, '_> {
                         kind::JSON => double,
                         _ if ty.is_text() => Type::DOUBLE,
                         _ if ty.is_temporal() => Type { decimals: ty.decimals, ..double },
+                        // The least of a small type has no counterpart in it.
+                        _ if ty.is_integer() => Type { unsigned: false, kind: kind::LONGLONG, ..ty },
                         _ => Type { unsigned: false, ..ty },
                     };
                     (Expr::Negate(Box::new(operand)), ty)
@@ -112,6 +114,12 @@ impl Binder<'_, '_> {
                     }
                     _ => (self.bind(left)?, self.bind(right)?),
                 };
+                match said {
+                    (ast::Expr::Parameter(_), ast::Expr::Parameter(_)) => {}
+                    (ast::Expr::Parameter(index), _) => self.planner.state.parameters.note(*index, right.1),
+                    (_, ast::Expr::Parameter(index)) => self.planner.state.parameters.note(*index, left.1),
+                    _ => {}
+                }
                 if operator.is_arithmetic() {
                     return Ok(self.arithmetic(operator, left, right));
                 }
@@ -314,6 +322,20 @@ impl Binder<'_, '_> {
         };
         let numbers = conditions.iter().filter(|(_, ty)| is_number(*ty)).count();
         operand = match operand {
+            // Unlike `=`, CASE compares a document as a double with numbers, and as its text with texts.
+            Some(mut document) if document.1.kind == kind::JSON => {
+                for (condition, ty) in &mut conditions {
+                    let again = (document.0.share(), document.1);
+                    let left = match ty.kind {
+                        kind::JSON => again.0,
+                        _ if is_number(*ty) => Expr::Cast(Box::new(again.0), ast::CastType::Double),
+                        _ => as_text(again).0,
+                    };
+                    let right = std::mem::replace(condition, Expr::Literal(Value::Null));
+                    *condition = Expr::Compare(BinaryOperator::Equal, Box::new(left), Box::new(right));
+                }
+                None
+            }
             Some(bound) if bound.1.kind == kind::BIT || numbers == conditions.len() => {
                 Some(self.as_number(bound))
             }

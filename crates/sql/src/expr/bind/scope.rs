@@ -31,6 +31,15 @@ pub struct WrittenName<'n> {
     pub name: &'n str,
 }
 
+impl std::fmt::Display for WrittenName<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for qualifier in [self.database, self.table].into_iter().flatten() {
+            write!(f, "{qualifier}.")?;
+        }
+        f.write_str(self.name)
+    }
+}
+
 /// Whether a query may have aggregates where a subquery of it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoomForAggregates {

@@ -6,12 +6,23 @@ use super::{Function, any_null, chunks, function, index, owned_text, widest};
 use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Context, Evaluated};
+use crate::result::kind;
 use crate::value::{BigDecimal, Value, compare, decimal};
 
+/// As wide as the argument is shown; integers are BIGINT, as results of small ones may be larger.
 fn number_like(types: &[Type]) -> Type {
     match types.first() {
-        Some(t) if t.is_integer() || t.kind == crate::result::kind::NEWDECIMAL => *t,
+        Some(t) if t.is_integer() => Type { kind: kind::LONGLONG, ..*t },
+        Some(t) if t.kind == kind::NEWDECIMAL => *t,
         _ => Type::DOUBLE,
+    }
+}
+
+/// The same for what is rounded, which is as wide as a BIGINT.
+fn rounded(types: &[Type]) -> Type {
+    match number_like(types) {
+        like if like.is_integer() => Type { length: Type::INT.length, ..like },
+        like => like,
     }
 }
 
@@ -106,11 +117,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
         true => Value::Null,
         false => Value::Int(v[0].to_double().partial_cmp(&0.0).map_or(0, |o| o as i64)),
     })),
-    function!("CEILING", 1..=1, number_like, |v, _| ceil_floor(&v[0], f64::ceil)),
-    function!("CEIL", 1..=1, number_like, |v, _| ceil_floor(&v[0], f64::ceil)),
-    function!("FLOOR", 1..=1, number_like, |v, _| ceil_floor(&v[0], f64::floor)),
-    function!("ROUND", 1..=2, number_like, |v, _| round(v)),
-    function!("TRUNCATE", 2..=2, number_like, |v, _| truncate(v)),
+    function!("CEILING", 1..=1, rounded, |v, _| ceil_floor(&v[0], f64::ceil)),
+    function!("CEIL", 1..=1, rounded, |v, _| ceil_floor(&v[0], f64::ceil)),
+    function!("FLOOR", 1..=1, rounded, |v, _| ceil_floor(&v[0], f64::floor)),
+    function!("ROUND", 1..=2, rounded, |v, _| round(v)),
+    function!("TRUNCATE", 2..=2, rounded, |v, _| truncate(v)),
     function!("MOD", 2..=2, widest, |v, cx| {
         crate::expr::arithmetic::binary(
             crate::ast::BinaryOperator::Modulo,

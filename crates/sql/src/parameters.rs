@@ -1,0 +1,96 @@
+//! What is known of the parameters of prepared statements, besides their values.
+//!
+//! A parameter is planned as a text. There are two exceptions. One that is shown as it is, as an entry of a
+//! select list, has the type that was bound: the statement is planned again when another comes. And clients
+//! are told, in the answer to COM_STMT_PREPARE, what a parameter is stored in or stands beside: Connector/J
+//! sends a number as that says.
+
+use std::cell::RefCell;
+
+use crate::expr::Expr;
+use crate::expr::types::Type;
+use crate::plan::{Plan, SelectPlan};
+use crate::result::kind;
+use crate::value::Value;
+
+/// The parameters of the statement that a session plans.
+#[derive(Debug, Default)]
+pub struct Parameters {
+    bound: RefCell<Vec<Option<Type>>>,
+    /// While a statement is prepared.
+    wanted: RefCell<Option<Vec<Option<Type>>>>,
+}
+
+impl Parameters {
+    /// What is planned until the next call has parameters of these types; `None`: as any.
+    pub fn bind(&self, types: Vec<Option<Type>>) {
+        self.bound.replace(types);
+    }
+
+    /// The type of a parameter, if it was bound.
+    pub fn bound(&self, index: u16) -> Option<Type> {
+        self.bound.borrow().get(usize::from(index)).copied().flatten()
+    }
+
+    /// Begins to note what parameters are wanted as.
+    pub fn watch(&self, count: u16) {
+        self.wanted.replace(Some(vec![None; usize::from(count)]));
+    }
+
+    /// What was noted.
+    pub fn take(&self) -> Vec<Option<Type>> {
+        self.wanted.take().unwrap_or_default()
+    }
+
+    /// Notes that a parameter stands where a value of this type is wanted. The first such place counts.
+    pub fn note(&self, index: u16, ty: Type) {
+        let mut wanted = self.wanted.borrow_mut();
+        let place = wanted.as_mut().and_then(|wanted| wanted.get_mut(usize::from(index)));
+        if let Some(place @ None) = place {
+            *place = Some(of_parameter(ty));
+        }
+    }
+}
+
+/// The type that a parameter has as which this is wanted: integers of any size are BIGINT.
+fn of_parameter(ty: Type) -> Type {
+    if ty.is_integer() {
+        return Type { unsigned: ty.unsigned, nullable: true, length: 21, ..Type::INT };
+    }
+    let kind = match ty.kind {
+        kind::STRING | kind::ENUM | kind::SET if ty.is_text() => kind::VAR_STRING,
+        kind => kind,
+    };
+    Type { kind, nullable: true, ..ty }
+}
+
+/// The parameters that a statement shows as they are.
+pub fn shown(plan: &Plan) -> Vec<u16> {
+    fn of_select(select: &SelectPlan, found: &mut Vec<u16>) {
+        found.extend(select.items.iter().filter_map(|item| match item.unshared() {
+            Expr::Parameter(index) => Some(*index),
+            _ => None,
+        }));
+        select.unions.iter().for_each(|(_, other)| of_select(other, found));
+    }
+    let mut found = Vec::new();
+    if let Plan::Select(select) = plan {
+        of_select(select, &mut found);
+    }
+    found
+}
+
+/// The type that a bound value is shown as; `None`: as a text.
+pub fn type_of(value: &Value<'_>) -> Option<Type> {
+    let ty = match value {
+        Value::Int(_) => Type::INT,
+        Value::UInt(_) => Type::UINT,
+        Value::Float(_) => Type::FLOAT,
+        Value::Double(_) => Type::DOUBLE,
+        Value::Decimal(_) | Value::Date(_) | Value::DateTime(..) | Value::Time(..) => {
+            crate::expr::bind::value_type(value)
+        }
+        _ => return None,
+    };
+    Some(Type { nullable: true, ..ty })
+}
