@@ -521,7 +521,7 @@ impl SqlContext {
     }
 
     /// The collation that new tables of the current database get.
-    pub fn rule_of_current_database(&self) -> Option<Collation> {
+    fn rule_of_current_database(&self) -> Option<Collation> {
         Some(self.database.database(&self.current_database()?)?.collation)
     }
 

@@ -1,5 +1,5 @@
-//! Sequences of RAND(seed), and of RAND() after SET rand_seed1: MySQL's own generator, so that a seed gives the
-//! numbers that it gives there.
+//! Sequences of RAND(seed), and of RAND() after SET rand_seed1: MySQL's own generator, so that a seed gives
+//! the numbers that it gives there.
 
 use std::cell::{Cell, RefCell};
 
