@@ -130,10 +130,10 @@ impl<'p, 'a> Binder<'p, 'a> {
                 },
             },
         };
-        if let (None, Some(outer)) = (&found, self.around.outer) {
-            if let Some(captured) = outer.capture(self.planner, written, self.clause)? {
-                return Ok(captured);
-            }
+        if let (None, Some(outer)) = (&found, self.around.outer)
+            && let Some(captured) = outer.capture(self.planner, written, self.clause)?
+        {
+            return Ok(captured);
         }
         found.ok_or_else(|| {
             // Who may not read all columns of a table does not learn which there are.
