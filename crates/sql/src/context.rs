@@ -31,7 +31,7 @@ use crate::kill_switch::{Kill, KillSwitch};
 use crate::memory::{self, Account};
 use crate::named_locks::{self, GivenBack, NamedLocks, Taken};
 use crate::parameters::Parameters;
-use crate::random_sequences::RandomSequences;
+use crate::random_sequences::{RandomSequences, SeededNumbers};
 use crate::result::SqlError;
 use crate::sql_mode;
 use crate::temporary::TemporaryTables;
@@ -62,9 +62,6 @@ impl Level {
     }
 }
 
-/// Most lines kept (`max_error_count`).
-const WARNINGS_MAX: usize = 1024;
-
 /// Bytes that a held name takes beside its own.
 const LOCK_BYTES: usize = 32;
 
@@ -92,8 +89,10 @@ pub struct Settings {
     pub auto_increment_increment: u64,
     pub auto_increment_offset: u64,
     pub cte_max_recursion_depth: u64,
-    /// Rows of its outer tables that a join may look at.
+    /// Rows of its outer tables that a join may look at: all with `sql_big_selects`.
     pub max_join_size: u64,
+    /// Lines that SHOW WARNINGS keeps.
+    pub max_error_count: u64,
     /// The mode of WEEK where none is given.
     pub default_week_format: u8,
     /// Bytes a statement may have; 0 is half of the server's limit.
@@ -181,6 +180,8 @@ pub struct SqlContext {
     random: Cell<u64>,
     /// Those of RAND(seed) in this statement.
     pub random_sequences: RandomSequences,
+    /// Those of RAND() after `SET rand_seed1`.
+    pub seeded_numbers: SeededNumbers,
     /// Patterns that this statement has compiled.
     patterns: Patterns,
     named_locks: Arc<NamedLocks>,
@@ -262,6 +263,7 @@ impl SqlContext {
             changes_strictly: Cell::new(false),
             refused: RefCell::default(),
             random_sequences: RandomSequences::default(),
+            seeded_numbers: SeededNumbers::default(),
             patterns: Patterns::default(),
             row_count: Cell::new(0),
             found_rows: Cell::new(0),
@@ -359,6 +361,7 @@ impl SqlContext {
         self.last_insert_id.set(0);
         self.insert_id.set(0);
         self.generated_insert_id.set(0);
+        self.seeded_numbers.forget();
     }
 
     /// The statement's time in UTC: read once, so that NOW() is the same for all rows.
@@ -490,15 +493,42 @@ impl SqlContext {
             "warning_count" => return Ok(Value::UInt(self.counts_before.get().0)),
             "error_count" => return Ok(Value::UInt(self.counts_before.get().1)),
             "timestamp" => return Ok(Value::Double(self.timestamp())),
+            "character_set_database" | "collation_database" if scope != Some(ast::Scope::Global) => {
+                let what =
+                    if name == "collation_database" { "collation_server" } else { "character_set_server" };
+                return Ok(match self.rule_of_current_database() {
+                    Some(rule) if name == "collation_database" => Value::text(rule.name()),
+                    Some(rule) => Value::text(rule.charset().name()),
+                    None => self.facts.system_variable(what, scope)?,
+                });
+            }
             _ => {}
         }
         self.facts.system_variable(name, scope)
     }
 
+    /// Names and values of the system variables, in the order of names: the global ones, or the session's.
+    pub fn shown_variables(&self, global: bool) -> Vec<(&'static str, String)> {
+        let mut variables = self.facts.variables(global);
+        for (name, value) in variables.iter_mut().filter(|_| !global) {
+            if let "character_set_database" | "collation_database" = *name
+                && let Ok(current) = self.system_variable(name, None)
+            {
+                *value = String::from_utf8_lossy(&current.to_text()).into_owned();
+            }
+        }
+        variables
+    }
+
+    /// The collation that new tables of the current database get.
+    fn rule_of_current_database(&self) -> Option<Collation> {
+        Some(self.database.database(&self.current_database()?)?.collation)
+    }
+
     fn push(&self, level: Level, error: SqlError) {
         self.warning_count.set(self.warning_count.get() + 1);
         let mut warnings = self.warnings.borrow_mut();
-        if warnings.len() < WARNINGS_MAX {
+        if (warnings.len() as u64) < self.settings.max_error_count {
             warnings.push((level, error));
         }
     }

@@ -1,6 +1,7 @@
-//! Sequences of RAND(seed): MySQL's own generator, so that a seed gives the numbers that it gives there.
+//! Sequences of RAND(seed), and of RAND() after SET rand_seed1: MySQL's own generator, so that a seed gives
+//! the numbers that it gives there.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// What the generator counts modulo.
 const MODULUS: u32 = 0x3FFF_FFFF;
@@ -54,6 +55,33 @@ impl RandomSequences {
     }
 }
 
+/// What RAND() draws from once the session has said a seed.
+#[derive(Debug, Default)]
+pub struct SeededNumbers(Cell<Option<Generator>>);
+
+impl SeededNumbers {
+    /// `SET rand_seed1`, or `rand_seed2`.
+    pub fn set(&self, is_first: bool, seed: u64) {
+        let mut generator = self.0.get().unwrap_or(Generator { first: 0, second: 0 });
+        let seed = (seed % u64::from(MODULUS)) as u32;
+        *if is_first { &mut generator.first } else { &mut generator.second } = seed;
+        self.0.set(Some(generator));
+    }
+
+    /// The next number, if a seed has been said.
+    pub fn next(&self) -> Option<f64> {
+        let mut generator = self.0.get()?;
+        let number = generator.next();
+        self.0.set(Some(generator));
+        Some(number)
+    }
+
+    /// Back to numbers that nobody can know.
+    pub fn forget(&self) {
+        self.0.set(None);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +95,17 @@ mod tests {
         assert_eq!(sequences.next(3, 3, false), sequences.next(3, 3, false));
         sequences.reset();
         assert_eq!(sequences.next(1, 3, true), 0.9057697559760601);
+    }
+
+    #[test]
+    fn a_session_draws_from_its_own_seeds() {
+        let numbers = SeededNumbers::default();
+        assert_eq!(numbers.next(), None);
+        numbers.set(true, 10_000_000);
+        numbers.set(false, 1_000_000);
+        assert_eq!(numbers.next(), Some(0.028870999839968048));
+        assert!(numbers.next().is_some_and(|number| number != 0.028870999839968048));
+        numbers.forget();
+        assert_eq!(numbers.next(), None);
     }
 }

@@ -191,7 +191,7 @@ const MORE_GROUPS: &[Group] = &[
         "version version_* innodb_version license protocol_version system_time_zone character_set_system \
          have_compress have_dynamic_loading have_geometry have_profiling have_symlink",
     ),
-    ("only replication would need it", "pseudo_thread_id rand_seed1 rand_seed2 secure_timestamp"),
+    ("only replication would need it", "pseudo_thread_id secure_timestamp"),
     ("AUTO_INCREMENT numbers are given without a lock on the table", "innodb_autoinc_lock_mode"),
     (
         "the buffer pool is a single one and grows by pages",
@@ -279,7 +279,6 @@ const MORE_GROUPS: &[Group] = &[
     ("SYSDATE() is always NOW()", "sysdate_is_now"),
     ("there are no spatial types", "max_points_in_geometry"),
     ("IS NULL does not look for the last inserted row", "sql_auto_is_null"),
-    ("max_join_size alone limits joins", "sql_big_selects"),
     ("results are sent while they are made", "sql_buffer_result"),
     ("there is no general log", "sql_log_off log log_basename"),
     ("SHOW CREATE always quotes names", "sql_quote_show_create"),
@@ -290,7 +289,6 @@ const MORE_GROUPS: &[Group] = &[
         "sql_require_primary_key sql_generate_invisible_primary_key innodb_force_primary_key",
     ),
     ("an INSERT of one row has no information string", "sql_warnings note_verbosity"),
-    ("SHOW WARNINGS keeps 1024 lines", "max_error_count"),
     ("unique keys are always checked", "unique_checks"),
     ("views are changed by one set of rules", "updatable_views_*"),
     ("starting a connection starts no thread", "slow_launch_time"),

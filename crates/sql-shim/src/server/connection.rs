@@ -310,6 +310,7 @@ fn identify(link: &Link, server: &Server, request: &LoginRequest) {
 async fn say_goodbye(link: &mut Link, end: End) {
     let error = match end {
         End::Quit => return,
+        End::Killed if link.connection.is_released() => return,
         End::Closed | End::Io(_) => {
             link.connection.counters.add(Counter::AbortedClients, 1);
             return;

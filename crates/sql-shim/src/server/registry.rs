@@ -104,6 +104,8 @@ pub struct Connection {
     reserve: bool,
     kill_switch: Arc<KillSwitch>,
     timed_out: AtomicBool,
+    /// The client has asked for the end (`COMMIT RELEASE`).
+    released: AtomicBool,
     /// When the connection is given up on the coarse clock; 0 for never.
     deadline_ms: AtomicU64,
     /// A statement that changes something is at work (see [`crate::server::read_lock`]).
@@ -246,6 +248,17 @@ impl Connection {
         self.timed_out.load(Ordering::Acquire)
     }
 
+    /// Ends the connection behind the answer to the statement, without another word.
+    pub fn release(&self) {
+        self.released.store(true, Ordering::Release);
+        self.kill(Kill::Connection);
+    }
+
+    /// Whether its own client has ended the connection.
+    pub fn is_released(&self) -> bool {
+        self.released.load(Ordering::Acquire)
+    }
+
     /// What a statement of the connection looks at.
     pub fn kill_switch(&self) -> &Arc<KillSwitch> {
         &self.kill_switch
@@ -343,6 +356,7 @@ impl Registry {
             compression: OnceLock::new(),
             kill_switch: Arc::default(),
             timed_out: AtomicBool::new(false),
+            released: AtomicBool::new(false),
             deadline_ms: AtomicU64::new(0),
             changing: AtomicBool::new(false),
             must_change_password: AtomicBool::new(false),

@@ -104,7 +104,9 @@ impl Session {
                 }
                 self.check_writable()?;
                 self.begin_change().await?;
+                self.current.parameters = parameters.iter().map(|value| value.clone().into_owned()).collect();
                 let result = self.define(other).await;
+                self.current.parameters.clear();
                 self.end_change();
                 if of_temporary_tables && result.is_ok() {
                     // It commits nothing, but clients hear that it does: so they do from MySQL.

@@ -1,11 +1,14 @@
 //! GET DIAGNOSTICS: what the last statement warned of, or failed with, into user variables. It reads what
 //! SHOW WARNINGS shows, and leaves it as it is.
 
+use std::borrow::Cow;
+
 use sql::ast::GetDiagnostics;
 use sql::errors;
 use sql::failure::Failure;
 use sql::result::{ResultSink, SqlError};
 use sql::value::Value;
+use untorn::types::Collation;
 
 use super::{Changed, Outcome, Session};
 
@@ -47,12 +50,13 @@ fn of_condition(condition: &SqlError, item: &str) -> Value<'static> {
     let of_standard = |byte: Option<&u8>| byte.is_some_and(|byte| matches!(byte, b'0'..=b'4' | b'A'..=b'H'));
     let origin = |standard: bool| if standard { "ISO 9075" } else { "MySQL" };
     let state = condition.sqlstate;
-    match item {
-        "MYSQL_ERRNO" => Value::UInt(u64::from(condition.code)),
-        "MESSAGE_TEXT" => Value::text(condition.message.to_string()),
-        "RETURNED_SQLSTATE" => Value::text(String::from_utf8_lossy(&state).into_owned()),
-        "CLASS_ORIGIN" => Value::text(origin(of_standard(state.first()))),
-        "SUBCLASS_ORIGIN" => Value::text(origin(of_standard(state.first()) && of_standard(state.get(2)))),
-        _ => Value::text(""),
-    }
+    let text = match item {
+        "MYSQL_ERRNO" => return Value::UInt(u64::from(condition.code)),
+        "MESSAGE_TEXT" => condition.message.to_string(),
+        "RETURNED_SQLSTATE" => String::from_utf8_lossy(&state).into_owned(),
+        "CLASS_ORIGIN" => origin(of_standard(state.first())).to_owned(),
+        "SUBCLASS_ORIGIN" => origin(of_standard(state.first()) && of_standard(state.get(2))).to_owned(),
+        _ => String::new(),
+    };
+    Value::Text(Cow::Owned(text.into_bytes()), Collation::Utf8mb3GeneralCi)
 }

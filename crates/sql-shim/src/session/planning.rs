@@ -8,6 +8,8 @@ use std::time::Duration;
 use sql::ast::Statement;
 use sql::background_drop::Elsewhere;
 use sql::errors;
+use sql::expr::bind::value_type;
+use sql::expr::types::Type;
 use sql::failure::Failure;
 use sql::lexer::LexicalModes;
 use sql::memory::StatementCharge;
@@ -15,6 +17,7 @@ use sql::parser::{self, ParsedStatement};
 use sql::plan::estimate::Wanted;
 use sql::plan::{Plan, Planner};
 use sql::result::SqlError;
+use sql::value::Value;
 
 use super::Session;
 use super::large_text::{BYTES_APART, BYTES_LONG, made_of_text, parse_apart, unless_killed};
@@ -110,12 +113,14 @@ impl Session {
     ) -> Result<Elsewhere<T>, Failure> {
         let begun = self.state.database.environment().now();
         let deadline = limit.map(|limit| begun + limit);
+        let types = types_of(&self.current.parameters);
         for round in 0.. {
             if long {
                 break;
             }
             let (planned, wanted) = {
-                let brief = Planner::brief(&self.state);
+                let mut brief = Planner::brief(&self.state);
+                brief.parameter_types = &types;
                 let planned = plan(&brief);
                 if planned.is_err() && brief.is_too_long() {
                     break;
@@ -135,11 +140,22 @@ impl Session {
         let state = self.state.clone();
         self.state.evaluation.set_deadline(deadline);
         let planned = resumable(self.transaction.engine().slice(), parser::STACK_BYTES, move |give_way| {
-            plan(&Planner::by_steps(&state, give_way))
+            let mut planner = Planner::by_steps(&state, give_way);
+            planner.parameter_types = &types;
+            plan(&planner)
         });
         let planned = watch.over(pin!(planned)).await;
         self.state.evaluation.set_deadline(None);
         // What is made by steps is large, however short its text.
         Ok(Elsewhere::new(unless_killed(planned)??, true))
     }
+}
+
+/// What the columns are that these values are in.
+fn types_of(values: &[Value<'_>]) -> Vec<Type> {
+    let type_of = |value: &Value<'_>| match value {
+        Value::Null => Type::text(65_535 / 4),
+        value => Type { nullable: true, ..value_type(value) },
+    };
+    values.iter().map(type_of).collect()
 }

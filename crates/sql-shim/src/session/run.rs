@@ -105,7 +105,9 @@ impl Session {
             }
             Outcome::Done(changed) => {
                 self.current.stats.affected = changed.affected;
-                self.state.row_count.set(changed.affected as i64);
+                if !matches!(plan, Plan::Command(Statement::GetDiagnostics(_))) {
+                    self.state.row_count.set(changed.affected as i64);
+                }
                 out.ok(&self.completion(&changed, more));
             }
             Outcome::Answered => {}

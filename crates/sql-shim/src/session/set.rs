@@ -29,6 +29,8 @@ enum Setting<'s> {
     User(&'s str, Value<'static>),
     LastInsertId(u64),
     InsertId(u64),
+    /// Whether it is the first one, and its value.
+    RandomSeed(bool, u64),
     /// Seconds; `None` is the clock.
     Timestamp(Option<f64>),
     System(Change),
@@ -178,6 +180,9 @@ impl Session {
                 Setting::LastInsertId(value.to_bits())
             }
             (variables::Scope::Session, "insert_id", Some(value)) => Setting::InsertId(value.to_bits()),
+            (variables::Scope::Session, "rand_seed1" | "rand_seed2", Some(value)) => {
+                Setting::RandomSeed(name == "rand_seed1", value.to_bits())
+            }
             (variables::Scope::Session, "timestamp", value) => {
                 Setting::Timestamp(value.map(Value::to_double))
             }
@@ -220,6 +225,10 @@ impl Session {
             Setting::InsertId(id) => {
                 self.state.insert_id.set(id);
                 self.variable_is_set("insert_id");
+            }
+            Setting::RandomSeed(is_first, seed) => {
+                self.state.seeded_numbers.set(is_first, seed);
+                self.variable_is_set(if is_first { "rand_seed1" } else { "rand_seed2" });
             }
             Setting::Timestamp(seconds) => {
                 self.state.set_timestamp(seconds);

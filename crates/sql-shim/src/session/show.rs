@@ -153,7 +153,7 @@ fn engines(state: &SessionState) -> Answer {
 }
 
 fn engine_status(state: &SessionState, engine: &str, what: &str) -> Result<Answer, SqlError> {
-    if !engine.eq_ignore_ascii_case("innodb") {
+    if !["innodb", "all"].iter().any(|known| engine.eq_ignore_ascii_case(known)) {
         return Err(errors::error(errors::UNKNOWN_STORAGE_ENGINE, &[&engine]));
     }
     let rows = match what {
@@ -287,7 +287,7 @@ impl Session {
             ShowKind::CreateDatabase { name, if_not_exists } => {
                 self.create_database_text(name, *if_not_exists)?
             }
-            ShowKind::Variables { global } => names_and_values(state.facts.variables(*global)),
+            ShowKind::Variables { global } => names_and_values(state.shown_variables(*global)),
             ShowKind::Status { global } => names_and_values(state.facts.status(*global)),
             ShowKind::ProcessList { full } => process_list(state, *full),
             ShowKind::Warnings { limit, count } => self.warning_rows(limit.as_ref(), *count, false)?,

@@ -14,6 +14,7 @@ use sql::catalog_views::PERFORMANCE_SCHEMA;
 use sql::catalog_views::performance::{DIGEST_LATENCIES, DIGESTS, LATENCIES};
 use sql::digest::Shape;
 use sql::latency_buckets::bucket_of;
+use sql::value::Value;
 
 use super::Session;
 use crate::statement_stats::StatementStats;
@@ -37,6 +38,8 @@ pub(super) struct CurrentStatement {
     pub(super) run_begun: bool,
     /// When it has had the time that a SELECT may take, by the environment's clock.
     pub(super) deadline: Option<Duration>,
+    /// Parameters of a definition's query.
+    pub(super) parameters: Vec<Value<'static>>,
     /// It is SHOW with a condition: `max_execution_time` is for SELECT.
     pub(super) shows: bool,
     /// It has been added to a counter of its kind.

@@ -175,7 +175,8 @@ impl Session {
                 .await?;
             self.current.stats.reads = planned.unindexed_reads();
             self.ensure_transaction();
-            let ran = Box::pin(self.run_in_transaction(&planned, &[], &mut NoSink, true)).await;
+            let parameters = self.current.parameters.clone();
+            let ran = Box::pin(self.run_in_transaction(&planned, &parameters, &mut NoSink, true)).await;
             match ran {
                 Err(Failure::Stale) => {}
                 Err(failure) => return Err(failure),

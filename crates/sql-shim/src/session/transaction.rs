@@ -14,7 +14,6 @@ use std::time::Duration;
 use sql::ast::{self, Scope};
 use sql::errors;
 use sql::failure::Failure;
-use sql::kill_switch::Kill;
 use sql::result::{SqlError, status_flag};
 use sql::sql_mode;
 use untorn::engine::Durability;
@@ -102,7 +101,7 @@ impl Session {
         }
         self.track_transaction(|tracker| tracker.ended(chain));
         if release {
-            self.state.connection.kill(Kill::Connection);
+            self.state.connection.release();
         }
         Ok(done())
     }

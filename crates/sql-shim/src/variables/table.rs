@@ -135,6 +135,9 @@ pub const ISOLATION_LEVELS: &[&str] =
 const TRACKED: &str =
     "time_zone,autocommit,character_set_client,character_set_results,character_set_connection";
 
+/// How NULLs would count in statistics of MyISAM.
+const MYISAM_STATISTICS: &[&str] = &["nulls_unequal", "nulls_equal", "nulls_ignored"];
+
 /// What a trace of the optimizer would tell of.
 const TRACED: &str = "greedy_search=on,range_optimizer=on,dynamic_range=on,repeated_subselect=on";
 
@@ -216,15 +219,19 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("disconnect_on_expired_password", Kind::Bool, "ON"),
     both("div_precision_increment", Kind::UInt(0, 30), "4"),
     global("enforce_gtid_consistency", Kind::Enum(&["OFF", "ON", "WARN"]), "OFF").constant(),
+    both("eq_range_index_dive_limit", Kind::UInt(0, 4_294_967_295), "200").without_effect(),
     session("error_count", false, ANY, "0"),
     global("event_scheduler", Kind::Enum(&["OFF", "ON", "DISABLED"]), "OFF").constant(),
     global("expire_logs_days", Kind::UInt(0, 99), "0").constant(),
     both("explicit_defaults_for_timestamp", Kind::Bool, "ON").constant(),
+    session("external_user", false, Kind::Text(true), NULL).constant(),
     global("flush", Kind::Bool, "OFF").constant(),
     global("flush_time", Kind::UInt(0, YEAR_SECONDS), "0").constant(),
     both("foreign_key_checks", Kind::Bool, "ON"),
+    global("ft_boolean_syntax", TEXT, "+ -><()~*:\"\"&|").without_effect(),
     fixed("ft_max_word_len", Kind::UInt(10, 84), "84").without_effect(),
     fixed("ft_min_word_len", Kind::UInt(1, 84), "4").without_effect(),
+    fixed("ft_query_expansion_limit", Kind::UInt(0, 1000), "20").constant(),
     global("general_log", Kind::Bool, "OFF").constant(),
     global("general_log_file", TEXT, "").constant(),
     both("group_concat_max_len", Kind::UInt(4, MAX), "1024"),
@@ -354,7 +361,9 @@ pub const DEFINITIONS: &[Definition] = &[
     session("insert_id", true, ANY, "0"),
     both("interactive_timeout", SECONDS, "28800"),
     both("join_buffer_size", Kind::UInt(128, MAX), "262144").without_effect(),
+    both("keep_files_on_create", Kind::Bool, "OFF").constant(),
     global("key_buffer_size", ANY, "0").constant(),
+    fixed("large_files_support", Kind::Bool, "ON").constant(),
     fixed("large_pages", Kind::Bool, "OFF").constant(),
     session("last_insert_id", true, ANY, "0"),
     both("lc_messages", TEXT, "en_US").constant(),
@@ -379,7 +388,7 @@ pub const DEFINITIONS: &[Definition] = &[
     global("max_binlog_size", Kind::UInt(4096, GIB), "1073741824").without_effect(),
     global("max_connect_errors", Kind::UInt(1, MAX), "100").without_effect(),
     global("max_connections", Kind::UInt(1, 100_000), "4096"),
-    both("max_error_count", Kind::UInt(0, 65_535), "1024").constant(),
+    both("max_error_count", Kind::UInt(0, 65_535), "1024"),
     both("max_execution_time", Kind::UInt(0, 4_294_967_295), "0"),
     both("max_heap_table_size", Kind::UInt(16_384, MAX), "16777216"),
     both("max_join_size", Kind::UInt(1, MAX), "18446744073709551615"),
@@ -394,6 +403,8 @@ pub const DEFINITIONS: &[Definition] = &[
     global("max_write_lock_count", Kind::UInt(1, MAX), "18446744073709551615").without_effect(),
     fixed("metrics_address", TEXT, ""),
     both("min_examined_row_limit", ANY, "0"),
+    both("myisam_sort_buffer_size", Kind::UInt(4096, MAX), "8388608").without_effect(),
+    both("myisam_stats_method", Kind::Enum(MYISAM_STATISTICS), "nulls_unequal").without_effect(),
     both("net_buffer_length", Kind::UInt(1024, 1 << 20), "16384").without_effect(),
     both("net_read_timeout", SECONDS, "30"),
     both("net_retry_count", Kind::UInt(1, MAX), "10").without_effect(),
@@ -428,8 +439,8 @@ pub const DEFINITIONS: &[Definition] = &[
     session("pseudo_thread_id", true, ANY, "0").without_effect(),
     both("query_alloc_block_size", Kind::UInt(1024, 4_294_966_272), "8192").without_effect(),
     both("query_prealloc_size", Kind::UInt(8192, MAX), "8192").without_effect(),
-    session("rand_seed1", true, ANY, "0").without_effect(),
-    session("rand_seed2", true, ANY, "0").without_effect(),
+    session("rand_seed1", true, ANY, "0"),
+    session("rand_seed2", true, ANY, "0"),
     both("range_alloc_block_size", Kind::UInt(4096, MAX), "4096").without_effect(),
     both("range_optimizer_max_mem_size", ANY, "8388608").without_effect(),
     both("read_buffer_size", Kind::UInt(8192, 2_147_479_552), "131072").without_effect(),
@@ -460,7 +471,7 @@ pub const DEFINITIONS: &[Definition] = &[
     fixed("socket", TEXT, "/tmp/mysql.sock"),
     both("sort_buffer_size", Kind::UInt(32_768, MAX), "262144"),
     both("sql_auto_is_null", Kind::Bool, "OFF").constant(),
-    both("sql_big_selects", Kind::Bool, "ON").constant(),
+    both("sql_big_selects", Kind::Bool, "ON"),
     both("sql_buffer_result", Kind::Bool, "OFF").constant(),
     session("sql_log_bin", true, Kind::Bool, "OFF").constant(),
     both("sql_log_off", Kind::Bool, "OFF").constant(),

@@ -212,7 +212,6 @@ const ALWAYS: &[&str] = &[
     "innodb_table_locks",
     "skip_external_locking",
     "skip_name_resolve",
-    "sql_big_selects",
     "sql_quote_show_create",
     "unique_checks",
     "xa_detach_on_prepare",

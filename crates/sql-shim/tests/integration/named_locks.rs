@@ -63,3 +63,15 @@ fn kill_ends_the_wait_and_a_circle_is_an_error() {
     assert_eq!(error, 3058);
     engine.finish();
 }
+
+#[test]
+fn release_answers_and_ends_the_connection() {
+    let engine = Engine::start();
+    for sql in ["COMMIT AND NO CHAIN RELEASE", "ROLLBACK RELEASE"] {
+        let mut client = engine.root();
+        assert_eq!(one(&mut client, "SELECT GET_LOCK('m', 0)").as_deref(), Some("1"));
+        client.run(sql).unwrap();
+        assert!(client.receive().is_err(), "{sql}: not another word");
+    }
+    engine.finish();
+}

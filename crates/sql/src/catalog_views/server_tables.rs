@@ -99,11 +99,11 @@ pub fn process_list(state: &SqlContext) -> RowSource {
 }
 
 fn global_variables(state: &SqlContext) -> RowSource {
-    pairs(state.facts.variables(true))
+    pairs(state.shown_variables(true))
 }
 
 fn session_variables(state: &SqlContext) -> RowSource {
-    pairs(state.facts.variables(false))
+    pairs(state.shown_variables(false))
 }
 
 fn pairs<N: AsRef<str> + 'static>(list: Vec<(N, String)>) -> RowSource {

@@ -1,6 +1,6 @@
-//! Tables of `information_schema` about what is not there: stored programs, triggers, events, plugins, and
-//! traces of the optimizer and profiles, which are never made. They have MySQL's columns and no rows, for
-//! tools that ask.
+//! Tables of `information_schema` about what is not there: stored programs, triggers, events, plugins,
+//! compressed pages, full-text indexes, and traces of the optimizer and profiles, which are never made. They
+//! have MySQL's columns and no rows, for tools that ask.
 
 use super::declared::{nullable, preset, required};
 use super::{INFORMATION_SCHEMA, View, empty};
@@ -210,6 +210,98 @@ pub(super) static VIEWS: &[View] = &[
             ("SOURCE_FUNCTION", preset("", nullable("varchar(30)"))),
             ("SOURCE_FILE", preset("", nullable("varchar(20)"))),
             ("SOURCE_LINE", preset("", nullable("int"))),
+        ],
+    ),
+    empty(
+        INFORMATION_SCHEMA,
+        "INNODB_CMP_RESET",
+        &[
+            ("page_size", preset("", required("int"))),
+            ("compress_ops", preset("", required("int"))),
+            ("compress_ops_ok", preset("", required("int"))),
+            ("compress_time", preset("", required("int"))),
+            ("uncompress_ops", preset("", required("int"))),
+            ("uncompress_time", preset("", required("int"))),
+        ],
+    ),
+    empty(
+        INFORMATION_SCHEMA,
+        "INNODB_CMPMEM_RESET",
+        &[
+            ("page_size", preset("", required("int"))),
+            ("buffer_pool_instance", preset("", required("int"))),
+            ("pages_used", preset("", required("int"))),
+            ("pages_free", preset("", required("int"))),
+            ("relocation_ops", preset("", required("bigint"))),
+            ("relocation_time", preset("", required("int"))),
+        ],
+    ),
+    empty(
+        INFORMATION_SCHEMA,
+        "INNODB_CMP_PER_INDEX",
+        &[
+            ("database_name", preset("", required("varchar(192)"))),
+            ("table_name", preset("", required("varchar(192)"))),
+            ("index_name", preset("", required("varchar(192)"))),
+            ("compress_ops", preset("", required("int"))),
+            ("compress_ops_ok", preset("", required("int"))),
+            ("compress_time", preset("", required("int"))),
+            ("uncompress_ops", preset("", required("int"))),
+            ("uncompress_time", preset("", required("int"))),
+        ],
+    ),
+    empty(
+        INFORMATION_SCHEMA,
+        "INNODB_CMP_PER_INDEX_RESET",
+        &[
+            ("database_name", preset("", required("varchar(192)"))),
+            ("table_name", preset("", required("varchar(192)"))),
+            ("index_name", preset("", required("varchar(192)"))),
+            ("compress_ops", preset("", required("int"))),
+            ("compress_ops_ok", preset("", required("int"))),
+            ("compress_time", preset("", required("int"))),
+            ("uncompress_ops", preset("", required("int"))),
+            ("uncompress_time", preset("", required("int"))),
+        ],
+    ),
+    empty(
+        INFORMATION_SCHEMA,
+        "INNODB_FT_BEING_DELETED",
+        &[("DOC_ID", preset("", required("bigint unsigned")))],
+    ),
+    empty(
+        INFORMATION_SCHEMA,
+        "INNODB_FT_CONFIG",
+        &[("KEY", preset("", required("varchar(193)"))), ("VALUE", preset("", required("varchar(193)")))],
+    ),
+    empty(
+        INFORMATION_SCHEMA,
+        "INNODB_FT_DEFAULT_STOPWORD",
+        &[("value", preset("", required("varchar(18)")))],
+    ),
+    empty(INFORMATION_SCHEMA, "INNODB_FT_DELETED", &[("DOC_ID", preset("", required("bigint unsigned")))]),
+    empty(
+        INFORMATION_SCHEMA,
+        "INNODB_FT_INDEX_CACHE",
+        &[
+            ("WORD", preset("", required("varchar(337)"))),
+            ("FIRST_DOC_ID", preset("", required("bigint unsigned"))),
+            ("LAST_DOC_ID", preset("", required("bigint unsigned"))),
+            ("DOC_COUNT", preset("", required("bigint unsigned"))),
+            ("DOC_ID", preset("", required("bigint unsigned"))),
+            ("POSITION", preset("", required("bigint unsigned"))),
+        ],
+    ),
+    empty(
+        INFORMATION_SCHEMA,
+        "INNODB_FT_INDEX_TABLE",
+        &[
+            ("WORD", preset("", required("varchar(337)"))),
+            ("FIRST_DOC_ID", preset("", required("bigint unsigned"))),
+            ("LAST_DOC_ID", preset("", required("bigint unsigned"))),
+            ("DOC_COUNT", preset("", required("bigint unsigned"))),
+            ("DOC_ID", preset("", required("bigint unsigned"))),
+            ("POSITION", preset("", required("bigint unsigned"))),
         ],
     ),
 ];

@@ -115,6 +115,19 @@ impl SelectList {
         }
     }
 
+    /// The place of the entry that an unqualified name stands for.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        match self.names.get(&name.to_ascii_lowercase())? {
+            Meaning::One(at) => Some(*at),
+            _ => None,
+        }
+    }
+
+    /// The expression of this position, from 0.
+    pub fn expr(&self, at: usize) -> Option<&Expr> {
+        self.entries.get(at).map(|(expr, _)| expr)
+    }
+
     /// The entry of this position, from 0, for one more place.
     pub fn entry(&mut self, at: usize) -> Option<Bound> {
         self.entries.get_mut(at).map(|(expr, ty)| (expr.share(), *ty))

@@ -146,7 +146,8 @@ pub static FUNCTIONS: &[Function] = &[
         cx.state.found_rows.get()
     ))),
     volatile!("RAND", 0..=1, |_| Type::DOUBLE.not_null(), |_, cx| {
-        Ok(Value::Double((cx.state.random() >> 11) as f64 / (1u64 << 53) as f64))
+        let any = || (cx.state.random() >> 11) as f64 / (1u64 << 53) as f64;
+        Ok(Value::Double(cx.state.seeded_numbers.next().unwrap_or_else(any)))
     }),
     volatile!("UUID", 0..=0, |_| Type::text(36).not_null(), |_, cx| Ok(Value::text(uuid(cx)))),
     volatile!("UUID_SHORT", 0..=0, |_| Type::UINT.not_null(), |_, _| Ok(Value::UInt(uuid_short()))),

@@ -60,6 +60,8 @@ impl Parser<'_> {
             "ENGINE",
             "STATS_PERSISTENT",
             "AUTO_INCREMENT",
+            "UNION",
+            "INSERT_METHOD",
         ])
     }
 
@@ -112,6 +114,8 @@ impl Parser<'_> {
         } else if self.accept("ORDER") {
             self.expect("BY")?;
             self.order_items()?;
+            // Rows are put into an order by being copied, which counts them.
+            alter.algorithm.get_or_insert_with(|| "COPY".to_owned());
             Alteration::Rebuild
         } else if self.is_any_word(&["PARTITION", "REMOVE", "COALESCE", "REORGANIZE", "EXCHANGE"]) {
             return Err(errors::unsupported("ALTER TABLE of partitions"));

@@ -198,6 +198,14 @@ impl Parser<'_> {
             self.any_name()?.to_ascii_uppercase()
         };
         let _ = self.accept_symbol(b"=");
+        // Tables of MERGE, which is not there.
+        if name == "UNION" && self.accept_symbol(b"(") {
+            if !self.is_symbol(b")") {
+                self.list(Self::table_name)?;
+            }
+            self.expect_symbol(b")")?;
+            return Ok((name, String::new()));
+        }
         let value = match self.current.kind {
             TokenKind::Integer | TokenKind::Decimal => {
                 let token = self.advance();

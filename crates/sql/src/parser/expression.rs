@@ -14,7 +14,7 @@ use super::super::ast::{BinaryOperator, Expr, IntervalUnit, OrderItem, Scope, Un
 use super::super::lexer::{Token, TokenKind, bit_value, hex_value, unquote};
 use super::temporal::odbc_literal;
 use super::window::is_window_function;
-use super::{Parsed, Parser, reserved};
+use super::{Parsed, Parser, reserved, rows};
 use crate::errors;
 use crate::expr::ValueSet;
 use crate::value::Value;
@@ -123,8 +123,9 @@ impl Parser<'_> {
                 self.grow()?;
                 continue;
             }
-            let right = self.beside(Self::predicate)?;
+            let mut right = self.beside(Self::predicate)?;
             self.grow()?;
+            rows::flattened(&mut left, &mut right);
             left = binary(operator, left, right);
         }
     }
@@ -214,7 +215,7 @@ impl Parser<'_> {
         }
     }
 
-    fn in_predicate(&mut self, operand: Box<Expr>, negated: bool) -> Parsed<Expr> {
+    fn in_predicate(&mut self, mut operand: Box<Expr>, negated: bool) -> Parsed<Expr> {
         self.expect_symbol(b"(")?;
         let result = if self.starts_subquery() {
             Expr::InQuery { operand, query: Box::new(self.query()?), negated }
@@ -227,6 +228,7 @@ impl Parser<'_> {
                 self.expect_symbol(b")")?;
                 return Ok(Expr::InQuery { operand, query, negated });
             }
+            rows::flattened_list(&mut operand, &mut list);
             match constants(list) {
                 Ok(constants) => Expr::InConstants { operand, constants: Arc::new(constants), negated },
                 Err(list) => Expr::InList { operand, list, negated },

@@ -26,6 +26,7 @@ mod load;
 mod query;
 pub(crate) mod reserved;
 mod roles;
+mod rows;
 mod settings;
 mod temporal;
 #[cfg(test)]
@@ -397,10 +398,12 @@ impl<'a> Parser<'a> {
 
     /// The length of a column's type; error 1439 beyond 32 bits.
     pub(crate) fn length_of(&mut self, column: &str) -> Parsed<u32> {
-        if self.current.kind != TokenKind::Integer {
+        if !matches!(self.current.kind, TokenKind::Integer | TokenKind::Decimal) {
             return Err(self.unexpected());
         }
-        let digits = std::str::from_utf8(self.slice()).ok().and_then(|digits| digits.parse().ok());
+        // Of `10.2` nothing counts behind the point.
+        let whole = self.slice().split(|byte| *byte == b'.').next().unwrap_or_default();
+        let digits = std::str::from_utf8(whole).ok().and_then(|digits| digits.parse().ok());
         let length =
             digits.ok_or_else(|| errors::error(errors::TOO_BIG_DISPLAYWIDTH, &[&column, &u32::MAX]))?;
         self.advance();

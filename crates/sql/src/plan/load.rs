@@ -78,6 +78,7 @@ impl Planner<'_> {
         let source = self.inserted_source(&load.table, Privileges::INSERT | delete, &said)?;
         let mut fields = Vec::with_capacity(load.fields.len());
         let mut columns = Vec::with_capacity(load.fields.len());
+        let mut before = Vec::new();
         for field in &load.fields {
             match field {
                 LoadedField::Column(name) => {
@@ -85,7 +86,8 @@ impl Planner<'_> {
                     fields.push(Field::Column);
                 }
                 LoadedField::Variable(name) => {
-                    // So that expressions know what it will be.
+                    // So that expressions know what it will be, while they are bound.
+                    before.push((name, self.state.user_variable(name)));
                     self.state.set_user_variable(name, text(Vec::new()))?;
                     fields.push(Field::Variable(name.clone()));
                 }
@@ -117,7 +119,12 @@ impl Planner<'_> {
             on_duplicate: Vec::new(),
             row_alias: None,
         };
-        let insert = self.insert_rows(source, &insert)?;
+        let insert = self.insert_rows(source, &insert);
+        // One that is read twice was the same before both.
+        for (name, value) in before.into_iter().rev() {
+            self.state.set_user_variable(name, value)?;
+        }
+        let insert = insert?;
         if !insert.subqueries.is_empty() {
             return Err(errors::unsupported("a subquery in LOAD DATA"));
         }

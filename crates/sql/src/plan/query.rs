@@ -11,6 +11,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use untorn::types::Collation;
+
 use super::dependence::Rows;
 use super::finish::Pending;
 use super::from::{From, Shown};
@@ -31,7 +33,7 @@ use crate::expr::rollup::GroupKeys;
 use crate::expr::select_list::SelectList;
 use crate::expr::types::Type;
 use crate::privilege::Privileges;
-use crate::result::{ColumnMeta, ResultColumns, SqlError, column_flag};
+use crate::result::{ColumnMeta, ResultColumns, SqlError, column_flag, kind};
 use crate::value::Value;
 
 /// What a column of a result takes beside its definition for the client: the expression and its type, once
@@ -238,9 +240,9 @@ impl Planner<'_> {
             binder.select_list.give_names(self, metas.iter().map(|meta| meta.name.as_str()))?;
         }
         binder.windows_allowed = false;
-        let keys = self.group_keys(&mut binder, select, &metas)?;
+        let (keys, entries) = self.group_keys(&mut binder, select, &metas)?;
         let groups = GroupKeys::new(self, &keys, select.rollup);
-        mark_items(&mut binder, &groups, &mut metas)?;
+        mark_items(&mut binder, &groups, &entries, &mut metas)?;
         binder.aggregates_allowed = true;
         binder.clause = "having clause";
         binder.rule = NameRule::Having;
@@ -354,10 +356,10 @@ impl Planner<'_> {
         binder: &mut Binder<'_, '_>,
         select: &ast::Select,
         metas: &[ColumnMeta],
-    ) -> Result<Vec<Expr>, SqlError> {
+    ) -> Result<(Vec<Expr>, Vec<Option<usize>>), SqlError> {
         binder.aggregates_allowed = false;
         binder.clause = "group statement";
-        let (mut keys, mut seen) = (Vec::new(), HashSet::new());
+        let (mut keys, mut entries, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
         for key in &select.group_by {
             binder.rule = if is_name(key) { NameRule::Group } else { NameRule::Tables };
             let expr = match binder.position(key)? {
@@ -378,10 +380,11 @@ impl Planner<'_> {
                 binder.grouped.insert((*source, *column));
             }
             if select.rollup || expr.identity().is_none_or(|identity| seen.insert(identity)) {
+                entries.push(entry_of(binder, key, &expr));
                 keys.push(expr);
             }
         }
-        Ok(keys)
+        Ok((keys, entries))
     }
 
     /// ORDER BY, without constants and repetitions: they cannot change the order. With each the place, from
@@ -552,18 +555,37 @@ impl GroupKeys<'_> {
     }
 }
 
-/// Marks the expressions of GROUP BY in the select list. What is rolled up is no column any more for the
-/// client.
+/// The entry of the select list that an expression of GROUP BY names, by its alias or position.
+fn entry_of(binder: &Binder<'_, '_>, key: &ast::Expr, bound: &Expr) -> Option<usize> {
+    let at = match key {
+        ast::Expr::Integer(number) => usize::try_from(*number).ok()?.checked_sub(1)?,
+        ast::Expr::Column { database: None, table: None, name } => binder.select_list.place(name)?,
+        _ => return None,
+    };
+    let entry = binder.select_list.expr(at)?;
+    (entry.unshared() == bound.unshared()).then_some(at)
+}
+
+/// Marks the expressions of GROUP BY in the select list, that of each entry which GROUP BY names itself
+/// first. What is rolled up is no column any more for the client.
 fn mark_items(
     binder: &mut Binder<'_, '_>,
     groups: &GroupKeys<'_>,
+    entries: &[Option<usize>],
     metas: &mut [ColumnMeta],
 ) -> Result<(), SqlError> {
     if !(groups.rollup || binder.asks_grouping) {
         return Ok(());
     }
-    for ((expr, ty), meta) in binder.select_list.entries_mut().zip(metas) {
-        groups.mark(expr)?;
+    for (at, ((expr, ty), meta)) in binder.select_list.entries_mut().zip(metas).enumerate() {
+        let own = entries.iter().position(|entry| *entry == Some(at)).filter(|_| groups.rollup);
+        match own.and_then(|key| u16::try_from(key).ok()) {
+            Some(key) => {
+                let value = Box::new(std::mem::replace(expr, Expr::Literal(Value::Null)));
+                *expr = Expr::RolledUp { key, value };
+            }
+            None => groups.mark(expr)?,
+        }
         if matches!(expr, Expr::RolledUp { .. }) {
             ty.nullable = true;
             *meta = ty.meta(&meta.name);
@@ -573,6 +595,14 @@ fn mark_items(
         }
     }
     Ok(())
+}
+
+/// What makes a text of any value, for a column of this type.
+fn text_of(ty: Type) -> ast::CastType {
+    match ty.collation {
+        Collation::Binary => ast::CastType::Binary { length: None },
+        _ => ast::CastType::Char { length: None, charset: None, bin: false },
+    }
 }
 
 /// Whether more is done with the columns of the select list than to show them.
@@ -628,8 +658,13 @@ impl SelectPlan {
     /// Makes the values what `types` say: all rows of a UNION have values of one kind.
     pub(super) fn convert_items(&mut self, own: &[Type]) {
         for ((item, from), to) in self.items.iter_mut().zip(own).zip(&self.types) {
-            if from != to {
-                let expr = std::mem::replace(item, Expr::Literal(Value::Null));
+            // What a parameter is turns out when there is a value.
+            let unseen = matches!(item, Expr::Parameter(_)) && to.is_text() && to.kind != kind::BIT;
+            if from != to || unseen {
+                let mut expr = std::mem::replace(item, Expr::Literal(Value::Null));
+                if unseen {
+                    expr = Expr::Cast(Box::new(expr), text_of(*to));
+                }
                 *item = converted((expr, *from), *to);
                 self.plain_columns =
                     self.plain_columns.take().filter(|_| matches!(item, Expr::Column { .. }));

@@ -289,6 +289,15 @@ impl Source {
         numbers.get(&name.to_ascii_lowercase()).copied()
     }
 
+    /// The column that `_rowid` means: the only one of the key that orders the rows, if it is an integer.
+    pub fn row_id(&self) -> Option<u16> {
+        let def = &self.engine_table().filter(|_| self.mask.is_none())?.def;
+        let [part] = &def.clustered_key()?.parts[..] else { return None };
+        let kind = &def.columns.get(usize::from(part.column))?.kind;
+        let counts = kind.integer().is_some() || matches!(kind, ColumnType::Year | ColumnType::Bit { .. });
+        counts.then_some(part.column)
+    }
+
     /// Whether this column was merged away by USING.
     pub fn is_merged(&self, column: u16) -> bool {
         self.columns.get(usize::from(column)).is_some_and(|column| column.merged)

@@ -110,7 +110,7 @@ pub fn alike(one: &Answer, other: &Answer, rows: Rows) -> bool {
             Rows::Text => true,
         },
         (Answer::Error(one, _), Answer::Error(other, _)) => one == other,
-        (Answer::Done(one), Answer::Done(other)) => one == other,
+        (Answer::Done(one), Answer::Done(other)) => rows == Rows::Text || one == other,
         (Answer::Rows(_), Answer::Done(_)) | (Answer::Done(_), Answer::Rows(_)) => rows == Rows::Text,
         _ => false,
     }
@@ -169,6 +169,8 @@ mod tests {
         assert_eq!(judge(&ours, [&peer, &peer], Rows::Unordered), Verdict::Same);
         let peer = rows(&[1, 1, 2]);
         assert_eq!(judge(&ours, [&peer, &peer], Rows::Unordered), Verdict::WrongRows);
+        assert_eq!(judge(&ours, [&peer, &peer], Rows::Text), Verdict::Same);
+        let (ours, peer) = (Answer::Done(0), Answer::Done(2));
         assert_eq!(judge(&ours, [&peer, &peer], Rows::Text), Verdict::Same);
     }
 

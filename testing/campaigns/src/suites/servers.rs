@@ -29,6 +29,16 @@ pub struct Difference {
     pub answers: Vec<String>,
 }
 
+/// The last writing statement, and the tables it named.
+struct Unchecked {
+    file: String,
+    line: usize,
+    sql: String,
+    tables: Vec<String>,
+    /// Whether all of them did it, or could have.
+    judged: bool,
+}
+
 /// Tables with more rows are not compared.
 const MOST_ROWS: usize = 5000;
 
@@ -52,8 +62,7 @@ pub struct Servers<'a> {
     foreign_variables: BTreeSet<String>,
     /// Prepared statements that describe something.
     describing: BTreeSet<String>,
-    /// The last writing statement, and the tables it named.
-    unchecked: Option<(String, usize, String, Vec<String>)>,
+    unchecked: Option<Unchecked>,
     pub counts: BTreeMap<Verdict, usize>,
     pub differences: Vec<Difference>,
 }
@@ -146,7 +155,9 @@ impl<'a> Servers<'a> {
 
     /// Compares the tables that the last writing statement named.
     fn check_contents(&mut self) -> Result<()> {
-        let Some((file, line, sql, tables)) = self.unchecked.take() else { return Ok(()) };
+        let Some(Unchecked { file, line, sql, tables, judged }) = self.unchecked.take() else {
+            return Ok(());
+        };
         for table in tables {
             if self.lost || self.spoiled.contains(&table) || !self.tables.contains(&table) {
                 continue;
@@ -159,16 +170,28 @@ impl<'a> Servers<'a> {
             if large || same || !alike(one, other, Rows::Unordered) {
                 continue;
             }
-            self.note(&file, line, &format!("{sql} -- {table}"), Verdict::WrongContents, &answers);
+            // What one of them alone can do makes no contents that could be held against ours.
+            let verdict = if judged { Verdict::WrongContents } else { Verdict::Cascade };
+            self.note(&file, line, &format!("{sql} -- {table}"), verdict, &answers);
             self.spoiled.insert(table);
         }
         Ok(())
     }
 
     /// What the script's own statement did to the names that are known.
-    fn keep_names(&mut self, sql: &str, verdict: Verdict, ours: &Answer) {
+    fn keep_names(&mut self, sql: &str, verdict: Verdict, answers: &[Answer; 3]) {
         let made = makes(sql);
-        let spoils = matches!(verdict, Verdict::Refused | Verdict::NotRefused | Verdict::Unsettled);
+        let ours = &answers[0];
+        let spoils = match verdict {
+            Verdict::Refused | Verdict::NotRefused | Verdict::Unsettled => true,
+            // What was done of it differs, so what follows says nothing either.
+            Verdict::Cascade => {
+                let refused = answers.iter().filter(|answer| matches!(answer, Answer::Error(..))).count();
+                (1..answers.len()).contains(&refused)
+            }
+            // Each server has its own descriptions.
+            _ => writes(sql) && rows(sql, false) == Rows::Text,
+        };
         if spoils {
             self.spoiled.extend(made.iter().cloned());
             if writes(sql) {
@@ -246,13 +269,17 @@ impl Stage for Servers<'_> {
             verdict => verdict,
         };
         self.note(file, line, &sql, counted, &answers);
-        self.keep_names(&sql, verdict, &answers[0]);
+        self.keep_names(&sql, verdict, &answers);
         self.lost |= answers.iter().any(|answer| matches!(answer, Answer::Lost(_)));
         if writes(&sql) && !self.lost {
             let named = names(&sql).into_iter().filter(|name| self.tables.contains(name)).collect();
             match foreign {
                 true => self.spoiled.extend::<Vec<_>>(named),
-                false => self.unchecked = Some((file.to_owned(), line, sql, named)),
+                false => {
+                    let judged = ![Verdict::Excluded, Verdict::Cascade].contains(&verdict);
+                    self.unchecked =
+                        Some(Unchecked { file: file.to_owned(), line, sql, tables: named, judged });
+                }
             }
         }
         Ok(())

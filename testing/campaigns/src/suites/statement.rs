@@ -8,7 +8,7 @@ use super::judge::Rows;
 use super::script::first_word;
 
 /// Words of features that this engine does not set out to have, and that are not played.
-const EXCLUDED: [&str; 45] = [
+const EXCLUDED: [&str; 46] = [
     " procedure ",
     " function ",
     " trigger ",
@@ -25,6 +25,7 @@ const EXCLUDED: [&str; 45] = [
     "spatial",
     " st_",
     "(st_",
+    "=st_",
     "fulltext",
     "match (",
     "match(",
@@ -85,9 +86,18 @@ const OUTSIDE: [&str; 23] = [
 
 /// Why a statement is not played.
 pub fn excluded(sql: &str) -> Option<&'static str> {
-    let text = plain(sql);
+    let text = match prepared(sql) {
+        Some(prepared) => plain(prepared),
+        None => plain(sql),
+    };
     let word = OUTSIDE.iter().chain(&EXCLUDED).find(|word| text.contains(*word))?;
     Some(word.trim())
+}
+
+/// The statement inside `PREPARE name FROM '…'`, with what it closes with.
+fn prepared(sql: &str) -> Option<&str> {
+    let (_, text) = sql.split_once(['\'', '"']).filter(|_| first_word(sql) == "prepare")?;
+    Some(text.trim_end_matches(['\'', '"']))
 }
 
 /// Small letters, one blank between words and at both ends, no quoted text, no comments.
@@ -196,10 +206,11 @@ pub fn names(sql: &str) -> Vec<String> {
     text.split(|letter| !part(letter)).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// The names that it makes: of a table, a view, a prepared statement, user variables.
+/// The names that it makes: of a database, a table, a view, a prepared statement, user variables.
 pub fn makes(sql: &str) -> Vec<String> {
     let names = names(sql);
-    let mut rest = names.iter().skip(1).skip_while(|word| !["table", "view"].contains(&&***word)).skip(1);
+    let kinds = ["table", "view", "database", "schema"];
+    let mut rest = names.iter().skip(1).skip_while(|word| !kinds.contains(&&***word)).skip(1);
     match names.first().map(String::as_str) {
         Some("create" | "drop") => {
             let small = ["if", "not", "exists"];
@@ -225,6 +236,8 @@ mod tests {
         assert_eq!(excluded("XA START 'a'"), Some("xa"));
         assert_eq!(excluded("savepoint a"), None);
         assert_eq!(excluded("select last_insert_id()"), None);
+        assert_eq!(excluded("prepare s from 'select match (a) against (1) from t'"), Some("match ("));
+        assert_eq!(excluded("prepare s from 'select 1'"), None);
     }
 
     #[test]
@@ -251,6 +264,7 @@ mod tests {
     fn names_that_a_statement_makes() {
         assert_eq!(makes("CREATE TABLE IF NOT EXISTS `t1` (a int)"), ["t1"]);
         assert_eq!(makes("create temporary table t2 select 1"), ["t2"]);
+        assert_eq!(makes("create database d character set utf8mb4"), ["d"]);
         assert_eq!(makes("prepare s from 'select 1'"), ["s"]);
         assert_eq!(makes("set @a=1, @b:=@c"), ["@a", "@b", "@c"]);
         assert!(makes("insert into t values (1)").is_empty());

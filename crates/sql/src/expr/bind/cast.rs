@@ -12,6 +12,12 @@ use crate::result::SqlError;
 
 impl Binder<'_, '_> {
     pub(super) fn cast(&mut self, said: &ast::Expr, target: &ast::CastType) -> Result<Bound, SqlError> {
+        // Without characters a CHAR is bytes, filled up with zeros.
+        if let ast::CastType::Char { length, charset: None, bin: false } = target
+            && self.connection_rule() == Collation::Binary
+        {
+            return self.cast(said, &ast::CastType::Binary { length: *length });
+        }
         let mut operand = self.bind(said)?;
         let charset = match target {
             ast::CastType::Char { charset, bin, .. } if *bin || charset.is_some() => {

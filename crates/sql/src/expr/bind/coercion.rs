@@ -213,6 +213,15 @@ pub(super) fn beside_year(year: Type, (expr, ty): Bound) -> Bound {
     (Expr::Call(&functions::FULL_YEAR, vec![expr]), ty)
 }
 
+/// A day or moment that is known is, beside a YEAR, the year that it is in.
+pub(super) fn year_of_moment(year: Type, (expr, ty): Bound) -> Bound {
+    let known = || expr.visit(&mut |inner| inner.may_be_constant());
+    if year.kind != kind::YEAR || !ty.is_moment() || !known() {
+        return (expr, ty);
+    }
+    (Expr::Extract(crate::ast::IntervalUnit::Year, Box::new(expr)), Type::INT)
+}
+
 /// A YEAR is the day it begins with, where a day is wanted.
 pub(super) fn of_days((expr, ty): Bound) -> Bound {
     if ty.kind != kind::YEAR {
@@ -299,6 +308,30 @@ fn among_moments(operands: Vec<Bound>) -> Vec<Bound> {
     operands.into_iter().map(read).collect()
 }
 
+/// Refuses arguments that COLLATE gives several collations, where the result is made of them.
+fn check_said(function: &str, arguments: &[Bound]) -> Result<(), SqlError> {
+    const OF_ALL: &[&str] = &[
+        "COALESCE",
+        "CONCAT",
+        "CONCAT_WS",
+        "GREATEST",
+        "IFNULL",
+        "INSERT",
+        "LEAST",
+        "LPAD",
+        "NVL",
+        "REPLACE",
+        "RPAD",
+    ];
+    let skipped = match function {
+        "ELT" | "EXPORT_SET" | "IF" | "MAKE_SET" => 1,
+        function if OF_ALL.contains(&function) => 0,
+        _ => return Ok(()),
+    };
+    let types: Vec<Type> = arguments.iter().skip(skipped).map(|(_, ty)| *ty).collect();
+    collation::check_explicit(&function.to_ascii_lowercase(), &types)
+}
+
 /// The arguments of GREATEST and LEAST: whatever stands among days and moments is what those are.
 fn among_extremes(operands: Vec<Bound>) -> Vec<Bound> {
     let days = operands.iter().all(|(_, ty)| !ty.is_temporal() || ty.kind == kind::DATE);
@@ -340,6 +373,7 @@ impl Binder<'_, '_> {
 
     /// The arguments of a function that compares them with each other, or answers one of them.
     pub(super) fn together(&self, function: &str, arguments: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
+        check_said(function, &arguments)?;
         match function {
             "GREATEST" | "LEAST" => Ok(collation::each_under_one(self.extremes(arguments))),
             "NULLIF" => {

@@ -162,6 +162,16 @@ fn is_cast(expr: &Expr) -> bool {
     }
 }
 
+/// Refuses texts of which one is to be made, or one to be taken, if COLLATE says two things of them.
+pub(super) fn check_explicit(operation: &str, types: &[Type]) -> Result<(), SqlError> {
+    let said = |ty: &&Type| counts(**ty) && ty.derivation == Derivation::Explicit;
+    let mut rules = types.iter().filter(said).filter(|ty| ty.collation != Collation::Binary);
+    let Some(first) = rules.next() else { return Ok(()) };
+    let Some(other) = rules.find(|ty| ty.collation != first.collation) else { return Ok(()) };
+    let operands: Vec<Bound> = types.iter().map(|ty| (Expr::Literal(Value::Null), *ty)).collect();
+    Err(illegal_mix(operation, &operands, [first, other]))
+}
+
 /// That operands have no collation in common: 1267 names two of them, 1270 all three, 1271 none of more.
 fn illegal_mix(operation: &str, operands: &[Bound], two: [&Type; 2]) -> SqlError {
     let shown = |ty: &Type| {
@@ -322,6 +332,13 @@ pub(super) fn under_one(operation: &str, operands: Vec<Bound>) -> Result<Vec<Bou
 impl Binder<'_, '_> {
     /// `COERCIBILITY(…)`, which is known before there is a value.
     pub(super) fn coercibility(&mut self, argument: &ast::Expr) -> Result<Bound, SqlError> {
+        // Weights are meant as what they are of.
+        if let ast::Expr::Function { name, arguments, .. } = argument
+            && name.starts_with("WEIGHT_STRING")
+            && let Some(weighed) = arguments.first()
+        {
+            return self.coercibility(weighed);
+        }
         let bound = self.bind(argument)?;
         Ok((Expr::int(coercibility(argument, &bound)), Type::INT.not_null()))
     }

@@ -130,10 +130,10 @@ impl<'p, 'a> Binder<'p, 'a> {
                 },
             },
         };
-        if let (None, Some(outer)) = (&found, self.around.outer) {
-            if let Some(captured) = outer.capture(self.planner, written, self.clause)? {
-                return Ok(captured);
-            }
+        if let (None, Some(outer)) = (&found, self.around.outer)
+            && let Some(captured) = outer.capture(self.planner, written, self.clause)?
+        {
+            return Ok(captured);
         }
         found.ok_or_else(|| {
             // Who may not read all columns of a table does not learn which there are.
@@ -206,7 +206,12 @@ impl<'p, 'a> Binder<'p, 'a> {
         let Range { start, end } = self.visible;
         let answering = self.sources.iter().enumerate().take(end).skip(start);
         let answering = answering.filter(move |(_, source)| source.answers_to(database, table));
-        Ok(answering.filter_map(move |(at, source)| Some((at as u16, source.column_number(name)?))))
+        let row_id = name.eq_ignore_ascii_case("_rowid");
+        Ok(answering.filter_map(move |(at, source)| {
+            let column = source.column_number(name);
+            let column = column.or_else(|| source.row_id().filter(|_| row_id))?;
+            Some((at as u16, column))
+        }))
     }
 
     pub(super) fn table_column(

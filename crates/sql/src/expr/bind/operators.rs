@@ -3,7 +3,7 @@
 use untorn::types::Collation;
 
 use super::coercion::{
-    as_part, as_shown, as_text, beside_moment, beside_year, is_number, may_be_number, of_days,
+    as_part, as_shown, as_text, beside_moment, beside_year, is_number, may_be_number, of_days, year_of_moment,
 };
 use super::common_type::converted;
 use super::{Binder, Bound, coercion, collation, value_type};
@@ -163,6 +163,8 @@ impl Binder<'_, '_> {
         mut left: Bound,
         mut right: Bound,
     ) -> Result<(Bound, Bound), SqlError> {
+        let types = (left.1, right.1);
+        (left, right) = (year_of_moment(types.1, left), year_of_moment(types.0, right));
         if left.1.kind == kind::JSON || right.1.kind == kind::JSON {
             (left, right) = (as_part(said.0, left), as_part(said.1, right));
         } else if is_number(left.1) || is_number(right.1) {
@@ -363,10 +365,13 @@ impl Binder<'_, '_> {
             bound.push((condition, result));
             types.push(result_type);
         }
+        let said_otherwise = otherwise.is_some();
         let (otherwise, else_type) = match otherwise {
             Some(otherwise) => self.bind(otherwise)?,
             None => (Expr::Literal(Value::Null), Type::NULL),
         };
+        let results: Vec<Type> = types.iter().copied().chain(said_otherwise.then_some(else_type)).collect();
+        collation::check_explicit("case", &results)?;
         let ty = ty.union(else_type);
         let whens = bound.into_iter().zip(types);
         let whens = whens.map(|((when, then), of)| (when, converted((then, of), ty))).collect();

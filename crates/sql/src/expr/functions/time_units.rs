@@ -38,7 +38,7 @@ pub fn extract(unit: IntervalUnit, value: &Value<'_>, cx: &Context<'_>) -> Value
                 Month => d.month.into(),
                 Quarter => (i64::from(d.month) + 2) / 3,
                 Day => d.day.into(),
-                Week => temporal::week(d, 0).0,
+                Week => temporal::week(d, cx.state.settings().default_week_format).0,
                 _ => i64::from(d.year) * 100 + i64::from(d.month),
             })
         });
