@@ -257,4 +257,6 @@ fn without_common_start<'t>(version: &Version, a: &'t [u8], b: &'t [u8]) -> (&'t
 }
 
 #[cfg(test)]
+mod national_tests;
+#[cfg(test)]
 mod tests;
