@@ -92,12 +92,12 @@ mod tests {
 
     #[test]
     fn other_character_sets_are_known_by_name() {
-        for sql in ["select _koi8r'a'", "set names 'big5'", "create table t(a char(1) collate utf8_tolower_ci)"]
+        for sql in
+            ["select _koi8r'a'", "set names 'big5'", "create table t(a char(1) collate utf8_tolower_ci)"]
         {
             assert!(names_another(sql), "{sql}");
         }
-        for sql in
-            ["select _utf8'a' collate utf8mb4_czech_ci", "set names latin1", "select utf8_col from t"]
+        for sql in ["select _utf8'a' collate utf8mb4_czech_ci", "set names latin1", "select utf8_col from t"]
         {
             assert!(!names_another(sql), "{sql}");
         }
