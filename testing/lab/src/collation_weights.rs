@@ -6,9 +6,9 @@
 //! where it is read (`elements.rs`). Contractions are left out: the servers' root collations have none.
 //!
 //! What the collations of single countries weigh otherwise than 4.0.0 is made from such answers too: lines of
-//! the collation (`czech`), a tab, one or two code points in hexadecimal with a space between them, a tab, and
-//! the `WEIGHT_STRING`. There may be lines for all characters, and for all pairs of those that may begin a
-//! contraction: what weighs as its characters do is left out.
+//! the collation (`czech`), a tab, one or two code points in hexadecimal with a space between them, a tab,
+//! and the `WEIGHT_STRING`. There may be lines for all characters, and for all pairs of those that may begin
+//! a contraction: what weighs as its characters do is left out.
 //!
 //! `--check` compares with the committed tables instead of writing them.
 

@@ -423,8 +423,8 @@ fn substring_index<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> 
 /// Characters that may stand for one of the needle: U+FDFA weighs as much as eight.
 const CHARACTERS_FOR_ONE: usize = 8;
 
-/// LOCATE under a Unicode collation: the place is where characters begin that are equal to the needle. They do
-/// not end within characters that weigh as one.
+/// LOCATE under a Unicode collation: the place is where characters begin that are equal to the needle. They
+/// do not end within characters that weigh as one.
 fn locate_by_weights<'a>(
     values: &[Value<'_>],
     rule: Collation,
