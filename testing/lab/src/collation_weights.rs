@@ -88,20 +88,20 @@ fn national(path: &Path, base: &Entries) -> Result<(usize, String)> {
         let codes = codes.split(' ').map(hexadecimal).collect::<Result<Vec<u32>>>()?;
         weights.insert((collation, codes), primaries(answer)?);
     }
-    let of_one = |collation, code: u32| {
-        let own = weights.get(&(collation, vec![code])).cloned();
-        own.or_else(|| Some(base.get(&code)?.iter().map(|element| element[0]).collect::<Vec<u32>>()))
+    let usual = |code: u32| match base.get(&code) {
+        Some(elements) => elements.iter().map(|element| element[0]).collect(),
+        None => implied(code).to_vec(),
     };
+    let alone =
+        |collation, code| weights.get(&(collation, vec![code])).cloned().unwrap_or_else(|| usual(code));
     let (mut count, mut made) = (0, String::new());
     for ((collation, codes), own) in &weights {
-        let usual = match codes[..] {
-            [code] => base.get(&code).map(|elements| elements.iter().map(|element| element[0]).collect()),
-            [first, second] => of_one(*collation, first)
-                .zip(of_one(*collation, second))
-                .map(|(first, second)| [first, second].concat()),
+        let without = match codes[..] {
+            [code] => usual(code),
+            [first, second] => [alone(*collation, first), alone(*collation, second)].concat(),
             _ => bail!("{collation}: {} characters weigh as one", codes.len()),
         };
-        if usual.as_ref() == Some(own) {
+        if without == *own {
             continue;
         }
         // The engine changes the cells of 4.0.0, and looks for contractions at letters of ASCII.
@@ -149,6 +149,16 @@ fn allkeys(path: &Path, version: &str) -> Result<Entries> {
     Ok(entries)
 }
 
+/// What a code point weighs in 4.0.0 that has no entry.
+fn implied(code: u32) -> [u32; 2] {
+    let group = match code {
+        0x4E00..=0x9FA5 => 0xFB40,
+        0x3400..=0x4DB5 => 0xFB80,
+        _ => 0xFBC0,
+    };
+    [group + (code >> 15), code & 0x7FFF | 0x8000]
+}
+
 fn server_weights(path: &Path) -> Result<Entries> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut entries = Entries::new();
@@ -156,13 +166,7 @@ fn server_weights(path: &Path) -> Result<Entries> {
         let (code, weights) = line.split_once('\t').with_context(|| format!("no tab in {line:?}"))?;
         let code: u32 = code.parse().with_context(|| format!("no code point in {line:?}"))?;
         let elements = primaries(weights)?.into_iter().map(|weight| [weight, 0, 0]).collect::<Vec<Element>>();
-        let group = match code {
-            0x4E00..=0x9FA5 => 0xFB40,
-            0x3400..=0x4DB5 => 0xFB80,
-            _ => 0xFBC0,
-        };
-        let implied = elements == [[group + (code >> 15), 0, 0], [code & 0x7FFF | 0x8000, 0, 0]];
-        if code <= 0xFFFF && !implied {
+        if code <= 0xFFFF && elements != implied(code).map(|weight| [weight, 0, 0]) {
             entries.insert(code, elements);
         }
     }
