@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 
 use btree::Comparison;
-use btree::collation::UnicodeRule;
 use btree::collation::latin1::{self, Latin1Rule};
+use btree::collation::{National, UnicodeRule};
 use serde::{Deserialize, Serialize};
 
 /// A character set, each before those that have more characters.
@@ -155,6 +155,99 @@ pub enum Collation {
     /// `utf8mb3_unicode_520_ci`, id 214.
     #[serde(rename = "utf8mb3_unicode_520_ci")]
     Utf8mb3Unicode520Ci,
+    // Those of single countries: UCA 4.0.0 with other weights for some letters, PAD SPACE.
+    /// `utf8mb4_croatian_ci`, id 245.
+    Utf8mb4CroatianCi,
+    /// `utf8mb4_czech_ci`, id 234.
+    Utf8mb4CzechCi,
+    /// `utf8mb4_danish_ci`, id 235.
+    Utf8mb4DanishCi,
+    /// `utf8mb4_esperanto_ci`, id 241.
+    Utf8mb4EsperantoCi,
+    /// `utf8mb4_estonian_ci`, id 230.
+    Utf8mb4EstonianCi,
+    /// `utf8mb4_german2_ci`, id 244.
+    #[serde(rename = "utf8mb4_german2_ci")]
+    Utf8mb4German2Ci,
+    /// `utf8mb4_hungarian_ci`, id 242.
+    Utf8mb4HungarianCi,
+    /// `utf8mb4_icelandic_ci`, id 225.
+    Utf8mb4IcelandicCi,
+    /// `utf8mb4_latvian_ci`, id 226.
+    Utf8mb4LatvianCi,
+    /// `utf8mb4_lithuanian_ci`, id 236.
+    Utf8mb4LithuanianCi,
+    /// `utf8mb4_persian_ci`, id 240.
+    Utf8mb4PersianCi,
+    /// `utf8mb4_polish_ci`, id 229.
+    Utf8mb4PolishCi,
+    /// `utf8mb4_roman_ci`, id 239.
+    Utf8mb4RomanCi,
+    /// `utf8mb4_romanian_ci`, id 227.
+    Utf8mb4RomanianCi,
+    /// `utf8mb4_sinhala_ci`, id 243.
+    Utf8mb4SinhalaCi,
+    /// `utf8mb4_slovak_ci`, id 237.
+    Utf8mb4SlovakCi,
+    /// `utf8mb4_slovenian_ci`, id 228.
+    Utf8mb4SlovenianCi,
+    /// `utf8mb4_spanish_ci`, id 231.
+    Utf8mb4SpanishCi,
+    /// `utf8mb4_spanish2_ci`, id 238.
+    #[serde(rename = "utf8mb4_spanish2_ci")]
+    Utf8mb4Spanish2Ci,
+    /// `utf8mb4_swedish_ci`, id 232.
+    Utf8mb4SwedishCi,
+    /// `utf8mb4_turkish_ci`, id 233.
+    Utf8mb4TurkishCi,
+    /// `utf8mb4_vietnamese_ci`, id 247.
+    Utf8mb4VietnameseCi,
+    /// `utf8mb3_croatian_ci`, id 213.
+    Utf8mb3CroatianCi,
+    /// `utf8mb3_czech_ci`, id 202.
+    Utf8mb3CzechCi,
+    /// `utf8mb3_danish_ci`, id 203.
+    Utf8mb3DanishCi,
+    /// `utf8mb3_esperanto_ci`, id 209.
+    Utf8mb3EsperantoCi,
+    /// `utf8mb3_estonian_ci`, id 198.
+    Utf8mb3EstonianCi,
+    /// `utf8mb3_german2_ci`, id 212.
+    #[serde(rename = "utf8mb3_german2_ci")]
+    Utf8mb3German2Ci,
+    /// `utf8mb3_hungarian_ci`, id 210.
+    Utf8mb3HungarianCi,
+    /// `utf8mb3_icelandic_ci`, id 193.
+    Utf8mb3IcelandicCi,
+    /// `utf8mb3_latvian_ci`, id 194.
+    Utf8mb3LatvianCi,
+    /// `utf8mb3_lithuanian_ci`, id 204.
+    Utf8mb3LithuanianCi,
+    /// `utf8mb3_persian_ci`, id 208.
+    Utf8mb3PersianCi,
+    /// `utf8mb3_polish_ci`, id 197.
+    Utf8mb3PolishCi,
+    /// `utf8mb3_roman_ci`, id 207.
+    Utf8mb3RomanCi,
+    /// `utf8mb3_romanian_ci`, id 195.
+    Utf8mb3RomanianCi,
+    /// `utf8mb3_sinhala_ci`, id 211.
+    Utf8mb3SinhalaCi,
+    /// `utf8mb3_slovak_ci`, id 205.
+    Utf8mb3SlovakCi,
+    /// `utf8mb3_slovenian_ci`, id 196.
+    Utf8mb3SlovenianCi,
+    /// `utf8mb3_spanish_ci`, id 199.
+    Utf8mb3SpanishCi,
+    /// `utf8mb3_spanish2_ci`, id 206.
+    #[serde(rename = "utf8mb3_spanish2_ci")]
+    Utf8mb3Spanish2Ci,
+    /// `utf8mb3_swedish_ci`, id 200.
+    Utf8mb3SwedishCi,
+    /// `utf8mb3_turkish_ci`, id 201.
+    Utf8mb3TurkishCi,
+    /// `utf8mb3_vietnamese_ci`, id 215.
+    Utf8mb3VietnameseCi,
     /// `ascii_general_ci`, id 11: case folds, PAD SPACE.
     AsciiGeneralCi,
     /// `ascii_bin`, id 65: by byte, PAD SPACE.
@@ -179,7 +272,7 @@ pub enum Collation {
 use Collation::*;
 
 /// What there is, with the names and numbers of MySQL, sorted by name.
-const TABLE: [(Collation, &str, u16); 22] = [
+static TABLE: [(Collation, &str, u16); 66] = [
     (AsciiBin, "ascii_bin", 65),
     (AsciiGeneralCi, "ascii_general_ci", 11),
     (Binary, "binary", 63),
@@ -191,17 +284,61 @@ const TABLE: [(Collation, &str, u16); 22] = [
     (Latin1SpanishCi, "latin1_spanish_ci", 94),
     (Latin1SwedishCi, "latin1_swedish_ci", 8),
     (Utf8mb3Bin, "utf8mb3_bin", 83),
+    (Utf8mb3CroatianCi, "utf8mb3_croatian_ci", 213),
+    (Utf8mb3CzechCi, "utf8mb3_czech_ci", 202),
+    (Utf8mb3DanishCi, "utf8mb3_danish_ci", 203),
+    (Utf8mb3EsperantoCi, "utf8mb3_esperanto_ci", 209),
+    (Utf8mb3EstonianCi, "utf8mb3_estonian_ci", 198),
     (Utf8mb3GeneralCi, "utf8mb3_general_ci", 33),
+    (Utf8mb3German2Ci, "utf8mb3_german2_ci", 212),
+    (Utf8mb3HungarianCi, "utf8mb3_hungarian_ci", 210),
+    (Utf8mb3IcelandicCi, "utf8mb3_icelandic_ci", 193),
+    (Utf8mb3LatvianCi, "utf8mb3_latvian_ci", 194),
+    (Utf8mb3LithuanianCi, "utf8mb3_lithuanian_ci", 204),
+    (Utf8mb3PersianCi, "utf8mb3_persian_ci", 208),
+    (Utf8mb3PolishCi, "utf8mb3_polish_ci", 197),
+    (Utf8mb3RomanCi, "utf8mb3_roman_ci", 207),
+    (Utf8mb3RomanianCi, "utf8mb3_romanian_ci", 195),
+    (Utf8mb3SinhalaCi, "utf8mb3_sinhala_ci", 211),
+    (Utf8mb3SlovakCi, "utf8mb3_slovak_ci", 205),
+    (Utf8mb3SlovenianCi, "utf8mb3_slovenian_ci", 196),
+    (Utf8mb3Spanish2Ci, "utf8mb3_spanish2_ci", 206),
+    (Utf8mb3SpanishCi, "utf8mb3_spanish_ci", 199),
+    (Utf8mb3SwedishCi, "utf8mb3_swedish_ci", 200),
+    (Utf8mb3TurkishCi, "utf8mb3_turkish_ci", 201),
     (Utf8mb3Unicode520Ci, "utf8mb3_unicode_520_ci", 214),
     (Utf8mb3UnicodeCi, "utf8mb3_unicode_ci", 192),
+    (Utf8mb3VietnameseCi, "utf8mb3_vietnamese_ci", 215),
     (Utf8mb40900AiCi, "utf8mb4_0900_ai_ci", 255),
     (Utf8mb40900AsCi, "utf8mb4_0900_as_ci", 305),
     (Utf8mb40900AsCs, "utf8mb4_0900_as_cs", 278),
     (Utf8mb40900Bin, "utf8mb4_0900_bin", 309),
     (Utf8mb4Bin, "utf8mb4_bin", 46),
+    (Utf8mb4CroatianCi, "utf8mb4_croatian_ci", 245),
+    (Utf8mb4CzechCi, "utf8mb4_czech_ci", 234),
+    (Utf8mb4DanishCi, "utf8mb4_danish_ci", 235),
+    (Utf8mb4EsperantoCi, "utf8mb4_esperanto_ci", 241),
+    (Utf8mb4EstonianCi, "utf8mb4_estonian_ci", 230),
     (Utf8mb4GeneralCi, "utf8mb4_general_ci", 45),
+    (Utf8mb4German2Ci, "utf8mb4_german2_ci", 244),
+    (Utf8mb4HungarianCi, "utf8mb4_hungarian_ci", 242),
+    (Utf8mb4IcelandicCi, "utf8mb4_icelandic_ci", 225),
+    (Utf8mb4LatvianCi, "utf8mb4_latvian_ci", 226),
+    (Utf8mb4LithuanianCi, "utf8mb4_lithuanian_ci", 236),
+    (Utf8mb4PersianCi, "utf8mb4_persian_ci", 240),
+    (Utf8mb4PolishCi, "utf8mb4_polish_ci", 229),
+    (Utf8mb4RomanCi, "utf8mb4_roman_ci", 239),
+    (Utf8mb4RomanianCi, "utf8mb4_romanian_ci", 227),
+    (Utf8mb4SinhalaCi, "utf8mb4_sinhala_ci", 243),
+    (Utf8mb4SlovakCi, "utf8mb4_slovak_ci", 237),
+    (Utf8mb4SlovenianCi, "utf8mb4_slovenian_ci", 228),
+    (Utf8mb4Spanish2Ci, "utf8mb4_spanish2_ci", 238),
+    (Utf8mb4SpanishCi, "utf8mb4_spanish_ci", 231),
+    (Utf8mb4SwedishCi, "utf8mb4_swedish_ci", 232),
+    (Utf8mb4TurkishCi, "utf8mb4_turkish_ci", 233),
     (Utf8mb4Unicode520Ci, "utf8mb4_unicode_520_ci", 246),
     (Utf8mb4UnicodeCi, "utf8mb4_unicode_ci", 224),
+    (Utf8mb4VietnameseCi, "utf8mb4_vietnamese_ci", 247),
 ];
 
 impl Collation {
@@ -211,7 +348,7 @@ impl Collation {
     }
 
     fn entry(self) -> (Collation, &'static str, u16) {
-        TABLE.into_iter().find(|(collation, ..)| *collation == self).unwrap_or(TABLE[2])
+        TABLE.iter().copied().find(|(collation, ..)| *collation == self).unwrap_or((Binary, "binary", 63))
     }
 
     /// MySQL's collation id, as it stands in `.cfg` files and on the wire.
@@ -230,6 +367,12 @@ impl Collation {
             Binary => Charset::Binary,
             AsciiBin | AsciiGeneralCi => Charset::Ascii,
             Utf8mb3Bin | Utf8mb3GeneralCi | Utf8mb3UnicodeCi | Utf8mb3Unicode520Ci => Charset::Utf8mb3,
+            Utf8mb3CroatianCi | Utf8mb3CzechCi | Utf8mb3DanishCi | Utf8mb3EsperantoCi | Utf8mb3EstonianCi
+            | Utf8mb3German2Ci | Utf8mb3HungarianCi | Utf8mb3IcelandicCi | Utf8mb3LatvianCi
+            | Utf8mb3LithuanianCi | Utf8mb3PersianCi | Utf8mb3PolishCi | Utf8mb3RomanCi
+            | Utf8mb3RomanianCi | Utf8mb3SinhalaCi | Utf8mb3SlovakCi | Utf8mb3SlovenianCi
+            | Utf8mb3SpanishCi | Utf8mb3Spanish2Ci | Utf8mb3SwedishCi | Utf8mb3TurkishCi
+            | Utf8mb3VietnameseCi => Charset::Utf8mb3,
             Latin1SwedishCi | Latin1German1Ci | Latin1DanishCi | Latin1SpanishCi | Latin1GeneralCi
             | Latin1GeneralCs | Latin1Bin => Charset::Latin1,
             _ => Charset::Utf8mb4,
@@ -278,6 +421,35 @@ impl Collation {
         })
     }
 
+    /// The country or language whose order it is, of those in UTF-8.
+    fn national(self) -> Option<National> {
+        Some(match self {
+            Utf8mb4CroatianCi | Utf8mb3CroatianCi => National::Croatian,
+            Utf8mb4CzechCi | Utf8mb3CzechCi => National::Czech,
+            Utf8mb4DanishCi | Utf8mb3DanishCi => National::Danish,
+            Utf8mb4EsperantoCi | Utf8mb3EsperantoCi => National::Esperanto,
+            Utf8mb4EstonianCi | Utf8mb3EstonianCi => National::Estonian,
+            Utf8mb4German2Ci | Utf8mb3German2Ci => National::German2,
+            Utf8mb4HungarianCi | Utf8mb3HungarianCi => National::Hungarian,
+            Utf8mb4IcelandicCi | Utf8mb3IcelandicCi => National::Icelandic,
+            Utf8mb4LatvianCi | Utf8mb3LatvianCi => National::Latvian,
+            Utf8mb4LithuanianCi | Utf8mb3LithuanianCi => National::Lithuanian,
+            Utf8mb4PersianCi | Utf8mb3PersianCi => National::Persian,
+            Utf8mb4PolishCi | Utf8mb3PolishCi => National::Polish,
+            Utf8mb4RomanCi | Utf8mb3RomanCi => National::Roman,
+            Utf8mb4RomanianCi | Utf8mb3RomanianCi => National::Romanian,
+            Utf8mb4SinhalaCi | Utf8mb3SinhalaCi => National::Sinhala,
+            Utf8mb4SlovakCi | Utf8mb3SlovakCi => National::Slovak,
+            Utf8mb4SlovenianCi | Utf8mb3SlovenianCi => National::Slovenian,
+            Utf8mb4SpanishCi | Utf8mb3SpanishCi => National::Spanish,
+            Utf8mb4Spanish2Ci | Utf8mb3Spanish2Ci => National::Spanish2,
+            Utf8mb4SwedishCi | Utf8mb3SwedishCi => National::Swedish,
+            Utf8mb4TurkishCi | Utf8mb3TurkishCi => National::Turkish,
+            Utf8mb4VietnameseCi | Utf8mb3VietnameseCi => National::Vietnamese,
+            _ => return None,
+        })
+    }
+
     /// The order of texts in UTF-8.
     pub fn comparison(self) -> Comparison {
         match self {
@@ -289,7 +461,11 @@ impl Collation {
             Utf8mb40900AsCs => Comparison::Unicode(UnicodeRule::Sensitive),
             Utf8mb4UnicodeCi | Utf8mb3UnicodeCi => Comparison::Unicode(UnicodeRule::Version400),
             Utf8mb4Unicode520Ci | Utf8mb3Unicode520Ci => Comparison::Unicode(UnicodeRule::Version520),
-            rule => rule.latin1().map_or(Comparison::Binary, Comparison::Latin1Utf8),
+            rule => match (rule.latin1(), rule.national()) {
+                (Some(rule), _) => Comparison::Latin1Utf8(rule),
+                (None, Some(of)) => Comparison::Unicode(UnicodeRule::National(of)),
+                (None, None) => Comparison::Binary,
+            },
         }
     }
 
@@ -324,10 +500,26 @@ mod tests {
             assert!(collation.name().starts_with(collation.charset().name()));
         }
         assert_eq!(Collation::from_name("utf8_general_ci"), Some(Utf8mb3GeneralCi));
+        assert_eq!(Collation::from_name("utf8_spanish2_ci"), Some(Utf8mb3Spanish2Ci));
+        assert!(TABLE.is_sorted_by_key(|(_, name, _)| *name));
         assert_eq!(Collation::from_name("utf8mb4_de_pb_0900_ai_ci"), None);
         for charset in Charset::ALL {
             assert_eq!(charset.default_collation().charset(), charset);
             assert_eq!(Charset::from_name(charset.name()), Some(charset));
+        }
+    }
+
+    #[test]
+    fn each_country_has_two_numbers_that_lie_32_apart() {
+        for of in National::ALL {
+            let [wide, narrow] = ["utf8mb4", "utf8mb3"].map(|charset| {
+                let found = Collation::from_name(&format!("{charset}_{}_ci", of.name()));
+                let found = found.unwrap_or(Binary);
+                assert_eq!(found.comparison(), Comparison::Unicode(UnicodeRule::National(of)), "{found:?}");
+                assert_eq!(found.charset().name(), charset);
+                found.id()
+            });
+            assert_eq!(wide, narrow + 32, "{of:?}");
         }
     }
 

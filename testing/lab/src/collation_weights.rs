@@ -5,6 +5,11 @@
 //! code point in decimal, a tab and the hexadecimal `WEIGHT_STRING` of its character. The layout is described
 //! where it is read (`elements.rs`). Contractions are left out: the servers' root collations have none.
 //!
+//! What the collations of single countries weigh otherwise than 4.0.0 is made from such answers too: lines of
+//! the collation (`czech`), a tab, one or two code points in hexadecimal with a space between them, a tab,
+//! and the `WEIGHT_STRING`. There may be lines for all characters, and for all pairs of those that may begin
+//! a contraction: what weighs as its characters do is left out.
+//!
 //! `--check` compares with the committed tables instead of writing them.
 
 use std::collections::{BTreeMap, HashMap};
@@ -31,6 +36,9 @@ pub struct Arguments {
     /// `WEIGHT_STRING(… COLLATE utf8mb4_unicode_ci)` of each code point up to U+FFFF.
     #[arg(long)]
     weights_400: PathBuf,
+    /// `WEIGHT_STRING(… COLLATE utf8mb4_…_ci)` of characters, and of pairs of them, in single collations.
+    #[arg(long)]
+    national: PathBuf,
     /// Compare with the committed tables.
     #[arg(long)]
     check: bool,
@@ -53,10 +61,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         ("520", primaries_only(allkeys(&arguments.allkeys_520, "5.2.0")?)),
         ("400", server_weights(&arguments.weights_400)?),
     ];
+    let (count, national) = national(&arguments.national, &tables[2].1)?;
+    let mut files = vec![("weights_national.txt".to_owned(), count, national.into_bytes())];
     for (version, entries) in tables {
-        let path = Path::new(TABLES).join(format!("weights_{version}.bin"));
-        let bytes = table(&entries)?;
-        println!("{}: {} entries, {} bytes", path.display(), entries.len(), bytes.len());
+        files.push((format!("weights_{version}.bin"), entries.len(), table(&entries)?));
+    }
+    for (name, entries, bytes) in files {
+        let path = Path::new(TABLES).join(name);
+        println!("{}: {entries} entries, {} bytes", path.display(), bytes.len());
         if !arguments.check {
             std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
         } else if std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))? != bytes {
@@ -64,6 +76,51 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The lines in which collations differ from `base`, sorted, and how many they are.
+fn national(path: &Path, base: &Entries) -> Result<(usize, String)> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut weights: BTreeMap<(&str, Vec<u32>), Vec<u32>> = BTreeMap::new();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [collation, codes, answer] = fields[..] else { bail!("{line:?} has not three fields") };
+        let codes = codes.split(' ').map(hexadecimal).collect::<Result<Vec<u32>>>()?;
+        weights.insert((collation, codes), primaries(answer)?);
+    }
+    let usual = |code: u32| match base.get(&code) {
+        Some(elements) => elements.iter().map(|element| element[0]).collect(),
+        None => implied(code).to_vec(),
+    };
+    let alone =
+        |collation, code| weights.get(&(collation, vec![code])).cloned().unwrap_or_else(|| usual(code));
+    let (mut count, mut made) = (0, String::new());
+    for ((collation, codes), own) in &weights {
+        let without = match codes[..] {
+            [code] => usual(code),
+            [first, second] => [alone(*collation, first), alone(*collation, second)].concat(),
+            _ => bail!("{collation}: {} characters weigh as one", codes.len()),
+        };
+        if without == *own {
+            continue;
+        }
+        // The engine changes the cells of 4.0.0, and looks for contractions at letters of ASCII.
+        let pages = base.keys().any(|code| code >> 8 == codes[0] >> 8);
+        let contraction = codes.len() == 1 || codes[0] < 0x80 && own.len() == 1;
+        ensure!(pages && contraction && !own.is_empty(), "{collation}: {codes:X?} cannot weigh {own:X?}");
+        let list = |numbers: &[u32]| numbers.iter().map(|n| format!("{n:04X}")).collect::<Vec<_>>().join(" ");
+        made += &format!("{collation}\t{}\t{}\n", list(codes), list(own));
+        count += 1;
+    }
+    Ok((count, made))
+}
+
+/// The weights that a WEIGHT_STRING in hexadecimal has.
+fn primaries(answer: &str) -> Result<Vec<u32>> {
+    let weights = answer.as_bytes().chunks(4);
+    weights
+        .map(|weight| hexadecimal(std::str::from_utf8(weight).context("weights are hexadecimal")?))
+        .collect()
 }
 
 fn hexadecimal(text: &str) -> Result<u32> {
@@ -92,23 +149,24 @@ fn allkeys(path: &Path, version: &str) -> Result<Entries> {
     Ok(entries)
 }
 
+/// What a code point weighs in 4.0.0 that has no entry.
+fn implied(code: u32) -> [u32; 2] {
+    let group = match code {
+        0x4E00..=0x9FA5 => 0xFB40,
+        0x3400..=0x4DB5 => 0xFB80,
+        _ => 0xFBC0,
+    };
+    [group + (code >> 15), code & 0x7FFF | 0x8000]
+}
+
 fn server_weights(path: &Path) -> Result<Entries> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut entries = Entries::new();
     for line in text.lines() {
         let (code, weights) = line.split_once('\t').with_context(|| format!("no tab in {line:?}"))?;
         let code: u32 = code.parse().with_context(|| format!("no code point in {line:?}"))?;
-        let weights = weights.as_bytes().chunks(4).map(|weight| {
-            Ok([hexadecimal(std::str::from_utf8(weight).context("weights are hexadecimal")?)?, 0, 0])
-        });
-        let elements = weights.collect::<Result<Vec<Element>>>()?;
-        let group = match code {
-            0x4E00..=0x9FA5 => 0xFB40,
-            0x3400..=0x4DB5 => 0xFB80,
-            _ => 0xFBC0,
-        };
-        let implied = elements == [[group + (code >> 15), 0, 0], [code & 0x7FFF | 0x8000, 0, 0]];
-        if code <= 0xFFFF && !implied {
+        let elements = primaries(weights)?.into_iter().map(|weight| [weight, 0, 0]).collect::<Vec<Element>>();
+        if code <= 0xFFFF && elements != implied(code).map(|weight| [weight, 0, 0]) {
             entries.insert(code, elements);
         }
     }

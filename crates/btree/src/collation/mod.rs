@@ -18,7 +18,7 @@ use self::pad_space::compare_rest;
 pub use self::pad_space::{
     compare_bytes_pad_space, hash_bytes_pad_space, sort_key as pad_space_sort_key, without_trailing_spaces,
 };
-pub use self::uca::UnicodeRule;
+pub use self::uca::{National, UnicodeRule};
 
 /// Weight of every code point outside the BMP in `utf8mb4_general_ci`.
 const SUPPLEMENTARY_WEIGHT: u32 = 0xFFFD;

@@ -6,18 +6,25 @@
 //!
 //! - an element: primary weight `<< 14`, secondary `<< 5`, tertiary;
 //! - with the highest bit set, an expansion: the number of its first word `<< 4`, and how many it has;
-//! - only the highest bit: no entry. What has neither page nor entry has weights that follow from its number.
+//! - only the highest bit: no entry. What has neither page nor entry has weights that follow from its number;
+//! - with the two highest bits set, a character that begins contractions: the number of a first word `<< 4`,
+//!   and how many there are. The first word is its element where it stands alone; two follow for each
+//!   contraction, the other character and the element of both.
 //!
-//! Block 0 has the first page, so ASCII is found without looking at the index. No character depends on its
-//! neighbours: the servers' root collations have no contractions.
+//! Block 0 has the first page, so ASCII is found without looking at the index. In the committed tables no
+//! character depends on its neighbours: the servers' root collations have no contractions. Those of a
+//! country have, of two characters each, and they begin with a letter of ASCII: their tables are made of the
+//! one of 4.0.0 (`national.rs`).
 //!
 //! Bytes that are not UTF-8 are elements above all others, one each.
 
 use super::super::first_code_point;
 
-const BLOCKS: usize = 0x1100;
-const PAGE_WORDS: usize = 256;
-const EXPANSION: u32 = 1 << 31;
+pub(super) const BLOCKS: usize = 0x1100;
+pub(super) const PAGE_WORDS: usize = 256;
+pub(super) const EXPANSION: u32 = 1 << 31;
+/// With [`EXPANSION`]: begins contractions.
+pub(super) const CONTRACTIONS: u32 = 1 << 30;
 /// Secondary and tertiary weight where nothing else is said.
 const COMMON: u32 = 0x20 << 5 | 2;
 /// Of bytes that are not UTF-8.
@@ -25,9 +32,12 @@ const MALFORMED: u32 = 0xFFFF << 14 | COMMON;
 
 /// A version of the algorithm.
 pub(super) struct Version {
-    table: &'static [u8],
-    /// Primary weights of ASCII; 0 for ignorable characters. No ASCII character is an expansion.
+    pub(super) table: &'static [u8],
+    /// Primary weights of ASCII; 0 for ignorable characters and those that begin contractions. None is an
+    /// expansion.
     pub(super) ascii: [u16; 128],
+    /// The characters of ASCII that begin contractions, a bit each.
+    contracting: u128,
     /// The primary weight of a space.
     pub(super) space: u16,
     unlisted: fn(&Version, u32) -> Pending,
@@ -41,9 +51,11 @@ pub(super) static VERSION_900: Version =
     });
 pub(super) static VERSION_520: Version =
     Version::new(include_bytes!("weights_520.bin"), |_, code| implied(han_older(code), code));
-pub(super) static VERSION_400: Version = Version::new(include_bytes!("weights_400.bin"), |_, code| {
+pub(super) static VERSION_400: Version = Version::new(include_bytes!("weights_400.bin"), unlisted_400);
+
+fn unlisted_400(_: &Version, code: u32) -> Pending {
     if code > 0xFFFF { Pending::one(0xFFFD << 14) } else { implied(han_older(code), code) }
-});
+}
 
 /// Elements that are still to come, in reverse order.
 #[derive(Clone, Copy)]
@@ -112,22 +124,43 @@ fn hangul(version: &Version, code: u32) -> Pending {
 
 impl Version {
     const fn new(table: &'static [u8], unlisted: fn(&Version, u32) -> Pending) -> Version {
-        let mut ascii = [0; 128];
+        let (mut ascii, mut contracting) = ([0; 128], 0);
         let mut code = 0;
         while code < 128 {
             let at = BLOCKS + 4 * code;
             let word = u32::from_le_bytes([table[at], table[at + 1], table[at + 2], table[at + 3]]);
-            assert!(word & EXPANSION == 0);
-            ascii[code] = (word >> 14) as u16;
+            if word & EXPANSION == 0 {
+                ascii[code] = (word >> 14) as u16;
+            } else {
+                contracting |= 1 << code;
+            }
             code += 1;
         }
         let space = ascii[b' ' as usize];
-        Version { table, ascii, space, unlisted }
+        Version { table, ascii, contracting, space, unlisted }
+    }
+
+    /// Version 4.0.0 with another table, which begins with the pages of its own.
+    pub(super) fn like_400(table: &'static [u8]) -> Version {
+        Version::new(table, unlisted_400)
+    }
+
+    /// Whether a character that ends with this byte may weigh something else with the next one.
+    #[inline]
+    pub(super) fn contracts(&self, last: u8) -> bool {
+        self.contracting != 0 && last < 0x80 && self.contracting >> last & 1 != 0
+    }
+
+    /// How many bytes the first character of a text has, or the contraction that it begins.
+    pub(super) fn first_unit(&self, text: &[u8]) -> usize {
+        let mut elements = Elements::new(self, text);
+        elements.next();
+        text.len() - elements.rest.len()
     }
 
     /// The word of a code point.
     #[inline]
-    fn cell(&self, code: u32) -> u32 {
+    pub(super) fn cell(&self, code: u32) -> u32 {
         match self.table.get((code >> 8) as usize) {
             None | Some(0) => EXPANSION,
             Some(page) => self.word((usize::from(*page) - 1) * PAGE_WORDS + (code & 0xFF) as usize),
@@ -135,7 +168,7 @@ impl Version {
     }
 
     #[inline]
-    fn word(&self, number: usize) -> u32 {
+    pub(super) fn word(&self, number: usize) -> u32 {
         let at = BLOCKS + 4 * number;
         match self.table.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
             Some(word) => u32::from_le_bytes(*word),
@@ -145,21 +178,35 @@ impl Version {
 }
 
 /// The elements of a text, one after the other.
-pub(super) struct Elements<'t> {
-    version: &'static Version,
+pub(super) struct Elements<'v, 't> {
+    version: &'v Version,
     rest: &'t [u8],
     /// Numbers of the words of an expansion that are still to come.
     expansion: std::ops::Range<usize>,
     pending: Pending,
 }
 
-impl<'t> Elements<'t> {
-    pub(super) fn new(version: &'static Version, text: &'t [u8]) -> Elements<'t> {
+impl<'v, 't> Elements<'v, 't> {
+    pub(super) fn new(version: &'v Version, text: &'t [u8]) -> Elements<'v, 't> {
         Elements { version, rest: text, expansion: 0..0, pending: Pending::NONE }
+    }
+
+    /// The element of a character that begins contractions, or of one of them; `self.rest` is behind it.
+    #[inline(never)]
+    fn contracted(&mut self, cell: u32) -> u32 {
+        let alone = ((cell & !(EXPANSION | CONTRACTIONS)) >> 4) as usize;
+        if let Some((code, len)) = first_code_point(self.rest) {
+            let mut places = (0..cell as usize & 0xF).map(|number| alone + 1 + 2 * number);
+            if let Some(place) = places.find(|place| self.version.word(*place) == code) {
+                self.rest = &self.rest[len..];
+                return self.version.word(place + 1);
+            }
+        }
+        self.version.word(alone)
     }
 }
 
-impl Iterator for Elements<'_> {
+impl Iterator for Elements<'_, '_> {
     type Item = u32;
 
     #[inline]
@@ -173,7 +220,8 @@ impl Iterator for Elements<'_> {
         let first = *self.rest.first()?;
         if first < 0x80 {
             self.rest = &self.rest[1..];
-            return Some(self.version.word(usize::from(first)));
+            let word = self.version.word(usize::from(first));
+            return Some(if word & EXPANSION == 0 { word } else { self.contracted(word) });
         }
         let Some((code, len)) = first_code_point(self.rest) else {
             self.rest = &self.rest[1..];

@@ -1,5 +1,5 @@
 //! Collations by the Unicode Collation Algorithm: `utf8mb4_0900_*`, `utf8mb4_unicode_ci`,
-//! `utf8mb4_unicode_520_ci`, and what they are called in other character sets.
+//! `utf8mb4_unicode_520_ci`, those of single countries, and what they are called in other character sets.
 //!
 //! A text is a sequence of collation elements, each with up to three weights. Texts are compared by their
 //! primary weights first; if these are the same, by the secondary ones (accents) and then the tertiary ones
@@ -7,14 +7,17 @@
 //! end is below everything. The older versions pad with spaces.
 //!
 //! One pass per level, without a buffer. Most keys are told apart by ASCII characters, whose primary weights
-//! are in a table of their own; equal bytes at the beginning are skipped.
+//! are in a table of their own; equal bytes at the beginning are skipped. In some collations of a country two
+//! letters weigh as one (`ch`): what is skipped never ends within such a contraction.
 
 mod elements;
+mod national;
 
 use std::cmp::Ordering;
 use std::hash::Hasher;
 
 use elements::{Elements, VERSION_400, VERSION_520, VERSION_900, Version};
+pub use national::National;
 
 /// A collation of this family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,6 +32,8 @@ pub enum UnicodeRule {
     Version520,
     /// UCA 4.0.0, primary weights, PAD SPACE: `utf8mb4_unicode_ci`.
     Version400,
+    /// The same with other weights for some letters: `utf8mb4_czech_ci`.
+    National(National),
 }
 
 /// Which of an element's weights.
@@ -62,6 +67,7 @@ impl UnicodeRule {
         match self {
             UnicodeRule::Version520 => &VERSION_520,
             UnicodeRule::Version400 => &VERSION_400,
+            UnicodeRule::National(of) => of.version(),
             _ => &VERSION_900,
         }
     }
@@ -76,7 +82,18 @@ impl UnicodeRule {
 
     /// Whether the end of a text counts as spaces.
     pub fn pads(self) -> bool {
-        matches!(self, UnicodeRule::Version520 | UnicodeRule::Version400)
+        matches!(self, UnicodeRule::Version520) || self.is_like_400()
+    }
+
+    /// Whether all characters beyond the Basic Multilingual Plane weigh the same.
+    fn is_like_400(self) -> bool {
+        matches!(self, UnicodeRule::Version400 | UnicodeRule::National(_))
+    }
+
+    /// How many bytes the first character of a text has, or the characters that weigh as one there: what
+    /// equals something else begins and ends with such a unit.
+    pub fn first_unit(self, text: &[u8]) -> usize {
+        self.version().first_unit(text)
     }
 
     fn weights(self, level: Level, text: &[u8]) -> impl Iterator<Item = u16> {
@@ -86,7 +103,7 @@ impl UnicodeRule {
 
     /// Order of two texts.
     pub fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
-        let (a, b) = without_common_start(a, b);
+        let (a, b) = without_common_start(self.version(), a, b);
         if a.is_empty() && b.is_empty() {
             return Ordering::Equal;
         }
@@ -106,7 +123,8 @@ impl UnicodeRule {
                 break;
             }
             let (x, y) = (version.ascii[usize::from(x)], version.ascii[usize::from(y)]);
-            if x != y {
+            // Two that weigh nothing may begin contractions.
+            if x != y || x == 0 {
                 if x == 0 || y == 0 {
                     break;
                 }
@@ -193,7 +211,7 @@ impl UnicodeRule {
     /// none's are the beginning of another's.
     pub fn character_key(self, character: char, key: &mut impl Extend<u8>) {
         let code = u32::from(character);
-        if self == UnicodeRule::Version400 && code > 0xFFFF {
+        if self.is_like_400() && code > 0xFFFF {
             // They all weigh the same, but LIKE tells them apart.
             key.extend([SUPPLEMENTARY, 0x80 | (code >> 18) as u8]);
             key.extend([code >> 12, code >> 6, code].map(|six| 0x80 | (six & 0x3F) as u8));
@@ -220,8 +238,9 @@ impl UnicodeRule {
     }
 }
 
-/// Both texts without the characters that are the same at their beginning.
-fn without_common_start<'t>(a: &'t [u8], b: &'t [u8]) -> (&'t [u8], &'t [u8]) {
+/// Both texts without the characters that are the same at their beginning, except those that may begin a
+/// contraction with what follows.
+fn without_common_start<'t>(version: &Version, a: &'t [u8], b: &'t [u8]) -> (&'t [u8], &'t [u8]) {
     let mut same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     if same == a.len() && same == b.len() {
         return (&[], &[]);
@@ -231,8 +250,13 @@ fn without_common_start<'t>(a: &'t [u8], b: &'t [u8]) -> (&'t [u8], &'t [u8]) {
     while same > 0 && !(begins(a, same) && begins(b, same)) {
         same -= 1;
     }
+    while same > 0 && version.contracts(a[same - 1]) {
+        same -= 1;
+    }
     (&a[same..], &b[same..])
 }
 
+#[cfg(test)]
+mod national_tests;
 #[cfg(test)]
 mod tests;

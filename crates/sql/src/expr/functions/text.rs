@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use untorn::engine::Comparison;
+use untorn::engine::{Comparison, UnicodeRule};
 use untorn::types::{Charset, Collation};
 
 use super::chunks::{MATCH_BYTES, Places, in_chunks, nth_place, replaced};
@@ -423,8 +423,14 @@ fn substring_index<'a>(values: &[Value<'a>], cx: &Context<'_>) -> Evaluated<'a> 
 /// Characters that may stand for one of the needle: U+FDFA weighs as much as eight.
 const CHARACTERS_FOR_ONE: usize = 8;
 
-/// LOCATE under a Unicode collation: the place is where characters begin that are equal to the needle.
-fn locate_by_weights<'a>(values: &[Value<'_>], rule: Collation, cx: &Context<'_>) -> Evaluated<'a> {
+/// LOCATE under a Unicode collation: the place is where characters begin that are equal to the needle. They
+/// do not end within characters that weigh as one.
+fn locate_by_weights<'a>(
+    values: &[Value<'_>],
+    rule: Collation,
+    unicode: UnicodeRule,
+    cx: &Context<'_>,
+) -> Evaluated<'a> {
     let (needle, text) = (values[0].to_text(), values[1].to_text());
     let first = values.get(2).map_or(1, Value::to_i64);
     let places = |text: &[u8]| {
@@ -440,8 +446,13 @@ fn locate_by_weights<'a>(values: &[Value<'_>], rule: Collation, cx: &Context<'_>
         if needle.is_empty() {
             return Ok(Value::Int(number));
         }
-        for to in places[from..].iter().skip(1).take(most) {
-            let place = &text[places[from]..*to];
+        let mut to = places[from];
+        for _ in 0..most {
+            to += match unicode.first_unit(&text[to..]) {
+                0 => break,
+                unit => unit,
+            };
+            let place = &text[places[from]..to];
             cx.state.work(MATCH_BYTES + place.len())?;
             match collation::compare(place, &needle, rule) {
                 Ordering::Equal => return Ok(Value::Int(number)),
@@ -459,8 +470,8 @@ fn locate<'a>(values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
     }
     // As in MySQL that of the text that is searched, whatever else decides between the two elsewhere.
     let rule = values[1].collation();
-    if matches!(rule.comparison(), Comparison::Unicode(_)) {
-        return locate_by_weights(values, rule, cx);
+    if let Comparison::Unicode(unicode) = rule.comparison() {
+        return locate_by_weights(values, rule, unicode, cx);
     }
     let work = |bytes| cx.state.work(bytes);
     let weights = |text: &[u8]| {
