@@ -8,10 +8,13 @@ import java.util.Set;
 import java.util.concurrent.Executors;
 
 final class Connections {
+
     static void run() {
         Checks.check("TLS is required", () -> status("sslMode=REQUIRED", "Ssl_cipher", true));
         Checks.check("TLS is off", () -> status("sslMode=DISABLED", "Ssl_cipher", false));
-        Checks.check("TLS 1.2", () -> value("sslMode=REQUIRED&tlsVersions=TLSv1.2", "SHOW STATUS LIKE 'Ssl_version'", 2, "TLSv1.2"));
+        Checks.check("TLS 1.2", () ->
+            value("sslMode=REQUIRED&tlsVersions=TLSv1.2", "SHOW STATUS LIKE 'Ssl_version'", 2, "TLSv1.2")
+        );
         Checks.check("compression", Connections::compression);
         Checks.check("LOAD DATA LOCAL from a file and a stream", Connections::load);
         Checks.check("LOAD DATA LOCAL is refused without allowLoadLocalInfile", Connections::loadRefused);
@@ -69,19 +72,40 @@ final class Connections {
             s.execute("CREATE TABLE loaded (a INT PRIMARY KEY, b VARCHAR(50), d DATE)");
             Path file = Files.createTempFile("load", ".csv");
             Files.writeString(file, "a,b,d\n1,\"ü, 😀\",2024-01-02\n2,\\N,\\N\n3,\"q\\\"q\",2024-12-31\n");
-            Checks.same(3, s.executeUpdate("LOAD DATA LOCAL INFILE '" + file + "' INTO TABLE loaded CHARACTER SET utf8mb4"
-                + " FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' IGNORE 1 LINES"));
-            Checks.same("1:ü, 😀:2024-01-02|2:~:~|3:q\"q:2024-12-31", one(c,
-                "SELECT GROUP_CONCAT(CONCAT(a, ':', IFNULL(b, '~'), ':', IFNULL(d, '~')) ORDER BY a SEPARATOR '|') FROM loaded", 1));
+            Checks.same(
+                3,
+                s.executeUpdate(
+                    "LOAD DATA LOCAL INFILE '" +
+                        file +
+                        "' INTO TABLE loaded CHARACTER SET utf8mb4" +
+                        " FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' IGNORE 1 LINES"
+                )
+            );
+            Checks.same(
+                "1:ü, 😀:2024-01-02|2:~:~|3:q\"q:2024-12-31",
+                one(
+                    c,
+                    "SELECT GROUP_CONCAT(CONCAT(a, ':', IFNULL(b, '~'), ':', IFNULL(d, '~')) ORDER BY a SEPARATOR '|') FROM loaded",
+                    1
+                )
+            );
             com.mysql.cj.jdbc.JdbcStatement local = s.unwrap(com.mysql.cj.jdbc.JdbcStatement.class);
             StringBuilder rows = new StringBuilder();
-            for (int i = 10; i < 30000; i++) rows.append(i).append("\trow ").append(i).append("\t2024-01-01\n");
-            local.setLocalInfileInputStream(new ByteArrayInputStream(rows.toString().getBytes(StandardCharsets.UTF_8)));
+            for (int i = 10; i < 30000; i++) rows.append(i)
+                .append("\trow ")
+                .append(i)
+                .append("\t2024-01-01\n");
+            local.setLocalInfileInputStream(
+                new ByteArrayInputStream(rows.toString().getBytes(StandardCharsets.UTF_8))
+            );
             Checks.same(29990, s.executeUpdate("LOAD DATA LOCAL INFILE 'x' INTO TABLE loaded"));
-            local.setLocalInfileInputStream(new ByteArrayInputStream("1\tdouble\t\\N\n5\tbad\tnot a date\n".getBytes()));
+            local.setLocalInfileInputStream(
+                new ByteArrayInputStream("1\tdouble\t\\N\n5\tbad\tnot a date\n".getBytes())
+            );
             Checks.same(1, s.executeUpdate("LOAD DATA LOCAL INFILE 'x' INTO TABLE loaded"));
             String all = "";
-            for (SQLWarning w = s.getWarnings(); w != null; w = w.getNextWarning()) all += w.getErrorCode() + " ";
+            for (SQLWarning w = s.getWarnings(); w != null; w = w.getNextWarning()) all +=
+                w.getErrorCode() + " ";
             Checks.same("1062 1265 ", all);
             s.execute("SET GLOBAL local_infile = " + before);
             Files.delete(file);
@@ -100,8 +124,12 @@ final class Connections {
     }
 
     static void variables() throws SQLException {
-        try (Connection c = connect("sessionVariables=sql_mode='ANSI_QUOTES,STRICT_TRANS_TABLES',group_concat_max_len=5000,"
-                + "transaction_isolation='READ-COMMITTED'&connectionCollation=utf8mb4_0900_as_cs")) {
+        try (
+            Connection c = connect(
+                "sessionVariables=sql_mode='ANSI_QUOTES,STRICT_TRANS_TABLES',group_concat_max_len=5000," +
+                    "transaction_isolation='READ-COMMITTED'&connectionCollation=utf8mb4_0900_as_cs"
+            )
+        ) {
             Checks.same("5000", one(c, "SELECT @@group_concat_max_len", 1));
             Checks.same("READ-COMMITTED", one(c, "SELECT @@transaction_isolation", 1));
             Checks.same("utf8mb4_0900_as_cs", one(c, "SELECT @@collation_connection", 1));
@@ -113,8 +141,11 @@ final class Connections {
 
     static void zones() throws SQLException {
         java.time.Instant moment = java.time.Instant.parse("2024-07-01T12:34:56.123456Z");
-        for (String mode : new String[] {"connectionTimeZone=%2B05:30&forceConnectionTimeZoneToSession=true", "connectionTimeZone=SERVER",
-                "connectionTimeZone=UTC&forceConnectionTimeZoneToSession=true&useServerPrepStmts=true"}) {
+        for (String mode : new String[] {
+            "connectionTimeZone=%2B05:30&forceConnectionTimeZoneToSession=true",
+            "connectionTimeZone=SERVER",
+            "connectionTimeZone=UTC&forceConnectionTimeZoneToSession=true&useServerPrepStmts=true",
+        }) {
             if (mode.contains("=UTC")) mode = mode.replace("=UTC", "=%2B00:00");
             try (Connection c = connect(mode)) {
                 Statement s = c.createStatement();
@@ -161,7 +192,14 @@ final class Connections {
 
     static void abort() throws Exception {
         try (Connection c = connect("")) {
-            c.setNetworkTimeout(Executors.newSingleThreadExecutor(r -> { Thread t = new Thread(r); t.setDaemon(true); return t; }), 500);
+            c.setNetworkTimeout(
+                Executors.newSingleThreadExecutor(r -> {
+                    Thread t = new Thread(r);
+                    t.setDaemon(true);
+                    return t;
+                }),
+                500
+            );
             try {
                 one(c, "SELECT SLEEP(5)", 1);
                 throw new AssertionError("no timeout");
@@ -183,9 +221,16 @@ final class Connections {
         try (Connection c = connect("connectionAttributes=program_name:checks,x:y")) {
             Checks.that(c.isValid(1), "valid");
         }
-        Checks.refused(1045, () -> DriverManager.getConnection(Checks.url(""), Checks.USER, "wrong " + Checks.PASSWORD));
-        Checks.refused(1049, () -> DriverManager.getConnection(
-            Checks.url("").replace("/" + Checks.DATABASE, "/no_such_database"), Checks.USER, Checks.PASSWORD));
+        Checks.refused(1045, () ->
+            DriverManager.getConnection(Checks.url(""), Checks.USER, "wrong " + Checks.PASSWORD)
+        );
+        Checks.refused(1049, () ->
+            DriverManager.getConnection(
+                Checks.url("").replace("/" + Checks.DATABASE, "/no_such_database"),
+                Checks.USER,
+                Checks.PASSWORD
+            )
+        );
     }
 
     static void call() throws SQLException {

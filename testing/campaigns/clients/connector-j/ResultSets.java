@@ -2,8 +2,15 @@
 import java.sql.*;
 
 final class ResultSets {
+
     static void run() throws SQLException {
-        try (Connection c = DriverManager.getConnection(Checks.url("allowMultiQueries=true"), Checks.USER, Checks.PASSWORD)) {
+        try (
+            Connection c = DriverManager.getConnection(
+                Checks.url("allowMultiQueries=true"),
+                Checks.USER,
+                Checks.PASSWORD
+            )
+        ) {
             fill(c);
             Checks.check("streaming row by row", () -> streaming(c));
             Checks.check("scrolling", () -> scrolling(c));
@@ -15,8 +22,13 @@ final class ResultSets {
             Checks.check("paging", () -> paging(c));
             Checks.check("window functions and common tables", () -> windows(c));
         }
-        for (String mode : new String[] {"useCursorFetch=true", "useCursorFetch=true&useServerPrepStmts=true&defaultFetchSize=10"}) {
-            try (Connection c = DriverManager.getConnection(Checks.url(mode), Checks.USER, Checks.PASSWORD)) {
+        for (String mode : new String[] {
+            "useCursorFetch=true",
+            "useCursorFetch=true&useServerPrepStmts=true&defaultFetchSize=10",
+        }) {
+            try (
+                Connection c = DriverManager.getConnection(Checks.url(mode), Checks.USER, Checks.PASSWORD)
+            ) {
                 Checks.check("cursor, " + mode, () -> cursor(c));
                 Checks.check("two cursors at a time, " + mode, () -> cursors(c));
                 Checks.check("cursor of a join, SHOW and an empty result, " + mode, () -> cursorKinds(c));
@@ -27,10 +39,14 @@ final class ResultSets {
     static void fill(Connection c) throws SQLException {
         Statement s = c.createStatement();
         s.execute("DROP TABLE IF EXISTS numbers");
-        s.execute("CREATE TABLE numbers (id INT PRIMARY KEY AUTO_INCREMENT, n INT NOT NULL, name VARCHAR(20), d DATETIME(3))");
+        s.execute(
+            "CREATE TABLE numbers (id INT PRIMARY KEY AUTO_INCREMENT, n INT NOT NULL, name VARCHAR(20), d DATETIME(3))"
+        );
         s.execute("SET SESSION cte_max_recursion_depth = 10000");
-        s.execute("INSERT INTO numbers (n, name, d) WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5000)"
-            + " SELECT n, CONCAT('n', n), '2024-01-01 00:00:00.5' + INTERVAL n SECOND FROM r");
+        s.execute(
+            "INSERT INTO numbers (n, name, d) WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5000)" +
+                " SELECT n, CONCAT('n', n), '2024-01-01 00:00:00.5' + INTERVAL n SECOND FROM r"
+        );
     }
 
     static void streaming(Connection c) throws SQLException {
@@ -47,9 +63,11 @@ final class ResultSets {
     }
 
     static void cursor(Connection c) throws SQLException {
-        PreparedStatement p = c.prepareStatement("SELECT id, n, name, d FROM numbers WHERE n > ? ORDER BY n DESC");
+        PreparedStatement p = c.prepareStatement(
+            "SELECT id, n, name, d FROM numbers WHERE n > ? ORDER BY n DESC"
+        );
         p.setFetchSize(100);
-        for (int from : new int[] {0, 4000, 5000}) {
+        for (int from : new int[] { 0, 4000, 5000 }) {
             p.setInt(1, from);
             ResultSet r = p.executeQuery();
             int want = 5000;
@@ -89,7 +107,9 @@ final class ResultSets {
     static void cursorKinds(Connection c) throws SQLException {
         Statement s = c.createStatement();
         s.setFetchSize(5);
-        ResultSet r = s.executeQuery("SELECT a.n, b.n FROM numbers a JOIN numbers b ON b.n = a.n + 1 WHERE a.n <= 20 ORDER BY 1");
+        ResultSet r = s.executeQuery(
+            "SELECT a.n, b.n FROM numbers a JOIN numbers b ON b.n = a.n + 1 WHERE a.n <= 20 ORDER BY 1"
+        );
         int k = 0;
         while (r.next()) Checks.same(++k + 1, r.getInt(2));
         Checks.same(20, k);
@@ -117,8 +137,10 @@ final class ResultSets {
 
     static void updatable(Connection c) throws SQLException {
         c.createStatement().execute("DROP TABLE IF EXISTS edits");
-        c.createStatement().execute("CREATE TABLE edits (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20) NOT NULL DEFAULT 'none',"
-            + " price DECIMAL(8,2), at DATETIME DEFAULT '2024-01-01')");
+        c.createStatement().execute(
+            "CREATE TABLE edits (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20) NOT NULL DEFAULT 'none'," +
+                " price DECIMAL(8,2), at DATETIME DEFAULT '2024-01-01')"
+        );
         c.createStatement().execute("INSERT INTO edits (name, price) VALUES ('a', 1), ('b', 2), ('c', 3)");
         Statement s = c.createStatement(ResultSet.TYPE_SCROLL_INSENSITIVE, ResultSet.CONCUR_UPDATABLE);
         ResultSet r = s.executeQuery("SELECT * FROM edits ORDER BY id");
@@ -136,12 +158,20 @@ final class ResultSets {
         r = s.executeQuery("SELECT CONCAT_WS(':', id, name, price, at) FROM edits ORDER BY id");
         String all = "";
         while (r.next()) all += r.getString(1) + "|";
-        Checks.that(all.startsWith("1:ä😀:1.00:2024-01-01 00:00:00|3:c:3.00:2024-01-01 00:00:00|4:new:9.99"), all);
+        Checks.that(
+            all.startsWith("1:ä😀:1.00:2024-01-01 00:00:00|3:c:3.00:2024-01-01 00:00:00|4:new:9.99"),
+            all
+        );
     }
 
     static void several(Connection c) throws SQLException {
         Statement s = c.createStatement();
-        Checks.that(s.execute("SELECT 1; UPDATE numbers SET name = 'z' WHERE id = 2; SELECT name FROM numbers WHERE id = 2"), "a result first");
+        Checks.that(
+            s.execute(
+                "SELECT 1; UPDATE numbers SET name = 'z' WHERE id = 2; SELECT name FROM numbers WHERE id = 2"
+            ),
+            "a result first"
+        );
         s.getResultSet().next();
         Checks.that(!s.getMoreResults(), "then a count");
         Checks.same(1, s.getUpdateCount());
@@ -151,7 +181,10 @@ final class ResultSets {
         Checks.same("z", r.getString(1));
         Checks.that(!s.getMoreResults() && s.getUpdateCount() == -1, "the end");
         s.execute("UPDATE numbers SET name = 'n2' WHERE id = 2");
-        Checks.refused(1146, () -> { s.execute("SELECT 1; SELECT * FROM missing"); s.getMoreResults(); });
+        Checks.refused(1146, () -> {
+            s.execute("SELECT 1; SELECT * FROM missing");
+            s.getMoreResults();
+        });
         Checks.that(c.isValid(5), "usable after an error");
     }
 
@@ -201,11 +234,29 @@ final class ResultSets {
     }
 
     static void windows(Connection c) throws SQLException {
-        ResultSet r = c.createStatement().executeQuery("WITH t AS (SELECT n, n % 3 AS g FROM numbers WHERE n <= 9)"
-            + " SELECT g, n, ROW_NUMBER() OVER w, SUM(n) OVER w, LAG(n, 1, 0) OVER w FROM t WINDOW w AS (PARTITION BY g ORDER BY n)"
-            + " ORDER BY g, n");
+        ResultSet r = c
+            .createStatement()
+            .executeQuery(
+                "WITH t AS (SELECT n, n % 3 AS g FROM numbers WHERE n <= 9)" +
+                    " SELECT g, n, ROW_NUMBER() OVER w, SUM(n) OVER w, LAG(n, 1, 0) OVER w FROM t WINDOW w AS (PARTITION BY g ORDER BY n)" +
+                    " ORDER BY g, n"
+            );
         String all = "";
-        while (r.next()) all += r.getInt(1) + ":" + r.getInt(2) + ":" + r.getInt(3) + ":" + r.getInt(4) + ":" + r.getInt(5) + " ";
-        Checks.same("0:3:1:3:0 0:6:2:9:3 0:9:3:18:6 1:1:1:1:0 1:4:2:5:1 1:7:3:12:4 2:2:1:2:0 2:5:2:7:2 2:8:3:15:5 ", all);
+        while (r.next())
+            all +=
+                r.getInt(1) +
+                ":" +
+                r.getInt(2) +
+                ":" +
+                r.getInt(3) +
+                ":" +
+                r.getInt(4) +
+                ":" +
+                r.getInt(5) +
+                " ";
+        Checks.same(
+            "0:3:1:3:0 0:6:2:9:3 0:9:3:18:6 1:1:1:1:0 1:4:2:5:1 1:7:3:12:4 2:2:1:2:0 2:5:2:7:2 2:8:3:15:5 ",
+            all
+        );
     }
 }

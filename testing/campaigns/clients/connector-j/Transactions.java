@@ -9,6 +9,7 @@ import javax.transaction.xa.XAResource;
 import javax.transaction.xa.Xid;
 
 final class Transactions {
+
     static Connection connect() throws SQLException {
         return DriverManager.getConnection(Checks.url(""), Checks.USER, Checks.PASSWORD);
     }
@@ -30,14 +31,21 @@ final class Transactions {
     }
 
     static int balance(Connection c, int id) throws SQLException {
-        try (ResultSet r = c.createStatement().executeQuery("SELECT balance FROM accounts WHERE id = " + id)) {
+        try (
+            ResultSet r = c.createStatement().executeQuery("SELECT balance FROM accounts WHERE id = " + id)
+        ) {
             r.next();
             return r.getInt(1);
         }
     }
 
     static void change(Connection c, int id, int by) throws SQLException {
-        Checks.same(1, c.createStatement().executeUpdate("UPDATE accounts SET balance = balance + " + by + " WHERE id = " + id));
+        Checks.same(
+            1,
+            c
+                .createStatement()
+                .executeUpdate("UPDATE accounts SET balance = balance + " + by + " WHERE id = " + id)
+        );
     }
 
     static void commit(Connection c) throws SQLException {
@@ -71,7 +79,7 @@ final class Transactions {
     }
 
     static void isolation(Connection c) throws SQLException {
-        int[] levels = {1, 2, 4, 8};
+        int[] levels = { 1, 2, 4, 8 };
         for (int level : levels) {
             try (Connection other = connect()) {
                 other.setTransactionIsolation(level);
@@ -94,7 +102,13 @@ final class Transactions {
     static void readOnly(Connection c) throws SQLException {
         c.setReadOnly(true);
         Checks.refused(1792, () -> {
-            try (Connection d = DriverManager.getConnection(Checks.url("readOnlyPropagatesToServer=true"), Checks.USER, Checks.PASSWORD)) {
+            try (
+                Connection d = DriverManager.getConnection(
+                    Checks.url("readOnlyPropagatesToServer=true"),
+                    Checks.USER,
+                    Checks.PASSWORD
+                )
+            ) {
                 d.setReadOnly(true);
                 Checks.that(d.isReadOnly(), "read only");
                 d.createStatement().execute("/* hidden */ UPDATE accounts SET balance = 0");
@@ -114,8 +128,12 @@ final class Transactions {
             c.setAutoCommit(false);
             change(c, 1, 1);
             Checks.refused(1205, () -> change(d, 1, 1));
-            Checks.refused(3572, () -> d.createStatement().executeQuery("SELECT * FROM accounts WHERE id = 1 FOR UPDATE NOWAIT"));
-            ResultSet r = d.createStatement().executeQuery("SELECT id FROM accounts ORDER BY id FOR UPDATE SKIP LOCKED");
+            Checks.refused(3572, () ->
+                d.createStatement().executeQuery("SELECT * FROM accounts WHERE id = 1 FOR UPDATE NOWAIT")
+            );
+            ResultSet r = d
+                .createStatement()
+                .executeQuery("SELECT id FROM accounts ORDER BY id FOR UPDATE SKIP LOCKED");
             r.next();
             Checks.same(2, r.getInt(1));
         } finally {
@@ -134,12 +152,16 @@ final class Transactions {
                 try (Connection c = connect()) {
                     c.setAutoCommit(false);
                     change(c, first, 0);
-                    c.createStatement().executeUpdate("UPDATE accounts SET balance = balance + 7 WHERE id = " + first);
+                    c.createStatement().executeUpdate(
+                        "UPDATE accounts SET balance = balance + 7 WHERE id = " + first
+                    );
                     both.await();
                     change(c, 3 - first, -7);
                     c.rollback();
                 } catch (SQLTransactionRollbackException e) {
-                    if (e.getErrorCode() == 1213 && e.getSQLState().equals("40001")) victims.incrementAndGet();
+                    if (
+                        e.getErrorCode() == 1213 && e.getSQLState().equals("40001")
+                    ) victims.incrementAndGet();
                 }
                 return null;
             });
@@ -167,9 +189,17 @@ final class Transactions {
     }
 
     record Id(byte[] global, byte[] branch) implements Xid {
-        public int getFormatId() { return 7; }
-        public byte[] getGlobalTransactionId() { return global; }
-        public byte[] getBranchQualifier() { return branch; }
+        public int getFormatId() {
+            return 7;
+        }
+
+        public byte[] getGlobalTransactionId() {
+            return global;
+        }
+
+        public byte[] getBranchQualifier() {
+            return branch;
+        }
     }
 
     static XAConnection xaConnection() throws SQLException {
@@ -181,7 +211,7 @@ final class Transactions {
     }
 
     static void xa() throws Exception {
-        Id id = new Id(new byte[] {1, 2, 3}, new byte[] {9});
+        Id id = new Id(new byte[] { 1, 2, 3 }, new byte[] { 9 });
         XAConnection x = xaConnection();
         XAResource r = x.getXAResource();
         Connection c = x.getConnection();
@@ -206,7 +236,7 @@ final class Transactions {
     }
 
     static void xaRecover() throws Exception {
-        Id id = new Id(new byte[] {5}, new byte[] {1});
+        Id id = new Id(new byte[] { 5 }, new byte[] { 1 });
         XAConnection x = xaConnection();
         XAResource r = x.getXAResource();
         r.start(id, XAResource.TMNOFLAGS);

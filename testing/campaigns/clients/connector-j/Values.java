@@ -8,16 +8,20 @@ import java.time.*;
 import java.util.Arrays;
 
 final class Values {
-    static final String TYPES = "CREATE TABLE kinds (id INT PRIMARY KEY AUTO_INCREMENT, t TINYINT, tu TINYINT UNSIGNED,"
-        + " s SMALLINT, m MEDIUMINT, i INT, iu INT UNSIGNED, b BIGINT, bu BIGINT UNSIGNED, d DECIMAL(30,10), f FLOAT,"
-        + " dbl DOUBLE, flag BOOLEAN, bits BIT(10), dt DATE, dtm DATETIME(6), ts TIMESTAMP(3) NULL, tm TIME(6), y YEAR,"
-        + " c CHAR(5), v VARCHAR(100), txt LONGTEXT, bin BINARY(16), vb VARBINARY(50), bl LONGBLOB, e ENUM('a','b','ü'),"
-        + " st SET('x','y','z'), j JSON)";
+
+    static final String TYPES =
+        "CREATE TABLE kinds (id INT PRIMARY KEY AUTO_INCREMENT, t TINYINT, tu TINYINT UNSIGNED," +
+        " s SMALLINT, m MEDIUMINT, i INT, iu INT UNSIGNED, b BIGINT, bu BIGINT UNSIGNED, d DECIMAL(30,10), f FLOAT," +
+        " dbl DOUBLE, flag BOOLEAN, bits BIT(10), dt DATE, dtm DATETIME(6), ts TIMESTAMP(3) NULL, tm TIME(6), y YEAR," +
+        " c CHAR(5), v VARCHAR(100), txt LONGTEXT, bin BINARY(16), vb VARBINARY(50), bl LONGBLOB, e ENUM('a','b','ü')," +
+        " st SET('x','y','z'), j JSON)";
 
     static void run() throws SQLException {
-        for (String mode : new String[] {"", "useServerPrepStmts=true&cachePrepStmts=true"}) {
+        for (String mode : new String[] { "", "useServerPrepStmts=true&cachePrepStmts=true" }) {
             String name = mode.isEmpty() ? "client-side" : "server-side";
-            try (Connection c = DriverManager.getConnection(Checks.url(mode), Checks.USER, Checks.PASSWORD)) {
+            try (
+                Connection c = DriverManager.getConnection(Checks.url(mode), Checks.USER, Checks.PASSWORD)
+            ) {
                 Checks.check("types, " + name, () -> types(c));
                 Checks.check("NULLs, " + name, () -> nulls(c));
                 Checks.check("streams of large values, " + name, () -> streams(c));
@@ -25,14 +29,26 @@ final class Values {
                 Checks.check("the same statement with other types, " + name, () -> otherTypes(c));
             }
         }
-        for (String mode : new String[] {"", "rewriteBatchedStatements=true", "useServerPrepStmts=true",
-                "useServerPrepStmts=true&rewriteBatchedStatements=true"}) {
-            try (Connection c = DriverManager.getConnection(Checks.url(mode), Checks.USER, Checks.PASSWORD)) {
+        for (String mode : new String[] {
+            "",
+            "rewriteBatchedStatements=true",
+            "useServerPrepStmts=true",
+            "useServerPrepStmts=true&rewriteBatchedStatements=true",
+        }) {
+            try (
+                Connection c = DriverManager.getConnection(Checks.url(mode), Checks.USER, Checks.PASSWORD)
+            ) {
                 Checks.check("batches, " + mode, () -> batches(c, mode.contains("rewrite")));
                 Checks.check("generated keys, " + mode, () -> keys(c));
             }
         }
-        try (Connection c = DriverManager.getConnection(Checks.url("useAffectedRows=true"), Checks.USER, Checks.PASSWORD)) {
+        try (
+            Connection c = DriverManager.getConnection(
+                Checks.url("useAffectedRows=true"),
+                Checks.USER,
+                Checks.PASSWORD
+            )
+        ) {
             Checks.check("upserts count 1, 2 and 0", () -> upsert(c, 0));
         }
         try (Connection c = DriverManager.getConnection(Checks.url(""), Checks.USER, Checks.PASSWORD)) {
@@ -47,30 +63,84 @@ final class Values {
         byte[] bytes = new byte[16];
         for (int i = 0; i < 16; i++) bytes[i] = (byte) (i * 17);
         PreparedStatement p = c.prepareStatement("INSERT INTO kinds VALUES (NULL" + ",?".repeat(27) + ")");
-        Object[] row = {-128, 255, -32768, 8388607, Integer.MIN_VALUE, 4294967295L, Long.MIN_VALUE,
-            new BigInteger("18446744073709551615"), new BigDecimal("-12345678901234567890.0123456789"), 1.5f, Math.PI, true,
-            new byte[] {2, -1}, LocalDate.of(9999, 12, 31), LocalDateTime.of(2024, 2, 29, 23, 59, 59, 123456000),
-            LocalDateTime.of(2024, 2, 29, 12, 0, 0, 123000000), LocalTime.of(23, 59, 59, 999999000), 2024, "ab", "emoji 😀 ü 'q\" \\",
-            "x".repeat(70000), bytes, new byte[] {0, 39, 92, -1}, new byte[100000], "ü", "x,z", "{\"a\": [1, 2.5, null, \"😀\"]}"};
+        Object[] row = {
+            -128,
+            255,
+            -32768,
+            8388607,
+            Integer.MIN_VALUE,
+            4294967295L,
+            Long.MIN_VALUE,
+            new BigInteger("18446744073709551615"),
+            new BigDecimal("-12345678901234567890.0123456789"),
+            1.5f,
+            Math.PI,
+            true,
+            new byte[] { 2, -1 },
+            LocalDate.of(9999, 12, 31),
+            LocalDateTime.of(2024, 2, 29, 23, 59, 59, 123456000),
+            LocalDateTime.of(2024, 2, 29, 12, 0, 0, 123000000),
+            LocalTime.of(23, 59, 59, 999999000),
+            2024,
+            "ab",
+            "emoji 😀 ü 'q\" \\",
+            "x".repeat(70000),
+            bytes,
+            new byte[] { 0, 39, 92, -1 },
+            new byte[100000],
+            "ü",
+            "x,z",
+            "{\"a\": [1, 2.5, null, \"😀\"]}",
+        };
         for (int i = 0; i < row.length; i++) p.setObject(i + 1, row[i]);
         Checks.same(1, p.executeUpdate());
         ResultSet r = c.prepareStatement("SELECT * FROM kinds").executeQuery();
         Checks.that(r.next(), "a row");
-        Object[] want = {1, -128, 255, -32768, 8388607, Integer.MIN_VALUE, 4294967295L, Long.MIN_VALUE,
-            new BigInteger("18446744073709551615"), row[8], 1.5f, Math.PI, true, new byte[] {2, -1},
-            Date.valueOf("9999-12-31"), row[14], Timestamp.valueOf("2024-02-29 12:00:00.123"), null, Date.valueOf("2024-01-01"),
-            "ab", row[19 - 0], row[20], bytes, row[22], row[23], "ü", "x,z", row[26]};
+        Object[] want = {
+            1,
+            -128,
+            255,
+            -32768,
+            8388607,
+            Integer.MIN_VALUE,
+            4294967295L,
+            Long.MIN_VALUE,
+            new BigInteger("18446744073709551615"),
+            row[8],
+            1.5f,
+            Math.PI,
+            true,
+            new byte[] { 2, -1 },
+            Date.valueOf("9999-12-31"),
+            row[14],
+            Timestamp.valueOf("2024-02-29 12:00:00.123"),
+            null,
+            Date.valueOf("2024-01-01"),
+            "ab",
+            row[19 - 0],
+            row[20],
+            bytes,
+            row[22],
+            row[23],
+            "ü",
+            "x,z",
+            row[26],
+        };
         for (int i = 0; i < want.length; i++) {
             if (want[i] == null) continue;
             Object got = r.getObject(i + 1);
-            if (!java.util.Objects.deepEquals(want[i], got)) throw new AssertionError("column " + (i + 1) + ": want " + want[i] + ", got " + got);
+            if (!java.util.Objects.deepEquals(want[i], got)) throw new AssertionError(
+                "column " + (i + 1) + ": want " + want[i] + ", got " + got
+            );
         }
         Checks.same(LocalTime.of(23, 59, 59, 999999000), r.getObject("tm", LocalTime.class));
         Checks.same(row[14], r.getObject("dtm", LocalDateTime.class));
         Checks.same(row[15], r.getObject("ts", LocalDateTime.class));
         Checks.same(2024, r.getInt("y"));
         Checks.that(!r.next(), "one row");
-        p = c.prepareStatement("SELECT COUNT(*) FROM kinds WHERE d = ? AND bu = ? AND dtm = ? AND bin = ? AND tm = ? AND dbl = ? AND flag = ?");
+        p = c.prepareStatement(
+            "SELECT COUNT(*) FROM kinds WHERE d = ? AND bu = ? AND dtm = ? AND bin = ? AND tm = ? AND dbl = ? AND flag = ?"
+        );
         p.setBigDecimal(1, (BigDecimal) row[8]);
         p.setObject(2, row[7]);
         p.setObject(3, row[14]);
@@ -101,10 +171,15 @@ final class Values {
         p.setBinaryStream(1, new java.io.ByteArrayInputStream(large));
         p.setCharacterStream(2, new java.io.StringReader("üx".repeat(100000)));
         Checks.same(1, p.executeUpdate());
-        ResultSet r = c.prepareStatement("SELECT bl, txt, LENGTH(bl), CHAR_LENGTH(txt) FROM kinds WHERE id = 1").executeQuery();
+        ResultSet r = c
+            .prepareStatement("SELECT bl, txt, LENGTH(bl), CHAR_LENGTH(txt) FROM kinds WHERE id = 1")
+            .executeQuery();
         r.next();
         Checks.that(Arrays.equals(large, r.getBytes(1)), "blob");
-        Checks.that(Arrays.equals(large, r.getBlob(1).getBinaryStream().readAllBytes()), "blob as a stream");
+        Checks.that(
+            Arrays.equals(large, r.getBlob(1).getBinaryStream().readAllBytes()),
+            "blob as a stream"
+        );
         Checks.that("üx".repeat(100000).equals(r.getString(2)), "text");
         Checks.same(large.length, r.getInt(3));
         Checks.same(200000, r.getInt(4));
@@ -112,12 +187,49 @@ final class Values {
     }
 
     static void resultTypes(Connection c) throws SQLException {
-        ResultSetMetaData m = c.prepareStatement("SELECT k.*, 1 + 1 AS two, 'text' AS tx, NOW(6) AS n, COUNT(*) OVER () AS cnt,"
-            + " SUM(i) OVER () AS total, AVG(i) OVER () AS mean FROM kinds AS k").executeQuery().getMetaData();
-        String[] names = {"INT", "TINYINT", "TINYINT UNSIGNED", "SMALLINT", "MEDIUMINT", "INT", "INT UNSIGNED", "BIGINT",
-            "BIGINT UNSIGNED", "DECIMAL", "FLOAT", "DOUBLE", "BIT", "BIT", "DATE", "DATETIME", "TIMESTAMP", "TIME", "YEAR", "CHAR",
-            "VARCHAR", "LONGTEXT", "BINARY", "VARBINARY", "LONGBLOB", "ENUM", "SET", "JSON", "INT", "VARCHAR", "DATETIME", "BIGINT",
-            "DECIMAL", "DECIMAL"};
+        ResultSetMetaData m = c
+            .prepareStatement(
+                "SELECT k.*, 1 + 1 AS two, 'text' AS tx, NOW(6) AS n, COUNT(*) OVER () AS cnt," +
+                    " SUM(i) OVER () AS total, AVG(i) OVER () AS mean FROM kinds AS k"
+            )
+            .executeQuery()
+            .getMetaData();
+        String[] names = {
+            "INT",
+            "TINYINT",
+            "TINYINT UNSIGNED",
+            "SMALLINT",
+            "MEDIUMINT",
+            "INT",
+            "INT UNSIGNED",
+            "BIGINT",
+            "BIGINT UNSIGNED",
+            "DECIMAL",
+            "FLOAT",
+            "DOUBLE",
+            "BIT",
+            "BIT",
+            "DATE",
+            "DATETIME",
+            "TIMESTAMP",
+            "TIME",
+            "YEAR",
+            "CHAR",
+            "VARCHAR",
+            "LONGTEXT",
+            "BINARY",
+            "VARBINARY",
+            "LONGBLOB",
+            "ENUM",
+            "SET",
+            "JSON",
+            "INT",
+            "VARCHAR",
+            "DATETIME",
+            "BIGINT",
+            "DECIMAL",
+            "DECIMAL",
+        };
         Checks.same(names.length, m.getColumnCount());
         for (int i = 0; i < names.length; i++) {
             String got = m.getColumnTypeName(i + 1);
@@ -140,13 +252,21 @@ final class Values {
 
     static void otherTypes(Connection c) throws SQLException {
         PreparedStatement p = c.prepareStatement("SELECT ?, ? + 1, CONCAT(?, '')");
-        Object[][] in = {{1, 2, "a"}, {"x", 2.5, 3}, {null, new BigDecimal("0.1"), "ü"}, {9L, 1, null}};
-        String[] want = {"1|3|a", "x|3.5|3", "null|1.1|ü", "9|2|null"};
+        Object[][] in = {
+            { 1, 2, "a" },
+            { "x", 2.5, 3 },
+            { null, new BigDecimal("0.1"), "ü" },
+            { 9L, 1, null },
+        };
+        String[] want = { "1|3|a", "x|3.5|3", "null|1.1|ü", "9|2|null" };
         for (int k = 0; k < in.length; k++) {
             for (int i = 0; i < 3; i++) p.setObject(i + 1, in[k][i]);
             ResultSet r = p.executeQuery();
             r.next();
-            Checks.same(want[k], r.getString(1) + "|" + r.getString(2).replaceAll("\\.0$", "") + "|" + r.getString(3));
+            Checks.same(
+                want[k],
+                r.getString(1) + "|" + r.getString(2).replaceAll("\\.0$", "") + "|" + r.getString(3)
+            );
         }
     }
 
@@ -154,7 +274,10 @@ final class Values {
         Statement s = c.createStatement();
         s.execute("DROP TABLE IF EXISTS items");
         s.execute("CREATE TABLE items (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) UNIQUE, n INT)");
-        PreparedStatement p = c.prepareStatement("INSERT INTO items (name, n) VALUES (?, ?)", Statement.RETURN_GENERATED_KEYS);
+        PreparedStatement p = c.prepareStatement(
+            "INSERT INTO items (name, n) VALUES (?, ?)",
+            Statement.RETURN_GENERATED_KEYS
+        );
         for (int i = 0; i < 1000; i++) {
             p.setString(1, "item " + i);
             p.setInt(2, i);
@@ -190,19 +313,24 @@ final class Values {
     static void keys(Connection c) throws SQLException {
         Statement s = c.createStatement();
         s.execute("DROP TABLE IF EXISTS keyed");
-        s.execute("CREATE TABLE keyed (id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, v INT) AUTO_INCREMENT = 100");
+        s.execute(
+            "CREATE TABLE keyed (id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, v INT) AUTO_INCREMENT = 100"
+        );
         s.executeUpdate("INSERT INTO keyed (v) VALUES (1), (2), (3)", Statement.RETURN_GENERATED_KEYS);
         ResultSet r = s.getGeneratedKeys();
         String got = "";
         while (r.next()) got += r.getLong(1) + " ";
         Checks.same("100 101 102 ", got);
         Checks.same("GENERATED_KEY", r.getMetaData().getColumnName(1));
-        PreparedStatement p = c.prepareStatement("INSERT INTO keyed (v) VALUES (?)", new String[] {"id"});
+        PreparedStatement p = c.prepareStatement("INSERT INTO keyed (v) VALUES (?)", new String[] { "id" });
         p.setInt(1, 9);
         p.executeUpdate();
         r = p.getGeneratedKeys();
         Checks.that(r.next() && r.getLong(1) == 103, "key 103");
-        s.executeUpdate("INSERT INTO keyed VALUES (18446744073709551600, 1)", Statement.RETURN_GENERATED_KEYS);
+        s.executeUpdate(
+            "INSERT INTO keyed VALUES (18446744073709551600, 1)",
+            Statement.RETURN_GENERATED_KEYS
+        );
         r = s.getGeneratedKeys();
         Checks.that(r.next(), "a given key is one of the keys");
         Checks.same("18446744073709551600", r.getString(1));
@@ -212,8 +340,10 @@ final class Values {
         Statement s = c.createStatement();
         s.execute("DROP TABLE IF EXISTS counters");
         s.execute("CREATE TABLE counters (k VARCHAR(10) PRIMARY KEY, n INT)");
-        PreparedStatement p = c.prepareStatement("INSERT INTO counters VALUES (?, ?) AS new ON DUPLICATE KEY UPDATE n = new.n");
-        int[][] steps = {{1, 1}, {2, 2}, {2, unchanged}};
+        PreparedStatement p = c.prepareStatement(
+            "INSERT INTO counters VALUES (?, ?) AS new ON DUPLICATE KEY UPDATE n = new.n"
+        );
+        int[][] steps = { { 1, 1 }, { 2, 2 }, { 2, unchanged } };
         for (int[] step : steps) {
             p.setString(1, "a");
             p.setInt(2, step[0]);

@@ -9,16 +9,22 @@ import org.flywaydb.core.api.*;
 import org.flywaydb.core.api.configuration.FluentConfiguration;
 
 public class Main {
+
     static FluentConfiguration base(String... more) {
         List<String> places = new ArrayList<>(List.of("filesystem:sql"));
         places.addAll(List.of(more));
-        return Flyway.configure().dataSource(Checks.url(""), Checks.USER, Checks.PASSWORD).cleanDisabled(false)
-            .locations(places.toArray(new String[0])).placeholders(Map.of("note", "it''s"));
+        return Flyway.configure()
+            .dataSource(Checks.url(""), Checks.USER, Checks.PASSWORD)
+            .cleanDisabled(false)
+            .locations(places.toArray(new String[0]))
+            .placeholders(Map.of("note", "it''s"));
     }
 
     static String one(String sql) throws SQLException {
-        try (Connection c = DriverManager.getConnection(Checks.url(""), Checks.USER, Checks.PASSWORD);
-             ResultSet r = c.createStatement().executeQuery(sql)) {
+        try (
+            Connection c = DriverManager.getConnection(Checks.url(""), Checks.USER, Checks.PASSWORD);
+            ResultSet r = c.createStatement().executeQuery(sql)
+        ) {
             return r.next() ? r.getString(1) : null;
         }
     }
@@ -35,7 +41,10 @@ public class Main {
         Checks.check("validate" + n, f::validate);
         Checks.check("info" + n, () -> Checks.same("1:Success 2:Success null:Success ", states(f)));
         Checks.check("a failed migration" + n, () -> {
-            Files.writeString(extra.resolve("V3__broken.sql"), "CREATE TABLE half (a INT);\nALTER TABLE missing ADD b INT;\n");
+            Files.writeString(
+                extra.resolve("V3__broken.sql"),
+                "CREATE TABLE half (a INT);\nALTER TABLE missing ADD b INT;\n"
+            );
             try {
                 f.migrate();
                 throw new AssertionError("migrated");
@@ -50,12 +59,18 @@ public class Main {
             try (Connection c = DriverManager.getConnection(Checks.url(""), Checks.USER, Checks.PASSWORD)) {
                 c.createStatement().execute("DROP TABLE half");
             }
-            Files.writeString(extra.resolve("V3__broken.sql"), "CREATE TABLE half (a INT);\nINSERT INTO half VALUES (1);\n");
+            Files.writeString(
+                extra.resolve("V3__broken.sql"),
+                "CREATE TABLE half (a INT);\nINSERT INTO half VALUES (1);\n"
+            );
             Checks.same(1, f.migrate().migrationsExecuted);
             Checks.same("1", one("SELECT a FROM half"));
         });
         Checks.check("a changed migration is seen and repaired" + n, () -> {
-            Files.writeString(extra.resolve("V3__broken.sql"), "CREATE TABLE half (a INT);\nINSERT INTO half VALUES (2);\n");
+            Files.writeString(
+                extra.resolve("V3__broken.sql"),
+                "CREATE TABLE half (a INT);\nINSERT INTO half VALUES (2);\n"
+            );
             try {
                 f.validate();
                 throw new AssertionError("valid");
@@ -67,12 +82,19 @@ public class Main {
         });
         Checks.check("clean" + n, () -> {
             f.clean();
-            Checks.same("0", one("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"));
+            Checks.same(
+                "0",
+                one("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()")
+            );
         });
         Checks.check("baseline" + n, () -> {
             try (Connection c = DriverManager.getConnection(Checks.url(""), Checks.USER, Checks.PASSWORD)) {
-                c.createStatement().execute("CREATE TABLE people (id BIGINT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(100), born DATE)");
-                c.createStatement().execute("CREATE TABLE pets (id INT PRIMARY KEY, owner BIGINT, name VARCHAR(40))");
+                c.createStatement().execute(
+                    "CREATE TABLE people (id BIGINT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(100), born DATE)"
+                );
+                c.createStatement().execute(
+                    "CREATE TABLE pets (id INT PRIMARY KEY, owner BIGINT, name VARCHAR(40))"
+                );
             }
             Flyway b = base().baselineOnMigrate(true).baselineVersion("1").load();
             Checks.same(2, b.migrate().migrationsExecuted);
@@ -82,7 +104,8 @@ public class Main {
 
     static String states(Flyway f) {
         StringBuilder all = new StringBuilder();
-        for (MigrationInfo i : f.info().all()) all.append(i.getVersion()).append(':').append(i.getState().getDisplayName()).append(' ');
+        for (MigrationInfo i : f.info().all())
+            all.append(i.getVersion()).append(':').append(i.getState().getDisplayName()).append(' ');
         return all.toString();
     }
 
@@ -107,7 +130,10 @@ public class Main {
             f.migrate();
             Checks.same("2", one("SELECT COUNT(*) FROM " + name + ".people"));
             f.clean();
-            Checks.same("0", one("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = '" + name + "'"));
+            Checks.same(
+                "0",
+                one("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = '" + name + "'")
+            );
         });
         Checks.finish();
     }

@@ -6,6 +6,7 @@ import org.hibernate.cfg.Configuration;
 import org.hibernate.resource.jdbc.spi.StatementInspector;
 
 public class Main {
+
     static final List<String> STATEMENTS = Collections.synchronizedList(new ArrayList<>());
 
     static SessionFactory factory(String ddl, Class<?>... more) {
@@ -19,7 +20,10 @@ public class Main {
         c.setProperty("hibernate.jdbc.time_zone", "UTC");
         c.setProperty("hibernate.query.hql.json_functions_enabled", "true");
         c.setProperty("hibernate.connection.pool_size", "5");
-        StatementInspector see = sql -> { STATEMENTS.add(sql); return sql; };
+        StatementInspector see = sql -> {
+            STATEMENTS.add(sql);
+            return sql;
+        };
         c.setStatementInspector(see);
         for (Class<?> k : Model.ALL) c.addAnnotatedClass(k);
         for (Class<?> k : more) c.addAnnotatedClass(k);
@@ -42,8 +46,14 @@ public class Main {
     public static void main(String[] args) {
         Checks.check("create", () -> factory("create").close());
         Checks.check("validate", () -> factory("validate").close());
-        Checks.check("update finds nothing", () -> { factory("update").close(); Checks.same("", script()); });
-        Checks.check("drop and create again, twice", () -> { factory("create-drop").close(); factory("create-drop").close(); });
+        Checks.check("update finds nothing", () -> {
+            factory("update").close();
+            Checks.same("", script());
+        });
+        Checks.check("drop and create again, twice", () -> {
+            factory("create-drop").close();
+            factory("create-drop").close();
+        });
         Checks.check("update of an empty database, then nothing to do", () -> {
             factory("update").close();
             Checks.same("", script());

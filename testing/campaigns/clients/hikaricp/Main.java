@@ -6,6 +6,7 @@ import java.util.*;
 import java.util.concurrent.*;
 
 public class Main {
+
     static HikariDataSource source(int size) {
         HikariConfig c = new HikariConfig();
         c.setJdbcUrl(Checks.url(""));
@@ -15,8 +16,16 @@ public class Main {
         c.setConnectionTimeout(30000);
         c.setCatalog(Checks.DATABASE);
         c.setConnectionInitSql("SET @init = 7");
-        for (String p : List.of("cachePrepStmts", "useServerPrepStmts", "useLocalSessionState", "rewriteBatchedStatements", "cacheResultSetMetadata",
-                "cacheServerConfiguration", "elideSetAutoCommits")) c.addDataSourceProperty(p, "true");
+        for (String p : List.of(
+            "cachePrepStmts",
+            "useServerPrepStmts",
+            "useLocalSessionState",
+            "rewriteBatchedStatements",
+            "cacheResultSetMetadata",
+            "cacheServerConfiguration",
+            "elideSetAutoCommits"
+        ))
+            c.addDataSourceProperty(p, "true");
         c.addDataSourceProperty("maintainTimeStats", "false");
         return new HikariDataSource(c);
     }
@@ -31,21 +40,30 @@ public class Main {
         try (HikariDataSource s = source(5)) {
             Checks.check("many threads on few connections", () -> {
                 try (Connection c = s.getConnection()) {
-                    c.createStatement().execute("CREATE TABLE counter (id INT PRIMARY KEY, n INT NOT NULL)");
+                    c.createStatement().execute(
+                        "CREATE TABLE counter (id INT PRIMARY KEY, n INT NOT NULL)"
+                    );
                     c.createStatement().execute("INSERT INTO counter VALUES (1, 0), (2, 0)");
                 }
                 ExecutorService pool = Executors.newFixedThreadPool(20);
                 List<Future<?>> all = new ArrayList<>();
                 for (int i = 0; i < 200; i++) {
                     int k = i;
-                    all.add(pool.submit(() -> {
-                        try (Connection c = s.getConnection(); PreparedStatement p = c.prepareStatement("UPDATE counter SET n = n + ? WHERE id = ?")) {
-                            p.setInt(1, 1);
-                            p.setInt(2, 1 + k % 2);
-                            p.executeUpdate();
-                        }
-                        return null;
-                    }));
+                    all.add(
+                        pool.submit(() -> {
+                            try (
+                                Connection c = s.getConnection();
+                                PreparedStatement p = c.prepareStatement(
+                                    "UPDATE counter SET n = n + ? WHERE id = ?"
+                                )
+                            ) {
+                                p.setInt(1, 1);
+                                p.setInt(2, 1 + (k % 2));
+                                p.executeUpdate();
+                            }
+                            return null;
+                        })
+                    );
                 }
                 for (Future<?> f : all) f.get();
                 pool.shutdown();
@@ -106,7 +124,10 @@ public class Main {
             });
             Checks.check("NULL and other types through cached statements", () -> {
                 for (int i = 0; i < 5; i++) {
-                    try (Connection c = s.getConnection(); PreparedStatement p = c.prepareStatement("SELECT COALESCE(?, 'none'), ? IS NULL")) {
+                    try (
+                        Connection c = s.getConnection();
+                        PreparedStatement p = c.prepareStatement("SELECT COALESCE(?, 'none'), ? IS NULL")
+                    ) {
                         p.setString(1, i % 2 == 0 ? null : "x" + i);
                         p.setObject(2, i % 2 == 0 ? null : i);
                         ResultSet r = p.executeQuery();

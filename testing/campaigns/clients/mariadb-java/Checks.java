@@ -4,12 +4,17 @@ import java.util.Arrays;
 import java.util.Objects;
 
 final class Checks {
-    interface Body { void run() throws Throwable; }
+
+    interface Body {
+        void run() throws Throwable;
+    }
 
     private static int failed;
     private static int passed;
 
-    static String env(String name) { return Objects.requireNonNullElse(System.getenv(name), ""); }
+    static String env(String name) {
+        return Objects.requireNonNullElse(System.getenv(name), "");
+    }
 
     static final String HOST = env("CLIENT_HOST");
     static final String PORT = env("CLIENT_PORT");
@@ -19,8 +24,16 @@ final class Checks {
 
     /** The address for a driver, with what an application adds to it. */
     static String url(String more) {
-        return "jdbc:mysql://" + HOST + ":" + PORT + "/" + DATABASE
-            + "?allowPublicKeyRetrieval=true" + (more.isEmpty() ? "" : "&" + more);
+        return (
+            "jdbc:mysql://" +
+            HOST +
+            ":" +
+            PORT +
+            "/" +
+            DATABASE +
+            "?allowPublicKeyRetrieval=true" +
+            (more.isEmpty() ? "" : "&" + more)
+        );
     }
 
     static void check(String name, Body body) {
@@ -66,7 +79,11 @@ final class Checks {
     }
 
     private static String show(Object o) {
-        return o instanceof byte[] b ? Arrays.toString(b) : o instanceof Object[] a ? Arrays.deepToString(a) : "" + o;
+        return o instanceof byte[] b
+            ? Arrays.toString(b)
+            : o instanceof Object[] a
+              ? Arrays.deepToString(a)
+              : "" + o;
     }
 
     static void finish() {

@@ -1,5 +1,6 @@
 """Peewee over PyMySQL: models, playhouse.migrate, foreign keys, upserts, a pool, and pwiz's introspection.
 The tables are created and dropped twice."""
+
 import datetime as dt
 import decimal
 import threading
@@ -14,9 +15,17 @@ from playhouse.reflection import Introspector
 import checks
 from checks import check, equal, raises
 
-database = PooledMySQLDatabase(checks.DATABASE, host=checks.HOST, port=checks.PORT, user=checks.USER,
-                               password=checks.PASSWORD, charset="utf8mb4", max_connections=8, stale_timeout=60,
-                               timeout=20)
+database = PooledMySQLDatabase(
+    checks.DATABASE,
+    host=checks.HOST,
+    port=checks.PORT,
+    user=checks.USER,
+    password=checks.PASSWORD,
+    charset="utf8mb4",
+    max_connections=8,
+    stale_timeout=60,
+    timeout=20,
+)
 
 
 class Model(pw.Model):
@@ -77,31 +86,57 @@ def tables_up_and_down_twice():
 def migrations_there_and_back():
     migrator = MySQLMigrator(database)
     for _ in range(2):
-        migrate(migrator.add_column("author", "born", pw.DateField(null=True)),
-                migrator.add_column("author", "age", pw.IntegerField(default=7)),
-                migrator.add_index("author", ("born", "age"), False))
-        migrate(migrator.rename_column("author", "age", "years"), migrator.drop_not_null("author", "years"),
-                migrator.alter_column_type("author", "years", pw.BigIntegerField(null=True)))
-        columns = {column.name: (column.data_type, column.null) for column in database.get_columns("author")}
+        migrate(
+            migrator.add_column("author", "born", pw.DateField(null=True)),
+            migrator.add_column("author", "age", pw.IntegerField(default=7)),
+            migrator.add_index("author", ("born", "age"), False),
+        )
+        migrate(
+            migrator.rename_column("author", "age", "years"),
+            migrator.drop_not_null("author", "years"),
+            migrator.alter_column_type("author", "years", pw.BigIntegerField(null=True)),
+        )
+        columns = {
+            column.name: (column.data_type, column.null) for column in database.get_columns("author")
+        }
         equal((columns["years"], columns["born"]), (("bigint", True), ("date", True)))
         migrate(migrator.rename_table("author", "writer"), migrator.rename_table("writer", "author"))
-        migrate(migrator.drop_index("author", "author_born_age"), migrator.drop_column("author", "years"),
-                migrator.drop_column("author", "born"))
+        migrate(
+            migrator.drop_index("author", "author_born_age"),
+            migrator.drop_column("author", "years"),
+            migrator.drop_column("author", "born"),
+        )
         equal([column.name for column in database.get_columns("author")], ["id", "name"])
         equal(database.get_foreign_keys("book")[0].dest_table, "author")
 
 
-VALUES = dict(small=-32768, big=-2 ** 63, exact=decimal.Decimal("-12345678901234567890.123456789"),
-              double=1.7976931348623157e308, truth=True, day=dt.date(1000, 1, 1),
-              moment=dt.datetime(2024, 2, 29, 23, 59, 59), clock=dt.time(23, 59, 59), key=uuid.uuid4(),
-              raw=bytes(range(256)), text="text with 😀 and ñ", bits=5, nothing=None)
+VALUES = dict(
+    small=-32768,
+    big=-(2**63),
+    exact=decimal.Decimal("-12345678901234567890.123456789"),
+    double=1.7976931348623157e308,
+    truth=True,
+    day=dt.date(1000, 1, 1),
+    moment=dt.datetime(2024, 2, 29, 23, 59, 59),
+    clock=dt.time(23, 59, 59),
+    key=uuid.uuid4(),
+    raw=bytes(range(256)),
+    text="text with 😀 and ñ",
+    bits=5,
+    nothing=None,
+)
 
 
 @check
 def types_round_trip():
     made = Types.create(**VALUES)
-    found = Types.get((Types.id == made.id) & (Types.key == VALUES["key"]) & (Types.exact == VALUES["exact"])
-                      & (Types.moment == VALUES["moment"]) & Types.nothing.is_null())
+    found = Types.get(
+        (Types.id == made.id)
+        & (Types.key == VALUES["key"])
+        & (Types.exact == VALUES["exact"])
+        & (Types.moment == VALUES["moment"])
+        & Types.nothing.is_null()
+    )
     for name, value in VALUES.items():
         one = getattr(found, name)
         equal((name, bytes(one) if name == "raw" else one), (name, value))
@@ -111,13 +146,33 @@ def types_round_trip():
 def rows_with_relations():
     for name, count in (("Ann", 3), ("Bob", 2), ("Cid", 0)):
         author = Author.create(name=name)
-        Book.insert_many([dict(author=author, title=f"{name} {n}", price=n, data={"n": n, "tags": ["a", n]})
-                          for n in range(1, count + 1)]).execute() if count else None
-    equal([(a.name, a.number) for a in Author.select(Author, pw.fn.COUNT(Book.id).alias("number"))
-           .join(Book, pw.JOIN.LEFT_OUTER).group_by(Author.id).order_by(Author.name)],
-          [("Ann", 3), ("Bob", 2), ("Cid", 0)])
-    equal([[b.title for b in a.books] for a in pw.prefetch(Author.select().order_by(Author.id), Book.select())][1:],
-          [["Bob 1", "Bob 2"], []])
+        (
+            Book.insert_many(
+                [
+                    dict(author=author, title=f"{name} {n}", price=n, data={"n": n, "tags": ["a", n]})
+                    for n in range(1, count + 1)
+                ]
+            ).execute()
+            if count
+            else None
+        )
+    equal(
+        [
+            (a.name, a.number)
+            for a in Author.select(Author, pw.fn.COUNT(Book.id).alias("number"))
+            .join(Book, pw.JOIN.LEFT_OUTER)
+            .group_by(Author.id)
+            .order_by(Author.name)
+        ],
+        [("Ann", 3), ("Bob", 2), ("Cid", 0)],
+    )
+    equal(
+        [
+            [b.title for b in a.books]
+            for a in pw.prefetch(Author.select().order_by(Author.id), Book.select())
+        ][1:],
+        [["Bob 1", "Bob 2"], []],
+    )
     books = Book.select(pw.SQL("1")).where(Book.author == Author.id)
     equal([a.name for a in Author.select().where(~pw.fn.EXISTS(books))], ["Cid"])
     equal([b.title for b in Book.select().order_by(Book.id).paginate(2, 2)], ["Ann 3", "Bob 1"])
@@ -154,8 +209,10 @@ def upserts_and_their_counts():
 @check
 def windows_unions_and_recursion():
     rank = pw.fn.RANK().over(partition_by=[Book.author], order_by=[Book.price.desc()])
-    equal(list(Book.select(Book.title, rank.alias("r")).order_by(Book.id).limit(2).tuples()),
-          [("Ann 1", 3), ("Ann 2", 2)])
+    equal(
+        list(Book.select(Book.title, rank.alias("r")).order_by(Book.id).limit(2).tuples()),
+        [("Ann 1", 3), ("Ann 2", 2)],
+    )
     base = Book.select(pw.Value(1).alias("n")).limit(1).cte("numbers", recursive=True, columns=("n",))
     more = base.union_all(pw.Select([base], [base.c.n + 1]).where(base.c.n < 20))
     equal([row[0] for row in more.select_from(pw.fn.SUM(more.c.n)).tuples()], [210])
@@ -210,8 +267,10 @@ def introspection():
     models = Introspector.from_database(database).generate_models()
     equal(sorted(models), ["author", "book", "loan", "types"])
     equal(models["book"].author.rel_model, models["author"])
-    equal([type(field).__name__ for field in models["types"]._meta.sorted_fields][1:5],
-          ["IntegerField", "BigIntegerField", "DecimalField", "FloatField"])
+    equal(
+        [type(field).__name__ for field in models["types"]._meta.sorted_fields][1:5],
+        ["IntegerField", "BigIntegerField", "DecimalField", "FloatField"],
+    )
     equal(models["author"].name.unique, True)
 
 

@@ -4,7 +4,7 @@ export const server = {
   host: process.env.CLIENT_HOST,
   port: Number(process.env.CLIENT_PORT),
   user: process.env.CLIENT_USER,
-  password: process.env.CLIENT_PASSWORD ?? '',
+  password: process.env.CLIENT_PASSWORD ?? "",
   database: process.env.CLIENT_DATABASE,
 };
 let failed = 0;
@@ -14,8 +14,10 @@ export async function check(name, body) {
     console.log(`ok   ${name}`);
   } catch (error) {
     failed += 1;
-    const why = String(error?.sqlMessage ?? error?.message ?? error).replace(/\s+/g, ' ').slice(0, 400);
-    const sql = error?.sql ? ` [${String(error.sql).replace(/\s+/g, ' ').slice(0, 300)}]` : '';
+    const why = String(error?.sqlMessage ?? error?.message ?? error)
+      .replace(/\s+/g, " ")
+      .slice(0, 400);
+    const sql = error?.sql ? ` [${String(error.sql).replace(/\s+/g, " ").slice(0, 300)}]` : "";
     console.log(`FAIL ${name}: ${why}${sql}`);
   }
 }

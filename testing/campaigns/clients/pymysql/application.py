@@ -1,5 +1,6 @@
 """PyMySQL without an ORM: types, parameters, cursors, upserts, savepoints, threads.
 Everything goes through the text protocol."""
+
 import datetime as dt
 import decimal
 import threading
@@ -13,8 +14,15 @@ from checks import check, equal, raises
 
 
 def connect(**options):
-    return pymysql.connect(host=checks.HOST, port=checks.PORT, user=checks.USER, password=checks.PASSWORD,
-                           database=checks.DATABASE, charset="utf8mb4", **options)
+    return pymysql.connect(
+        host=checks.HOST,
+        port=checks.PORT,
+        user=checks.USER,
+        password=checks.PASSWORD,
+        database=checks.DATABASE,
+        charset="utf8mb4",
+        **options,
+    )
 
 
 main = connect(autocommit=True)
@@ -29,11 +37,15 @@ def execute(sql, arguments=None, connection=main):
 @check
 def schema_up_and_down_twice():
     for _ in range(2):
-        execute("CREATE TABLE author (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(50) NOT NULL UNIQUE,"
-                " born DATE, INDEX (born)) COMMENT 'people who write'")
-        execute("CREATE TABLE book (id INT AUTO_INCREMENT PRIMARY KEY, author_id INT NOT NULL, title VARCHAR(100),"
-                " price DECIMAL(10,2) NOT NULL DEFAULT 0, tags JSON,"
-                " CONSTRAINT book_author FOREIGN KEY (author_id) REFERENCES author (id) ON DELETE CASCADE)")
+        execute(
+            "CREATE TABLE author (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(50) NOT NULL UNIQUE,"
+            " born DATE, INDEX (born)) COMMENT 'people who write'"
+        )
+        execute(
+            "CREATE TABLE book (id INT AUTO_INCREMENT PRIMARY KEY, author_id INT NOT NULL, title VARCHAR(100),"
+            " price DECIMAL(10,2) NOT NULL DEFAULT 0, tags JSON,"
+            " CONSTRAINT book_author FOREIGN KEY (author_id) REFERENCES author (id) ON DELETE CASCADE)"
+        )
         execute("ALTER TABLE book ADD COLUMN pages INT NULL AFTER title, ADD INDEX pages_index (pages)")
         execute("ALTER TABLE book RENAME COLUMN pages TO page_count, MODIFY title VARCHAR(200) NOT NULL")
         execute("ALTER TABLE book DROP COLUMN page_count")
@@ -42,17 +54,36 @@ def schema_up_and_down_twice():
     equal(execute("SHOW TABLES"), ())
 
 
-ROW = (-128, 255, -32768, -8388608, -2147483648, -9223372036854775808, 18446744073709551615,
-       decimal.Decimal("12345678901234567890.123456789"), 1.7976931348623157e308, 1, dt.date(9999, 12, 31),
-       dt.datetime(2024, 2, 29, 23, 59, 59, 999999), dt.timedelta(hours=-838),
-       2155, "text with 😀 and ñ", b"\x00\xff\\'\"\n", uuid.UUID(int=1).bytes, "b", '{"a": [1, null, "é"]}')
+ROW = (
+    -128,
+    255,
+    -32768,
+    -8388608,
+    -2147483648,
+    -9223372036854775808,
+    18446744073709551615,
+    decimal.Decimal("12345678901234567890.123456789"),
+    1.7976931348623157e308,
+    1,
+    dt.date(9999, 12, 31),
+    dt.datetime(2024, 2, 29, 23, 59, 59, 999999),
+    dt.timedelta(hours=-838),
+    2155,
+    "text with 😀 and ñ",
+    b"\x00\xff\\'\"\n",
+    uuid.UUID(int=1).bytes,
+    "b",
+    '{"a": [1, null, "é"]}',
+)
 
 
 @check
 def types_round_trip():
-    execute("CREATE TABLE types (id INT AUTO_INCREMENT PRIMARY KEY, t TINYINT, tu TINYINT UNSIGNED, s SMALLINT,"
-            " m MEDIUMINT, i INT, b BIGINT, bu BIGINT UNSIGNED, d DECIMAL(40,9), f DOUBLE, bo BOOL, da DATE,"
-            " dt DATETIME(6), ti TIME, y YEAR, x VARCHAR(100), bl BLOB, u BINARY(16), e ENUM('a','b'), j JSON)")
+    execute(
+        "CREATE TABLE types (id INT AUTO_INCREMENT PRIMARY KEY, t TINYINT, tu TINYINT UNSIGNED, s SMALLINT,"
+        " m MEDIUMINT, i INT, b BIGINT, bu BIGINT UNSIGNED, d DECIMAL(40,9), f DOUBLE, bo BOOL, da DATE,"
+        " dt DATETIME(6), ti TIME, y YEAR, x VARCHAR(100), bl BLOB, u BINARY(16), e ENUM('a','b'), j JSON)"
+    )
     marks = ",".join(["%s"] * len(ROW))
     execute(f"INSERT INTO types (t,tu,s,m,i,b,bu,d,f,bo,da,dt,ti,y,x,bl,u,e,j) VALUES ({marks})", ROW)
     found = execute("SELECT t,tu,s,m,i,b,bu,d,f,bo,da,dt,ti,y,x,bl,u,e,j FROM types")[0]
@@ -65,9 +96,20 @@ def metadata_of_columns():
     with main.cursor() as cursor:
         cursor.execute("SELECT t, bu, d, dt, x, bl, e, j, COUNT(*) AS n FROM types GROUP BY id")
         kinds = [column[1] for column in cursor.description]
-        equal(kinds, [FIELD_TYPE.TINY, FIELD_TYPE.LONGLONG, FIELD_TYPE.NEWDECIMAL, FIELD_TYPE.DATETIME,
-                      FIELD_TYPE.VAR_STRING, FIELD_TYPE.BLOB, FIELD_TYPE.STRING, FIELD_TYPE.JSON,
-                      FIELD_TYPE.LONGLONG])
+        equal(
+            kinds,
+            [
+                FIELD_TYPE.TINY,
+                FIELD_TYPE.LONGLONG,
+                FIELD_TYPE.NEWDECIMAL,
+                FIELD_TYPE.DATETIME,
+                FIELD_TYPE.VAR_STRING,
+                FIELD_TYPE.BLOB,
+                FIELD_TYPE.STRING,
+                FIELD_TYPE.JSON,
+                FIELD_TYPE.LONGLONG,
+            ],
+        )
         fields = cursor._result.fields
         equal([field.name for field in fields][-1], "n")
         equal(fields[0].table_name, "types")
@@ -84,14 +126,22 @@ def out_of_range_is_refused():
 def books():
     execute("DROP TABLE IF EXISTS book, author")
     execute("CREATE TABLE author (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(50) NOT NULL UNIQUE)")
-    execute("CREATE TABLE book (id INT AUTO_INCREMENT PRIMARY KEY, author_id INT NOT NULL, title VARCHAR(100),"
-            " price DECIMAL(10,2), tags JSON, FOREIGN KEY (author_id) REFERENCES author (id) ON DELETE CASCADE)")
+    execute(
+        "CREATE TABLE book (id INT AUTO_INCREMENT PRIMARY KEY, author_id INT NOT NULL, title VARCHAR(100),"
+        " price DECIMAL(10,2), tags JSON, FOREIGN KEY (author_id) REFERENCES author (id) ON DELETE CASCADE)"
+    )
     with main.cursor() as cursor:
-        equal(cursor.executemany("INSERT INTO author (name) VALUES (%s)", [("Ann",), ("Bob",), ("Cid",)]), 3)
+        equal(
+            cursor.executemany("INSERT INTO author (name) VALUES (%s)", [("Ann",), ("Bob",), ("Cid",)]), 3
+        )
         equal(cursor.lastrowid, 1)
-        cursor.executemany("INSERT INTO book (author_id, title, price, tags) VALUES (%s, %s, %s, %s)",
-                           [(1 + n % 2, f"Book {n}", n, f'{{"n": {n}, "even": {str(n % 2 == 0).lower()}}}')
-                            for n in range(1, 11)])
+        cursor.executemany(
+            "INSERT INTO book (author_id, title, price, tags) VALUES (%s, %s, %s, %s)",
+            [
+                (1 + n % 2, f"Book {n}", n, f'{{"n": {n}, "even": {str(n % 2 == 0).lower()}}}')
+                for n in range(1, 11)
+            ],
+        )
 
 
 @check
@@ -127,11 +177,17 @@ def upserts_and_their_counts():
 
 @check
 def joins_subqueries_and_paging():
-    equal(execute("SELECT a.name, COUNT(b.id), SUM(b.price) FROM author a LEFT JOIN book b ON b.author_id = a.id"
-                  " GROUP BY a.id ORDER BY a.id"),
-          (("Ann", 5, decimal.Decimal("30.00")), ("Bob", 5, decimal.Decimal("25.00")), ("Cid", 0, None)))
-    equal(execute("SELECT name FROM author a WHERE NOT EXISTS (SELECT 1 FROM book WHERE author_id = a.id)"),
-          (("Cid",),))
+    equal(
+        execute(
+            "SELECT a.name, COUNT(b.id), SUM(b.price) FROM author a LEFT JOIN book b ON b.author_id = a.id"
+            " GROUP BY a.id ORDER BY a.id"
+        ),
+        (("Ann", 5, decimal.Decimal("30.00")), ("Bob", 5, decimal.Decimal("25.00")), ("Cid", 0, None)),
+    )
+    equal(
+        execute("SELECT name FROM author a WHERE NOT EXISTS (SELECT 1 FROM book WHERE author_id = a.id)"),
+        (("Cid",),),
+    )
     equal(execute("SELECT id FROM book ORDER BY id DESC LIMIT %s OFFSET %s", (3, 4)), ((6,), (5,), (4,)))
 
 
@@ -145,11 +201,20 @@ def json_filters():
 
 @check
 def window_functions_and_recursion():
-    equal(execute("SELECT id, ROW_NUMBER() OVER (PARTITION BY author_id ORDER BY id), SUM(price) OVER (ORDER BY id)"
-                  " FROM book ORDER BY id LIMIT 2"),
-          ((1, 1, decimal.Decimal("1.00")), (2, 1, decimal.Decimal("3.00"))))
-    equal(execute("WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 50)"
-                  " SELECT SUM(n) FROM c"), ((decimal.Decimal(1275),),))
+    equal(
+        execute(
+            "SELECT id, ROW_NUMBER() OVER (PARTITION BY author_id ORDER BY id), SUM(price) OVER (ORDER BY id)"
+            " FROM book ORDER BY id LIMIT 2"
+        ),
+        ((1, 1, decimal.Decimal("1.00")), (2, 1, decimal.Decimal("3.00"))),
+    )
+    equal(
+        execute(
+            "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 50)"
+            " SELECT SUM(n) FROM c"
+        ),
+        ((decimal.Decimal(1275),),),
+    )
 
 
 @check
@@ -185,8 +250,10 @@ def several_statements_and_cursors():
         equal(cursor.fetchall(), [{"b": "x"}])
         equal(cursor.nextset(), None)
     with connection.cursor(pymysql.cursors.SSCursor) as cursor:
-        cursor.execute("WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 900)"
-                       " SELECT n, REPEAT('x', 100) FROM c")
+        cursor.execute(
+            "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 900)"
+            " SELECT n, REPEAT('x', 100) FROM c"
+        )
         equal(sum(row[0] for row in cursor.fetchall_unbuffered()), 900 * 901 // 2)
     connection.close()
 
@@ -199,7 +266,7 @@ def threads_that_lock_the_same_row():
     def work():
         connection = connect()
         for _ in range(20):
-            (n,), = execute("SELECT n FROM counter WHERE id = 1 FOR UPDATE", connection=connection)
+            ((n,),) = execute("SELECT n FROM counter WHERE id = 1 FOR UPDATE", connection=connection)
             execute("UPDATE counter SET n = %s WHERE id = 1", (n + 1,), connection)
             connection.commit()
         connection.close()
@@ -214,11 +281,20 @@ def threads_that_lock_the_same_row():
 
 @check
 def introspection():
-    equal(execute("SELECT column_name, column_key, extra FROM information_schema.columns"
-                  " WHERE table_schema = DATABASE() AND table_name = 'author' ORDER BY ordinal_position"),
-          (("id", "PRI", "auto_increment"), ("name", "UNI", "")))
-    equal(execute("SELECT referenced_table_name, delete_rule FROM information_schema.referential_constraints"
-                  " WHERE constraint_schema = DATABASE()"), (("author", "CASCADE"),))
+    equal(
+        execute(
+            "SELECT column_name, column_key, extra FROM information_schema.columns"
+            " WHERE table_schema = DATABASE() AND table_name = 'author' ORDER BY ordinal_position"
+        ),
+        (("id", "PRI", "auto_increment"), ("name", "UNI", "")),
+    )
+    equal(
+        execute(
+            "SELECT referenced_table_name, delete_rule FROM information_schema.referential_constraints"
+            " WHERE constraint_schema = DATABASE()"
+        ),
+        (("author", "CASCADE"),),
+    )
     equal(main.ping(), None)
     equal(main.select_db(checks.DATABASE), None)
 

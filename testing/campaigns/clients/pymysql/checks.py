@@ -1,5 +1,6 @@
 """Runs the checks of an application and prints one line for each.
 The exit code is 0 only if all of them passed."""
+
 import os
 import sys
 import traceback
@@ -29,7 +30,9 @@ def raises(kind, number, function):
     try:
         function()
     except kind as error:
-        while not (error.args and isinstance(error.args[0], int)) and (error.__cause__ or getattr(error, "orig", None)):
+        while not (error.args and isinstance(error.args[0], int)) and (
+            error.__cause__ or getattr(error, "orig", None)
+        ):
             error = getattr(error, "orig", None) or error.__cause__
         equal(error.args[0], number)
         return

@@ -1,5 +1,6 @@
 """The tables of the application, as SQLAlchemy models.
 They are also what the migrations are made from."""
+
 import datetime as dt
 import decimal
 import enum
@@ -12,10 +13,15 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 
 class Base(DeclarativeBase):
-    metadata = sa.MetaData(naming_convention={
-        "ix": "ix_%(column_0_label)s", "uq": "uq_%(table_name)s_%(column_0_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s", "pk": "pk_%(table_name)s"})
+    metadata = sa.MetaData(
+        naming_convention={
+            "ix": "ix_%(column_0_label)s",
+            "uq": "uq_%(table_name)s_%(column_0_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
 
 
 class Colour(enum.Enum):
@@ -23,17 +29,21 @@ class Colour(enum.Enum):
     green = "green"
 
 
-book_genre = sa.Table("book_genre", Base.metadata,
-                      sa.Column("book_id", sa.ForeignKey("book.id", ondelete="CASCADE"), primary_key=True),
-                      sa.Column("genre_id", sa.ForeignKey("genre.id", ondelete="RESTRICT"), primary_key=True))
+book_genre = sa.Table(
+    "book_genre",
+    Base.metadata,
+    sa.Column("book_id", sa.ForeignKey("book.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("genre_id", sa.ForeignKey("genre.id", ondelete="RESTRICT"), primary_key=True),
+)
 
 
 class Author(Base):
     __tablename__ = "author"
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(sa.String(50), unique=True)
-    books: Mapped[list["Book"]] = relationship(back_populates="author", order_by="Book.id",
-                                               cascade="all, delete-orphan", passive_deletes=True)
+    books: Mapped[list["Book"]] = relationship(
+        back_populates="author", order_by="Book.id", cascade="all, delete-orphan", passive_deletes=True
+    )
 
 
 class Genre(Base):
@@ -44,13 +54,18 @@ class Genre(Base):
 
 class Book(Base):
     __tablename__ = "book"
-    __table_args__ = (sa.CheckConstraint("price >= 0", name="price"), sa.Index("ix_book_title_price", "title", "price"),
-                      {"comment": "what authors write"})
+    __table_args__ = (
+        sa.CheckConstraint("price >= 0", name="price"),
+        sa.Index("ix_book_title_price", "title", "price"),
+        {"comment": "what authors write"},
+    )
     id: Mapped[int] = mapped_column(primary_key=True)
     author_id: Mapped[int] = mapped_column(sa.ForeignKey("author.id", ondelete="CASCADE"))
     title: Mapped[str] = mapped_column(sa.String(100))
     price: Mapped[decimal.Decimal] = mapped_column(sa.Numeric(10, 2), server_default=sa.text("'0.00'"))
-    doubled: Mapped[decimal.Decimal] = mapped_column(sa.Numeric(10, 2), sa.Computed("price * 2", persisted=True))
+    doubled: Mapped[decimal.Decimal] = mapped_column(
+        sa.Numeric(10, 2), sa.Computed("price * 2", persisted=True)
+    )
     data: Mapped[Optional[dict]] = mapped_column(sa.JSON)
     author: Mapped[Author] = relationship(back_populates="books")
     genres: Mapped[list[Genre]] = relationship(secondary=book_genre, order_by=Genre.id)

@@ -1,5 +1,6 @@
 """The models of the application `library`.
 Their migrations are made by makemigrations, not written."""
+
 from django.db import models
 
 
@@ -15,15 +16,20 @@ class Book(models.Model):
     author = models.ForeignKey(Author, models.CASCADE, related_name="books")
     title = models.CharField(max_length=100)
     price = models.DecimalField(max_digits=10, decimal_places=2, default=0)
-    doubled = models.GeneratedField(expression=models.F("price") * 2, db_persist=True,
-                                    output_field=models.DecimalField(max_digits=12, decimal_places=2))
+    doubled = models.GeneratedField(
+        expression=models.F("price") * 2,
+        db_persist=True,
+        output_field=models.DecimalField(max_digits=12, decimal_places=2),
+    )
     data = models.JSONField(null=True)
     genres = models.ManyToManyField(Genre)
 
     class Meta:
         indexes = [models.Index(fields=["title", "price"], name="title_price")]
-        constraints = [models.CheckConstraint(condition=models.Q(price__gte=0), name="price_not_negative"),
-                       models.UniqueConstraint(fields=["author", "title"], name="author_title")]
+        constraints = [
+            models.CheckConstraint(condition=models.Q(price__gte=0), name="price_not_negative"),
+            models.UniqueConstraint(fields=["author", "title"], name="author_title"),
+        ]
         db_table_comment = "what authors write"
 
 

@@ -9,59 +9,99 @@ class Migration(migrations.Migration):
 
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Author',
+            name="Author",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=50, unique=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=50, unique=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Genre',
+            name="Genre",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=20, unique=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=20, unique=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Types',
+            name="Types",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('small', models.SmallIntegerField()),
-                ('big', models.BigIntegerField()),
-                ('exact', models.DecimalField(decimal_places=9, max_digits=40)),
-                ('double', models.FloatField()),
-                ('truth', models.BooleanField()),
-                ('day', models.DateField()),
-                ('moment', models.DateTimeField()),
-                ('clock', models.TimeField()),
-                ('span', models.DurationField()),
-                ('key', models.UUIDField()),
-                ('raw', models.BinaryField()),
-                ('text', models.TextField()),
-                ('address', models.GenericIPAddressField()),
-                ('nothing', models.IntegerField(null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("small", models.SmallIntegerField()),
+                ("big", models.BigIntegerField()),
+                ("exact", models.DecimalField(decimal_places=9, max_digits=40)),
+                ("double", models.FloatField()),
+                ("truth", models.BooleanField()),
+                ("day", models.DateField()),
+                ("moment", models.DateTimeField()),
+                ("clock", models.TimeField()),
+                ("span", models.DurationField()),
+                ("key", models.UUIDField()),
+                ("raw", models.BinaryField()),
+                ("text", models.TextField()),
+                ("address", models.GenericIPAddressField()),
+                ("nothing", models.IntegerField(null=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Book',
+            name="Book",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('title', models.CharField(max_length=100)),
-                ('price', models.DecimalField(decimal_places=2, default=0, max_digits=10)),
-                ('doubled', models.GeneratedField(db_persist=True, expression=django.db.models.expressions.CombinedExpression(models.F('price'), '*', models.Value(2)), output_field=models.DecimalField(decimal_places=2, max_digits=12))),
-                ('data', models.JSONField(null=True)),
-                ('author', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='books', to='library.author')),
-                ('genres', models.ManyToManyField(to='library.genre')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("title", models.CharField(max_length=100)),
+                ("price", models.DecimalField(decimal_places=2, default=0, max_digits=10)),
+                (
+                    "doubled",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=django.db.models.expressions.CombinedExpression(
+                            models.F("price"), "*", models.Value(2)
+                        ),
+                        output_field=models.DecimalField(decimal_places=2, max_digits=12),
+                    ),
+                ),
+                ("data", models.JSONField(null=True)),
+                (
+                    "author",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="books",
+                        to="library.author",
+                    ),
+                ),
+                ("genres", models.ManyToManyField(to="library.genre")),
             ],
             options={
-                'db_table_comment': 'what authors write',
-                'indexes': [models.Index(fields=['title', 'price'], name='title_price')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('price__gte', 0)), name='price_not_negative'), models.UniqueConstraint(fields=('author', 'title'), name='author_title')],
+                "db_table_comment": "what authors write",
+                "indexes": [models.Index(fields=["title", "price"], name="title_price")],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("price__gte", 0)), name="price_not_negative"
+                    ),
+                    models.UniqueConstraint(fields=("author", "title"), name="author_title"),
+                ],
             },
         ),
     ]
