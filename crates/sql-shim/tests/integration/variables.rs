@@ -35,7 +35,7 @@ fn set_of_a_variable_without_effect_warns() {
         let shown = root.run(&format!("SELECT @@{name}")).unwrap();
         assert_eq!(shown[0][0].as_deref(), Some(value), "{name}");
     }
-    let several = warnings(&mut root, "SET sql_log_bin = 1, autocommit = 1, rand_seed1 = 5");
+    let several = warnings(&mut root, "SET sql_log_bin = 1, autocommit = 1, max_seeks_for_key = 5");
     assert_eq!(several.len(), 2, "{several:?}");
     engine.finish();
 }
