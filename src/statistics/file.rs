@@ -73,7 +73,7 @@ impl Kept {
                 known.exactly = None;
                 known.may_be_old = true;
                 // A table that was as good as empty may have been filled, and plans for an empty one are bad
-                // for any other: whoever needs numbers has them made.
+                // for any other: numbers are made when a plan needs them.
                 known.statistics.take_if(|statistics| statistics.rows <= CHANGES_MIN);
             }
         }

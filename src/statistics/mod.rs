@@ -105,7 +105,8 @@ impl TableCounts {
             if let Some(statistics) = statistics {
                 counts.set(statistics);
                 if may_be_old {
-                    // The changes before the crash were not counted to their end: the next one has new ones made.
+                    // The changes before the crash were not counted to their end: the next one has new ones
+                    // made.
                     counts.renewed_at.store(1, Ordering::Relaxed);
                 }
             }

@@ -80,13 +80,7 @@ pub enum Command {
 #[derive(Subcommand)]
 pub enum Campaign {
     /// The command-line clients: a script, a dump and its restore, restarts. With --all an application for
-    /// each client library, too.
-    ///
-    /// The applications need their languages (Python, Node.js, Java, Go, Ruby, PHP) and fetch their libraries
-    /// from the languages' registries. --only names some; --on runs them on another server, so that it shows
-    /// whether they ask for the right thing:
-    ///
-    ///   cargo xtask clients --on 3306 --user me --password secret
+    /// each client library too; --on runs these on another server: are they right there?
     Clients {
         #[command(flatten)]
         target: Target,

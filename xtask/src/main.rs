@@ -14,7 +14,6 @@ mod test_command;
 
 use anyhow::Result;
 use arguments::{Arguments, Benchmark, Campaign, Command, Experiment, Target};
-use campaigns::clients::applications;
 use campaigns::{
     bad_input, clients, dashboard, differential, exporter, extension_soak, fuzz, import, isolation,
     kill_cycles, list_append, memory, miri, prometheus, redo_capacity, round_trip, shutdown_cycles,
@@ -65,14 +64,8 @@ fn main() -> Result<()> {
 fn run_campaign(steps: &mut Steps, campaign: Campaign) -> Result<()> {
     match campaign {
         Campaign::Clients { target, settings } => {
-            if settings.command_line() {
-                let program = target.program(steps)?;
-                steps.step("clients", || clients::run(&program));
-            }
-            if settings.applications() {
-                let program = settings.needs_program().then(|| target.program(steps)).transpose()?;
-                steps.step("applications", || applications::run(program.as_ref(), &settings));
-            }
+            let program = settings.needs_program().then(|| target.program(steps)).transpose()?;
+            steps.step("clients", || clients::all(program.as_ref(), &settings));
         }
         Campaign::Sysbench { target, only } => {
             let program = target.program(steps)?;

@@ -296,8 +296,8 @@ pub trait ResultSink {
     }
     /// The character set in which the client wants the texts of what follows.
     fn charset(&mut self, _charset: Charset) {}
-    /// Whether the result of another statement follows the one that comes: some clients look for that where the
-    /// column definitions end, and not where the rows do.
+    /// Whether the result of another statement follows the one that comes: some clients look for that where
+    /// the column definitions end, and not where the rows do.
     fn another_follows(&mut self, _more: bool) {}
     /// Starts a result set.
     fn columns(&mut self, columns: &Arc<ResultColumns>);

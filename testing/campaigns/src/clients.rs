@@ -24,6 +24,15 @@ CREATE TABLE purchase (
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
 ";
 
+/// What the settings ask for.
+pub fn all(program: Option<&Program>, settings: &applications::Settings) -> Result<()> {
+    match program {
+        Some(program) if settings.command_line() => run(program)?,
+        _ => {}
+    }
+    if settings.applications() { applications::run(program, settings) } else { Ok(()) }
+}
+
 /// Runs a script through the client, dumps, restores the dump into another database, restarts, compares.
 pub fn run(program: &Program) -> Result<()> {
     Scratch::with("clients", |place| run_in(program, place))

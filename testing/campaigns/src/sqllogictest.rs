@@ -38,10 +38,10 @@ pub struct Arguments {
     /// Only files whose path has this in it; more than one may be given.
     #[arg(long)]
     only: Vec<String>,
-    /// One file of so many in each folder.
+    /// One file of this many in each folder.
     #[arg(long, default_value_t = 1)]
     every: usize,
-    /// Queries of one file; the statements that make its tables all count as none.
+    /// Queries of one file. The statements that make its tables do not count.
     #[arg(long, default_value_t = 1000)]
     queries: usize,
     /// Where the list of differences goes.
@@ -49,7 +49,7 @@ pub struct Arguments {
     list: PathBuf,
 }
 
-/// Statements below which a server's time for a file says nothing.
+/// Below this a server's time for a file says nothing.
 const TELLING: Duration = Duration::from_millis(500);
 
 /// A statement of a file.

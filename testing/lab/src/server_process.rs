@@ -281,7 +281,7 @@ impl ServerProcess {
             "--host=127.0.0.1",
             "--user=root",
             "--batch",
-            // Not what the locale of whoever runs this says.
+            // Not what the locale says in which this runs.
             "--default-character-set=utf8mb4",
         ]);
         command.arg(format!("--port={}", self.port));

@@ -33,7 +33,7 @@ use declared::Declared;
 use untorn::schema::ColumnDef;
 use untorn::types::{Collation, ColumnType, DateTime, SizeClass};
 
-use super::expr::types::Type;
+use super::expr::types::{Derivation, Type};
 use super::plan::source::{Source, SourceColumn, SourceKind};
 use super::value::Value;
 use crate::context::SqlContext;
@@ -208,6 +208,7 @@ impl View {
         let mut columns = source_columns(self.columns);
         for column in columns.iter_mut().filter(|column| self.is_by_letters(&column.name)) {
             column.ty.collation = Collation::Utf8mb3Bin;
+            column.ty.derivation = Derivation::Implicit;
         }
         let (database, name) = (self.database.to_owned(), self.name.to_owned());
         Source::new(database, alias.to_owned(), name, columns, SourceKind::View(self))

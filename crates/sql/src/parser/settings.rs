@@ -402,16 +402,8 @@ impl Parser<'_> {
                 }
                 None => return Ok(None),
             },
-            word @ ("SLAVE" | "REPLICA") => {
-                let names = if word == "SLAVE" { SLAVE_STATUS } else { REPLICA_STATUS };
-                if self.accept("HOSTS") {
-                    ("REPLICAS", &["Server_id", "Host", "Port", "Master_id", "Slave_UUID"])
-                } else {
-                    self.expect("STATUS")?;
-                    let _ = self.accept_any(&["NONBLOCKING", "NOLOCK"]);
-                    ("REPLICA STATUS", names)
-                }
-            }
+            "SLAVE" => self.of_replica(SLAVE_STATUS)?,
+            "REPLICA" => self.of_replica(REPLICA_STATUS)?,
             "ALL" => {
                 self.expect("SLAVES")?;
                 self.expect("STATUS")?;
@@ -429,6 +421,19 @@ impl Parser<'_> {
             _ => return Ok(None),
         };
         Ok(Some(ShowKind::Empty(what, columns)))
+    }
+
+    /// Behind SHOW REPLICA: what it asks for, and the columns.
+    fn of_replica(
+        &mut self,
+        status: &'static [&'static str],
+    ) -> Parsed<(&'static str, &'static [&'static str])> {
+        if self.accept("HOSTS") {
+            return Ok(("REPLICAS", &["Server_id", "Host", "Port", "Master_id", "Slave_UUID"]));
+        }
+        self.expect("STATUS")?;
+        let _ = self.accept_any(&["NONBLOCKING", "NOLOCK"]);
+        Ok(("REPLICA STATUS", status))
     }
 
     /// Behind SHOW PROFILE: nothing is profiled, and the statement may name what it likes of that.

@@ -266,18 +266,7 @@ impl Planner<'_> {
             columns = all;
         }
         let mut rows = self.elsewhere(Vec::new());
-        let mut query = None;
-        let mut sources = vec![source];
-        if let InsertSource::Query(select) = &insert.source {
-            let mut plan = self.select(select)?;
-            if plan.items.len() != columns.len() {
-                return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&1]));
-            }
-            if !insert.on_duplicate.is_empty() {
-                sources.append(&mut selected_too::readable(&mut plan));
-            }
-            query = Some(Box::new(plan));
-        }
+        let (mut query, mut sources) = self.inserted_query(source, columns.len(), insert)?;
         let mut binder = Binder::new(self, &sources);
         match &insert.source {
             InsertSource::Values(values) => {
@@ -318,14 +307,12 @@ impl Planner<'_> {
         }
         drop(binder);
         let readable = sources.split_off(1);
-        let mut selected_too = SelectedToo::default();
-        if let (InsertSource::Query(select), Some(plan)) = (&insert.source, &mut query) {
-            let assigned = on_duplicate.iter().filter_map(|(_, assigned)| match assigned {
-                Assigned::Value(expr) => Some(expr),
-                Assigned::Default => None,
-            });
-            selected_too = self.select_too(select, plan, readable, assigned)?;
-        }
+        let selected_too = match (&insert.source, &mut query) {
+            (InsertSource::Query(select), Some(plan)) => {
+                self.select_too(select, plan, readable, &on_duplicate)?
+            }
+            _ => SelectedToo::default(),
+        };
         let (defaults, mut rules) = match sources[0].engine_table() {
             Some(table) => self.defaults_and_rules(&table.def, &sources, None)?,
             None => (Vec::new(), None),
@@ -353,6 +340,26 @@ impl Planner<'_> {
             reads_itself,
             subqueries,
         })
+    }
+
+    /// The SELECT of an INSERT into this number of columns, and what the assignments of ON DUPLICATE KEY
+    /// UPDATE may read: the table, and behind it the sources of that query.
+    fn inserted_query(
+        &self,
+        source: Source,
+        columns: usize,
+        insert: &ast::Insert,
+    ) -> Result<(Option<Box<SelectPlan>>, Vec<Source>), SqlError> {
+        let mut sources = vec![source];
+        let InsertSource::Query(select) = &insert.source else { return Ok((None, sources)) };
+        let mut plan = self.select(select)?;
+        if plan.items.len() != columns {
+            return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&1]));
+        }
+        if !insert.on_duplicate.is_empty() {
+            sources.append(&mut selected_too::readable(&mut plan));
+        }
+        Ok((Some(Box::new(plan)), sources))
     }
 
     /// Refuses what is said of generated columns (3105), but for the VALUES of a dump: mariadb-dump writes

@@ -134,7 +134,7 @@ impl Planner<'_> {
                     let joins = from.conditions[conditions..].iter_mut().map(|(.., of)| of);
                     let of = joins.chain(from.equalities[equalities..].iter_mut().map(|(_, of)| of));
                     of.for_each(|of| *of = of.or(Some(middle)));
-                    // Whoever reads it behind the join, clients too, must be ready for NULL.
+                    // Behind the join each of them may be NULL, which clients are told.
                     let columns = from.sources[middle..].iter_mut().flat_map(|source| &mut source.columns);
                     columns.for_each(|column| column.ty.nullable = true);
                 }

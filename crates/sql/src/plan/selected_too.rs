@@ -1,9 +1,10 @@
 //! `INSERT … SELECT … ON DUPLICATE KEY UPDATE` whose assignments read columns of the query's tables.
 //!
-//! A row that is in the way is changed when the query has been read whole. So the columns that the assignments
-//! read are selected too, behind the items that are inserted, as in MySQL: under DISTINCT they count. Only a
-//! query without set operations and groups shows its tables to the assignments.
+//! A row that is in the way is changed when the query has been read whole. So the columns that the
+//! assignments read are selected too, behind the items that are inserted, as in MySQL: under DISTINCT they
+//! count. Only a query without set operations and groups shows its tables to the assignments.
 
+use super::change::Assigned;
 use super::source::Source;
 use super::{Planner, SelectPlan};
 use crate::ast;
@@ -49,15 +50,16 @@ pub(super) fn readable(query: &mut SelectPlan) -> Vec<Source> {
 impl Planner<'_> {
     /// Gives the plan its sources back when the assignments read none of them. Else the query is planned once
     /// more, with what they read.
-    pub(super) fn select_too<'x>(
+    pub(super) fn select_too(
         &self,
         query: &ast::Query,
         plan: &mut SelectPlan,
         readable: Vec<Source>,
-        assignments: impl Iterator<Item = &'x Expr>,
+        assignments: &[(u16, Assigned)],
     ) -> Result<SelectedToo, SqlError> {
         let mut columns: Vec<(usize, usize)> = Vec::new();
-        for assigned in assignments {
+        for (_, assigned) in assignments {
+            let Assigned::Value(assigned) = assigned else { continue };
             assigned.visit(&mut |part| {
                 if let Expr::Column { source, column } = part
                     && let Some(source) = usize::from(*source).checked_sub(1)

@@ -29,8 +29,8 @@ use std::time::{Duration, Instant};
 /// Which applications, and on which server.
 #[derive(clap::Args, Clone)]
 pub struct Settings {
-    /// The applications of testing/campaigns/clients, too: one for each client library. Their libraries come from the
-    /// registries of their languages, and stay in target/clients.
+    /// The applications of testing/campaigns/clients, too: one for each client library. Their libraries come
+    /// from the registries of their languages, and stay in target/clients.
     #[arg(long)]
     all: bool,
     /// Only these applications, and not the command-line clients.
