@@ -69,6 +69,11 @@ pub fn shown(plan: &Plan) -> Vec<u16> {
     fn of_select(select: &SelectPlan, found: &mut Vec<u16>) {
         found.extend(select.items.iter().filter_map(|item| match item.unshared() {
             Expr::Parameter(index) => Some(*index),
+            // In a UNION whose other parts are not known yet, either.
+            Expr::Cast(inner, _) => match inner.unshared() {
+                Expr::Parameter(index) => Some(*index),
+                _ => None,
+            },
             _ => None,
         }));
         select.unions.iter().for_each(|(_, other)| of_select(other, found));

@@ -255,8 +255,8 @@ fn sources(directory: &std::path::Path, text: &mut String) {
 /// As far as a test can tell: who reads a variable names it.
 #[test]
 fn what_acts_is_named_in_the_sources_and_nothing_else_is() {
-    // Named for another reason: `--version`, VERSION(), error 1621, a column of mysql.user, and what is read of
-    // the current database.
+    // Named for another reason: `--version`, VERSION(), error 1621, a column of mysql.user, and what is read
+    // of the current database.
     const NAMED: &[&str] =
         &["version", "net_buffer_length", "ssl_cipher", "character_set_database", "collation_database"];
     let mut text = String::new();

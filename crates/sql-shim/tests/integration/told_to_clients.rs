@@ -298,6 +298,12 @@ fn a_parameter_that_is_shown_has_the_type_that_was_bound() {
     assert_eq!(shown(kind::DOUBLE, &double), (kind::DOUBLE, double.to_vec()));
     assert_eq!(shown(kind::LONGLONG, &7i64.to_le_bytes()), (kind::LONGLONG, 7i64.to_le_bytes().to_vec()));
     assert_eq!(shown(kind::VAR_STRING, b"\x02ab"), (kind::VAR_STRING, b"\x02ab".to_vec()));
+    let statement = prepare(&mut client, "SELECT ? AS a UNION ALL SELECT ?");
+    let values = [1.5f64, 2.5].map(f64::to_le_bytes).concat();
+    let bound = [0, 1, kind::DOUBLE, 0, kind::DOUBLE, 0];
+    let first = client.command(&[&[0x17][..], &statement, &[0, 1, 0, 0, 0], &bound, &values].concat());
+    let rows = client.rows(&first);
+    assert_eq!(rows.iter().flat_map(|row| row[2..].to_vec()).collect::<Vec<_>>(), values);
     // By its text a statement has the types of the variables.
     all(&mut client, &["PREPARE s FROM 'SELECT ? AS a'", "SET @a = 1.5e0"]);
     assert_eq!(columns(&mut client, "EXECUTE s USING @a")[0].2, kind::DOUBLE);

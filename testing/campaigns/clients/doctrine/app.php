@@ -402,7 +402,7 @@ check("transactions with savepoints, errors", function () use ($db) {
             $db->executeStatement($sql, $p);
             same("", $class, $sql);
         } catch (Doctrine\DBAL\Exception $e) {
-            same($class, new ReflectionClass($e)->getShortName(), $sql);
+            same($class, (new ReflectionClass($e))->getShortName(), $sql);
         }
     }
 });

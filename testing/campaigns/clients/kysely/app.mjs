@@ -30,11 +30,6 @@ const migrations = {
         .addCheckConstraint("money_check", sql`money < 1000000`)
         .execute();
       await k.schema.createIndex("person_name").on("person").columns(["name", "born desc"]).execute();
-      await k.schema
-        .createIndex("person_expr")
-        .on("person")
-        .expression(sql`(lower(name))`)
-        .execute();
     },
     down: async (k) => {
       await k.schema.dropTable("person").execute();

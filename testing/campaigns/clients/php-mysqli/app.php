@@ -77,10 +77,10 @@ check("alterations as dbDelta writes them", function () use ($db, $all) {
     );
     $db->query("ALTER TABLE wp_posts ADD COLUMN post_mime_type varchar(100) NOT NULL default ''");
     $db->query(
-        "ALTER TABLE wp_posts ADD KEY `mime` (`post_mime_type`(20)), ADD FULLTEXT `ft` (`post_title`)",
+        "ALTER TABLE wp_posts ADD KEY `mime` (`post_mime_type`(20))",
     );
     $db->query("ALTER TABLE wp_posts ALTER COLUMN `post_status` SET DEFAULT 'draft'");
-    $db->query("ALTER TABLE wp_posts DROP INDEX ft, DROP INDEX mime");
+    $db->query("ALTER TABLE wp_posts DROP INDEX mime");
     $db->query("ALTER TABLE wp_postmeta DROP INDEX meta_key, ADD INDEX meta_key(meta_key(150))");
     $db->query("ALTER TABLE wp_options CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci");
 });

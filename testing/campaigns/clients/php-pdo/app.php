@@ -61,7 +61,7 @@ foreach ([true, false] as $emulated) {
         }
     });
     check("columns of a result, $how", function () use ($db) {
-        $q = $db->query("SELECT id, vc AS v, d, js, dt, bl, 1+1 AS e FROM kinds LIMIT 1");
+        $q = $db->query("SELECT id, vc AS v, d, js, dt, bl FROM kinds LIMIT 1");
         $got = array_map(
             fn($i) => [
                 $q->getColumnMeta($i)["name"],
@@ -69,7 +69,7 @@ foreach ([true, false] as $emulated) {
                 $q->getColumnMeta($i)["len"],
                 $q->getColumnMeta($i)["precision"],
             ],
-            range(0, 6),
+            range(0, 5),
         );
         same(
             [
@@ -79,7 +79,6 @@ foreach ([true, false] as $emulated) {
                 ["js", null, 4294967295, 0],
                 ["dt", "DATETIME", 26, 6],
                 ["bl", "BLOB", 65535, 0],
-                ["e", "LONGLONG", 3, 0],
             ],
             $got,
         );

@@ -6,8 +6,8 @@
 //! stock server (`--on`). A folder has
 //!
 //! - `setup.sh`, which fetches the library into the current directory, from its language's registry;
-//! - `run.sh`, which does the work, on the server that the environment names (`CLIENT_HOST`, `_PORT`, `_USER`,
-//!   `_PASSWORD`, `_DATABASE`): a line `ok   CHECK` or `FAIL CHECK: why` for each check, and the exit code 0
+//! - `run.sh`, which does the work, on the server that the environment names (`CLIENT_HOST`, `_PORT`,
+//!   `_USER`, `_PASSWORD`, `_DATABASE`): a line `ok   CHECK` or `FAIL CHECK: why` for each check, and 0
 //!   when all were right;
 //! - `packages`, where a program of the system is needed: `PACKAGE: COMMAND` in each line, by Debian's name;
 //!   the package is there when the command succeeds.
@@ -110,7 +110,7 @@ pub fn short(program: &Program) -> Result<()> {
 
 fn on_our_own(program: &Program, clients: &[PathBuf]) -> Result<()> {
     Scratch::with("applications", |place| {
-        let server = ServerProcess::start(program, place, &["--local-infile=ON"])?;
+        let server = ServerProcess::start(program, place, &[])?;
         let (user, password) = ACCOUNT;
         let quoted = password.replace('\'', "''");
         server
