@@ -96,6 +96,7 @@ pub fn end_to_end(steps: &mut Steps, program: &Program) {
     steps.step("import into MariaDB and back", || import::check(program));
     steps.step("dumps there and back", || round_trip::run(program, &round_trip::short()));
     if program.kind == Kind::Untorn {
+        steps.step("client libraries", || clients::applications::short(program));
         steps.step("dashboard", || dashboard::run(program, None));
         steps.step("mysqld_exporter", || exporter::run(program));
         steps.step("Prometheus", || prometheus::run(program));

@@ -21,6 +21,10 @@ pub(super) fn done() -> Outcome {
     Outcome::Done(Changed::default())
 }
 
+fn owned(parameters: &[Value<'_>]) -> Vec<Value<'static>> {
+    parameters.iter().map(|value| value.clone().into_owned()).collect()
+}
+
 impl Session {
     /// Executes a statement that is not a query or change of data.
     pub(super) async fn command<S: ResultSink>(
@@ -44,14 +48,21 @@ impl Session {
                 self.use_database(name)?;
                 Ok(done())
             }
-            Statement::Set(items) => self.set(items, out).await,
+            Statement::Set(items) => {
+                self.current.parameters = owned(parameters);
+                let set = self.set(items, out).await;
+                self.current.parameters.clear();
+                set
+            }
             Statement::SetTransaction { scope, isolation, read_only } => {
                 self.set_transaction(*scope, *isolation, *read_only)
             }
             Statement::Do(list) => {
+                self.current.parameters = owned(parameters);
                 for expr in list {
                     self.value(expr, out).await?;
                 }
+                self.current.parameters.clear();
                 Ok(done())
             }
             Statement::Show(_) | Statement::Describe { .. } | Statement::Explain { .. } => {
@@ -104,7 +115,7 @@ impl Session {
                 }
                 self.check_writable()?;
                 self.begin_change().await?;
-                self.current.parameters = parameters.iter().map(|value| value.clone().into_owned()).collect();
+                self.current.parameters = owned(parameters);
                 let result = self.define(other).await;
                 self.current.parameters.clear();
                 self.end_change();
@@ -168,12 +179,13 @@ impl Session {
             let planned = self.planned(move |planner| planner.value(&expr, TAKEN)).await?;
             let plan = match &*planned {
                 ValuePlan::Constant(bound) => {
-                    let cx = Context::constant(&self.state, &[]);
+                    let cx = Context::constant(&self.state, &self.current.parameters);
                     return Ok(bound.eval(&cx).map(Value::into_owned)?);
                 }
                 ValuePlan::Query(plan) => plan,
             };
-            match Box::pin(self.run_data(plan, &[], out)).await {
+            let parameters = self.current.parameters.clone();
+            match Box::pin(self.run_data(plan, &parameters, out)).await {
                 Err(Failure::Stale) => {}
                 Err(failure) => return Err(failure),
                 Ok(_) => return Ok(self.state.take_user_variable(TAKEN)),

@@ -197,7 +197,7 @@ impl Session {
     /// says the same. Other clients get UTF-8 whatever they said.
     pub(super) fn obey_handshake(&mut self) {
         let said = self.state.connection.client_flags().charset;
-        let converted = |known: &Collation| matches!(known.charset(), Charset::Latin1 | Charset::Binary);
+        let converted = |known: &Collation| known.charset() == Charset::Latin1;
         let Some(collation) = Collation::all().filter(converted).find(|known| known.id() == said) else {
             return;
         };

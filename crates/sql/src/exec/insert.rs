@@ -266,7 +266,8 @@ impl<'e> Executor<'e> {
             }
             encoded => encoded?,
         };
-        if plan.query.is_none() {
+        // Beside a query with assignments MySQL tells nothing but what was generated.
+        if plan.query.is_none() || plan.on_duplicate.is_empty() {
             inserting.numbered(&row);
         }
         let changes = plan.replace || !plan.on_duplicate.is_empty();
@@ -282,9 +283,6 @@ impl<'e> Executor<'e> {
             let Written::Duplicate { index, entry } = written else {
                 inserting.result.affected += 1 + replaced;
                 inserting.changed = true;
-                if plan.query.is_some() {
-                    inserting.numbered(&row);
-                }
                 // Through a view that does not show the numbered column nobody hears of it.
                 let numbered = inserting.table.def.auto_increment_column();
                 let is_shown = |number: u16| Some(number) == numbered;
@@ -325,7 +323,14 @@ impl<'e> Executor<'e> {
                 Given::Values(values) => plan.selected_too.rows(values),
                 Given::Expressions(_) => Vec::new(),
             };
-            return self.update_conflict(inserting, number, &index, &entry, &row, &selected).await;
+            let before = (inserting.duplicates, inserting.result.affected);
+            self.update_conflict(inserting, number, &index, &entry, &row, &selected).await?;
+            if plan.ignore {
+                // MySQL counts the rows that nothing came of.
+                let came_of_it = inserting.result.affected >= before.1 + 2;
+                inserting.duplicates = before.0 + u64::from(!came_of_it);
+            }
+            return Ok(());
         }
     }
 
@@ -629,11 +634,7 @@ impl<'e> Executor<'e> {
         if changes.is_empty() {
             let counts = u64::from(self.state.terms().found_rows);
             inserting.result.affected += counts;
-            inserting.duplicates += match inserting.plan.ignore {
-                true => 1,
-                false if inserting.plan.query.is_none() => counts,
-                false => 0,
-            };
+            inserting.duplicates += if inserting.plan.query.is_none() { counts } else { 0 };
             return Ok(());
         }
         if let Some(rules) = &inserting.plan.rules {
@@ -665,8 +666,7 @@ impl<'e> Executor<'e> {
             return Ok(());
         }
         inserting.result.affected += 2;
-        // With IGNORE MySQL counts the rows that nothing came of.
-        inserting.duplicates += u64::from(!inserting.plan.ignore);
+        inserting.duplicates += 1;
         inserting.changed = true;
         Ok(())
     }

@@ -134,9 +134,7 @@ impl Planner<'_> {
                     let joins = from.conditions[conditions..].iter_mut().map(|(.., of)| of);
                     let of = joins.chain(from.equalities[equalities..].iter_mut().map(|(_, of)| of));
                     of.for_each(|of| *of = of.or(Some(middle)));
-                    // Behind the join each of them may be NULL, which clients are told.
-                    let columns = from.sources[middle..].iter_mut().flat_map(|source| &mut source.columns);
-                    columns.for_each(|column| column.ty.nullable = true);
+                    from.sources[middle..].iter_mut().for_each(|source| source.may_be_missing = true);
                 }
                 let merged = self.join_columns(from, first..middle, using, *natural, is_outer)?;
                 // ON sees the tables of its join, and none of those that the join is joined with.

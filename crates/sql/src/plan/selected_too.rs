@@ -1,8 +1,9 @@
 //! `INSERT … SELECT … ON DUPLICATE KEY UPDATE` whose assignments read columns of the query's tables.
 //!
 //! A row that is in the way is changed when the query has been read whole. So the columns that the
-//! assignments read are selected too, behind the items that are inserted, as in MySQL: under DISTINCT they
-//! count. Only a query without set operations and groups shows its tables to the assignments.
+//! assignments read are selected too, behind the items that are inserted, under names that nothing in the
+//! query can have. Only a query without set operations and groups shows its tables to the assignments. One
+//! with DISTINCT is refused: what is selected too would make rows different that are not.
 
 use super::change::Assigned;
 use super::source::Source;
@@ -82,8 +83,11 @@ impl Planner<'_> {
         let Some((_, select)) = query.selects.first_mut() else {
             return Err(errors::error(errors::INTERNAL_ERROR, &[&"a query without a SELECT"]));
         };
-        for (source, column) in &columns {
-            select.items.push(item(&readable[*source], *column)?);
+        if select.distinct {
+            return Err(errors::unsupported("columns of a SELECT DISTINCT in ON DUPLICATE KEY UPDATE"));
+        }
+        for (number, (source, column)) in columns.iter().enumerate() {
+            select.items.push(item(&readable[*source], *column, number)?);
         }
         *plan = self.select(&query)?;
         let widths = readable.iter().map(|source| source.columns.len()).collect();
@@ -91,8 +95,8 @@ impl Planner<'_> {
     }
 }
 
-/// A column as an item of the select list.
-fn item(source: &Source, column: usize) -> Result<ast::SelectItem, SqlError> {
+/// A column as an item of the select list, under a name of its own.
+fn item(source: &Source, column: usize, number: usize) -> Result<ast::SelectItem, SqlError> {
     let shown = source.mask.as_ref().map(|mask| {
         let named = mask.shown.iter().find(|(_, number)| usize::from(*number) == column);
         named.map(|(name, _)| name.clone())
@@ -102,5 +106,5 @@ fn item(source: &Source, column: usize) -> Result<ast::SelectItem, SqlError> {
     let name = shown.unwrap_or_else(own).ok_or_else(hidden)?;
     let database = (!source.database.is_empty()).then(|| source.database.clone());
     let expr = ast::Expr::Column { database, table: Some(source.alias.clone()), name: name.clone() };
-    Ok(ast::SelectItem::Expr { expr, alias: None, text: name })
+    Ok(ast::SelectItem::Expr { expr, alias: Some(format!("\0{number}")), text: name })
 }

@@ -110,6 +110,8 @@ pub struct Source {
     pub mask: Option<Box<Mask>>,
     /// What may be done with each column, where that is not said by who may name the table.
     pub access: Option<Box<ColumnAccess>>,
+    /// It is on the inner side of an outer join: clients are told that any of its columns may be NULL.
+    pub may_be_missing: bool,
 }
 
 /// Names are looked for one by one among so few.
@@ -125,7 +127,17 @@ impl Source {
         kind: SourceKind,
     ) -> Source {
         let numbers = OnceLock::new();
-        Source { database, alias, table, columns, numbers, kind, mask: None, access: None }
+        Source {
+            database,
+            alias,
+            table,
+            columns,
+            numbers,
+            kind,
+            mask: None,
+            access: None,
+            may_be_missing: false,
+        }
     }
 
     /// The same, of whose columns only this is allowed.
@@ -368,6 +380,9 @@ impl Source {
             if plan.has_rows_of_sources() {
                 meta.flags = below.flags & !column_flag::NOT_NULL | meta.flags & column_flag::NOT_NULL;
             }
+        }
+        if self.may_be_missing {
+            meta.flags &= !column_flag::NOT_NULL;
         }
         meta.table = self.alias.clone();
         meta

@@ -22,6 +22,8 @@ impl Zone {
     pub fn of_name(name: &str) -> Option<Zone> {
         match crate::context::zone_offset(name) {
             Some(offset) => Some(Zone::Offset(offset)),
+            // The library's name for a zone that is none.
+            None if name.eq_ignore_ascii_case("Etc/Unknown") => None,
             None => TimeZone::get(name).ok().map(Zone::Named),
         }
     }
@@ -78,7 +80,9 @@ mod tests {
 
     #[test]
     fn what_is_no_zone_has_no_name_here() {
-        for name in ["", " Europe/Berlin", "Nowhere", "../etc/passwd", "+15:00", "posix/Europe/Berlin"] {
+        for name in
+            ["", " Europe/Berlin", "Nowhere", "../etc/passwd", "+15:00", "etc/unknown", "posix/Europe/Berlin"]
+        {
             assert!(Zone::of_name(name).is_none(), "{name:?}");
         }
         assert!(matches!(Zone::of_name("+05:30"), Some(Zone::Offset(19_800))));

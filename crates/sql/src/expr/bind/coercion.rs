@@ -310,19 +310,7 @@ fn among_moments(operands: Vec<Bound>) -> Vec<Bound> {
 
 /// Refuses arguments that COLLATE gives several collations, where the result is made of them.
 fn check_said(function: &str, arguments: &[Bound]) -> Result<(), SqlError> {
-    const OF_ALL: &[&str] = &[
-        "COALESCE",
-        "CONCAT",
-        "CONCAT_WS",
-        "GREATEST",
-        "IFNULL",
-        "INSERT",
-        "LEAST",
-        "LPAD",
-        "NVL",
-        "REPLACE",
-        "RPAD",
-    ];
+    const OF_ALL: &[&str] = &["COALESCE", "CONCAT", "CONCAT_WS", "GREATEST", "IFNULL", "LEAST", "NVL"];
     let skipped = match function {
         "ELT" | "EXPORT_SET" | "IF" | "MAKE_SET" => 1,
         function if OF_ALL.contains(&function) => 0,

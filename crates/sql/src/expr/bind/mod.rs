@@ -299,7 +299,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             return Ok(any_of(vec![equal], negated));
         }
         let mut first = self.bind(operand)?;
-        if first.1.kind == kind::JSON && list.iter().any(ast::Expr::is_condition) {
+        let is_document = first.1.kind == kind::JSON && !operators::is_volatile(&first.0);
+        if is_document && list.iter().any(ast::Expr::is_condition) {
             // A condition is a boolean of JSON beside a document, as by `=`.
             let mut equalities = self.planner.elsewhere(Vec::with_capacity(list.len()));
             for said in list {
