@@ -96,6 +96,17 @@ impl UnicodeRule {
         self.version().first_unit(text)
     }
 
+    /// Whether two texts have the same weights, without spaces behind them that do not count elsewhere.
+    pub fn has_weights_of(self, a: &[u8], b: &[u8]) -> bool {
+        self.levels().iter().all(|level| self.weights(*level, a).eq(self.weights(*level, b)))
+    }
+
+    /// Whether the primary weights of a text are those that another one begins with.
+    pub fn begins_like(self, beginning: &[u8], text: &[u8]) -> bool {
+        let mut weights = self.weights(Level::Primary, text);
+        self.weights(Level::Primary, beginning).all(|weight| weights.next() == Some(weight))
+    }
+
     fn weights(self, level: Level, text: &[u8]) -> impl Iterator<Item = u16> {
         let weights = Elements::new(self.version(), text).map(move |element| level.weight(element));
         weights.filter(|weight| *weight > 0)

@@ -425,12 +425,7 @@ const CHARACTERS_FOR_ONE: usize = 8;
 
 /// LOCATE under a Unicode collation: the place is where characters begin that are equal to the needle. They
 /// do not end within characters that weigh as one.
-fn locate_by_weights<'a>(
-    values: &[Value<'_>],
-    rule: Collation,
-    unicode: UnicodeRule,
-    cx: &Context<'_>,
-) -> Evaluated<'a> {
+fn locate_by_weights<'a>(values: &[Value<'_>], unicode: UnicodeRule, cx: &Context<'_>) -> Evaluated<'a> {
     let (needle, text) = (values[0].to_text(), values[1].to_text());
     let first = values.get(2).map_or(1, Value::to_i64);
     let places = |text: &[u8]| {
@@ -454,10 +449,12 @@ fn locate_by_weights<'a>(
             };
             let place = &text[places[from]..to];
             cx.state.work(MATCH_BYTES + place.len())?;
-            match collation::compare(place, &needle, rule) {
-                Ordering::Equal => return Ok(Value::Int(number)),
-                Ordering::Greater => break,
-                Ordering::Less => {}
+            // The end of a place is no space, as it is where whole texts are compared.
+            if unicode.has_weights_of(place, &needle) {
+                return Ok(Value::Int(number));
+            }
+            if !unicode.begins_like(place, &needle) {
+                break;
             }
         }
     }
@@ -471,7 +468,7 @@ fn locate<'a>(values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
     // As in MySQL that of the text that is searched, whatever else decides between the two elsewhere.
     let rule = values[1].collation();
     if let Comparison::Unicode(unicode) = rule.comparison() {
-        return locate_by_weights(values, rule, unicode, cx);
+        return locate_by_weights(values, unicode, cx);
     }
     let work = |bytes| cx.state.work(bytes);
     let weights = |text: &[u8]| {
