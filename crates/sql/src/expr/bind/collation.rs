@@ -207,9 +207,9 @@ pub(super) fn each_under_one(operands: Vec<Bound>) -> Vec<Bound> {
     }
 }
 
-/// The collation of a text that is made of two of one character set: COLLATE wins over a column, and that over
-/// a literal. Else [`collation::common`], but not where its character set would lack letters of a text that is
-/// meant as much as a column is.
+/// The collation of a text that is made of two of one character set: COLLATE wins over a column, and that
+/// over a literal. Else [`collation::common`], but not where its character set would lack letters of a text
+/// that is meant as much as a column is.
 pub(super) fn joined(one: Type, other: Type) -> Collation {
     if one.collation.charset() == other.collation.charset() && one.derivation != other.derivation {
         return if one.derivation < other.derivation { one.collation } else { other.collation };
