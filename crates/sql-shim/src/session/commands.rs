@@ -59,11 +59,9 @@ impl Session {
             }
             Statement::Do(list) => {
                 self.current.parameters = owned(parameters);
-                for expr in list {
-                    self.value(expr, out).await?;
-                }
+                let evaluated = self.evaluate(list, out).await;
                 self.current.parameters.clear();
-                Ok(done())
+                evaluated
             }
             Statement::Show(_) | Statement::Describe { .. } | Statement::Explain { .. } => {
                 self.show_statement(statement, parameters, out, more).await
@@ -192,6 +190,18 @@ impl Session {
             }
         }
         Err(Failure::Stale)
+    }
+
+    /// DO: the values are for nobody.
+    async fn evaluate<S: ResultSink>(
+        &mut self,
+        list: &[Arc<ast::Expr>],
+        out: &mut S,
+    ) -> Result<Outcome, Failure> {
+        for expr in list {
+            self.value(expr, out).await?;
+        }
+        Ok(done())
     }
 
     fn kill(&mut self, query_only: bool, connection: &ast::Expr) -> Result<Outcome, Failure> {

@@ -135,6 +135,8 @@ impl ParamState {
             if !(0..count).all(without_value) {
                 return Err(ParamError::WrongType);
             }
+            // Those of a packet that was cut count for nothing.
+            self.types.clear();
             params.extend((0..count).map(|_| Param::Null));
         }
         for (index, bound) in self.types.iter().enumerate() {
@@ -323,6 +325,10 @@ mod tests {
         let bytes = named(8, 1, 1, &[], &[]);
         assert_eq!(state.decode(1, &bytes, true).unwrap().as_slice(), [Param::Null]);
         let two = execute(&[3], None, &[]);
+        assert_eq!(state.decode(2, &two, false).unwrap().as_slice(), [Param::Null, Param::Null]);
+        // Types that were cut are none.
+        let cut = execute(&[0], Some(&[kind::LONG, 0]), &[]);
+        assert_eq!(state.decode(2, &cut, false), Err(ParamError::Malformed));
         assert_eq!(state.decode(2, &two, false).unwrap().as_slice(), [Param::Null, Param::Null]);
         // Long data is a value, and nobody knows of what type.
         state.append_long_data(2, 1, b"data", 100);

@@ -98,20 +98,11 @@ impl Inserting<'_, '_> {
         Ok(())
     }
 
-    /// Remembers the number of a row.
-    fn number_is(&mut self, value: &Value<'_>) {
-        self.last_number = match value {
-            Value::UInt(value) => *value,
-            value => value.to_integer() as u64,
-        };
-    }
-
     /// The number of a row in storage encoding.
     fn numbered(&mut self, row: &EncodedRow) {
         let Some(at) = self.auto_column.map(usize::from) else { return };
         if let Some(bytes) = row.field(at) {
-            let table = self.table.clone();
-            self.number_is(&stored_values::decode(bytes, &table.def.columns[at].kind, 0));
+            self.last_number = number_of(&stored_values::decode(bytes, &self.table.def.columns[at].kind, 0));
         }
     }
 
@@ -629,7 +620,7 @@ impl<'e> Executor<'e> {
             }
         }
         if let (Some(at), None) = (inserting.auto_column, &inserting.plan.query) {
-            inserting.number_is(&old[usize::from(at)]);
+            inserting.last_number = number_of(&old[usize::from(at)]);
         }
         if changes.is_empty() {
             let counts = u64::from(self.state.terms().found_rows);
@@ -669,6 +660,14 @@ impl<'e> Executor<'e> {
         inserting.duplicates += 1;
         inserting.changed = true;
         Ok(())
+    }
+}
+
+/// The number of a row as clients are told it, who know no sign.
+fn number_of(value: &Value<'_>) -> u64 {
+    match value {
+        Value::UInt(value) => *value,
+        value => value.to_integer() as u64,
     }
 }
 

@@ -112,6 +112,8 @@ pub struct Source {
     pub access: Option<Box<ColumnAccess>>,
     /// It is on the inner side of an outer join: clients are told that any of its columns may be NULL.
     pub may_be_missing: bool,
+    /// Whether MySQL puts the query below in its place: found out once for all of its columns.
+    replaced: OnceLock<bool>,
 }
 
 /// Names are looked for one by one among so few.
@@ -137,6 +139,7 @@ impl Source {
             mask: None,
             access: None,
             may_be_missing: false,
+            replaced: OnceLock::new(),
         }
     }
 
@@ -321,21 +324,24 @@ impl Source {
         if let Some(mask) = &self.mask {
             return mask.shown.iter().find(|(_, number)| *number == column).map(|(name, _)| name.as_str());
         }
-        let is_replaced = match &self.kind {
+        self.is_replaced()
+            .then(|| self.columns.get(usize::from(column)).map(|column| column.name.as_str()))?
+    }
+
+    fn is_replaced(&self) -> bool {
+        *self.replaced.get_or_init(|| match &self.kind {
             SourceKind::Derived(plan) => plan.has_rows_of_sources(),
             SourceKind::View(view) => view.is_replaced(),
             _ => false,
-        };
-        is_replaced.then(|| self.columns.get(usize::from(column)).map(|column| column.name.as_str()))?
+        })
     }
 
-    /// The column of a table that a column of a derived table is, as clients see it there, and the query that
-    /// says so.
-    fn column_below(&self, column: u16) -> Option<(&SelectPlan, &ColumnMeta)> {
+    /// The column of a table that a column of a derived table is, as clients see it there.
+    fn column_below(&self, column: u16) -> Option<&ColumnMeta> {
         let SourceKind::Derived(plan) = &self.kind else { return None };
         let is_column = matches!(plan.items.get(usize::from(column))?.unshared(), Expr::Column { .. });
         let meta = plan.columns.metas().get(usize::from(column))?;
-        (is_column && plan.unions.is_empty() && plan.recursion.is_none()).then_some((plan, meta))
+        (is_column && plan.unions.is_empty() && plan.recursion.is_none()).then_some(meta)
     }
 
     /// What the definition of a column for a client takes, under a name of this many bytes.
@@ -370,14 +376,14 @@ impl Source {
             meta.schema = self.database.clone();
             meta.org_table = self.table.clone();
             meta.org_name = source.name.clone();
-        } else if let Some((_, below)) = below {
+        } else if let Some(below) = below {
             meta.schema = below.schema.clone();
             meta.org_table = below.org_table.clone();
             meta.org_name = below.org_name.clone();
         }
-        if let Some((plan, below)) = below {
+        if let Some(below) = below {
             meta.length = below.length;
-            if plan.has_rows_of_sources() {
+            if self.is_replaced() {
                 meta.flags = below.flags & !column_flag::NOT_NULL | meta.flags & column_flag::NOT_NULL;
             }
         }
