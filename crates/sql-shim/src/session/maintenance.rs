@@ -8,12 +8,14 @@
 use std::sync::Arc;
 
 use sql::ast::{Maintenance, Query, Statement, TableName};
+use sql::catalog_views::declared::nullable;
 use sql::failure::Failure;
 use sql::result::ResultSink;
 use sql::table_checksum::TableChecksum;
 use sql::value::Value;
 use untorn::Table;
 
+use super::show::Answer;
 use super::{Outcome, Session};
 
 impl Session {
@@ -31,8 +33,8 @@ impl Session {
             Maintenance::Repair => "repair",
             Maintenance::AssignToKeyCache => "assign_to_keycache",
             Maintenance::PreloadKeys => "preload_keys",
-            Maintenance::Checksum => return self.checksums(tables, true, out, more).await,
-            Maintenance::KeptChecksum => return self.checksums(tables, false, out, more).await,
+            Maintenance::Checksum => return self.checksums(tables, true, out).await,
+            Maintenance::KeptChecksum => return self.checksums(tables, false, out).await,
         };
         self.implicit_commit().await?;
         let engine = self.state.database.clone();
@@ -117,7 +119,6 @@ impl Session {
         tables: &[TableName],
         reads: bool,
         out: &mut S,
-        more: bool,
     ) -> Result<Outcome, Failure> {
         let mut rows = Vec::new();
         for name in tables {
@@ -131,7 +132,9 @@ impl Session {
             };
             rows.push(vec![Value::text(self.shown(name)?), sum]);
         }
-        self.send_texts(&[("Table", 128), ("Checksum", 21)], rows, out, more).await
+        let answer = Answer::texts(&[("Table", 128), ("Checksum", 21)], rows);
+        self.send(answer.typed(&[(1, nullable("bigint"))]), out).await?;
+        Ok(Outcome::Rows)
     }
 
     async fn checksum(&mut self, table: &Arc<Table>) -> Result<u32, Failure> {

@@ -8,7 +8,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use sql::ast::{self, Limit, Show, ShowFilter, ShowKind, Statement, TableName};
-use sql::catalog_views::{self, RowSource, number, text};
+use sql::catalog_views::declared::{nullable, required};
+use sql::catalog_views::{self, RowSource, ViewType, number, text};
 use sql::context::Level;
 use sql::errors;
 use sql::exec::{Rows, output};
@@ -55,20 +56,20 @@ impl Answer {
         Answer { columns, rows: Box::new(rows.into_iter()), like: None, by_letters: false }
     }
 
-    fn texts(columns: &[(&str, u32)], rows: impl IntoIterator<Item = Row, IntoIter: 'static>) -> Answer {
+    pub(super) fn texts(
+        columns: &[(&str, u32)],
+        rows: impl IntoIterator<Item = Row, IntoIter: 'static>,
+    ) -> Answer {
         let columns = columns.iter().map(|(name, length)| ((*name).to_owned(), Type::text(*length)));
         Answer::new(columns.collect(), rows)
     }
 
-    /// Turns a column into BIGINT UNSIGNED.
-    fn number(self, column: usize) -> Answer {
-        self.typed(column, Type::UINT)
-    }
-
-    /// Gives a column another type.
-    fn typed(mut self, column: usize, ty: Type) -> Answer {
-        if let Some((_, found)) = self.columns.get_mut(column) {
-            *found = ty;
+    /// Gives columns the types that MySQL tells of them.
+    pub(super) fn typed(mut self, types: &[(usize, ViewType)]) -> Answer {
+        for (column, ty) in types {
+            if let Some((_, found)) = self.columns.get_mut(*column) {
+                *found = ty.value_type();
+            }
         }
         self
     }
@@ -143,7 +144,7 @@ fn process_list(state: &SessionState, full: bool) -> Answer {
         ("State", 64),
         ("Info", 100),
     ];
-    Answer::texts(&columns, rows).number(0)
+    Answer::texts(&columns, rows).typed(&[(0, required("bigint")), (5, required("int"))])
 }
 
 fn engines(state: &SessionState) -> Answer {
@@ -180,7 +181,8 @@ fn collations(state: &SessionState) -> Answer {
         ("Sortlen", 3),
         ("Pad_attribute", 9),
     ];
-    Answer::texts(&columns, server_tables::collations(state)).number(2).number(5)
+    Answer::texts(&columns, server_tables::collations(state))
+        .typed(&[(2, required("bigint unsigned")), (5, required("int unsigned"))])
 }
 
 fn one_column(name: String, rows: Vec<String>) -> Answer {
@@ -279,7 +281,8 @@ impl Session {
             ShowKind::OpenTables { .. } => Answer::texts(
                 &[("Database", 64), ("Table", 64), ("In_use", 20), ("Name_locked", 20)],
                 Vec::new(),
-            ),
+            )
+            .typed(&[(2, required("bigint")), (3, required("bigint"))]),
             ShowKind::Columns { full, table } => self.columns_of(table, *full)?,
             ShowKind::Index { table } => self.indexes(table)?,
             ShowKind::CreateTable(name) => self.create_table_text(name)?,
@@ -302,7 +305,7 @@ impl Session {
                 &[("Charset", 64), ("Description", 2048), ("Default collation", 64), ("Maxlen", 3)],
                 server_tables::character_sets(state).map(|row| picked(&row, &[0, 2, 1, 3])),
             )
-            .number(3),
+            .typed(&[(3, required("int unsigned"))]),
             ShowKind::Collations => collations(state),
             ShowKind::Grants(account, using) => {
                 let (name, rows) = self.grants(account.as_ref(), using)?;
@@ -443,8 +446,14 @@ impl Session {
             ],
             rows,
         );
-        let answer = [11, 12, 13].into_iter().fold(answer, |answer, at| answer.typed(at, Type::datetime(0)));
-        Ok([2, 4, 5, 6, 7, 8, 9, 10].into_iter().fold(answer, Answer::number))
+        let sizes = (4..=10).map(|at| (at, nullable("bigint unsigned")));
+        Ok(answer.typed(&sizes.collect::<Vec<_>>()).typed(&[
+            (2, nullable("int")),
+            (11, required("timestamp")),
+            (12, nullable("datetime")),
+            (13, nullable("datetime")),
+            (15, nullable("bigint")),
+        ]))
     }
 
     fn columns_of(&self, name: &TableName, full: bool) -> Result<Answer, SqlError> {
@@ -537,7 +546,12 @@ impl Session {
             ],
             rows,
         );
-        Ok([1, 3, 6, 7].into_iter().fold(answer, Answer::number))
+        Ok(answer.typed(&[
+            (1, required("int")),
+            (3, required("int unsigned")),
+            (6, nullable("bigint")),
+            (7, nullable("bigint")),
+        ]))
     }
 
     fn create_table_text(&self, name: &TableName) -> Result<Answer, SqlError> {
@@ -599,7 +613,8 @@ impl Session {
         if count {
             let name = if errors_only { "@@session.error_count" } else { "@@session.warning_count" };
             let total = if errors_only { lines.count() as u64 } else { self.state.warning_count.get() };
-            return Ok(Answer::texts(&[(name, 21)], vec![vec![number(total)]]).number(0));
+            let answer = Answer::texts(&[(name, 21)], vec![vec![number(total)]]);
+            return Ok(answer.typed(&[(0, required("bigint unsigned"))]));
         }
         let (mut skip, mut take) = (0, usize::MAX);
         if let Some((most, offset)) = self.planner().limit(limit)? {
@@ -613,7 +628,8 @@ impl Session {
             .take(take)
             .map(|(level, error)| vec![text(level.name()), number(error.code), text(&*error.message)])
             .collect();
-        Ok(Answer::texts(&[("Level", 7), ("Code", 4), ("Message", 512)], rows).number(1))
+        let answer = Answer::texts(&[("Level", 7), ("Code", 4), ("Message", 512)], rows);
+        Ok(answer.typed(&[(1, required("int unsigned"))]))
     }
 
     /// COM_FIELD_LIST.

@@ -309,3 +309,40 @@ fn a_parameter_that_is_shown_has_the_type_that_was_bound() {
     assert_eq!(columns(&mut client, "EXECUTE s USING @a")[0].2, kind::DOUBLE);
     engine.finish();
 }
+
+/// Numbers and moments in the answers of SHOW are such for a client, too: a driver gives `Time` of a process
+/// as a number.
+#[test]
+fn what_show_says_has_types() {
+    let engine = Engine::start();
+    let mut client = engine.root();
+    all(&mut client, &["CREATE DATABASE d", "USE d"]);
+    all(&mut client, &["CREATE TABLE a (id INT PRIMARY KEY, b VARCHAR(9), KEY (b))"]);
+    const NOT_NULL: u16 = flag::NOT_NULL;
+    const UNSIGNED: u16 = flag::UNSIGNED;
+    for (sql, column, ty, flags) in [
+        ("SHOW PROCESSLIST", "Id", kind::LONGLONG, NOT_NULL),
+        ("SHOW FULL PROCESSLIST", "Time", kind::LONG, NOT_NULL),
+        ("SELECT * FROM information_schema.PROCESSLIST", "ID", kind::LONGLONG, NOT_NULL | UNSIGNED),
+        ("SELECT * FROM information_schema.PROCESSLIST", "TIME", kind::LONG, NOT_NULL),
+        ("SELECT * FROM performance_schema.processlist", "TIME", kind::LONGLONG, 0),
+        ("SHOW INDEX FROM a", "Non_unique", kind::LONG, NOT_NULL),
+        ("SHOW INDEX FROM a", "Seq_in_index", kind::LONG, NOT_NULL | UNSIGNED),
+        ("SHOW INDEX FROM a", "Cardinality", kind::LONGLONG, 0),
+        ("SHOW INDEX FROM a", "Sub_part", kind::LONGLONG, 0),
+        ("SHOW TABLE STATUS", "Version", kind::LONG, 0),
+        ("SHOW TABLE STATUS", "Rows", kind::LONGLONG, UNSIGNED),
+        ("SHOW TABLE STATUS", "Create_time", kind::TIMESTAMP, NOT_NULL),
+        ("SHOW TABLE STATUS", "Update_time", kind::DATETIME, 0),
+        ("SHOW TABLE STATUS", "Checksum", kind::LONGLONG, 0),
+        ("SHOW COLLATION", "Sortlen", kind::LONG, NOT_NULL | UNSIGNED),
+        ("SHOW CHARACTER SET", "Maxlen", kind::LONG, NOT_NULL | UNSIGNED),
+        ("SHOW WARNINGS", "Code", kind::LONG, NOT_NULL | UNSIGNED),
+        ("SHOW OPEN TABLES", "In_use", kind::LONGLONG, NOT_NULL),
+        ("CHECKSUM TABLE a", "Checksum", kind::LONGLONG, 0),
+    ] {
+        let found = columns(&mut client, sql);
+        let found = found.iter().find(|(name, ..)| name == column).unwrap();
+        assert_eq!((found.2, found.3 & (NOT_NULL | UNSIGNED)), (ty, flags), "{sql}: {column}");
+    }
+}

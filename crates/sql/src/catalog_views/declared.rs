@@ -20,12 +20,12 @@ pub struct Declared {
 }
 
 /// A column that may be NULL.
-pub(super) const fn nullable(shown: &'static str) -> ViewType {
+pub const fn nullable(shown: &'static str) -> ViewType {
     ViewType::Declared(Declared { shown, required: false, key: "", default: None })
 }
 
 /// A NOT NULL column.
-pub(super) const fn required(shown: &'static str) -> ViewType {
+pub const fn required(shown: &'static str) -> ViewType {
     ViewType::Declared(Declared { shown, required: true, key: "", default: None })
 }
 

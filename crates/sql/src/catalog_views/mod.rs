@@ -6,7 +6,7 @@
 //! looked up at once.
 
 mod constants;
-mod declared;
+pub mod declared;
 mod engine_metrics;
 mod extension;
 mod file_io;
@@ -59,6 +59,24 @@ pub enum ViewType {
     Moment,
     /// As MySQL declares it.
     Declared(Declared),
+}
+
+impl ViewType {
+    /// What a client is told of its values.
+    pub fn value_type(self) -> Type {
+        match self {
+            // As MySQL's TEXT columns are.
+            ViewType::Text(length @ 65_535..) => Type { kind: kind::BLOB, ..Type::text(length) },
+            ViewType::Text(length) => Type::text(length),
+            ViewType::Number => Type::UINT,
+            ViewType::Small => Type::of_column(&ColumnType::Int { unsigned: true }, true),
+            ViewType::Integer => Type::INT,
+            ViewType::Real => Type::DOUBLE,
+            ViewType::Time => Type::datetime(0),
+            ViewType::Moment => Type::datetime(6),
+            ViewType::Declared(declared) => declared.value_type(),
+        }
+    }
 }
 
 /// Rows that are made when they are asked for.
@@ -261,23 +279,11 @@ fn by_letters(column: &str) -> bool {
 
 /// Columns of a view-like source.
 fn source_columns(columns: &[(&str, ViewType)]) -> Vec<SourceColumn> {
-    let ty = |kind: ViewType| match kind {
-        // As MySQL's TEXT columns are.
-        ViewType::Text(length @ 65_535..) => Type { kind: kind::BLOB, ..Type::text(length) },
-        ViewType::Text(length) => Type::text(length),
-        ViewType::Number => Type::UINT,
-        ViewType::Small => Type::of_column(&ColumnType::Int { unsigned: true }, true),
-        ViewType::Integer => Type::INT,
-        ViewType::Real => Type::DOUBLE,
-        ViewType::Time => Type::datetime(0),
-        ViewType::Moment => Type::datetime(6),
-        ViewType::Declared(declared) => declared.value_type(),
-    };
     columns
         .iter()
         .map(|(name, kind)| SourceColumn {
             name: (*name).to_owned(),
-            ty: ty(*kind),
+            ty: kind.value_type(),
             flags: 0,
             shown_length: None,
             merged: false,

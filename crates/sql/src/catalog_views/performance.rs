@@ -10,6 +10,7 @@ use untorn::metrics::Times;
 
 use super::ViewType::{Moment, Number, Text};
 use super::declared::{keyed, nullable, required};
+use super::server_tables::process_list;
 use super::{PERFORMANCE_SCHEMA, RowSource, View, average, moment, number, picoseconds, text};
 use crate::context::SqlContext;
 use crate::facts::{DigestLatencies, StatementDigest};
@@ -164,6 +165,22 @@ pub(super) static VIEWS: &[View] = &[
     names_and_values!("session_variables", |state| state.facts.variables(false)),
     names_and_values!("global_status", |state| state.facts.status(true)),
     names_and_values!("session_status", |state| state.facts.status(false)),
+    View {
+        database: PERFORMANCE_SCHEMA,
+        name: "processlist",
+        columns: &[
+            ("ID", keyed("PRI", required("bigint unsigned"))),
+            ("USER", nullable("varchar(32)")),
+            ("HOST", nullable("varchar(261)")),
+            ("DB", nullable("varchar(64)")),
+            ("COMMAND", nullable("varchar(16)")),
+            ("TIME", nullable("bigint")),
+            ("STATE", nullable("varchar(64)")),
+            ("INFO", nullable("longtext")),
+            ("EXECUTION_ENGINE", nullable("enum('PRIMARY','SECONDARY')")),
+        ],
+        make: |state| Box::new(process_list(state).map(|row| [row, vec![text("PRIMARY")]].concat())),
+    },
     View {
         database: PERFORMANCE_SCHEMA,
         name: DIGEST_LATENCIES,

@@ -7,7 +7,7 @@ use untorn::engine::Comparison;
 use untorn::types::{Charset, Collation};
 
 use super::ViewType::{Number, Small, Text};
-use super::declared::{preset, required};
+use super::declared::{nullable, preset, required};
 use super::table_tables::view;
 use super::{INFORMATION_SCHEMA, RowSource, View, ViewType, moment, nothing, number, text};
 use crate::context::SqlContext;
@@ -234,8 +234,10 @@ pub(super) static VIEWS: &[View] = &[
         "COLLATION_NAME" Text(64), "CHARACTER_SET_NAME" Text(64),
     ], applicability),
     view!("PROCESSLIST", [
-        "ID" Number, "USER" Text(32), "HOST" Text(261), "DB" Text(64), "COMMAND" Text(16), "TIME" Number,
-        "STATE" Text(64), "INFO" Text(65535),
+        "ID" preset("", required("bigint unsigned")), "USER" preset("", required("varchar(32)")),
+        "HOST" preset("", required("varchar(261)")), "DB" preset("", nullable("varchar(64)")),
+        "COMMAND" preset("", required("varchar(16)")), "TIME" INT, "STATE" preset("", nullable("varchar(64)")),
+        "INFO" preset("", nullable("varchar(65535)")),
     ], process_list),
     view!("GLOBAL_VARIABLES", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], global_variables),
     view!("SESSION_VARIABLES", ["VARIABLE_NAME" Text(64), "VARIABLE_VALUE" Text(1024)], session_variables),

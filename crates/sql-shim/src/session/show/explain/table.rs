@@ -1,6 +1,7 @@
 //! EXPLAIN as a table: a row for each step of the join, with MySQL's columns; then those of derived tables
 //! and subqueries.
 
+use sql::catalog_views::declared::{nullable, required};
 use sql::catalog_views::{number as number_of, text};
 use sql::exec::Rows;
 use sql::plan::access_path::Path;
@@ -56,7 +57,7 @@ pub(super) fn answer(plan: Option<&Plan>) -> Answer {
         ("filtered", 5),
         ("Extra", 255),
     ];
-    Answer::texts(&columns, rows).number(0).number(9)
+    Answer::texts(&columns, rows).typed(&[(0, required("bigint unsigned")), (9, nullable("bigint unsigned"))])
 }
 
 /// The rows that are made.
