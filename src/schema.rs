@@ -54,6 +54,9 @@ pub fn sort_checks(checks: &mut [Check]) {
     checks.sort_by_cached_key(|check| check.name.to_lowercase());
 }
 
+/// What names of hidden columns begin with.
+const HIDDEN: &str = "!hidden!";
+
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnDef {
@@ -79,6 +82,10 @@ pub struct ColumnDef {
     /// has none of them in its files, so those of such a table are not exchanged with it.
     #[serde(default, rename = "virtual", skip_serializing_if = "std::ops::Not::not")]
     pub is_virtual: bool,
+    /// It is there for a functional key part alone, and has no name for anybody. Such columns are VIRTUAL
+    /// and stand behind all others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
     /// COMMENT.
     #[serde(default)]
     pub comment: String,
@@ -109,6 +116,7 @@ impl ColumnDef {
             on_update_now: false,
             generated: None,
             is_virtual: false,
+            hidden: false,
             comment: String::new(),
             width: None,
             decimals: None,
@@ -120,6 +128,12 @@ impl ColumnDef {
     /// Whether every value of this column is one of `other` as it lies on pages.
     pub fn stores_alike(&self, other: &ColumnDef) -> bool {
         self.unsigned == other.unsigned && self.kind.stores_alike(&other.kind)
+    }
+
+    /// The key that a hidden column is for.
+    pub fn hidden_for(&self) -> Option<&str> {
+        let name = self.name.strip_prefix(HIDDEN).filter(|_| self.hidden)?;
+        Some(name.rsplitn(3, '!').last().unwrap_or(name))
     }
 
     /// Makes the column nullable.
@@ -288,6 +302,26 @@ impl TableDef {
             || self.checks.iter().any(|check| check.enforced)
     }
 
+    /// The columns that there are for everybody: all but the hidden ones of functional key parts, which stand
+    /// behind them.
+    pub fn visible_columns(&self) -> &[ColumnDef] {
+        let hidden = self.columns.iter().rev().take_while(|column| column.hidden).count();
+        &self.columns[..self.columns.len() - hidden]
+    }
+
+    /// A name for the hidden column of a part of a key, the number `part` from 0, that no column has yet.
+    pub fn hidden_name(&self, key: &str, part: usize) -> String {
+        let taken = |name: &str| self.columns.iter().any(|column| column.name.eq_ignore_ascii_case(name));
+        let mut number = 0;
+        loop {
+            let name = format!("{HIDDEN}{key}!{part}!{number}");
+            if !taken(&name) {
+                return name;
+            }
+            number += 1;
+        }
+    }
+
     /// The first VIRTUAL column, which keeps the table's file from being exchanged.
     pub(crate) fn virtual_column(&self) -> Option<&ColumnDef> {
         self.columns.iter().find(|column| column.is_virtual)
@@ -347,9 +381,9 @@ impl TableDef {
         }
     }
 
-    /// Number of the column of this name (case-insensitive).
+    /// Number of the column of this name (case-insensitive). Hidden ones are not found.
     pub fn column_number(&self, name: &str) -> Option<u16> {
-        let at = self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))?;
+        let at = self.visible_columns().iter().position(|column| column.name.eq_ignore_ascii_case(name))?;
         u16::try_from(at).ok()
     }
 

@@ -18,8 +18,9 @@ impl TableDef {
     }
 
     fn difference_of_columns(&self, there: &TableDef) -> Option<String> {
-        for (number, asked) in self.columns.iter().enumerate() {
-            let Some(found) = there.columns.get(number) else {
+        let (own, there_visible) = (self.visible_columns(), there.visible_columns());
+        for (number, asked) in own.iter().enumerate() {
+            let Some(found) = there_visible.get(number) else {
                 return Some(format!("it has no column '{}'", asked.name));
             };
             if !found.name.eq_ignore_ascii_case(&asked.name) {
@@ -32,7 +33,7 @@ impl TableDef {
                 return Some(format!("its column '{}' {difference}", found.name));
             }
         }
-        let more = there.columns.get(self.columns.len())?;
+        let more = there_visible.get(own.len())?;
         Some(format!("it has a column '{}' more", more.name))
     }
 

@@ -16,6 +16,7 @@ pub mod estimate;
 mod finish;
 mod from;
 mod full_group;
+pub mod functional_keys;
 mod given_rows;
 pub mod index_merge;
 mod index_order;

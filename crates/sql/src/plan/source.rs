@@ -157,10 +157,11 @@ impl Source {
         Source::new(database, alias, name, columns, SourceKind::Table(TableHandle(table)))
     }
 
-    /// The columns of a table, with what the definition says of them.
+    /// The columns of a table but for hidden ones, with what the definition says of them.
     pub(super) fn columns_of(def: &TableDef) -> Vec<SourceColumn> {
-        let mut columns: Vec<SourceColumn> = Vec::with_capacity(def.columns.len());
-        for (number, column) in def.columns.iter().enumerate() {
+        let visible = def.visible_columns();
+        let mut columns: Vec<SourceColumn> = Vec::with_capacity(visible.len());
+        for (number, column) in visible.iter().enumerate() {
             let mut flags = 0;
             for key in &def.keys {
                 let Some(position) = key.parts.iter().position(|part| usize::from(part.column) == number)
