@@ -464,6 +464,33 @@ mod tests {
         def.keys.iter().map(|key| key.name.as_str()).collect()
     }
 
+    #[test]
+    fn hidden_columns_have_no_names_and_stand_behind_all_others() {
+        let columns = ["a", "!hidden!k!0!0", "b"].map(|name| ColumnDef::new(name, ColumnType::int()));
+        let mut def = TableDef::new(columns.into());
+        let name = def.hidden_name("k", 0);
+        assert_eq!(name, "!hidden!k!0!1", "somebody has the first");
+        let mut hidden = ColumnDef::new(name, ColumnType::int()).nullable();
+        (hidden.generated, hidden.hidden) = (Some("`a` + 1".into()), true);
+        def.columns.push(hidden.clone());
+        assert_eq!(def.validate(), Err(SchemaError::HiddenColumn(hidden.name.clone())), "not VIRTUAL");
+        def.columns[3].is_virtual = true;
+        def.keys.push(KeyDef::new("k", KeyKind::Unique, vec![KeyPart::whole(3)]));
+        assert_eq!(def.validate(), Ok(()));
+        assert_eq!(def.visible_columns().len(), 3);
+        assert_eq!((def.column_number(&hidden.name), def.column_number("!hidden!k!0!0")), (None, Some(1)));
+        assert_eq!((def.columns[3].hidden_for(), def.columns[1].hidden_for()), (Some("k"), None));
+        assert!(def.clustered_key().is_none());
+        let added = def.difference_in(&TableDef::new(def.visible_columns().to_vec()));
+        assert_eq!(added.as_deref(), Some("it has no index 'k'"));
+        let there = TableDef::new(def.visible_columns().to_vec()).difference_in(&def);
+        let why = "it has the functional index 'k', so that only SQL can write its rows";
+        assert_eq!(there.as_deref(), Some(why));
+        hidden = def.columns.remove(3);
+        def.columns.insert(0, hidden);
+        assert!(matches!(def.validate(), Err(SchemaError::HiddenColumn(_))), "before others");
+    }
+
     /// As a version before this one has stored it.
     #[test]
     fn keys_in_an_older_order_stay_where_they_are() {

@@ -33,8 +33,15 @@ impl TableDef {
                 return Some(format!("its column '{}' {difference}", found.name));
             }
         }
-        let more = there_visible.get(own.len())?;
-        Some(format!("it has a column '{}' more", more.name))
+        if let Some(more) = there_visible.get(own.len()) {
+            return Some(format!("it has a column '{}' more", more.name));
+        }
+        // As with a CHECK: the first write should not be the first to say that only SQL can.
+        let is_asked = |found: &ColumnDef| {
+            self.columns.iter().any(|asked| asked.hidden && asked.generated == found.generated)
+        };
+        let key = there.columns.iter().filter(|found| !is_asked(found)).find_map(ColumnDef::hidden_for)?;
+        Some(format!("it has the functional index '{key}', so that only SQL can write its rows"))
     }
 
     fn difference_of_primary_key(&self, there: &TableDef) -> Option<String> {
