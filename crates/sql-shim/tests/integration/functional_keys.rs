@@ -225,7 +225,7 @@ fn the_file_of_such_a_table_stays_here() {
     for statement in ["FLUSH TABLES d.t FOR EXPORT", "ALTER TABLE d.t DISCARD TABLESPACE"] {
         let (number, message) = root.run(statement).unwrap_err();
         assert_eq!(number, 1235, "{statement}");
-        assert!(message.contains("table 'd.t' has the functional index 'u'"), "{message}");
+        assert!(message.contains("table 'd.t' has the functional index 'k'"), "{message}");
     }
     engine.finish();
 }
@@ -246,7 +246,7 @@ fn as_large_as_they_may_be() {
             &format!("CREATE INDEX long_one ON d.t ((IF(a > 1, 'more', '{}')))", "x".repeat(400)),
         ],
     );
-    assert_eq!(code(&mut root, &format!("CREATE INDEX m ON d.t ({}, (a))", parts.join(", "))), 1070);
+    assert_eq!(code(&mut root, &format!("CREATE INDEX m ON d.t ({}, (a + 16))", parts.join(", "))), 1070);
     assert_eq!(text(&mut root, "SELECT a FROM d.t WHERE a + 0 = 2"), "2");
     match root.run(&format!("CREATE INDEX sums ON d.t (({sum}))")) {
         Ok(_) => assert_eq!(text(&mut root, &format!("SELECT a FROM d.t WHERE {sum} = 4000")), "2"),

@@ -180,7 +180,7 @@ impl Planner<'_> {
             SourceKind::JsonTable(_) => Ok(()),
             // Their tables have keys of which nothing is known here.
             SourceKind::View(_)
-            | SourceKind::Definition
+            | SourceKind::Definition(_)
             | SourceKind::Given(_)
             | SourceKind::Recursion(_)
             | SourceKind::Derived(_) => {

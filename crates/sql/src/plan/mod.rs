@@ -268,7 +268,7 @@ impl SelectPlan {
                 source::SourceKind::Derived(plan) => add(plan.accesses()),
                 source::SourceKind::View(_)
                 | source::SourceKind::JsonTable(_)
-                | source::SourceKind::Definition
+                | source::SourceKind::Definition(_)
                 | source::SourceKind::Given(_)
                 | source::SourceKind::Recursion(_) => {}
             }
@@ -288,7 +288,7 @@ impl SelectPlan {
                 source::SourceKind::Derived(plan) => plan.tables(found),
                 source::SourceKind::View(_)
                 | source::SourceKind::JsonTable(_)
-                | source::SourceKind::Definition
+                | source::SourceKind::Definition(_)
                 | source::SourceKind::Given(_)
                 | source::SourceKind::Recursion(_) => {}
             }

@@ -382,6 +382,7 @@ impl Source {
     /// A table that is to be made: there is nothing of it but its columns.
     pub(super) fn of_definition(database: &str, table: &str, def: &TableDef) -> Source {
         let columns = Source::columns_of(def);
-        Source::new(database.to_owned(), table.to_owned(), table.to_owned(), columns, SourceKind::Definition)
+        let kind = SourceKind::Definition(def.visible_columns().to_vec());
+        Source::new(database.to_owned(), table.to_owned(), table.to_owned(), columns, kind)
     }
 }

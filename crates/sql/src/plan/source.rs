@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use untorn::Table;
-use untorn::schema::{Default, KeyKind, TableDef};
+use untorn::schema::{ColumnDef, Default, KeyKind, TableDef};
 use untorn::types::{Charset, ColumnType};
 
 use super::json_table::JsonTable;
@@ -56,8 +56,9 @@ pub enum SourceKind {
     Recursion(u32),
     /// These rows.
     Given(Arc<Rows>),
-    /// A table that is to be made: its expressions are bound to it, nothing is read from it.
-    Definition,
+    /// A table that is to be made, with these columns: its expressions are bound to it, nothing is read from
+    /// it.
+    Definition(Vec<ColumnDef>),
 }
 
 /// A table, printable.
@@ -231,6 +232,10 @@ impl Source {
         match &self.kind {
             SourceKind::Table(table) => {
                 let kind = &table.0.def.columns.get(usize::from(column))?.kind;
+                matches!(kind, ColumnType::Enum { .. } | ColumnType::Set { .. }).then_some(kind)
+            }
+            SourceKind::Definition(columns) => {
+                let kind = &columns.get(usize::from(column))?.kind;
                 matches!(kind, ColumnType::Enum { .. } | ColumnType::Set { .. }).then_some(kind)
             }
             SourceKind::JsonTable(table) => {
