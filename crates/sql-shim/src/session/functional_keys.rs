@@ -1,8 +1,8 @@
 //! Functional key parts in definitions: each has a hidden VIRTUAL column of its own, behind all others, and
 //! the key has a part of that.
 //!
-//! The column is defined again whenever the table's columns change: its type follows those that its expression
-//! reads, and its name the key's. The name gives way to that of a column that somebody names.
+//! The column is defined again whenever the table's columns change: its type follows those that its
+//! expression reads, and its name the key's. The name gives way to that of a column that somebody names.
 
 use sql::ast::{self, KeySource};
 use sql::errors;
