@@ -234,6 +234,16 @@ pub enum Error {
         /// The column.
         column: String,
     },
+    /// The table has a functional index: its values are kept as those of a VIRTUAL column.
+    #[error(
+        "table '{table}' has the functional index '{key}', whose values are in Untorn's files as in no other server's: its tablespace can be neither exported nor discarded nor imported. Drop the index"
+    )]
+    FunctionalIndex {
+        /// `database.table`.
+        table: String,
+        /// The index.
+        key: String,
+    },
     /// No index of this name.
     #[error("can't find index '{0}'; check that the name is right")]
     NoSuchIndex(String),

@@ -135,7 +135,7 @@ impl<'a> Range<'a> {
 
 /// Copies a row's values; long columns are noted for later.
 fn copy_row(table: &Table, row: &Row<'_>, off_page: &mut OffPageColumns) -> Result<OwnedRow> {
-    let columns = 0..table.def.columns.len();
+    let columns = 0..table.def.visible_columns().len();
     let mut values = Vec::with_capacity(columns.len());
     copy_columns(table, row, columns, &mut values, noted(off_page))?;
     Ok(values)
@@ -283,7 +283,7 @@ impl Transaction {
         lock: Lock,
         wait: WaitPolicy,
     ) -> Result<Option<OwnedRow>> {
-        let columns = 0..table.def.columns.len();
+        let columns = 0..table.def.visible_columns().len();
         if lock == Lock::None
             && let Some(row) = self.get_at_once(table, key, columns.clone())
         {

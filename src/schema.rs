@@ -54,6 +54,9 @@ pub fn sort_checks(checks: &mut [Check]) {
     checks.sort_by_cached_key(|check| check.name.to_lowercase());
 }
 
+/// What names of hidden columns begin with.
+const HIDDEN: &str = "!hidden!";
+
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnDef {
@@ -79,6 +82,10 @@ pub struct ColumnDef {
     /// has none of them in its files, so those of such a table are not exchanged with it.
     #[serde(default, rename = "virtual", skip_serializing_if = "std::ops::Not::not")]
     pub is_virtual: bool,
+    /// It is there for a functional key part alone, and has no name for anybody. Such columns are VIRTUAL
+    /// and stand behind all others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
     /// COMMENT.
     #[serde(default)]
     pub comment: String,
@@ -109,6 +116,7 @@ impl ColumnDef {
             on_update_now: false,
             generated: None,
             is_virtual: false,
+            hidden: false,
             comment: String::new(),
             width: None,
             decimals: None,
@@ -120,6 +128,12 @@ impl ColumnDef {
     /// Whether every value of this column is one of `other` as it lies on pages.
     pub fn stores_alike(&self, other: &ColumnDef) -> bool {
         self.unsigned == other.unsigned && self.kind.stores_alike(&other.kind)
+    }
+
+    /// The key that a hidden column is for.
+    pub fn hidden_for(&self) -> Option<&str> {
+        let name = self.name.strip_prefix(HIDDEN).filter(|_| self.hidden)?;
+        Some(name.rsplitn(3, '!').last().unwrap_or(name))
     }
 
     /// Makes the column nullable.
@@ -288,6 +302,26 @@ impl TableDef {
             || self.checks.iter().any(|check| check.enforced)
     }
 
+    /// The columns that there are for everybody: all but the hidden ones of functional key parts, which stand
+    /// behind them.
+    pub fn visible_columns(&self) -> &[ColumnDef] {
+        let hidden = self.columns.iter().rev().take_while(|column| column.hidden).count();
+        &self.columns[..self.columns.len() - hidden]
+    }
+
+    /// A name for the hidden column of a part of a key, the number `part` from 0, that no column has yet.
+    pub fn hidden_name(&self, key: &str, part: usize) -> String {
+        let taken = |name: &str| self.columns.iter().any(|column| column.name.eq_ignore_ascii_case(name));
+        let mut number = 0;
+        loop {
+            let name = format!("{HIDDEN}{key}!{part}!{number}");
+            if !taken(&name) {
+                return name;
+            }
+            number += 1;
+        }
+    }
+
     /// The first VIRTUAL column, which keeps the table's file from being exchanged.
     pub(crate) fn virtual_column(&self) -> Option<&ColumnDef> {
         self.columns.iter().find(|column| column.is_virtual)
@@ -347,9 +381,9 @@ impl TableDef {
         }
     }
 
-    /// Number of the column of this name (case-insensitive).
+    /// Number of the column of this name (case-insensitive). Hidden ones are not found.
     pub fn column_number(&self, name: &str) -> Option<u16> {
-        let at = self.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))?;
+        let at = self.visible_columns().iter().position(|column| column.name.eq_ignore_ascii_case(name))?;
         u16::try_from(at).ok()
     }
 
@@ -428,6 +462,33 @@ mod tests {
 
     fn names(def: &TableDef) -> Vec<&str> {
         def.keys.iter().map(|key| key.name.as_str()).collect()
+    }
+
+    #[test]
+    fn hidden_columns_have_no_names_and_stand_behind_all_others() {
+        let columns = ["a", "!hidden!k!0!0", "b"].map(|name| ColumnDef::new(name, ColumnType::int()));
+        let mut def = TableDef::new(columns.into());
+        let name = def.hidden_name("k", 0);
+        assert_eq!(name, "!hidden!k!0!1", "somebody has the first");
+        let mut hidden = ColumnDef::new(name, ColumnType::int()).nullable();
+        (hidden.generated, hidden.hidden) = (Some("`a` + 1".into()), true);
+        def.columns.push(hidden.clone());
+        assert_eq!(def.validate(), Err(SchemaError::HiddenColumn(hidden.name.clone())), "not VIRTUAL");
+        def.columns[3].is_virtual = true;
+        def.keys.push(KeyDef::new("k", KeyKind::Unique, vec![KeyPart::whole(3)]));
+        assert_eq!(def.validate(), Ok(()));
+        assert_eq!(def.visible_columns().len(), 3);
+        assert_eq!((def.column_number(&hidden.name), def.column_number("!hidden!k!0!0")), (None, Some(1)));
+        assert_eq!((def.columns[3].hidden_for(), def.columns[1].hidden_for()), (Some("k"), None));
+        assert!(def.clustered_key().is_none());
+        let added = def.difference_in(&TableDef::new(def.visible_columns().to_vec()));
+        assert_eq!(added.as_deref(), Some("it has no index 'k'"));
+        let there = TableDef::new(def.visible_columns().to_vec()).difference_in(&def);
+        let why = "it has the functional index 'k', so that only SQL can write its rows";
+        assert_eq!(there.as_deref(), Some(why));
+        hidden = def.columns.remove(3);
+        def.columns.insert(0, hidden);
+        assert!(matches!(def.validate(), Err(SchemaError::HiddenColumn(_))), "before others");
     }
 
     /// As a version before this one has stored it.

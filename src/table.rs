@@ -60,11 +60,15 @@ impl Table {
         Error::TablespaceDiscarded(self.database.clone(), self.name.clone())
     }
 
-    /// Whether other servers could read the table's file: [`Error::VirtualColumn`].
+    /// Whether other servers could read the table's file: [`Error::VirtualColumn`],
+    /// [`Error::FunctionalIndex`].
     pub(crate) fn refuse_virtual_columns(&self) -> Result<(), Error> {
         let Some(column) = self.def.virtual_column() else { return Ok(()) };
         let table = format!("{}.{}", self.database, self.name);
-        Err(Error::VirtualColumn { table, column: column.name.clone() })
+        Err(match column.hidden_for() {
+            Some(key) => Error::FunctionalIndex { table, key: key.to_owned() },
+            None => Error::VirtualColumn { table, column: column.name.clone() },
+        })
     }
 
     /// The value that AUTO_INCREMENT gives the next row, if the table has such a column. May block to read a

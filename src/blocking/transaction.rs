@@ -65,7 +65,7 @@ impl Transaction {
     /// # Errors
     /// No such table any more, lock waits at SERIALIZABLE, storage errors.
     pub fn get(&mut self, table: &Arc<Table>, key: &[Value<'_>]) -> Result<Option<OwnedRow>> {
-        let columns = 0..table.def.columns.len();
+        let columns = 0..table.def.visible_columns().len();
         match self.0.get_at_once(table, key, columns.clone()) {
             Some(row) => Ok(row),
             None => block_on(self.0.get_columns(table, key, Lock::None, WaitPolicy::Wait, columns)),

@@ -107,6 +107,7 @@ impl RowChange {
     pub fn values(&self) -> Result<Vec<(usize, Value<'_>)>> {
         let columns = self.columns.iter().enumerate();
         columns
+            .filter(|(_, column)| !self.table.def.columns[usize::from(**column)].hidden)
             .map(|(at, column)| Ok((usize::from(*column), self.value(*column, self.values.field(at))?)))
             .collect()
     }

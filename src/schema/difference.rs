@@ -18,8 +18,9 @@ impl TableDef {
     }
 
     fn difference_of_columns(&self, there: &TableDef) -> Option<String> {
-        for (number, asked) in self.columns.iter().enumerate() {
-            let Some(found) = there.columns.get(number) else {
+        let (own, there_visible) = (self.visible_columns(), there.visible_columns());
+        for (number, asked) in own.iter().enumerate() {
+            let Some(found) = there_visible.get(number) else {
                 return Some(format!("it has no column '{}'", asked.name));
             };
             if !found.name.eq_ignore_ascii_case(&asked.name) {
@@ -32,8 +33,15 @@ impl TableDef {
                 return Some(format!("its column '{}' {difference}", found.name));
             }
         }
-        let more = there.columns.get(self.columns.len())?;
-        Some(format!("it has a column '{}' more", more.name))
+        if let Some(more) = there_visible.get(own.len()) {
+            return Some(format!("it has a column '{}' more", more.name));
+        }
+        // As with a CHECK: the first write should not be the first to say that only SQL can.
+        let is_asked = |found: &ColumnDef| {
+            self.columns.iter().any(|asked| asked.hidden && asked.generated == found.generated)
+        };
+        let key = there.columns.iter().filter(|found| !is_asked(found)).find_map(ColumnDef::hidden_for)?;
+        Some(format!("it has the functional index '{key}', so that only SQL can write its rows"))
     }
 
     fn difference_of_primary_key(&self, there: &TableDef) -> Option<String> {

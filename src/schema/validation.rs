@@ -63,6 +63,9 @@ pub enum SchemaError {
     /// A VIRTUAL column without an expression.
     #[error("column '{0}' is VIRTUAL, but has no expression that generates it")]
     VirtualWithoutExpression(String),
+    /// A hidden column that is not VIRTUAL, or that stands before one that is not hidden.
+    #[error("the hidden column '{0}' must be VIRTUAL and stand behind those that are not hidden")]
+    HiddenColumn(String),
     /// A column of the primary key may be NULL.
     #[error(
         "all parts of a PRIMARY KEY must be NOT NULL, and '{0}' may be NULL; if you need NULL in a key, use UNIQUE instead"
@@ -120,8 +123,14 @@ impl TableDef {
     /// # Errors
     /// The first thing that is wrong, see [`SchemaError`].
     pub fn validate(&self) -> Result<(), SchemaError> {
-        if self.columns.is_empty() {
+        let visible = self.visible_columns();
+        if visible.is_empty() {
             return Err(SchemaError::NoColumns);
+        }
+        let misplaced =
+            |(at, column): &(usize, &ColumnDef)| column.hidden && (*at < visible.len() || !column.is_virtual);
+        if let Some((_, column)) = self.columns.iter().enumerate().find(misplaced) {
+            return Err(SchemaError::HiddenColumn(column.name.clone()));
         }
         if self.columns.len() > COLUMNS_MAX {
             return Err(SchemaError::TooMany("columns"));

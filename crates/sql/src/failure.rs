@@ -128,7 +128,9 @@ pub fn engine(cause: &untorn::Error) -> SqlError {
         }
         Error::SchemaMismatch { .. } => error(errors::TABLE_SCHEMA_MISMATCH, &[cause]),
         Error::ImportRefused { .. } | Error::ExportRefused { .. } => error(errors::INTERNAL_ERROR, &[cause]),
-        Error::VirtualColumn { .. } => SqlError::new(errors::NOT_SUPPORTED_YET, b"42000", cause.to_string()),
+        Error::VirtualColumn { .. } | Error::FunctionalIndex { .. } => {
+            SqlError::new(errors::NOT_SUPPORTED_YET, b"42000", cause.to_string())
+        }
         Error::Schema(cause) => schema(cause),
         Error::NullValue(column) => error(errors::BAD_NULL, &[column]),
         Error::UncommittedChanges => error(errors::LOCK_OR_ACTIVE_TRANSACTION, &[]),

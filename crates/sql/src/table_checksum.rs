@@ -34,7 +34,7 @@ fn has_own_length(kind: &ColumnType) -> bool {
 impl<'t> TableChecksum<'t> {
     /// Before the first row of this table.
     pub fn new(table: &'t TableDef, time_zone: i32) -> TableChecksum<'t> {
-        let fixed = !table.columns.iter().any(|column| has_own_length(&column.kind));
+        let fixed = !table.visible_columns().iter().any(|column| has_own_length(&column.kind));
         let (nulls, fields) = (Vec::new(), Vec::new());
         TableChecksum { table, time_zone, fixed, column: 0, nulls, fields, sum: 0 }
     }

@@ -259,7 +259,7 @@ impl Session {
             return Err(errors::error(errors::NO_SUCH_TABLE, &[&database, &name.name]));
         } else {
             let table = planner.engine_table(name)?;
-            table.def.columns.iter().map(|column| column.name.clone()).collect()
+            table.def.visible_columns().iter().map(|column| column.name.clone()).collect()
         };
         let mut said = columns.iter().flat_map(|(_, columns)| columns);
         match said.find(|said| !names.iter().any(|known| known.eq_ignore_ascii_case(said))) {

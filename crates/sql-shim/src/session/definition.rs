@@ -1,7 +1,7 @@
 //! DDL: from syntax to the engine's definitions. Every such statement commits what is open first
 //! (`commands.rs` does that before it comes here).
 
-use sql::ast::{self, Alteration, CreateTable, DataType, Statement, TableName};
+use sql::ast::{self, Alteration, CreateTable, DataType, KeySource, Statement, TableName};
 use sql::column_types::{chosen, column_type};
 use sql::errors;
 use sql::exec::insert::Changed;
@@ -10,6 +10,7 @@ use sql::result::SqlError;
 use untorn::schema::{self, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType};
 
+use super::functional_keys::{Named, check_functional_kind, name_functional_keys};
 use super::temporary_tables::NewTable;
 use super::{Outcome, Session, duplicate_members, stored_expressions};
 
@@ -262,7 +263,7 @@ impl Session {
         let mut keys: Vec<ast::KeyDef> = Vec::new();
         for column in &create.columns {
             def.columns.push(self.column_definition(column, rule)?);
-            let part = || vec![ast::KeyPart { column: column.name.clone(), length: None, descending: false }];
+            let part = || vec![ast::KeyPart::column(&column.name)];
             if column.primary {
                 keys.push(ast::KeyDef::new(None, ast::KeyKind::Primary, part()));
             }
@@ -276,8 +277,9 @@ impl Session {
         if keys.iter().filter(|key| key.kind == ast::KeyKind::Primary).count() > 1 {
             return Err(errors::error(errors::MULTIPLE_PRI_KEY, &[]));
         }
+        name_functional_keys(&def, keys.iter_mut());
         for key in &keys {
-            let key = key_definition(&mut def, key, &self.state)?;
+            let key = self.key_definition((&database, &create.name.name), &mut def, key)?;
             def.keys.push(key);
         }
         check_visible(&def)?;
@@ -309,6 +311,44 @@ impl Session {
         self.set_default(&column.name, column.default.as_ref(), &mut def)?;
         stored_expressions::set_generated(column, &mut def)?;
         Ok(def)
+    }
+
+    /// The engine's definition of a key, with a name made up where none is given. `def` has all columns that
+    /// are not hidden.
+    pub(super) fn key_definition(
+        &self,
+        table: Named<'_>,
+        def: &mut TableDef,
+        key: &ast::KeyDef,
+    ) -> Result<schema::KeyDef, SqlError> {
+        check_functional_kind(key)?;
+        let kind = match key.kind {
+            ast::KeyKind::Primary => KeyKind::Primary,
+            ast::KeyKind::Unique => KeyKind::Unique,
+            ast::KeyKind::Plain => KeyKind::Secondary,
+            ast::KeyKind::Fulltext | ast::KeyKind::Spatial => {
+                return Err(errors::unsupported("FULLTEXT and SPATIAL indexes"));
+            }
+        };
+        let name = match (&key.name, kind) {
+            (_, KeyKind::Primary) => "PRIMARY".to_owned(),
+            (Some(name), _) => name.clone(),
+            (None, _) => free_key_name(def, key),
+        };
+        let mut parts = Vec::new();
+        for (at, part) in key.parts.iter().enumerate() {
+            let (column, prefix_chars) = match &part.source {
+                KeySource::Column(column) => column_part(def, column, part.length, kind)?,
+                KeySource::Expression(expr) => (self.add_functional_part(table, def, &name, at, expr)?, None),
+            };
+            parts.push(schema::KeyPart { column, prefix_chars, descending: part.descending });
+        }
+        let too_long = || errors::error(errors::TOO_LONG_INDEX_COMMENT, &[&name, &INDEX_COMMENT_MAX]);
+        let comment = kept_comment(&key.comment, INDEX_COMMENT_MAX, &self.state, too_long)?;
+        let mut made = schema::KeyDef::new(name, kind, parts);
+        made.comment = comment;
+        made.invisible = key.invisible;
+        Ok(made)
     }
 
     async fn drop_tables(
@@ -478,59 +518,44 @@ fn with_selected(
     said
 }
 
-/// The engine's definition of a key, with a name made up where none is given.
-pub(super) fn key_definition(
+/// The column of a key part, and how many of its characters the key has.
+fn column_part(
     def: &mut TableDef,
-    key: &ast::KeyDef,
-    state: &super::state::SessionState,
-) -> Result<schema::KeyDef, SqlError> {
-    let kind = match key.kind {
-        ast::KeyKind::Primary => KeyKind::Primary,
-        ast::KeyKind::Unique => KeyKind::Unique,
-        ast::KeyKind::Plain => KeyKind::Secondary,
-        ast::KeyKind::Other => return Err(errors::unsupported("FULLTEXT and SPATIAL indexes")),
-    };
-    let mut parts = Vec::new();
-    for part in &key.parts {
-        let column = def
-            .column_number(&part.column)
-            .ok_or_else(|| errors::error(errors::KEY_COLUMN_MISSING, &[&part.column]))?;
-        let column_def = &mut def.columns[usize::from(column)];
-        if kind == KeyKind::Primary {
-            column_def.nullable = false;
-        }
-        // A prefix of the whole length is no prefix.
-        let whole = match &column_def.kind {
-            ColumnType::Char { chars, .. } | ColumnType::VarChar { chars, .. } => Some(*chars),
-            ColumnType::Binary { bytes } | ColumnType::VarBinary { bytes } => Some(*bytes),
-            _ => None,
-        };
-        if whole == Some(0) {
-            return Err(errors::error(errors::WRONG_KEY_COLUMN, &[&column_def.name]));
-        }
-        let prefix_chars = part.length.filter(|length| Some(*length) != whole);
-        parts.push(schema::KeyPart { column, prefix_chars, descending: part.descending });
+    name: &str,
+    length: Option<u32>,
+    kind: KeyKind,
+) -> Result<(u16, Option<u32>), SqlError> {
+    let column = def.column_number(name);
+    let column = column.ok_or_else(|| errors::error(errors::KEY_COLUMN_MISSING, &[&name]))?;
+    let column_def = &mut def.columns[usize::from(column)];
+    if kind == KeyKind::Primary {
+        column_def.nullable = false;
     }
-    let name = match (&key.name, kind) {
-        (_, KeyKind::Primary) => "PRIMARY".to_owned(),
-        (Some(name), _) => name.clone(),
-        (None, _) => {
-            let base = key.parts.first().map_or("key", |part| part.column.as_str()).to_owned();
-            let mut name = base.clone();
-            let mut number = 2;
-            while def.key_named(&name).is_some() {
-                name = format!("{base}_{number}");
-                number += 1;
-            }
-            name
-        }
+    // A prefix of the whole length is no prefix.
+    let whole = match &column_def.kind {
+        ColumnType::Char { chars, .. } | ColumnType::VarChar { chars, .. } => Some(*chars),
+        ColumnType::Binary { bytes } | ColumnType::VarBinary { bytes } => Some(*bytes),
+        _ => None,
     };
-    let too_long = || errors::error(errors::TOO_LONG_INDEX_COMMENT, &[&name, &INDEX_COMMENT_MAX]);
-    let comment = kept_comment(&key.comment, INDEX_COMMENT_MAX, state, too_long)?;
-    let mut made = schema::KeyDef::new(name, kind, parts);
-    made.comment = comment;
-    made.invisible = key.invisible;
-    Ok(made)
+    if whole == Some(0) {
+        return Err(errors::error(errors::WRONG_KEY_COLUMN, &[&column_def.name]));
+    }
+    Ok((column, length.filter(|length| Some(*length) != whole)))
+}
+
+/// A name for a key that has none: that of its first column, with a number where it is taken.
+fn free_key_name(def: &TableDef, key: &ast::KeyDef) -> String {
+    let base = key.parts.first().map_or("key", |part| match &part.source {
+        KeySource::Column(column) => column.as_str(),
+        KeySource::Expression(_) => "functional_index",
+    });
+    let mut name = base.to_owned();
+    let mut number = 2;
+    while def.key_named(&name).is_some() {
+        name = format!("{base}_{number}");
+        number += 1;
+    }
+    name
 }
 
 /// The primary key cannot be invisible (3522). Where there is none, that is, as in MySQL, the first unique

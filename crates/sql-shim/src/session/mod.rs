@@ -20,6 +20,7 @@ mod duplicate_members;
 mod engine_settings;
 mod execute;
 mod foreign_keys;
+mod functional_keys;
 mod handler;
 mod in_transaction;
 mod into;

@@ -476,7 +476,7 @@ impl Session {
                 | SourceKind::JsonTable(_)
                 | SourceKind::Recursion(_)
                 | SourceKind::Given(_)
-                | SourceKind::Definition => Vec::new(),
+                | SourceKind::Definition(_) => Vec::new(),
             },
         };
         let wanted: &'static [usize] =

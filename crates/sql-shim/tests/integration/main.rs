@@ -10,6 +10,7 @@ mod com_counters;
 mod compression;
 mod data_locks;
 mod engine_settings;
+mod functional_keys;
 mod golden;
 mod handlers;
 mod hostile_statements;

@@ -88,15 +88,31 @@ pub struct ColumnDef {
     pub comment: String,
 }
 
+/// What a part of an index is of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeySource {
+    /// A column.
+    Column(String),
+    /// An expression in parentheses: a functional key part.
+    Expression(Expr),
+}
+
 /// A part of an index.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct KeyPart {
-    /// Column.
-    pub column: String,
+    /// What it is of.
+    pub source: KeySource,
     /// Prefix length in characters.
     pub length: Option<u32>,
     /// `DESC`.
     pub descending: bool,
+}
+
+impl KeyPart {
+    /// All of a column, in ascending order.
+    pub fn column(name: &str) -> KeyPart {
+        KeyPart { source: KeySource::Column(name.to_owned()), length: None, descending: false }
+    }
 }
 
 /// Kinds of indexes.
@@ -108,12 +124,14 @@ pub enum KeyKind {
     Unique,
     /// `KEY`
     Plain,
-    /// `FULLTEXT`, `SPATIAL`: refused.
-    Other,
+    /// `FULLTEXT`: refused.
+    Fulltext,
+    /// `SPATIAL`: refused.
+    Spatial,
 }
 
 /// An index definition.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct KeyDef {
     /// Name, made up when missing.
     pub name: Option<String>,

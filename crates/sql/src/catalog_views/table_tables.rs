@@ -181,7 +181,7 @@ fn table_rows(state: &SqlContext) -> RowSource {
 
 /// A table's rows of COLUMNS, which SHOW COLUMNS shows too.
 pub fn columns_of_table(table: &Table) -> Rows {
-    columns_named(&table.database, &table.name, &table.def.columns, Some(&table.def))
+    columns_named(&table.database, &table.name, table.def.visible_columns(), Some(&table.def))
 }
 
 /// The same of what has these columns, and perhaps keys.
@@ -340,6 +340,7 @@ pub fn statistics_of(table: &Table) -> Rows {
         for (at, part) in key.parts.iter().enumerate() {
             let distinct = known.and_then(|known| known.distinct.get(at)).copied();
             let column = &table.def.columns[usize::from(part.column)];
+            let expression = column.generated.as_ref().filter(|_| column.hidden);
             rows.push(vec![
                 text("def"),
                 text(&*table.database),
@@ -348,7 +349,7 @@ pub fn statistics_of(table: &Table) -> Rows {
                 text(&*table.database),
                 text(&*key.name),
                 number(at + 1),
-                text(&*column.name),
+                if column.hidden { Value::Null } else { text(&*column.name) },
                 text(if part.descending { "D" } else { "A" }),
                 number(distinct.unwrap_or_else(|| table.row_count_estimate())),
                 part.prefix_chars.map_or(Value::Null, number),
@@ -358,7 +359,7 @@ pub fn statistics_of(table: &Table) -> Rows {
                 text(""),
                 text(&*key.comment),
                 text(if key.invisible { "NO" } else { "YES" }),
-                Value::Null,
+                expression.map_or(Value::Null, |expression| escaped(expression)),
             ]);
         }
     }
@@ -445,6 +446,9 @@ fn key_usage(state: &SqlContext) -> RowSource {
         for key in table.def.keys.iter().filter(|key| key.kind != KeyKind::Secondary) {
             for (at, part) in key.parts.iter().enumerate() {
                 let column = &table.def.columns[usize::from(part.column)];
+                if column.hidden {
+                    continue;
+                }
                 rows.push(vec![
                     text("def"),
                     text(&*table.database),

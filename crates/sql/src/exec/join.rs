@@ -383,7 +383,7 @@ impl<'e> Executor<'e> {
                     Input::Memory(Box::new(Memory::new(rows)))
                 }
                 SourceKind::Table(_) => Input::Table(None),
-                SourceKind::Definition => Input::Memory(Box::new(Memory::new(KeptRows::new(state, 0)))),
+                SourceKind::Definition(_) => Input::Memory(Box::new(Memory::new(KeptRows::new(state, 0)))),
             };
             levels.push(Level {
                 step,

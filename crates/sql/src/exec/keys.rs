@@ -276,9 +276,10 @@ pub(super) fn piece(
     }
     let mut bytes = Vec::new();
     let storing = Storing { state: cx.state, table: "", row: 1, lenient: false };
-    let warnings = cx.state.warning_count.get();
-    let stored =
-        storing.encode(value, column, &mut bytes).is_ok() && cx.state.warning_count.get() == warnings;
+    let warnings = cx.state.warnings_so_far();
+    let stored = storing.encode(value, column, &mut bytes).is_ok() && cx.state.warnings_so_far() == warnings;
+    // What is not stored is compared, as in MySQL without a word.
+    cx.state.forget_warnings_since(warnings);
     let back = stored_values::decode(&bytes, &column.kind, cx.state.time_zone_offset());
     Ok(match stored && compare::compare(&back, value) == Some(Ordering::Equal) {
         true => Piece::Key(bytes),

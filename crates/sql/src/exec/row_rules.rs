@@ -7,7 +7,7 @@ use untorn::write::EncodedRow;
 use super::change::{Changes, encode_value};
 use crate::context::SqlContext;
 use crate::errors;
-use crate::expr::{Context, RowView};
+use crate::expr::{Context, Expr, RowView};
 use crate::failure::Failure;
 use crate::plan::change::ColumnDefault;
 use crate::plan::row_rules::RowRules;
@@ -36,18 +36,55 @@ pub fn compute(
             continue;
         };
         let held = cx.state.held();
+        let (_, warnings) = cx.state.warnings_so_far();
         let encoded = {
             let views = [RowView::Fields(fields, columns)];
-            let value = expr.eval(&Context { rows: &views, ..*cx })?;
-            if rules.refuses_null && value.is_null() && !columns[at].nullable {
-                return Err(errors::error(errors::BAD_NULL, &[&columns[at].name]));
+            let cx = Context { rows: &views, ..*cx };
+            value_of(expr, &columns[at], rules, storing, &cx)
+        };
+        let encoded = match columns[at].hidden_for() {
+            None => encoded?,
+            Some(key) => {
+                let mut raised = cx.state.warnings.borrow_mut();
+                raised.iter_mut().skip(warnings).for_each(|(_, warning)| of_key(warning, key, storing.row));
+                encoded.map_err(|mut error| {
+                    of_key(&mut error, key, storing.row);
+                    error
+                })?
             }
-            encode_value(&value, &columns[at], storing, cx)?
         };
         cx.state.release_to(held);
         fields[at] = encoded;
     }
     Ok(())
+}
+
+/// The value of a computed column, as it is stored.
+fn value_of(
+    expr: &Expr,
+    column: &ColumnDef,
+    rules: &RowRules,
+    storing: &Storing<'_>,
+    cx: &Context<'_>,
+) -> Result<Option<Vec<u8>>, SqlError> {
+    let value = expr.eval(cx)?;
+    if rules.refuses_null && value.is_null() && !column.nullable {
+        return Err(errors::error(errors::BAD_NULL, &[&column.name]));
+    }
+    encode_value(&value, column, storing, cx)
+}
+
+/// Says of a value that is cut for which functional index.
+fn of_key(error: &mut SqlError, key: &str, row: u64) {
+    const CUT: [u16; 4] = [
+        errors::WARN_DATA_TRUNCATED,
+        errors::TRUNCATED_WRONG_VALUE,
+        errors::TRUNCATED_WRONG_VALUE_FOR_FIELD,
+        errors::DATA_TOO_LONG,
+    ];
+    if CUT.contains(&error.code) {
+        *error = errors::error(errors::WARN_DATA_TRUNCATED_FUNCTIONAL_INDEX, &[&key, &row]);
+    }
 }
 
 /// Checks a row.

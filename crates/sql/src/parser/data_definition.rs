@@ -3,7 +3,8 @@
 use untorn::schema::ReferentialAction;
 
 use super::super::ast::{
-    Check, ColumnDef, CreateTable, DataType, Expr, ForeignKey, Generated, KeyDef, KeyKind, KeyPart, Statement,
+    Check, ColumnDef, CreateTable, DataType, Expr, ForeignKey, Generated, KeyDef, KeyKind, KeyPart,
+    KeySource, Statement,
 };
 use super::super::lexer::TokenKind;
 use super::reserved::{FUNCTIONS, FUNCTIONS_OR_NAMES};
@@ -62,7 +63,8 @@ impl Parser<'_> {
         }
         let kind = match self.accept_any(&["UNIQUE", "FULLTEXT", "SPATIAL"]) {
             Some("UNIQUE") => KeyKind::Unique,
-            Some(_) => KeyKind::Other,
+            Some("FULLTEXT") => KeyKind::Fulltext,
+            Some(_) => KeyKind::Spatial,
             None => KeyKind::Plain,
         };
         if self.accept("INDEX") {
@@ -246,9 +248,9 @@ impl Parser<'_> {
         } else if self.accept("UNIQUE") {
             let _ = self.accept_any(&["KEY", "INDEX"]);
             KeyKind::Unique
-        } else if self.accept("FULLTEXT") || self.accept("SPATIAL") {
+        } else if let Some(word) = self.accept_any(&["FULLTEXT", "SPATIAL"]) {
             let _ = self.accept_any(&["KEY", "INDEX"]);
-            KeyKind::Other
+            if word == "FULLTEXT" { KeyKind::Fulltext } else { KeyKind::Spatial }
         } else if self.is_word("KEY") || self.is_word("INDEX") {
             self.advance();
             KeyKind::Plain
@@ -299,22 +301,24 @@ impl Parser<'_> {
         Ok(expr)
     }
 
-    /// `[USING BTREE] (a, b(10) DESC) [options]`
+    /// `[USING BTREE] (a, b(10) DESC, (c + 1)) [options]`
     fn key_parts(&mut self, name: Option<String>, kind: KeyKind) -> Parsed<KeyDef> {
         self.using_btree()?;
         let parts = self.parenthesised(|parser| {
-            if parser.is_symbol(b"(") {
-                return Err(errors::unsupported("functional key parts"));
-            }
-            let column = parser.name()?;
             let mut length = None;
-            if parser.accept_symbol(b"(") {
-                length = Some(parser.small_integer()?);
-                parser.expect_symbol(b")")?;
-            }
+            let source = if parser.is_symbol(b"(") {
+                KeySource::Expression(parser.in_parentheses()?)
+            } else {
+                let column = parser.name()?;
+                if parser.accept_symbol(b"(") {
+                    length = Some(parser.small_integer()?);
+                    parser.expect_symbol(b")")?;
+                }
+                KeySource::Column(column)
+            };
             let descending = parser.accept("DESC");
             let _ = !descending && parser.accept("ASC");
-            Ok(KeyPart { column, length, descending })
+            Ok(KeyPart { source, length, descending })
         })?;
         let mut key = KeyDef::new(name, kind, parts);
         loop {

@@ -25,6 +25,7 @@ use untorn::engine::ScanIndex;
 use untorn::schema::{KeyDef, KeyKind};
 
 use super::estimate::{ROWS_FEW, ROWS_MANY, cost, depends_on_parameters, has_ranges, rows_of};
+use super::functional_keys::KeyExpressions;
 use super::{Condition, Planner};
 use crate::ast::{BinaryOperator, HintKind};
 use crate::expr::{Expr, ValueSet};
@@ -129,6 +130,8 @@ pub struct PathChooser<'q> {
     pub bound: &'q [u16],
     /// Columns that the query needs of this source.
     pub needed: &'q [u16],
+    /// What its keys are made of besides columns.
+    pub(super) expressions: &'q KeyExpressions,
     /// Hints.
     pub hints: &'q [(HintKind, Vec<String>)],
     /// What counts.

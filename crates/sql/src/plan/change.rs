@@ -598,6 +598,7 @@ impl Planner<'_> {
         let mut path = Path::everything();
         let mut order = parts.order;
         if let Some(table) = source.engine_table() {
+            let expressions = self.key_expressions(&source, 0);
             let chooser = PathChooser {
                 planner: self,
                 table,
@@ -605,6 +606,7 @@ impl Planner<'_> {
                 conjuncts: &parts.conjuncts,
                 bound: &[],
                 needed: &needed[0],
+                expressions: &expressions,
                 hints,
                 choice: Choice { by_cost: parts.limit.is_none(), whole_rows: true, ..Choice::default() },
             };
@@ -614,7 +616,7 @@ impl Planner<'_> {
                 path = Path::everything();
             }
             if !order.is_empty()
-                && let Some(backward) = order_of(table, 0, &path, &order)
+                && let Some(backward) = order_of(table, 0, &path, &order, &expressions)
             {
                 path.backward = backward;
                 order.clear();

@@ -180,7 +180,7 @@ impl Planner<'_> {
             SourceKind::JsonTable(_) => Ok(()),
             // Their tables have keys of which nothing is known here.
             SourceKind::View(_)
-            | SourceKind::Definition
+            | SourceKind::Definition(_)
             | SourceKind::Given(_)
             | SourceKind::Recursion(_)
             | SourceKind::Derived(_) => {
@@ -191,11 +191,12 @@ impl Planner<'_> {
     }
 
     fn generated_columns(&self, at: u16, def: &TableDef, found: &mut Dependent) -> Result<(), SqlError> {
-        for (number, column) in def.columns.iter().enumerate() {
+        let visible = def.visible_columns();
+        for (number, column) in visible.iter().enumerate() {
             let Some(text) = &column.generated else { continue };
             self.work(text.len() + NODE_BYTES)?;
             let text = text.to_lowercase();
-            let mut others = def.columns.iter().enumerate().filter(|(other, _)| *other != number);
+            let mut others = visible.iter().enumerate().filter(|(other, _)| *other != number);
             if others.all(|(other, column)| {
                 found.has((at, other as u16)) || !has_word(&text, &column.name.to_lowercase())
             }) {

@@ -6,7 +6,7 @@
 //! (`index_order.rs`).
 
 use super::access_path::{Choice, Path, PathChooser};
-use super::index_order::{use_index_end, use_index_order};
+use super::index_order::use_index_end;
 use super::join_order::{Join, wants_hash};
 use super::order_by_members::order_by_members;
 use super::outer_join::{Conditions, OuterJoin};
@@ -108,7 +108,7 @@ impl Planner<'_> {
         for source in self.order_of_sources(plan, &conditions, &hints, fixed_order)? {
             self.add_step(plan, source, &mut conditions, &hints[usize::from(source)])?;
         }
-        use_index_order(plan);
+        self.use_index_order(plan);
         use_index_end(plan);
         plan.order.iter_mut().for_each(|(expr, _)| order_by_members(expr, &plan.sources));
         if let Some(grouping) = plan.grouping.as_mut().filter(|grouping| grouping.rollup) {
@@ -247,6 +247,7 @@ impl Planner<'_> {
         hints: &[(HintKind, Vec<String>)],
     ) -> Result<Path, SqlError> {
         let at = usize::from(source);
+        let expressions = self.key_expressions(&plan.sources[at], source);
         let path = match plan.sources[at].engine_table() {
             Some(table) => PathChooser {
                 planner: self,
@@ -255,6 +256,7 @@ impl Planner<'_> {
                 conjuncts,
                 bound,
                 needed: &plan.needed[at],
+                expressions: &expressions,
                 hints,
                 choice: Choice {
                     estimates: plan.sources.len() > 1,

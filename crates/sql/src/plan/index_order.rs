@@ -10,9 +10,10 @@ use untorn::Table;
 use untorn::engine::ScanIndex;
 use untorn::types::ColumnType;
 
-use super::SelectPlan;
 use super::access_path::{Alternative, Path, covers, indexes, key_of};
 use super::aggregate::AggregateKind;
+use super::functional_keys::KeyExpressions;
+use super::{Planner, SelectPlan};
 use crate::expr::Expr;
 use crate::value::{Value, collation};
 
@@ -35,7 +36,13 @@ fn has_key_for_certain(kind: &ColumnType, one: &Alternative) -> bool {
 }
 
 /// Whether rows come in the wanted order: `Some(backward)`.
-pub(super) fn order_of(table: &Table, source: u16, path: &Path, order: &[(Expr, bool)]) -> Option<bool> {
+pub(super) fn order_of(
+    table: &Table,
+    source: u16,
+    path: &Path,
+    order: &[(Expr, bool)],
+    expressions: &KeyExpressions,
+) -> Option<bool> {
     if !path.merged.is_empty() {
         return None;
     }
@@ -59,14 +66,17 @@ pub(super) fn order_of(table: &Table, source: u16, path: &Path, order: &[(Expr, 
     let single = path.last.len() <= 1 && !matches!(path.last[..], [Alternative::AnyOf(_)]);
     let mut at = fixed;
     for (expr, descending) in order {
-        let Expr::Column { source: s, column } = expr else { return None };
-        if *s != source || *descending != backward {
+        let is_column = |column: &u16| match expr {
+            Expr::Column { source: of, column: number } => *of == source && number == column,
+            other => expressions.is(other, *column),
+        };
+        if *descending != backward {
             return None;
         }
-        if columns[..fixed.min(columns.len())].contains(column) {
+        if columns[..fixed.min(columns.len())].iter().any(is_column) {
             continue;
         }
-        if columns.get(at) != Some(column) {
+        if !columns.get(at).is_some_and(is_column) {
             return None;
         }
         // Several ranges follow each other in the order of their column; what is behind it starts over in
@@ -79,28 +89,32 @@ pub(super) fn order_of(table: &Table, source: u16, path: &Path, order: &[(Expr, 
     Some(backward)
 }
 
-/// Drops the sort if an index gives the order.
-pub(super) fn use_index_order(plan: &mut SelectPlan) {
-    let single = plan.steps.len() == 1 && plan.grouping.is_none() && plan.unions.is_empty();
-    if !single || plan.order.is_empty() {
-        return;
-    }
-    let source = plan.steps[0].source;
-    let Some(table) = plan.sources[source].engine_table().map(Arc::clone) else { return };
-    if let Some(backward) = order_of(&table, source as u16, &plan.steps[0].path, &plan.order) {
-        plan.steps[0].path.backward = backward;
-        plan.order.clear();
-        return;
-    }
-    // With a LIMIT, a full scan may as well follow the index that gives the order.
-    if plan.limit.is_some() && plan.steps[0].path.is_full_scan() {
-        for index in indexes(&table) {
-            let covering = covers(&table, index.index, &plan.needed[source]);
-            let path = Path { index: index.index, covering, ..Path::everything() };
-            if let Some(backward) = order_of(&table, source as u16, &path, &plan.order) {
-                plan.steps[0].path = Path { backward, ..path };
-                plan.order.clear();
-                return;
+impl Planner<'_> {
+    /// Drops the sort if an index gives the order.
+    pub(super) fn use_index_order(&self, plan: &mut SelectPlan) {
+        let single = plan.steps.len() == 1 && plan.grouping.is_none() && plan.unions.is_empty();
+        if !single || plan.order.is_empty() {
+            return;
+        }
+        let source = plan.steps[0].source;
+        let Some(table) = plan.sources[source].engine_table().map(Arc::clone) else { return };
+        let number = source as u16;
+        let expressions = self.key_expressions(&plan.sources[source], number);
+        if let Some(backward) = order_of(&table, number, &plan.steps[0].path, &plan.order, &expressions) {
+            plan.steps[0].path.backward = backward;
+            plan.order.clear();
+            return;
+        }
+        // With a LIMIT, a full scan may as well follow the index that gives the order.
+        if plan.limit.is_some() && plan.steps[0].path.is_full_scan() {
+            for index in indexes(&table) {
+                let covering = covers(&table, index.index, &plan.needed[source]);
+                let path = Path { index: index.index, covering, ..Path::everything() };
+                if let Some(backward) = order_of(&table, number, &path, &plan.order, &expressions) {
+                    plan.steps[0].path = Path { backward, ..path };
+                    plan.order.clear();
+                    return;
+                }
             }
         }
     }
@@ -136,7 +150,9 @@ pub(super) fn use_index_end(plan: &mut SelectPlan) {
         }));
     }
     for mut path in paths {
-        let Some(backward) = order_of(&table, source, &path, &wanted) else { continue };
+        let Some(backward) = order_of(&table, source, &path, &wanted, &KeyExpressions::default()) else {
+            continue;
+        };
         path.backward = backward;
         if path.last.is_empty() && !path.columns.contains(column) {
             // NULL, which comes first, is no value.

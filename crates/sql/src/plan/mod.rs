@@ -16,6 +16,7 @@ pub mod estimate;
 mod finish;
 mod from;
 mod full_group;
+pub mod functional_keys;
 mod given_rows;
 pub mod index_merge;
 mod index_order;
@@ -267,7 +268,7 @@ impl SelectPlan {
                 source::SourceKind::Derived(plan) => add(plan.accesses()),
                 source::SourceKind::View(_)
                 | source::SourceKind::JsonTable(_)
-                | source::SourceKind::Definition
+                | source::SourceKind::Definition(_)
                 | source::SourceKind::Given(_)
                 | source::SourceKind::Recursion(_) => {}
             }
@@ -287,7 +288,7 @@ impl SelectPlan {
                 source::SourceKind::Derived(plan) => plan.tables(found),
                 source::SourceKind::View(_)
                 | source::SourceKind::JsonTable(_)
-                | source::SourceKind::Definition
+                | source::SourceKind::Definition(_)
                 | source::SourceKind::Given(_)
                 | source::SourceKind::Recursion(_) => {}
             }

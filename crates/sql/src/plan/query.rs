@@ -139,7 +139,7 @@ impl Planner<'_> {
         let column = |(at, ty): (usize, &Type)| (Expr::Column { source: 0, column: at as u16 }, *ty);
         let entries = self.elsewhere(types.iter().enumerate().map(column).collect());
         let columns: Vec<(String, Type)> = names.iter().cloned().zip(types.iter().copied()).collect();
-        let source = [self.derived("", columns.into_iter(), SourceKind::Definition)?];
+        let source = [self.derived("", columns.into_iter(), SourceKind::Definition(Vec::new()))?];
         let mut binder =
             Binder { around, clause: "order clause", rule: NameRule::Whole, ..Binder::new(self, &source) };
         binder.select_list = SelectList::new(entries);

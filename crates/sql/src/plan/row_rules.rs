@@ -15,7 +15,7 @@ use super::source::{Source, SourceKind};
 use super::{Condition, Planner};
 use crate::ast;
 use crate::errors;
-use crate::expr::bind::Binder;
+use crate::expr::bind::{Binder, Bound};
 use crate::expr::functions::Function;
 use crate::expr::{Expr, session_functions};
 use crate::lexer::LexicalModes;
@@ -154,6 +154,11 @@ impl Planner<'_> {
 
     /// An expression that a definition keeps, bound to the table.
     pub(super) fn bind_kept(&self, text: &str, sources: &[Source]) -> Result<Expr, SqlError> {
+        Ok(self.bind_kept_typed(text, sources)?.0)
+    }
+
+    /// The same, with its type.
+    pub(super) fn bind_kept_typed(&self, text: &str, sources: &[Source]) -> Result<Bound, SqlError> {
         self.work(text.len())?;
         if sources.iter().all(|source| source.mask.is_none() && source.access.is_none()) {
             return self.bind_new(text, "field list", sources);
@@ -174,7 +179,8 @@ impl Planner<'_> {
     pub fn check_expressions(&self, database: &str, table: &str, def: &TableDef) -> Result<(), SqlError> {
         let sources = [Source::of_definition(database, table, def)];
         let mut computed = Vec::new();
-        for (at, column) in def.columns.iter().enumerate() {
+        // Those that are hidden have been looked at where they were made, and nothing reads them.
+        for (at, column) in def.visible_columns().iter().enumerate() {
             let at = at as u16;
             if let Some(text) = &column.generated {
                 computed.push((at, self.check_generated(text, column, at, def, &sources)?));
@@ -210,10 +216,15 @@ impl Planner<'_> {
         Ok(reads(&self.bind_kept(text, &sources)?))
     }
 
-    fn bind_new(&self, text: &str, clause: &'static str, sources: &[Source]) -> Result<Expr, SqlError> {
+    pub(super) fn bind_new(
+        &self,
+        text: &str,
+        clause: &'static str,
+        sources: &[Source],
+    ) -> Result<Bound, SqlError> {
         let expr = parser::parse_expression(text.as_bytes(), LexicalModes::of_kept())?;
         let mut binder = Binder { clause, is_kept: true, ..Binder::new(self, sources) };
-        Ok(binder.bind(&expr)?.0)
+        binder.bind(&expr)
     }
 
     fn check_generated(
@@ -224,7 +235,7 @@ impl Planner<'_> {
         def: &TableDef,
         sources: &[Source],
     ) -> Result<Vec<u16>, SqlError> {
-        let expr = self.bind_new(text, "generated column function", sources)?;
+        let (expr, _) = self.bind_new(text, "generated column function", sources)?;
         if let Some(function) = function_of_moment(&expr) {
             return Err(errors::error(errors::GENERATED_COLUMN_FUNCTION, &[&column.name, &function]));
         }
@@ -242,7 +253,7 @@ impl Planner<'_> {
         def: &TableDef,
         sources: &[Source],
     ) -> Result<Vec<u16>, SqlError> {
-        let expr = self.bind_new(text, "default value expression", sources)?;
+        let (expr, _) = self.bind_new(text, "default value expression", sources)?;
         if let Some(function) = waiting_function(&expr) {
             return Err(errors::error(errors::DEFAULT_EXPRESSION_FUNCTION, &[&column.name, &function]));
         }
@@ -332,7 +343,7 @@ fn first_call(expr: &Expr, wanted: impl Fn(&Function, &[Expr]) -> bool) -> Optio
 }
 
 /// A function whose value is not the same whenever and by whomever it is called.
-fn function_of_moment(expr: &Expr) -> Option<String> {
+pub(super) fn function_of_moment(expr: &Expr) -> Option<String> {
     // UNIX_TIMESTAMP is the time of the statement, or depends on the time zone; digests are by the mode, and
     // the roles by who asks.
     const OF_MOMENT: [&str; 5] =
@@ -369,8 +380,9 @@ fn waiting_function(expr: &Expr) -> Option<String> {
 
 impl Source {
     /// A table that is to be made: there is nothing of it but its columns.
-    fn of_definition(database: &str, table: &str, def: &TableDef) -> Source {
+    pub(super) fn of_definition(database: &str, table: &str, def: &TableDef) -> Source {
         let columns = Source::columns_of(def);
-        Source::new(database.to_owned(), table.to_owned(), table.to_owned(), columns, SourceKind::Definition)
+        let kind = SourceKind::Definition(def.visible_columns().to_vec());
+        Source::new(database.to_owned(), table.to_owned(), table.to_owned(), columns, kind)
     }
 }

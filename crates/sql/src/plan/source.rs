@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use untorn::Table;
-use untorn::schema::{Default, KeyKind, TableDef};
+use untorn::schema::{ColumnDef, Default, KeyKind, TableDef};
 use untorn::types::{Charset, ColumnType};
 
 use super::json_table::JsonTable;
@@ -56,8 +56,9 @@ pub enum SourceKind {
     Recursion(u32),
     /// These rows.
     Given(Arc<Rows>),
-    /// A table that is to be made: its expressions are bound to it, nothing is read from it.
-    Definition,
+    /// A table that is to be made, with these columns: its expressions are bound to it, nothing is read from
+    /// it.
+    Definition(Vec<ColumnDef>),
 }
 
 /// A table, printable.
@@ -157,10 +158,11 @@ impl Source {
         Source::new(database, alias, name, columns, SourceKind::Table(TableHandle(table)))
     }
 
-    /// The columns of a table, with what the definition says of them.
+    /// The columns of a table but for hidden ones, with what the definition says of them.
     pub(super) fn columns_of(def: &TableDef) -> Vec<SourceColumn> {
-        let mut columns: Vec<SourceColumn> = Vec::with_capacity(def.columns.len());
-        for (number, column) in def.columns.iter().enumerate() {
+        let visible = def.visible_columns();
+        let mut columns: Vec<SourceColumn> = Vec::with_capacity(visible.len());
+        for (number, column) in visible.iter().enumerate() {
             let mut flags = 0;
             for key in &def.keys {
                 let Some(position) = key.parts.iter().position(|part| usize::from(part.column) == number)
@@ -230,6 +232,10 @@ impl Source {
         match &self.kind {
             SourceKind::Table(table) => {
                 let kind = &table.0.def.columns.get(usize::from(column))?.kind;
+                matches!(kind, ColumnType::Enum { .. } | ColumnType::Set { .. }).then_some(kind)
+            }
+            SourceKind::Definition(columns) => {
+                let kind = &columns.get(usize::from(column))?.kind;
                 matches!(kind, ColumnType::Enum { .. } | ColumnType::Set { .. }).then_some(kind)
             }
             SourceKind::JsonTable(table) => {

@@ -54,7 +54,7 @@ impl Session {
         let mut used = vec![false; changes.len()];
         let mut moved: Vec<(usize, Column)> = Vec::new();
         let mut columns = Vec::new();
-        for (at, old) in table.def.columns.iter().enumerate() {
+        for (at, old) in table.def.visible_columns().iter().enumerate() {
             let is_it = |name: &str| name.eq_ignore_ascii_case(&old.name);
             let dropped =
                 |change: &Alteration| matches!(change, Alteration::DropColumn { name, .. } if is_it(name));
@@ -147,6 +147,14 @@ impl Session {
                 && let Some(lost) = read(text)?.iter().find(|column| is_lost(column))
             {
                 return Err(errors::error(errors::DEPENDENT_BY_DEFAULT, &[&name_of(lost), &table.name]));
+            }
+        }
+        // As in MySQL also of an index that the statement drops.
+        for column in &old.columns[old.visible_columns().len()..] {
+            let text = column.generated.as_deref().unwrap_or_default();
+            let is_lost = |column: &&u16| dropped.contains(column) || renamed.contains(column);
+            if let Some(lost) = read(text)?.iter().find(is_lost) {
+                return Err(errors::error(errors::DEPENDENT_BY_FUNCTIONAL_INDEX, &[&name_of(lost)]));
             }
         }
         let mut checks = Vec::new();

@@ -8,7 +8,8 @@ use untorn::schema::{KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::ColumnType;
 
 use super::super::Session;
-use super::super::definition::{check_visible, key_definition};
+use super::super::definition::check_visible;
+use super::super::functional_keys::name_functional_keys;
 use sql::ast::{self, Alteration};
 use sql::errors;
 use sql::parser::check_key_name;
@@ -29,28 +30,35 @@ impl Session {
         &self,
         table: &Table,
         def: &mut TableDef,
-        origins: &[Option<u16>],
+        origins: &mut Vec<Option<u16>>,
         changes: &[Alteration],
     ) -> Result<(), SqlError> {
         self.keep_keys(table, def, origins, changes)?;
-        for change in changes {
+        let mut changes = changes.to_vec();
+        let added = changes.iter_mut().filter_map(|change| match change {
+            Alteration::AddKey { key, .. } => Some(key),
+            _ => None,
+        });
+        name_functional_keys(def, added);
+        for change in &changes {
             match change {
-                Alteration::AddKey { key, if_not_exists } => self.add_key(def, key, *if_not_exists)?,
+                Alteration::AddKey { key, if_not_exists } => {
+                    self.add_key(table, def, key, *if_not_exists)?;
+                }
                 Alteration::AddColumn { column, .. } | Alteration::ChangeColumn { column, .. } => {
-                    let parts = || {
-                        vec![ast::KeyPart { column: column.name.clone(), length: None, descending: false }]
-                    };
+                    let parts = || vec![ast::KeyPart::column(&column.name)];
                     for (said, kind) in
                         [(column.primary, ast::KeyKind::Primary), (column.unique, ast::KeyKind::Unique)]
                     {
                         if said && def.column_number(&column.name).is_some() {
-                            self.add_key(def, &ast::KeyDef::new(None, kind, parts()), false)?;
+                            self.add_key(table, def, &ast::KeyDef::new(None, kind, parts()), false)?;
                         }
                     }
                 }
                 _ => {}
             }
         }
+        origins.resize(def.columns.len(), None);
         check_visible(def)?;
         def.sort_keys();
         Ok(())
@@ -60,7 +68,7 @@ impl Session {
         &self,
         table: &Table,
         def: &mut TableDef,
-        origins: &[Option<u16>],
+        origins: &mut Vec<Option<u16>>,
         changes: &[Alteration],
     ) -> Result<(), SqlError> {
         let old = &table.def;
@@ -101,6 +109,7 @@ impl Session {
             check_key_name(to)?;
             keys[at].name.clone_from(to);
         }
+        self.keep_hidden_columns(table, &keys, def, origins)?;
         for mut key in keys {
             let kept = |part: &KeyPart| {
                 let at = origins.iter().position(|origin| *origin == Some(part.column))?;
@@ -127,8 +136,15 @@ impl Session {
         Ok(())
     }
 
-    fn add_key(&self, def: &mut TableDef, key: &ast::KeyDef, if_not_exists: bool) -> Result<(), SqlError> {
-        let key = key_definition(def, key, &self.state)?;
+    fn add_key(
+        &self,
+        table: &Table,
+        def: &mut TableDef,
+        key: &ast::KeyDef,
+        if_not_exists: bool,
+    ) -> Result<(), SqlError> {
+        let columns = def.columns.len();
+        let key = self.key_definition((&table.database, &table.name), def, key)?;
         if key.kind == KeyKind::Primary && def.keys.iter().any(|other| other.kind == KeyKind::Primary) {
             return Err(errors::error(errors::MULTIPLE_PRI_KEY, &[]));
         }
@@ -137,6 +153,7 @@ impl Session {
             if !if_not_exists {
                 return Err(error);
             }
+            def.columns.truncate(columns);
             self.state.note(error);
             return Ok(());
         }

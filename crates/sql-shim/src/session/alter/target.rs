@@ -98,9 +98,9 @@ impl Session {
         }
         def.checks = self.altered_checks(table, &columns, changes)?;
         refuse_to_change_storage(old, &columns)?;
-        let origins: Vec<Option<u16>> = columns.iter().map(|column| column.origin).collect();
+        let mut origins: Vec<Option<u16>> = columns.iter().map(|column| column.origin).collect();
         def.columns = columns.into_iter().map(|Column { def, .. }| def).collect();
-        self.alter_keys(table, &mut def, &origins, changes)?;
+        self.alter_keys(table, &mut def, &mut origins, changes)?;
         self.alter_foreign_keys(table, &mut def, changes)?;
         def.validate().map_err(|error| sql::failure::engine(&error.into()))?;
         self.planner().check_expressions(&table.database, &table.name, &def)?;
@@ -167,14 +167,16 @@ fn judged(old: &TableDef, mut target: Target) -> Target {
         .zip(&target.def.columns)
         .map(|(origin, new)| (origin.map(|at| &old.columns[usize::from(at)]), new))
         .collect();
-    let in_a_key = |is: &ColumnDef| {
-        let at = target.def.column_number(&is.name);
-        target.def.keys.iter().any(|key| key.parts.iter().any(|part| Some(part.column) == at))
+    let in_a_key = |at: usize| {
+        target.def.keys.iter().any(|key| key.parts.iter().any(|part| usize::from(part.column) == at))
     };
-    let kept = |was: &ColumnDef, is: &ColumnDef| {
-        !lengthens(was, is) && (was.stores_alike(is) || !in_a_key(is) && keeps_values(was, is))
+    let kept = |at: usize, was: &ColumnDef, is: &ColumnDef| {
+        !lengthens(was, is) && (was.stores_alike(is) || !in_a_key(at) && keeps_values(was, is))
     };
-    let converts = pairs.iter().any(|(was, is)| was.is_some_and(|was| !kept(was, is)));
+    let converted = |(at, (was, is)): (usize, &(Option<&ColumnDef>, &ColumnDef))| {
+        was.is_some_and(|was| !is.hidden && !kept(at, was, is))
+    };
+    let converts = pairs.iter().enumerate().any(converted);
     let renumbers =
         pairs.iter().any(|(was, is)| was.is_some_and(|was| was.auto_increment != is.auto_increment));
     let regenerates = pairs.iter().any(|(was, is)| match was {

@@ -181,7 +181,7 @@ impl Session {
         let descending = part.descending;
         let bytes = part.text_bytes();
         let statement = query::statement(name, read, &table, &order, part);
-        let mut keeper = KeyKeeper::new(out, table.def.columns.len(), order.kinds());
+        let mut keeper = KeyKeeper::new(out, table.def.visible_columns().len(), order.kinds());
         let outcome = self.read_rows(statement, bytes, &mut keeper).await?;
         let (rows, last) = keeper.finish();
         let place = match last {
@@ -201,7 +201,7 @@ impl Session {
     /// A value of a key: a constant.
     fn key_value(&self, expr: &Expr, table: &Table) -> Result<sql::value::Value<'static>, SqlError> {
         if let Expr::Column { name, .. } = expr
-            && table.def.columns.iter().any(|column| column.name.eq_ignore_ascii_case(name))
+            && table.def.visible_columns().iter().any(|column| column.name.eq_ignore_ascii_case(name))
         {
             return Err(errors::error(errors::WRONG_ARGUMENTS, &[&"HANDLER ... READ"]));
         }

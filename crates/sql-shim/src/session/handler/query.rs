@@ -14,6 +14,8 @@ use sql::ast::{
     Statement, TableName, TableRef,
 };
 use sql::errors;
+use sql::lexer::LexicalModes;
+use sql::parser::parse_expression;
 use sql::result::SqlError;
 use sql::value::{Collation, Value};
 use untorn::Table;
@@ -299,10 +301,15 @@ pub(super) fn statement(
     order: &Order<'_>,
     part: Part,
 ) -> Statement {
-    let column =
-        |name: &str| Expr::Column { database: None, table: Some(read.name.clone()), name: name.to_owned() };
+    let column = |def: &ColumnDef| match &def.generated {
+        // A part that is an expression: the plan knows that the index has it.
+        Some(text) if def.hidden => {
+            parse_expression(text.as_bytes(), LexicalModes::of_kept()).unwrap_or(Expr::Null)
+        }
+        _ => Expr::Column { database: None, table: Some(read.name.clone()), name: def.name.clone() },
+    };
     // What is sorted by is the column itself where that can be, for the index to give the order.
-    let ordered = |of: &Column<'_>| of.indexed(column(&of.def.name));
+    let ordered = |of: &Column<'_>| of.indexed(column(of.def));
     let compared = |of: &Column<'_>| match of.is_numbered() {
         true => Expr::Binary2(BinaryOperator::Add, Box::new(ordered(of)), Box::new(Expr::Integer(0))),
         false => ordered(of),
@@ -310,7 +317,7 @@ pub(super) fn statement(
     let columns: Vec<Compared> =
         order.columns.iter().map(|of| (compared(of), of.def.nullable, of.descending)).collect();
     let shown = |expr: Expr, text: &str| SelectItem::Expr { expr, alias: None, text: text.to_owned() };
-    let visible = table.def.columns.iter().map(|def| shown(column(&def.name), &def.name));
+    let visible = table.def.visible_columns().iter().map(|def| shown(column(def), &def.name));
     let kept = columns.iter().map(|(expr, ..)| shown(expr.clone(), "key"));
     let bound = match part.bound {
         Bound::All => None,

@@ -9,7 +9,7 @@ use untorn::types::{Charset, Collation, ColumnType};
 pub(super) fn create_statement(table: &Table) -> String {
     let mut lines = Vec::new();
     let name = |name: &str| format!("`{}`", name.replace('`', "``"));
-    for column in &table.def.columns {
+    for column in table.def.visible_columns() {
         let mut line = format!("  {} {}", name(&column.name), type_text(column));
         let rule = column.kind.collation();
         let said_by_table = rule == table.def.collation;
@@ -58,7 +58,11 @@ pub(super) fn create_statement(table: &Table) -> String {
             .parts
             .iter()
             .map(|part| {
-                let column = name(&table.def.columns[usize::from(part.column)].name);
+                let column = &table.def.columns[usize::from(part.column)];
+                let column = match &column.generated {
+                    Some(expression) if column.hidden => format!("({expression})"),
+                    _ => name(&column.name),
+                };
                 let column = part.prefix_chars.map_or(column.clone(), |chars| format!("{column}({chars})"));
                 column + if part.descending { " DESC" } else { "" }
             })

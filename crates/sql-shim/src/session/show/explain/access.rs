@@ -156,9 +156,18 @@ fn reference_to(expr: &Expr, names: &Names<'_>) -> String {
     }
 }
 
+/// What a part of a key is called: a functional one by its expression.
+pub(super) fn key_part_name(column: &ColumnDef) -> &str {
+    match &column.generated {
+        Some(expression) if column.hidden => expression,
+        _ => &column.name,
+    }
+}
+
 fn part_names(key: &KeyDef, used: usize, columns: &[ColumnDef]) -> Vec<String> {
     let parts = key.parts.iter().take(used);
-    parts.filter_map(|part| columns.get(usize::from(part.column))).map(|of| of.name.to_string()).collect()
+    let columns = parts.filter_map(|part| columns.get(usize::from(part.column)));
+    columns.map(|column| key_part_name(column).to_owned()).collect()
 }
 
 /// As MySQL counts: the longest values, a byte for NULL, two for a length.

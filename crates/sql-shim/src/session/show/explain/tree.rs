@@ -13,7 +13,7 @@ use sql::plan::{Grouping, SelectPlan};
 use untorn::engine::ScanIndex;
 
 use super::Found;
-use super::access::{Cost, HASHED, applied, costs, tested};
+use super::access::{Cost, HASHED, applied, costs, key_part_name, tested};
 use super::readable::readable;
 
 /// Of more ranges only the number is said.
@@ -407,9 +407,10 @@ fn scan(source: &Source, path: &Path, names: &Names<'_>, is_leg: bool) -> String
     let using = key.map_or(String::new(), |key| format!(" using {}", key.name));
     let back = if path.backward { " (reverse)" } else { "" };
     let alias = &source.alias;
+    let def = source.engine_table().map(|table| &table.def);
     let column = |at: usize| {
-        let column = path.columns.get(at).and_then(|column| source.columns.get(usize::from(*column)));
-        column.map_or("?", |column| column.name.as_str())
+        let column = path.columns.get(at).and_then(|at| def?.columns.get(usize::from(*at)));
+        column.map_or("?", key_part_name)
     };
     let equal: Vec<String> = path
         .equal

@@ -1,0 +1,256 @@
+//! Functional key parts over restarts and crashes, and beside settings that change between sessions. What is
+//! as in MySQL is in the golden script `79_functional_keys.test`.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::support::engine::Engine;
+use crate::support::{Client, all, code};
+
+fn column(client: &mut Client, sql: &str, at: usize) -> Vec<Option<String>> {
+    client.run(sql).unwrap().into_iter().map(|row| row[at].clone()).collect()
+}
+
+fn text(client: &mut Client, sql: &str) -> String {
+    column(client, sql, 0)[0].clone().unwrap_or_default()
+}
+
+/// The index that a query reads.
+fn read_index(client: &mut Client, sql: &str) -> Option<String> {
+    column(client, &format!("EXPLAIN {sql}"), 6)[0].clone()
+}
+
+const TABLE: &str = "CREATE TABLE d.t (id INT PRIMARY KEY, name VARCHAR(40), a INT, b INT, \
+                     KEY k ((LOWER(name)), b DESC), UNIQUE KEY u ((a + b)))";
+
+#[test]
+fn they_are_kept_over_a_restart() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    let insert = "INSERT INTO d.t VALUES (1, 'Anna', 1, 2), (2, 'BERT', 3, 4), (3, NULL, NULL, 4)";
+    all(&mut root, &["CREATE DATABASE d", TABLE, insert]);
+    let shown = column(&mut root, "SHOW CREATE TABLE d.t", 1);
+    drop(root);
+    let engine = Engine::open(&engine.stop());
+    let mut root = engine.root();
+    assert_eq!(column(&mut root, "SHOW CREATE TABLE d.t", 1), shown);
+    assert_eq!(code(&mut root, "INSERT INTO d.t VALUES (4, 'x', 2, 1)"), 1062);
+    let find = "SELECT id FROM d.t WHERE LOWER(name) = 'bert'";
+    assert_eq!(read_index(&mut root, find).as_deref(), Some("k"));
+    assert_eq!(text(&mut root, find), "2");
+    assert_eq!(column(&mut root, "CHECK TABLE d.t", 3), [Some("OK".to_owned())]);
+    engine.finish();
+}
+
+/// What a session has not committed when the server is gone is taken back, in the index too.
+#[test]
+fn a_crash_leaves_the_index_as_the_rows() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    all(&mut root, &["CREATE DATABASE d", TABLE, "INSERT INTO d.t VALUES (1, 'Anna', 1, 2)"]);
+    let mut other = engine.root();
+    all(
+        &mut other,
+        &[
+            "BEGIN",
+            "UPDATE d.t SET name = 'Zoe', a = 10 WHERE id = 1",
+            "INSERT INTO d.t VALUES (2, 'Bert', 5, 5)",
+        ],
+    );
+    // Makes the open transaction's changes durable, too.
+    all(&mut root, &["CREATE TABLE d.u (id INT PRIMARY KEY)", "INSERT INTO d.u VALUES (1)"]);
+    let copy = std::env::temp_dir().join(format!("untorn-functional-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&copy);
+    copy_files(&engine.directory, &copy);
+    let crashed = Engine::open(&copy);
+    let mut after = crashed.root();
+    assert_eq!(text(&mut after, "SELECT id FROM d.t WHERE LOWER(name) = 'anna'"), "1");
+    for gone in ["LOWER(name) = 'zoe'", "LOWER(name) = 'bert'", "a + b > 3"] {
+        assert!(column(&mut after, &format!("SELECT id FROM d.t WHERE {gone}"), 0).is_empty(), "{gone}");
+    }
+    assert_eq!(column(&mut after, "CHECK TABLE d.t", 3), [Some("OK".to_owned())]);
+    drop(other);
+    crashed.finish();
+    engine.finish();
+}
+
+/// Files as they are, as a crash of the process leaves them: what was written is there.
+fn copy_files(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_files(&entry.path(), &target),
+            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
+
+/// Each statement answers the same with the index and without it, whatever has changed.
+#[test]
+fn an_index_answers_as_the_rows_do() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    all(&mut root, &["CREATE DATABASE d", TABLE]);
+    for id in 0..200 {
+        let name = if id % 7 == 0 { "NULL".to_owned() } else { format!("'N{}'", id % 13) };
+        all(&mut root, &[&format!("INSERT INTO d.t VALUES ({id}, {name}, {id}, {})", id % 5 * 1000)]);
+    }
+    let changes = [
+        "UPDATE d.t SET name = 'n1' WHERE id % 10 = 3",
+        "DELETE FROM d.t WHERE id % 11 = 0",
+        "BEGIN; UPDATE d.t SET name = 'gone', a = a + 100000; ROLLBACK",
+        "REPLACE INTO d.t VALUES (5, 'N5', 5, 7), (500, 'x', NULL, 1)",
+        "INSERT INTO d.t VALUES (501, 'y', 5, 7) ON DUPLICATE KEY UPDATE name = 'twice'",
+        "UPDATE d.t SET b = b + 1 ORDER BY id DESC",
+        "ALTER TABLE d.t MODIFY name VARCHAR(60), ADD COLUMN c INT FIRST",
+        "ALTER TABLE d.t RENAME INDEX k TO other, ADD KEY k ((b - a))",
+        "ALTER TABLE d.t RENAME INDEX k TO third, RENAME INDEX other TO k",
+        "TRUNCATE TABLE d.t",
+    ];
+    let conditions = [
+        "LOWER(name) = 'n1'",
+        "LOWER(name) >= 'n10' AND b > 1",
+        "LOWER(name) IS NULL",
+        "LOWER(name) LIKE 'n1%'",
+        "LOWER(name) IN ('n2', 'twice', 'x')",
+        "a + b BETWEEN 5 AND 1500",
+        "a + b IS NULL",
+        "b - a < 0",
+    ];
+    for change in changes {
+        change.split("; ").for_each(|statement| all(&mut root, &[statement]));
+        for condition in conditions {
+            let ids = |hint: &str| format!("SELECT id FROM d.t {hint} WHERE {condition} ORDER BY id");
+            let (by_index, by_rows) = (ids("FORCE INDEX (k, u)"), ids("USE INDEX ()"));
+            let (by_index, by_rows) = (column(&mut root, &by_index, 0), column(&mut root, &by_rows, 0));
+            assert_eq!(by_index, by_rows, "{change}: {condition}");
+        }
+        let order = "SELECT id FROM d.t FORCE INDEX (k) ORDER BY LOWER(name), b, id";
+        let sorted = "SELECT id FROM d.t USE INDEX () ORDER BY LOWER(name), b, id";
+        assert_eq!(column(&mut root, order, 0), column(&mut root, sorted, 0), "{change}");
+        assert_eq!(column(&mut root, "CHECK TABLE d.t", 3), [Some("OK".to_owned())], "{change}");
+    }
+    engine.finish();
+}
+
+/// An index written in one session is not read by another in which the expression means something else.
+#[test]
+fn expressions_of_other_meaning_do_not_read_the_index() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    all(
+        &mut root,
+        &[
+            "CREATE DATABASE d",
+            "CREATE TABLE d.t (id INT PRIMARY KEY, n INT, at TIMESTAMP NULL, f FLOAT, KEY c ((CONCAT(n, 'x'))), \
+             KEY day ((DATE(at))), KEY name ((DAYNAME(at))), KEY third ((n / 3)))",
+            "SET time_zone = '+00:00'",
+            "INSERT INTO d.t VALUES (1, 1, '2020-01-01 23:00:00', 1)",
+        ],
+    );
+    let concat = "SELECT id FROM d.t WHERE CONCAT(n, 'x') = '1X'";
+    assert_eq!(column(&mut root, concat, 0).len(), 1);
+    all(&mut root, &["SET NAMES utf8mb4 COLLATE utf8mb4_bin"]);
+    assert!(column(&mut root, concat, 0).is_empty());
+    all(&mut root, &["SET time_zone = '+02:00'"]);
+    assert_eq!(text(&mut root, "SELECT id FROM d.t WHERE DATE(at) = '2020-01-02'"), "1");
+    assert!(column(&mut root, "SELECT id FROM d.t WHERE DATE(at) = '2020-01-01'", 0).is_empty());
+    assert_eq!(text(&mut root, "SELECT id FROM d.t WHERE DAYNAME(at) = 'Thursday'"), "1");
+    let third = "SELECT id FROM d.t WHERE n / 3 = 0.3333";
+    assert_eq!(text(&mut root, third), "1");
+    all(&mut root, &["SET div_precision_increment = 8"]);
+    assert!(column(&mut root, third, 0).is_empty());
+    engine.finish();
+}
+
+/// A row that an outer join has made up has no entry in the index, and the expression a value.
+#[test]
+fn behind_an_outer_join_the_expression_is_not_the_column() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    all(
+        &mut root,
+        &[
+            "CREATE DATABASE d",
+            "CREATE TABLE d.l (id INT PRIMARY KEY)",
+            "CREATE TABLE d.r (id INT PRIMARY KEY, a INT, KEY k ((COALESCE(a, 0))))",
+            "INSERT INTO d.l VALUES (1), (2)",
+            "INSERT INTO d.r VALUES (1, 5)",
+        ],
+    );
+    let left = "SELECT d.l.id FROM d.l LEFT JOIN d.r ON d.l.id = d.r.id";
+    assert_eq!(text(&mut root, &format!("{left} WHERE COALESCE(d.r.a, 0) = 0")), "2");
+    assert_eq!(text(&mut root, &format!("{left} WHERE COALESCE(d.r.a, 0) = 5")), "1");
+    let on = "SELECT COUNT(d.r.id) FROM d.l LEFT JOIN d.r ON COALESCE(d.r.a, 0) = 5";
+    assert_eq!(text(&mut root, on), "2");
+    let joined = "SELECT d.l.id FROM d.l JOIN d.r ON COALESCE(d.r.a, 0) = d.l.id + 3";
+    assert_eq!(text(&mut root, joined), "2");
+    engine.finish();
+}
+
+/// HANDLER, views, prepared statements, LOAD DATA's like: whatever names columns knows none of the hidden.
+#[test]
+fn hidden_columns_are_hidden_everywhere() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    all(
+        &mut root,
+        &["CREATE DATABASE d", "USE d", TABLE, "INSERT INTO t VALUES (1, 'B', 1, 2), (2, 'a', 2, 3)"],
+    );
+    all(&mut root, &["HANDLER t OPEN"]);
+    let read = root.run("HANDLER t READ k FIRST").unwrap();
+    assert_eq!(read[0].len(), 4);
+    assert_eq!(read[0][0].as_deref(), Some("2"));
+    assert_eq!(column(&mut root, "HANDLER t READ k NEXT", 0), [Some("1".to_owned())]);
+    assert_eq!(column(&mut root, "HANDLER t READ k = ('b')", 0), [Some("1".to_owned())]);
+    all(&mut root, &["HANDLER t CLOSE", "CREATE VIEW v AS SELECT * FROM t"]);
+    assert_eq!(read_index(&mut root, "SELECT * FROM v WHERE LOWER(name) = 'a'").as_deref(), Some("k"));
+    assert_eq!(column(&mut root, "SHOW COLUMNS FROM v", 0).len(), 4);
+    assert_eq!(code(&mut root, "GRANT SELECT (`!hidden!k!0!0`) ON t TO root@localhost"), 1054);
+    assert_eq!(code(&mut root, "SELECT `!hidden!k!0!0` FROM t"), 1054);
+    all(&mut root, &["CREATE TABLE plain (id INT PRIMARY KEY, name VARCHAR(40), a INT, b INT)"]);
+    all(&mut root, &["INSERT INTO plain SELECT * FROM t"]);
+    let sums = column(&mut root, "CHECKSUM TABLE t, plain", 1);
+    assert_eq!(sums[0], sums[1]);
+    // The names of hidden columns give way to what somebody names.
+    all(&mut root, &["ALTER TABLE t ADD COLUMN `!hidden!k!0!0` INT DEFAULT 7"]);
+    assert_eq!(text(&mut root, "SELECT SUM(`!hidden!k!0!0`) FROM t WHERE LOWER(name) = 'a'"), "7");
+    engine.finish();
+}
+
+#[test]
+fn the_file_of_such_a_table_stays_here() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    all(&mut root, &["CREATE DATABASE d", TABLE]);
+    for statement in ["FLUSH TABLES d.t FOR EXPORT", "ALTER TABLE d.t DISCARD TABLESPACE"] {
+        let (number, message) = root.run(statement).unwrap_err();
+        assert_eq!(number, 1235, "{statement}");
+        assert!(message.contains("table 'd.t' has the functional index 'k'"), "{message}");
+    }
+    engine.finish();
+}
+
+/// Sixteen parts, and an expression of many characters.
+#[test]
+fn as_large_as_they_may_be() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    let parts: Vec<String> = (0..16).map(|number| format!("(a + {number})")).collect();
+    let sum = vec!["a"; 2000].join(" + ");
+    all(
+        &mut root,
+        &[
+            "CREATE DATABASE d",
+            &format!("CREATE TABLE d.t (a INT, KEY k ({}))", parts.join(", ")),
+            "INSERT INTO d.t VALUES (1), (2)",
+            &format!("CREATE INDEX long_one ON d.t ((IF(a > 1, 'more', '{}')))", "x".repeat(400)),
+        ],
+    );
+    assert_eq!(code(&mut root, &format!("CREATE INDEX m ON d.t ({}, (a + 16))", parts.join(", "))), 1070);
+    assert_eq!(text(&mut root, "SELECT a FROM d.t WHERE a + 0 = 2"), "2");
+    match root.run(&format!("CREATE INDEX sums ON d.t (({sum}))")) {
+        Ok(_) => assert_eq!(text(&mut root, &format!("SELECT a FROM d.t WHERE {sum} = 4000")), "2"),
+        Err((number, message)) => panic!("{number}: {message}"),
+    }
+    engine.finish();
+}
