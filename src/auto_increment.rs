@@ -78,6 +78,8 @@ impl AutoIncrement {
             match self.load_step(store) {
                 Ok(()) => {}
                 Err(pagestore::Interrupt::Wait(wait)) => store.environment().block_until(wait.event()),
+                // The table was dropped since the caller found it, which is nobody's trouble.
+                Err(pagestore::Interrupt::Error(pagestore::Error::NoSuchSpace(_))) => return 0,
                 Err(pagestore::Interrupt::Error(error)) => {
                     tracing::warn!("an AUTO_INCREMENT counter cannot be read: {error}");
                     return 0;

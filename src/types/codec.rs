@@ -279,13 +279,15 @@ pub fn decode<'a>(bytes: &'a [u8], kind: &ColumnType) -> Option<Value<'a>> {
         }
         ColumnType::Set { members, .. } => {
             let Value::UInt(bits) = decode_int(bytes, true) else { return None };
-            let names: Vec<&str> = members
-                .iter()
-                .enumerate()
-                .filter(|(at, _)| bits >> at & 1 == 1)
-                .map(|(_, name)| name.as_str())
-                .collect();
-            Value::Bytes(Cow::Owned(names.join(",").into_bytes()))
+            let mut names = Vec::new();
+            for (_, name) in members.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1) {
+                // As MySQL does: an empty name in front leaves no comma.
+                if !names.is_empty() {
+                    names.push(b',');
+                }
+                names.extend_from_slice(name.as_bytes());
+            }
+            Value::Bytes(Cow::Owned(names))
         }
         ColumnType::Char { collation, .. } => Value::Bytes(collation.charset().to_utf8(trimmed(bytes))),
         ColumnType::VarChar { collation, .. } | ColumnType::Text { collation, .. } => {

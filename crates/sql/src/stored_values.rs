@@ -18,7 +18,7 @@ use crate::result::SqlError;
 
 /// A big-endian integer of up to eight bytes.
 #[inline]
-fn unsigned(bytes: &[u8]) -> u64 {
+pub(crate) fn unsigned(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |n, b| n << 8 | u64::from(*b))
 }
 

@@ -254,3 +254,57 @@ fn as_large_as_they_may_be() {
     }
     engine.finish();
 }
+
+/// What was written under other settings, or on another day, than what is read now: such an index answers as the
+/// rows do, because it is not read. (MySQL reads it, and answers by what the writer saw.)
+#[test]
+fn values_that_settings_and_the_day_decide_are_not_read_from_the_index() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    all(
+        &mut root,
+        &[
+            "CREATE DATABASE d",
+            "USE d",
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT, v VARCHAR(40), m DATETIME(3), t TIME,
+               KEY k1 ((CAST(v AS DATE))), KEY k2 ((CAST(m AS TIME))), KEY k3 ((CAST(m AS DATETIME))),
+               KEY k4 ((TO_DAYS(t))), KEY k5 ((CAST(t AS DATETIME))), KEY k6 ((DATE(t))), KEY k7 ((YEAR(t))),
+               KEY k8 ((DATEDIFF(m, t))), KEY k9 ((GREATEST(m, t))), KEY k10 ((CAST(v AS DATETIME))),
+               KEY k11 ((HOUR(v))), KEY k12 ((a / 3)), KEY k13 ((ROUND(a / 3, 2))),
+               KEY k14 ((FLOOR(a / 3 * 1000))), KEY k15 ((a * 2)), KEY k16 ((YEAR(m))))",
+            "SET timestamp = 86400 * 300, time_zone = '+00:00', div_precision_increment = 0,
+               sql_mode = 'TIME_TRUNCATE_FRACTIONAL,ALLOW_INVALID_DATES'",
+            "INSERT INTO t VALUES (1, 1, '2020-02-30', '2020-01-01 10:00:00.999', '10:00:00'),
+               (2, 1, '0000-00-00', '2020-01-01 10:00:00.4', '11:00:00'),
+               (3, 1, '2020-01-01 23:00:00+05:00', '2020-01-01 10:00:00.999', '10:00:00')",
+            "SET timestamp = 86400 * 400, time_zone = '+05:00', div_precision_increment = 4, sql_mode = DEFAULT",
+        ],
+    );
+    for (key, condition) in [
+        ("k1", "CAST(v AS DATE) IS NULL"),
+        ("k2", "CAST(m AS TIME) = '10:00:00'"),
+        ("k3", "CAST(m AS DATETIME) = '2020-01-01 10:00:01'"),
+        ("k4", "TO_DAYS(t) = 719928"),
+        ("k5", "CAST(t AS DATETIME) = '1971-02-05 10:00:00'"),
+        ("k6", "DATE(t) = '1971-02-05'"),
+        ("k7", "YEAR(t) = 1971"),
+        ("k8", "DATEDIFF(m, t) < 18000"),
+        ("k9", "GREATEST(m, t) > '2020-01-01'"),
+        ("k10", "CAST(v AS DATETIME) = '2020-01-01 23:00:00'"),
+        ("k11", "HOUR(v) = 23"),
+        ("k12", "a / 3 = 0.3333"),
+        ("k13", "ROUND(a / 3, 2) = 0.33"),
+        ("k14", "FLOOR(a / 3 * 1000) = 333"),
+    ] {
+        let by = |how: &str| format!("SELECT id FROM t {how} INDEX ({key}) WHERE {condition} ORDER BY id");
+        let (forced, ignored) = (by("FORCE"), by("IGNORE"));
+        assert_eq!(column(&mut root, &forced, 0), column(&mut root, &ignored, 0), "{condition}");
+        assert_eq!(read_index(&mut root, &forced), None, "{condition}");
+    }
+    for (key, condition) in [("k15", "a * 2 = 2"), ("k16", "YEAR(m) = 2020")] {
+        let query = format!("SELECT id FROM t FORCE INDEX ({key}) WHERE {condition}");
+        assert_eq!(read_index(&mut root, &query).as_deref(), Some(key), "{condition}");
+        assert_eq!(column(&mut root, &query, 0).len(), 3, "{condition}");
+    }
+    engine.finish();
+}

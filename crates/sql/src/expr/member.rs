@@ -21,6 +21,8 @@ pub(super) fn number(value: &Value<'_>, kind: &ColumnType) -> Value<'static> {
         ColumnType::Enum { members, .. } => {
             Value::UInt(place(members, &text).map_or(0, |at| u64::from(at) + 1))
         }
+        // The empty text is no member, as where it is stored.
+        ColumnType::Set { .. } if text.is_empty() => Value::UInt(0),
         ColumnType::Set { members, .. } => {
             let chosen = text.split(|byte| *byte == b',').filter_map(|name| place(members, name));
             Value::UInt(chosen.fold(0, |bits, at| bits | 1u64.checked_shl(at).unwrap_or(0)))

@@ -331,6 +331,9 @@ impl Parser<'_> {
                 self.integer()?;
             } else if let Some(word) = self.accept_any(&["VISIBLE", "INVISIBLE"]) {
                 key.invisible = word == "INVISIBLE";
+            } else if key.kind == KeyKind::Fulltext && self.accept("WITH") {
+                self.expect("PARSER")?;
+                self.any_name()?;
             } else {
                 return Ok(key);
             }

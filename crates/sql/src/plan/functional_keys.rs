@@ -13,11 +13,13 @@ use super::Planner;
 use super::created_columns::typed;
 use super::row_rules::{function_of_moment, reads};
 use super::source::Source;
-use crate::ast;
+use crate::ast::{self, BinaryOperator, CastType};
 use crate::errors;
 use crate::expr::rollup::for_each_child;
+use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
 use crate::result::SqlError;
+use crate::value::Value;
 
 /// Expressions that stand for columns of keys, by the numbers of the columns.
 #[derive(Debug, Default)]
@@ -30,31 +32,132 @@ impl KeyExpressions {
     }
 }
 
-/// Functions whose values depend on settings of the session: an index may have been written under others.
-const BY_SETTINGS: [&str; 10] = [
-    "AES_DECRYPT",
-    "AES_ENCRYPT",
-    "CONVERT_TZ",
-    "DATE_FORMAT",
-    "DAYNAME",
-    "FORMAT",
-    "FROM_UNIXTIME",
-    "MONTHNAME",
-    "STR_TO_DATE",
-    "WEEK",
-];
+/// Longest beginning of a long text that a key can hold, in characters: longer ones are refused as texts are.
+const BEGINNING_MAX: u32 = 3072;
 
-/// Whether the expression has the same value in every session.
-fn is_same_everywhere(expr: &Expr, def: &TableDef) -> bool {
-    expr.visit(&mut |inner| match inner {
-        Expr::Column { column, .. } => {
-            let column = def.columns.get(usize::from(*column));
-            !column.is_none_or(|column| matches!(column.kind, ColumnType::Timestamp { .. }))
+/// Functions of texts, numbers and documents that have the same value for the same arguments in every session
+/// and at any time.
+const FIXED: &str = "ABS ASCII BIN BIT_COUNT BIT_LENGTH CEIL CEILING CHARACTER_LENGTH CHAR_LENGTH CONCAT \
+    CONCAT_WS CONV CONVERT CRC32 ELT FIELD FIND_IN_SET FLOOR GREATEST HEX INET6_ATON INET6_NTOA INET_ATON \
+    INET_NTOA INSERT INSTR INTERVAL ISNULL IS_UUID JSON_CONTAINS JSON_CONTAINS_PATH JSON_DEPTH \
+    JSON_EXTRACT JSON_LENGTH JSON_QUOTE JSON_TRUTH JSON_TYPE JSON_UNQUOTE JSON_VALID LCASE LEAST \
+    LEFT LENGTH LOCATE LOWER LPAD LTRIM MOD OCT OCTET_LENGTH ORD QUOTE REPEAT REPLACE REVERSE RIGHT \
+    ROUND RPAD RTRIM SHA2 SIGN SOUNDEX SPACE STRCMP SUBSTRING SUBSTRING_INDEX TRUNCATE UCASE UPPER \
+    UUID_TO_BIN";
+
+/// Parts of a date, of columns that are dates: of anything else the SQL mode or the current date have a say in
+/// what the date is.
+const PARTS: &str = "DATE DAY DAYOFMONTH DAYOFWEEK DAYOFYEAR HOUR LAST_DAY MICROSECOND MINUTE MONTH QUARTER \
+    SECOND TO_DAYS WEEKDAY WEEKOFYEAR YEAR";
+
+fn is_among(name: &str, names: &str) -> bool {
+    names.split(' ').any(|known| known == name)
+}
+
+/// Whether the expression has the same value in every session and at any time: what others wrote, under other
+/// settings and on another day, is what this session would have written. Division is not (its digits are those
+/// of `div_precision_increment`), nor is what is turned into a date or time (by the SQL mode, a time by the
+/// current date).
+fn is_fixed(expr: &Expr, def: &TableDef) -> bool {
+    let all = |parts: &[Expr]| parts.iter().all(|part| is_fixed(part, def));
+    match expr.unshared() {
+        Expr::Literal(value) => !matches!(value, Value::Date(_) | Value::DateTime(..) | Value::Time(..)),
+        Expr::Column { column, .. } => kind_of(def, *column).is_some_and(|kind| !is_moment(kind)),
+        Expr::Cast(inner, to) => is_fixed(inner, def) && !is_cast_to_moment(to),
+        Expr::Call(function, arguments) if is_among(function.name, PARTS) => match &arguments[..] {
+            [Expr::Column { column, .. }] => {
+                matches!(kind_of(def, *column), Some(ColumnType::Date | ColumnType::DateTime { .. }))
+            }
+            _ => false,
+        },
+        Expr::Call(function, arguments) => is_among(function.name, FIXED) && all(arguments),
+        Expr::Arithmetic(operator, left, right) => {
+            is_exact(*operator) && is_fixed(left, def) && is_fixed(right, def)
         }
-        Expr::Call(function, _) => !BY_SETTINGS.contains(&function.name),
-        Expr::Extract(..) => false,
-        _ => true,
-    })
+        Expr::Chain(first, rest) => {
+            is_fixed(first, def)
+                && rest.iter().all(|(operator, operand)| is_exact(*operator) && is_fixed(operand, def))
+        }
+        Expr::And(parts) | Expr::Or(parts) | Expr::Coalesce(parts) => all(parts),
+        Expr::Not(operand)
+        | Expr::Negate(operand)
+        | Expr::BitNot(operand)
+        | Expr::MemberNumber(operand, _)
+        | Expr::IsNull(operand, _)
+        | Expr::IsTruth { operand, .. }
+        | Expr::InConstants { operand, .. }
+        | Expr::Collate(operand, _) => is_fixed(operand, def),
+        Expr::Xor(left, right) | Expr::Compare(_, left, right) | Expr::NullIf(left, right) => {
+            is_fixed(left, def) && is_fixed(right, def)
+        }
+        Expr::Between { operand, low, high, .. } => {
+            [operand, low, high].into_iter().all(|part| is_fixed(part, def))
+        }
+        Expr::InList { operand, list, .. } => is_fixed(operand, def) && all(list),
+        Expr::Like { operand, pattern, escape, .. } => {
+            [operand, pattern, escape].into_iter().all(|part| is_fixed(part, def))
+        }
+        Expr::Case { operand, whens, otherwise } => {
+            operand.as_deref().is_none_or(|operand| is_fixed(operand, def))
+                && whens.iter().all(|(when, then)| is_fixed(when, def) && is_fixed(then, def))
+                && is_fixed(otherwise, def)
+        }
+        Expr::Trim { what, operand, .. } => {
+            what.as_deref().is_none_or(|what| is_fixed(what, def)) && is_fixed(operand, def)
+        }
+        _ => false,
+    }
+}
+
+fn kind_of(def: &TableDef, column: u16) -> Option<&ColumnType> {
+    Some(&def.columns.get(usize::from(column))?.kind)
+}
+
+fn is_moment(kind: &ColumnType) -> bool {
+    matches!(
+        kind,
+        ColumnType::Date
+            | ColumnType::DateTime { .. }
+            | ColumnType::Timestamp { .. }
+            | ColumnType::Time { .. }
+            | ColumnType::Year
+    )
+}
+
+fn is_cast_to_moment(to: &CastType) -> bool {
+    matches!(to, CastType::Date | CastType::DateTime { .. } | CastType::Time { .. } | CastType::Year)
+}
+
+/// Operators whose result has as many digits as its operands say.
+fn is_exact(operator: BinaryOperator) -> bool {
+    !matches!(operator, BinaryOperator::Divide | BinaryOperator::IntegerDivide)
+}
+
+/// The column that keeps the values of an expression, without a name. The beginning of a text has no more
+/// characters than it says, however long the text is.
+fn column_of(expr: &Expr, ty: Type) -> ColumnDef {
+    let mut column = typed(ty);
+    let said = match expr.unshared() {
+        Expr::Call(function, arguments) => match (function.name, &arguments[..]) {
+            ("LEFT" | "RIGHT", [_, count]) => Some(count),
+            ("SUBSTRING", [_, _, count]) | ("LPAD" | "RPAD", [_, count, _]) => Some(count),
+            _ => None,
+        },
+        _ => None,
+    };
+    let count = match said.map(Expr::unshared) {
+        Some(Expr::Literal(count @ (Value::Int(1..) | Value::UInt(1..)))) => count.to_bits(),
+        _ => return column,
+    };
+    let Some(count) = u32::try_from(count).ok().filter(|count| *count <= BEGINNING_MAX) else {
+        return column;
+    };
+    column.kind = match column.kind {
+        ColumnType::Text { collation, .. } => ColumnType::VarChar { chars: count, collation },
+        ColumnType::Blob { .. } => ColumnType::VarBinary { bytes: count },
+        kind => kind,
+    };
+    column
 }
 
 /// Digests that MySQL lets no key be made of: they are not there in a FIPS mode.
@@ -92,8 +195,8 @@ impl Planner<'_> {
             };
             let is_plain = matches!(expr, Expr::Column { .. } | Expr::Literal(_));
             if !is_plain
-                && typed(ty).kind == column.kind
-                && is_same_everywhere(&expr, def)
+                && column_of(&expr, ty).kind == column.kind
+                && is_fixed(&expr, def)
                 && of_source(&mut expr, number).is_ok()
             {
                 found.push((part.column, expr));
@@ -124,7 +227,7 @@ impl Planner<'_> {
         if reads(&expr).iter().any(counts) {
             return Err(errors::error(errors::FUNCTIONAL_INDEX_REF_AUTO_INC, &[&key]));
         }
-        let mut column = ColumnDef { default: None, ..typed(ty) };
+        let mut column = ColumnDef { default: None, ..column_of(&expr, ty) };
         match &column.kind {
             ColumnType::Json => return Err(errors::error(errors::FUNCTIONAL_INDEX_ON_JSON, &[])),
             kind if kind.is_blob() => return Err(errors::error(errors::FUNCTIONAL_INDEX_ON_LOB, &[])),
