@@ -400,6 +400,7 @@ error_table! {
     WARN_DATA_TRUNCATED_FUNCTIONAL_INDEX = 3751, b"01000", "Data truncated for functional index '%' at row %";
     FUNCTIONAL_INDEX_ON_JSON = 3753, b"42000", "Cannot create a functional index on a function that returns a JSON or GEOMETRY value.";
     FUNCTIONAL_INDEX_REF_AUTO_INC = 3754, b"HY000", "Functional index '%' cannot refer to an auto-increment column.";
+    CANNOT_DROP_COLUMN_FUNCTIONAL_INDEX = 3755, b"HY000", "Cannot drop column '%' because it is used by a functional index. In order to drop the column, you must remove the functional index.";
     FUNCTIONAL_INDEX_PRIMARY_KEY = 3756, b"HY000", "The primary key cannot be a functional index";
     FUNCTIONAL_INDEX_ON_LOB = 3757, b"HY000", "Cannot create a functional index on an expression that returns a BLOB or TEXT. Please consider using CAST.";
     FUNCTIONAL_INDEX_FUNCTION = 3758, b"HY000", "Expression of functional index '%' contains a disallowed function.";

@@ -161,6 +161,7 @@ fn schema(cause: &SchemaError) -> SqlError {
         SchemaError::WrongAutoIncrement => error(errors::WRONG_AUTO_KEY, &[]),
         SchemaError::RowTooLarge(_, limit) => error(errors::TOO_BIG_ROWSIZE, &[limit]),
         SchemaError::TooMany("keys") => error(errors::TOO_MANY_KEYS, &[&64]),
+        SchemaError::TooMany("key parts") => error(errors::TOO_MANY_KEY_PARTS, &[&16]),
         SchemaError::TooMany(_) => error(errors::TOO_MANY_FIELDS, &[]),
         other => error(errors::UNKNOWN_ERROR, &[other]),
     }

@@ -103,6 +103,9 @@ impl Session {
                     continue;
                 }
                 _ if used[clause] => continue,
+                Alteration::DropColumn { name, .. } if is_hidden(&table.def, name) => {
+                    (errors::error(errors::CANNOT_DROP_COLUMN_FUNCTIONAL_INDEX, &[name]), false)
+                }
                 Alteration::DropColumn { name, if_exists } => {
                     (errors::error(errors::CANT_DROP_FIELD_OR_KEY, &[name]), *if_exists)
                 }
@@ -189,6 +192,12 @@ impl Session {
         schema::sort_checks(&mut checks);
         Ok(checks)
     }
+}
+
+/// Whether it is the name of a column that a functional key part has for itself.
+fn is_hidden(def: &TableDef, name: &str) -> bool {
+    let hidden = &def.columns[def.visible_columns().len()..];
+    hidden.iter().any(|column| column.name.eq_ignore_ascii_case(name))
 }
 
 /// Old columns that are gone, and those that have another name.
