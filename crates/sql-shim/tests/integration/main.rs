@@ -11,6 +11,7 @@ mod compression;
 mod data_locks;
 mod engine_settings;
 mod golden;
+mod handler_counters;
 mod handlers;
 mod hostile_statements;
 mod index_attributes;
