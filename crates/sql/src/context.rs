@@ -27,6 +27,7 @@ use crate::errors;
 use crate::evaluation::Evaluation;
 use crate::exec::measure::Measures;
 use crate::facts::{ServerFacts, Terms};
+use crate::handler_counts::HandlerCounts;
 use crate::kill_switch::{Kill, KillSwitch};
 use crate::memory::{self, Account};
 use crate::named_locks::{self, GivenBack, NamedLocks, Taken};
@@ -142,6 +143,12 @@ pub struct SqlContext {
     pub measures: Measures,
     /// The statement has had the time it may take (`max_execution_time`).
     pub timed_out: Cell<bool>,
+    /// What the statement has done with tables.
+    pub handled: HandlerCounts,
+    /// SLEEPs of the select list that were over before somebody ended one.
+    pub(crate) sleeps: Cell<u32>,
+    /// KILL QUERY or the time limit ended a SLEEP, and nothing else.
+    sleep_cut: Cell<bool>,
     /// What is planned is held to ONLY_FULL_GROUP_BY or not, whatever the mode is by now: it is a statement
     /// that was prepared before.
     pub held_to_groups: Cell<Option<bool>>,
@@ -245,6 +252,9 @@ impl SqlContext {
             sort_place: OnceCell::new(),
             measures: Measures::default(),
             timed_out: Cell::new(false),
+            handled: HandlerCounts::default(),
+            sleeps: Cell::new(0),
+            sleep_cut: Cell::new(false),
             held_to_groups: Cell::new(None),
             current_database: RefCell::new(None),
             temporary: TemporaryTables::default(),
@@ -305,6 +315,7 @@ impl SqlContext {
         self.statement_time.set(None);
         self.terms.set(None);
         self.timed_out.set(false);
+        self.sleep_cut.set(false);
         self.held_to_groups.set(None);
         self.memory.set_limit(self.settings().statement_memory_limit);
         self.said_insert_id.set(None);
@@ -608,6 +619,24 @@ impl SqlContext {
             return Err(errors::error(errors::QUERY_TIMEOUT, &[]));
         }
         Ok(())
+    }
+
+    /// What ended a SLEEP ends that alone, unless the connection is to end. Whether it is so.
+    pub(crate) fn end_sleep(&self) -> bool {
+        if self.kill.level() == Kill::Connection {
+            return false;
+        }
+        self.kill.clear_query();
+        self.timed_out.set(false);
+        self.sleep_cut.set(true);
+        true
+    }
+
+    /// Whether the next SLEEP of the select list was ended, or never begun because one before it was.
+    pub(crate) fn was_sleep_cut(&self) -> bool {
+        let whole = self.sleeps.get();
+        self.sleeps.set(whole.saturating_sub(1));
+        whole == 0 && self.sleep_cut.get()
     }
 
     /// The name of a lock as it is compared.

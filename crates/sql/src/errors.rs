@@ -108,6 +108,7 @@ error_table! {
     CRASHED_ON_USAGE = 1194, b"HY000", "Table '%' is marked as crashed and should be repaired";
     LOCK_OR_ACTIVE_TRANSACTION = 1192, b"HY000", "Can't execute the given command because you have active locked tables or an active transaction";
     SET_CONSTANTS_ONLY = 1204, b"HY000", "You may only use constant expressions with SET";
+    NOT_A_REPLICA = 1200, b"HY000", "The server is not configured as replica; fix in config file or with CHANGE REPLICATION SOURCE TO";
     LOCK_WAIT_TIMEOUT = 1205, b"HY000", "Lock wait timeout exceeded; try restarting transaction";
     LOCK_TABLE_FULL = 1206, b"HY000", "The total number of locks exceeds the lock table size";
     WRONG_ARGUMENTS = 1210, b"HY000", "Incorrect arguments to %";
@@ -172,6 +173,7 @@ error_table! {
     SP_DOES_NOT_EXIST = 1305, b"42000", "% % does not exist";
     QUERY_INTERRUPTED = 1317, b"70100", "Query execution was interrupted";
     VIEW_NO_EXPLAIN = 1345, b"HY000", "EXPLAIN/SHOW can not be issued; lacking privileges for underlying table";
+    REPLICATION_ALREADY_STOPPED = 3084, b"HY000", "Replication thread(s) for channel '%' are already stopped.";
     WRONG_OBJECT = 1347, b"HY000", "'%.%' is not %";
     NONUPDATEABLE_COLUMN = 1348, b"HY000", "Column '%' is not updatable";
     VIEW_SELECT_CLAUSE = 1350, b"HY000", "View's SELECT contains a '%' clause";

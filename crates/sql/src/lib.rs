@@ -23,6 +23,7 @@ pub mod exec;
 pub mod expr;
 pub mod facts;
 pub mod failure;
+pub mod handler_counts;
 mod json_column;
 pub mod kill_switch;
 pub mod latency_buckets;

@@ -12,6 +12,7 @@ use sql::expr::bind::Binder;
 use sql::failure::Failure;
 use sql::kill_switch::Kill;
 use sql::plan::{Planner, ValuePlan};
+use sql::privilege::Privileges;
 use sql::result::{ResultSink, SqlError};
 use sql::value::Value;
 
@@ -103,7 +104,7 @@ impl Session {
                 self.set_role(choice)?;
                 Ok(done())
             }
-            Statement::Unsupported(what) => Err(errors::unsupported(what).into()),
+            Statement::Unsupported(what) => self.without_replication(what),
             Statement::Maintain { what, tables } => self.maintain(*what, tables, out, more).await,
             other => {
                 self.check_locked_for(other)?;
@@ -212,5 +213,23 @@ impl Session {
             self.state.check_killed()?;
         }
         Ok(done())
+    }
+}
+
+impl Session {
+    /// What MySQL answers of a replica that there is none of; anything else that is not there is refused.
+    fn without_replication(&self, what: &'static str) -> Result<Outcome, Failure> {
+        match what {
+            "START REPLICA" => Err(errors::error(errors::NOT_A_REPLICA, &[]).into()),
+            "STOP REPLICA" => {
+                self.state.note(errors::error(errors::REPLICATION_ALREADY_STOPPED, &[&""]));
+                Ok(done())
+            }
+            "RESET REPLICA" | "RESET BINARY LOGS AND GTIDS" => {
+                self.state.require_any(Privileges::RELOAD)?;
+                Ok(done())
+            }
+            what => Err(errors::unsupported(what).into()),
+        }
     }
 }

@@ -14,7 +14,7 @@ use sql::context::Level;
 use sql::errors;
 use sql::exec::{Rows, output};
 use sql::expr::Context;
-use sql::expr::types::Type;
+use sql::expr::types::{Derivation, Type};
 use sql::failure::Failure;
 use sql::memory::{self, Charge};
 use sql::plan::source::SourceKind;
@@ -154,6 +154,11 @@ fn engines(state: &SessionState) -> Answer {
 }
 
 fn engine_status(state: &SessionState, engine: &str, what: &str) -> Result<Answer, SqlError> {
+    if engine.eq_ignore_ascii_case("performance_schema") {
+        let of_memory = vec![text("performance_schema"), text("performance_schema.memory"), text("0")];
+        let rows = if what == "STATUS" { vec![of_memory] } else { Vec::new() };
+        return Ok(Answer::texts(&[("Type", 10), ("Name", 512), ("Status", 65_535)], rows));
+    }
     if !["innodb", "all"].iter().any(|known| engine.eq_ignore_ascii_case(known)) {
         return Err(errors::error(errors::UNKNOWN_STORAGE_ENGINE, &[&engine]));
     }
@@ -332,11 +337,20 @@ impl Session {
         parameters: &[Value<'_>],
         out: &mut S,
     ) -> Result<Outcome, Failure> {
-        let columns = answer.columns;
+        let columns = answer.columns.into_iter().map(with_exact_case).collect::<Vec<_>>();
         let state = self.state.clone();
         // Until the last plan with the rows is gone.
         let mut charge = state.memory.charge();
-        let rows = Arc::new(self.gathered(answer.rows, &mut charge).await?);
+        let mut rows = self.gathered(answer.rows, &mut charge).await?;
+        let exact = |at: usize| columns.get(at).is_some_and(|(_, ty)| ty.collation == Collation::Utf8mb3Bin);
+        for (_, value) in
+            rows.iter_mut().flat_map(|row| row.iter_mut().enumerate()).filter(|(at, _)| exact(*at))
+        {
+            if let Value::Text(_, rule) = value {
+                *rule = Collation::Utf8mb3Bin;
+            }
+        }
+        let rows = Arc::new(rows);
         for _ in 0..REPLANS_MAX {
             let (columns, rows, condition) = (columns.clone(), rows.clone(), condition.clone());
             let plan = self.planned(move |planner| planner.given_rows(&columns, &rows, &condition)).await?;
@@ -679,4 +693,27 @@ fn reads_dictionary(statement: &Statement) -> bool {
         ),
         _ => false,
     }
+}
+
+/// A column of an answer as conditions compare it: names of databases and tables by the letter, as well as
+/// words that MySQL keeps in such columns.
+fn with_exact_case((name, ty): (String, Type)) -> (String, Type) {
+    const EXACT: [&str; 10] = [
+        "Database",
+        "Index_type",
+        "Key",
+        "Name",
+        "Pad_attribute",
+        "Row_format",
+        "Table",
+        "Table_type",
+        "Type",
+        "Db",
+    ];
+    let exact = EXACT.contains(&&*name) || name.starts_with("Tables_in_");
+    let ty = match exact && ty.is_text() {
+        true => Type { collation: Collation::Utf8mb3Bin, derivation: Derivation::Implicit, ..ty },
+        false => ty,
+    };
+    (name, ty)
 }

@@ -13,6 +13,7 @@ use sql::ast::TableName;
 use sql::catalog_views::PERFORMANCE_SCHEMA;
 use sql::catalog_views::performance::{DIGEST_LATENCIES, DIGESTS, LATENCIES};
 use sql::digest::Shape;
+use sql::handler_counts::Handled;
 use sql::latency_buckets::bucket_of;
 use sql::value::Value;
 
@@ -157,11 +158,24 @@ impl Session {
         let counters = &self.state.connection.counters;
         counters.statement_times.record_alone(stats.took);
         counters.add_latency(stats.bucket);
-        let (scans, joins) = (stats.reads.scans, stats.reads.full_joins);
-        for (counter, more) in [(Counter::SelectScan, scans), (Counter::SelectFullJoin, joins)] {
+        let reads = stats.reads;
+        for (counter, more) in [
+            (Counter::SelectScan, reads.scans),
+            (Counter::SelectFullJoin, reads.full_joins),
+            (Counter::SelectRange, reads.ranges),
+        ] {
             if more > 0 {
                 counters.add(counter, more);
             }
+        }
+        let mut handled = false;
+        self.state.handled.drain(|what, count| {
+            handled = true;
+            counters.add(counter_of(what), count);
+        });
+        // Each statement that uses a table ends its part of the transaction.
+        if handled {
+            counters.add(if failed { Counter::HandlerRollback } else { Counter::HandlerCommit }, 1);
         }
         let server = &self.state.server;
         if server.digests.is_on() {
@@ -203,6 +217,24 @@ impl Session {
             Shape::Broken => Cow::Borrowed(text.as_bytes()),
         };
         self.state.server.slow_log.write(stats, began, &sender, &sql);
+    }
+}
+
+/// Where SHOW STATUS has what a statement did with tables.
+fn counter_of(what: Handled) -> Counter {
+    match what {
+        Handled::Delete => Counter::HandlerDelete,
+        Handled::ReadFirst => Counter::HandlerReadFirst,
+        Handled::ReadKey => Counter::HandlerReadKey,
+        Handled::ReadLast => Counter::HandlerReadLast,
+        Handled::ReadNext => Counter::HandlerReadNext,
+        Handled::ReadPrevious => Counter::HandlerReadPrev,
+        Handled::ReadRandomNext => Counter::HandlerReadRndNext,
+        Handled::Update => Counter::HandlerUpdate,
+        Handled::Write => Counter::HandlerWrite,
+        Handled::SortRows => Counter::SortRows,
+        Handled::SortScan => Counter::SortScan,
+        Handled::TemporaryTables => Counter::CreatedTmpTables,
     }
 }
 

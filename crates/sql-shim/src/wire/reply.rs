@@ -18,6 +18,7 @@ use sql::result::{
     ColumnMeta, Completion, Date, DateTime, ResultColumns, ResultSink, SqlError, Time, charset, column_flag,
     kind, status_flag,
 };
+use sql::value::collation::fitted;
 use untorn::types::Charset;
 
 use super::number_text::{put_f32, put_f64, put_fixed, put_i64, put_u64};
@@ -382,6 +383,10 @@ impl<F: Flush> ResultSink for Reply<'_, F> {
         };
         if in_latin1 {
             return self.put_bytes(&Charset::Latin1.from_utf8_lossy(value));
+        }
+        let smaller = matches!(self.charset, Charset::Ascii | Charset::Utf8mb3);
+        if smaller && self.scratch.shapes.get(self.column).is_some_and(|shape| shape.text) {
+            return self.put_bytes(&fitted(value.into(), self.charset));
         }
         self.put_bytes(value);
     }

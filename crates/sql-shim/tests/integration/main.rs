@@ -12,6 +12,7 @@ mod data_locks;
 mod engine_settings;
 mod functional_keys;
 mod golden;
+mod handler_counters;
 mod handlers;
 mod hostile_statements;
 mod index_attributes;

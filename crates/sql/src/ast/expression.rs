@@ -227,6 +227,20 @@ impl BinaryOperator {
         matches!(self, BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight)
     }
 
+    /// The comparison that holds where this one does not.
+    pub fn opposite(self) -> BinaryOperator {
+        use BinaryOperator::*;
+        match self {
+            Equal => NotEqual,
+            NotEqual => Equal,
+            Less => GreaterEqual,
+            LessEqual => Greater,
+            Greater => LessEqual,
+            GreaterEqual => Less,
+            other => other,
+        }
+    }
+
     /// Neither a comparison nor logic.
     pub fn is_arithmetic(self) -> bool {
         use BinaryOperator::*;

@@ -367,11 +367,12 @@ fn concatenated(aggregate: &Aggregate, mut texts: Texts, state: &SqlContext) -> 
         text.extend_from_slice(part);
         if text.len() > length_max {
             state.warn(errors::error(errors::CUT_VALUE_GROUP_CONCAT, &[&(number + 1)]));
-            let begins = |at: &usize| text.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80);
+            let bytes = aggregate.ty.collation == Collation::Binary;
+            let begins = |at: &usize| bytes || text.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80);
             let end = (length_max.saturating_sub(3)..=length_max).rev().find(begins).unwrap_or(length_max);
             text.truncate(end);
             break;
         }
     }
-    Value::Text(text.into(), Collation::Utf8mb4GeneralCi)
+    Value::Text(text.into(), aggregate.ty.collation)
 }

@@ -27,6 +27,7 @@ use crate::expr::functions::as_count;
 use crate::expr::{Context, RowView};
 use crate::failure::duplicate_key::duplicate;
 use crate::failure::{Failure, engine as engine_error};
+use crate::handler_counts::Handled;
 use crate::memory::{Charge, refused};
 use crate::plan::change::{Assigned, ColumnDefault, DeletePlan, Target, UpdatePlan};
 use crate::plan::row_rules::RowRules;
@@ -522,6 +523,8 @@ impl<'e> Executor<'e> {
     ) -> Result<u64, Failure> {
         self.tick(CHANGE_UNITS).await?;
         let key = work.key.fields();
+        let what = if matches!(work.todo, Todo::Delete) { Handled::Delete } else { Handled::Update };
+        self.state.handled.add(what, 1);
         let written = match &work.todo {
             Todo::Delete => {
                 let deleted = writer.delete(self.transaction, &key).await;

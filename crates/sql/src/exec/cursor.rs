@@ -5,6 +5,7 @@
 //! callback asks for a pause. The scan gives way to others and looks for a kill;
 //! the cursor itself gives way only between ranges and after a copied row.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use untorn::Table;
@@ -18,6 +19,7 @@ use super::merged_ranges::Legs;
 use crate::context::SqlContext;
 use crate::expr::RowView;
 use crate::failure::Failure;
+use crate::handler_counts::{Handled, HandlerCounts};
 use crate::plan::access_path::Path;
 
 /// Reads a table.
@@ -38,19 +40,21 @@ pub struct Cursor<'e> {
     looks_first: bool,
     /// Other indexes that are read behind this one.
     legs: Option<Legs<'e>>,
+    reads: Reads<'e>,
 }
 
 impl<'e> Cursor<'e> {
-    /// A cursor over one range of an index, whose rows are read whole.
+    /// A cursor over one key of an index, whose rows are read whole.
     pub fn over(
         table: &Arc<Table>,
         index: engine::ScanIndex,
         range: KeyRange,
         mode: ReadMode,
         needed: &[u16],
+        state: &'e SqlContext,
     ) -> Cursor<'e> {
-        let path = Path { index, ..Path::everything() };
-        Cursor::with(table, &path, (RangeList::one(range), None), mode, needed)
+        let path = Path { index, unique: true, ..Path::everything() };
+        Cursor::with(table, &path, (RangeList::one(range), None), mode, needed, state)
     }
 
     /// A cursor over `ranges` of the path's index, or of its indexes.
@@ -66,7 +70,7 @@ impl<'e> Cursor<'e> {
             RangeList::Merged(legs) => (RangeList::Row(None), Some(Legs::new(legs, state))),
             ranges => (ranges, None),
         };
-        Cursor::with(table, path, parts, mode, needed)
+        Cursor::with(table, path, parts, mode, needed, state)
     }
 
     fn with(
@@ -75,6 +79,7 @@ impl<'e> Cursor<'e> {
         (ranges, legs): (RangeList, Option<Legs<'e>>),
         mode: ReadMode,
         needed: &[u16],
+        state: &'e SqlContext,
     ) -> Cursor<'e> {
         let may_be_long = |column: &&u16| {
             table
@@ -96,6 +101,7 @@ impl<'e> Cursor<'e> {
             needed: needed.to_vec(),
             looks_first: false,
             legs,
+            reads: Reads::new(path, &state.handled),
         }
     }
 
@@ -127,6 +133,29 @@ impl<'e> Cursor<'e> {
             let leg = self.legs.as_mut()?.next()?;
             (self.path_index, self.ranges, self.spare) = (leg.index, leg.ranges, None);
         }
+    }
+
+    /// A scan of this range.
+    fn begin(&mut self, range: KeyRange) -> Scan {
+        self.reads.begin(&range);
+        let mut scan = match self.spare.take() {
+            Some(mut scan) => {
+                scan.reset(range);
+                scan
+            }
+            None => Scan::new(
+                self.table.rows.clone(),
+                self.path_index,
+                range,
+                self.direction,
+                self.mode,
+                self.covering,
+            ),
+        };
+        if self.looks_first {
+            scan.look_before_waiting();
+        }
+        scan
     }
 
     /// Shows rows to `each` until it has enough. `false` when there are no more.
@@ -170,24 +199,7 @@ impl<'e> Cursor<'e> {
                 if transaction.slice().spend(1) {
                     transaction.slice().clone().give_way().await?;
                 }
-                let mut scan = match self.spare.take() {
-                    Some(mut scan) => {
-                        scan.reset(range);
-                        scan
-                    }
-                    None => Scan::new(
-                        self.table.rows.clone(),
-                        self.path_index,
-                        range,
-                        self.direction,
-                        self.mode,
-                        self.covering,
-                    ),
-                };
-                if self.looks_first {
-                    scan.look_before_waiting();
-                }
-                self.scan = Some(scan);
+                self.scan = Some(self.begin(range));
             }
             let Some(scan) = self.scan.as_mut() else { return Ok(false) };
             let columns = &self.table.def.columns;
@@ -196,8 +208,10 @@ impl<'e> Cursor<'e> {
             let mut failure = None;
             let mut stopped = false;
             let mut copied = None;
+            let mut shown_rows = 0;
             let state = scan
                 .run(transaction, &mut |row| {
+                    shown_rows += u64::from(!row.is_peeked());
                     if let Some(legs) = legs {
                         row.clustered_key(&mut of_row);
                         if legs.has_taken(&of_row) {
@@ -230,6 +244,7 @@ impl<'e> Cursor<'e> {
                     }
                 })
                 .await?;
+            self.reads.shown(shown_rows, !stopped && state == ScanState::Finished);
             if let Some(failure) = failure {
                 return Err(failure);
             }
@@ -254,6 +269,58 @@ impl<'e> Cursor<'e> {
                 ScanState::Paused => return Ok(true),
                 ScanState::Finished => self.spare = self.scan.take(),
             }
+        }
+    }
+}
+
+/// How a cursor's reads are counted.
+struct Reads<'e> {
+    counts: &'e HandlerCounts,
+    /// One row at most is read by each key.
+    unique: bool,
+    /// Rows behind the first one of a range.
+    next: Handled,
+    /// All rows of the table, in no order that matters.
+    all: bool,
+    backward: bool,
+    /// The range has shown a row.
+    any: bool,
+}
+
+impl<'e> Reads<'e> {
+    fn new(path: &Path, counts: &'e HandlerCounts) -> Reads<'e> {
+        let all = path.is_full_scan() && path.index == engine::ScanIndex::Clustered && !path.backward;
+        let next = match (all, path.backward) {
+            (true, _) => Handled::ReadRandomNext,
+            (_, true) => Handled::ReadPrevious,
+            (_, false) => Handled::ReadNext,
+        };
+        Reads { counts, unique: path.unique, next, all, backward: path.backward, any: false }
+    }
+
+    /// A range is looked up.
+    fn begin(&mut self, range: &KeyRange) {
+        self.any = false;
+        self.counts.add(Handled::ReadKey, 1);
+        match self.backward {
+            true if range.upper == Bound::Unbounded => self.counts.add(Handled::ReadLast, 1),
+            false if range.lower == Bound::Unbounded => self.counts.add(Handled::ReadFirst, 1),
+            _ => {}
+        }
+    }
+
+    /// Rows of the range were shown; its end was looked for, too, if it has `finished`.
+    fn shown(&mut self, rows: u64, finished: bool) {
+        if self.unique {
+            return;
+        }
+        // The first of them came with the key.
+        let first = !self.all && !self.any && rows > 0;
+        self.any |= rows > 0;
+        let end = finished && (self.all || self.any);
+        let next = (rows + u64::from(end)).saturating_sub(u64::from(first));
+        if next > 0 {
+            self.counts.add(self.next, next);
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::exec::Executor;
 use crate::exec::sort::SortedRows;
 use crate::expr::{Context, RowView};
 use crate::failure::Failure;
+use crate::handler_counts::Handled;
 use crate::memory::{Charge, refused, row_weight};
 use crate::plan::{Grouping, SelectPlan};
 use crate::result::SqlError;
@@ -60,6 +61,9 @@ pub struct Groups<'p> {
 impl<'p> Groups<'p> {
     /// No groups.
     pub fn new(plan: &'p SelectPlan, grouping: &'p Grouping, state: &'p SqlContext) -> Groups<'p> {
+        if !grouping.keys.is_empty() {
+            state.handled.add(Handled::TemporaryTables, 1);
+        }
         Groups {
             plan,
             grouping,

@@ -22,6 +22,7 @@ use crate::errors;
 use crate::expr::{Context, Expr, RowView};
 use crate::failure::Failure;
 use crate::failure::duplicate_key::duplicate;
+use crate::handler_counts::Handled;
 use crate::plan::change::{Assigned, ColumnDefault, InsertPlan};
 use crate::result::SqlError;
 use crate::sql_mode;
@@ -264,6 +265,7 @@ impl<'e> Executor<'e> {
         let changes = plan.replace || !plan.on_duplicate.is_empty();
         let on_duplicate = if changes { OnDuplicate::Change } else { OnDuplicate::Refuse };
         let mut replaced = 0;
+        self.state.handled.add(Handled::Write, 1);
         loop {
             let written = inserting.writer.insert(self.transaction, &row.fields(), on_duplicate).await;
             let Some(written) = row_rules::ignoring(written, plan.ignore, self.state)? else {
@@ -504,7 +506,7 @@ impl<'e> Executor<'e> {
         let range = engine::KeyRange::equal(OwnedKey::from_fields(&fields));
         let all: Vec<u16> = (0..table.def.columns.len() as u16).collect();
         let mode = ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait };
-        let mut cursor = Cursor::over(table, scan_index, range, mode, &all);
+        let mut cursor = Cursor::over(table, scan_index, range, mode, &all, self.state);
         let (mut key, mut last) = (OwnedKey::default(), OwnedKey::default());
         let (mut values, mut fields) = (Vec::new(), Vec::new());
         let zone = self.state.time_zone_offset();
@@ -560,6 +562,8 @@ impl<'e> Executor<'e> {
             }
         }
         inserting.writer.delete(self.transaction, &key.fields()).await?;
+        // What MySQL changes in place is no row that went.
+        self.state.handled.add(if last { Handled::Update } else { Handled::Delete }, 1);
         if last {
             // MySQL changes the row in place.
             inserting.writer.goes_on_with_row();
@@ -644,6 +648,7 @@ impl<'e> Executor<'e> {
         }
         let changes: Vec<(u16, Option<&[u8]>)> =
             changes.iter().map(|(c, bytes)| (*c, bytes.as_deref())).collect();
+        self.state.handled.add(Handled::Update, 1);
         let written = inserting.writer.update(self.transaction, &key.fields(), &changes).await;
         let Some(written) = row_rules::ignoring(written, inserting.plan.ignore, self.state)? else {
             return Ok(());

@@ -24,6 +24,7 @@ use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::{Context, Expr, RowView};
 use crate::failure::Failure;
+use crate::handler_counts::Handled;
 use crate::memory::{self, Charge};
 use crate::plan::json_table::JsonTable;
 use crate::plan::outer_join::InnerSide;
@@ -353,6 +354,7 @@ impl<'e> Executor<'e> {
                     Input::Memory(Box::new(Memory::new(self.made(made_of, &document).await?)))
                 }
                 SourceKind::Derived(inner) => {
+                    self.state.handled.add(Handled::TemporaryTables, 1);
                     let rows = match &inner.recursion {
                         Some(recursion) => self.recursive_rows(inner, recursion).await?,
                         None if !inner.captures.is_empty() => {

@@ -214,16 +214,19 @@ impl<'e> Executor<'e> {
     }
 
     /// Changes a row that the join has found.
-    async fn update_found(
+    async fn update_found<'p>(
         &mut self,
         plan: &MultiTableChange,
-        writing: &mut Writing<'_>,
+        writing: &mut Writing<'p>,
         update: &MultiTableUpdate,
         key: OwnedKey,
         values: &[Value<'static>],
         counts: &mut Counts,
-    ) -> Result<(), Failure> {
-        let state = self.state;
+    ) -> Result<(), Failure>
+    where
+        'e: 'p,
+    {
+        let state: &'p SqlContext = self.state;
         let lenient = plan.ignore || !state.is_strict();
         let Writing { table, cursor, writer, stamps, .. } = writing;
         let storing = Storing { state, table: &table.name, row: counts.matched + 1, lenient };
@@ -232,7 +235,7 @@ impl<'e> Executor<'e> {
             Some(cursor) => cursor.restart(RangeList::one(range)),
             None => {
                 let mode = ReadMode::Locking { exclusive: true, wait: WaitPolicy::Wait };
-                *cursor = Some(Cursor::over(table, ScanIndex::Clustered, range, mode, &update.needed));
+                *cursor = Some(Cursor::over(table, ScanIndex::Clustered, range, mode, &update.needed, state));
             }
         }
         let Some(cursor) = cursor else { return Err(too_short().into()) };

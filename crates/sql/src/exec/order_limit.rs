@@ -12,6 +12,7 @@ use super::spilled_values::{put_bytes, take_bytes};
 use super::{Executor, Target};
 use crate::context::SqlContext;
 use crate::failure::Failure;
+use crate::handler_counts::Handled;
 use crate::plan::SelectPlan;
 use crate::result::ResultSink;
 
@@ -45,6 +46,9 @@ impl<'p> OrderLimit<'p> {
             true => Box::new(RowSorter::new(state)),
             false => Box::new(RowSorter::of_first(state, skip.saturating_add(left))),
         });
+        if distinct {
+            state.handled.add(Handled::TemporaryTables, 1);
+        }
         let distinct = distinct.then(|| Box::new(Distinct::new(state)));
         OrderLimit { plan, state, distinct, distinct_by_sort, sorter, skip, left, seen: 0, key: Vec::new() }
     }
@@ -185,6 +189,9 @@ impl<'p> OrderLimit<'p> {
             self.end_distinct(executor, target).await?;
         }
         let Some(sorter) = self.sorter.take() else { return Ok(self.seen) };
+        let wanted = if self.plan.counts_all { u64::MAX } else { self.skip.saturating_add(self.left) };
+        self.state.handled.add(Handled::SortScan, 1);
+        self.state.handled.add(Handled::SortRows, sorter.count().min(wanted));
         let mut rows = sorter.finish().await?;
         let mut before: Option<Vec<u8>> = None;
         loop {

@@ -7,6 +7,7 @@ use super::Flow;
 use super::copied_row::{CopiedRow, has_off_page};
 use crate::expr::RowView;
 use crate::failure::Failure;
+use crate::handler_counts::{Handled, HandlerCounts};
 use crate::plan::Step;
 
 /// Whether the path is at most one row of the clustered index, read consistently.
@@ -17,12 +18,13 @@ pub fn is_point(step: &Step, mode: ReadMode) -> bool {
 /// Shows the row with this key, if there is one, to `each`: with its page latched, or as a copy where needed
 /// columns are off-page.
 pub async fn show_row(
-    transaction: &mut engine::Transaction,
+    (transaction, counts): (&mut engine::Transaction, &HandlerCounts),
     table: &Table,
     key: &OwnedKey,
     needed: &[u16],
     mut each: impl FnMut(RowView<'_>) -> Result<Flow, Failure>,
 ) -> Result<(), Failure> {
+    counts.add(Handled::ReadKey, 1);
     let columns = &table.def.columns;
     let found = engine::get(transaction, &table.rows, &key.fields(), |row| {
         if has_off_page(row, needed) {

@@ -399,7 +399,8 @@ impl Executor<'_> {
             && let Some(key) = integer_key(&step.path, &table.def.columns, cx)
         {
             let each = |view: RowView<'_>| consumer.row_if(&step.filter, view, target);
-            return show_row(self.transaction.engine_mut(), table, &key, needed, each).await;
+            let transaction = (self.transaction.engine_mut(), &self.state.handled);
+            return show_row(transaction, table, &key, needed, each).await;
         }
         let mut charge = self.state.memory.charge();
         let Some(ranges) = self.ranges(&step.path, &table.def.columns, cx, &mut charge).await? else {
@@ -411,7 +412,8 @@ impl Executor<'_> {
             && let Some(key) = ranges.ranges.only_key()
         {
             let each = |view: RowView<'_>| consumer.row_if(conditions, view, target);
-            return show_row(self.transaction.engine_mut(), table, key, needed, each).await;
+            let transaction = (self.transaction.engine_mut(), &self.state.handled);
+            return show_row(transaction, table, key, needed, each).await;
         }
         let mut scan = Cursor::new(table, &step.path, ranges.ranges, mode, needed, self.state);
         loop {

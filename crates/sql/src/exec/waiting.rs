@@ -26,12 +26,17 @@ impl Executor<'_> {
         plan: &SelectPlan,
         cx: &Context<'_>,
     ) -> Result<(), Failure> {
+        self.state.sleeps.set(0);
         for item in &plan.items {
             let Expr::Call(function, arguments) = item else { continue };
             match (function.name, &arguments[..]) {
                 ("SLEEP", [seconds]) => {
                     let seconds = seconds.eval(cx)?.to_double().max(0.0);
-                    self.wait_for(None, Some(seconds)).await?;
+                    match self.wait_for(None, Some(seconds)).await {
+                        Err(error) if !self.state.end_sleep() => return Err(error.into()),
+                        Err(_) => return Ok(()),
+                        Ok(()) => self.state.sleeps.set(self.state.sleeps.get() + 1),
+                    }
                 }
                 ("GET_LOCK", [name, seconds]) => {
                     let name = self.state.lock_name(&name.eval(cx)?)?;

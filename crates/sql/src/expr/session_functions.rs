@@ -160,7 +160,7 @@ pub static FUNCTIONS: &[Function] = &[
             }
             cx.state.warn(error);
         }
-        Ok(Value::Int(0))
+        Ok(Value::Int(i64::from(cx.state.was_sleep_cut())))
     }),
     // The executor waits for it before it evaluates the row of a SELECT without tables.
     volatile!("GET_LOCK", 2..=2, |_| Type::INT, |v, cx| Ok(Value::truth_value(cx.state.get_lock(&v[0])?))),

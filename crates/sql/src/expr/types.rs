@@ -38,8 +38,27 @@ pub enum Derivation {
     Explicit,
     /// It is that of a column.
     Implicit,
+    /// That of the connection, meant as much as a column's: of user variables and what CAST made.
+    Connection,
+    /// It is that of a name of the server.
+    System,
     /// It is that of the connection.
     Coercible,
+    /// The text is made of several that agree on none.
+    Mixed,
+}
+
+impl Derivation {
+    /// What MySQL counts: the lower, the more it is meant.
+    pub fn rank(self) -> u8 {
+        match self {
+            Derivation::Explicit => 0,
+            Derivation::Implicit | Derivation::Connection => 2,
+            Derivation::System => 3,
+            Derivation::Coercible => 4,
+            Derivation::Mixed => 7,
+        }
+    }
 }
 
 impl Type {
@@ -238,9 +257,13 @@ pub fn cast_type(target: &CastType) -> Type {
         CastType::Unsigned => Type::UINT,
         CastType::Char { length, charset, .. } => {
             let length = length.unwrap_or(1024);
-            if charset.as_deref() == Some("binary") { Type::bytes(length) } else { Type::text(length) }
+            let ty =
+                if charset.as_deref() == Some("binary") { Type::bytes(length) } else { Type::text(length) };
+            Type { derivation: Derivation::Connection, ..ty }
         }
-        CastType::Binary { length } => Type::bytes(length.unwrap_or(1024)),
+        CastType::Binary { length } => {
+            Type { derivation: Derivation::Implicit, ..Type::bytes(length.unwrap_or(1024)) }
+        }
         CastType::Decimal { precision, scale } => Type::decimal(*precision, *scale),
         CastType::Double | CastType::Float => Type::DOUBLE,
         CastType::Date => Type::DATE,

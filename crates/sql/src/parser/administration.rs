@@ -16,7 +16,7 @@ impl Parser<'_> {
         if self.accept("START") {
             if self.is_any_word(&["SLAVE", "REPLICA"]) {
                 self.skip_statement();
-                return Ok(Statement::Unsupported("replication"));
+                return Ok(Statement::Unsupported("START REPLICA"));
             }
             return self.start_transaction();
         }
@@ -156,6 +156,9 @@ impl Parser<'_> {
                 Ok(Statement::Show(Box::new(Show { kind, filter: None })))
             }
             "RESET" if self.peek_is_word("PERSIST") => self.refuse("RESET PERSIST"),
+            "STOP" if self.peek_is_word("REPLICA") => self.refuse("STOP REPLICA"),
+            "RESET" if self.peek_is_word("REPLICA") => self.refuse("RESET REPLICA"),
+            "RESET" if self.peek_is_word("BINARY") => self.refuse("RESET BINARY LOGS AND GTIDS"),
             "CHANGE" | "STOP" | "PURGE" | "RESET" => self.refuse("replication"),
             "INSTALL" | "UNINSTALL" => self.refuse("plug-ins"),
             _ => Err(self.unexpected()),

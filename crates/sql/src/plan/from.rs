@@ -12,6 +12,7 @@ use super::{Condition, Planner, SelectPlan};
 use crate::ast::{self, HintKind, JoinKind, TableRef};
 use crate::catalog_views;
 use crate::errors;
+use crate::expr::bind::collation::compared_in_one;
 use crate::expr::bind::scope::Scope;
 use crate::expr::select_list::Meaning;
 use crate::expr::types::Type;
@@ -246,7 +247,10 @@ impl Planner<'_> {
             } else if is_number(right, right_column) {
                 order_by_members(&mut one, &from.sources);
             }
-            let equality = Expr::Compare(ast::BinaryOperator::Equal, Box::new(one), Box::new(other));
+            let ty = |source: usize, column: u16| from.sources[source].columns[usize::from(column)].ty;
+            let pair = [(one, ty(left_source, left_column)), (other, ty(right, right_column))];
+            let [one, other] = compared_in_one("=", pair)?;
+            let equality = Expr::Compare(ast::BinaryOperator::Equal, Box::new(one.0), Box::new(other.0));
             from.equalities.push((equality, outer.then_some(middle)));
             merged.push(((left_source as u16, left_column), (right as u16, right_column)));
         }

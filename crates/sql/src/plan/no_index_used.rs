@@ -11,6 +11,8 @@ pub struct UnindexedReads {
     pub scans: u64,
     /// Joined tables that are read whole for the rows before them.
     pub full_joins: u64,
+    /// Queries whose first table is read by ranges of an index.
+    pub ranges: u64,
 }
 
 impl UnindexedReads {
@@ -29,8 +31,11 @@ impl UnindexedReads {
             step.path.is_full_scan()
                 && plan.sources.get(step.source).is_some_and(|of| matches!(of.kind, SourceKind::Table(_)))
         };
+        let ranges = |step: &Step| !step.path.last.is_empty() || !step.path.merged.is_empty();
         let mut steps = plan.steps.iter();
-        self.scans += u64::from(steps.next().is_some_and(whole));
+        let first = steps.next();
+        self.ranges += u64::from(first.is_some_and(ranges));
+        self.scans += u64::from(first.is_some_and(whole));
         self.full_joins += steps.filter(|step| whole(step)).count() as u64;
         for source in &plan.sources {
             if let SourceKind::Derived(plan) = &source.kind {

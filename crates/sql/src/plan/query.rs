@@ -26,6 +26,7 @@ use crate::ast::{self, SelectItem};
 use crate::background_drop::Elsewhere;
 use crate::errors;
 use crate::expr::Expr;
+use crate::expr::bind::collation::collated;
 use crate::expr::bind::common_type::converted;
 use crate::expr::bind::window::check as check_windows;
 use crate::expr::bind::{Binder, Bound, NameRule};
@@ -653,6 +654,17 @@ impl SelectPlan {
         if matches!(item, Expr::MemberNumber(..)) {
             self.plain_columns = None;
         }
+    }
+
+    /// Answers texts in this column under another collation, which they are compared in. Each part of a UNION
+    /// does so for itself.
+    pub fn put_under(&mut self, column: usize, rule: Collation) {
+        self.unions.iter_mut().for_each(|(_, plan)| plan.put_under(column, rule));
+        let (Some(item), Some(ty)) = (self.items.get_mut(column), self.types.get_mut(column)) else { return };
+        let expr = std::mem::replace(item, Expr::Literal(Value::Null));
+        let derivation = ty.derivation;
+        (*item, *ty) = collated((expr, *ty), rule, derivation);
+        self.plain_columns = None;
     }
 
     /// Makes the values what `types` say: all rows of a UNION have values of one kind.

@@ -15,7 +15,7 @@ use super::common_type::{converted, number_of_bits};
 use super::function_types::check_path;
 use super::{Binder, Bound, collation};
 use crate::ast::{self, CastType};
-use crate::expr::types::{Type, cast_type};
+use crate::expr::types::{Derivation, Type, cast_type};
 use crate::expr::{Expr, functions};
 use crate::plan::SelectPlan;
 use crate::plan::source::SourceColumn;
@@ -133,17 +133,21 @@ pub(super) fn argument(binder: &Binder<'_, '_>, function: &str, at: usize, argum
     if sees_bytes(function) { in_bytes(argument) } else { argument }
 }
 
-/// NULLIF, whose text is in the character set that the first operand has by itself, whatever both are
-/// compared in.
-pub(super) fn null_if(mut operands: Vec<Expr>, compared: Type, said: Type) -> Bound {
+/// NULLIF, whose text is in the collation that the first operand has by itself, whatever both are compared
+/// in.
+pub(super) fn null_if(mut operands: Vec<Expr>, [compared, other]: [Type; 2], said: Type) -> Bound {
     let right = Box::new(operands.pop().unwrap_or(Expr::Literal(Value::Null)));
     let left = Box::new(operands.pop().unwrap_or(Expr::Literal(Value::Null)));
+    // A literal has become one of the other collation, if it is of that character set.
+    let becomes = crate::value::collation::common(compared.collation, other.collation);
+    let literal = matches!(*left, Expr::Literal(_)) && collation::counts(other);
+    let rule = match literal && becomes.charset() == said.collation.charset() {
+        true => becomes,
+        false => said.collation,
+    };
     let result = (Expr::NullIf(left, right), Type { nullable: true, ..compared });
-    let texts = [compared, said].iter().all(|ty| ty.is_text() && ty.kind != kind::BIT);
-    match texts && compared.collation.charset() != said.collation.charset() {
-        true => collation::under(result, said.collation),
-        false => result,
-    }
+    let texts = [compared, said].iter().all(|ty| collation::counts(*ty));
+    if texts { collation::under(result, rule) } else { result }
 }
 
 /// What has no type of numbers, a member or a hexadecimal literal, is rounded as a double.
@@ -182,7 +186,8 @@ pub(super) fn as_text((expr, ty): Bound) -> Bound {
     if ty.kind != kind::JSON {
         return (expr, ty);
     }
-    let text = Type { collation: Collation::Utf8mb4Bin, ..Type::text(ty.length) };
+    let meant = Derivation::Implicit;
+    let text = Type { collation: Collation::Utf8mb4Bin, derivation: meant, ..Type::text(ty.length) };
     (Expr::Collate(Box::new(expr), Collation::Utf8mb4Bin), Type { nullable: ty.nullable, ..text })
 }
 
@@ -203,13 +208,15 @@ pub(super) fn as_shown((expr, ty): Bound) -> Bound {
     (Expr::Cast(Box::new(expr), exact), Type { nullable: ty.nullable, ..Type::decimal(65, ty.decimals) })
 }
 
-/// A number of two digits beside a YEAR is a year of this time; one with digits behind the point is rounded.
+/// A constant number of two digits beside a YEAR, or a text that begins with one, is a year of this time; one
+/// with digits behind the point is rounded.
 pub(super) fn beside_year(year: Type, (expr, ty): Bound) -> Bound {
-    let known = matches!(expr, Expr::Literal(_) | Expr::Parameter(_));
-    if year.kind != kind::YEAR || !known {
+    let known = || expr.visit(&mut |inner| inner.may_be_constant());
+    let is_text = collation::counts(ty);
+    if year.kind != kind::YEAR || !(is_number(ty) || is_text) || !known() {
         return (expr, ty);
     }
-    let ty = if is_number(ty) { Type { nullable: ty.nullable, ..Type::INT } } else { ty };
+    let ty = Type { nullable: ty.nullable, ..Type::INT };
     (Expr::Call(&functions::FULL_YEAR, vec![expr]), ty)
 }
 
@@ -261,6 +268,15 @@ pub(super) fn span_as_text((span, ty): Bound, (_, other): &Bound) -> Bound {
     let text = Expr::Cast(Box::new(span), CastType::Char { length: None, charset: None, bin: false });
     let of_other = Type { collation: other.collation, derivation: other.derivation, ..Type::text(ty.length) };
     (Expr::Collate(Box::new(text), other.collation), Type { nullable: ty.nullable, ..of_other })
+}
+
+/// What is no text as one of bytes.
+fn as_bytes((expr, ty): Bound) -> Bound {
+    if collation::counts(ty) || ty.kind == kind::NULL {
+        return (expr, ty);
+    }
+    let bytes = Type { nullable: ty.nullable, ..Type::bytes(ty.length) };
+    (Expr::Cast(Box::new(expr), CastType::Binary { length: None }), bytes)
 }
 
 fn as_moment((expr, ty): Bound, target: CastType) -> Bound {
@@ -365,7 +381,6 @@ impl Binder<'_, '_> {
         match function {
             "GREATEST" | "LEAST" => Ok(collation::each_under_one(self.extremes(arguments))),
             "NULLIF" => {
-                collation::check_one("nullif", &arguments)?;
                 let arguments = match <[Bound; 2]>::try_from(arguments) {
                     Ok([one, other]) => {
                         let types = (one.1, other.1);
@@ -373,8 +388,16 @@ impl Binder<'_, '_> {
                     }
                     Err(arguments) => arguments,
                 };
-                Ok(collation::each_under_one(arguments))
+                collation::under_one("nullif", arguments)
             }
+            "FIELD" if arguments.iter().all(|(_, ty)| collation::counts(*ty) || ty.is_temporal()) => {
+                collation::under_that_at(
+                    0,
+                    arguments.into_iter().map(|text| self.as_own_text(text)).collect(),
+                )
+            }
+            "INSTR" => collation::under_that_at(0, arguments),
+            "LOCATE" => collation::under_that_at(1, arguments),
             "CONCAT_WS" => Ok(collation::each_under_one(arguments)),
             "STRCMP" | "FIND_IN_SET" => collation::under_one(&function.to_ascii_lowercase(), arguments),
             "EXTRACTVALUE" | "UPDATEXML" => {
@@ -388,24 +411,18 @@ impl Binder<'_, '_> {
                 number.extend(collation::each_under_one(texts));
                 Ok(number)
             }
-            "LPAD" | "RPAD" => {
-                let arguments = collation::joinable(arguments);
-                // The result is a text as the one that is filled up.
-                let rule =
-                    arguments.first().map(|(_, ty)| *ty).filter(|ty| ty.is_text() && ty.kind != kind::BIT);
-                let rule = rule.map(|ty| ty.collation).filter(|rule| *rule != Collation::Binary);
-                let padded = |argument: Bound| match rule {
-                    Some(rule) if argument.1.collation != Collation::Binary => {
-                        collation::under(argument, rule)
-                    }
-                    _ => argument,
-                };
-                Ok(arguments.into_iter().map(padded).collect())
+            "INSERT" | "LPAD" | "REPLACE" | "RPAD" | "SUBSTRING_INDEX" => {
+                Ok(collation::put_into_first(arguments))
             }
             "REGEXP_LIKE" | "REGEXP_INSTR" | "REGEXP_SUBSTR" | "REGEXP_REPLACE" => {
                 let mut searched = arguments;
                 let rest = searched.split_off(2);
-                let mut searched = collation::under_one(&function.to_ascii_lowercase(), searched)?;
+                let mut searched = match collation::bytes_among_characters(&searched) {
+                    // Refused when there are values.
+                    Some(true) => searched,
+                    Some(false) => searched.into_iter().map(as_bytes).collect(),
+                    None => collation::under_one(&function.to_ascii_lowercase(), searched)?,
+                };
                 searched.extend(rest);
                 Ok(searched)
             }
@@ -413,6 +430,15 @@ impl Binder<'_, '_> {
             name if functions::of_texts(name) => Ok(collation::joinable(arguments)),
             _ => Ok(arguments),
         }
+    }
+
+    /// A day, moment or span as the text that it is shown as.
+    pub(super) fn as_own_text(&self, (expr, ty): Bound) -> Bound {
+        if !ty.is_temporal() {
+            return (expr, ty);
+        }
+        let text = Expr::Cast(Box::new(expr), CastType::Char { length: None, charset: None, bin: false });
+        self.in_connection((text, Type { nullable: ty.nullable, ..Type::text(ty.length) }))
     }
 
     /// The arguments of GREATEST and LEAST, which are compared as what they have in common: as texts where
@@ -575,7 +601,12 @@ impl Binder<'_, '_> {
             // IN compares what it has several of as it is.
             let is_one = operands.len() == 2 && (!is_number(operands[1].1) || operands[1].1.is_integer());
             if operation != "in" || is_one {
-                operands = operands.into_iter().map(|operand| beside_year(year, operand)).collect();
+                let as_year = |operand: Bound| match operation {
+                    // The one of IN is compared as by `=`.
+                    "in" => beside_year(year, year_of_moment(year, operand)),
+                    _ => beside_year(year, operand),
+                };
+                operands = operands.into_iter().map(as_year).collect();
             }
         }
         if operation == "between" {

@@ -8,6 +8,7 @@
 //! not what was decided here, operands get another collation with [`Expr::Collate`]; a literal gets it
 //! at once, so that it stays a key of an index.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use untorn::types::{Charset, Collation};
@@ -24,7 +25,7 @@ use crate::result::{SqlError, kind};
 use crate::value::Value;
 
 /// A text with the collation that COLLATE, BINARY or CONVERT gives it.
-pub(super) fn collated((operand, ty): Bound, rule: Collation, derivation: Derivation) -> Bound {
+pub fn collated((operand, ty): Bound, rule: Collation, derivation: Derivation) -> Bound {
     let expr = match operand {
         Expr::Literal(Value::Text(text, from)) => {
             Expr::Literal(Value::Text(collation::relabelled(text, from, rule), rule))
@@ -76,7 +77,8 @@ pub(super) fn as_meant(
 ) -> Result<Type, SqlError> {
     let ty = meant(function, result, arguments);
     if function.text_of == TextOf::Arguments && ty.is_text() {
-        check_literals(ty.collation, bound.iter().zip(arguments))?;
+        let characters = |(_, ty): &(&Expr, &Type)| ty.collation != Collation::Binary;
+        check_literals(ty.collation, bound.iter().zip(arguments).filter(characters))?;
     }
     Ok(ty)
 }
@@ -91,15 +93,13 @@ fn meant(function: &Function, result: Type, arguments: &[Type]) -> Type {
         let Type { collation, derivation, .. } = if counts(*first) { *first } else { Type::text(0) };
         return Type { collation, derivation, ..result };
     }
-    let texts = || arguments.iter().filter(|ty| counts(**ty));
-    let rule = texts().map(|ty| ty.collation).reduce(collation::common);
-    match texts().map(|ty| ty.derivation).min() {
-        Some(derivation) if counts(result) && rule == Some(result.collation) => Type { derivation, ..result },
+    match claim_of_all(arguments.iter().filter(|ty| counts(**ty)).map(|ty| Claim::of_type(*ty))) {
+        Ok(Some(claim)) if claim.rule == result.collation => Type { derivation: claim.derivation, ..result },
         _ => result,
     }
 }
 
-/// Error 3854 for a literal with a character that the collation's character set does not have.
+/// Error 3854 for a literal that has no place in the collation's character set.
 fn check_literals<'e>(
     rule: Collation,
     operands: impl Iterator<Item = (&'e Expr, &'e Type)>,
@@ -107,11 +107,135 @@ fn check_literals<'e>(
     for (operand, ty) in operands {
         if let Expr::Literal(Value::Text(text, _)) = operand
             && rule != Collation::Binary
+            && counts(*ty)
         {
             functions::refuse_foreign(text, ty.collation, rule.charset())?;
         }
     }
     Ok(())
+}
+
+/// What a text says of the collation that it and others are in.
+#[derive(Clone, Copy)]
+struct Claim {
+    rule: Collation,
+    derivation: Derivation,
+    /// All of its characters are at home in every character set.
+    is_ascii: bool,
+}
+
+/// Why texts have no collation in common.
+enum Conflict {
+    /// COLLATE says two things.
+    Said,
+    /// Neither character set has the letters of the other.
+    Charsets,
+}
+
+impl Claim {
+    fn of_type(ty: Type) -> Claim {
+        let is_ascii = ty.collation.charset() == Charset::Ascii;
+        Claim { rule: ty.collation, derivation: ty.derivation, is_ascii }
+    }
+
+    fn of((expr, ty): &Bound) -> Claim {
+        let claim = Claim::of_type(*ty);
+        let is_ascii =
+            claim.is_ascii || matches!(expr, Expr::Literal(Value::Text(text, _)) if text.is_ascii());
+        Claim { is_ascii, ..claim }
+    }
+
+    fn is_unicode(&self) -> bool {
+        matches!(self.rule.charset(), Charset::Utf8mb3 | Charset::Utf8mb4)
+    }
+
+    /// Whether the other text can become one of this character set, and is not meant more.
+    fn takes(&self, other: &Claim) -> bool {
+        let (rank, beside) = (self.derivation.rank(), other.derivation.rank());
+        let larger = !other.is_unicode() || self.rule.charset() > other.rule.charset();
+        let unicode = self.is_unicode() && (rank < beside || rank == beside && larger);
+        unicode || other.is_ascii && (rank < beside || rank == beside && !self.is_ascii)
+    }
+
+    /// The claim of both, of which this one came first.
+    fn with(self, other: Claim) -> Result<Claim, Conflict> {
+        let (rank, beside) = (self.derivation.rank(), other.derivation.rank());
+        let (one, two) = (self.rule.charset(), other.rule.charset());
+        let chosen = if self.rule == other.rule {
+            // What agrees on none agrees with nothing, though it is in one.
+            let mixed = self.derivation == Derivation::Mixed || other.derivation == Derivation::Mixed;
+            let derivation = self.derivation.min(other.derivation);
+            Claim { derivation: if mixed { Derivation::Mixed } else { derivation }, ..self }
+        } else if one == two {
+            match rank.cmp(&beside) {
+                Ordering::Less => self,
+                Ordering::Greater => other,
+                Ordering::Equal if self.derivation == Derivation::Explicit => return Err(Conflict::Said),
+                Ordering::Equal if self.rule.is_bin() => self,
+                Ordering::Equal if other.rule.is_bin() => other,
+                Ordering::Equal => self.beside_default(other).unwrap_or(Claim {
+                    rule: one.bin_collation(),
+                    derivation: Derivation::Mixed,
+                    ..self
+                }),
+            }
+        } else if self.rule == Collation::Binary {
+            if rank <= beside { self } else { other }
+        } else if other.rule == Collation::Binary {
+            if beside <= rank { other } else { self }
+        } else if self.takes(&other) {
+            self
+        } else if other.takes(&self) {
+            other
+        } else if rank.max(beside) >= Derivation::System.rank() && rank != beside {
+            if rank < beside { self } else { other }
+        } else {
+            return Err(Conflict::Charsets);
+        };
+        Ok(Claim { is_ascii: self.is_ascii && other.is_ascii, ..chosen })
+    }
+
+    /// A text of the connection, whose collation nobody need have said, beside one in the collation that is
+    /// MySQL's default: there the connection would be in it, too.
+    fn beside_default(self, other: Claim) -> Option<Claim> {
+        let unsaid = |claim: &Claim| {
+            claim.derivation == Derivation::Connection && claim.rule == Collation::Utf8mb4GeneralCi
+        };
+        let default = |claim: &Claim| claim.rule == Collation::Utf8mb40900AiCi;
+        match (unsaid(&self) && default(&other), unsaid(&other) && default(&self)) {
+            (true, _) => Some(other),
+            (_, true) => Some(self),
+            _ => None,
+        }
+    }
+}
+
+/// The claim of all texts, in their order.
+fn claim_of_all(mut claims: impl Iterator<Item = Claim>) -> Result<Option<Claim>, Conflict> {
+    let Some(mut claim) = claims.next() else { return Ok(None) };
+    let (mut unknown, mut mixed) = (false, false);
+    for other in claims {
+        // Of one character set only what COLLATE says counts once two disagree.
+        let same = claim.rule.charset() == other.rule.charset();
+        if mixed && same && other.derivation != Derivation::Explicit {
+            continue;
+        }
+        claim = match claim.with(other) {
+            Ok(claim) => claim,
+            // What COLLATE says further on may still decide.
+            Err(Conflict::Charsets) => {
+                unknown = true;
+                Claim { rule: Collation::Binary, derivation: Derivation::Mixed, is_ascii: false }
+            }
+            Err(said) => return Err(said),
+        };
+        mixed = claim.derivation == Derivation::Mixed;
+    }
+    if unknown && claim.derivation != Derivation::Explicit {
+        Err(Conflict::Charsets)
+    } else {
+        Ok(Some(claim))
+    }
 }
 
 /// The collation in which texts of these types are compared, if that is decided by how much it is meant.
@@ -125,40 +249,16 @@ fn agreed(operation: &str, operands: &[Bound]) -> Result<Option<Collation>, SqlE
 
 fn decided(operation: &str, operands: &[Bound]) -> Result<Option<Collation>, SqlError> {
     let texts = || operands.iter().filter(|(_, ty)| counts(*ty));
-    let Some(derivation) = texts().map(|(_, ty)| ty.derivation).min() else { return Ok(None) };
-    let explicit = derivation == Derivation::Explicit;
-    if !explicit && texts().any(|(_, ty)| ty.collation == Collation::Binary) {
-        return Ok(None);
-    }
-    let strongest = || texts().filter(|(_, ty)| ty.derivation == derivation);
-    let size = |ty: &Type| (!explicit).then(|| ty.collation.charset());
-    let largest = strongest().map(|(_, ty)| size(ty)).max();
-    let candidates: Vec<&Bound> = strongest().filter(|(_, ty)| Some(size(ty)) == largest).collect();
-    let Some(first) = candidates.first() else { return Ok(None) };
-    let Some(other) = candidates.iter().find(|(_, ty)| ty.collation != first.1.collation) else {
-        // What CAST made is as strong as a column where it is compared byte by byte.
-        let is_bin_cast = |(expr, ty): &&Bound| {
-            let rule = ty.collation;
-            is_cast(expr) && rule.is_bin() && rule.charset() == first.1.collation.charset()
-        };
-        let winner = texts().find(|text| !explicit && is_bin_cast(text)).unwrap_or(first);
-        return Ok(Some(winner.1.collation));
-    };
-    if !explicit && let Some(bin) = candidates.iter().find(|(_, ty)| ty.collation.is_bin()) {
-        return Ok(Some(bin.1.collation));
-    }
-    let columns = || candidates.iter().all(|(expr, _)| matches!(expr, Expr::Column { .. }));
-    if !explicit && !columns() {
-        return Ok(None);
-    }
-    Err(illegal_mix(operation, operands, [&first.1, &other.1]))
-}
-
-/// Whether a text is what CAST made.
-fn is_cast(expr: &Expr) -> bool {
-    match expr {
-        Expr::Collate(inner, _) | Expr::Trim { operand: inner, .. } => is_cast(inner),
-        expr => matches!(expr, Expr::Cast(..)),
+    match claim_of_all(texts().map(Claim::of)) {
+        Ok(Some(claim)) if claim.derivation != Derivation::Mixed => Ok(Some(claim.rule)),
+        Ok(None) => Ok(None),
+        Ok(Some(_)) | Err(_) => {
+            let mut two = texts().map(|(_, ty)| ty);
+            match (two.next(), two.next()) {
+                (Some(one), Some(other)) => Err(illegal_mix(operation, operands, [one, other])),
+                _ => Ok(None),
+            }
+        }
     }
 }
 
@@ -177,7 +277,9 @@ fn illegal_mix(operation: &str, operands: &[Bound], two: [&Type; 2]) -> SqlError
     let shown = |ty: &Type| {
         let meant = match ty.derivation {
             Derivation::Explicit => "EXPLICIT",
-            Derivation::Implicit => "IMPLICIT",
+            Derivation::Mixed => "NONE",
+            Derivation::Implicit | Derivation::Connection => "IMPLICIT",
+            Derivation::System => "SYSCONST",
             Derivation::Coercible if counts(*ty) => "COERCIBLE",
             Derivation::Coercible => return "latin1_swedish_ci,NUMERIC".to_owned(),
         };
@@ -193,6 +295,8 @@ fn illegal_mix(operation: &str, operands: &[Bound], two: [&Type; 2]) -> SqlError
         [_, _, _, _, ..] => errors::error(errors::CANT_AGGREGATE_NCOLLATIONS, &[&listed]),
         _ => {
             let (left, right) = (shown(two[0]), shown(two[1]));
+            // Among one, IN is equality.
+            let operation = if operation == "in" { "=" } else { operation };
             errors::error(errors::CANT_AGGREGATE_2COLLATIONS, &[&left, &right, &operation])
         }
     }
@@ -201,88 +305,106 @@ fn illegal_mix(operation: &str, operands: &[Bound], two: [&Type; 2]) -> SqlError
 /// The operands each in the collation that they agree on: one of them is the result, or part of it. That they
 /// do not agree is an error where the result is compared.
 pub(super) fn each_under_one(operands: Vec<Bound>) -> Vec<Bound> {
-    match agreed("", &operands) {
-        Ok(Some(rule)) => operands.into_iter().map(|operand| under(operand, rule)).collect(),
+    let texts = operands.iter().filter(|(_, ty)| counts(*ty));
+    match claim_of_all(texts.map(Claim::of)) {
+        Ok(Some(claim)) if claim.derivation == Derivation::Mixed => {
+            operands.into_iter().map(|operand| mixed(operand, claim.rule)).collect()
+        }
+        Ok(Some(claim)) => operands.into_iter().map(|operand| under(operand, claim.rule)).collect(),
         _ => operands,
     }
 }
 
-/// The collation of a text that is made of two of one character set: COLLATE wins over a column, and that
-/// over a literal. Else [`collation::common`], but not where its character set would lack letters of a text
-/// that is meant as much as a column is.
-pub(super) fn joined(one: Type, other: Type) -> Collation {
-    if one.collation.charset() == other.collation.charset() && one.derivation != other.derivation {
-        return if one.derivation < other.derivation { one.collation } else { other.collation };
+/// Whether one of two operands is bytes and the other one text; `Some(false)` where it is neither.
+pub(super) fn bytes_among_characters(operands: &[Bound]) -> Option<bool> {
+    let [(_, one), (_, other)] = operands else { return None };
+    let is_bytes = |ty: &Type| counts(*ty) && ty.collation == Collation::Binary;
+    match (is_bytes(one), is_bytes(other)) {
+        (true, false) => Some(counts(*other)),
+        (false, true) => Some(counts(*one)),
+        _ => None,
     }
-    let common = collation::common(one.collation, other.collation);
-    let larger = if one.collation.charset() > other.collation.charset() { one } else { other };
-    let lacks = common != Collation::Binary && common.charset() < larger.collation.charset();
-    if lacks && larger.derivation != Derivation::Coercible { larger.collation } else { common }
 }
 
-/// How much the collation of a text is meant where a text is made of several: what nobody has seen yet,
-/// unlike a literal, may have any letters.
-fn meant_in_a_whole((expr, ty): &Bound) -> Type {
-    let unseen = matches!(expr, Expr::UserVariable(_) | Expr::Parameter(_) | Expr::Cast(..));
-    let derivation = if unseen { ty.derivation.min(Derivation::Implicit) } else { ty.derivation };
-    Type { derivation, ..*ty }
+/// The operands in the collation of one of them, whatever the others say, as MySQL looks for texts.
+///
+/// # Errors
+/// 3854 for a literal that has no place in its character set.
+pub(super) fn under_that_at(at: usize, operands: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
+    let Some(rule) = operands.get(at).filter(|(_, ty)| counts(*ty)).map(|(_, ty)| ty.collation) else {
+        return Ok(operands);
+    };
+    check_literals(rule, operands.iter().map(|(expr, ty)| (expr, ty)))?;
+    Ok(operands.into_iter().map(|operand| under(operand, rule)).collect())
 }
 
-/// The texts of which a function makes one, in the character set that this has.
+/// The texts that a function puts into the first one, which the result is, too. Where that one may not have
+/// their letters they are [`joinable`].
+pub(super) fn put_into_first(operands: Vec<Bound>) -> Vec<Bound> {
+    let Some(rule) = operands.first().filter(|(_, ty)| counts(*ty)).map(|(_, ty)| ty.collation) else {
+        return joinable(operands);
+    };
+    let has_room = |text: &Bound| {
+        let claim = Claim::of(text);
+        claim.is_ascii || claim.rule.charset() <= rule.charset() && claim.rule != Collation::Binary
+    };
+    match rule != Collation::Binary && operands.iter().filter(|(_, ty)| counts(*ty)).all(has_room) {
+        true => operands.into_iter().map(|operand| under(operand, rule)).collect(),
+        false => joinable(operands),
+    }
+}
+
+/// The collation of a text that is one of two or made of both, and how much it is meant.
+pub(super) fn joined(one: Type, other: Type) -> (Collation, Derivation) {
+    let claims = [Claim::of_type(one), Claim::of_type(other)];
+    match claim_of_all(claims.into_iter()) {
+        Ok(Some(claim)) => (claim.rule, claim.derivation),
+        _ => (collation::common(one.collation, other.collation), one.derivation.min(other.derivation)),
+    }
+}
+
+/// What a text says of a text that is made of it and others: what nobody has seen yet, unlike a literal, may
+/// have any letters.
+fn claim_in_a_whole(text: &Bound) -> Claim {
+    let claim = Claim::of(text);
+    match text.0 {
+        Expr::Parameter(_) => Claim { derivation: claim.derivation.min(Derivation::Connection), ..claim },
+        _ => claim,
+    }
+}
+
+/// The texts of which a function makes one, in the collation that this has.
 pub(super) fn joinable(operands: Vec<Bound>) -> Vec<Bound> {
     let texts = || operands.iter().filter(|(_, ty)| counts(*ty));
     let common = texts().map(|(_, ty)| ty.collation).reduce(collation::common);
-    // A literal of ASCII is at home in every set.
-    let fits = |(expr, ty): &&Bound| {
-        let ascii = matches!(expr, Expr::Literal(Value::Text(text, _)) if text.is_ascii());
-        ascii && ty.derivation == Derivation::Coercible
-    };
-    let both = |one: Type, other: Type| Type {
-        collation: joined(one, other),
-        derivation: one.derivation.min(other.derivation),
-        ..one
-    };
-    match texts().filter(|text| !fits(text)).map(meant_in_a_whole).reduce(both) {
-        Some(Type { collation: rule, .. }) if Some(rule) != common => {
-            operands.into_iter().map(|operand| under(operand, rule)).collect()
+    match claim_of_all(texts().map(claim_in_a_whole)) {
+        Ok(Some(claim)) if claim.derivation == Derivation::Mixed => {
+            operands.into_iter().map(|operand| mixed(operand, claim.rule)).collect()
+        }
+        Ok(Some(claim)) if Some(claim.rule) != common => {
+            operands.into_iter().map(|operand| under(operand, claim.rule)).collect()
         }
         _ => operands,
     }
 }
 
-/// Whether there is one collation for all operands.
-pub(super) fn check_one(operation: &str, operands: &[Bound]) -> Result<(), SqlError> {
-    agreed(operation, operands).map(drop)
+/// A text among others that agree on no collation.
+fn mixed(operand: Bound, rule: Collation) -> Bound {
+    let text = counts(operand.1);
+    let (expr, ty) = under(operand, rule);
+    (expr, if text { Type { derivation: Derivation::Mixed, ..ty } } else { ty })
 }
 
 /// COERCIBILITY: how little the collation of a value is meant, from 0 to 6.
 fn coercibility(said: &ast::Expr, (expr, ty): &Bound) -> i64 {
-    let expr = match (said, expr) {
-        (ast::Expr::Function { .. }, Expr::Collate(text, _)) => text,
-        (_, expr) => expr,
-    };
-    const OF_SYSTEM: &[&str] = &[
-        "USER",
-        "CURRENT_USER",
-        "CURRENT_ROLE",
-        "SESSION_USER",
-        "SYSTEM_USER",
-        "VERSION",
-        "DATABASE",
-        "SCHEMA",
-    ];
     match (said, expr) {
         (_, Expr::Literal(Value::Null)) => 6,
         (ast::Expr::Cast { .. }, _) if ty.is_text() => 2,
-        (_, Expr::UserVariable(_)) => 2,
-        (_, Expr::Call(function, _)) if OF_SYSTEM.contains(&function.name) => 3,
         _ if ty.kind == kind::JSON || matches!(ty.kind, kind::ENUM | kind::SET) => 2,
         _ if !counts(*ty) => 5,
         _ => match ty.derivation {
             Derivation::Explicit if ty.collation == Collation::Binary => 2,
-            Derivation::Explicit => 0,
-            Derivation::Implicit => 2,
-            Derivation::Coercible => 4,
+            derivation => i64::from(derivation.rank()),
         },
     }
 }
@@ -312,15 +434,14 @@ pub(super) fn under(operand: Bound, rule: Collation) -> Bound {
 
 /// The operands so that comparing any two of them is comparing them in the collation they agree on.
 pub(super) fn under_one(operation: &str, operands: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
-    let Some(rule) = agreed(operation, &operands)? else {
-        let bytes = operands.iter().any(|(_, ty)| counts(*ty) && ty.collation == Collation::Binary);
+    let Some(rule) = agreed(operation, &operands)? else { return Ok(operands) };
+    if rule == Collation::Binary {
         // Beside bytes all are bytes, also those that are compared with each other's neighbour.
-        return Ok(match (bytes, operands.len()) {
-            (true, 3..) => operands.into_iter().map(|operand| under(operand, Collation::Binary)).collect(),
-            (true, _) => operands.into_iter().map(in_bytes).collect(),
-            (false, _) => operands,
+        return Ok(match operands.len() {
+            3.. => operands.into_iter().map(|operand| under(operand, Collation::Binary)).collect(),
+            _ => operands.into_iter().map(in_bytes).collect(),
         });
-    };
+    }
     let operands: Vec<Bound> = match rule.charset() {
         Charset::Latin1 => operands.into_iter().map(in_latin1).collect(),
         _ => operands,
@@ -331,6 +452,41 @@ pub(super) fn under_one(operation: &str, operands: Vec<Bound>) -> Result<Vec<Bou
         return Ok(operands);
     }
     Ok(operands.into_iter().map(|operand| under(operand, rule)).collect())
+}
+
+/// Two operands that are compared, see [`under_one`].
+pub fn compared_in_one(operation: &str, pair: [Bound; 2]) -> Result<[Bound; 2], SqlError> {
+    <[Bound; 2]>::try_from(under_one(operation, pair.into())?)
+        .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"two operands are not two"]))
+}
+
+/// An operand beside a column of a subquery, and the collation that the column must be put in, if it must.
+pub(super) fn beside_column(
+    operation: &str,
+    operand: Bound,
+    column: Type,
+) -> Result<(Bound, Option<Collation>), SqlError> {
+    if !counts(operand.1) || !counts(column) || operand.1.collation == column.collation {
+        return Ok((operand, None));
+    }
+    let pair = [operand, (Expr::Literal(Value::Null), column)];
+    let [operand, other] = compared_in_one(operation, pair)?;
+    let differs = other.1.collation != column.collation;
+    Ok((operand, differs.then_some(other.1.collation)))
+}
+
+/// The rows of IN, `first` and those that it is looked for among: what stands at one place of them all is
+/// compared in the collation that it has in `first`.
+pub(super) fn rows_under_one(first: Vec<Bound>, rows: Vec<Vec<Bound>>) -> Result<Vec<Vec<Bound>>, SqlError> {
+    let (width, height) = (first.len(), rows.len() + 1);
+    let mut all: Vec<Vec<Bound>> = (0..height).map(|_| Vec::with_capacity(width)).collect();
+    let mut rows: Vec<_> = std::iter::once(first).chain(rows).map(Vec::into_iter).collect();
+    for _ in 0..width {
+        let column: Vec<Bound> = rows.iter_mut().filter_map(Iterator::next).collect();
+        let column = under_that_at(0, column)?;
+        all.iter_mut().zip(column).for_each(|(row, item)| row.push(item));
+    }
+    Ok(all)
 }
 
 impl Binder<'_, '_> {
@@ -366,6 +522,23 @@ impl Binder<'_, '_> {
         }
         self.planner.work(constants.values.len().saturating_mul(NODE_BYTES))?;
         Ok((operand.0, Arc::new(constants.under(rule))))
+    }
+
+    /// The arguments of GROUP_CONCAT and the type of what it makes of them.
+    pub(super) fn concatenated(&self, arguments: Vec<Bound>, ty: Type) -> (Vec<Expr>, Type) {
+        let arguments = joinable(arguments);
+        let bytes = arguments.iter().any(|(_, ty)| counts(*ty) && ty.collation == Collation::Binary);
+        let arguments: Vec<Bound> = match bytes {
+            true => arguments.into_iter().map(in_bytes).collect(),
+            false => arguments,
+        };
+        let claims = arguments.iter().filter(|(_, ty)| counts(*ty)).map(Claim::of);
+        let (collation, derivation) = match claim_of_all(claims) {
+            Ok(Some(claim)) => (claim.rule, claim.derivation),
+            _ => (self.connection_rule(), Derivation::Coercible),
+        };
+        let exprs = arguments.into_iter().map(|(expr, _)| expr).collect();
+        (exprs, Type { collation, derivation, ..ty })
     }
 
     /// `operand COLLATE name`.

@@ -11,7 +11,7 @@ use super::Bound;
 use super::collation::{collated, joined};
 use crate::ast::CastType;
 use crate::expr::Expr;
-use crate::expr::types::Type;
+use crate::expr::types::{Derivation, Type};
 use crate::result::kind;
 
 impl Type {
@@ -26,7 +26,8 @@ impl Type {
         }
         if self.kind == kind::JSON || other.kind == kind::JSON {
             let length = self.length.max(other.length);
-            let text = Type { collation: Collation::Utf8mb4Bin, ..Type::text(length) };
+            let derivation = Derivation::Implicit;
+            let text = Type { collation: Collation::Utf8mb4Bin, derivation, ..Type::text(length) };
             return Type { nullable, ..if self.kind == other.kind { Type::JSON } else { text } };
         }
         let mixed = self.is_integer() && other.is_integer() && self.unsigned != other.unsigned;
@@ -72,16 +73,15 @@ impl Type {
                 Type { nullable, ..Type::decimal((whole + scale).min(65), scale) }
             };
         }
-        let rule = if self.is_text() && other.is_text() {
+        let (rule, derivation) = if self.is_text() && other.is_text() {
             joined(self, other)
         } else if self.is_text() {
-            self.collation
+            (self.collation, self.derivation)
         } else if other.is_text() {
-            other.collation
+            (other.collation, other.derivation)
         } else {
-            Collation::Utf8mb4GeneralCi
+            (Collation::Utf8mb4GeneralCi, self.derivation.min(other.derivation))
         };
-        let derivation = self.derivation.min(other.derivation);
         Type { nullable, collation: rule, derivation, ..Type::text(self.length.max(other.length)) }
     }
 }

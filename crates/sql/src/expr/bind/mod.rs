@@ -3,7 +3,7 @@
 
 mod cast;
 mod coercion;
-mod collation;
+pub mod collation;
 pub mod common_type;
 mod function_types;
 mod json_value;
@@ -12,6 +12,7 @@ mod names;
 mod operators;
 mod own_text;
 pub mod scope;
+mod subqueries;
 pub mod window;
 
 use std::collections::HashSet;
@@ -43,7 +44,6 @@ use literals::{decimal_literal, integer_literal, temporal_value};
 pub use names::InsertedAs;
 use operators::{open_and, open_or};
 use scope::aggregates::Moving;
-use scope::{RoomForAggregates, Scope};
 
 /// A bound expression with its type.
 pub type Bound = (Expr, Type);
@@ -170,9 +170,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                 self.column(database.as_deref(), table.as_deref(), name)?
             }
             ast::Expr::Parameter(index) => (Expr::Parameter(*index), self.planner.parameter_type(*index)),
-            ast::Expr::UserVariable(name) => {
-                (Expr::UserVariable(name.clone()), self.planner.user_variable_type(name))
-            }
+            ast::Expr::UserVariable(name) => self.user_variable(name),
             ast::Expr::Assign(name, value) => {
                 let (value, ty) = self.bind(value)?;
                 (Expr::Assign(name.clone(), Box::new(value)), ty)
@@ -251,6 +249,12 @@ impl<'p, 'a> Binder<'p, 'a> {
         })
     }
 
+    fn user_variable(&self, name: &str) -> Bound {
+        let ty = self.planner.user_variable_type(name);
+        let derivation = ty.derivation.min(Derivation::Connection);
+        (Expr::UserVariable(name.to_owned()), Type { derivation, ..ty })
+    }
+
     fn chain(
         &mut self,
         first: &ast::Expr,
@@ -291,12 +295,30 @@ impl<'p, 'a> Binder<'p, 'a> {
         Ok(bound.into_inner())
     }
 
+    fn bound_list(&mut self, list: &[ast::Expr]) -> Result<Vec<Bound>, SqlError> {
+        let mut bound = self.planner.elsewhere(Vec::with_capacity(list.len()));
+        for item in list {
+            bound.push(self.bind(item)?);
+        }
+        Ok(bound.into_inner())
+    }
+
     fn in_list(&mut self, operand: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr, SqlError> {
         let made = |operand, list| Expr::InList { operand: Box::new(operand), list, negated };
         if let (ast::Expr::Row(_), [only]) = (operand, list) {
             // One row is compared as by `=`, where numbers are beside their ENUM; of several only texts are.
             let equal = self.binary(ast::BinaryOperator::Equal, operand, only)?.0;
             return Ok(any_of(vec![equal], negated));
+        }
+        if let ast::Expr::Row(row) = operand
+            && let Some(rows) = rows_of(list, row.len())
+        {
+            let first = self.bound_list(row)?;
+            let rows = rows.into_iter().map(|row| self.bound_list(row)).collect::<Result<_, _>>()?;
+            let row = |items: Vec<Bound>| Expr::Row(items.into_iter().map(|(expr, _)| expr).collect());
+            let mut rows = collation::rows_under_one(first, rows)?.into_iter().map(row);
+            let operand = rows.next().unwrap_or(Expr::Literal(Value::Null));
+            return Ok(made(operand, rows.collect()));
         }
         let mut first = self.bind(operand)?;
         let is_document = first.1.kind == kind::JSON && !operators::is_volatile(&first.0);
@@ -416,7 +438,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                 let bound = bound.into_iter().zip(types).map(|bound| converted(bound, united)).collect();
                 return Ok((Expr::Coalesce(bound), Type { nullable, ..united }));
             }
-            ("NULLIF", 2) => return Ok(coercion::null_if(bound, types[0], first)),
+            ("NULLIF", 2) => return Ok(coercion::null_if(bound, [types[0], types[1]], first)),
             ("IF", 3) => {
                 let ty = types[1].union(types[2]);
                 let otherwise = Box::new(converted((bound.remove(2), types[2]), ty));
@@ -603,7 +625,13 @@ impl<'p, 'a> Binder<'p, 'a> {
         }
         self.rule = rule;
         let division_digits = self.planner.state.settings().div_precision_increment;
-        let ty = kind.result_type(types.first().copied(), division_digits);
+        let mut ty = kind.result_type(types.first().copied(), division_digits);
+        if kind == AggregateKind::GroupConcat {
+            let texts: Vec<Bound> = bound.into_iter().zip(types).map(coercion::as_text).collect();
+            let types: Vec<Type> = texts.iter().map(|(_, ty)| *ty).collect();
+            collation::check_explicit("group_concat", &types)?;
+            (bound, ty) = self.concatenated(texts, ty);
+        }
         Ok(Aggregate {
             kind,
             arguments: if star { Vec::new() } else { bound },
@@ -631,113 +659,6 @@ impl<'p, 'a> Binder<'p, 'a> {
         Ok((Expr::Grouping(arguments), Type { length: 21, ..Type::INT }))
     }
 
-    /// No more rows of a subquery than this decide anything.
-    fn limit_subquery(&mut self, index: u16, rows: i64) {
-        if let Some(plan) = self.subqueries.get_mut(usize::from(index))
-            && plan.limit.is_none()
-        {
-            plan.limit = Some((Expr::int(rows), None));
-        }
-    }
-
-    fn quantified(
-        &mut self,
-        operator: ast::BinaryOperator,
-        operand: &ast::Expr,
-        query: &ast::Query,
-        all: bool,
-    ) -> Result<Bound, SqlError> {
-        let mut operands = vec![self.bind(operand)?];
-        let (subquery, _) = self.subquery(query, Some(1), true)?;
-        // MySQL has numbers of members where equality is asked for, and their texts in an order.
-        let equality = matches!(operator, ast::BinaryOperator::Equal | ast::BinaryOperator::NotEqual);
-        self.beside_query(&mut operands, subquery, equality);
-        let operand = Box::new(operands.remove(0).0);
-        Ok((Expr::Quantified { operator, operand, subquery, all }, Type::BOOL))
-    }
-
-    fn in_query(
-        &mut self,
-        operand: &ast::Expr,
-        query: &ast::Query,
-        negated: bool,
-    ) -> Result<Bound, SqlError> {
-        let mut operands = Vec::new();
-        if let ast::Expr::Row(row) = operand {
-            for item in row {
-                operands.push(self.bind(item)?);
-            }
-        } else {
-            operands.push(self.bind(operand)?);
-        }
-        let (subquery, _) = self.subquery(query, Some(operands.len()), true)?;
-        self.beside_query(&mut operands, subquery, true);
-        let operand = match operand {
-            ast::Expr::Row(_) => Expr::Row(operands.into_iter().map(|(expr, _)| expr).collect()),
-            _ => operands.remove(0).0,
-        };
-        Ok((Expr::InSubquery { operand: Box::new(operand), subquery, negated }, Type::BOOL))
-    }
-
-    /// ENUM and SET columns of a subquery beside numbers are numbers, and the operands too if they are to be.
-    fn beside_query(&mut self, operands: &mut [Bound], subquery: u16, both: bool) {
-        let at = usize::from(subquery);
-        for (column, operand) in operands.iter_mut().enumerate() {
-            let Some(plan) = self.subqueries.get_mut(at) else { return };
-            let Some(ty) = plan.types.get(column).copied() else { return };
-            if is_number(operand.1) {
-                plan.number_member(column);
-            } else if both && is_number(ty) && plan.unions.is_empty() {
-                let (expr, ty) = std::mem::replace(operand, (Expr::Literal(Value::Null), Type::NULL));
-                *operand = self.as_number((expr, ty));
-            }
-        }
-    }
-
-    /// A subquery that has one row of this many columns, or none.
-    pub(super) fn only_row(&mut self, query: &ast::Query, columns: usize) -> Result<Bound, SqlError> {
-        let (index, ty) = self.subquery(query, Some(columns), false)?;
-        // A second row is enough for error 1242.
-        self.limit_subquery(index, 2);
-        Ok((Expr::Subquery(index), Type { nullable: true, ..ty }))
-    }
-
-    /// Plans a subquery of that many columns; `of_members`: of EXISTS, IN, ANY or ALL.
-    fn subquery(
-        &mut self,
-        query: &ast::Query,
-        columns: Option<usize>,
-        of_members: bool,
-    ) -> Result<(u16, Type), SqlError> {
-        let Around { outer, with, .. } = self.around;
-        let room = match (self.in_aggregate, self.aggregates_allowed) {
-            (true, _) => RoomForAggregates::InAggregate,
-            (false, true) => RoomForAggregates::After(self.aggregates.len()),
-            (false, false) => RoomForAggregates::None,
-        };
-        let select_list = std::mem::replace(&mut self.select_list, SelectList::empty());
-        let scope = Scope::new(self.sources, self.visible.clone(), outer)
-            .with_select_list(select_list)
-            .with_room(room, self.subqueries.len());
-        let of_existence = of_members && columns.is_none();
-        let around = Around { outer: Some(&scope), with, of_members, of_existence, ..Around::default() };
-        let mut plan = self.planner.query(query, around)?;
-        let read = scope.into_read();
-        plan.captures = read.captures;
-        self.select_list = read.select_list;
-        self.aggregates.extend(read.aggregates);
-        self.subqueries.extend(read.subqueries);
-        plan.whole_rows = columns.is_some_and(|columns| columns > 1);
-        if let Some(wanted) = columns
-            && plan.items.len() != wanted
-        {
-            return Err(errors::error(errors::OPERAND_COLUMNS, &[&wanted]));
-        }
-        let ty = plan.types.first().copied().unwrap_or(Type::NULL);
-        self.subqueries.push(plan);
-        Ok((number_of(self.subqueries.len() - 1)?, ty))
-    }
-
     /// Evaluates an expression that must be a constant now.
     pub fn constant(&mut self, expr: &ast::Expr) -> Result<Value<'static>, SqlError> {
         let (bound, _) = self.bind(expr)?;
@@ -753,6 +674,17 @@ impl<'p, 'a> Binder<'p, 'a> {
 fn number_of(index: usize) -> Result<u16, SqlError> {
     u16::try_from(index)
         .map_err(|_| errors::unsupported("more than 65535 aggregates or subqueries in one query"))
+}
+
+/// The rows of a list, if all are plain rows of that many columns.
+fn rows_of(list: &[ast::Expr], width: usize) -> Option<Vec<&[ast::Expr]>> {
+    let plain = |item: &ast::Expr| !matches!(item, ast::Expr::Row(_));
+    list.iter()
+        .map(|item| match item {
+            ast::Expr::Row(row) if row.len() == width && row.iter().all(plain) => Some(&row[..]),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Whether one of them holds, or none.

@@ -10,7 +10,7 @@ use super::{Binder, Bound, coercion, collation, value_type};
 use crate::ast::text::symbol;
 use crate::ast::{self, BinaryOperator, UnaryOperator};
 use crate::errors;
-use crate::expr::types::Type;
+use crate::expr::types::{Derivation, Type};
 use crate::expr::{Expr, arithmetic, functions};
 use crate::result::{SqlError, kind};
 use crate::sql_mode;
@@ -71,7 +71,8 @@ impl Binder<'_, '_> {
             UnaryOperator::BitNot => (Expr::BitNot(Box::new(operand)), Type::UINT),
             UnaryOperator::Not => (Expr::Not(Box::new(operand)), Type::BOOL),
             UnaryOperator::Binary => {
-                (Expr::Collate(Box::new(operand), Collation::Binary), Type::bytes(ty.length))
+                let bytes = Type { derivation: Derivation::Implicit, ..Type::bytes(ty.length) };
+                (Expr::Collate(Box::new(operand), Collation::Binary), bytes)
             }
         })
     }
@@ -304,6 +305,19 @@ impl Binder<'_, '_> {
         Ok((if negated { Expr::Not(Box::new(call)) } else { call }, Type::BOOL))
     }
 
+    /// What CASE compares, and what with: texts in one collation, beside which dates and documents are texts,
+    /// too.
+    fn case_under_one(&self, operand: Bound, whens: Vec<Bound>) -> Result<(Bound, Vec<Bound>), SqlError> {
+        if !collation::counts(operand.1) {
+            return Ok((operand, whens));
+        }
+        let whens = whens.into_iter().map(|when| self.as_own_text(as_text(when)));
+        let operands = std::iter::once(operand).chain(whens).collect();
+        let mut operands = collation::under_one("case", operands)?.into_iter();
+        let operand = operands.next().unwrap_or((Expr::Literal(Value::Null), Type::NULL));
+        Ok((operand, operands.collect()))
+    }
+
     pub(super) fn case(
         &mut self,
         operand: Option<&ast::Expr>,
@@ -320,6 +334,10 @@ impl Binder<'_, '_> {
             }
             None => None,
         };
+        if let Some(bound) = operand {
+            let (bound, all) = self.case_under_one(bound, conditions)?;
+            (operand, conditions) = (Some(bound), all);
+        }
         let numbers = conditions.iter().filter(|(_, ty)| is_number(*ty)).count();
         operand = match operand {
             // Unlike `=`, CASE compares a document as a double with numbers, and as its text with texts.

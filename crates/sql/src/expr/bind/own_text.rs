@@ -10,7 +10,7 @@ use untorn::types::Collation;
 use super::collation::{checked, counts, under};
 use super::{Binder, Bound};
 use crate::expr::functions::{Function, TextOf};
-use crate::expr::types::Type;
+use crate::expr::types::{Derivation, Type};
 
 /// Functions that tell names of the server.
 const OF_THE_SERVER: [&str; 13] = [
@@ -42,7 +42,9 @@ impl Binder<'_, '_> {
         };
         let name = function.name;
         if OF_THE_SERVER.contains(&name) || name == "UUID" {
-            return under(result, Collation::Utf8mb3GeneralCi);
+            let (expr, ty) = under(result, Collation::Utf8mb3GeneralCi);
+            let derivation = if name == "UUID" { ty.derivation } else { Derivation::System };
+            return (expr, Type { derivation, ..ty });
         }
         // Documents are in UTF-8, whatever the connection is in.
         if said || name.starts_with("JSON_") { result } else { self.in_connection(result) }

@@ -121,7 +121,15 @@ pub static ONLY_IN_LATIN1: Function = function!("CONVERT", 1..=1, super::widest,
 /// Error 3854 for a text with a character that a character set does not have.
 pub fn refuse_foreign(text: &[u8], of_text: Collation, charset: Charset) -> Result<(), SqlError> {
     let from = of_text.charset();
-    if from <= charset || charset.first_foreign(text).is_none() {
+    let wrong = match (from, charset) {
+        // Bytes must be text there.
+        (Charset::Binary, Charset::Utf8mb3 | Charset::Utf8mb4) => {
+            invalid_text(text).is_some() || charset.first_foreign(text).is_some()
+        }
+        (Charset::Binary, Charset::Ascii) => !text.is_ascii(),
+        _ => from > charset && charset.first_foreign(text).is_some(),
+    };
+    if !wrong {
         return Ok(());
     }
     let shown = errors::printable(text);

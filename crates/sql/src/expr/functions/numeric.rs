@@ -33,6 +33,11 @@ pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, _| 
         Value::Decimal(number) => decimal::to_integer(&decimal::round(number, 0)),
         Value::Float(_) | Value::Double(_) => v[0].to_double().round() as i128,
         number if number.is_number() => number.to_integer(),
+        // As it would be stored: a zero of less than four digits is the year 2000.
+        Value::Text(text, _) => match v[0].to_double().round() as i128 {
+            0 if text.first().is_some_and(u8::is_ascii_digit) && text.len() < 4 => 2000,
+            number => number,
+        },
         _ => return Ok(v[0].clone()),
     };
     Ok(match i64::try_from(rounded) {

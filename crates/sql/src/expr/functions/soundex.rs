@@ -2,6 +2,7 @@
 
 use untorn::types::Collation;
 
+use super::text::text_like;
 use super::{Function, function, owned_text, text_fits};
 use crate::expr::types::Type;
 use crate::expr::{Context, Evaluated};
@@ -9,7 +10,13 @@ use crate::value::Value;
 
 /// The functions.
 pub(super) static FUNCTIONS: &[Function] =
-    &[function!("SOUNDEX", 1..=1, |t| Type::text(t[0].length.max(4)), |v, cx| soundex(&v[0], cx))];
+    &[function!("SOUNDEX", 1..=1, widened, |v, cx| soundex(&v[0], cx))];
+
+/// As the word, with four characters at least.
+fn widened(types: &[Type]) -> Type {
+    let word = text_like(types);
+    Type { length: word.length.max(4), ..word }
+}
 
 /// The class of a letter: `0` for those that are not heard, none for what is no letter.
 fn class(c: char) -> Option<u8> {
@@ -48,5 +55,6 @@ fn soundex<'a>(value: &Value<'_>, cx: &Context<'_>) -> Evaluated<'a> {
     }
     let missing = if made.is_empty() { 0 } else { 4usize.saturating_sub(made.chars().count()) };
     made.extend(std::iter::repeat_n('0', missing));
-    Ok(owned_text(made.into_bytes(), Collation::Utf8mb4GeneralCi))
+    let rule = if matches!(value, Value::Text(..)) { value.collation() } else { Collation::Utf8mb4GeneralCi };
+    Ok(owned_text(made.into_bytes(), rule))
 }

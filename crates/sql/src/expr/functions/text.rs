@@ -17,7 +17,7 @@ use crate::expr::{Context, Evaluated};
 use crate::value::{Value, collation, compare, decimal};
 
 /// Longest text of a list of types.
-fn text_like(types: &[Type]) -> Type {
+pub(super) fn text_like(types: &[Type]) -> Type {
     let rule = types.first().map_or(Collation::Utf8mb4GeneralCi, |t| {
         if t.is_text() { t.collation } else { Collation::Utf8mb4GeneralCi }
     });
