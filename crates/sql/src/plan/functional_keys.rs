@@ -62,7 +62,9 @@ fn is_fixed(expr: &Expr, def: &TableDef) -> bool {
     let all = |parts: &[Expr]| parts.iter().all(|part| is_fixed(part, def));
     match expr.unshared() {
         Expr::Literal(value) => !matches!(value, Value::Date(_) | Value::DateTime(..) | Value::Time(..)),
-        Expr::Column { column, .. } => kind_of(def, *column).is_some_and(|kind| !is_moment(kind)),
+        Expr::Column { column, .. } => {
+            kind_of(def, *column).is_some_and(|kind| !is_moment(kind) && !is_approximate(kind))
+        }
         Expr::Cast(inner, to) => is_fixed(inner, def) && !is_cast_to_moment(to),
         Expr::Call(function, arguments) if is_among(function.name, PARTS) => match &arguments[..] {
             [Expr::Column { column, .. }] => {
@@ -70,7 +72,11 @@ fn is_fixed(expr: &Expr, def: &TableDef) -> bool {
             }
             _ => false,
         },
-        Expr::Call(function, arguments) => is_among(function.name, FIXED) && all(arguments),
+        // The texts of numbers behind a minus sign are longer than their types say, and would be cut.
+        Expr::Call(function, arguments) => {
+            let negates = arguments.iter().any(|argument| matches!(argument.unshared(), Expr::Negate(_)));
+            is_among(function.name, FIXED) && !negates && all(arguments)
+        }
         Expr::Arithmetic(operator, left, right) => {
             is_exact(*operator) && is_fixed(left, def) && is_fixed(right, def)
         }
@@ -122,6 +128,17 @@ fn is_moment(kind: &ColumnType) -> bool {
             | ColumnType::Time { .. }
             | ColumnType::Year
     )
+}
+
+/// Its texts are of no certain length.
+fn is_approximate(kind: &ColumnType) -> bool {
+    matches!(kind, ColumnType::Float | ColumnType::Double)
+}
+
+/// Whether a column has each value that the other one has: it is no other one where a NOT NULL or an UNSIGNED
+/// turns values into others, as INSERT IGNORE does.
+fn holds(column: &ColumnDef, other: &ColumnDef) -> bool {
+    column.unsigned == other.unsigned && column.kind == other.kind && (column.nullable || !other.nullable)
 }
 
 fn is_cast_to_moment(to: &CastType) -> bool {
@@ -195,7 +212,7 @@ impl Planner<'_> {
             };
             let is_plain = matches!(expr, Expr::Column { .. } | Expr::Literal(_));
             if !is_plain
-                && column_of(&expr, ty).kind == column.kind
+                && holds(column, &column_of(&expr, ty))
                 && is_fixed(&expr, def)
                 && of_source(&mut expr, number).is_ok()
             {
