@@ -260,8 +260,8 @@ fn as_large_as_they_may_be() {
     engine.finish();
 }
 
-/// What was written under other settings, or on another day, than what is read now: such an index answers as the
-/// rows do, because it is not read. (MySQL reads it, and answers by what the writer saw.)
+/// What was written under other settings, or on another day, than what is read now: such an index answers as
+/// the rows do, because it is not read. (MySQL reads it, and answers by what the writer saw.)
 #[test]
 fn values_that_settings_and_the_day_decide_are_not_read_from_the_index() {
     let engine = Engine::start();
@@ -315,8 +315,8 @@ fn values_that_settings_and_the_day_decide_are_not_read_from_the_index() {
     engine.finish();
 }
 
-/// A generated column that turns values into others (NULL into an empty text, a negative number into 0) is not
-/// its expression.
+/// A generated column that turns values into others (NULL into an empty text, a negative number into 0) is
+/// not its expression.
 #[test]
 fn a_column_that_cannot_hold_each_value_is_not_the_expression() {
     let engine = Engine::start();
@@ -348,5 +348,40 @@ fn a_column_that_cannot_hold_each_value_is_not_the_expression() {
             assert_eq!(found.first().map(String::as_str), id, "{query}");
         }
     }
+    engine.finish();
+}
+
+/// Statements that differ only in their literals share a plan, but for those where a literal is a part of the
+/// expression that the index has.
+#[test]
+fn a_literal_in_the_expression_is_no_value_of_a_shared_plan() {
+    let engine = Engine::start();
+    let mut root = engine.root();
+    all(
+        &mut root,
+        &[
+            "CREATE DATABASE d",
+            "USE d",
+            "CREATE TABLE x (id INT PRIMARY KEY, a INT)",
+            "CREATE TABLE y (id INT PRIMARY KEY, a INT, KEY k ((a + 1)))",
+            "INSERT INTO x WITH RECURSIVE s AS (SELECT 1 n UNION ALL SELECT n + 1 FROM s WHERE n < 500) SELECT n, n FROM s",
+            "INSERT INTO y SELECT * FROM x",
+            "ANALYZE TABLE x, y",
+        ],
+    );
+    // Once planned and once more, as a plan that was kept.
+    for (query, rows) in [
+        ("SELECT COUNT(*) FROM x JOIN y ON y.a + 1 = x.a", "499"),
+        ("SELECT COUNT(*) FROM x JOIN y ON y.a + 1 = x.a", "499"),
+        ("SELECT COUNT(*) FROM y WHERE a + 1 = 7", "1"),
+        ("SELECT COUNT(*) FROM y WHERE a + 1 = 8", "1"),
+    ] {
+        all(&mut root, &["FLUSH STATUS"]);
+        assert_eq!(text(&mut root, query), rows, "{query}");
+        let read = column(&mut root, "SHOW STATUS LIKE 'Handler_read_rnd_next'", 1)[0].clone();
+        let read: u64 = read.unwrap_or_default().parse().unwrap();
+        assert!(read <= 501, "{query}: {read} rows");
+    }
+    assert_eq!(text(&mut root, "SELECT COUNT(*) FROM y WHERE a + 2 = 8"), "1");
     engine.finish();
 }

@@ -1,12 +1,49 @@
 //! ENUM and SET where a number is wanted: the place of the member in its list, from 1 (0 for the empty text
-//! of a value that was not one), or the members as bits, the first lowest.
+//! of a value that was not one), or the members as bits, the first lowest. It is read from the row where that
+//! is as stored, else made of the text.
 
+use untorn::engine::FieldRef;
 use untorn::types::ColumnType;
 
+use super::{Context, Evaluated, Expr, RowView};
+use crate::stored_values;
 use crate::value::Value;
 
+impl RowView<'_> {
+    /// The number that an ENUM or SET column is stored as, where the row is as it is stored. The text does
+    /// not say it where a member is the empty text.
+    fn member_number(&self, column: u16) -> Option<Value<'static>> {
+        let (bytes, def) = match self {
+            RowView::Stored(row, columns) => match row.column(column) {
+                FieldRef::Inline(bytes) => (bytes, columns.get(usize::from(column))?),
+                _ => return None,
+            },
+            RowView::Fields(fields, columns) => {
+                (fields.get(usize::from(column))?.as_deref()?, columns.get(usize::from(column))?)
+            }
+            RowView::Values(_) | RowView::Nulls => return None,
+        };
+        let has_members = matches!(def.kind, ColumnType::Enum { .. } | ColumnType::Set { .. });
+        has_members.then(|| Value::UInt(stored_values::unsigned(bytes)))
+    }
+}
+
+/// The number of a column's value, or of another text that is like one.
+pub(super) fn number_of<'a>(operand: &'a Expr, kind: &ColumnType, cx: &Context<'a>) -> Evaluated<'a> {
+    let stored = match operand.unshared() {
+        Expr::Column { source, column } => {
+            cx.rows.get(usize::from(*source)).and_then(|row| row.member_number(*column))
+        }
+        _ => None,
+    };
+    match stored {
+        Some(number) => Ok(number),
+        None => Ok(number(&operand.eval(cx)?, kind)),
+    }
+}
+
 /// The number behind a column's text.
-pub(super) fn number(value: &Value<'_>, kind: &ColumnType) -> Value<'static> {
+fn number(value: &Value<'_>, kind: &ColumnType) -> Value<'static> {
     if value.is_null() {
         return Value::Null;
     }

@@ -171,23 +171,6 @@ impl<'a> RowView<'a> {
             RowView::Nulls => Value::Null,
         }
     }
-
-    /// The number that an ENUM or SET column is stored as, where the row is as it is stored. The text does not
-    /// say it where a member is the empty text.
-    fn member_number(&self, column: u16) -> Option<Value<'static>> {
-        let (bytes, def) = match self {
-            RowView::Stored(row, columns) => match row.column(column) {
-                FieldRef::Inline(bytes) => (bytes, columns.get(usize::from(column))?),
-                _ => return None,
-            },
-            RowView::Fields(fields, columns) => {
-                (fields.get(usize::from(column))?.as_deref()?, columns.get(usize::from(column))?)
-            }
-            RowView::Values(_) | RowView::Nulls => return None,
-        };
-        let has_members = matches!(def.kind, ColumnType::Enum { .. } | ColumnType::Set { .. });
-        has_members.then(|| Value::UInt(stored_values::unsigned(bytes)))
-    }
 }
 
 /// What expressions are evaluated in.
@@ -307,18 +290,7 @@ impl Expr {
                 Ok(cx.inserted.get(usize::from(*column)).map_or(Value::Null, Value::borrowed))
             }
             Expr::Negate(operand) => arithmetic::negate(operand.eval(cx)?),
-            Expr::MemberNumber(operand, kind) => {
-                let stored = match operand.unshared() {
-                    Expr::Column { source, column } => {
-                        cx.rows.get(usize::from(*source)).and_then(|row| row.member_number(*column))
-                    }
-                    _ => None,
-                };
-                match stored {
-                    Some(number) => Ok(number),
-                    None => Ok(member::number(&operand.eval(cx)?, kind)),
-                }
-            }
+            Expr::MemberNumber(operand, kind) => member::number_of(operand, kind, cx),
             Expr::BitNot(operand) => Ok(match operand.eval(cx)? {
                 Value::Null => Value::Null,
                 value => Value::UInt(!value.to_bits()),

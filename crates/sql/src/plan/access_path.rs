@@ -131,7 +131,7 @@ pub struct PathChooser<'q> {
     /// Columns that the query needs of this source.
     pub needed: &'q [u16],
     /// What its keys are made of besides columns.
-    pub(super) expressions: &'q KeyExpressions,
+    pub(super) expressions: &'q KeyExpressions<'q>,
     /// Hints.
     pub hints: &'q [(HintKind, Vec<String>)],
     /// What counts.
