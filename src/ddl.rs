@@ -52,6 +52,27 @@ impl Definitions<'_> {
             .await
     }
 
+    /// Gives a database another collation. Tables that are there keep theirs.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDatabase`], a timeout, or a catalog that cannot be written.
+    pub async fn alter_database(self, name: &str, collation: Collation) -> Result<()> {
+        self.database.refuse_after_close()?;
+        let locks = self.lock_names(vec![WantedName::database(name, true)]).await?;
+        let (database, name) = (self.database.clone(), name.to_owned());
+        self.database
+            .run_to_the_end(async move {
+                let _locks = locks;
+                database.0.catalog.change(|change| {
+                    change.expect_database(&name)?;
+                    change.put_database(&name, collation)
+                })?;
+                database.definitions_changed();
+                Ok(())
+            })
+            .await
+    }
+
     /// Drops a database with all its tables and views, at once; returns how many there were.
     ///
     /// # Errors

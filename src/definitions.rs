@@ -101,6 +101,14 @@ impl Database {
         self.definitions().create_database(name, collation).await
     }
 
+    /// Gives a database another collation.
+    ///
+    /// # Errors
+    /// As [`Definitions::alter_database`].
+    pub async fn alter_database(&self, name: &str, collation: Collation) -> Result<()> {
+        self.definitions().alter_database(name, collation).await
+    }
+
     /// Drops a database with all its tables, at once; returns how many there were.
     ///
     /// # Errors

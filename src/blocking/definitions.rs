@@ -65,6 +65,14 @@ impl<'a> Definitions<'a> {
         block_on(self.0.create_database(name, collation))
     }
 
+    /// Gives a database another collation. Tables that are there keep theirs.
+    ///
+    /// # Errors
+    /// As [`Database::alter_database`].
+    pub fn alter_database(self, name: &str, collation: Collation) -> Result<()> {
+        block_on(self.0.alter_database(name, collation))
+    }
+
     /// Drops a database with all its tables, at once; returns how many there were.
     ///
     /// # Errors
@@ -253,6 +261,14 @@ impl Database {
     /// errors.
     pub fn create_database(&self, name: &str, collation: Collation) -> Result<()> {
         self.definitions().create_database(name, collation)
+    }
+
+    /// Gives a database another collation. Tables that are there keep theirs.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDatabase`](crate::Error::NoSuchDatabase), a timeout, or a catalog that cannot be written.
+    pub fn alter_database(&self, name: &str, collation: Collation) -> Result<()> {
+        self.definitions().alter_database(name, collation)
     }
 
     /// Drops a database with all its tables, at once; returns how many there were.

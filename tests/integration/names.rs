@@ -429,3 +429,29 @@ fn a_statement_that_nobody_waits_for_any_more_is_done_or_undone() {
         }
     }
 }
+
+/// A database that has another collation keeps it and its tables over a power cut, and a missing one is not
+/// made.
+#[test]
+fn a_database_gets_another_collation() {
+    let environment = SimulatedEnvironment::with_storage(1, prepared());
+    let before = environment.run_until_complete(async {
+        let db = open(&environment).await;
+        let missing = db.alter_database("nothing", Collation::Utf8mb4Bin).await;
+        assert!(matches!(missing, Err(Error::NoSuchDatabase(_))), "{missing:?}");
+        assert!(db.database("nothing").is_none());
+        db.alter_database("test", Collation::Latin1SwedishCi).await.unwrap();
+        assert_eq!(db.database("test").unwrap().collation, Collation::Latin1SwedishCi);
+        state(&db).await
+    });
+    let disk = environment.disk().crash(2);
+    environment.shutdown();
+    let environment = SimulatedEnvironment::with_storage(2, disk);
+    environment.run_until_complete(async {
+        let db = open(&environment).await;
+        let collations = ["test", "other"].map(|name| db.database(name).unwrap().collation);
+        assert_eq!(collations, [Collation::Latin1SwedishCi, Collation::Utf8mb4Bin]);
+        assert_eq!(state(&db).await, before);
+    });
+    environment.shutdown();
+}

@@ -138,6 +138,7 @@ error_table! {
     WARN_TOO_MANY_RECORDS = 1262, b"01000", "Row % was truncated; it contained more data than there were input columns";
     WARN_NULL_TO_NOTNULL = 1263, b"22004", "Column set to default value; NULL supplied to NOT NULL column '%' at row %";
     NET_PACKET_TOO_LARGE = 1153, b"08S01", "Got a packet bigger than 'max_allowed_packet' bytes";
+    NO_SUCH_DB = 3503, b"42Y07", "Database '%' doesn't exist";
     LOCAL_FILES_DISABLED = 3948, b"42000", "Loading local data is disabled; this must be enabled on both the client and server sides";
     WRONG_FIELD_TERMINATORS = 1083, b"42000", "Field separator argument is not what is expected; check the manual";
     FILE_EXISTS = 1086, b"HY000", "File '%' already exists";

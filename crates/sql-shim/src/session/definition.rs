@@ -103,7 +103,18 @@ impl Session {
                 }
                 Ok(Outcome::Done(Changed { affected: 1, ..Changed::default() }))
             }
-            Statement::AlterDatabase { .. } => {
+            Statement::AlterDatabase { name, charset, collation } => {
+                let current = self.state.current_database();
+                let name = name.as_deref().or(current.as_deref());
+                let name = name.ok_or_else(|| errors::error(errors::NO_DB, &[]))?;
+                let Some(def) = database.database(name) else {
+                    return Err(errors::error(errors::NO_SUCH_DB, &[&name]).into());
+                };
+                let rule = chosen(charset.as_deref(), collation.as_deref(), def.collation)?;
+                if rule != def.collation {
+                    let definitions = database.definitions().session(&self.transaction).timeout(timeout);
+                    definitions.alter_database(name, rule).await?;
+                }
                 Ok(Outcome::Done(Changed { affected: 1, ..Changed::default() }))
             }
             Statement::DropDatabase { name, if_exists } => {

@@ -21,7 +21,7 @@ use sql::plan::source::SourceKind;
 use sql::privilege::Privileges;
 use sql::result::{ResultColumns, ResultSink, SqlError};
 use sql::value::{Value, collation, like};
-use untorn::types::Collation;
+use untorn::types::{Charset, Collation};
 
 use super::commands::done;
 use super::state::SessionState;
@@ -605,10 +605,16 @@ impl Session {
             None => return Err(errors::error(errors::BAD_DB, &[&name])),
         };
         let clause = if if_not_exists { "/*!32312 IF NOT EXISTS*/ " } else { "" };
+        let charset = rule.charset();
+        // As MySQL does: what a character set means by itself, but for utf8mb4.
+        let collation = match charset {
+            Charset::Utf8mb4 => format!(" COLLATE {}", rule.name()),
+            charset if charset.default_collation() == rule => String::new(),
+            _ => format!(" COLLATE {}", rule.name()),
+        };
         let statement = format!(
-            "CREATE DATABASE {clause}`{name}` /*!40100 DEFAULT CHARACTER SET {} COLLATE {} */ /*!80016 DEFAULT ENCRYPTION='N' */",
-            rule.charset().name(),
-            rule.name()
+            "CREATE DATABASE {clause}`{name}` /*!40100 DEFAULT CHARACTER SET {}{collation} */ /*!80016 DEFAULT ENCRYPTION='N' */",
+            charset.name(),
         );
         Ok(Answer::texts(
             &[("Database", 64), ("Create Database", 1024)],

@@ -11,6 +11,9 @@ impl Parser<'_> {
         if self.accept_any(&["DATABASE", "SCHEMA"]).is_some() {
             let named = !self.is_any_word(&["DEFAULT", "CHARACTER", "CHARSET", "COLLATE"]);
             let name = if named { Some(self.database_name()?) } else { None };
+            if self.at_end() {
+                return Err(self.unexpected());
+            }
             let (charset, collation) = self.database_options()?;
             return Ok(Statement::AlterDatabase { name, charset, collation });
         }
