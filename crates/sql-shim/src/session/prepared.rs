@@ -275,7 +275,14 @@ impl Session {
         if prepared.params.len() != using.len() {
             return Err(errors::error(errors::WRONG_ARGUMENTS, &[&"EXECUTE"]).into());
         }
-        let values: Vec<Value<'static>> = using.iter().map(|name| self.state.user_variable(name)).collect();
+        // A parameter is a text of the connection, whatever collation its variable has.
+        let rule = self.state.settings().sql.connection_collation;
+        let of_connection = |value| match value {
+            Value::Text(text, of) if of != Collation::Binary => Value::Text(text, rule),
+            value => value,
+        };
+        let values: Vec<Value<'static>> =
+            using.iter().map(|name| of_connection(self.state.user_variable(name))).collect();
         if prepared.plan.take_types(&values) {
             prepared = self.prepare_for(prepared_in, &text, prepared.plan.types).await?;
         }

@@ -675,7 +675,8 @@ impl SelectPlan {
             if from != to || unseen {
                 let mut expr = std::mem::replace(item, Expr::Literal(Value::Null));
                 if unseen {
-                    expr = Expr::Cast(Box::new(expr), text_of(*to));
+                    // In the column's collation, which rows are compared by.
+                    expr = Expr::Collate(Box::new(Expr::Cast(Box::new(expr), text_of(*to))), to.collation);
                 }
                 *item = converted((expr, *from), *to);
                 self.plain_columns =

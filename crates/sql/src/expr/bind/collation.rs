@@ -454,7 +454,7 @@ pub(super) fn under_one(operation: &str, operands: Vec<Bound>) -> Result<Vec<Bou
     Ok(operands.into_iter().map(|operand| under(operand, rule)).collect())
 }
 
-/// Two operands that are compared, see [`under_one`].
+/// Two operands that are compared, see `under_one`.
 pub fn compared_in_one(operation: &str, pair: [Bound; 2]) -> Result<[Bound; 2], SqlError> {
     <[Bound; 2]>::try_from(under_one(operation, pair.into())?)
         .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"two operands are not two"]))
