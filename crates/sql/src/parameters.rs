@@ -66,16 +66,20 @@ fn of_parameter(ty: Type) -> Type {
 
 /// The parameters that a statement shows as they are.
 pub fn shown(plan: &Plan) -> Vec<u16> {
-    fn of_select(select: &SelectPlan, found: &mut Vec<u16>) {
-        found.extend(select.items.iter().filter_map(|item| match item.unshared() {
-            Expr::Parameter(index) => Some(*index),
-            // In a UNION whose other parts are not known yet, either.
-            Expr::Cast(inner, _) => match inner.unshared() {
-                Expr::Parameter(index) => Some(*index),
-                _ => None,
+    fn of_item(item: &Expr) -> Option<u16> {
+        let parameter = match item.unshared() {
+            // In a UNION whose other parts are not known yet: made a text of its column's collation.
+            Expr::Collate(inner, _) => match inner.unshared() {
+                Expr::Cast(inner, _) => inner.unshared(),
+                _ => return None,
             },
-            _ => None,
-        }));
+            Expr::Cast(inner, _) => inner.unshared(),
+            other => other,
+        };
+        if let Expr::Parameter(index) = parameter { Some(*index) } else { None }
+    }
+    fn of_select(select: &SelectPlan, found: &mut Vec<u16>) {
+        found.extend(select.items.iter().filter_map(of_item));
         select.unions.iter().for_each(|(_, other)| of_select(other, found));
     }
     let mut found = Vec::new();
