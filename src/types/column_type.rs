@@ -267,6 +267,17 @@ impl ColumnType {
         matches!(self, ColumnType::Text { .. } | ColumnType::Blob { .. } | ColumnType::Json)
     }
 
+    /// Holds dates, times, or both; a YEAR is a number.
+    pub fn is_temporal(&self) -> bool {
+        matches!(
+            self,
+            ColumnType::Date
+                | ColumnType::DateTime { .. }
+                | ColumnType::Timestamp { .. }
+                | ColumnType::Time { .. }
+        )
+    }
+
     /// Holds characters or bytes rather than numbers or times.
     pub fn is_string(&self) -> bool {
         matches!(

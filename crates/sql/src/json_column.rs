@@ -87,8 +87,8 @@ pub(crate) fn column_value(
         (Some(_), Json::Bool(_) | Json::Int(_) | Json::UInt(_) | Json::Double(_) | Json::Decimal(_)) => {
             value.scalar()
         }
-        (None, Json::Bool(_)) if is_temporal(kind) => return Err(out_of_range(definition)),
-        (None, Json::Time(_)) if is_temporal(kind) && !matches!(kind, ColumnType::Time { .. }) => {
+        (None, Json::Bool(_)) if kind.is_temporal() => return Err(out_of_range(definition)),
+        (None, Json::Time(_)) if kind.is_temporal() && !matches!(kind, ColumnType::Time { .. }) => {
             return Err(out_of_range(definition));
         }
         // What the digits of a day say as a time.
@@ -157,22 +157,12 @@ fn beginning(value: &Value<'_>, kind: &ColumnType, state: &SqlContext) -> Option
             let (span, digits) = value.to_time(state.today())?;
             (span.hours < HOURS_END).then_some(Value::Time(span, digits))
         }
-        Value::Text(..) if is_temporal(kind) => {
+        Value::Text(..) if kind.is_temporal() => {
             let (moment, digits) = value.to_datetime(state.today())?;
             Some(Value::DateTime(moment, digits))
         }
         _ => None,
     }
-}
-
-fn is_temporal(kind: &ColumnType) -> bool {
-    matches!(
-        kind,
-        ColumnType::Date
-            | ColumnType::DateTime { .. }
-            | ColumnType::Timestamp { .. }
-            | ColumnType::Time { .. }
-    )
 }
 
 fn out_of_range(definition: &ColumnDef) -> SqlError {

@@ -214,9 +214,7 @@ impl Session {
         }
         Ok(done())
     }
-}
 
-impl Session {
     /// What MySQL answers of a replica that there is none of; anything else that is not there is refused.
     fn without_replication(&self, what: &'static str) -> Result<Outcome, Failure> {
         match what {

@@ -179,7 +179,12 @@ pub(super) static VIEWS: &[View] = &[
             ("INFO", nullable("longtext")),
             ("EXECUTION_ENGINE", nullable("enum('PRIMARY','SECONDARY')")),
         ],
-        make: |state| Box::new(process_list(state).map(|row| [row, vec![text("PRIMARY")]].concat())),
+        make: |state| {
+            Box::new(process_list(state).map(|mut row| {
+                row.push(text("PRIMARY"));
+                row
+            }))
+        },
     },
     View {
         database: PERFORMANCE_SCHEMA,

@@ -140,14 +140,7 @@ fn kind_of(def: &TableDef, column: u16) -> Option<&ColumnType> {
 }
 
 fn is_moment(kind: &ColumnType) -> bool {
-    matches!(
-        kind,
-        ColumnType::Date
-            | ColumnType::DateTime { .. }
-            | ColumnType::Timestamp { .. }
-            | ColumnType::Time { .. }
-            | ColumnType::Year
-    )
+    kind.is_temporal() || matches!(kind, ColumnType::Year)
 }
 
 /// Its texts are of no certain length.

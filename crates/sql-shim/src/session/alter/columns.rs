@@ -152,8 +152,14 @@ impl Session {
                 return Err(errors::error(errors::DEPENDENT_BY_DEFAULT, &[&name_of(lost), &table.name]));
             }
         }
-        // As in MySQL also of an index that the statement drops.
-        for column in &old.columns[old.visible_columns().len()..] {
+        let stays = |hidden: &&schema::ColumnDef| {
+            let goes = |change: &Alteration| {
+                matches!(change, Alteration::DropKey { name, .. }
+                    if hidden.hidden_for().is_some_and(|key| key.eq_ignore_ascii_case(name)))
+            };
+            !changes.iter().any(goes)
+        };
+        for column in old.columns[old.visible_columns().len()..].iter().filter(stays) {
             let text = column.generated.as_deref().unwrap_or_default();
             let is_lost = |column: &&u16| dropped.contains(column) || renamed.contains(column);
             if let Some(lost) = read(text)?.iter().find(is_lost) {
