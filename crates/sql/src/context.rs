@@ -459,11 +459,7 @@ impl SqlContext {
 
     /// Sets `@name`.
     pub fn set_user_variable(&self, name: &str, value: Value<'static>) -> Result<(), SqlError> {
-        // A variable has no document, only its text.
-        let value = match value {
-            Value::Json(_) => Value::Text(value.to_text().into_owned().into(), Collation::Utf8mb4Bin),
-            other => other,
-        };
+        let value = value.into_variable();
         let mut variables = self.user_variables.borrow_mut();
         let old = variables.get(name).map_or(0, |value| name.len() + memory::weight(value));
         self.memory.keep(old, name.len() + memory::weight(&value))?;

@@ -38,7 +38,9 @@ pub(super) async fn run(
             }
             let affected = rows.len() as u64;
             for row in rows.into_rows() {
-                for (name, value) in names.iter().zip(row) {
+                for ((name, value), ty) in names.iter().zip(row).zip(&select.types) {
+                    // Of bits a variable has the number.
+                    let value = if ty.kind == kind::BIT { sql::expr::bits_as_number(&value) } else { value };
                     executor.state.set_user_variable(name, value)?;
                 }
             }

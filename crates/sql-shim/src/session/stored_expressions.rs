@@ -3,6 +3,7 @@
 use sql::ast::{self, Expr, Unkept};
 use sql::errors;
 use sql::expr::bind::Binder;
+use sql::expr::types::Type;
 use sql::parser::check_length;
 use sql::result::SqlError;
 use sql::stored_values::Storing;
@@ -126,7 +127,8 @@ impl Session {
             _ => {}
         }
         let planner = self.planner();
-        let value = Binder::new(&planner, &[]).constant(value)?;
+        let ty = Type::of_column(&def.kind, def.nullable);
+        let value = Binder::new(&planner, &[]).constant_for(value, ty)?;
         let mut bytes = Vec::new();
         let storing = Storing { state: &self.state, table: "", row: 1, lenient: false };
         storing.encode(&value, def, &mut bytes).map_err(|_| invalid())?;

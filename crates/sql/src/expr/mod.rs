@@ -33,6 +33,7 @@ use crate::context::SqlContext;
 use crate::errors;
 use crate::result::SqlError;
 use functions::Function;
+pub use member::bits_as_number;
 pub use value_set::ValueSet;
 
 /// Work that an item of a list counts for: lists may have millions.
@@ -219,7 +220,7 @@ fn user_variable<'a>(name: &str, cx: &Context<'a>) -> Evaluated<'a> {
 }
 
 fn assign<'a>(name: &str, value: &'a Expr, cx: &Context<'a>) -> Evaluated<'a> {
-    let value = value.eval(cx)?.into_owned();
+    let value = value.eval(cx)?.into_variable();
     cx.state.work_on(&value)?;
     cx.state.set_user_variable(name, value.clone())?;
     Ok(value)

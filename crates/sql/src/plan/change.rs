@@ -19,7 +19,8 @@ use super::source::Source;
 use super::{Condition, Planner, SelectPlan, Tables};
 use crate::ast::{self, HintKind, InsertSource, TableRef};
 use crate::errors;
-use crate::expr::bind::{Binder, InsertedAs};
+use crate::expr::bind::{Binder, InsertedAs, stored_in};
+use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
 use crate::privilege::Privileges;
 use crate::result::SqlError;
@@ -170,11 +171,15 @@ impl Planner<'_> {
         column: &ColumnDef,
         sources: &[Source],
     ) -> Result<ColumnDefault, SqlError> {
+        let bind = |text: &str| {
+            let ty = Type::of_column(&column.kind, column.nullable);
+            Ok::<_, SqlError>(stored_in(self.bind_kept_typed(text, sources)?, ty))
+        };
         if let Some(text) = &column.generated {
-            return Ok(ColumnDefault::Generated(self.bind_kept(text, sources)?));
+            return Ok(ColumnDefault::Generated(bind(text)?));
         }
         Ok(match &column.default {
-            Some(Default::Expression(text)) => ColumnDefault::Expression(self.bind_kept(text, sources)?),
+            Some(Default::Expression(text)) => ColumnDefault::Expression(bind(text)?),
             _ if column.auto_increment => ColumnDefault::AutoIncrement,
             Some(Default::CurrentTimestamp) => ColumnDefault::Now,
             Some(Default::Literal(text)) => {
@@ -266,7 +271,7 @@ impl Planner<'_> {
             columns = all;
         }
         let mut rows = self.elsewhere(Vec::new());
-        let (mut query, mut sources) = self.inserted_query(source, columns.len(), insert)?;
+        let (mut query, mut sources) = self.inserted_query(source, &columns, insert)?;
         let mut binder = Binder::new(self, &sources);
         match &insert.source {
             InsertSource::Values(values) => {
@@ -347,15 +352,21 @@ impl Planner<'_> {
     fn inserted_query(
         &self,
         source: Source,
-        columns: usize,
+        columns: &[u16],
         insert: &ast::Insert,
     ) -> Result<(Option<Box<SelectPlan>>, Vec<Source>), SqlError> {
-        let mut sources = vec![source];
-        let InsertSource::Query(select) = &insert.source else { return Ok((None, sources)) };
+        let InsertSource::Query(select) = &insert.source else { return Ok((None, vec![source])) };
         let mut plan = self.select(select)?;
-        if plan.items.len() != columns {
+        if plan.items.len() != columns.len() {
             return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&1]));
         }
+        for ((item, ty), column) in plan.items.iter_mut().zip(&plan.types).zip(columns) {
+            if let Expr::Literal(_) = item {
+                let literal = std::mem::replace(item, Expr::Literal(Value::Null));
+                *item = stored_in((literal, *ty), source.columns[usize::from(*column)].ty);
+            }
+        }
+        let mut sources = vec![source];
         if !insert.on_duplicate.is_empty() {
             sources.append(&mut selected_too::readable(&mut plan));
         }

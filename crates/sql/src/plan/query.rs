@@ -27,7 +27,7 @@ use crate::background_drop::Elsewhere;
 use crate::errors;
 use crate::expr::Expr;
 use crate::expr::bind::collation::collated;
-use crate::expr::bind::common_type::converted;
+use crate::expr::bind::common_type::{converted, in_variable};
 use crate::expr::bind::window::check as check_windows;
 use crate::expr::bind::{Binder, Bound, NameRule};
 use crate::expr::rollup::GroupKeys;
@@ -187,7 +187,7 @@ impl Planner<'_> {
     /// variable.
     pub fn value(&self, expr: &ast::Expr, into: &str) -> Result<ValuePlan, SqlError> {
         let mut binder = Binder::new(self, &[]);
-        let (bound, ty) = binder.bind(expr)?;
+        let (bound, ty) = in_variable(binder.bind(expr)?);
         if binder.subqueries.is_empty() {
             return Ok(ValuePlan::Constant(bound));
         }

@@ -84,6 +84,19 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// What a user variable keeps of it: there it is an integer, a DOUBLE, a DECIMAL or a text. A day, moment
+    /// or span is its text, in the collation of numbers' texts; a document is its text.
+    pub fn into_variable(self) -> Value<'static> {
+        match self {
+            Value::Float(v) => Value::Double(f64::from(v)),
+            Value::Json(_) => Value::Text(self.to_text().into_owned().into(), Collation::Utf8mb4Bin),
+            moment if moment.is_temporal() => {
+                Value::Text(moment.to_text().into_owned().into(), Collation::Latin1SwedishCi)
+            }
+            other => other.into_owned(),
+        }
+    }
+
     /// The same value, borrowing from this one.
     pub fn borrowed(&self) -> Value<'_> {
         match self {

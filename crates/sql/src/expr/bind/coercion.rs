@@ -28,6 +28,24 @@ fn number_of_bytes(bytes: &[u8]) -> u64 {
     bytes[bytes.len().saturating_sub(8)..].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
+/// The number of bits and of a hexadecimal literal; anything else as it is.
+fn bytes_as_integer((expr, ty): Bound) -> Bound {
+    match &expr {
+        _ if ty.kind == kind::BIT => number_of_bits((expr, ty)),
+        Expr::Literal(Value::Text(bytes, Collation::Binary)) if ty.kind == kind::VAR_STRING && ty.unsigned => {
+            let number = Type { nullable: ty.nullable, ..Type::UINT };
+            (Expr::Literal(Value::UInt(number_of_bytes(bytes))), number)
+        }
+        _ => (expr, ty),
+    }
+}
+
+/// A value for a column of this type: in one of numbers, bits and hexadecimal literals are numbers.
+pub fn stored_in(value: Bound, column: Type) -> Expr {
+    let number = is_number(column) && column.kind != kind::BIT;
+    if number { bytes_as_integer(value).0 } else { value.0 }
+}
+
 /// Whether comparing with this compares numbers.
 pub(super) fn is_number(ty: Type) -> bool {
     ty.is_integer() || matches!(ty.kind, kind::NEWDECIMAL | kind::DOUBLE | kind::FLOAT | kind::BIT)
@@ -487,22 +505,18 @@ impl Binder<'_, '_> {
     /// The number of an ENUM's or SET's members, of bits, of a hexadecimal literal; anything else as it is. A
     /// date as text is its text where it is stored, cast to an integer, or in a list of IN.
     pub(super) fn as_integer(&self, (expr, ty): Bound) -> Bound {
-        let number = Type { nullable: ty.nullable, ..Type::UINT };
         match (&expr, ty.kind) {
-            (_, kind::BIT) => number_of_bits((expr, ty)),
-            (Expr::Literal(Value::Text(bytes, Collation::Binary)), kind::VAR_STRING) if ty.unsigned => {
-                (Expr::Literal(Value::UInt(number_of_bytes(bytes))), number)
-            }
             (Expr::Column { source, column }, kind::ENUM | kind::SET) => {
                 match self.sources.get(usize::from(*source)).and_then(|source| source.members(*column)) {
                     Some(members) => {
                         let members = Arc::new(members.clone());
+                        let number = Type { nullable: ty.nullable, ..Type::UINT };
                         (Expr::MemberNumber(Box::new(expr), members), number)
                     }
                     None => (expr, ty),
                 }
             }
-            _ => (expr, ty),
+            _ => bytes_as_integer((expr, ty)),
         }
     }
 

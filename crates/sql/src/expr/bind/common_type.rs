@@ -115,6 +115,24 @@ pub fn number_of_bits((expr, ty): Bound) -> Bound {
     (Expr::MemberNumber(Box::new(expr), bits), Type { nullable: ty.nullable, ..Type::UINT })
 }
 
+/// A value that is assigned to a user variable: the type of what the variable keeps of it
+/// ([`Value::into_variable`](crate::value::Value::into_variable)).
+pub fn in_variable((expr, ty): Bound) -> Bound {
+    let of_text = |collation| Type {
+        nullable: ty.nullable,
+        derivation: Derivation::Connection,
+        collation,
+        ..Type::text(ty.length)
+    };
+    match ty.kind {
+        kind::BIT => number_of_bits((expr, ty)),
+        kind::FLOAT => (expr, Type { nullable: ty.nullable, ..Type::DOUBLE }),
+        kind::JSON => (expr, of_text(Collation::Utf8mb4Bin)),
+        _ if ty.is_temporal() => (expr, of_text(Collation::Latin1SwedishCi)),
+        _ => (expr, ty),
+    }
+}
+
 /// What makes a value of a type one of a union of types: nothing where it is of that kind already.
 pub(super) fn conversion(from: Type, to: Type) -> Option<CastType> {
     if from.kind == kind::NULL {

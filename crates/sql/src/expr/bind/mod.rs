@@ -37,8 +37,9 @@ use crate::result::{SqlError, kind};
 use crate::value::Value;
 use coercion::{as_shown, is_number};
 use collation::collated;
-use common_type::{conversion, converted};
+use common_type::{conversion, converted, in_variable};
 use function_types::{null_by_type, type_of_call, with_six_digits};
+pub use coercion::stored_in;
 pub use literals::value_type;
 use literals::{decimal_literal, integer_literal, temporal_value};
 pub use names::InsertedAs;
@@ -172,7 +173,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             ast::Expr::Parameter(index) => (Expr::Parameter(*index), self.planner.parameter_type(*index)),
             ast::Expr::UserVariable(name) => self.user_variable(name),
             ast::Expr::Assign(name, value) => {
-                let (value, ty) = self.bind(value)?;
+                let (value, ty) = in_variable(self.bind(value)?);
                 (Expr::Assign(name.clone(), Box::new(value)), ty)
             }
             ast::Expr::SystemVariable { scope, name } => {
@@ -662,6 +663,19 @@ impl<'p, 'a> Binder<'p, 'a> {
     /// Evaluates an expression that must be a constant now.
     pub fn constant(&mut self, expr: &ast::Expr) -> Result<Value<'static>, SqlError> {
         let (bound, _) = self.bind(expr)?;
+        self.constant_value(&bound)
+    }
+
+    /// The value of an expression without columns that is stored in a column of this type.
+    ///
+    /// # Errors
+    /// As [`Binder::constant`].
+    pub fn constant_for(&mut self, expr: &ast::Expr, column: Type) -> Result<Value<'static>, SqlError> {
+        let bound = self.stored(expr, column)?;
+        self.constant_value(&bound)
+    }
+
+    fn constant_value(&self, bound: &Expr) -> Result<Value<'static>, SqlError> {
         if !self.subqueries.is_empty() {
             return Err(errors::unsupported("a subquery here"));
         }
