@@ -430,7 +430,11 @@ impl Storing<'_> {
         if text.len() > limit {
             let bytes = matches!(kind, ColumnType::Text { .. });
             let bytes = bytes && rule.charset() != Charset::Latin1;
-            let end = collation::char_offset(text, limit, if bytes { Collation::Binary } else { rule });
+            let mut end = collation::char_offset(text, limit, if bytes { Collation::Binary } else { rule });
+            // No character is cut in two.
+            while bytes && end > 0 && text.get(end).is_some_and(|byte| byte & 0xC0 == 0x80) {
+                end -= 1;
+            }
             if end < text.len() {
                 let only_spaces = rule != Collation::Binary && text[end..].iter().all(|b| *b == b' ');
                 if !only_spaces {

@@ -127,6 +127,22 @@ pub enum TableRef {
     },
 }
 
+impl TableRef {
+    /// Appends whether each of its tables has an alias, the outer ones of each join first.
+    pub fn has_aliases(&self, out: &mut Vec<bool>) {
+        match self {
+            TableRef::Table { alias, .. } => out.push(alias.is_some()),
+            TableRef::Derived { .. } | TableRef::JsonTable { .. } => out.push(true),
+            TableRef::Join { left, right, kind, .. } => {
+                let swapped = *kind == JoinKind::Right;
+                let (outer, inner) = if swapped { (right, left) } else { (left, right) };
+                outer.has_aliases(out);
+                inner.has_aliases(out);
+            }
+        }
+    }
+}
+
 /// Kinds of joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinKind {

@@ -6,11 +6,12 @@
 
 use super::Flow;
 use super::distinct::{Distinct, Seen};
-use super::result_row::{OutputRow, hand_on};
+use super::result_row::{OutputRow, compute_and_hand_on, hand_on};
 use super::sort::RowSorter;
 use super::spilled_values::{put_bytes, take_bytes};
 use super::{Executor, Target};
 use crate::context::SqlContext;
+use crate::expr::Context;
 use crate::failure::Failure;
 use crate::handler_counts::Handled;
 use crate::plan::SelectPlan;
@@ -20,6 +21,8 @@ use crate::result::ResultSink;
 pub struct OrderLimit<'p> {
     plan: &'p SelectPlan,
     state: &'p SqlContext,
+    /// What items that wait for the sort are computed in.
+    late: Option<Context<'p>>,
     /// Rows that have been seen, while duplicates are removed.
     pub distinct: Option<Box<Distinct<'p>>>,
     /// Equal sort keys are equal rows: DISTINCT is done by the sort.
@@ -50,7 +53,13 @@ impl<'p> OrderLimit<'p> {
             state.handled.add(Handled::TemporaryTables, 1);
         }
         let distinct = distinct.then(|| Box::new(Distinct::new(state)));
-        OrderLimit { plan, state, distinct, distinct_by_sort, sorter, skip, left, seen: 0, key: Vec::new() }
+        let (late, seen, key) = (None, 0, Vec::new());
+        OrderLimit { plan, state, late, distinct, distinct_by_sort, sorter, skip, left, seen, key }
+    }
+
+    /// The same; items that wait for the sort are computed in this context.
+    pub fn computing_in(self, constant: Context<'p>) -> OrderLimit<'p> {
+        OrderLimit { late: Some(constant), ..self }
     }
 
     /// Whether no further row can matter.
@@ -215,7 +224,10 @@ impl<'p> OrderLimit<'p> {
     /// Counts a packed row, and hands it on if it is among those wanted; false when no more are.
     fn send<S: ResultSink>(&mut self, row: &[u8], target: &mut Target<'_, S>) -> Result<bool, Failure> {
         if self.count() {
-            hand_on(row, self.plan, self.state, target)?;
+            match (&self.plan.late_columns, self.late) {
+                (Some(columns), Some(cx)) => compute_and_hand_on(row, self.plan, columns, cx, target)?,
+                _ => hand_on(row, self.plan, self.state, target)?,
+            }
         }
         Ok(!self.is_done() && !target.is_done())
     }

@@ -69,6 +69,13 @@ impl OutputRow for SourceRow<'_, '_> {
             return Ok(());
         }
         pack_computed(out);
+        if let Some(columns) = &self.plan.late_columns {
+            for (source, column) in columns {
+                let view = &self.rows[usize::from(*source)];
+                spilled_values::put(&view.column(*column, self.time_zone), out);
+            }
+            return Ok(());
+        }
         for item in &self.plan.items {
             spilled_values::put(&item.eval(&self.cx)?, out);
         }
@@ -192,6 +199,37 @@ fn pack_plain<'f>(fields: impl Iterator<Item = Option<&'f [u8]>>, out: &mut Vec<
 /// Begins a row of computed values, which are put behind.
 fn pack_computed(out: &mut Vec<u8>) {
     out.push(COMPUTED);
+}
+
+/// Computes a row of the columns that were packed of it, and gives it to the target.
+pub fn compute_and_hand_on<S: ResultSink>(
+    row: &[u8],
+    plan: &SelectPlan,
+    columns: &[(u16, u16)],
+    constant: Context<'_>,
+    target: &mut Target<'_, S>,
+) -> Result<(), Failure> {
+    let packed = spilled_values::take_all(row.get(1..).unwrap_or_default());
+    let mut sources: Vec<Vec<Value<'static>>> = vec![Vec::new(); plan.sources.len()];
+    for ((source, column), value) in columns.iter().zip(packed) {
+        let (values, column) = (&mut sources[usize::from(*source)], usize::from(*column));
+        if values.len() <= column {
+            values.resize(column + 1, Value::Null);
+        }
+        values[column] = value;
+    }
+    let views: Vec<RowView<'_>> = sources.iter().map(|values| RowView::Values(values)).collect();
+    let cx = Context { rows: &views, ..constant };
+    let held = cx.state.held();
+    let mut values = Vec::with_capacity(plan.items.len());
+    for item in &plan.items {
+        let value = item.eval(&cx)?;
+        cx.state.gather(&value)?;
+        values.push(value.into_owned());
+    }
+    hand_on_values(values, plan, target)?;
+    cx.state.release_to(held);
+    Ok(())
 }
 
 /// Gives a packed row to the target.

@@ -80,7 +80,8 @@ impl<'p> Consumer<'p> {
             subqueries,
             time_zone: state.time_zone_offset(),
             groups: plan.grouping.as_ref().map(|grouping| Box::new(Groups::new(plan, grouping, state))),
-            order_limit: OrderLimit::new(plan, state, distinct, distinct_by_sort, sorts, window),
+            order_limit: OrderLimit::new(plan, state, distinct, distinct_by_sort, sorts, window)
+                .computing_in(Context { subqueries, outer, ..Context::constant(state, parameters) }),
         })
     }
 

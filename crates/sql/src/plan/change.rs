@@ -520,7 +520,7 @@ impl Planner<'_> {
         delete.targets.iter().try_for_each(|name| self.database_of(name).map(drop))?;
         let (sources, hints) = self.single_table(&delete.table, Privileges::DELETE, "DELETE")?;
         for name in &delete.targets {
-            self.deleted_source(&sources, name)?;
+            self.deleted_source(&sources, &delete.table, name)?;
         }
         let mut binder = Binder::new(self, &sources);
         let parts =

@@ -10,7 +10,7 @@ use super::index_order::use_index_end;
 use super::join_order::{Join, wants_hash};
 use super::order_by_members::order_by_members;
 use super::outer_join::{Conditions, OuterJoin};
-use super::source::Source;
+use super::source::{Source, SourceKind};
 use super::{Condition, Planner, SelectPlan, Step, apply};
 use crate::ast::HintKind;
 use crate::expr::{Expr, NODE_BYTES};
@@ -116,6 +116,7 @@ impl Planner<'_> {
             grouping.keys.iter_mut().for_each(|key| order_by_members(key, &plan.sources));
         }
         plain_output(plan);
+        plan.late_columns = late_columns(plan);
         Ok(())
     }
 
@@ -327,4 +328,39 @@ fn plain_output(plan: &mut SelectPlan) {
         })
         .collect();
     plan.plain_columns = columns;
+}
+
+/// The columns that the items read, where MySQL sorts before it computes them: `@n := @n + 1` numbers the rows
+/// as they are sent, and those that a LIMIT leaves out are not numbered. It does so for rows of one table,
+/// beside which there may be derived ones of constants, unless the order reads what is assigned.
+fn late_columns(plan: &SelectPlan) -> Option<Vec<(u16, u16)>> {
+    let assigns = |expr: &Expr| !expr.visit(&mut |part| !matches!(part, Expr::Assign(..)));
+    let of_constants = |source: &&Source| match &source.kind {
+        SourceKind::Derived(plan) => plan.sources.is_empty() && plan.unions.is_empty(),
+        _ => false,
+    };
+    let several = plan.sources.iter().filter(|source| !of_constants(source)).count() > 1;
+    let sent_at_once = plan.order.is_empty()
+        || several
+        || plan.distinct
+        || plan.grouping.is_some()
+        || plan.windowed.is_some()
+        || plan.recursion.is_some()
+        || plan.apply.is_some()
+        || !plan.unions.is_empty();
+    if sent_at_once || !plan.items.iter().any(assigns) || plan.order.iter().any(|(expr, _)| assigns(expr)) {
+        return None;
+    }
+    let mut columns = Vec::new();
+    for item in &plan.items {
+        item.visit(&mut |part| {
+            if let Expr::Column { source, column } = part
+                && !columns.contains(&(*source, *column))
+            {
+                columns.push((*source, *column));
+            }
+            true
+        });
+    }
+    Some(columns)
 }

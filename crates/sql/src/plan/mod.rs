@@ -167,6 +167,9 @@ pub struct SelectPlan {
     pending: Option<Box<Pending>>,
     /// Source columns of the items, when all are plain columns of one stored table.
     pub plain_columns: Option<Vec<u16>>,
+    /// The items are computed from these columns (source and column) for each row that is handed on, after
+    /// the sort and the LIMIT: they assign to user variables.
+    pub late_columns: Option<Vec<(u16, u16)>>,
 }
 
 impl SelectPlan {
@@ -212,6 +215,7 @@ impl SelectPlan {
             unions: Vec::new(),
             pending: None,
             plain_columns: None,
+            late_columns: None,
         }
     }
 

@@ -153,7 +153,7 @@ impl Planner<'_> {
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
         let mut changed: Vec<u16> = Vec::new();
         for name in &delete.targets {
-            let source = self.deleted_source(&sources, name)?;
+            let source = self.deleted_source(&sources, &delete.table, name)?;
             if changed.contains(&source) {
                 return Err(errors::error(errors::NONUNIQ_TABLE, &[&name.name]));
             }
@@ -178,20 +178,26 @@ impl Planner<'_> {
         self.planned_change(change, conditions, &from, Privileges::DELETE)
     }
 
-    /// The source that DELETE names as one to delete from. Where several answer to the name, that of the
-    /// current database is meant.
-    pub(super) fn deleted_source(&self, sources: &[Source], name: &ast::TableName) -> Result<u16, SqlError> {
-        let answers = |source: &Source, database: Option<&str>| source.answers_to(database, Some(&name.name));
-        let database = name.database.as_deref();
-        let mut found = sources.iter().enumerate().filter(|(_, source)| answers(source, database));
+    /// The source of `from` that DELETE names as one to delete from: by its alias, which belongs to no database,
+    /// or, where it has none, by its name, which without a database is one of the current database.
+    pub(super) fn deleted_source(
+        &self,
+        sources: &[Source],
+        from: &ast::TableRef,
+        name: &ast::TableName,
+    ) -> Result<u16, SqlError> {
+        let current = self.database_of(name)?;
+        let mut aliased = Vec::with_capacity(sources.len());
+        from.has_aliases(&mut aliased);
+        debug_assert_eq!(aliased.len(), sources.len());
+        let is_meant = |(source, aliased): &(&Source, &bool)| match aliased {
+            true => name.database.is_none() && source.answers_to(None, Some(&name.name)),
+            false => source.answers_to(Some(&current), Some(&name.name)),
+        };
+        let found = sources.iter().zip(&aliased).position(|source| is_meant(&source));
         let unknown = || errors::error(errors::UNKNOWN_TABLE, &[&name.name, &"MULTI DELETE"]);
-        let (mut at, source) = found.next().ok_or_else(unknown)?;
-        let mut target = source;
-        if found.next().is_some() {
-            let current = self.database_of(name)?;
-            let mut here = sources.iter().enumerate().filter(|(_, source)| answers(source, Some(&current)));
-            (at, target) = here.next().ok_or_else(unknown)?;
-        }
+        let at = found.ok_or_else(unknown)?;
+        let target = &sources[at];
         if target.engine_table().is_none() {
             return Err(errors::error(errors::NON_UPDATABLE_TABLE, &[&target.alias, &"DELETE"]));
         }

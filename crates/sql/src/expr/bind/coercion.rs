@@ -32,7 +32,9 @@ fn number_of_bytes(bytes: &[u8]) -> u64 {
 fn bytes_as_integer((expr, ty): Bound) -> Bound {
     match &expr {
         _ if ty.kind == kind::BIT => number_of_bits((expr, ty)),
-        Expr::Literal(Value::Text(bytes, Collation::Binary)) if ty.kind == kind::VAR_STRING && ty.unsigned => {
+        Expr::Literal(Value::Text(bytes, Collation::Binary))
+            if ty.kind == kind::VAR_STRING && ty.unsigned =>
+        {
             let number = Type { nullable: ty.nullable, ..Type::UINT };
             (Expr::Literal(Value::UInt(number_of_bytes(bytes))), number)
         }
@@ -253,6 +255,24 @@ pub(super) fn of_days((expr, ty): Bound) -> Bound {
         return (expr, ty);
     }
     (Expr::Call(&functions::YEAR_BEGINS, vec![expr]), Type { nullable: ty.nullable, ..Type::datetime(0) })
+}
+
+/// A constant text beside an exact number that is not constant is compared with all its digits, which a double
+/// does not have.
+pub(super) fn beside_exact((other, of_other): &Bound, (expr, ty): Bound) -> Bound {
+    let constant = other.visit(&mut |part| part.may_be_constant());
+    if of_other.kind != kind::NEWDECIMAL || constant || !ty.is_text() {
+        return (expr, ty);
+    }
+    let exact = Type { nullable: ty.nullable, ..Type::decimal(65, 30) };
+    match &expr {
+        Expr::Literal(Value::Text(text, _)) => match functions::exact_number(text) {
+            Some(number) => (Expr::Literal(Value::Decimal(number)), exact),
+            None => (expr, ty),
+        },
+        Expr::Parameter(_) => (Expr::Call(&functions::EXACT, vec![expr]), exact),
+        _ => (expr, ty),
+    }
 }
 
 /// A span beside a day or moment is a moment of today; a text there may name its offset.

@@ -3,7 +3,8 @@
 use untorn::types::Collation;
 
 use super::coercion::{
-    as_part, as_shown, as_text, beside_moment, beside_year, is_number, may_be_number, of_days, year_of_moment,
+    as_part, as_shown, as_text, beside_exact, beside_moment, beside_year, is_number, may_be_number, of_days,
+    year_of_moment,
 };
 use super::common_type::converted;
 use super::{Binder, Bound, coercion, collation, value_type};
@@ -172,6 +173,8 @@ impl Binder<'_, '_> {
             (left, right) = (self.as_number(left), self.as_number(right));
             let types = (left.1, right.1);
             (left, right) = (beside_year(types.1, left), beside_year(types.0, right));
+            left = beside_exact(&right, left);
+            right = beside_exact(&left, right);
         }
         let types = (left.1, right.1);
         (left, right) = (beside_moment(types.1, left), beside_moment(types.0, right));

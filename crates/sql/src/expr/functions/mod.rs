@@ -47,7 +47,7 @@ pub use bytes::{
     FITTED_TO_LATIN1, FITTED_TO_UTF8MB3, ONLY_IN_LATIN1, VALID_TEXT, invalid_text, refuse_foreign,
 };
 pub use moment_number::{MOMENT_NUMBER, MOMENT_OF_NUMBER, answers_moments, moment_number};
-pub use numeric::{FULL_YEAR, ZERO_FILLED};
+pub use numeric::{EXACT, FULL_YEAR, ZERO_FILLED, exact_number};
 pub use temporal::{
     DAY_OF_MODE, IN_ZONE, YEAR_BEGINS, date_shift, interval_type_digits, is_of_days, kept_datetime,
     kept_time, round_datetime, round_time,

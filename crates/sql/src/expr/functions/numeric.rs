@@ -26,6 +26,20 @@ fn rounded(types: &[Type]) -> Type {
     }
 }
 
+/// A text that is a number, with all its digits; anything else as it is. Not of SQL's, but what comparing an
+/// exact number with a constant makes of that.
+pub static EXACT: Function = function!("EXACT", 1..=1, |_| Type::decimal(65, 30), |v, _| {
+    Ok(match &v[0] {
+        Value::Text(text, _) => exact_number(text).map_or_else(|| v[0].clone(), Value::Decimal),
+        other => other.clone(),
+    })
+});
+
+/// The number that a text is as a whole.
+pub fn exact_number(text: &[u8]) -> Option<BigDecimal> {
+    decimal::parse(std::str::from_utf8(text).ok()?)
+}
+
 /// The year of this time that a number of two digits means: not of SQL's, but what comparing with a YEAR
 /// makes of a constant.
 pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, _| {
