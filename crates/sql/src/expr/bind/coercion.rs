@@ -156,16 +156,18 @@ pub(super) fn argument(binder: &Binder<'_, '_>, function: &str, at: usize, argum
 /// NULLIF, whose text is in the collation that the first operand has by itself, whatever both are compared
 /// in.
 pub(super) fn null_if(mut operands: Vec<Expr>, [compared, other]: [Type; 2], said: Type) -> Bound {
-    let right = Box::new(operands.pop().unwrap_or(Expr::Literal(Value::Null)));
-    let left = Box::new(operands.pop().unwrap_or(Expr::Literal(Value::Null)));
+    let right = operands.pop().unwrap_or(Expr::Literal(Value::Null));
+    let left = operands.pop().unwrap_or(Expr::Literal(Value::Null));
     // A literal has become one of the other collation, if it is of that character set.
     let becomes = crate::value::collation::common(compared.collation, other.collation);
-    let literal = matches!(*left, Expr::Literal(_)) && collation::counts(other);
+    let literal = matches!(left, Expr::Literal(_)) && collation::counts(other);
     let rule = match literal && becomes.charset() == said.collation.charset() {
         true => becomes,
         false => said.collation,
     };
-    let result = (Expr::NullIf(left, right), Type { nullable: true, ..compared });
+    let left = (left, compared);
+    let right = beside_exact(&left, (right, other)).0;
+    let result = (Expr::NullIf(Box::new(left.0), Box::new(right)), Type { nullable: true, ..compared });
     let texts = [compared, said].iter().all(|ty| collation::counts(*ty));
     if texts { collation::under(result, rule) } else { result }
 }
