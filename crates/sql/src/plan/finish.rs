@@ -330,9 +330,9 @@ fn plain_output(plan: &mut SelectPlan) {
     plan.plain_columns = columns;
 }
 
-/// The columns that the items read, where MySQL sorts before it computes them: `@n := @n + 1` numbers the rows
-/// as they are sent, and those that a LIMIT leaves out are not numbered. It does so for rows of one table,
-/// beside which there may be derived ones of constants, unless the order reads what is assigned.
+/// The columns that the items read, where MySQL sorts before it computes them: `@n := @n + 1` numbers the
+/// rows as they are sent, and those that a LIMIT leaves out are not numbered. It does so for rows of one
+/// table, beside which there may be derived ones of constants, unless the order reads what is assigned.
 fn late_columns(plan: &SelectPlan) -> Option<Vec<(u16, u16)>> {
     let assigns = |expr: &Expr| !expr.visit(&mut |part| !matches!(part, Expr::Assign(..)));
     let of_constants = |source: &&Source| match &source.kind {

@@ -178,8 +178,8 @@ impl Planner<'_> {
         self.planned_change(change, conditions, &from, Privileges::DELETE)
     }
 
-    /// The source of `from` that DELETE names as one to delete from: by its alias, which belongs to no database,
-    /// or, where it has none, by its name, which without a database is one of the current database.
+    /// The source of `from` that DELETE names as one to delete from: by its alias, which belongs to no
+    /// database, or, where it has none, by its name, which without a database is one of the current database.
     pub(super) fn deleted_source(
         &self,
         sources: &[Source],

@@ -33,8 +33,8 @@ pub fn compare(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
     })
 }
 
-/// Whether a value is no less than one and no more than another; `None` when NULL decides. A text among days and
-/// moments is the moment that it names.
+/// Whether a value is no less than one and no more than another; `None` when NULL decides. A text among days
+/// and moments is the moment that it names.
 pub fn between(value: Value<'_>, low: &Value<'_>, high: &Value<'_>) -> Option<bool> {
     let is_moment = |value: &Value<'_>| matches!(value, Value::Date(_) | Value::DateTime(..));
     let value = match &value {

@@ -259,8 +259,8 @@ pub(super) fn of_days((expr, ty): Bound) -> Bound {
     (Expr::Call(&functions::YEAR_BEGINS, vec![expr]), Type { nullable: ty.nullable, ..Type::datetime(0) })
 }
 
-/// A constant text beside an exact number that is not constant is compared with all its digits, which a double
-/// does not have.
+/// A constant text beside an exact number that is not constant is compared with all its digits, which a
+/// double does not have.
 pub(super) fn beside_exact((other, of_other): &Bound, (expr, ty): Bound) -> Bound {
     let constant = other.visit(&mut |part| part.may_be_constant());
     if of_other.kind != kind::NEWDECIMAL || constant || !ty.is_text() {
