@@ -69,6 +69,9 @@ pub struct ColumnDef {
     /// Its default; `None` is NULL for nullable columns and "no default" for the others.
     #[serde(default)]
     pub default: Option<Default>,
+    /// `ALTER … DROP DEFAULT`: SQL knows no default although the column is nullable.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_default: bool,
     /// AUTO_INCREMENT.
     #[serde(default)]
     pub auto_increment: bool,
@@ -112,6 +115,7 @@ impl ColumnDef {
             kind,
             nullable: false,
             default: None,
+            without_default: false,
             auto_increment: false,
             on_update_now: false,
             generated: None,
@@ -211,13 +215,16 @@ pub struct KeyDef {
     /// INVISIBLE: kept up to date, and not chosen for reading.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub invisible: bool,
+    /// Made for a foreign key that had no index: it goes when another one can serve the key.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub generated: bool,
 }
 
 impl KeyDef {
     /// A visible key without a comment, of a table that is yet to be created.
     pub fn new(name: impl Into<String>, kind: KeyKind, parts: Vec<KeyPart>) -> KeyDef {
         let (name, comment) = (name.into(), String::new());
-        KeyDef { name, kind, parts, id: 0, root: 0, born: 0, comment, invisible: false }
+        KeyDef { name, kind, parts, id: 0, root: 0, born: 0, comment, invisible: false, generated: false }
     }
 
     /// The key without what is only said of it in the catalog.
@@ -504,7 +511,7 @@ mod tests {
         assert_eq!(names(&def), ["p", "v"]);
         def.keys.reverse();
         let before = def.clone();
-        assert_eq!(def.change_foreign_keys(("d", "t"), Vec::new(), &[]), Ok(Vec::new()));
+        assert_eq!(def.change_foreign_keys(("d", "t"), Vec::new(), &[]), Ok(()));
         assert_eq!(names(&def), ["v", "p"]);
         assert!(before.stores_alike(&def));
 

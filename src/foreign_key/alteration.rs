@@ -3,6 +3,7 @@
 use super::ForeignKey;
 use crate::definitions::Definitions;
 use crate::error::Result;
+use crate::schema::KeyDef;
 
 impl Definitions<'_> {
     /// Adds foreign keys to a table, after those named in `dropped` are gone, all at once or not at all; an
@@ -22,10 +23,14 @@ impl Definitions<'_> {
     ) -> Result<()> {
         let change = self.change_table(database, name).await?;
         let mut def = change.table().def.clone();
-        let made = def.change_foreign_keys((database, name), added, dropped)?;
-        match made.is_empty() {
-            true => change.redefine(def, None).await,
-            false => change.change_indexes(made, &[], Some(def.foreign_keys)).await,
+        def.change_foreign_keys((database, name), added, dropped)?;
+        let made: Vec<KeyDef> = def.keys.iter().filter(|key| key.id == 0).cloned().collect();
+        if made.is_empty() {
+            return change.redefine(def, None).await;
         }
+        let table = change.table().clone();
+        let gone = table.def.keys.iter().filter(|key| def.keys.iter().all(|other| other.id != key.id));
+        let gone: Vec<&str> = gone.map(|key| key.name.as_str()).collect();
+        change.change_indexes(made, &gone, Some(def.foreign_keys)).await
     }
 }

@@ -191,7 +191,7 @@ impl TableDef {
 
     /// Takes foreign keys out of the definition of a table, by their names, and puts others in, with what
     /// they lack: the database, a name behind the greatest that was generated, an index whose first columns
-    /// are theirs. Answers the indexes that were made.
+    /// are theirs. An index that was made so goes when that of another key begins with its columns.
     ///
     /// # Errors
     /// [`ForeignKeyRefusal::Missing`].
@@ -200,7 +200,7 @@ impl TableDef {
         (database, table): (&str, &str),
         added: Vec<ForeignKey>,
         dropped: &[&str],
-    ) -> Result<Vec<KeyDef>, ForeignKeyRefusal> {
+    ) -> Result<(), ForeignKeyRefusal> {
         let numbers = self.foreign_keys.iter().filter_map(|key| generated_number(&key.name, table));
         let last = numbers.max().unwrap_or(0);
         for name in dropped {
@@ -208,19 +208,14 @@ impl TableDef {
             let at = at.ok_or_else(|| ForeignKeyRefusal::Missing((*name).to_owned()))?;
             self.foreign_keys.remove(at);
         }
-        Ok(self.add_foreign_keys((database, table), added, last))
+        self.add_foreign_keys((database, table), added, last);
+        Ok(())
     }
 
     /// `last` is the last number of a generated name that is taken, or was.
-    fn add_foreign_keys(
-        &mut self,
-        (database, table): (&str, &str),
-        mut added: Vec<ForeignKey>,
-        last: u32,
-    ) -> Vec<KeyDef> {
+    fn add_foreign_keys(&mut self, (database, table): (&str, &str), mut added: Vec<ForeignKey>, last: u32) {
         let numbers = added.iter().filter_map(|key| generated_number(&key.name, table));
         let mut number = numbers.max().unwrap_or(0).max(last);
-        let mut made = Vec::new();
         for key in &mut added {
             if key.database.is_empty() {
                 database.clone_into(&mut key.database);
@@ -242,24 +237,22 @@ impl TableDef {
                 key.write_as(self);
             }
             let wanted = std::mem::take(&mut key.index);
-            if let Some(index) = self.index_for(key, &wanted) {
-                self.insert_key(index.clone());
-                made.push(index);
-            }
+            self.add_index_for(key, &wanted);
         }
         self.foreign_keys.append(&mut added);
         self.foreign_keys.sort_by_cached_key(|key| key.name.to_lowercase());
-        made
     }
 
-    /// The index that a foreign key needs, if there is none.
-    fn index_for(&self, key: &ForeignKey, wanted: &str) -> Option<KeyDef> {
+    /// Adds the index that a foreign key needs, if there is none.
+    fn add_index_for(&mut self, key: &ForeignKey, wanted: &str) {
         let columns: Option<Vec<u16>> = key.columns.iter().map(|name| self.column_number(name)).collect();
         // An unknown column is refused by the validation.
-        let columns = columns.filter(|columns| !columns.is_empty())?;
+        let Some(columns) = columns.filter(|columns| !columns.is_empty()) else { return };
         if super::covering_index(self, &columns).is_some() {
-            return None;
+            return;
         }
+        let parts: Vec<KeyPart> = columns.into_iter().map(KeyPart::whole).collect();
+        self.drop_generated_keys(&parts);
         let base = if wanted.is_empty() { key.columns[0].as_str() } else { wanted };
         let mut name = base.to_owned();
         let mut number = 2;
@@ -267,8 +260,13 @@ impl TableDef {
             name = format!("{base}_{number}");
             number += 1;
         }
-        let parts = columns.into_iter().map(KeyPart::whole).collect();
-        Some(KeyDef::new(name, KeyKind::Secondary, parts))
+        self.insert_key(KeyDef { generated: true, ..KeyDef::new(name, KeyKind::Secondary, parts) });
+    }
+
+    /// Takes the indexes that were made for foreign keys and that one of these parts can stand in for out of
+    /// the definition.
+    pub fn drop_generated_keys(&mut self, parts: &[KeyPart]) {
+        self.keys.retain(|key| !key.generated || !parts.starts_with(&key.parts));
     }
 
     /// The definition after its table, or a parent of it, has got another name.

@@ -242,7 +242,7 @@ impl RowWriter {
     /// Storage errors.
     pub async fn use_value(&mut self, value: u64) -> Result<()> {
         // What this statement generates goes on behind it, too.
-        if !self.generated.is_empty() && value >= self.generated.start {
+        if !self.told && !self.generated.is_empty() && value >= self.generated.start {
             self.generated.start = value.saturating_add(1).min(self.generated.end);
         }
         // The counter stands on a number that this increment gives, as in InnoDB.

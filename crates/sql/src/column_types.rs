@@ -61,7 +61,10 @@ pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<Co
         said.members
             .iter()
             .map(|member| {
-                String::from_utf8(member.clone()).map_err(|_| {
+                // Blanks at the end are nothing to a text's comparison.
+                let blanks = member.iter().rev().take_while(|byte| **byte == b' ').count();
+                let kept = if rule == Collation::Binary { 0 } else { blanks };
+                String::from_utf8(member[..member.len() - kept].to_vec()).map_err(|_| {
                     errors::error(
                         errors::INVALID_CHARACTER_STRING,
                         &[&"utf8mb4", &String::from_utf8_lossy(member)],

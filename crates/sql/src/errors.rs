@@ -189,6 +189,7 @@ error_table! {
     ILLEGAL_VALUE_FOR_TYPE = 1367, b"22007", "Illegal % '%' value found during parsing";
     VIEW_NONUPD_CHECK = 1368, b"HY000", "CHECK OPTION on non-updatable view '%.%'";
     VIEW_CHECK_FAILED = 1369, b"HY000", "CHECK OPTION failed '%.%'";
+    NO_BINARY_LOGGING = 1381, b"HY000", "You are not using binary logging";
     INVALID_PASSWORD = 1396, b"HY000", "Operation % failed for %";
     RENAME_ROLE = 3532, b"HY000", "Renaming of a role identifier is forbidden";
     UNKNOWN_EXPLAIN_FORMAT = 1791, b"HY000", "Unknown EXPLAIN format name: '%'";
@@ -234,6 +235,7 @@ error_table! {
     FK_COLUMN_CANNOT_DROP = 1828, b"HY000", "Cannot drop column '%': needed in a foreign key constraint '%'";
     FK_COLUMN_CANNOT_DROP_CHILD = 1829, b"HY000", "Cannot drop column '%': needed in a foreign key constraint '%' of table '%'";
     FK_COLUMN_NOT_NULL = 1830, b"HY000", "Column '%' cannot be NOT NULL: needed in a foreign key constraint '%' SET NULL";
+    DUP_INDEX = 1831, b"HY000", "Duplicate index '%' defined on the table '%.%'. This is deprecated and will be disallowed in a future release.";
     FK_COLUMN_CANNOT_CHANGE = 1832, b"HY000", "Cannot change column '%': used in a foreign key constraint '%'";
     FK_COLUMN_CANNOT_CHANGE_CHILD = 1833, b"HY000", "Cannot change column '%': used in a foreign key constraint '%' of table '%'";
     FK_DEPTH_EXCEEDED = 3008, b"HY000", "Foreign key cascade delete/update exceeds max depth of %.";

@@ -7,11 +7,14 @@ use std::borrow::Cow;
 use bigdecimal::num_bigint::Sign;
 
 use untorn::schema::ColumnDef;
-use untorn::types::{self, Charset, Collation, ColumnType, DateTime, EncodeError, Time};
+use untorn::types::{self, Charset, Collation, ColumnType, Date, DateTime, EncodeError, Time};
 
 use super::expr::functions;
 use super::value::json::{Json, Room, Source, binary};
-use super::value::{Value, collation, convert, decimal, temporal};
+use super::value::{
+    Value, collation, convert, decimal,
+    temporal::{self, Today},
+};
 use crate::context::SqlContext;
 use crate::errors;
 use crate::result::SqlError;
@@ -159,6 +162,19 @@ impl Storing<'_> {
             error = SqlError::new(errors::TRUNCATED_WRONG_VALUE, b"22007", error.message);
         }
         self.raise(error)
+    }
+
+    /// [`Storing::incorrect`] of a date that is one, and cannot be stored.
+    fn impossible(&self, value: &Value<'_>, column: &ColumnDef) -> Result<(), SqlError> {
+        match self.lenient {
+            true => self.complain(errors::WARN_DATA_OUT_OF_RANGE, column),
+            false => self.incorrect(value, column),
+        }
+    }
+
+    /// Appends the zero of a DATE, DATETIME or TIMESTAMP, whatever the mode says of it.
+    pub(crate) fn zero_moment(&self, column: &ColumnDef, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        self.put(&types::Value::DateTime(DateTime::default()), column, out)
     }
 
     /// Appends the stored form of a value that is not NULL.
@@ -321,13 +337,27 @@ impl Storing<'_> {
         let mut moment = match read {
             Some((moment, _)) => functions::kept_datetime(moment, fraction(&column.kind), self.state),
             None => {
-                self.incorrect(value, column)?;
+                let any_day = Today { any_day: true, ..today };
+                match value {
+                    // A day that its month does not have.
+                    Value::Text(text, _) if temporal::parse_datetime(text, any_day).is_some() => {
+                        self.impossible(value, column)?;
+                    }
+                    _ => self.incorrect(value, column)?,
+                }
                 return self.put(&types::Value::DateTime(DateTime::default()), column, out);
             }
         };
-        let zero = moment.date.month == 0 || moment.date.day == 0;
-        if zero && self.state.refuses_zero_dates(moment.date) {
-            self.incorrect(value, column)?;
+        let date = moment.date;
+        let zero = date.month == 0 || date.day == 0;
+        // A moment of a TIMESTAMP must exist.
+        let exists = !zero && temporal::is_valid_date(date, false) || date == Date::default();
+        let is_timestamp = matches!(column.kind, ColumnType::Timestamp { .. });
+        if zero && self.state.refuses_zero_dates(date) || is_timestamp && !exists {
+            match value.is_number() && date != Date::default() {
+                true => self.incorrect(value, column)?,
+                false => self.impossible(value, column)?,
+            }
             moment = DateTime::default();
         }
         match column.kind {
@@ -335,7 +365,7 @@ impl Storing<'_> {
             ColumnType::Timestamp { .. } if moment != DateTime::default() => {
                 let seconds = moment.to_unix() - i64::from(self.state.time_zone_offset());
                 if !(1..=TIMESTAMP_SECONDS_MAX).contains(&seconds) {
-                    self.incorrect(value, column)?;
+                    self.impossible(value, column)?;
                     return self.put(&types::Value::DateTime(DateTime::default()), column, out);
                 }
                 let utc = DateTime::from_unix(seconds, moment.micros);

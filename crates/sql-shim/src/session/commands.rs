@@ -218,8 +218,12 @@ impl Session {
     /// What MySQL answers of a replica that there is none of; anything else that is not there is refused.
     fn without_replication(&self, what: &'static str) -> Result<Outcome, Failure> {
         match what {
-            "START REPLICA" => Err(errors::error(errors::NOT_A_REPLICA, &[]).into()),
+            "START REPLICA" => {
+                self.state.require_any(Privileges::SUPER)?;
+                Err(errors::error(errors::NOT_A_REPLICA, &[]).into())
+            }
             "STOP REPLICA" => {
+                self.state.require_any(Privileges::SUPER)?;
                 self.state.note(errors::error(errors::REPLICATION_ALREADY_STOPPED, &[&""]));
                 Ok(done())
             }

@@ -292,6 +292,7 @@ impl Session {
         for key in &keys {
             let key = self.key_definition((&database, &create.name.name), &mut def, key)?;
             def.keys.push(key);
+            warn_of_duplicate(&self.state, (&database, &create.name.name), &def.keys);
         }
         check_visible(&def)?;
         def.sort_keys();
@@ -552,6 +553,19 @@ fn column_part(
         return Err(errors::error(errors::WRONG_KEY_COLUMN, &[&column_def.name]));
     }
     Ok((column, length.filter(|length| Some(*length) != whole)))
+}
+
+/// Warns (1831) where the last of these keys says what another one does.
+pub(super) fn warn_of_duplicate(
+    state: &super::state::SessionState,
+    (database, table): Named<'_>,
+    keys: &[schema::KeyDef],
+) {
+    if let [others @ .., last] = keys
+        && others.iter().any(|key| key.kind == last.kind && key.parts == last.parts)
+    {
+        state.warn(errors::error(errors::DUP_INDEX, &[&last.name, &database, &table]));
+    }
 }
 
 /// A name for a key that has none: that of its first column, with a number where it is taken.

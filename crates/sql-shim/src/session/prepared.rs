@@ -296,14 +296,15 @@ impl Session {
         Ok(Outcome::Answered)
     }
 
-    /// A statement runs in the database that was the current one when it was prepared. Returns the current
-    /// one, if that is another.
+    /// A statement runs in the database that was the current one when it was prepared, in none if that is
+    /// gone. Returns the current one, if that is another.
     fn enter(&mut self, prepared_in: &PreparedIn) -> Option<Option<Arc<str>>> {
         let current = self.state.current_database();
         if current == prepared_in.database {
             return None;
         }
-        self.state.set_current_database(prepared_in.database.as_deref());
+        let there = prepared_in.database.as_deref().filter(|name| self.is_database(name));
+        self.state.set_current_database(there);
         Some(current)
     }
 

@@ -320,6 +320,7 @@ impl Session {
                 let (name, row) = self.create_user_text(account)?;
                 one_column(format!("CREATE USER for {}@{}", name.user, name.host), vec![row])
             }
+            ShowKind::Empty("BINARY LOGS", _) => Err(errors::error(errors::NO_BINARY_LOGGING, &[]))?,
             ShowKind::Empty(_, columns) => {
                 let columns: Vec<(&str, u32)> = columns.iter().map(|name| (*name, 64)).collect();
                 Answer::texts(&columns, Vec::new())
@@ -573,16 +574,20 @@ impl Session {
             return self.create_view_text(name);
         }
         let table = self.planner().engine_table(name)?;
-        let rows = vec![vec![text(&*table.name), text(create_table::create_statement(&table))]];
+        let rows = vec![vec![
+            text(&*table.name),
+            text(create_table::create_statement(&table, self.state.settings().sql.sql_mode)),
+        ]];
         Ok(Answer::texts(&[("Table", 64), ("Create Table", 65_535)], rows))
     }
 
     fn create_view_text(&self, name: &TableName) -> Result<Answer, SqlError> {
-        let Some(view) = self.planner().view_named(name)? else {
+        let Some(view) = self.planner().view_itself(name)? else {
             let table = self.planner().engine_table(name)?;
             return Err(errors::error(errors::WRONG_OBJECT, &[&table.database, &table.name, &"VIEW"]));
         };
         let statement = views::create_statement(&view, self.state.current_database().as_deref());
+        let statement = create_table::requoted(&statement, self.state.settings().sql.sql_mode);
         let row = vec![
             text(&*view.name),
             text(statement),
@@ -616,6 +621,7 @@ impl Session {
             "CREATE DATABASE {clause}`{name}` /*!40100 DEFAULT CHARACTER SET {}{collation} */ /*!80016 DEFAULT ENCRYPTION='N' */",
             charset.name(),
         );
+        let statement = create_table::requoted(&statement, self.state.settings().sql.sql_mode);
         Ok(Answer::texts(
             &[("Database", 64), ("Create Database", 1024)],
             vec![vec![text(name), text(statement)]],

@@ -251,7 +251,8 @@ fn shape_of(meta: &ColumnMeta) -> ColumnShape {
         unsigned: meta.flags & column_flag::UNSIGNED != 0,
         decimals: meta.decimals,
         filled: if meta.flags & column_flag::ZEROFILL != 0 { meta.length.min(255) as u8 } else { 0 },
-        text: meta.charset != charset::BINARY,
+        // Documents are said to be bytes, and are converted all the same.
+        text: meta.charset != charset::BINARY || meta.kind == kind::JSON,
         latin1: meta.latin1,
     }
 }

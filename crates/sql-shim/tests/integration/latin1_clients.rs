@@ -63,6 +63,8 @@ fn statements_are_read_and_texts_are_sent_in_latin1() {
     client.receive().unwrap();
     client.receive().unwrap();
     assert_eq!(ask(&mut client, "SELECT CONCAT('é', CONVERT(x'E8A1A8' USING utf8mb4))"), b"\xe9?");
+    // Documents are converted, although they are announced as bytes.
+    assert_eq!(ask(&mut client, "SELECT JSON_OBJECT('é', 'é')"), b"{\"\xe9\": \"\xe9\"}");
     let refused = send(&mut client, "SELECT gibtsnochnïcht FROM t");
     assert_eq!(error_code(&refused), 1054);
     assert!(refused.windows(6).any(|window| window == b"n\xefcht'"), "{refused:?}");

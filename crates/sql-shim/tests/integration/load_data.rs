@@ -153,6 +153,46 @@ fn variables_assignments_and_what_is_there_already() {
     engine.finish();
 }
 
+/// The answers are those of MySQL 9.7.
+#[test]
+fn lines_with_too_few_fields() {
+    let (engine, mut client) = start();
+    all(
+        &mut client,
+        &["CREATE TABLE w (a INT PRIMARY KEY, d DATE NOT NULL DEFAULT '2001-01-01', \
+           ts TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, e ENUM('x', 'y') NOT NULL DEFAULT 'y', j JSON)"],
+    );
+    let file = b"1\t2001-02-30\n2\tx\n3\n";
+    ask(&mut client, "LOAD DATA LOCAL INFILE 'file' INTO TABLE w");
+    let done = send(&mut client, file, 100);
+    assert_eq!(done.as_deref(), Ok("Records: 3  Deleted: 0  Skipped: 0  Warnings: 12"));
+    let missing = |row: u8| format!("Warning|1261|Row {row} doesn't contain data for all columns");
+    let mut warnings = vec!["Warning|1264|Out of range value for column 'd' at row 1".to_owned()];
+    warnings.extend([1, 1, 1].map(missing));
+    warnings.push("Warning|1265|Data truncated for column 'd' at row 2".to_owned());
+    warnings.extend([2, 2, 2, 3, 3, 3, 3].map(missing));
+    assert_eq!(rows(&mut client, "SHOW WARNINGS"), warnings);
+    let zero = "0000-00-00|0000-00-00 00:00:00|0||~";
+    let contents = rows(&mut client, "SELECT a, d, ts, e + 0, e, j FROM w");
+    assert_eq!(contents, [1, 2, 3].map(|a| format!("{a}|{zero}")));
+    // A variable that has no field is NULL, and not missed.
+    ask(
+        &mut client,
+        "LOAD DATA LOCAL INFILE 'file' REPLACE INTO TABLE w (a, @d) SET d = COALESCE(@d, '2002-02-02')",
+    );
+    assert_eq!(
+        send(&mut client, b"9\n", 100).as_deref(),
+        Ok("Records: 1  Deleted: 0  Skipped: 0  Warnings: 0")
+    );
+    assert_eq!(one(&mut client, "SELECT d FROM w WHERE a = 9"), "2002-02-02");
+    // In strict mode what is wrong first is the error.
+    for (file, number) in [(&b"1\t2001-02-30\n"[..], 1292), (b"1\n", 1261)] {
+        ask(&mut client, "LOAD DATA LOCAL INFILE 'file' REPLACE INTO TABLE w");
+        assert_eq!(send(&mut client, file, 100), Err(number));
+    }
+    engine.finish();
+}
+
 /// Values that SET computes are gone with their row: many rows need no more memory than one.
 #[test]
 fn rows_give_their_memory_back() {

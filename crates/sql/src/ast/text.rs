@@ -2,9 +2,10 @@
 //!
 //! Definitions keep the expressions of defaults, generated columns and CHECK constraints as text. It is
 //! written from the tree and not copied from the statement: names are in backquotes, every operator has its
-//! parentheses, and no SQL mode changes what it means. Read again, it gives the same tree.
+//! parentheses, and no SQL mode changes what it means. Read again, it gives the same text.
 
 mod calls;
+mod conditions;
 mod query;
 
 use std::fmt::Write;
@@ -102,8 +103,8 @@ fn write(expr: &Expr, style: Style<'_>, out: &mut String) -> Written {
         }
         column @ Expr::Column { .. } => write_column(column, style, out),
         Expr::Unary(operator, operand) => write_unary(*operator, operand, style, out)?,
-        Expr::And(list) => write_list("(", list, " and ", ")", style, out)?,
-        Expr::Or(list) => write_list("(", list, " or ", ")", style, out)?,
+        Expr::And(list) => conditions::write_junction(list, true, false, style, out)?,
+        Expr::Or(list) => conditions::write_junction(list, false, false, style, out)?,
         // `||` is OR where no mode says otherwise.
         Expr::Binary2(BinaryOperator::Concat, left, right) => {
             out.push_str("concat(");
@@ -116,11 +117,7 @@ fn write(expr: &Expr, style: Style<'_>, out: &mut String) -> Written {
             // The span stands behind what it is added to.
             let span = *operator == BinaryOperator::Add && matches!(**left, Expr::Interval { .. });
             let (left, right) = if span { (right, left) } else { (left, right) };
-            out.push('(');
-            write(left, style, out)?;
-            push(out, format_args!(" {} ", symbol(*operator)));
-            write(right, style, out)?;
-            out.push(')');
+            conditions::write_pair(left, *operator, right, style, out)?;
         }
         Expr::Chain(first, links) => {
             for (operator, _) in links.iter().rev() {
@@ -139,9 +136,11 @@ fn write(expr: &Expr, style: Style<'_>, out: &mut String) -> Written {
         Expr::IsNull { operand, negated } => {
             write_test(operand, if *negated { "is not null" } else { "is null" }, style, out)?;
         }
-        Expr::IsTruth { operand, truth, negated } => {
-            let truth = truth.map_or("null", |truth| if truth { "true" } else { "false" });
-            write_test(operand, &format!("is {}{truth}", if *negated { "not " } else { "" }), style, out)?;
+        Expr::IsTruth { operand, truth: Some(truth), negated } => {
+            conditions::write_truth(operand, *truth, *negated, style, out)?;
+        }
+        Expr::IsTruth { operand, truth: None, negated } => {
+            write_test(operand, if *negated { "is not null" } else { "is null" }, style, out)?;
         }
         Expr::Between { operand, low, high, negated } => {
             out.push('(');
@@ -151,6 +150,10 @@ fn write(expr: &Expr, style: Style<'_>, out: &mut String) -> Written {
             out.push_str(" and ");
             write(high, style, out)?;
             out.push(')');
+        }
+        Expr::InList { operand, list, negated } if list.len() == 1 => {
+            let operator = if *negated { BinaryOperator::NotEqual } else { BinaryOperator::Equal };
+            conditions::write_pair(operand, operator, &list[0], style, out)?;
         }
         Expr::InList { operand, list, negated } => {
             write_in(operand, *negated, style, out)?;
@@ -305,7 +308,7 @@ fn write_unary(operator: UnaryOperator, operand: &Expr, style: Style<'_>, out: &
         UnaryOperator::Minus => ("-(", ")"),
         UnaryOperator::Plus => ("", ""),
         UnaryOperator::BitNot => ("~(", ")"),
-        UnaryOperator::Not => ("(not(", "))"),
+        UnaryOperator::Not => return conditions::write_not(operand, style, out),
         UnaryOperator::Binary => ("cast(", " as char charset binary)"),
     };
     calls::write_around(before, operand, behind, style, out)

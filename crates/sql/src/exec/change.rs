@@ -14,7 +14,7 @@ use untorn::write::{RowWriter, Written};
 
 use super::Flow;
 use super::apply::Applied;
-use super::column_defaults::{no_default, push_for_null};
+use super::column_defaults::{assigned_default, push_for_null};
 use super::cursor::Cursor;
 use super::insert::Changed;
 use super::select::all_true;
@@ -74,9 +74,7 @@ pub fn encode_assigned(
             }
             ColumnDefault::AutoIncrement => Value::Int(0),
             ColumnDefault::Expression(expr) | ColumnDefault::Generated(expr) => expr.eval(cx)?,
-            ColumnDefault::Missing => {
-                return Err(no_default(column));
-            }
+            ColumnDefault::Missing => return assigned_default(column, storing),
         },
     };
     encode_value(&value, column, storing, cx)

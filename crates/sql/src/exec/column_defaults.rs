@@ -31,6 +31,14 @@ pub fn implicit_default(kind: &ColumnType) -> Value<'static> {
     }
 }
 
+/// Appends the implicit default of a type, which no mode refuses.
+fn push_implicit(column: &ColumnDef, storing: &Storing<'_>, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    match implicit_default(&column.kind) {
+        Value::Date(_) => storing.zero_moment(column, out),
+        other => storing.encode(&other, column, out),
+    }
+}
+
 /// Appends what NULL becomes in a NOT NULL column when the mode is lenient: the implicit default, but of an
 /// ENUM the empty text.
 pub(super) fn push_for_null(
@@ -42,12 +50,57 @@ pub(super) fn push_for_null(
         out.resize(out.len() + usize::from(width), 0);
         return Ok(());
     }
-    storing.encode(&implicit_default(&column.kind), column, out)
+    push_implicit(column, storing, out)
+}
+
+/// What a row of LOAD DATA gets in a column whose field is missing: as in MySQL not its default, unless that
+/// is NULL.
+pub(super) fn push_for_nothing(
+    default: &ColumnDefault,
+    column: &ColumnDef,
+    storing: &Storing<'_>,
+    row: &mut EncodedRow,
+) -> Result<(), SqlError> {
+    match default {
+        ColumnDefault::Null => {
+            row.push_null();
+            Ok(())
+        }
+        _ => row.push(|out| push_for_null(column, storing, out)),
+    }
 }
 
 /// Error 1364.
-pub(super) fn no_default(column: &ColumnDef) -> SqlError {
+fn no_default(column: &ColumnDef) -> SqlError {
     errors::error(errors::FIELD_HAS_NO_DEFAULT, &[&column.name])
+}
+
+/// What is said of a column without default: nothing of an ENUM, which falls back to its first member, or
+/// NULL, even in strict mode.
+fn complain(column: &ColumnDef, storing: &Storing<'_>, error: SqlError) -> Result<(), SqlError> {
+    match (&column.kind, storing.lenient) {
+        (ColumnType::Enum { .. }, _) => Ok(()),
+        (_, true) => {
+            storing.state.warn(error);
+            Ok(())
+        }
+        (_, false) => Err(error),
+    }
+}
+
+/// What `column = DEFAULT` of an UPDATE stores in a column without default: the implicit one also where the
+/// column is nullable, as in MySQL, but for an ENUM. `None` is NULL.
+pub(super) fn assigned_default(
+    column: &ColumnDef,
+    storing: &Storing<'_>,
+) -> Result<Option<Vec<u8>>, SqlError> {
+    complain(column, storing, no_default(column))?;
+    if column.nullable && matches!(column.kind, ColumnType::Enum { .. }) {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    push_implicit(column, storing, &mut bytes)?;
+    Ok(Some(bytes))
 }
 
 /// What a row of an INSERT gets in a column that it leaves out.
@@ -82,14 +135,12 @@ pub(super) fn push_default(
                 }
                 None => no_default(column),
             };
-            // ENUM falls back to its first member even in strict mode.
-            if !storing.lenient && !matches!(column.kind, ColumnType::Enum { .. }) {
-                return Err(error);
+            complain(column, storing, error)?;
+            if column.nullable {
+                row.push_null();
+                return Ok(());
             }
-            if storing.lenient {
-                storing.state.warn(error);
-            }
-            row.push(|out| storing.encode(&implicit_default(&column.kind), column, out))
+            row.push(|out| push_implicit(column, storing, out))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! INSERT, REPLACE and ON DUPLICATE KEY UPDATE.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -10,7 +11,7 @@ use untorn::write::{EncodedRow, RowWriter, Written};
 
 use super::Flow;
 use super::change::{CHANGE_UNITS, Changes, same, stored_bytes};
-use super::column_defaults::{implicit_default, push_default, push_for_null};
+use super::column_defaults::{implicit_default, push_default, push_for_nothing, push_for_null};
 use super::cursor::Cursor;
 use super::row_rules;
 use super::select::all_true;
@@ -59,6 +60,8 @@ pub(super) struct Inserting<'p, 'e> {
     writer: RowWriter,
     /// The rows are those of LOAD DATA.
     loads: bool,
+    /// Positions of values for which a line of LOAD DATA has no field.
+    pub(super) missing: Range<usize>,
     pub(super) lenient: bool,
     result: Changed,
     /// What is in the AUTO_INCREMENT column of the last row.
@@ -78,6 +81,8 @@ impl Inserting<'_, '_> {
         let most = column.kind.integer_max().unwrap_or(u64::MAX);
         let (settings, replace) = (state.settings(), self.plan.replace);
         let gaps = settings.auto_increment_increment > 1 || settings.auto_increment_offset > 1;
+        // `SET insert_id` says which number this is.
+        state.insert_id.set(0);
         match self.writer.generate().await {
             Err(untorn::Error::AutoIncrementExhausted) if most < u64::MAX && !replace => {
                 Ok(most + u64::from(gaps))
@@ -93,6 +98,16 @@ impl Inserting<'_, '_> {
             false => errors::error(errors::BAD_NULL, &[&column.name]),
         };
         if !self.lenient || self.plan.rows.len() == 1 && !self.plan.ignore && !self.loads {
+            return Err(error);
+        }
+        state.warn(error);
+        Ok(())
+    }
+
+    /// Complains that a line of LOAD DATA has too few fields.
+    pub(super) fn miss(&self, number: u64, state: &SqlContext) -> Result<(), SqlError> {
+        let error = errors::error(errors::WARN_TOO_FEW_RECORDS, &[&number]);
+        if !self.lenient {
             return Err(error);
         }
         state.warn(error);
@@ -218,6 +233,7 @@ impl<'e> Executor<'e> {
             subqueries,
             writer: self.writer(plan, &table)?,
             loads,
+            missing: 0..0,
             lenient,
             result: Changed::default(),
             last_number: 0,
@@ -333,7 +349,7 @@ impl<'e> Executor<'e> {
         let settings = self.state.settings();
         writer.number_by(settings.auto_increment_increment, settings.auto_increment_offset);
         if table.def.auto_increment_column().is_some()
-            && let value @ 1.. = self.state.insert_id.take()
+            && let value @ 1.. = self.state.insert_id.get()
         {
             writer.begin_with(value);
         }
@@ -419,6 +435,10 @@ impl<'e> Executor<'e> {
         let nulls = [RowView::Nulls];
         for (at, column) in table.def.columns.iter().enumerate() {
             let is_auto = inserting.auto_column == Some(at as u16);
+            let is_missing = inserting.positions[at].is_some_and(|at| inserting.missing.contains(&at));
+            if is_missing {
+                inserting.miss(number, state)?;
+            }
             let value = {
                 let cx = Context { rows: &nulls, ..self.context(&inserting.subqueries) };
                 match (inserting.positions[at], &given) {
@@ -446,6 +466,7 @@ impl<'e> Executor<'e> {
             }
             let default = &inserting.plan.defaults[at];
             match value {
+                _ if is_missing && !is_auto => push_for_nothing(default, column, &storing, row)?,
                 None if matches!(default, ColumnDefault::Expression(_) | ColumnDefault::Generated(_)) => {
                     computed.push(at as u16);
                     row.push_null();

@@ -8,7 +8,6 @@ use std::future::Future;
 
 use super::Executor;
 use super::change::CHANGE_UNITS;
-use super::column_defaults::implicit_default;
 use super::insert::{Changed, Given, Inserting};
 use super::text_lines::{Found, Line};
 use crate::ast::TextFormat;
@@ -17,7 +16,7 @@ use crate::errors;
 use crate::expr::Expr;
 use crate::failure::Failure;
 use crate::memory::{Charge, refused};
-use crate::plan::change::{Assigned, ColumnDefault};
+use crate::plan::change::Assigned;
 use crate::plan::load::{Encoding, Field, LoadPlan};
 use crate::value::Value;
 use untorn::types::{Charset, Collation};
@@ -134,27 +133,23 @@ impl<'e> Executor<'e> {
         line: &Line,
     ) -> Result<(), Failure> {
         let state = self.state;
-        let complain = |lenient: bool, code| {
-            let error = errors::error(code, &[&number]);
-            if !lenient {
-                return Err(error);
-            }
-            state.warn(error);
-            Ok(())
-        };
         let mut row = Vec::with_capacity(plan.insert.columns.len());
+        inserting.missing = 0..0;
         for (at, field) in plan.fields.iter().enumerate() {
             let is_there = at < line.len();
-            if !is_there {
-                complain(inserting.lenient, errors::WARN_TOO_FEW_RECORDS)?;
-            }
             match field {
+                Field::Nothing if !is_there => inserting.miss(number, state)?,
                 Field::Nothing => {}
                 Field::Variable(name) => {
                     self.state.set_user_variable(name, plan.value(line.field(at)).into_owned())?;
                 }
                 Field::Column if is_there => row.push(plan.value(line.field(at))),
-                Field::Column => row.push(value_for_nothing(inserting, row.len())),
+                Field::Column => {
+                    let first =
+                        if inserting.missing.is_empty() { row.len() } else { inserting.missing.start };
+                    row.push(Value::Null);
+                    inserting.missing = first..row.len();
+                }
             }
         }
         if plan.insert.columns.len() == row.len() {
@@ -166,19 +161,13 @@ impl<'e> Executor<'e> {
             self.insert_row(inserting, number, Given::Expressions(&row)).await?;
         }
         if line.cut {
-            complain(inserting.lenient, errors::WARN_TOO_MANY_RECORDS)?;
+            let error = errors::error(errors::WARN_TOO_MANY_RECORDS, &[&number]);
+            if !inserting.lenient {
+                return Err(error.into());
+            }
+            state.warn(error);
         }
         Ok(())
-    }
-}
-
-/// As in MySQL a column whose field is missing does not get its default, unless that is NULL.
-fn value_for_nothing(inserting: &Inserting<'_, '_>, position: usize) -> Value<'static> {
-    let plan = inserting.plan;
-    let column = usize::from(plan.columns.get(position).copied().unwrap_or_default());
-    match (plan.defaults.get(column), inserting.table.def.columns.get(column)) {
-        (Some(ColumnDefault::Null | ColumnDefault::AutoIncrement), _) | (_, None) => Value::Null,
-        (_, Some(column)) => implicit_default(&column.kind),
     }
 }
 

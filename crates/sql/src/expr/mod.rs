@@ -404,7 +404,14 @@ impl Expr {
             Expr::IsNull(operand, negated) => Ok(Some(operand.eval(cx)?.is_null() != *negated)),
             Expr::IsTruth { operand, truth, negated } => Ok(Some((operand.truth(cx)? == *truth) != *negated)),
             Expr::Between { operand, low, high, negated } => {
-                let inside = compare::between(operand.eval(cx)?, &low.eval(cx)?, &high.eval(cx)?);
+                let value = operand.eval(cx)?;
+                let low = compare::compare(&value, &low.eval(cx)?).map(Ordering::is_ge);
+                let high = compare::compare(&value, &high.eval(cx)?).map(Ordering::is_le);
+                let inside = match (low, high) {
+                    (Some(false), _) | (_, Some(false)) => Some(false),
+                    (Some(true), Some(true)) => Some(true),
+                    _ => None,
+                };
                 Ok(inside.map(|inside| inside != *negated))
             }
             Expr::InList { operand, list, negated } => in_list(operand, list, *negated, cx),

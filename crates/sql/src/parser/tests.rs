@@ -116,7 +116,12 @@ fn an_expression_written_out_reads_as_itself() {
     for (text, written) in [
         ("a||b||'c' = \"d\"", "(concat(concat(`a`,`b`),_utf8mb4'c') = `d`)"),
         ("a+b*c-1", "((`a` + (`b` * `c`)) - 1)"),
-        ("NOT a OR b AND NOT c", "((not(`a`)) or (`b` and (not(`c`))))"),
+        ("NOT a OR b AND NOT c", "((0 = `a`) or ((0 <> `b`) and (0 = `c`)))"),
+        ("NOT (a = 1 OR b IN (2) OR NOT c)", "((`a` <> 1) and (`b` <> 2) and (0 <> `c`))"),
+        (
+            "NOT (a <=> b) AND (c AND d IS NOT TRUE)",
+            "((not((`a` <=> `b`))) and (0 <> `c`) and ((0 <> `d`) is not true))",
+        ),
         ("a BETWEEN 1 AND 2 XOR b NOT IN (1,2,-3)", "((`a` between 1 and 2) xor (`b` not in (1,2,-(3))))"),
         ("a IS NOT NULL AND b IS UNKNOWN", "((`a` is not null) and (`b` is null))"),
         (

@@ -19,11 +19,11 @@ use super::source::Source;
 use super::{Condition, Planner, SelectPlan, Tables};
 use crate::ast::{self, HintKind, InsertSource, TableRef};
 use crate::errors;
-use crate::expr::bind::{Binder, InsertedAs, stored_in};
+use crate::expr::bind::{Binder, Bound, InsertedAs, is_type_of_numbers, literal_as_number};
 use crate::expr::types::Type;
 use crate::expr::{Expr, NODE_BYTES};
 use crate::privilege::Privileges;
-use crate::result::SqlError;
+use crate::result::{SqlError, kind};
 use crate::sql_mode;
 use crate::stored_values::Storing;
 use crate::value::Value;
@@ -165,21 +165,25 @@ impl DeletePlan {
     }
 }
 
+/// What is stored in a column of this type: hexadecimal literals are numbers there.
+fn counted_in(target: Type, bound: Bound) -> Bound {
+    let counts = is_type_of_numbers(target) && target.kind != kind::BIT;
+    if counts { literal_as_number(bound) } else { bound }
+}
+
 impl Planner<'_> {
     pub(crate) fn default_of(
         &self,
         column: &ColumnDef,
         sources: &[Source],
     ) -> Result<ColumnDefault, SqlError> {
-        let bind = |text: &str| {
-            let ty = Type::of_column(&column.kind, column.nullable);
-            Ok::<_, SqlError>(stored_in(self.bind_kept_typed(text, sources)?, ty))
-        };
         if let Some(text) = &column.generated {
-            return Ok(ColumnDefault::Generated(bind(text)?));
+            return Ok(ColumnDefault::Generated(self.bind_stored(text, column, sources)?));
         }
         Ok(match &column.default {
-            Some(Default::Expression(text)) => ColumnDefault::Expression(bind(text)?),
+            Some(Default::Expression(text)) => {
+                ColumnDefault::Expression(self.bind_stored(text, column, sources)?)
+            }
             _ if column.auto_increment => ColumnDefault::AutoIncrement,
             Some(Default::CurrentTimestamp) => ColumnDefault::Now,
             Some(Default::Literal(text)) => {
@@ -189,9 +193,15 @@ impl Planner<'_> {
                 storing.encode(&value, column, &mut bytes)?;
                 ColumnDefault::Stored(bytes)
             }
-            None if column.nullable => ColumnDefault::Null,
+            None if column.nullable && !column.without_default => ColumnDefault::Null,
             None => ColumnDefault::Missing,
         })
+    }
+
+    /// A kept expression whose values are stored in this column.
+    fn bind_stored(&self, text: &str, column: &ColumnDef, sources: &[Source]) -> Result<Expr, SqlError> {
+        let target = Type::of_column(&column.kind, column.nullable);
+        Ok(counted_in(target, self.bind_kept_typed(text, sources)?).0)
     }
 
     /// The table of a change, or the view that stands for one.
@@ -347,7 +357,7 @@ impl Planner<'_> {
         })
     }
 
-    /// The SELECT of an INSERT into this number of columns, and what the assignments of ON DUPLICATE KEY
+    /// The SELECT of an INSERT into these columns, and what the assignments of ON DUPLICATE KEY
     /// UPDATE may read: the table, and behind it the sources of that query.
     fn inserted_query(
         &self,
@@ -355,18 +365,20 @@ impl Planner<'_> {
         columns: &[u16],
         insert: &ast::Insert,
     ) -> Result<(Option<Box<SelectPlan>>, Vec<Source>), SqlError> {
-        let InsertSource::Query(select) = &insert.source else { return Ok((None, vec![source])) };
+        let mut sources = vec![source];
+        let InsertSource::Query(select) = &insert.source else { return Ok((None, sources)) };
         let mut plan = self.select(select)?;
         if plan.items.len() != columns.len() {
             return Err(errors::error(errors::WRONG_VALUE_COUNT_ON_ROW, &[&1]));
         }
-        for ((item, ty), column) in plan.items.iter_mut().zip(&plan.types).zip(columns) {
-            if let Expr::Literal(_) = item {
-                let literal = std::mem::replace(item, Expr::Literal(Value::Null));
-                *item = stored_in((literal, *ty), source.columns[usize::from(*column)].ty);
+        if plan.unions.is_empty() {
+            let SelectPlan { items, types, .. } = &mut plan;
+            for ((item, ty), column) in items.iter_mut().zip(types).zip(columns) {
+                let target = sources[0].columns[usize::from(*column)].ty;
+                let said = std::mem::replace(item, Expr::Literal(Value::Null));
+                (*item, *ty) = counted_in(target, (said, *ty));
             }
         }
-        let mut sources = vec![source];
         if !insert.on_duplicate.is_empty() {
             sources.append(&mut selected_too::readable(&mut plan));
         }

@@ -180,7 +180,7 @@ impl Source {
             if column.auto_increment {
                 flags |= column_flag::AUTO_INCREMENT;
             }
-            if !column.nullable
+            if (!column.nullable || column.without_default)
                 && column.default.is_none()
                 && column.generated.is_none()
                 && !column.auto_increment

@@ -33,26 +33,6 @@ pub fn compare(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
     })
 }
 
-/// Whether a value is no less than one and no more than another; `None` when NULL decides. A text among days
-/// and moments is the moment that it names.
-pub fn between(value: Value<'_>, low: &Value<'_>, high: &Value<'_>) -> Option<bool> {
-    let is_moment = |value: &Value<'_>| matches!(value, Value::Date(_) | Value::DateTime(..));
-    let value = match &value {
-        Value::Text(text, _) if is_moment(low) || is_moment(high) => {
-            let named = temporal::parse_datetime(text, Today::default());
-            named.map_or(value, |(moment, digits, _)| Value::DateTime(moment, digits))
-        }
-        _ => value,
-    };
-    let low = compare(&value, low).map(Ordering::is_ge);
-    let high = compare(&value, high).map(Ordering::is_le);
-    match (low, high) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (Some(true), Some(true)) => Some(true),
-        _ => None,
-    }
-}
-
 /// Integers below are doubles without a loss: 2^53.
 const EXACT_MAX: u128 = 1 << 53;
 

@@ -52,7 +52,7 @@ pub fn days_in_month(year: u16, month: u8) -> u8 {
 
 /// Whether the parts name a day (zero parts allowed, as in the default SQL mode they are only warned about on
 /// storing).
-fn is_valid_date(date: Date, any_day: bool) -> bool {
+pub(crate) fn is_valid_date(date: Date, any_day: bool) -> bool {
     date.month <= 12
         && date.year <= 9999
         && (date.day <= 28

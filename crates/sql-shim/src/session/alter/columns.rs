@@ -74,6 +74,7 @@ impl Session {
                     Alteration::RenameColumn(from, to) if is_it(from) => kept.def.name.clone_from(to),
                     Alteration::AlterDefault(name, default) if is_it(name) => {
                         self.set_default(&old.name, default.as_ref(), &mut kept.def)?;
+                        kept.def.without_default = default.is_none() && kept.def.nullable;
                     }
                     _ => continue,
                 }

@@ -8,9 +8,9 @@ use untorn::schema::{KeyDef, KeyKind, KeyPart, TableDef};
 use untorn::types::ColumnType;
 
 use super::super::Session;
-use super::super::definition::check_visible;
+use super::super::definition::{check_visible, warn_of_duplicate};
 use super::super::functional_keys::name_functional_keys;
-use sql::ast::{self, Alteration};
+use sql::ast::{self, Alteration, KeySource};
 use sql::errors;
 use sql::parser::check_key_name;
 use sql::result::SqlError;
@@ -40,23 +40,17 @@ impl Session {
             _ => None,
         });
         name_functional_keys(def, added);
-        for change in &changes {
-            match change {
-                Alteration::AddKey { key, if_not_exists } => {
-                    self.add_key(table, def, key, *if_not_exists)?;
-                }
-                Alteration::AddColumn { column, .. } | Alteration::ChangeColumn { column, .. } => {
-                    let parts = || vec![ast::KeyPart::column(&column.name)];
-                    for (said, kind) in
-                        [(column.primary, ast::KeyKind::Primary), (column.unique, ast::KeyKind::Unique)]
-                    {
-                        if said && def.column_number(&column.name).is_some() {
-                            self.add_key(table, def, &ast::KeyDef::new(None, kind, parts()), false)?;
-                        }
-                    }
-                }
-                _ => {}
-            }
+        let added: Vec<(ast::KeyDef, bool)> =
+            changes.iter().flat_map(|change| keys_of(def, change)).collect();
+        for (key, _) in &added {
+            drop_unneeded_keys(def, key);
+        }
+        let kept = def.keys.len();
+        for (key, if_not_exists) in &added {
+            self.add_key(table, def, key, *if_not_exists)?;
+        }
+        for at in kept..def.keys.len() {
+            warn_of_duplicate(&self.state, (&table.database, &table.name), &def.keys[..=at]);
         }
         origins.resize(def.columns.len(), None);
         check_visible(def)?;
@@ -108,6 +102,7 @@ impl Session {
             }
             check_key_name(to)?;
             keys[at].name.clone_from(to);
+            keys[at].generated = false;
         }
         self.keep_hidden_columns(table, &keys, def, origins)?;
         for mut key in keys {
@@ -160,6 +155,32 @@ impl Session {
         def.keys.push(key);
         Ok(())
     }
+}
+
+/// The keys that a clause adds, and whether one of its name may be there.
+fn keys_of(def: &TableDef, change: &Alteration) -> Vec<(ast::KeyDef, bool)> {
+    match change {
+        Alteration::AddKey { key, if_not_exists } => vec![(key.clone(), *if_not_exists)],
+        Alteration::AddColumn { column, .. } | Alteration::ChangeColumn { column, .. }
+            if def.column_number(&column.name).is_some() =>
+        {
+            let said = [(column.primary, ast::KeyKind::Primary), (column.unique, ast::KeyKind::Unique)];
+            let key = |kind| ast::KeyDef::new(None, kind, vec![ast::KeyPart::column(&column.name)]);
+            said.into_iter().filter(|(said, _)| *said).map(|(_, kind)| (key(kind), false)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Takes the indexes that were made for foreign keys and that a new key can stand in for out of `def`, before
+/// the new one has a name.
+fn drop_unneeded_keys(def: &mut TableDef, key: &ast::KeyDef) {
+    let whole = |part: &ast::KeyPart| match &part.source {
+        KeySource::Column(name) if part.length.is_none() && !part.descending => def.column_number(name),
+        _ => None,
+    };
+    let parts: Vec<KeyPart> = key.parts.iter().map_while(whole).map(KeyPart::whole).collect();
+    def.drop_generated_keys(&parts);
 }
 
 /// ALTER INDEX … VISIBLE, of keys that the statement keeps under their names.

@@ -1,14 +1,56 @@
-//! The text of SHOW CREATE TABLE.
+//! The text of SHOW CREATE TABLE, and how SHOW CREATE quotes names.
 
 use sql::catalog_views::{current_timestamp, default_clause, quoted, type_text};
+use sql::sql_mode;
 use untorn::Table;
 use untorn::schema::{Default, KeyKind};
 use untorn::types::{Charset, Collation, ColumnType};
 
-/// The statement that makes such a table.
-pub(super) fn create_statement(table: &Table) -> String {
+/// A text whose names are in backquotes with them as a session with this SQL mode is shown names: ANSI_QUOTES
+/// has them in quotes.
+pub(super) fn requoted(text: &str, mode: u64) -> String {
+    if mode & sql_mode::ANSI_QUOTES == 0 {
+        return text.to_owned();
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(letter) = rest.next() {
+        match letter {
+            // A text: its own quotes and backslashes have one before them.
+            '\'' => {
+                shown.push(letter);
+                while let Some(inner) = rest.next() {
+                    shown.push(inner);
+                    match inner {
+                        '\\' => shown.extend(rest.next()),
+                        '\'' => break,
+                        _ => {}
+                    }
+                }
+            }
+            '`' => {
+                shown.push('"');
+                while let Some(inner) = rest.next() {
+                    match inner {
+                        '`' if rest.next_if_eq(&'`').is_some() => shown.push('`'),
+                        '`' => break,
+                        '"' => shown.push_str("\"\""),
+                        other => shown.push(other),
+                    }
+                }
+                shown.push('"');
+            }
+            other => shown.push(other),
+        }
+    }
+    shown
+}
+
+/// The statement that makes such a table, as a session with this SQL mode is shown it. As in MySQL the names
+/// in expressions are in backquotes whatever it says.
+pub(super) fn create_statement(table: &Table, mode: u64) -> String {
     let mut lines = Vec::new();
-    let name = |name: &str| format!("`{}`", name.replace('`', "``"));
+    let name = |name: &str| requoted(&format!("`{}`", name.replace('`', "``")), mode);
     for column in table.def.visible_columns() {
         let mut line = format!("  {} {}", name(&column.name), type_text(column));
         let rule = column.kind.collation();
@@ -36,7 +78,7 @@ pub(super) fn create_statement(table: &Table) -> String {
                 line.push_str(&format!(" DEFAULT {}", default_clause(column).unwrap_or_default()));
             }
             Some(Default::Expression(expression)) => line.push_str(&format!(" DEFAULT ({expression})")),
-            None if column.generated.is_some() => {}
+            None if column.generated.is_some() || column.without_default => {}
             None if column.nullable && shows_null(&column.kind) && !column.auto_increment => {
                 line.push_str(" DEFAULT NULL")
             }
@@ -80,11 +122,16 @@ pub(super) fn create_statement(table: &Table) -> String {
         lines.push(line);
     }
     for key in &table.def.foreign_keys {
-        lines.push(format!("  {}", key.clause(&table.database)));
+        lines.push(format!("  {}", requoted(&key.clause(&table.database), mode)));
     }
     for check in &table.def.checks {
         let not_enforced = if check.enforced { "" } else { " /*!80016 NOT ENFORCED */" };
         lines.push(format!("  CONSTRAINT {} CHECK ({}){not_enforced}", name(&check.name), check.expression));
+    }
+    let temporary = if untorn::private::is_temporary(&table.database) { "TEMPORARY " } else { "" };
+    let definition = format!("CREATE {temporary}TABLE {} (\n{}\n)", name(&table.name), lines.join(",\n"));
+    if mode & sql_mode::ANSI != 0 {
+        return definition;
     }
     let mut options = "ENGINE=InnoDB".to_owned();
     if let Some(next) = table.next_auto_increment().filter(|next| *next > 1) {
@@ -99,8 +146,7 @@ pub(super) fn create_statement(table: &Table) -> String {
     if !table.def.comment.is_empty() {
         options.push_str(&format!(" COMMENT={}", quoted(&table.def.comment)));
     }
-    let temporary = if untorn::private::is_temporary(&table.database) { "TEMPORARY " } else { "" };
-    format!("CREATE {temporary}TABLE {} (\n{}\n) {options}", name(&table.name), lines.join(",\n"))
+    format!("{definition} {options}")
 }
 
 /// Whether MySQL gives this collation to texts that say only their character set.

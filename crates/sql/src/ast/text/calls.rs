@@ -20,6 +20,7 @@ fn name_of(name: &str) -> &str {
         "character_length" => "char_length",
         "ceil" => "ceiling",
         "power" => "pow",
+        "atan2" => "atan",
         name => name,
     }
 }
@@ -32,6 +33,10 @@ pub(super) fn write_function(name: &str, arguments: &[Expr], style: Style<'_>, o
             write_around("locate(", part, ",", style, out)?;
             write_around("", text, ")", style, out)
         }
+        ("date", [moment]) => write_around("cast(", moment, " as date)", style, out),
+        ("yearweek", [day]) => write_around("yearweek(", day, ",0)", style, out),
+        ("bin", [number]) => write_around("conv(", number, ",10,2)", style, out),
+        ("oct", [number]) => write_around("conv(", number, ",10,8)", style, out),
         ("mod", [left, right]) => {
             write_around("(", left, " % ", style, out)?;
             write_around("", right, ")", style, out)

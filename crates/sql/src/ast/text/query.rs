@@ -5,6 +5,7 @@
 
 mod json_table;
 
+use super::conditions::write_condition;
 use super::{
     Databases, Style, Unkept, Written, push, quoted_name, symbol, write, write_in, write_list, write_quoted,
 };
@@ -206,7 +207,7 @@ fn write_select(select: &Select, style: Style<'_>, out: &mut String) -> Written 
     }
     if let Some(filter) = &select.filter {
         out.push_str(" where ");
-        write(filter, style, out)?;
+        write_condition(filter, style, out)?;
     }
     if !select.group_by.is_empty() {
         write_list(" group by ", &select.group_by, ",", "", style, out)?;
@@ -214,7 +215,7 @@ fn write_select(select: &Select, style: Style<'_>, out: &mut String) -> Written 
     }
     if let Some(having) = &select.having {
         out.push_str(" having ");
-        write(having, style, out)?;
+        write_condition(having, style, out)?;
     }
     for (at, (name, window)) in select.windows.iter().enumerate() {
         push(out, format_args!("{}{} AS ", if at == 0 { " window " } else { ", " }, quoted_name(name)));
@@ -286,7 +287,7 @@ fn write_table(table: &TableRef, style: Style<'_>, out: &mut String) -> Written 
             write_table(right, style, out)?;
             if let Some(on) = on {
                 out.push_str(" on(");
-                write(on, style, out)?;
+                write_condition(on, style, out)?;
                 out.push(')');
             }
             if !using.is_empty() {

@@ -28,28 +28,43 @@ fn number_of_bytes(bytes: &[u8]) -> u64 {
     bytes[bytes.len().saturating_sub(8)..].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// The number of bits and of a hexadecimal literal; anything else as it is.
-fn bytes_as_integer((expr, ty): Bound) -> Bound {
-    match &expr {
-        _ if ty.kind == kind::BIT => number_of_bits((expr, ty)),
+/// A hexadecimal literal as the number that it is; anything else as it is.
+pub(crate) fn literal_as_number((expr, ty): Bound) -> Bound {
+    match expr {
         Expr::Literal(Value::Text(bytes, Collation::Binary))
-            if ty.kind == kind::VAR_STRING && ty.unsigned =>
+            if ty.unsigned && ty.kind == kind::VAR_STRING =>
         {
             let number = Type { nullable: ty.nullable, ..Type::UINT };
-            (Expr::Literal(Value::UInt(number_of_bytes(bytes))), number)
+            (Expr::Literal(Value::UInt(number_of_bytes(&bytes))), number)
         }
-        _ => (expr, ty),
+        other => (other, ty),
     }
 }
 
-/// A value for a column of this type: in one of numbers, bits and hexadecimal literals are numbers.
-pub fn stored_in(value: Bound, column: Type) -> Expr {
-    let number = is_number(column) && column.kind != kind::BIT;
-    if number { bytes_as_integer(value).0 } else { value.0 }
+/// What IF and CASE choose among hexadecimal literals, as a number.
+fn chosen_as_number((expr, ty): Bound) -> Bound {
+    match expr {
+        Expr::Case { operand, whens, otherwise } => {
+            let counted = |expr: Expr| literal_as_number((expr, ty)).0;
+            let whens = whens.into_iter().map(|(when, then)| (when, counted(then))).collect();
+            let otherwise = Box::new(counted(*otherwise));
+            let chosen = Expr::Case { operand, whens, otherwise };
+            (Expr::Cast(Box::new(chosen), CastType::Double), Type { nullable: ty.nullable, ..Type::DOUBLE })
+        }
+        other => (other, ty),
+    }
+}
+
+/// The type of what IF and CASE choose among these: a number where one is wanted, if all are hexadecimal
+/// literals.
+pub(super) fn chosen_among(results: &[Type], ty: Type) -> Type {
+    let mut said = results.iter().filter(|ty| ty.kind != kind::NULL).peekable();
+    let is_literal = |ty: &Type| ty.kind == kind::VAR_STRING && ty.unsigned;
+    Type { unsigned: ty.unsigned || said.peek().is_some() && said.all(is_literal), ..ty }
 }
 
 /// Whether comparing with this compares numbers.
-pub(super) fn is_number(ty: Type) -> bool {
+pub(crate) fn is_number(ty: Type) -> bool {
     ty.is_integer() || matches!(ty.kind, kind::NEWDECIMAL | kind::DOUBLE | kind::FLOAT | kind::BIT)
 }
 
@@ -376,6 +391,26 @@ fn check_said(function: &str, arguments: &[Bound]) -> Result<(), SqlError> {
     collation::check_explicit(&function.to_ascii_lowercase(), &types)
 }
 
+/// Texts of which the first is compared with others, and a day or moment among them: all of them are moments
+/// then, and what is none is the zero one.
+fn texts_among_moments(operands: Vec<Bound>) -> Vec<Bound> {
+    let is_text = |(_, ty): &Bound| collation::counts(*ty);
+    let others = operands.get(1..).unwrap_or_default();
+    let moment = others.iter().any(|(_, ty)| ty.is_moment());
+    let texts = operands.first().is_some_and(is_text) && others.iter().any(is_text);
+    if !moment || !texts || !operands.iter().all(|operand| is_text(operand) || operand.1.is_moment()) {
+        return operands;
+    }
+    let read = |operand: Bound| match is_text(&operand) {
+        true => {
+            let ty = Type { nullable: operand.1.nullable, ..Type::datetime(6) };
+            (Expr::Call(&functions::MOMENT_OF_TEXT, vec![operand.0]), ty)
+        }
+        false => operand,
+    };
+    operands.into_iter().map(read).collect()
+}
+
 /// The arguments of GREATEST and LEAST: whatever stands among days and moments is what those are.
 fn among_extremes(operands: Vec<Bound>) -> Vec<Bound> {
     let days = operands.iter().all(|(_, ty)| !ty.is_temporal() || ty.kind == kind::DATE);
@@ -436,6 +471,8 @@ impl Binder<'_, '_> {
                     arguments.into_iter().map(|text| self.as_own_text(text)).collect(),
                 )
             }
+            // Where one is no text all are numbers.
+            "FIELD" => Ok(arguments.into_iter().map(|argument| self.as_number(argument)).collect()),
             "INSTR" => collation::under_that_at(0, arguments),
             "LOCATE" => collation::under_that_at(1, arguments),
             "CONCAT_WS" => Ok(collation::each_under_one(arguments)),
@@ -457,7 +494,12 @@ impl Binder<'_, '_> {
             "REGEXP_LIKE" | "REGEXP_INSTR" | "REGEXP_SUBSTR" | "REGEXP_REPLACE" => {
                 let mut searched = arguments;
                 let rest = searched.split_off(2);
+                // What a user variable has is bytes beside bytes.
+                let variable = searched.iter().any(|(expr, _)| matches!(expr, Expr::UserVariable(_)));
                 let mut searched = match collation::bytes_among_characters(&searched) {
+                    Some(true) if variable => {
+                        searched.into_iter().map(|text| collation::under(text, Collation::Binary)).collect()
+                    }
                     // Refused when there are values.
                     Some(true) => searched,
                     Some(false) => searched.into_iter().map(as_bytes).collect(),
@@ -516,6 +558,7 @@ impl Binder<'_, '_> {
         let of_query = |query: &SelectPlan| query.items.first().is_some_and(functions::answers_moments);
         match &expr {
             _ if !ty.is_text() => self.as_integer((expr, ty)),
+            Expr::Case { .. } if ty.unsigned => chosen_as_number((expr, ty)),
             Expr::Subquery(at) if self.subqueries.get(usize::from(*at)).is_some_and(of_query) => {
                 (Expr::Call(&functions::MOMENT_NUMBER, vec![expr]), number)
             }
@@ -528,6 +571,8 @@ impl Binder<'_, '_> {
     /// date as text is its text where it is stored, cast to an integer, or in a list of IN.
     pub(super) fn as_integer(&self, (expr, ty): Bound) -> Bound {
         match (&expr, ty.kind) {
+            (_, kind::BIT) => number_of_bits((expr, ty)),
+            (Expr::Literal(_), _) => literal_as_number((expr, ty)),
             (Expr::Column { source, column }, kind::ENUM | kind::SET) => {
                 match self.sources.get(usize::from(*source)).and_then(|source| source.members(*column)) {
                     Some(members) => {
@@ -538,7 +583,7 @@ impl Binder<'_, '_> {
                     None => (expr, ty),
                 }
             }
-            _ => bytes_as_integer((expr, ty)),
+            _ => (expr, ty),
         }
     }
 
@@ -578,6 +623,14 @@ impl Binder<'_, '_> {
     pub fn condition(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
         let bound = self.bind(expr)?;
         Ok(self.as_number(bound).0)
+    }
+
+    /// What IF and CASE test: a document as a number, not as one that is or is not 0.
+    pub(super) fn chooser(&self, (expr, ty): Bound) -> Expr {
+        match ty.kind {
+            kind::JSON => Expr::Cast(Box::new(expr), CastType::Double),
+            _ => self.as_number((expr, ty)).0,
+        }
     }
 
     /// [`Binder::condition`] of WHERE and ON. There, as ODBC has it, `IS NULL` finds the zero dates of a
@@ -646,7 +699,10 @@ impl Binder<'_, '_> {
             }
         }
         if operation == "between" {
-            operands = doubles_between(among_moments(operands));
+            operands = doubles_between(among_moments(texts_among_moments(operands)));
+        }
+        if operation == "in" {
+            operands = texts_among_moments(operands);
         }
         collation::under_one(operation, operands)
     }

@@ -249,7 +249,10 @@ fn agreed(operation: &str, operands: &[Bound]) -> Result<Option<Collation>, SqlE
 
 fn decided(operation: &str, operands: &[Bound]) -> Result<Option<Collation>, SqlError> {
     let texts = || operands.iter().filter(|(_, ty)| counts(*ty));
-    match claim_of_all(texts().map(Claim::of)) {
+    // In IN what COLLATE says decides wherever it stands.
+    let said = |(_, ty): &&Bound| operation == "in" && ty.derivation == Derivation::Explicit;
+    let ordered = texts().filter(said).chain(texts().filter(|text| !said(text)));
+    match claim_of_all(ordered.map(Claim::of)) {
         Ok(Some(claim)) if claim.derivation != Derivation::Mixed => Ok(Some(claim.rule)),
         Ok(None) => Ok(None),
         Ok(Some(_)) | Err(_) => {

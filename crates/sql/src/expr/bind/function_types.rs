@@ -1,6 +1,11 @@
-//! Types of calls that the types of their arguments do not decide alone.
+//! Types of calls that the types of their arguments do not decide alone, and calls that mean something else
+//! with some arguments.
 
-use super::Bound;
+use std::sync::Arc;
+
+use untorn::types::{Collation, ColumnType};
+
+use super::{Binder, Bound};
 use crate::ast;
 use crate::context::SqlContext;
 use crate::errors;
@@ -36,7 +41,9 @@ pub(super) fn type_of_call(
         "TIMESTAMP" => return Some(Type::datetime(second_digits(arguments, types))),
         _ => {}
     }
-    if let Some(ty) = functions::type_of_constants(name, arguments) {
+    if let Some(ty) =
+        functions::type_of_constants(name, arguments).or_else(|| made_of(name, arguments, types))
+    {
         return Some(ty);
     }
     let operand = *types.first().filter(|ty| ty.kind == kind::NEWDECIMAL)?;
@@ -54,6 +61,45 @@ pub(super) fn type_of_call(
     };
     let whole = precision - scale.min(precision) + 1;
     Some(Type { nullable: operand.nullable, ..Type::decimal((whole + wanted).min(65), wanted) })
+}
+
+/// The type of a text that is as long as constants say.
+fn made_of(name: &str, arguments: &[Expr], types: &[Type]) -> Option<Type> {
+    // The text of a number has room for a sign.
+    let chars = |at: usize| match (arguments.get(at), types.get(at)) {
+        (Some(Expr::Literal(Value::Int(_) | Value::UInt(_))), Some(ty)) => ty.length.saturating_add(1),
+        (_, Some(ty)) => ty.length,
+        _ => 0,
+    };
+    let count = |at: usize| match arguments.get(at) {
+        Some(Expr::Literal(Value::Null)) => None,
+        Some(Expr::Literal(count)) => u32::try_from(count.to_integer()).ok(),
+        _ => None,
+    };
+    let length = match name {
+        "REPEAT" => count(1)?.saturating_mul(chars(0)),
+        "LPAD" | "RPAD" => count(1)?,
+        "SPACE" if matches!(arguments, [Expr::Literal(_)]) => count(0).unwrap_or(0),
+        "MAKE_SET" => {
+            let texts = (1..types.len()).map(chars);
+            texts.fold(types.len().saturating_sub(2) as u32, u32::saturating_add)
+        }
+        "EXPORT_SET" => {
+            let separator = if types.len() > 3 { chars(3) } else { 1 };
+            let bits = chars(1).max(chars(2)).saturating_mul(64);
+            bits.saturating_add(separator.saturating_mul(63))
+        }
+        _ => return None,
+    };
+    let rule = types.iter().skip(usize::from(name.ends_with("_SET")));
+    let rule = rule.filter(|ty| ty.is_text()).map(|ty| ty.collation).reduce(crate::value::collation::common);
+    let nullable = name != "MAKE_SET" || types.iter().any(|ty| ty.nullable);
+    let text = match rule {
+        Some(Collation::Binary) => Type::bytes(length),
+        Some(collation) => Type { collation, ..Type::text(length) },
+        None => Type::text(length),
+    };
+    Some(Type { nullable, ..text })
 }
 
 /// The most digits of a second that one of the arguments has.
@@ -106,4 +152,41 @@ pub(super) fn with_six_digits(call: Expr, types: &[Type], ty: Type) -> Expr {
     };
     let shows = functions::temporal::shows_six_digits(function.name, arguments, types);
     if shows { Expr::Cast(Box::new(call), cast) } else { call }
+}
+
+impl Binder<'_, '_> {
+    /// A call that is another word for something else.
+    pub(super) fn otherwise_called(
+        &mut self,
+        name: &str,
+        arguments: &[ast::Expr],
+    ) -> Result<Option<Bound>, SqlError> {
+        match (name, arguments) {
+            ("DATE", [moment]) => self.cast(moment, &ast::CastType::Date).map(Some),
+            ("FIND_IN_SET", [wanted, set]) => self.place_in_set(wanted, set),
+            _ => Ok(None),
+        }
+    }
+
+    /// FIND_IN_SET of a constant in a SET column, which answers where its definition has the member.
+    fn place_in_set(&mut self, wanted: &ast::Expr, set: &ast::Expr) -> Result<Option<Bound>, SqlError> {
+        let is_constant = matches!(wanted, ast::Expr::Text { .. } | ast::Expr::Parameter(_));
+        if !is_constant || !matches!(set, ast::Expr::Column { .. }) {
+            return Ok(None);
+        }
+        let (wanted, set) = (self.bind(wanted)?, self.bind(set)?);
+        let Expr::Column { source, column } = set.0 else { return Ok(None) };
+        let members = self.sources.get(usize::from(source)).and_then(|source| source.members(column));
+        let (Some(ColumnType::Set { members, collation }), Some(find)) =
+            (members, functions::find("FIND_IN_SET"))
+        else {
+            return Ok(None);
+        };
+        let kind = Arc::new(ColumnType::Set { members: members.clone(), collation: *collation });
+        let all = Expr::Literal(Value::Text(members.join(",").into_bytes().into(), *collation));
+        let arguments = self.together("FIND_IN_SET", vec![wanted, (all, set.1)])?;
+        let place = Expr::Call(find, arguments.into_iter().map(|(expr, _)| expr).collect());
+        let bits = Expr::MemberNumber(Box::new(set.0), kind);
+        Ok(Some((Expr::Call(&functions::PLACE_OF_BIT, vec![place, bits]), Type::INT)))
+    }
 }

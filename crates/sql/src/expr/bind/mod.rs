@@ -35,8 +35,8 @@ use crate::plan::{Planner, SelectPlan};
 use crate::privilege::Privileges;
 use crate::result::{SqlError, kind};
 use crate::value::Value;
-pub use coercion::stored_in;
 use coercion::{as_shown, is_number};
+pub(crate) use coercion::{is_number as is_type_of_numbers, literal_as_number};
 use collation::collated;
 use common_type::{conversion, converted, in_variable};
 use function_types::{null_by_type, type_of_call, with_six_digits};
@@ -416,6 +416,9 @@ impl<'p, 'a> Binder<'p, 'a> {
             ("ANY_VALUE", [argument]) => return self.any_value(argument),
             _ => {}
         }
+        if let Some(bound) = self.otherwise_called(name, arguments)? {
+            return Ok(bound);
+        }
         let mut bound = self.planner.elsewhere(Vec::with_capacity(arguments.len()));
         let mut types = Vec::with_capacity(arguments.len());
         let mut of_bytes = false;
@@ -443,8 +446,9 @@ impl<'p, 'a> Binder<'p, 'a> {
             ("IF", 3) => {
                 let ty = types[1].union(types[2]);
                 let otherwise = Box::new(converted((bound.remove(2), types[2]), ty));
-                let result = converted((bound.remove(1), types[1]), ty);
-                let whens = vec![(self.as_number((bound.remove(0), types[0])).0, result)];
+                let when = self.chooser((bound.remove(0), types[0]));
+                let whens = vec![(when, converted((bound.remove(0), types[1]), ty))];
+                let ty = coercion::chosen_among(&types[1..], ty);
                 return Ok((Expr::Case { operand: None, whens, otherwise }, ty));
             }
             _ => {}

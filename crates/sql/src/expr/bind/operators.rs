@@ -379,7 +379,10 @@ impl Binder<'_, '_> {
         for (condition, result) in whens {
             let condition = match conditions.next() {
                 Some((condition, _)) => condition,
-                None => self.condition(condition)?,
+                None => {
+                    let condition = self.bind(condition)?;
+                    self.chooser(condition)
+                }
             };
             let (result, result_type) = self.bind(result)?;
             ty = if bound.is_empty() { result_type } else { ty.union(result_type) };
@@ -397,7 +400,7 @@ impl Binder<'_, '_> {
         let whens = bound.into_iter().zip(types);
         let whens = whens.map(|((when, then), of)| (when, converted((then, of), ty))).collect();
         let otherwise = Box::new(converted((otherwise, else_type), ty));
-        Ok((Expr::Case { operand, whens, otherwise }, ty))
+        Ok((Expr::Case { operand, whens, otherwise }, coercion::chosen_among(&results, ty)))
     }
 }
 

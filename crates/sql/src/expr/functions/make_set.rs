@@ -1,7 +1,18 @@
 //! MAKE_SET, EXPORT_SET: texts that name the bits of a number.
 
 use super::{Function, any_null, function, index, text_fits, text_sum};
+use crate::expr::types::Type;
 use crate::value::Value;
+
+/// A number from 1 if that bit is set, otherwise 0: the place of a member in a SET that has it. Not of SQL's.
+pub static PLACE_OF_BIT: Function = function!("PLACE_OF_BIT", 2..=2, |_| Type::INT, |v, _| {
+    if any_null(v) {
+        return Ok(Value::Null);
+    }
+    let (place, bits) = (v[0].to_i64(), v[1].to_bits());
+    let is_set = (1..=64).contains(&place) && bits >> (place - 1) & 1 == 1;
+    Ok(Value::Int(if is_set { place } else { 0 }))
+});
 
 /// The functions.
 pub(super) static FUNCTIONS: &[Function] = &[

@@ -46,7 +46,8 @@ pub use bytes::{
     BYTES_AND, BYTES_COUNT, BYTES_LEFT, BYTES_NOT, BYTES_OR, BYTES_RIGHT, BYTES_XOR, FITTED_TO_ASCII,
     FITTED_TO_LATIN1, FITTED_TO_UTF8MB3, ONLY_IN_LATIN1, VALID_TEXT, invalid_text, refuse_foreign,
 };
-pub use moment_number::{MOMENT_NUMBER, MOMENT_OF_NUMBER, answers_moments, moment_number};
+pub use make_set::PLACE_OF_BIT;
+pub use moment_number::{MOMENT_NUMBER, MOMENT_OF_NUMBER, MOMENT_OF_TEXT, answers_moments, moment_number};
 pub use numeric::{EXACT, FULL_YEAR, ZERO_FILLED, exact_number};
 pub use temporal::{
     DAY_OF_MODE, IN_ZONE, YEAR_BEGINS, date_shift, interval_type_digits, is_of_days, kept_datetime,

@@ -9,6 +9,16 @@ use crate::expr::Expr;
 use crate::expr::types::Type;
 use crate::value::Value;
 
+/// The moment that a text is, the zero one if it is none: a text beside others and a moment. Not of SQL's.
+pub static MOMENT_OF_TEXT: Function =
+    function!("MOMENT_OF_TEXT", 1..=1, |_| Type::datetime(6), |v, cx| Ok(match &v[0] {
+        Value::Null => Value::Null,
+        text => {
+            let (moment, digits) = text.to_datetime(crate::expr::today(cx)).unwrap_or_default();
+            Value::DateTime(moment, digits)
+        }
+    }));
+
 /// Stands around such a function where a number is wanted.
 pub static MOMENT_NUMBER: Function = function!("MOMENT NUMBER", 1..=1, |_| Type::DOUBLE, |v, _| {
     if any_null(v) {

@@ -142,6 +142,12 @@ impl Planner<'_> {
         if !self.is_in_view() && self.state.temporary.find(&database, &name.name).is_some() {
             return Ok(None);
         }
+        self.view_itself(name)
+    }
+
+    /// The view of this name, whatever temporary table hides it.
+    pub fn view_itself(&self, name: &ast::TableName) -> Result<Option<UsedView>, SqlError> {
+        let database = self.database_of(name)?;
         let def = self.state.database.view(&database, &name.name);
         Ok(def.map(|def| UsedView { database, name: name.name.clone(), def }))
     }

@@ -137,7 +137,8 @@ impl Json {
                 let sound = rule != Collation::Binary && convert::parse_number(&text).complete;
                 sound.then_some(Value::Text(text, rule))
             }
-            other => Some(other),
+            // A date or time in a document is no number.
+            other => (!other.is_temporal()).then_some(other),
         }
     }
 }
