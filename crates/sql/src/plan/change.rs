@@ -509,7 +509,7 @@ impl Planner<'_> {
         delete.targets.iter().try_for_each(|name| self.database_of(name).map(drop))?;
         let (sources, hints) = self.single_table(&delete.table, Privileges::DELETE, "DELETE")?;
         for name in &delete.targets {
-            self.deleted_source(&sources, name)?;
+            self.deleted_source(&sources, &delete.table, name)?;
         }
         let mut binder = Binder::new(self, &sources);
         let parts =
@@ -533,8 +533,7 @@ impl Planner<'_> {
         if let Some(alias) = alias {
             source.alias.clone_from(alias);
         }
-        self.check_hints(&source, hints)?;
-        let said = hints.iter().map(|hint| (hint.kind, hint.indexes.clone()));
+        let said = self.hinted(&source, hints)?;
         let of_view = source.mask.as_ref().map(|mask| mask.hints.clone()).unwrap_or_default();
         Ok(([source], of_view.into_iter().chain(said).collect()))
     }

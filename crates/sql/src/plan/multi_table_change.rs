@@ -153,7 +153,7 @@ impl Planner<'_> {
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
         let mut changed: Vec<u16> = Vec::new();
         for name in &delete.targets {
-            let source = self.deleted_source(&sources, name)?;
+            let source = self.deleted_source(&sources, &delete.table, name)?;
             if changed.contains(&source) {
                 return Err(errors::error(errors::NONUNIQ_TABLE, &[&name.name]));
             }
@@ -178,24 +178,47 @@ impl Planner<'_> {
         self.planned_change(change, conditions, &from, Privileges::DELETE)
     }
 
-    /// The source that DELETE names as one to delete from. Where several answer to the name, that of the
-    /// current database is meant.
-    pub(super) fn deleted_source(&self, sources: &[Source], name: &ast::TableName) -> Result<u16, SqlError> {
-        let answers = |source: &Source, database: Option<&str>| source.answers_to(database, Some(&name.name));
-        let database = name.database.as_deref();
-        let mut found = sources.iter().enumerate().filter(|(_, source)| answers(source, database));
-        let unknown = || errors::error(errors::UNKNOWN_TABLE, &[&name.name, &"MULTI DELETE"]);
-        let (mut at, source) = found.next().ok_or_else(unknown)?;
-        let mut target = source;
-        if found.next().is_some() {
-            let current = self.database_of(name)?;
-            let mut here = sources.iter().enumerate().filter(|(_, source)| answers(source, Some(&current)));
-            (at, target) = here.next().ok_or_else(unknown)?;
+    /// The source that DELETE names as one to delete from. A name without a database is an alias, or a table
+    /// of the current database that has no alias; one with a database is never an alias.
+    pub(super) fn deleted_source(
+        &self,
+        sources: &[Source],
+        from: &ast::TableRef,
+        name: &ast::TableName,
+    ) -> Result<u16, SqlError> {
+        let database = self.database_of(name)?;
+        let mut found = None;
+        for (at, source) in sources.iter().enumerate() {
+            let is_meant = match self.has_alias(from, source)? {
+                true => name.database.is_none() && source.answers_to(None, Some(&name.name)),
+                false => source.answers_to(Some(&database), Some(&name.name)),
+            };
+            if is_meant && found.replace((at, source)).is_some() {
+                return Err(errors::error(errors::NONUNIQ_TABLE, &[&name.name]));
+            }
         }
+        let unknown = || errors::error(errors::UNKNOWN_TABLE, &[&name.name, &"MULTI DELETE"]);
+        let (at, target) = found.ok_or_else(unknown)?;
         if target.engine_table().is_none() {
             return Err(errors::error(errors::NON_UPDATABLE_TABLE, &[&target.alias, &"DELETE"]));
         }
         Ok(at as u16)
+    }
+
+    /// Whether FROM gives a source its name by AS.
+    fn has_alias(&self, from: &ast::TableRef, source: &Source) -> Result<bool, SqlError> {
+        Ok(match from {
+            ast::TableRef::Table { name, alias, .. } => {
+                alias.as_ref().is_some_and(|alias| source.answers_to(None, Some(alias)))
+                    && self.database_of(name)?.eq_ignore_ascii_case(&source.database)
+            }
+            ast::TableRef::Derived { alias, .. } | ast::TableRef::JsonTable { alias, .. } => {
+                source.database.is_empty() && source.answers_to(None, Some(alias))
+            }
+            ast::TableRef::Join { left, right, .. } => {
+                self.has_alias(left, source)? || self.has_alias(right, source)?
+            }
+        })
     }
 
     /// What is assigned to one source; its values are added to the items.
