@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::failure::duplicate_key::duplicate;
 use crate::handler_counts::Handled;
 use crate::plan::change::{Assigned, ColumnDefault, InsertPlan};
-use crate::result::SqlError;
+use crate::result::{SqlError, kind};
 use crate::sql_mode;
 use crate::stored_values::{self, Storing};
 use crate::value::Value;
@@ -46,6 +46,15 @@ fn values_of(row: &EncodedRow, table: &Table, time_zone: i32) -> Vec<Value<'stat
         None => Value::Null,
     };
     row.fields().iter().zip(&table.def.columns).map(decode).collect()
+}
+
+/// A value of the SELECT for a column.
+fn selected<'v>(plan: &InsertPlan, position: usize, value: &'v Value<'_>, column: &ColumnDef) -> Value<'v> {
+    let types = plan.query.as_ref().map_or(&[][..], |query| &query.types);
+    match types.get(position) {
+        Some(ty) if ty.kind == kind::BIT => stored_values::of_bits(value.borrowed(), &column.kind),
+        _ => value.borrowed(),
+    }
 }
 
 /// An INSERT under way.
@@ -78,6 +87,9 @@ impl Inserting<'_, '_> {
         let most = column.kind.integer_max().unwrap_or(u64::MAX);
         let (settings, replace) = (state.settings(), self.plan.replace);
         let gaps = settings.auto_increment_increment > 1 || settings.auto_increment_offset > 1;
+        if let first @ 1.. = state.insert_id.take() {
+            self.writer.begin_with(first);
+        }
         match self.writer.generate().await {
             Err(untorn::Error::AutoIncrementExhausted) if most < u64::MAX && !replace => {
                 Ok(most + u64::from(gaps))
@@ -332,11 +344,6 @@ impl<'e> Executor<'e> {
         let mut writer = RowWriter::of_evaluated(table.clone());
         let settings = self.state.settings();
         writer.number_by(settings.auto_increment_increment, settings.auto_increment_offset);
-        if table.def.auto_increment_column().is_some()
-            && let value @ 1.. = self.state.insert_id.take()
-        {
-            writer.begin_with(value);
-        }
         if !plan.on_duplicate.is_empty() {
             let assigned = |column| plan.on_duplicate.iter().any(|(assigned, _)| *assigned == column);
             writer.assigns(assigned, || self.state.statement_time())?;
@@ -422,7 +429,9 @@ impl<'e> Executor<'e> {
             let value = {
                 let cx = Context { rows: &nulls, ..self.context(&inserting.subqueries) };
                 match (inserting.positions[at], &given) {
-                    (Some(position), Given::Values(values)) => values.get(position).map(Value::borrowed),
+                    (Some(position), Given::Values(values)) => {
+                        values.get(position).map(|value| selected(inserting.plan, position, value, column))
+                    }
                     (Some(position), Given::Expressions(row)) => match row.get(position) {
                         Some(Assigned::Value(expr)) => Some(expr.eval(&cx)?),
                         _ => None,

@@ -310,8 +310,8 @@ impl Planner<'_> {
         Ok(source)
     }
 
-    /// The indexes that hints name; 1176 for one that is not there or may not be read. The beginning of a name
-    /// will do where no other begins so.
+    /// The indexes that hints name; 1176 for one that is not there or may not be read. The beginning of a
+    /// name will do where no other begins so.
     pub(super) fn hinted(
         &self,
         source: &Source,

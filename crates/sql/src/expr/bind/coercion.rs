@@ -18,14 +18,31 @@ use crate::ast::{self, CastType};
 use crate::expr::types::{Derivation, Type, cast_type};
 use crate::expr::{Expr, functions};
 use crate::plan::SelectPlan;
-use crate::plan::source::SourceColumn;
+use crate::plan::source::{Source, SourceColumn};
 use crate::result::{SqlError, column_flag, kind};
 use crate::value::temporal::Today;
 use crate::value::{DateTime, Value, temporal};
 
-/// The number that the last eight bytes are.
-fn number_of_bytes(bytes: &[u8]) -> u64 {
-    bytes[bytes.len().saturating_sub(8)..].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+/// The number that a literal of bytes is; none has more than eight of them.
+fn number_of_bytes(bytes: &[u8]) -> Option<u64> {
+    let significant = &bytes[bytes.iter().take_while(|byte| **byte == 0).count()..];
+    let number = || significant.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    (significant.len() <= 8).then(number)
+}
+
+/// An integer, as it is compared by CASE and FIELD with one that is UNSIGNED or is not: by its bits.
+pub(super) fn with_sign_of(first: Type, (expr, ty): Bound) -> Bound {
+    let both = first.is_integer() && ty.is_integer();
+    let fits = match &expr {
+        Expr::Literal(Value::Int(number)) => *number >= 0,
+        Expr::Literal(Value::UInt(number)) => i64::try_from(*number).is_ok(),
+        _ => false,
+    };
+    if !both || first.unsigned == ty.unsigned || fits {
+        return (expr, ty);
+    }
+    let target = if first.unsigned { CastType::Unsigned } else { CastType::Signed };
+    (Expr::Cast(Box::new(expr), target), Type { unsigned: first.unsigned, ..ty })
 }
 
 /// Whether comparing with this compares numbers.
@@ -108,7 +125,7 @@ fn counts_with(name: &str, at: usize) -> bool {
 
 /// Whether a function's result says what the bytes of its arguments are.
 fn sees_bytes(name: &str) -> bool {
-    const NAMES: [&str; 14] = [
+    const NAMES: [&str; 17] = [
         "LENGTH",
         "OCTET_LENGTH",
         "BIT_LENGTH",
@@ -123,6 +140,9 @@ fn sees_bytes(name: &str) -> bool {
         "TO_BASE64",
         "COMPRESS",
         "AES_ENCRYPT",
+        "AES_DECRYPT",
+        "UNCOMPRESS",
+        "UNCOMPRESSED_LENGTH",
     ];
     NAMES.contains(&name)
 }
@@ -157,6 +177,13 @@ fn as_double(wanted: bool, (number, ty): Bound) -> Bound {
             (Expr::Cast(Box::new(number), CastType::Double), Type { nullable: ty.nullable, ..Type::DOUBLE })
         }
         false => (number, ty),
+    }
+}
+
+impl Binder<'_, '_> {
+    /// As arithmetic, SUM and AVG want it: an ENUM or SET counts as a double there.
+    pub(super) fn as_operand(&self, operand: Bound) -> Bound {
+        as_double(matches!(operand.1.kind, kind::ENUM | kind::SET), self.as_number(operand))
     }
 }
 
@@ -218,6 +245,51 @@ pub(super) fn beside_year(year: Type, (expr, ty): Bound) -> Bound {
     }
     let ty = Type { nullable: ty.nullable, ..Type::INT };
     (Expr::Call(&functions::FULL_YEAR, vec![expr]), ty)
+}
+
+/// Whether an operand has one value for the whole statement. A user variable may have another one each time.
+fn is_one_for_all((expr, _): &Bound) -> bool {
+    expr.visit(&mut |inner| inner.may_be_constant() && !matches!(inner, Expr::UserVariable(_)))
+}
+
+/// Two operands of a comparison: a constant text beside an exact number that is none is an exact number, too.
+/// Any other text and number are compared as doubles.
+pub(super) fn beside_exact([left, right]: [Bound; 2]) -> [Bound; 2] {
+    let is_exact = |operand: &Bound| operand.1.kind == kind::NEWDECIMAL && !is_one_for_all(operand);
+    let is_read = |operand: &Bound| collation::counts(operand.1) && is_one_for_all(operand);
+    let exact = |(expr, ty): Bound| {
+        let exact = match expr {
+            Expr::Literal(text @ Value::Text(..)) => Expr::Literal(Value::Decimal(text.to_decimal())),
+            other => Expr::Call(&functions::EXACT_NUMBER, vec![other]),
+        };
+        (exact, Type { nullable: ty.nullable, ..functions::exact_number_type() })
+    };
+    match (&left, &right) {
+        (number, text) if is_exact(number) && is_read(text) => [left, exact(right)],
+        (text, number) if is_exact(number) && is_read(text) => [exact(left), right],
+        _ => [left, right],
+    }
+}
+
+/// A day, moment or span beside a number is a number, too. Only a constant beside a column is read as what
+/// the column has.
+pub(super) fn beside_number(number: &Bound, (expr, ty): Bound) -> Bound {
+    let is_column = matches!(expr, Expr::Column { .. });
+    let is_read = match ty.kind {
+        kind::DATE | kind::TIME => is_column,
+        // What has more digits than a second is rounded beside what a function makes.
+        kind::DATETIME | kind::TIMESTAMP => {
+            is_column || number.1.decimals > 6 && !matches!(expr, Expr::Literal(_))
+        }
+        _ => return (expr, ty),
+    };
+    if !is_number(number.1) || is_read && is_one_for_all(number) {
+        return (expr, ty);
+    }
+    let exact =
+        CastType::Decimal { precision: 30, scale: if ty.kind == kind::DATE { 0 } else { ty.decimals } };
+    let to = Type { nullable: ty.nullable, ..cast_type(&exact) };
+    (Expr::Cast(Box::new(expr), exact), to)
 }
 
 /// A day or moment that is known is, beside a YEAR, the year that it is in.
@@ -384,7 +456,7 @@ impl Binder<'_, '_> {
                 let arguments = match <[Bound; 2]>::try_from(arguments) {
                     Ok([one, other]) => {
                         let types = (one.1, other.1);
-                        vec![beside_year(types.1, one), beside_year(types.0, other)]
+                        beside_exact([beside_year(types.1, one), beside_year(types.0, other)]).into()
                     }
                     Err(arguments) => arguments,
                 };
@@ -395,6 +467,10 @@ impl Binder<'_, '_> {
                     0,
                     arguments.into_iter().map(|text| self.as_own_text(text)).collect(),
                 )
+            }
+            "FIELD" if arguments.iter().all(|(_, ty)| ty.is_integer()) => {
+                let first = arguments.first().map_or(Type::NULL, |(_, ty)| *ty);
+                Ok(arguments.into_iter().map(|argument| with_sign_of(first, argument)).collect())
             }
             "INSTR" => collation::under_that_at(0, arguments),
             "LOCATE" => collation::under_that_at(1, arguments),
@@ -491,7 +567,7 @@ impl Binder<'_, '_> {
         match (&expr, ty.kind) {
             (_, kind::BIT) => number_of_bits((expr, ty)),
             (Expr::Literal(Value::Text(bytes, Collation::Binary)), kind::VAR_STRING) if ty.unsigned => {
-                (Expr::Literal(Value::UInt(number_of_bytes(bytes))), number)
+                (Expr::Literal(Value::UInt(number_of_bytes(bytes).unwrap_or(0))), number)
             }
             (Expr::Column { source, column }, kind::ENUM | kind::SET) => {
                 match self.sources.get(usize::from(*source)).and_then(|source| source.members(*column)) {
@@ -534,8 +610,21 @@ impl Binder<'_, '_> {
             self.planner.state.parameters.note(*index, column);
         }
         let bound = self.bind(expr)?;
-        let number = is_number(column) && column.kind != kind::BIT;
-        Ok(if number { self.as_integer(bound).0 } else { bound.0 })
+        let number = match bound.1.kind {
+            kind::BIT => !matches!(column.kind, kind::BIT | kind::BLOB | kind::JSON),
+            _ => is_number(column) && column.kind != kind::BIT,
+        };
+        Ok(match &bound.0 {
+            // It is out of the range of any column.
+            Expr::Literal(Value::Text(bytes, Collation::Binary))
+                if number && bound.1.unsigned && bytes.len() > 8 =>
+            {
+                let beyond = if column.is_double() { f64::INFINITY } else { f64::MAX };
+                Expr::Literal(Value::Double(beyond))
+            }
+            _ if number => self.as_integer(bound).0,
+            _ => bound.0,
+        })
     }
 
     /// Binds what is tested for truth.
@@ -545,7 +634,7 @@ impl Binder<'_, '_> {
     }
 
     /// [`Binder::condition`] of WHERE and ON. There, as ODBC has it, `IS NULL` finds the zero dates of a
-    /// column that cannot be NULL.
+    /// column of a table, not of a view or derived table, that cannot be NULL.
     pub fn filter(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
         let mut condition = self.condition(expr)?;
         self.find_zero_dates(&mut condition);
@@ -563,7 +652,8 @@ impl Binder<'_, '_> {
                     kind::DATETIME => Value::DateTime(DateTime::default(), 0),
                     _ => return,
                 };
-                if ty.nullable {
+                let of_table = self.sources.get(usize::from(source)).is_some_and(Source::is_plain_table);
+                if ty.nullable || !of_table {
                     return;
                 }
                 let column = Box::new(Expr::Column { source, column });

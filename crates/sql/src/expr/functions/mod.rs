@@ -24,6 +24,7 @@ mod soundex;
 mod statement_digests;
 pub(crate) mod temporal;
 mod text;
+mod time_format;
 mod time_units;
 mod units;
 mod uuids;
@@ -47,7 +48,7 @@ pub use bytes::{
     FITTED_TO_LATIN1, FITTED_TO_UTF8MB3, ONLY_IN_LATIN1, VALID_TEXT, invalid_text, refuse_foreign,
 };
 pub use moment_number::{MOMENT_NUMBER, MOMENT_OF_NUMBER, answers_moments, moment_number};
-pub use numeric::{FULL_YEAR, ZERO_FILLED};
+pub use numeric::{EXACT_NUMBER, FULL_YEAR, ZERO_FILLED, exact_number_type};
 pub use temporal::{
     DAY_OF_MODE, IN_ZONE, YEAR_BEGINS, date_shift, interval_type_digits, is_of_days, kept_datetime,
     kept_time, round_datetime, round_time,

@@ -48,6 +48,17 @@ pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, _| 
     })
 });
 
+/// The exact number that a text begins with: not of SQL's, but what comparing with a DECIMAL makes of a
+/// constant.
+pub static EXACT_NUMBER: Function = function!("EXACT", 1..=1, |_| exact_number_type(), |v, _| {
+    Ok(if v[0].is_null() { Value::Null } else { Value::Decimal(v[0].to_decimal()) })
+});
+
+/// Any exact number.
+pub fn exact_number_type() -> Type {
+    Type::decimal(65, 30)
+}
+
 /// A number as ZEROFILL shows it: what functions of text are given of such a column.
 pub static ZERO_FILLED: Function = function!("ZEROFILL", 2..=2, |_| Type::text(255), |v, _| {
     if any_null(v) {
