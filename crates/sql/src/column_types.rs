@@ -124,7 +124,7 @@ pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<Co
             _ => return Err(too_long(65_535)),
         },
         text @ ("TINYTEXT" | "TEXT" | "MEDIUMTEXT" | "LONGTEXT") => {
-            let size = sized(text, argument);
+            let size = sized(text, argument, rule.bytes_per_char_max());
             if rule == Collation::Binary {
                 ColumnType::Blob { size }
             } else {
@@ -132,10 +132,15 @@ pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<Co
             }
         }
         blob @ ("TINYBLOB" | "BLOB" | "MEDIUMBLOB" | "LONGBLOB") => {
-            ColumnType::Blob { size: sized(blob, argument) }
+            ColumnType::Blob { size: sized(blob, argument, 1) }
         }
         "JSON" => ColumnType::Json,
         "ENUM" => ColumnType::Enum { members: members()?, collation: rule },
+        "SET" if said.members.iter().any(|member| member.contains(&b',')) => {
+            let member = said.members.iter().find(|member| member.contains(&b',')).cloned();
+            let member = String::from_utf8_lossy(&member.unwrap_or_default()).into_owned();
+            return Err(errors::error(errors::ILLEGAL_VALUE_FOR_TYPE, &[&"set", &member]));
+        }
         "SET" if said.members.len() <= 64 => ColumnType::Set { members: members()?, collation: rule },
         "BIT" => match argument.unwrap_or(1) {
             bits @ 1..=64 => ColumnType::Bit { bits: bits as u8 },
@@ -162,15 +167,17 @@ fn decimal(name: &str, arguments: &[u32]) -> Result<ColumnType, SqlError> {
     Ok(ColumnType::Decimal { precision: precision as u8, scale: scale as u8 })
 }
 
-/// `TEXT(1000)` is the smallest class that holds that much.
-fn sized(name: &str, argument: Option<u32>) -> SizeClass {
+/// `TEXT(1000)` is the smallest class that holds this number of characters, whatever they are.
+fn sized(name: &str, argument: Option<u32>, bytes_per_char: u32) -> SizeClass {
     match argument {
-        Some(bytes) if !name.starts_with(['T', 'M', 'L']) || name == "TEXT" => match bytes {
-            0..=255 => SizeClass::Tiny,
-            256..=65_535 => SizeClass::Normal,
-            65_536..=16_777_215 => SizeClass::Medium,
-            _ => SizeClass::Long,
-        },
+        Some(characters) if matches!(name, "TEXT" | "BLOB") => {
+            match characters.saturating_mul(bytes_per_char) {
+                0..=255 => SizeClass::Tiny,
+                256..=65_535 => SizeClass::Normal,
+                65_536..=16_777_215 => SizeClass::Medium,
+                _ => SizeClass::Long,
+            }
+        }
         _ => size_class(name),
     }
 }

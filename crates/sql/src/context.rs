@@ -174,7 +174,7 @@ pub struct SqlContext {
     pub generated_insert_id: Cell<u64>,
     /// Warnings and errors of the statement before, for `@@warning_count` and `@@error_count`.
     counts_before: Cell<(u64, u64)>,
-    /// `SET insert_id`: the first AUTO_INCREMENT value of the next INSERT; 0: the table's own.
+    /// `SET insert_id`: the next AUTO_INCREMENT value that is generated; 0: the table's own.
     pub insert_id: Cell<u64>,
     /// The statement changes tables in strict mode: a division by zero is its error.
     pub changes_strictly: Cell<bool>,

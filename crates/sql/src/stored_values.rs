@@ -91,6 +91,18 @@ fn decode_other<'a>(bytes: &'a [u8], kind: &ColumnType, time_zone: i32) -> Value
     }
 }
 
+/// What a column stores of the bytes of a BIT: the number that they are, unless it has bytes or bits itself.
+pub fn of_bits<'v>(bytes: Value<'v>, kind: &ColumnType) -> Value<'v> {
+    match (bytes, kind) {
+        (
+            bytes,
+            ColumnType::Bit { .. } | ColumnType::Text { .. } | ColumnType::Blob { .. } | ColumnType::Json,
+        ) => bytes,
+        (Value::Text(bytes, _), _) => Value::UInt(unsigned(&bytes)),
+        (other, _) => other,
+    }
+}
+
 /// Digits of a second a column keeps.
 pub fn fraction(kind: &ColumnType) -> u8 {
     match kind {
@@ -364,7 +376,9 @@ impl Storing<'_> {
             ColumnType::Date => self.put(&types::Value::Date(moment.date), column, out),
             ColumnType::Timestamp { .. } if moment != DateTime::default() => {
                 let seconds = moment.to_unix() - i64::from(self.state.time_zone_offset());
-                if !(1..=TIMESTAMP_SECONDS_MAX).contains(&seconds) {
+                // Whatever the SQL mode allows of dates, this is a moment that there was.
+                let is_a_day = DateTime::from_unix(moment.to_unix(), moment.micros).date == moment.date;
+                if !is_a_day || !(1..=TIMESTAMP_SECONDS_MAX).contains(&seconds) {
                     self.impossible(value, column)?;
                     return self.put(&types::Value::DateTime(DateTime::default()), column, out);
                 }
@@ -460,11 +474,10 @@ impl Storing<'_> {
         if text.len() > limit {
             let bytes = matches!(kind, ColumnType::Text { .. });
             let bytes = bytes && rule.charset() != Charset::Latin1;
-            let mut end = collation::char_offset(text, limit, if bytes { Collation::Binary } else { rule });
-            // No character is cut in two.
-            while bytes && end > 0 && text.get(end).is_some_and(|byte| byte & 0xC0 == 0x80) {
-                end -= 1;
-            }
+            let end = match bytes {
+                true => start_of_character(text, limit),
+                false => collation::char_offset(text, limit, rule),
+            };
             if end < text.len() {
                 let only_spaces = rule != Collation::Binary && text[end..].iter().all(|b| *b == b' ');
                 if !only_spaces {
@@ -536,6 +549,12 @@ pub fn member_number(value: &Value<'_>, kind: &ColumnType) -> Option<u64> {
     }
 }
 
+/// The last place that is not behind this one and where a character of UTF-8 begins.
+fn start_of_character(text: &[u8], at: usize) -> usize {
+    let begins = |at: &usize| text.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80);
+    (0..=at.min(text.len())).rev().find(begins).unwrap_or_default()
+}
+
 /// The bits of a BIT column: all of them where the value has more.
 fn bits_of(value: &Value<'_>, bits: u8) -> (u64, Option<u16>) {
     let most = ((1u128 << bits) - 1) as u64;
@@ -548,6 +567,7 @@ fn bits_of(value: &Value<'_>, bits: u8) -> (u64, Option<u16>) {
             unsigned(last)
         }
         Value::Decimal(exact) if exact.sign() == Sign::Minus => return (0, Some(errors::DATA_TOO_LONG)),
+        Value::Decimal(_) => value.to_whole().min(u64::MAX.into()) as u64,
         Value::Double(_) | Value::Float(_) => whole_part(value),
         other => other.to_bits(),
     };

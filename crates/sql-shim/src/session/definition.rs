@@ -7,6 +7,7 @@ use sql::errors;
 use sql::exec::insert::Changed;
 use sql::failure::Failure;
 use sql::result::SqlError;
+use sql::sql_mode;
 use untorn::schema::{self, KeyKind, TableDef};
 use untorn::types::{Collation, ColumnType};
 
@@ -627,7 +628,11 @@ impl Options {
                     ["INNODB", "MYISAM", "MEMORY", "HEAP", "ARIA", "MERGE", "CSV", "ARCHIVE", "BLACKHOLE"];
                 let upper = value.to_ascii_uppercase();
                 if !known.contains(&upper.as_str()) {
-                    return Err(errors::error(errors::UNKNOWN_STORAGE_ENGINE, &[&value]));
+                    let unknown = errors::error(errors::UNKNOWN_STORAGE_ENGINE, &[&value]);
+                    if state.settings().sql.sql_mode & sql_mode::NO_ENGINE_SUBSTITUTION != 0 {
+                        return Err(unknown);
+                    }
+                    state.warn(unknown);
                 }
                 if upper != "INNODB" {
                     state.warn(errors::error(errors::WARN_USING_OTHER_HANDLER, &[&"InnoDB", &table]));

@@ -24,6 +24,9 @@ use crate::variables::{self, Change};
 const CHARACTER_SETS: [&str; 3] =
     ["character_set_client", "character_set_connection", "character_set_results"];
 
+/// The last moment that the clock may be set to: 2038-01-19 03:14:07.
+const TIMESTAMP_MAX: f64 = i32::MAX as f64;
+
 /// A checked item.
 enum Setting<'s> {
     User(&'s str, Value<'static>),
@@ -184,7 +187,12 @@ impl Session {
                 Setting::RandomSeed(name == "rand_seed1", value.to_bits())
             }
             (variables::Scope::Session, "timestamp", value) => {
-                Setting::Timestamp(value.map(Value::to_double))
+                let seconds = value.map(Value::to_double);
+                if let (Some(value), Some(_)) = (value, seconds.filter(|seconds| *seconds > TIMESTAMP_MAX)) {
+                    let shown = value.to_string_lossy();
+                    return Err(errors::error(errors::WRONG_VALUE_FOR_VAR, &[&"timestamp", &shown]));
+                }
+                Setting::Timestamp(seconds)
             }
             _ => {
                 let change = Change::check(name, scope, value.map(variable_value))?;

@@ -64,7 +64,7 @@ fn definitions_are_the_same_after_a_restart() {
     assert_eq!(read(&mut root), before);
     all(
         &mut root,
-        &["USE d", "INSERT INTO t (id, a, b) VALUES (4, 4, 'abcd'), (6, 1, 'ABCD')", "HANDLER t OPEN"],
+        &["USE d", "INSERT INTO t (id, a, b) VALUES (4, 4, 'abc'), (6, 1, 'ABC')", "HANDLER t OPEN"],
     );
     assert_eq!(code(&mut root, "INSERT INTO t (id, b) VALUES (5, 'No')"), 3819);
     assert_eq!(one(&mut root, "SELECT GROUP_CONCAT(x ORDER BY id) FROM t"), "1,0,0,1,0");

@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::failure::duplicate_key::duplicate;
 use crate::handler_counts::Handled;
 use crate::plan::change::{Assigned, ColumnDefault, InsertPlan};
-use crate::result::SqlError;
+use crate::result::{SqlError, kind};
 use crate::sql_mode;
 use crate::stored_values::{self, Storing};
 use crate::value::Value;
@@ -47,6 +47,15 @@ fn values_of(row: &EncodedRow, table: &Table, time_zone: i32) -> Vec<Value<'stat
         None => Value::Null,
     };
     row.fields().iter().zip(&table.def.columns).map(decode).collect()
+}
+
+/// A value of the SELECT for a column.
+fn selected<'v>(plan: &InsertPlan, position: usize, value: &'v Value<'_>, column: &ColumnDef) -> Value<'v> {
+    let types = plan.query.as_ref().map_or(&[][..], |query| &query.types);
+    match types.get(position) {
+        Some(ty) if ty.kind == kind::BIT => stored_values::of_bits(value.borrowed(), &column.kind),
+        _ => value.borrowed(),
+    }
 }
 
 /// An INSERT under way.
@@ -442,7 +451,9 @@ impl<'e> Executor<'e> {
             let value = {
                 let cx = Context { rows: &nulls, ..self.context(&inserting.subqueries) };
                 match (inserting.positions[at], &given) {
-                    (Some(position), Given::Values(values)) => values.get(position).map(Value::borrowed),
+                    (Some(position), Given::Values(values)) => {
+                        values.get(position).map(|value| selected(inserting.plan, position, value, column))
+                    }
                     (Some(position), Given::Expressions(row)) => match row.get(position) {
                         Some(Assigned::Value(expr)) => Some(expr.eval(&cx)?),
                         _ => None,

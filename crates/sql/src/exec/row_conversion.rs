@@ -143,7 +143,11 @@ impl<'s> RowConversion<'s> {
             Some(bytes) if has_members(&old.kind) && !new.kind.is_string() && !has_members(&new.kind) => {
                 Value::UInt(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
             }
-            Some(bytes) => stored_values::decode(bytes, &old.kind, self.state.time_zone_offset()),
+            Some(bytes) => {
+                let value = stored_values::decode(bytes, &old.kind, self.state.time_zone_offset());
+                let of_bits = matches!(old.kind, ColumnType::Bit { .. });
+                if of_bits { stored_values::of_bits(value, &new.kind) } else { value }
+            }
             None => Value::Null,
         };
         if self.numbered == Some(at) {
@@ -159,6 +163,10 @@ impl<'s> RowConversion<'s> {
 
     /// What a NULL becomes in a column that may not be NULL.
     fn instead_of_null(&self, old: &ColumnDef, new: &ColumnDef) -> Result<Vec<u8>, SqlError> {
+        let of_moments = |column: &ColumnDef| matches!(column.kind, ColumnType::Timestamp { .. });
+        if of_moments(new) && (self.lenient || !of_moments(old)) {
+            return self.now(new);
+        }
         let error = errors::error(errors::WARN_DATA_TRUNCATED, &[&new.name, &self.count]);
         if !self.lenient {
             let same = old.stores_alike(new);
@@ -175,18 +183,21 @@ impl<'s> RowConversion<'s> {
         Ok(bytes)
     }
 
+    /// The time of the statement.
+    fn now(&self, column: &ColumnDef) -> Result<Vec<u8>, SqlError> {
+        let mut bytes = Vec::new();
+        let time = self.state.statement_time();
+        time.encode(column, &mut bytes).map_err(|error| failure::engine(&error))?;
+        Ok(bytes)
+    }
+
     /// The value of a new column; one that is computed follows.
     fn added(&mut self, at: usize) -> Result<Option<Vec<u8>>, SqlError> {
         let column = &self.new.columns[at];
         match &self.defaults[at] {
             ColumnDefault::Stored(bytes) => Ok(Some(bytes.clone())),
             ColumnDefault::Null | ColumnDefault::Expression(_) | ColumnDefault::Generated(_) => Ok(None),
-            ColumnDefault::Now => {
-                let mut bytes = Vec::new();
-                let time = self.state.statement_time();
-                time.encode(column, &mut bytes).map_err(|error| failure::engine(&error))?;
-                Ok(Some(bytes))
-            }
+            ColumnDefault::Now => self.now(column).map(Some),
             ColumnDefault::AutoIncrement => self.number(&Value::Null, column).map(Some),
             ColumnDefault::Missing => self.zero(column).map(Some),
         }

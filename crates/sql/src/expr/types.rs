@@ -309,7 +309,7 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
                 state.warn(error);
                 return Ok(Value::Null);
             }
-            cut_text(value, *length, rule)
+            cut_text(value, *length, rule, state)
         }
         CastType::Binary { length } => {
             if let Some(length) = length
@@ -319,6 +319,9 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
             }
             let mut text = value.to_text().into_owned();
             if let Some(length) = length {
+                if text.len() > *length as usize {
+                    warn_of_cut(&text, "BINARY", *length, state);
+                }
                 text.resize(*length as usize, 0);
             }
             Value::Text(Cow::Owned(text), Collation::Binary)
@@ -418,17 +421,21 @@ fn cast_whole(value: &Value<'_>, most: i128, state: &SqlContext) -> i128 {
             }
             nearest
         }
-        _ => value.to_integer(),
+        // A double is cut at the ends of BIGINT, whatever it is cast to.
+        _ => value.to_whole(),
     }
 }
 
-fn cut_text(value: Value<'_>, length: Option<u32>, rule: Collation) -> Value<'_> {
+fn cut_text<'a>(value: Value<'a>, length: Option<u32>, rule: Collation, state: &SqlContext) -> Value<'a> {
     let text: Cow<'_, [u8]> = match value {
         Value::Text(text, _) => text,
         other => Cow::Owned(other.to_text().into_owned()),
     };
     let Some(length) = length else { return Value::Text(text, rule) };
     let end = collation::char_offset(&text, length as usize, rule);
+    if end < text.len() {
+        warn_of_cut(&text, if rule == Collation::Binary { "BINARY" } else { "CHAR" }, length, state);
+    }
     match text {
         Cow::Borrowed(text) => Value::Text(Cow::Borrowed(&text[..end]), rule),
         Cow::Owned(mut text) => {
@@ -455,6 +462,16 @@ pub fn clamp_decimal(
         Some(limit) if value < -limit.clone() => -limit,
         _ => value,
     }
+}
+
+/// CAST that cuts a text, of blanks as well.
+fn warn_of_cut(text: &[u8], kind: &str, length: u32, state: &SqlContext) {
+    let target = format!("{kind}({length})");
+    let shown = match std::str::from_utf8(text) {
+        Ok(text) => text.to_owned(),
+        Err(_) => errors::printable(text),
+    };
+    state.warn(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&target, &shown]));
 }
 
 fn warn_of_text(value: &Value<'_>, kind: &str, state: &SqlContext) {

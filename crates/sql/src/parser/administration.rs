@@ -43,7 +43,8 @@ impl Parser<'_> {
         }
         let mut release = false;
         if self.accept_all(&["NO", "RELEASE"]) {
-        } else if self.accept("RELEASE") {
+        } else if !chain && self.accept("RELEASE") {
+            // A new transaction needs the connection.
             release = true;
         }
         Ok(if commit { Statement::Commit { chain, release } } else { Statement::Rollback { chain, release } })

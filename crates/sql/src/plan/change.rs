@@ -556,8 +556,7 @@ impl Planner<'_> {
         if let Some(alias) = alias {
             source.alias.clone_from(alias);
         }
-        self.check_hints(&source, hints)?;
-        let said = hints.iter().map(|hint| (hint.kind, hint.indexes.clone()));
+        let said = self.hinted(&source, hints)?;
         let of_view = source.mask.as_ref().map(|mask| mask.hints.clone()).unwrap_or_default();
         Ok(([source], of_view.into_iter().chain(said).collect()))
     }

@@ -94,11 +94,10 @@ impl Planner<'_> {
                         source.with_access(access)
                     }
                 };
-                self.check_hints(&source, hints)?;
+                let said = self.hinted(&source, hints)?;
                 let of_view = source.mask.as_ref().map(|mask| mask.hints.clone()).unwrap_or_default();
                 self.add_source(source, from)?;
                 if let Some(last) = from.hints.last_mut() {
-                    let said = hints.iter().map(|hint| (hint.kind, hint.indexes.clone()));
                     *last = of_view.into_iter().chain(said).collect();
                 }
                 self.shown(first, from)
@@ -311,17 +310,33 @@ impl Planner<'_> {
         Ok(source)
     }
 
-    /// Whether all indexes that hints name are there and may be read; 1176.
-    pub(super) fn check_hints(&self, source: &Source, hints: &[ast::IndexHint]) -> Result<(), SqlError> {
-        let Some(table) = source.engine_table() else { return Ok(()) };
-        for hint in hints {
-            let is_read = |key: &KeyDef| !key.invisible || hint.kind == HintKind::Handler;
-            for name in &hint.indexes {
-                if !table.def.key_named(name).is_some_and(is_read) {
-                    return Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[name, &source.alias]));
-                }
+    /// The indexes that hints name; 1176 for one that is not there or may not be read. The beginning of a
+    /// name will do where no other begins so.
+    pub(super) fn hinted(
+        &self,
+        source: &Source,
+        hints: &[ast::IndexHint],
+    ) -> Result<Vec<(HintKind, Vec<String>)>, SqlError> {
+        let def = source.engine_table().map(|table| &table.def);
+        let found = |hint: &ast::IndexHint, said: &String| {
+            let Some(def) = def else { return Ok(said.clone()) };
+            let begins = |key: &KeyDef| {
+                key.name.get(..said.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(said))
+            };
+            let may_be_short = hint.kind != HintKind::Handler && !said.is_empty();
+            let key = def.key_named(said).or_else(|| {
+                let mut keys = def.keys.iter().filter(|key| may_be_short && begins(key));
+                keys.next().filter(|_| keys.next().is_none())
+            });
+            match key {
+                Some(key) if !key.invisible || hint.kind == HintKind::Handler => Ok(key.name.clone()),
+                _ => Err(errors::error(errors::KEY_DOES_NOT_EXIST, &[said, &source.alias])),
             }
-        }
-        Ok(())
+        };
+        let named = |hint: &ast::IndexHint| {
+            let indexes = hint.indexes.iter().map(|said| found(hint, said));
+            Ok((hint.kind, indexes.collect::<Result<_, _>>()?))
+        };
+        hints.iter().map(named).collect()
     }
 }

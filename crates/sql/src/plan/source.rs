@@ -254,6 +254,11 @@ impl Source {
         }
     }
 
+    /// Whether this is a table of the engine itself, not a view of one.
+    pub fn is_plain_table(&self) -> bool {
+        matches!(self.kind, SourceKind::Table(_)) && self.mask.is_none()
+    }
+
     /// Whether a qualifier means this source. Names of views are case-insensitive.
     pub fn answers_to(&self, database: Option<&str>, table: Option<&str>) -> bool {
         let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);

@@ -185,9 +185,12 @@ impl<'a> Value<'a> {
         self.to_whole().clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 
-    /// As the bits of a 64-bit integer, for the bit operators.
+    /// As the bits of a 64-bit integer, for the bit operators. Of exact numbers there are those of BIGINT.
     pub fn to_bits(&self) -> u64 {
-        let wide = self.to_whole();
+        let wide = match self {
+            Value::Decimal(_) => i128::from(self.to_i64()),
+            _ => self.to_whole(),
+        };
         if wide < 0 {
             wide.max(i128::from(i64::MIN)) as i64 as u64
         } else {

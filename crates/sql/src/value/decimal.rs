@@ -118,14 +118,15 @@ pub fn divide(left: &BigDecimal, right: &BigDecimal, more: i64) -> Option<BigDec
     let scale = (left.fractional_digit_count() + more).clamp(0, SCALE_MAX);
     let (numerator, left_scale) = left.as_bigint_and_exponent();
     let (denominator, right_scale) = right.as_bigint_and_exponent();
-    // One digit more than wanted decides the rounding.
+    // One digit more than wanted decides the rounding. A quotient without digits is cut.
     let shift = scale + 1 + right_scale - left_scale;
     let (numerator, denominator) = if shift >= 0 {
         (numerator * BigInt::from(10).pow(shift.min(1000) as u32), denominator)
     } else {
         (numerator, denominator * BigInt::from(10).pow((-shift).min(1000) as u32))
     };
-    Some(round(&BigDecimal::new(numerator / denominator, scale + 1), scale))
+    let quotient = BigDecimal::new(numerator / denominator, scale + 1);
+    Some(if scale == 0 { quotient.with_scale(0) } else { round(&quotient, scale) })
 }
 
 /// Whole part of the quotient.
@@ -184,6 +185,8 @@ mod tests {
         assert_eq!(format(&divide(&of("-2"), &of("3"), 4).unwrap()), "-0.6667");
         assert_eq!(format(&multiply(&of("1.50"), &of("2.0"))), "3.000");
         assert_eq!(format(&(of("1.5") + of("2.25"))), "3.75");
+        assert_eq!(format(&divide(&of("-7"), &of("2"), 0).unwrap()), "-3");
+        assert_eq!(format(&divide(&of("1.5"), &of("1"), 0).unwrap()), "1.5");
         assert_eq!(divide(&of("1"), &of("0.0"), 4), None);
         assert_eq!(format(&modulo(&of("-7.5"), &of("2")).unwrap()), "-1.5");
         assert_eq!(format(&divide_whole(&of("7.9"), &of("-2")).unwrap()), "-3");

@@ -264,6 +264,12 @@ pub fn is_only_day(text: &[u8]) -> bool {
     number(4) && number(2) && number(2) && parts.next().is_none()
 }
 
+/// Whether a text is read as a moment where a span may stand.
+pub fn is_moment_for_span(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    digits(text).1 >= 12 || is_day_and_time(text)
+}
+
 /// Whether a text may be a moment that names its offset.
 pub fn has_offset(text: &[u8]) -> bool {
     matches!(text.trim_ascii(), [.., b'+' | b'-', _, _, b':', _, _])
@@ -397,6 +403,10 @@ pub fn parse_time(text: &[u8], today: Today) -> Option<(Time, u8, bool)> {
         return None;
     }
     let hours = days.unwrap_or(0).saturating_mul(24).saturating_add(parts[0]);
+    // There are 32 bits for them.
+    if parts[0] > u32::MAX.into() {
+        return None;
+    }
     if hours > 838 {
         return Some((Time { negative, ..TIME_MAX }, shown, true));
     }
@@ -572,13 +582,15 @@ pub fn interval(amount: &Value<'_>, unit: IntervalUnit) -> Option<(i64, i64)> {
     })
 }
 
-/// As [`weigh`], with a last number of at most six digits behind it that is a fraction of a second.
+/// As [`weigh`], with a last number that is a fraction of a second: in front of up to six digits there is a
+/// point, so to say; more of them are a number of microseconds, as MySQL has it.
 fn weigh_micros(text: &[u8], seconds: &[i64]) -> Option<i64> {
     let end = text.iter().rposition(u8::is_ascii_digit).map_or(0, |last| last + 1);
     let start = text[..end].iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |before| before + 1);
-    let shown = &text[start..end.min(start + 6)];
-    let digits = shown.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'));
-    let micros = digits * 10i64.pow(6 - shown.len() as u32);
+    let shown = &text[start..end];
+    let next = |number: i64, digit: &u8| number.saturating_mul(10).saturating_add(i64::from(digit - b'0'));
+    let digits = shown.iter().fold(0, next);
+    let micros = digits.saturating_mul(10i64.pow(6 - shown.len().min(6) as u32));
     let negative = text.trim_ascii_start().starts_with(b"-");
     Some(weigh(&text[..start], seconds)?.saturating_add(if negative { -micros } else { micros }))
 }
@@ -713,7 +725,7 @@ mod tests {
         assert_eq!(interval(&Value::text("-2"), IntervalUnit::Month), Some((-2, 0)));
         let micros = |text| interval(&Value::text(text), IntervalUnit::SecondMicrosecond);
         assert_eq!(micros("1.05"), Some((0, 1_050_000)));
-        assert_eq!(micros("-1.1234567"), Some((0, -1_123_456)));
+        assert_eq!(micros("-1.1234567"), Some((0, -2_234_567)));
         assert_eq!(micros("5"), Some((0, 500_000)));
         assert_eq!(micros("1.2.3"), None);
         let end = DateTime { date: Date { year: 2024, month: 1, day: 31 }, ..DateTime::default() };

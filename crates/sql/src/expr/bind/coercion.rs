@@ -18,14 +18,31 @@ use crate::ast::{self, CastType};
 use crate::expr::types::{Derivation, Type, cast_type};
 use crate::expr::{Expr, functions};
 use crate::plan::SelectPlan;
-use crate::plan::source::SourceColumn;
+use crate::plan::source::{Source, SourceColumn};
 use crate::result::{SqlError, column_flag, kind};
 use crate::value::temporal::Today;
 use crate::value::{DateTime, Value, temporal};
 
-/// The number that the last eight bytes are.
-fn number_of_bytes(bytes: &[u8]) -> u64 {
-    bytes[bytes.len().saturating_sub(8)..].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+/// The number that a literal of bytes is; none has more than eight of them.
+fn number_of_bytes(bytes: &[u8]) -> Option<u64> {
+    let significant = &bytes[bytes.iter().take_while(|byte| **byte == 0).count()..];
+    let number = || significant.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    (significant.len() <= 8).then(number)
+}
+
+/// An integer, as it is compared by CASE and FIELD with one that is UNSIGNED or is not: by its bits.
+pub(super) fn with_sign_of(first: Type, (expr, ty): Bound) -> Bound {
+    let both = first.is_integer() && ty.is_integer();
+    let fits = match &expr {
+        Expr::Literal(Value::Int(number)) => *number >= 0,
+        Expr::Literal(Value::UInt(number)) => i64::try_from(*number).is_ok(),
+        _ => false,
+    };
+    if !both || first.unsigned == ty.unsigned || fits {
+        return (expr, ty);
+    }
+    let target = if first.unsigned { CastType::Unsigned } else { CastType::Signed };
+    (Expr::Cast(Box::new(expr), target), Type { unsigned: first.unsigned, ..ty })
 }
 
 /// A hexadecimal literal as the number that it is; anything else as it is.
@@ -35,7 +52,7 @@ pub(crate) fn literal_as_number((expr, ty): Bound) -> Bound {
             if ty.unsigned && ty.kind == kind::VAR_STRING =>
         {
             let number = Type { nullable: ty.nullable, ..Type::UINT };
-            (Expr::Literal(Value::UInt(number_of_bytes(&bytes))), number)
+            (Expr::Literal(Value::UInt(number_of_bytes(&bytes).unwrap_or(0))), number)
         }
         other => (other, ty),
     }
@@ -143,7 +160,7 @@ fn counts_with(name: &str, at: usize) -> bool {
 
 /// Whether a function's result says what the bytes of its arguments are.
 fn sees_bytes(name: &str) -> bool {
-    const NAMES: [&str; 14] = [
+    const NAMES: [&str; 17] = [
         "LENGTH",
         "OCTET_LENGTH",
         "BIT_LENGTH",
@@ -158,6 +175,9 @@ fn sees_bytes(name: &str) -> bool {
         "TO_BASE64",
         "COMPRESS",
         "AES_ENCRYPT",
+        "AES_DECRYPT",
+        "UNCOMPRESS",
+        "UNCOMPRESSED_LENGTH",
     ];
     NAMES.contains(&name)
 }
@@ -180,9 +200,12 @@ pub(super) fn null_if(mut operands: Vec<Expr>, [compared, other]: [Type; 2], sai
         true => becomes,
         false => said.collation,
     };
-    let left = (left, compared);
-    let right = beside_exact(&left, (right, other)).0;
-    let result = (Expr::NullIf(Box::new(left.0), Box::new(right)), Type { nullable: true, ..compared });
+    // The first one is the answer, and stays what it is.
+    let [left, right] = match compared.kind {
+        kind::NEWDECIMAL => beside_exact([(left, compared), (right, other)]).map(|(operand, _)| operand),
+        _ => [left, right],
+    };
+    let result = (Expr::NullIf(Box::new(left), Box::new(right)), Type { nullable: true, ..compared });
     let texts = [compared, said].iter().all(|ty| collation::counts(*ty));
     if texts { collation::under(result, rule) } else { result }
 }
@@ -194,6 +217,13 @@ fn as_double(wanted: bool, (number, ty): Bound) -> Bound {
             (Expr::Cast(Box::new(number), CastType::Double), Type { nullable: ty.nullable, ..Type::DOUBLE })
         }
         false => (number, ty),
+    }
+}
+
+impl Binder<'_, '_> {
+    /// As arithmetic, SUM and AVG want it: an ENUM or SET counts as a double there.
+    pub(super) fn as_operand(&self, operand: Bound) -> Bound {
+        as_double(matches!(operand.1.kind, kind::ENUM | kind::SET), self.as_number(operand))
     }
 }
 
@@ -257,6 +287,51 @@ pub(super) fn beside_year(year: Type, (expr, ty): Bound) -> Bound {
     (Expr::Call(&functions::FULL_YEAR, vec![expr]), ty)
 }
 
+/// Whether an operand has one value for the whole statement. A user variable may have another one each time.
+fn is_one_for_all((expr, _): &Bound) -> bool {
+    expr.visit(&mut |inner| inner.may_be_constant() && !matches!(inner, Expr::UserVariable(_)))
+}
+
+/// Two operands of a comparison: a constant text beside an exact number that is none is an exact number, too.
+/// Any other text and number are compared as doubles.
+pub(super) fn beside_exact([left, right]: [Bound; 2]) -> [Bound; 2] {
+    let is_exact = |operand: &Bound| operand.1.kind == kind::NEWDECIMAL && !is_one_for_all(operand);
+    let is_read = |operand: &Bound| collation::counts(operand.1) && is_one_for_all(operand);
+    let exact = |(expr, ty): Bound| {
+        let exact = match expr {
+            Expr::Literal(text @ Value::Text(..)) => Expr::Literal(Value::Decimal(text.to_decimal())),
+            other => Expr::Call(&functions::EXACT_NUMBER, vec![other]),
+        };
+        (exact, Type { nullable: ty.nullable, ..functions::exact_number_type() })
+    };
+    match (&left, &right) {
+        (number, text) if is_exact(number) && is_read(text) => [left, exact(right)],
+        (text, number) if is_exact(number) && is_read(text) => [exact(left), right],
+        _ => [left, right],
+    }
+}
+
+/// A day, moment or span beside a number is a number, too. Only a constant beside a column is read as what
+/// the column has.
+pub(super) fn beside_number(number: &Bound, (expr, ty): Bound) -> Bound {
+    let is_column = matches!(expr, Expr::Column { .. });
+    let is_read = match ty.kind {
+        kind::DATE | kind::TIME => is_column,
+        // What has more digits than a second is rounded beside what a function makes.
+        kind::DATETIME | kind::TIMESTAMP => {
+            is_column || number.1.decimals > 6 && !matches!(expr, Expr::Literal(_))
+        }
+        _ => return (expr, ty),
+    };
+    if !is_number(number.1) || is_read && is_one_for_all(number) {
+        return (expr, ty);
+    }
+    let exact =
+        CastType::Decimal { precision: 30, scale: if ty.kind == kind::DATE { 0 } else { ty.decimals } };
+    let to = Type { nullable: ty.nullable, ..cast_type(&exact) };
+    (Expr::Cast(Box::new(expr), exact), to)
+}
+
 /// A day or moment that is known is, beside a YEAR, the year that it is in.
 pub(super) fn year_of_moment(year: Type, (expr, ty): Bound) -> Bound {
     let known = || expr.visit(&mut |inner| inner.may_be_constant());
@@ -272,24 +347,6 @@ pub(super) fn of_days((expr, ty): Bound) -> Bound {
         return (expr, ty);
     }
     (Expr::Call(&functions::YEAR_BEGINS, vec![expr]), Type { nullable: ty.nullable, ..Type::datetime(0) })
-}
-
-/// A constant text beside an exact number that is not constant is compared with all its digits, which a
-/// double does not have.
-pub(super) fn beside_exact((other, of_other): &Bound, (expr, ty): Bound) -> Bound {
-    let constant = other.visit(&mut |part| part.may_be_constant());
-    if of_other.kind != kind::NEWDECIMAL || constant || !ty.is_text() {
-        return (expr, ty);
-    }
-    let exact = Type { nullable: ty.nullable, ..Type::decimal(65, 30) };
-    match &expr {
-        Expr::Literal(Value::Text(text, _)) => match functions::exact_number(text) {
-            Some(number) => (Expr::Literal(Value::Decimal(number)), exact),
-            None => (expr, ty),
-        },
-        Expr::Parameter(_) => (Expr::Call(&functions::EXACT, vec![expr]), exact),
-        _ => (expr, ty),
-    }
 }
 
 /// A span beside a day or moment is a moment of today; a text there may name its offset.
@@ -459,7 +516,7 @@ impl Binder<'_, '_> {
                 let arguments = match <[Bound; 2]>::try_from(arguments) {
                     Ok([one, other]) => {
                         let types = (one.1, other.1);
-                        vec![beside_year(types.1, one), beside_year(types.0, other)]
+                        beside_exact([beside_year(types.1, one), beside_year(types.0, other)]).into()
                     }
                     Err(arguments) => arguments,
                 };
@@ -470,6 +527,10 @@ impl Binder<'_, '_> {
                     0,
                     arguments.into_iter().map(|text| self.as_own_text(text)).collect(),
                 )
+            }
+            "FIELD" if arguments.iter().all(|(_, ty)| ty.is_integer()) => {
+                let first = arguments.first().map_or(Type::NULL, |(_, ty)| *ty);
+                Ok(arguments.into_iter().map(|argument| with_sign_of(first, argument)).collect())
             }
             // Where one is no text all are numbers.
             "FIELD" => Ok(arguments.into_iter().map(|argument| self.as_number(argument)).collect()),
@@ -615,8 +676,21 @@ impl Binder<'_, '_> {
             self.planner.state.parameters.note(*index, column);
         }
         let bound = self.bind(expr)?;
-        let number = is_number(column) && column.kind != kind::BIT;
-        Ok(if number { self.as_integer(bound).0 } else { bound.0 })
+        let number = match bound.1.kind {
+            kind::BIT => !matches!(column.kind, kind::BIT | kind::BLOB | kind::JSON),
+            _ => is_number(column) && column.kind != kind::BIT,
+        };
+        Ok(match &bound.0 {
+            // It is out of the range of any column.
+            Expr::Literal(Value::Text(bytes, Collation::Binary))
+                if number && bound.1.unsigned && bytes.len() > 8 =>
+            {
+                let beyond = if column.is_double() { f64::INFINITY } else { f64::MAX };
+                Expr::Literal(Value::Double(beyond))
+            }
+            _ if number => self.as_integer(bound).0,
+            _ => bound.0,
+        })
     }
 
     /// Binds what is tested for truth.
@@ -634,7 +708,7 @@ impl Binder<'_, '_> {
     }
 
     /// [`Binder::condition`] of WHERE and ON. There, as ODBC has it, `IS NULL` finds the zero dates of a
-    /// column that cannot be NULL.
+    /// column of a table, not of a view or derived table, that cannot be NULL.
     pub fn filter(&mut self, expr: &ast::Expr) -> Result<Expr, SqlError> {
         let mut condition = self.condition(expr)?;
         self.find_zero_dates(&mut condition);
@@ -652,7 +726,8 @@ impl Binder<'_, '_> {
                     kind::DATETIME => Value::DateTime(DateTime::default(), 0),
                     _ => return,
                 };
-                if ty.nullable {
+                let of_table = self.sources.get(usize::from(source)).is_some_and(Source::is_plain_table);
+                if ty.nullable || !of_table {
                     return;
                 }
                 let column = Box::new(Expr::Column { source, column });

@@ -387,6 +387,7 @@ pub(super) fn joinable(operands: Vec<Bound>) -> Vec<Bound> {
         Ok(Some(claim)) if Some(claim.rule) != common => {
             operands.into_iter().map(|operand| under(operand, claim.rule)).collect()
         }
+        Ok(Some(claim)) if claim.rule == Collation::Binary => operands.into_iter().map(in_bytes).collect(),
         _ => operands,
     }
 }

@@ -41,8 +41,12 @@ impl Type {
         }
         let bits =
             |t: Type| if t.kind == kind::BIT { Type { nullable: t.nullable, ..Type::UINT } } else { t };
-        if (self.kind == kind::BIT) != (other.kind == kind::BIT) {
-            return bits(self).union(bits(other));
+        match (self.kind, other.kind) {
+            (kind::BIT, kind::BIT) => {
+                return Type { length: self.length.max(other.length), nullable, ..self };
+            }
+            (kind::BIT, _) | (_, kind::BIT) => return bits(self).union(bits(other)),
+            _ => {}
         }
         if self.is_temporal() && other.is_temporal() {
             // Different kinds: a day and a span are moments.
@@ -56,8 +60,10 @@ impl Type {
             let shown = |t: &Type| if t.is_integer() { 0 } else { t.decimals.min(31) };
             let decimals = shown(&self).max(shown(&other));
             let in_float = |t: &Type| t.kind == kind::FLOAT || t.is_integer() && t.kind != kind::LONG;
-            return if in_float(&self) && in_float(&other) && (self.is_double() || other.is_double()) {
-                // As MySQL has it, whatever digits a BIGINT loses.
+            // As MySQL has it: a BIGINT is no FLOAT where it comes first, and loses digits where it follows.
+            let wide_first = self.is_integer() && self.kind == kind::LONGLONG;
+            let floats = in_float(&self) && in_float(&other) && !wide_first;
+            return if floats && (self.is_double() || other.is_double()) {
                 Type { nullable, decimals, ..Type::FLOAT }
             } else if self.is_double() || other.is_double() {
                 Type { nullable, decimals, ..Type::DOUBLE }

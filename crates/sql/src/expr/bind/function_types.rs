@@ -38,6 +38,11 @@ pub(super) fn type_of_call(
         "DAYNAME" => return Some(Type::text(names.day_chars_max())),
         "MONTHNAME" => return Some(Type::text(names.month_chars_max())),
         "TIME" | "TIMEDIFF" => return Some(Type::time(second_digits(arguments, types))),
+        "ADDTIME" | "SUBTIME" if types[0].is_temporal() => {
+            let digits = second_digits(arguments, types);
+            let of_span = types[0].kind == kind::TIME;
+            return Some(if of_span { Type::time(digits) } else { Type::datetime(digits) });
+        }
         "TIMESTAMP" => return Some(Type::datetime(second_digits(arguments, types))),
         _ => {}
     }

@@ -604,7 +604,10 @@ impl<'p, 'a> Binder<'p, 'a> {
                     return Err(errors::unsupported("BIT_AND, BIT_OR and BIT_XOR of binary strings"));
                 }
                 AggregateKind::GroupConcat => as_shown(argument),
-                _ => self.as_number(argument),
+                AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor => {
+                    self.as_number(argument)
+                }
+                _ => self.as_operand(argument),
             };
             bound.push(argument.0);
             types.push(argument.1);

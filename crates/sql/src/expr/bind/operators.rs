@@ -3,8 +3,8 @@
 use untorn::types::Collation;
 
 use super::coercion::{
-    as_part, as_shown, as_text, beside_exact, beside_moment, beside_year, is_number, may_be_number, of_days,
-    year_of_moment,
+    as_part, as_shown, as_text, beside_exact, beside_moment, beside_number, beside_year, is_number,
+    may_be_number, of_days, with_sign_of, year_of_moment,
 };
 use super::common_type::converted;
 use super::{Binder, Bound, coercion, collation, value_type};
@@ -172,9 +172,9 @@ impl Binder<'_, '_> {
         } else if is_number(left.1) || is_number(right.1) {
             (left, right) = (self.as_number(left), self.as_number(right));
             let types = (left.1, right.1);
-            (left, right) = (beside_year(types.1, left), beside_year(types.0, right));
-            left = beside_exact(&right, left);
-            right = beside_exact(&left, right);
+            [left, right] = beside_exact([beside_year(types.1, left), beside_year(types.0, right)]);
+            left = beside_number(&right, left);
+            right = beside_number(&left, right);
         }
         let types = (left.1, right.1);
         (left, right) = (beside_moment(types.1, left), beside_moment(types.0, right));
@@ -206,7 +206,10 @@ impl Binder<'_, '_> {
             return (Expr::Call(function, vec![left.0, right.0]), ty);
         }
         if operator != BinaryOperator::Concat {
-            (left, right) = (self.as_number(left), self.as_number(right));
+            (left, right) = match of_integers(operator) {
+                true => (self.as_number(left), self.as_number(right)),
+                false => (self.as_operand(left), self.as_operand(right)),
+            };
         } else if left.1.is_text() && right.1.is_text() {
             let both = <[Bound; 2]>::try_from(collation::joinable(vec![left, right]));
             let Ok([first, second]) = both else { unreachable!("as many texts as before") };
@@ -287,9 +290,14 @@ impl Binder<'_, '_> {
         let (operand, pattern) = (Box::new(operand.0), Box::new(pattern.0));
         let escape = match escape {
             Some(escape) => self.bind(escape)?.0,
-            None => Expr::Literal(Value::text("\\")),
+            // Where a backslash is a letter like any other there is none.
+            None => Expr::Literal(Value::text(if self.has_escapes() { "\\" } else { "" })),
         };
         Ok((Expr::Like { operand, pattern, escape: Box::new(escape), negated }, Type::BOOL))
+    }
+
+    fn has_escapes(&self) -> bool {
+        self.planner.state.settings().sql_mode & sql_mode::NO_BACKSLASH_ESCAPES == 0
     }
 
     pub(super) fn regexp(
@@ -340,6 +348,9 @@ impl Binder<'_, '_> {
         if let Some(bound) = operand {
             let (bound, all) = self.case_under_one(bound, conditions)?;
             (operand, conditions) = (Some(bound), all);
+        }
+        if let Some((_, ty)) = operand {
+            conditions = conditions.into_iter().map(|when| with_sign_of(ty, when)).collect();
         }
         let numbers = conditions.iter().filter(|(_, ty)| is_number(*ty)).count();
         operand = match operand {
@@ -407,6 +418,12 @@ impl Binder<'_, '_> {
 /// Whether it may have another value each time it is evaluated.
 pub(super) fn is_volatile(expr: &Expr) -> bool {
     !expr.visit(&mut |part| !part.is_volatile())
+}
+
+/// Whether an operator makes integers of its operands.
+fn of_integers(operator: BinaryOperator) -> bool {
+    use BinaryOperator::{BitAnd, BitOr, BitXor, IntegerDivide, ShiftLeft, ShiftRight};
+    matches!(operator, BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight | IntegerDivide)
 }
 
 /// Whether this is a binary string, and no literal that is a number beside numbers.

@@ -10,6 +10,7 @@ use super::{Function, any_null, function};
 use crate::errors;
 use crate::expr::types::Type;
 use crate::expr::{Context, Evaluated};
+use crate::sql_mode;
 use crate::value::{Value, temporal};
 
 /// The functions.
@@ -130,16 +131,14 @@ fn str_to_date<'a>(values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
     let left = !reader.text.trim_ascii().is_empty();
     let digits = if kind.fraction { 6 } else { 0 };
     let value = read.and_then(|(hours, moment)| {
-        let zero = |date: Date| {
-            (date.month == 0 || date.day == 0 || date.year == 0) && cx.state.refuses_zero_dates(date)
-        };
+        let days = moment.date.day;
         match kind {
-            Kind { time: true, day: false, .. } if moment.date.day == 0 || !zero(moment.date) => {
+            Kind { time: true, day: false, .. } if days == 0 || !cx.state.refuses_zero_dates(moment.date) => {
                 let hours = hours + 24 * u16::from(moment.date.day);
                 let span = Time { hours, ..temporal::time_of_day(moment) };
                 Some(Value::Time(span, digits))
             }
-            _ if zero(moment.date) => None,
+            _ if is_refused_zero(moment.date, cx) => None,
             Kind { time: true, .. } => Some(Value::DateTime(moment, digits)),
             _ => Some(Value::Date(moment.date)),
         }
@@ -150,6 +149,17 @@ fn str_to_date<'a>(values: &[Value<'_>], cx: &Context<'_>) -> Evaluated<'a> {
         cx.state.warn(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind.name(), &shown]));
     }
     Ok(value)
+}
+
+/// Whether the SQL mode refuses a date with a zero: NO_ZERO_DATE any such date, NO_ZERO_IN_DATE alone one
+/// whose month or day is zero, unless all of it is.
+fn is_refused_zero(date: Date, cx: &Context<'_>) -> bool {
+    let mode = cx.state.settings().sql_mode;
+    let in_date = date.month == 0 || date.day == 0;
+    match mode & sql_mode::NO_ZERO_DATE != 0 {
+        true => in_date || date.year == 0,
+        false => mode & sql_mode::NO_ZERO_IN_DATE != 0 && in_date && date != Date::default(),
+    }
 }
 
 /// Weeks of a year, and how they are counted.
@@ -297,7 +307,8 @@ impl Reader<'_> {
         match specifier {
             b'Y' | b'y' => {
                 let (year, digits) = self.number(if specifier == b'Y' { 4 } else { 2 })?;
-                self.parts.year = temporal::full_year(year.into(), digits) as u16;
+                // One digit means a year of this time as two do.
+                self.parts.year = temporal::full_year(year.into(), digits.max(2)) as u16;
             }
             b'm' | b'c' => self.parts.month = self.two()?,
             b'M' => self.parts.month = self.name(&MONTHS, false)?,

@@ -26,20 +26,6 @@ fn rounded(types: &[Type]) -> Type {
     }
 }
 
-/// A text that is a number, with all its digits; anything else as it is. Not of SQL's, but what comparing an
-/// exact number with a constant makes of that.
-pub static EXACT: Function = function!("EXACT", 1..=1, |_| Type::decimal(65, 30), |v, _| {
-    Ok(match &v[0] {
-        Value::Text(text, _) => exact_number(text).map_or_else(|| v[0].clone(), Value::Decimal),
-        other => other.clone(),
-    })
-});
-
-/// The number that a text is as a whole.
-pub fn exact_number(text: &[u8]) -> Option<BigDecimal> {
-    decimal::parse(std::str::from_utf8(text).ok()?)
-}
-
 /// The year of this time that a number of two digits means: not of SQL's, but what comparing with a YEAR
 /// makes of a constant.
 pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, _| {
@@ -61,6 +47,17 @@ pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, _| 
         Err(_) => v[0].clone(),
     })
 });
+
+/// The exact number that a text begins with: not of SQL's, but what comparing with a DECIMAL makes of a
+/// constant.
+pub static EXACT_NUMBER: Function = function!("EXACT", 1..=1, |_| exact_number_type(), |v, _| {
+    Ok(if v[0].is_null() { Value::Null } else { Value::Decimal(v[0].to_decimal()) })
+});
+
+/// Any exact number.
+pub fn exact_number_type() -> Type {
+    Type::decimal(65, 30)
+}
 
 /// A number as ZEROFILL shows it: what functions of text are given of such a column.
 pub static ZERO_FILLED: Function = function!("ZEROFILL", 2..=2, |_| Type::text(255), |v, _| {

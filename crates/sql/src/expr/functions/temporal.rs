@@ -4,7 +4,7 @@ use bigdecimal::BigDecimal;
 use untorn::types::{Date, DateTime, Time};
 
 use super::time_units::{finer_than_day, has_micros, is_of_clock};
-use super::{Function, TextOf, any_null, function, index, text_fits};
+use super::{Function, TextOf, any_null, function, index, text_fits, time_format};
 use crate::ast::IntervalUnit;
 use crate::context::SqlContext;
 use crate::errors;
@@ -287,8 +287,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
         if any_null(v) {
             return Ok(Value::Null);
         }
-        let Some((span, _)) = v[0].to_time(crate::expr::today(cx)) else { return Ok(Value::Null) };
-        time_format(span, &v[1], &mut Formatted::new("time_format", cx))
+        let Some((span, date)) = time_format::span_and_date(&v[0], cx) else { return Ok(Value::Null) };
+        time_format::time_format(span, date, &v[1], &mut Formatted::new("time_format", cx))
     }),
     function!("UNIX_TIMESTAMP", 0..=1, unix_timestamp_type, |v, cx| match v.first() {
         None => Ok(Value::Int(cx.state.now_utc().to_unix())),
@@ -627,11 +627,11 @@ fn date_format<'a>(moment: DateTime, format: &Value<'_>, made: &mut Formatted<'_
 
 /// A text that a format makes. It may be much longer than the format: its memory is charged as it grows, and
 /// it ends at `max_allowed_packet`.
-struct Formatted<'c> {
-    text: String,
+pub(super) struct Formatted<'c> {
+    pub(super) text: String,
     charged: usize,
     function: &'static str,
-    cx: &'c Context<'c>,
+    pub(super) cx: &'c Context<'c>,
 }
 
 /// Bytes of work that a piece of a format counts for: the number of a week takes the longest.
@@ -644,14 +644,14 @@ impl<'c> Formatted<'c> {
         Formatted { text: String::new(), charged: 0, function, cx }
     }
 
-    fn begin(&self, format: &Value<'_>) -> Result<String, SqlError> {
+    pub(super) fn begin(&self, format: &Value<'_>) -> Result<String, SqlError> {
         let bytes = format.to_text();
         self.cx.state.hold(bytes.len())?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// A piece was written. `false` when the text has become too long; the warning has been given.
-    fn has_grown(&mut self) -> Result<bool, SqlError> {
+    pub(super) fn has_grown(&mut self) -> Result<bool, SqlError> {
         self.cx.state.work(PIECE_BYTES)?;
         if self.text.len() > self.charged {
             // A String doubles when it is full.
@@ -663,7 +663,7 @@ impl<'c> Formatted<'c> {
         Ok(true)
     }
 
-    fn finish<'a>(&mut self) -> Value<'a> {
+    pub(super) fn finish<'a>(&mut self) -> Value<'a> {
         match text_fits(self.text.len(), self.function, self.cx.state) {
             true => Value::text(std::mem::take(&mut self.text)),
             false => Value::Null,
@@ -673,7 +673,7 @@ impl<'c> Formatted<'c> {
 
 /// Writes what the format begins with, a specifier or the text before one. What is left of it; `None` for the
 /// name of something that the date has not.
-fn date_piece<'f>(
+pub(super) fn date_piece<'f>(
     moment: DateTime,
     format: &'f str,
     names: &TimeNames,
@@ -716,7 +716,7 @@ fn date_piece<'f>(
 
 /// Writes the text before a specifier, or takes the specifier that the format begins with; and what is left
 /// of it. `None` for a format that ends in a `%`, which stands for itself.
-fn specifier<'f>(format: &'f str, result: &mut String) -> Option<(Option<char>, &'f str)> {
+pub(super) fn specifier<'f>(format: &'f str, result: &mut String) -> Option<(Option<char>, &'f str)> {
     match format.strip_prefix('%') {
         None => {
             // Of a long text a piece at a time.
@@ -735,38 +735,8 @@ fn specifier<'f>(format: &'f str, result: &mut String) -> Option<(Option<char>, 
     }
 }
 
-/// TIME_FORMAT: hours go beyond 23, and parts of a date are zero. NULL for what only a date has.
-fn time_format<'a>(span: Time, format: &Value<'_>, made: &mut Formatted<'_>) -> Evaluated<'a> {
-    let format = made.begin(format)?;
-    if format.is_empty() {
-        return Ok(Value::Null);
-    }
-    if span.negative {
-        made.text.push('-');
-    }
-    let mut rest = &*format;
-    while let Some((specifier, next)) = specifier(rest, &mut made.text).filter(|_| !rest.is_empty()) {
-        rest = next;
-        let result = &mut made.text;
-        match specifier {
-            None => {}
-            Some('Y') => result.push_str("0000"),
-            Some('y' | 'm' | 'd') => result.push_str("00"),
-            Some('c' | 'e') => result.push('0'),
-            Some('W' | 'a' | 'M' | 'b' | 'j' | 'w' | 'u' | 'U' | 'v' | 'V' | 'x' | 'X' | 'D') => {
-                return Ok(Value::Null);
-            }
-            Some(other) => time_part(span, other, result),
-        }
-        if !made.has_grown()? {
-            return Ok(Value::Null);
-        }
-    }
-    Ok(made.finish())
-}
-
 /// The specifiers of a time of day; any other stands for itself.
-fn time_part(time: Time, specifier: char, result: &mut String) {
+pub(super) fn time_part(time: Time, specifier: char, result: &mut String) {
     use std::fmt::Write as _;
     let (hours, minutes, seconds) = (time.hours, time.minutes, time.seconds);
     let twelve = (hours % 24 + 11) % 12 + 1;

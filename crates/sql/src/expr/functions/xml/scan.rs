@@ -202,7 +202,7 @@ impl Scanner<'_, '_, '_> {
         }
         self.document.enter(Kind::Element, place)?;
         let mut token = self.attributes(tag)?;
-        if token == Token::Mark(b'/') {
+        if tag != Tag::Declaration && token == Token::Mark(b'/') {
             self.document.leave(self.at);
             token = self.token().0;
         }
