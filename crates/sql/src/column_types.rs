@@ -44,6 +44,16 @@ fn size_class(name: &str) -> SizeClass {
     }
 }
 
+/// A member of an ENUM or SET. Blanks at its end are nothing to a text's comparison.
+fn member(text: &[u8], rule: Collation) -> Result<String, SqlError> {
+    let blanks = text.iter().rev().take_while(|byte| **byte == b' ').count();
+    let cut = if rule == Collation::Binary { 0 } else { blanks };
+    String::from_utf8(text[..text.len() - cut].to_vec()).map_err(|_| {
+        let shown = String::from_utf8_lossy(text);
+        errors::error(errors::INVALID_CHARACTER_STRING, &[&"utf8mb4", &shown])
+    })
+}
+
 /// The engine's type of a type as written, for the column `name`.
 ///
 /// # Errors
@@ -57,22 +67,7 @@ pub fn column_type(name: &str, said: &DataType, default: Collation) -> Result<Co
         digits => Err(errors::error(errors::TOO_BIG_PRECISION, &[&digits, &name, &6])),
     };
     let too_long = |max: u32| errors::error(errors::TOO_BIG_FIELDLENGTH, &[&name, &max]);
-    let members = || -> Result<Vec<String>, SqlError> {
-        said.members
-            .iter()
-            .map(|member| {
-                // Blanks at the end are nothing to a text's comparison.
-                let blanks = member.iter().rev().take_while(|byte| **byte == b' ').count();
-                let kept = if rule == Collation::Binary { 0 } else { blanks };
-                String::from_utf8(member[..member.len() - kept].to_vec()).map_err(|_| {
-                    errors::error(
-                        errors::INVALID_CHARACTER_STRING,
-                        &[&"utf8mb4", &String::from_utf8_lossy(member)],
-                    )
-                })
-            })
-            .collect()
-    };
+    let members = || said.members.iter().map(|text| member(text, rule)).collect::<Result<Vec<_>, _>>();
     Ok(match said.name.as_str() {
         "TINYINT" => ColumnType::TinyInt { unsigned },
         "SMALLINT" => ColumnType::SmallInt { unsigned },

@@ -194,10 +194,12 @@ impl Planner<'_> {
             true => name.database.is_none() && source.answers_to(None, Some(&name.name)),
             false => source.answers_to(Some(&current), Some(&name.name)),
         };
-        let found = sources.iter().zip(&aliased).position(|source| is_meant(&source));
+        let mut found = sources.iter().zip(&aliased).enumerate().filter(|(_, source)| is_meant(source));
         let unknown = || errors::error(errors::UNKNOWN_TABLE, &[&name.name, &"MULTI DELETE"]);
-        let at = found.ok_or_else(unknown)?;
-        let target = &sources[at];
+        let (at, (target, _)) = found.next().ok_or_else(unknown)?;
+        if found.next().is_some() {
+            return Err(errors::error(errors::NONUNIQ_TABLE, &[&name.name]));
+        }
         if target.engine_table().is_none() {
             return Err(errors::error(errors::NON_UPDATABLE_TABLE, &[&target.alias, &"DELETE"]));
         }
