@@ -42,13 +42,9 @@ pub(super) fn number_of<'a>(operand: &'a Expr, kind: &ColumnType, cx: &Context<'
     }
 }
 
-fn of_bits(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
-}
-
 /// The number that a value of a BIT column is.
 pub fn bits_as_number(value: &Value<'_>) -> Value<'static> {
-    if value.is_null() { Value::Null } else { Value::UInt(of_bits(&value.to_text())) }
+    if value.is_null() { Value::Null } else { Value::UInt(stored_values::unsigned(&value.to_text())) }
 }
 
 /// The number behind a column's text.
@@ -58,7 +54,7 @@ fn number(value: &Value<'_>, kind: &ColumnType) -> Value<'static> {
     }
     let text = value.to_text();
     if let ColumnType::Bit { .. } = kind {
-        return Value::UInt(of_bits(&text));
+        return Value::UInt(stored_values::unsigned(&text));
     }
     let place = |members: &[String], wanted: &[u8]| {
         members.iter().position(|member| member.as_bytes() == wanted).map(|at| at as u32)
