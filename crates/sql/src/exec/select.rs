@@ -153,6 +153,12 @@ impl<'p> Consumer<'p> {
             } else {
                 Flow::Next
             }
+        } else if plan.computed_once.is_some() {
+            let values = computed_items(plan, &cx)?;
+            let mut key = Vec::new();
+            sort_key(plan, &values, &cx, &mut key)?;
+            self.order_limit
+                .take(&ValueRow { plan, state: self.state, values: &values, key: &key }, target)?
         } else {
             self.order_limit.take(&SourceRow { plan, cx, rows, time_zone }, target)?
         };
@@ -186,9 +192,7 @@ impl<'p> Consumer<'p> {
             executor.tick(1).await?;
         }
         let mut key = Vec::new();
-        for (expr, descending) in &self.plan.order {
-            push_key(&expr.eval(&cx)?, *descending, &mut key);
-        }
+        sort_key(self.plan, &values, &cx, &mut key)?;
         let row = ValueRow { plan: self.plan, state: self.state, values: &values, key: &key };
         self.order_limit.take(&row, target)?;
         self.state.release_to(held);
@@ -264,16 +268,9 @@ impl<'p> Consumer<'p> {
             if !kept {
                 continue;
             }
-            let mut values = Vec::with_capacity(plan.items.len());
-            for item in &plan.items {
-                let value = item.eval(&cx)?;
-                self.state.gather(&value)?;
-                values.push(value.into_owned());
-            }
+            let values = computed_items(plan, &cx)?;
             key.clear();
-            for (expr, descending) in &plan.order {
-                push_key(&expr.eval(&cx)?, *descending, &mut key);
-            }
+            sort_key(plan, &values, &cx, &mut key)?;
             let flow = self
                 .order_limit
                 .take(&ValueRow { plan, state: self.state, values: &values, key: &key }, target)?;
@@ -289,6 +286,34 @@ impl<'p> Consumer<'p> {
         }
         Ok(())
     }
+}
+
+/// The items of a row.
+fn computed_items(plan: &SelectPlan, cx: &Context<'_>) -> Result<Vec<Value<'static>>, SqlError> {
+    let compute = |item: &Expr| {
+        let value = item.eval(cx)?;
+        cx.state.gather(&value)?;
+        Ok(value.into_owned())
+    };
+    plan.items.iter().map(compute).collect()
+}
+
+/// Appends the sort key of a row whose items are computed.
+fn sort_key(
+    plan: &SelectPlan,
+    values: &[Value<'static>],
+    cx: &Context<'_>,
+    key: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    let items = plan.computed_once.as_deref().unwrap_or_default();
+    for (at, (expr, descending)) in plan.order.iter().enumerate() {
+        let item = items.get(at).copied().flatten().and_then(|item| values.get(usize::from(item)));
+        let computed = if item.is_none() { expr.eval(cx)? } else { Value::Null };
+        let value = item.unwrap_or(&computed);
+        cx.state.hold(value.key_bytes_max())?;
+        push_key(value, *descending, key);
+    }
+    Ok(())
 }
 
 /// A context with a shorter life.

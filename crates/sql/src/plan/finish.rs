@@ -117,6 +117,7 @@ impl Planner<'_> {
         }
         plain_output(plan);
         plan.late_columns = late_columns(plan);
+        plan.computed_once = computed_once(plan);
         Ok(())
     }
 
@@ -332,9 +333,10 @@ fn plain_output(plan: &mut SelectPlan) {
 
 /// The columns that the items read, where MySQL sorts before it computes them: `@n := @n + 1` numbers the
 /// rows as they are sent, and those that a LIMIT leaves out are not numbered. It does so for rows of one
-/// table, beside which there may be derived ones of constants, unless the order reads what is assigned.
+/// table, beside which there may be derived ones of constants, unless the order reads what is assigned or is random.
 fn late_columns(plan: &SelectPlan) -> Option<Vec<(u16, u16)>> {
     let assigns = |expr: &Expr| !expr.visit(&mut |part| !matches!(part, Expr::Assign(..)));
+    let is_volatile = |expr: &Expr| !expr.visit(&mut |part| !part.is_volatile());
     let of_constants = |source: &&Source| match &source.kind {
         SourceKind::Derived(plan) => plan.sources.is_empty() && plan.unions.is_empty(),
         _ => false,
@@ -348,7 +350,8 @@ fn late_columns(plan: &SelectPlan) -> Option<Vec<(u16, u16)>> {
         || plan.recursion.is_some()
         || plan.apply.is_some()
         || !plan.unions.is_empty();
-    if sent_at_once || !plan.items.iter().any(assigns) || plan.order.iter().any(|(expr, _)| assigns(expr)) {
+    if sent_at_once || !plan.items.iter().any(assigns) || plan.order.iter().any(|(expr, _)| is_volatile(expr))
+    {
         return None;
     }
     let mut columns = Vec::new();
@@ -363,4 +366,19 @@ fn late_columns(plan: &SelectPlan) -> Option<Vec<(u16, u16)>> {
         });
     }
     Some(columns)
+}
+
+/// The items of the order, where a value would be another one if it were computed again: what is sorted and
+/// told apart is what is sent.
+fn computed_once(plan: &SelectPlan) -> Option<Vec<Option<u16>>> {
+    let is_volatile = |expr: &Expr| !expr.visit(&mut |part| !part.is_volatile());
+    let reads_items = plan.distinct || !plan.order.is_empty();
+    if !reads_items || plan.late_columns.is_some() || !plan.items.iter().any(is_volatile) {
+        return None;
+    }
+    let item_of = |(expr, _): &(Expr, bool)| {
+        let at = plan.items.iter().position(|item| item.unshared() == expr.unshared())?;
+        u16::try_from(at).ok().filter(|_| is_volatile(expr))
+    };
+    Some(plan.order.iter().map(item_of).collect())
 }

@@ -47,9 +47,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Err(error) => Err(error),
         }
     })),
-    function!("JSON_TYPE", 1..=1, |_| Type::text(64), |v, cx| text(v, cx, "json_type", |call| {
-        Ok(call.document(0)?.map(|value| value.type_name().to_owned()))
-    }))
+    function!("JSON_TYPE", 1..=1, |t| Type { length: 17, ..text_type(t) }, |v, cx| text(
+        v,
+        cx,
+        "json_type",
+        |call| { Ok(call.document(0)?.map(|value| value.type_name().to_owned())) }
+    ))
     .with_text_of(TextOf::Connection),
     function!("JSON_LENGTH", 1..=2, |_| Type::INT, |v, cx| number(v, cx, "json_length", |call| {
         found(call, |value| Some(value.length()))
