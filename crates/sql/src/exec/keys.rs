@@ -24,7 +24,7 @@ use crate::memory::{Charge, refused};
 use crate::plan::access_path::{Alternative, Path};
 use crate::result::SqlError;
 use crate::stored_values::{self, Storing};
-use crate::value::{Value, collation, compare, decimal};
+use crate::value::{Value, collation, compare, decimal, temporal};
 
 /// More alternatives than this become ranges in slices of time.
 const FEW: usize = 16;
@@ -46,6 +46,8 @@ pub(super) enum Piece {
     Near(Vec<u8>),
     /// The nearest key on the inner side of the range, which belongs to it.
     Inside(Vec<u8>),
+    /// The nearest key on the outer side of the range, which does not belong to it.
+    Outside(Vec<u8>),
     /// No limit at all.
     Unlimited,
     /// No row can match.
@@ -274,6 +276,9 @@ pub(super) fn piece(
     if compare::is_day_beside_span(value, &column.kind) {
         return Ok(Piece::Unknown);
     }
+    if let Some(piece) = piece_of_day(value, column, side, cx) {
+        return Ok(piece);
+    }
     let mut bytes = Vec::new();
     let storing = Storing { state: cx.state, table: "", row: 1, lenient: false };
     let warnings = cx.state.warnings_so_far();
@@ -284,6 +289,25 @@ pub(super) fn piece(
     Ok(match stored && compare::compare(&back, value) == Some(Ordering::Equal) {
         true => Piece::Key(bytes),
         false => Piece::Unknown,
+    })
+}
+
+/// What a moment that is not the beginning of its day, or the number of one, is as a key of days.
+fn piece_of_day(value: &Value<'_>, column: &ColumnDef, side: Side, cx: &Context<'_>) -> Option<Piece> {
+    let is_moment = matches!(value, Value::DateTime(..)) || value.is_number();
+    if !is_moment || column.kind != ColumnType::Date {
+        return None;
+    }
+    let (moment, _) = value.to_datetime(cx.state.today())?;
+    if !temporal::has_clock(moment) {
+        return None;
+    }
+    let mut day = Vec::new();
+    untorn::types::encode(&untorn::types::Value::Date(moment.date), &column.kind, &mut day).ok()?;
+    Some(match side {
+        Side::Equal => Piece::Nothing,
+        Side::Lower => Piece::Outside(day),
+        Side::Upper => Piece::Inside(day),
     })
 }
 
@@ -323,6 +347,7 @@ fn edge(
         // Texts before it under one collation need not stand before it under another.
         Piece::Near(_) => Some(Made::wider(unlimited())),
         Piece::Inside(bytes) => Some(Made::exact(Some((Some(bytes), true)))),
+        Piece::Outside(bytes) => Some(Made::exact(Some((Some(bytes), false)))),
         Piece::Unlimited => Some(Made::exact(unlimited())),
         Piece::Unknown => Some(Made::wider(unlimited())),
         Piece::Nothing => None,
@@ -344,7 +369,7 @@ fn interval(
             Piece::Nothing => None,
             Piece::Key(bytes) => Some(Made::exact(point(bytes))),
             Piece::Near(bytes) | Piece::Inside(bytes) => Some(Made::wider(point(bytes))),
-            Piece::Unlimited | Piece::Unknown => Some(Made::wider(everything)),
+            Piece::Unlimited | Piece::Unknown | Piece::Outside(_) => Some(Made::wider(everything)),
         },
         // Alone they have their own ranges; planning does not put them among others.
         Alternative::AnyOf(_) | Alternative::Row(_) => Some(Made::wider(everything)),
@@ -552,7 +577,7 @@ fn row_ranges(
                     row.push(Some(key));
                 }
                 Piece::Nothing => continue 'rows,
-                Piece::Unlimited | Piece::Unknown => {
+                Piece::Unlimited | Piece::Unknown | Piece::Outside(_) => {
                     let everything = Interval { lower: None, upper: None };
                     return Ok(Made::wider(vec![key_range(prefix, &everything)]));
                 }

@@ -27,7 +27,7 @@ use crate::background_drop::Elsewhere;
 use crate::errors;
 use crate::expr::Expr;
 use crate::expr::bind::collation::collated;
-use crate::expr::bind::common_type::{converted, in_variable};
+use crate::expr::bind::common_type::{fitting, in_variable};
 use crate::expr::bind::window::check as check_windows;
 use crate::expr::bind::{Binder, Bound, NameRule};
 use crate::expr::rollup::GroupKeys;
@@ -110,11 +110,11 @@ impl Planner<'_> {
         let names: Vec<String> = plan.columns.metas().iter().map(|meta| meta.name.clone()).collect();
         plan.columns = ResultColumns::new(types.iter().zip(&names).map(|(ty, name)| ty.meta(name)).collect());
         let own = std::mem::replace(&mut plan.types, types);
-        plan.convert_items(&own);
+        plan.convert_items(&own)?;
         let types = plan.types.clone();
         for (_, next) in &mut plan.unions {
             let own = std::mem::replace(&mut next.types, types.clone());
-            next.convert_items(&own);
+            next.convert_items(&own)?;
         }
         let Some(order) = self.order_of_whole(&query.order_by, &names, &plan.types, around)? else {
             return self.ordered_outside(query, around);
@@ -668,7 +668,7 @@ impl SelectPlan {
     }
 
     /// Makes the values what `types` say: all rows of a UNION have values of one kind.
-    pub(super) fn convert_items(&mut self, own: &[Type]) {
+    pub(super) fn convert_items(&mut self, own: &[Type]) -> Result<(), SqlError> {
         for ((item, from), to) in self.items.iter_mut().zip(own).zip(&self.types) {
             // What a parameter is turns out when there is a value.
             let unseen = matches!(item, Expr::Parameter(_)) && to.is_text() && to.kind != kind::BIT;
@@ -678,10 +678,11 @@ impl SelectPlan {
                     // In the column's collation, which rows are compared by.
                     expr = Expr::Collate(Box::new(Expr::Cast(Box::new(expr), text_of(*to))), to.collation);
                 }
-                *item = converted((expr, *from), *to);
+                *item = fitting((expr, *from), *to)?;
                 self.plain_columns =
                     self.plain_columns.take().filter(|_| matches!(item, Expr::Column { .. }));
             }
         }
+        Ok(())
     }
 }

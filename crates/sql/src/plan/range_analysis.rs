@@ -9,7 +9,7 @@ use untorn::types::ColumnType;
 
 use super::access_path::{Alternative, PathChooser};
 use crate::ast::BinaryOperator;
-use crate::expr::{Expr, ValueSet};
+use crate::expr::{Expr, ValueSet, functions};
 use crate::value::Value;
 use crate::value::collation::has_one_weight_each;
 
@@ -133,6 +133,20 @@ impl PathChooser<'_> {
         }
     }
 
+    /// Whether it is a number or text made of the moments or spans of the column, beside one that has a
+    /// single value for all rows: keys are that value as a moment or span.
+    fn is_made_of(&self, expr: &Expr, column: u16, value: &Expr) -> bool {
+        let made = match expr {
+            Expr::Collate(text, _) => text,
+            other => other,
+        };
+        let Expr::Call(function, arguments) = made else { return false };
+        let known = [&functions::MOMENT_DIGITS, &functions::SPAN_TEXT];
+        known.iter().any(|known| std::ptr::eq(*function, *known))
+            && arguments.first().is_some_and(|of| self.is_column(of, column))
+            && value.visit(&mut |inner| inner.may_be_constant())
+    }
+
     /// A comparison of the column with something known.
     fn comparison(
         &self,
@@ -140,12 +154,16 @@ impl PathChooser<'_> {
         left: &Expr,
         right: &Expr,
         column: u16,
-    ) -> Option<Alternative> {
+    ) -> Option<ImpliedRange> {
         use BinaryOperator::{Equal, Greater, GreaterEqual, Less, LessEqual};
-        let (operator, value) = if self.is_column(left, column) {
-            (operator, right)
+        let (operator, value, itself) = if self.is_column(left, column) {
+            (operator, right, true)
         } else if self.is_column(right, column) {
-            (mirrored(operator), left)
+            (mirrored(operator), left, true)
+        } else if self.is_made_of(left, column, right) {
+            (operator, right, false)
+        } else if self.is_made_of(right, column, left) {
+            (mirrored(operator), left, false)
         } else {
             return None;
         };
@@ -155,14 +173,30 @@ impl PathChooser<'_> {
         {
             return None;
         }
-        let value = value.clone();
-        Some(match operator {
-            Less => Alternative::Range { lower: None, upper: Some((value, false)) },
+        // The years of a variable's keys are those of constants, though what is compared is not.
+        let is_variable = matches!(value, Expr::UserVariable(_));
+        let is_year = self.table.def.columns.get(usize::from(column)).map(|def| &def.kind);
+        let of_years = is_variable && is_year == Some(&ColumnType::Year);
+        let itself = itself && !of_years;
+        // A variable's key that is looked up is what is compared; a range of keys is not, nor is a key where
+        // the row is changed.
+        let whole = itself || is_variable && operator == Equal && !self.choice.whole_rows;
+        let value = match (itself, operator) {
+            _ if of_years => Expr::Call(&functions::FULL_YEAR, vec![value.clone()]),
+            (true, _) | (_, Equal) => value.clone(),
+            // A text that is a day, too, limits the range.
+            _ => Expr::Call(&functions::SPAN_OF_TEXT, vec![value.clone()]),
+        };
+        let alternative = match operator {
+            Less => Alternative::Range { lower: None, upper: Some((value, !itself)) },
             LessEqual => Alternative::Range { lower: None, upper: Some((value, true)) },
-            Greater => Alternative::Range { lower: Some((value, false)), upper: None },
+            // Where digits are compared, those of the key may be more than those of the number: 2024-01-01
+            // 00:00:00 is more than 20240101.
+            Greater => Alternative::Range { lower: Some((value, !itself)), upper: None },
             GreaterEqual => Alternative::Range { lower: Some((value, true)), upper: None },
             _ => Alternative::Equal(value),
-        })
+        };
+        Some(ImpliedRange { whole, ..ImpliedRange::one(alternative) })
     }
 
     /// What `expr` says of `column`, or `None` when it says nothing.
@@ -171,16 +205,16 @@ impl PathChooser<'_> {
             return None;
         }
         match expr {
-            Expr::Compare(operator, left, right) => {
-                self.comparison(*operator, left, right, column).map(ImpliedRange::one)
-            }
+            Expr::Compare(operator, left, right) => self.comparison(*operator, left, right, column),
             Expr::Between { operand, low, high, negated: false }
-                if self.is_column(operand, column)
-                    && self.fits(column, low, For::Order)
-                    && self.fits(column, high, For::Order) =>
+                if self.fits(column, low, For::Order) && self.fits(column, high, For::Order) =>
             {
+                let whole = self.is_column(operand, column);
+                if !whole && ![low, high].iter().all(|end| self.is_made_of(operand, column, end)) {
+                    return None;
+                }
                 let (lower, upper) = (Some(((**low).clone(), true)), Some(((**high).clone(), true)));
-                Some(ImpliedRange::one(Alternative::Range { lower, upper }))
+                Some(ImpliedRange { whole, ..ImpliedRange::one(Alternative::Range { lower, upper }) })
             }
             Expr::InList { operand, list, negated: false } => self.range_of_list(operand, list, column),
             Expr::InConstants { operand, constants, negated: false } if self.is_column(operand, column) => {

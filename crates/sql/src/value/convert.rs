@@ -264,6 +264,8 @@ impl<'a> Value<'a> {
             number => {
                 let (whole, micros, digits) = whole_and_micros(&number.to_decimal());
                 let value = temporal::datetime_from_number(whole, today.any_day)?;
+                // Behind the digits of a day stands no fraction of a second.
+                let micros = if whole < temporal::DAY_NUMBERS_END { 0 } else { micros };
                 // Rounding may have made a whole second of the fraction.
                 let value = match micros {
                     1_000_000 => temporal::carried(DateTime { micros: 999_999, ..value })?,

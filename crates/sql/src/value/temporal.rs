@@ -477,9 +477,17 @@ pub fn time_of_day(value: DateTime) -> Time {
     }
 }
 
+/// Numbers below have no more digits than a day, `YYYYMMDD`.
+pub const DAY_NUMBERS_END: i64 = 100_000_000;
+
 /// As `YYYYMMDD`.
 pub fn date_number(date: Date) -> i64 {
     i64::from(date.year) * 10_000 + i64::from(date.month) * 100 + i64::from(date.day)
+}
+
+/// Whether a moment is not the beginning of its day.
+pub fn has_clock(moment: DateTime) -> bool {
+    moment != DateTime { date: moment.date, ..DateTime::default() }
 }
 
 /// As `YYYYMMDDhhmmss`.

@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use untorn::types::Collation;
 
+use super::beside_numbers::between_numbers;
+use super::beside_texts::spans_among_texts;
 use super::collation::in_bytes;
 use super::common_type::{converted, number_of_bits};
 use super::function_types::check_path;
@@ -278,17 +280,18 @@ pub(super) fn as_shown((expr, ty): Bound) -> Bound {
 /// A constant number of two digits beside a YEAR, or a text that begins with one, is a year of this time; one
 /// with digits behind the point is rounded.
 pub(super) fn beside_year(year: Type, (expr, ty): Bound) -> Bound {
-    let known = || expr.visit(&mut |inner| inner.may_be_constant());
+    let operand = (expr, ty);
     let is_text = collation::counts(ty);
-    if year.kind != kind::YEAR || !(is_number(ty) || is_text) || !known() {
-        return (expr, ty);
+    if year.kind != kind::YEAR || !(is_number(ty) || is_text) || !is_one_for_all(&operand) {
+        return operand;
     }
+    let (expr, ty) = operand;
     let ty = Type { nullable: ty.nullable, ..Type::INT };
     (Expr::Call(&functions::FULL_YEAR, vec![expr]), ty)
 }
 
 /// Whether an operand has one value for the whole statement. A user variable may have another one each time.
-fn is_one_for_all((expr, _): &Bound) -> bool {
+pub(super) fn is_one_for_all((expr, _): &Bound) -> bool {
     expr.visit(&mut |inner| inner.may_be_constant() && !matches!(inner, Expr::UserVariable(_)))
 }
 
@@ -309,27 +312,6 @@ pub(super) fn beside_exact([left, right]: [Bound; 2]) -> [Bound; 2] {
         (text, number) if is_exact(number) && is_read(text) => [exact(left), right],
         _ => [left, right],
     }
-}
-
-/// A day, moment or span beside a number is a number, too. Only a constant beside a column is read as what
-/// the column has.
-pub(super) fn beside_number(number: &Bound, (expr, ty): Bound) -> Bound {
-    let is_column = matches!(expr, Expr::Column { .. });
-    let is_read = match ty.kind {
-        kind::DATE | kind::TIME => is_column,
-        // What has more digits than a second is rounded beside what a function makes.
-        kind::DATETIME | kind::TIMESTAMP => {
-            is_column || number.1.decimals > 6 && !matches!(expr, Expr::Literal(_))
-        }
-        _ => return (expr, ty),
-    };
-    if !is_number(number.1) || is_read && is_one_for_all(number) {
-        return (expr, ty);
-    }
-    let exact =
-        CastType::Decimal { precision: 30, scale: if ty.kind == kind::DATE { 0 } else { ty.decimals } };
-    let to = Type { nullable: ty.nullable, ..cast_type(&exact) };
-    (Expr::Cast(Box::new(expr), exact), to)
 }
 
 /// A day or moment that is known is, beside a YEAR, the year that it is in.
@@ -366,20 +348,6 @@ pub(super) fn beside_moment(other: Type, (expr, ty): Bound) -> Bound {
         return (expr, ty);
     }
     as_moment((expr, ty), CastType::DateTime { fraction: ty.decimals })
-}
-
-/// Whether a span and a constant text are compared as texts: where the span is computed. Beside a column the
-/// text is read as a span, unless it is a day.
-pub(super) fn are_texts((span, ty): &Bound, (other, of_other): &Bound) -> bool {
-    let constant = matches!(other, Expr::Literal(Value::Text(..)) | Expr::Parameter(_));
-    ty.kind == kind::TIME && of_other.is_text() && constant && !matches!(span, Expr::Column { .. })
-}
-
-/// A span as a text beside another one.
-pub(super) fn span_as_text((span, ty): Bound, (_, other): &Bound) -> Bound {
-    let text = Expr::Cast(Box::new(span), CastType::Char { length: None, charset: None, bin: false });
-    let of_other = Type { collation: other.collation, derivation: other.derivation, ..Type::text(ty.length) };
-    (Expr::Collate(Box::new(text), other.collation), Type { nullable: ty.nullable, ..of_other })
 }
 
 /// What is no text as one of bytes.
@@ -511,7 +479,7 @@ impl Binder<'_, '_> {
     pub(super) fn together(&self, function: &str, arguments: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
         check_said(function, &arguments)?;
         match function {
-            "GREATEST" | "LEAST" => Ok(collation::each_under_one(self.extremes(arguments))),
+            "GREATEST" | "LEAST" => collation::each_under_one(self.extremes(arguments)),
             "NULLIF" => {
                 let arguments = match <[Bound; 2]>::try_from(arguments) {
                     Ok([one, other]) => {
@@ -536,7 +504,7 @@ impl Binder<'_, '_> {
             "FIELD" => Ok(arguments.into_iter().map(|argument| self.as_number(argument)).collect()),
             "INSTR" => collation::under_that_at(0, arguments),
             "LOCATE" => collation::under_that_at(1, arguments),
-            "CONCAT_WS" => Ok(collation::each_under_one(arguments)),
+            "CONCAT_WS" => collation::each_under_one(arguments),
             "STRCMP" | "FIND_IN_SET" => collation::under_one(&function.to_ascii_lowercase(), arguments),
             "EXTRACTVALUE" | "UPDATEXML" => {
                 let arguments = collation::under_one(&function.to_ascii_lowercase(), arguments)?;
@@ -546,11 +514,11 @@ impl Binder<'_, '_> {
             "ELT" => {
                 let mut number = arguments;
                 let texts = number.split_off(1);
-                number.extend(collation::each_under_one(texts));
+                number.extend(collation::each_under_one(texts)?);
                 Ok(number)
             }
             "INSERT" | "LPAD" | "REPLACE" | "RPAD" | "SUBSTRING_INDEX" => {
-                Ok(collation::put_into_first(arguments))
+                collation::put_into_first(arguments)
             }
             "REGEXP_LIKE" | "REGEXP_INSTR" | "REGEXP_SUBSTR" | "REGEXP_REPLACE" => {
                 let mut searched = arguments;
@@ -569,8 +537,8 @@ impl Binder<'_, '_> {
                 searched.extend(rest);
                 Ok(searched)
             }
-            "MAKE_SET" | "EXPORT_SET" => Ok(collation::joinable(arguments)),
-            name if functions::of_texts(name) => Ok(collation::joinable(arguments)),
+            "MAKE_SET" | "EXPORT_SET" => collation::joinable(arguments),
+            name if functions::of_texts(name) => collation::joinable(arguments),
             _ => Ok(arguments),
         }
     }
@@ -764,7 +732,8 @@ impl Binder<'_, '_> {
             let year = *year;
             // IN compares what it has several of as it is.
             let is_one = operands.len() == 2 && (!is_number(operands[1].1) || operands[1].1.is_integer());
-            if operation != "in" || is_one {
+            // LIKE compares what is shown.
+            if operation != "like" && (operation != "in" || is_one) {
                 let as_year = |operand: Bound| match operation {
                     // The one of IN is compared as by `=`.
                     "in" => beside_year(year, year_of_moment(year, operand)),
@@ -774,7 +743,9 @@ impl Binder<'_, '_> {
             }
         }
         if operation == "between" {
-            operands = doubles_between(among_moments(texts_among_moments(operands)));
+            operands = doubles_between(among_moments(texts_among_moments(spans_among_texts(
+                between_numbers(self.is_lifted(), operands),
+            ))));
         }
         if operation == "in" {
             operands = texts_among_moments(operands);

@@ -100,7 +100,7 @@ fn meant(function: &Function, result: Type, arguments: &[Type]) -> Type {
 }
 
 /// Error 3854 for a literal that has no place in the collation's character set.
-fn check_literals<'e>(
+pub(super) fn check_literals<'e>(
     rule: Collation,
     operands: impl Iterator<Item = (&'e Expr, &'e Type)>,
 ) -> Result<(), SqlError> {
@@ -307,15 +307,24 @@ fn illegal_mix(operation: &str, operands: &[Bound], two: [&Type; 2]) -> SqlError
 
 /// The operands each in the collation that they agree on: one of them is the result, or part of it. That they
 /// do not agree is an error where the result is compared.
-pub(super) fn each_under_one(operands: Vec<Bound>) -> Vec<Bound> {
+///
+/// # Errors
+/// 3854 for a literal that has no place in its character set.
+pub(super) fn each_under_one(operands: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
     let texts = operands.iter().filter(|(_, ty)| counts(*ty));
-    match claim_of_all(texts.map(Claim::of)) {
+    Ok(match claim_of_all(texts.map(Claim::of)) {
         Ok(Some(claim)) if claim.derivation == Derivation::Mixed => {
             operands.into_iter().map(|operand| mixed(operand, claim.rule)).collect()
         }
-        Ok(Some(claim)) => operands.into_iter().map(|operand| under(operand, claim.rule)).collect(),
+        Ok(Some(claim)) => all_under(operands, claim.rule)?,
         _ => operands,
-    }
+    })
+}
+
+/// The operands in a collation that each has a place in.
+fn all_under(operands: Vec<Bound>, rule: Collation) -> Result<Vec<Bound>, SqlError> {
+    check_literals(rule, operands.iter().map(|(expr, ty)| (expr, ty)))?;
+    Ok(operands.into_iter().map(|operand| under(operand, rule)).collect())
 }
 
 /// Whether one of two operands is bytes and the other one text; `Some(false)` where it is neither.
@@ -337,13 +346,15 @@ pub(super) fn under_that_at(at: usize, operands: Vec<Bound>) -> Result<Vec<Bound
     let Some(rule) = operands.get(at).filter(|(_, ty)| counts(*ty)).map(|(_, ty)| ty.collation) else {
         return Ok(operands);
     };
-    check_literals(rule, operands.iter().map(|(expr, ty)| (expr, ty)))?;
-    Ok(operands.into_iter().map(|operand| under(operand, rule)).collect())
+    all_under(operands, rule)
 }
 
 /// The texts that a function puts into the first one, which the result is, too. Where that one may not have
 /// their letters they are [`joinable`].
-pub(super) fn put_into_first(operands: Vec<Bound>) -> Vec<Bound> {
+///
+/// # Errors
+/// 3854 for a literal that has no place in its character set.
+pub(super) fn put_into_first(operands: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
     let Some(rule) = operands.first().filter(|(_, ty)| counts(*ty)).map(|(_, ty)| ty.collation) else {
         return joinable(operands);
     };
@@ -352,7 +363,7 @@ pub(super) fn put_into_first(operands: Vec<Bound>) -> Vec<Bound> {
         claim.is_ascii || claim.rule.charset() <= rule.charset() && claim.rule != Collation::Binary
     };
     match rule != Collation::Binary && operands.iter().filter(|(_, ty)| counts(*ty)).all(has_room) {
-        true => operands.into_iter().map(|operand| under(operand, rule)).collect(),
+        true => all_under(operands, rule),
         false => joinable(operands),
     }
 }
@@ -377,19 +388,24 @@ fn claim_in_a_whole(text: &Bound) -> Claim {
 }
 
 /// The texts of which a function makes one, in the collation that this has.
-pub(super) fn joinable(operands: Vec<Bound>) -> Vec<Bound> {
+///
+/// # Errors
+/// 3854 for a literal that has no place in its character set.
+pub(super) fn joinable(operands: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
     let texts = || operands.iter().filter(|(_, ty)| counts(*ty));
     let common = texts().map(|(_, ty)| ty.collation).reduce(collation::common);
-    match claim_of_all(texts().map(claim_in_a_whole)) {
+    Ok(match claim_of_all(texts().map(claim_in_a_whole)) {
         Ok(Some(claim)) if claim.derivation == Derivation::Mixed => {
             operands.into_iter().map(|operand| mixed(operand, claim.rule)).collect()
         }
-        Ok(Some(claim)) if Some(claim.rule) != common => {
-            operands.into_iter().map(|operand| under(operand, claim.rule)).collect()
-        }
+        Ok(Some(claim)) if Some(claim.rule) != common => all_under(operands, claim.rule)?,
         Ok(Some(claim)) if claim.rule == Collation::Binary => operands.into_iter().map(in_bytes).collect(),
+        Ok(Some(claim)) => {
+            check_literals(claim.rule, operands.iter().map(|(expr, ty)| (expr, ty)))?;
+            operands
+        }
         _ => operands,
-    }
+    })
 }
 
 /// A text among others that agree on no collation.
@@ -529,8 +545,12 @@ impl Binder<'_, '_> {
     }
 
     /// The arguments of GROUP_CONCAT and the type of what it makes of them.
-    pub(super) fn concatenated(&self, arguments: Vec<Bound>, ty: Type) -> (Vec<Expr>, Type) {
-        let arguments = joinable(arguments);
+    pub(super) fn concatenated(
+        &self,
+        arguments: Vec<Bound>,
+        ty: Type,
+    ) -> Result<(Vec<Expr>, Type), SqlError> {
+        let arguments = joinable(arguments)?;
         let bytes = arguments.iter().any(|(_, ty)| counts(*ty) && ty.collation == Collation::Binary);
         let arguments: Vec<Bound> = match bytes {
             true => arguments.into_iter().map(in_bytes).collect(),
@@ -542,7 +562,7 @@ impl Binder<'_, '_> {
             _ => (self.connection_rule(), Derivation::Coercible),
         };
         let exprs = arguments.into_iter().map(|(expr, _)| expr).collect();
-        (exprs, Type { collation, derivation, ..ty })
+        Ok((exprs, Type { collation, derivation, ..ty }))
     }
 
     /// `operand COLLATE name`.

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use untorn::types::{Collation, ColumnType};
 
 use super::Bound;
-use super::collation::{collated, joined};
+use super::collation::{check_literals, collated, counts, joined};
 use crate::ast::CastType;
 use crate::expr::Expr;
 use crate::expr::types::{Derivation, Type};
-use crate::result::kind;
+use crate::result::{SqlError, kind};
 
 impl Type {
     /// A type that both values fit.
@@ -113,6 +113,17 @@ pub fn converted((expr, from): Bound, to: Type) -> Expr {
         return collated((expr, from), to.collation, to.derivation).0;
     }
     expr
+}
+
+/// [`converted`] of what one of several may answer.
+///
+/// # Errors
+/// 3854 for a literal that has no place in the character set of all.
+pub fn fitting(bound: Bound, to: Type) -> Result<Expr, SqlError> {
+    if counts(to) && to.collation != bound.1.collation {
+        check_literals(to.collation, std::iter::once((&bound.0, &bound.1)))?;
+    }
+    Ok(converted(bound, to))
 }
 
 /// The number that the bits of a BIT are.

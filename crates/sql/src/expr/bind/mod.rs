@@ -1,6 +1,8 @@
 //! From syntax to bound expressions: names are resolved against the sources of the query, aggregates are
 //! collected, subqueries are planned, types are inferred.
 
+mod beside_numbers;
+mod beside_texts;
 mod cast;
 mod coercion;
 pub mod collation;
@@ -38,7 +40,7 @@ use crate::value::Value;
 use coercion::{as_shown, is_number};
 pub(crate) use coercion::{is_number as is_type_of_numbers, literal_as_number};
 use collation::collated;
-use common_type::{conversion, converted, in_variable};
+use common_type::{conversion, converted, fitting, in_variable};
 use function_types::{null_by_type, type_of_call, with_six_digits};
 pub use literals::value_type;
 use literals::{decimal_literal, integer_literal, temporal_value};
@@ -264,7 +266,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         let mut chain = self.bind(first)?;
         for (operator, operand) in links {
             let operand = self.bind(operand)?;
-            chain = self.arithmetic(*operator, chain, operand);
+            chain = self.arithmetic(*operator, chain, operand)?;
         }
         Ok(chain)
     }
@@ -294,6 +296,11 @@ impl<'p, 'a> Binder<'p, 'a> {
             bound.push(self.bind(item)?.0);
         }
         Ok(bound.into_inner())
+    }
+
+    /// Whether parameters are the literals of a statement that keeps its plan.
+    fn is_lifted(&self) -> bool {
+        !self.planner.parameter_types.is_empty()
     }
 
     fn bound_list(&mut self, list: &[ast::Expr]) -> Result<Vec<Bound>, SqlError> {
@@ -334,10 +341,25 @@ impl<'p, 'a> Binder<'p, 'a> {
             }
             return Ok(any_of(equalities.into_inner(), negated));
         }
+        if let ([only], kind::DATE | kind::DATETIME | kind::TIMESTAMP | kind::TIME) = (list, first.1.kind)
+            && !matches!(only, ast::Expr::Binary(_) | ast::Expr::Row(_))
+        {
+            // One number or text is compared as by `=`.
+            let item = self.bind(only)?;
+            if !is_number(item.1) && first.1.kind != kind::TIME {
+                return Ok(made(first.0, vec![item.0]));
+            }
+            let (left, right) = self.beside(ast::BinaryOperator::Equal, (operand, only), first, item)?;
+            let (left, right) = (Box::new(left.0), Box::new(right.0));
+            return Ok(any_of(vec![Expr::Compare(ast::BinaryOperator::Equal, left, right)], negated));
+        }
         let of_numbers = is_number(first.1) || coercion::may_be_number(&first);
         if !first.1.is_text() && !of_numbers && !list.iter().any(|item| matches!(item, ast::Expr::Binary(_)))
         {
-            return Ok(made(first.0, self.list(list)?));
+            let lifted = self.is_lifted();
+            let items = self.bound_list(list)?.into_iter();
+            let items = items.map(|item| beside_numbers::among_days(lifted, &first, item).0).collect();
+            return Ok(made(first.0, items));
         }
         let mut operands = vec![first];
         for item in list {
@@ -439,15 +461,15 @@ impl<'p, 'a> Binder<'p, 'a> {
         match (name.as_str(), bound.len()) {
             ("COALESCE" | "IFNULL" | "NVL", _) => {
                 let nullable = types.iter().all(|ty| ty.nullable);
-                let bound = bound.into_iter().zip(types).map(|bound| converted(bound, united)).collect();
-                return Ok((Expr::Coalesce(bound), Type { nullable, ..united }));
+                let bound = bound.into_iter().zip(types).map(|bound| fitting(bound, united));
+                return Ok((Expr::Coalesce(bound.collect::<Result<_, _>>()?), Type { nullable, ..united }));
             }
             ("NULLIF", 2) => return Ok(coercion::null_if(bound, [types[0], types[1]], first)),
             ("IF", 3) => {
                 let ty = types[1].union(types[2]);
-                let otherwise = Box::new(converted((bound.remove(2), types[2]), ty));
+                let otherwise = Box::new(fitting((bound.remove(2), types[2]), ty)?);
                 let when = self.chooser((bound.remove(0), types[0]));
-                let whens = vec![(when, converted((bound.remove(0), types[1]), ty))];
+                let whens = vec![(when, fitting((bound.remove(0), types[1]), ty)?)];
                 let ty = coercion::chosen_among(&types[1..], ty);
                 return Ok((Expr::Case { operand: None, whens, otherwise }, ty));
             }
@@ -638,7 +660,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             let texts: Vec<Bound> = bound.into_iter().zip(types).map(coercion::as_text).collect();
             let types: Vec<Type> = texts.iter().map(|(_, ty)| *ty).collect();
             collation::check_explicit("group_concat", &types)?;
-            (bound, ty) = self.concatenated(texts, ty);
+            (bound, ty) = self.concatenated(texts, ty)?;
         }
         Ok(Aggregate {
             kind,

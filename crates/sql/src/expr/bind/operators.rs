@@ -2,11 +2,13 @@
 
 use untorn::types::Collation;
 
+use super::beside_numbers::beside_numbers;
+use super::beside_texts::beside_texts;
 use super::coercion::{
-    as_part, as_shown, as_text, beside_exact, beside_moment, beside_number, beside_year, is_number,
-    may_be_number, of_days, with_sign_of, year_of_moment,
+    as_part, as_shown, as_text, beside_exact, beside_moment, beside_year, is_number, may_be_number, of_days,
+    with_sign_of, year_of_moment,
 };
-use super::common_type::converted;
+use super::common_type::fitting;
 use super::{Binder, Bound, coercion, collation, value_type};
 use crate::ast::text::symbol;
 use crate::ast::{self, BinaryOperator, UnaryOperator};
@@ -123,7 +125,7 @@ impl Binder<'_, '_> {
                     _ => {}
                 }
                 if operator.is_arithmetic() {
-                    return Ok(self.arithmetic(operator, left, right));
+                    return self.arithmetic(operator, left, right);
                 }
                 self.beside(operator, said, left, right)?
             }
@@ -173,19 +175,11 @@ impl Binder<'_, '_> {
             (left, right) = (self.as_number(left), self.as_number(right));
             let types = (left.1, right.1);
             [left, right] = beside_exact([beside_year(types.1, left), beside_year(types.0, right)]);
-            left = beside_number(&right, left);
-            right = beside_number(&left, right);
+            (left, right) = beside_numbers(self.is_lifted(), left, right);
         }
         let types = (left.1, right.1);
         (left, right) = (beside_moment(types.1, left), beside_moment(types.0, right));
-        (left, right) = match coercion::are_texts(&left, &right) {
-            true => (coercion::span_as_text(left, &right), right),
-            false if coercion::are_texts(&right, &left) => {
-                let span = coercion::span_as_text(right, &left);
-                (left, span)
-            }
-            false => (left, right),
-        };
+        (left, right) = beside_texts(self.is_lifted(), operator, left, right);
         if left.1.is_text() && right.1.is_text() && left.1.collation != right.1.collation {
             let operands = self.comparable(symbol(operator), vec![left, right])?;
             let [one, other] = <[Bound; 2]>::try_from(operands)
@@ -196,14 +190,19 @@ impl Binder<'_, '_> {
     }
 
     /// `left operator right`, as one more link where `left` is arithmetic already.
-    pub(super) fn arithmetic(&self, operator: BinaryOperator, mut left: Bound, mut right: Bound) -> Bound {
+    pub(super) fn arithmetic(
+        &self,
+        operator: BinaryOperator,
+        mut left: Bound,
+        mut right: Bound,
+    ) -> Result<Bound, SqlError> {
         if let Some(function) = of_bytes(operator, &left, &right) {
             let length = left.1.length.max(if operator.is_shift() { 0 } else { right.1.length });
             let ty = Type { nullable: left.1.nullable || right.1.nullable, ..Type::bytes(length) };
             if operator.is_shift() {
                 right = self.as_number(right);
             }
-            return (Expr::Call(function, vec![left.0, right.0]), ty);
+            return Ok((Expr::Call(function, vec![left.0, right.0]), ty));
         }
         if operator != BinaryOperator::Concat {
             (left, right) = match of_integers(operator) {
@@ -211,7 +210,7 @@ impl Binder<'_, '_> {
                 false => (self.as_operand(left), self.as_operand(right)),
             };
         } else if left.1.is_text() && right.1.is_text() {
-            let both = <[Bound; 2]>::try_from(collation::joinable(vec![left, right]));
+            let both = <[Bound; 2]>::try_from(collation::joinable(vec![left, right])?);
             let Ok([first, second]) = both else { unreachable!("as many texts as before") };
             (left, right) = (first, second);
         }
@@ -232,7 +231,7 @@ impl Binder<'_, '_> {
             left => Expr::Arithmetic(operator, Box::new(left), Box::new(right.0)),
         };
         let of_numbers = operator == BinaryOperator::Concat && !left.1.is_text() && !right.1.is_text();
-        if of_numbers { self.in_connection((expr, ty)) } else { (expr, ty) }
+        Ok(if of_numbers { self.in_connection((expr, ty)) } else { (expr, ty) })
     }
 
     /// The operands of a chain of AND or OR, those of the same chains inside it among them.
@@ -409,8 +408,9 @@ impl Binder<'_, '_> {
         collation::check_explicit("case", &results)?;
         let ty = ty.union(else_type);
         let whens = bound.into_iter().zip(types);
-        let whens = whens.map(|((when, then), of)| (when, converted((then, of), ty))).collect();
-        let otherwise = Box::new(converted((otherwise, else_type), ty));
+        let whens = whens.map(|((when, then), of)| Ok((when, fitting((then, of), ty)?)));
+        let whens = whens.collect::<Result<_, SqlError>>()?;
+        let otherwise = Box::new(fitting((otherwise, else_type), ty)?);
         Ok((Expr::Case { operand, whens, otherwise }, coercion::chosen_among(&results, ty)))
     }
 }

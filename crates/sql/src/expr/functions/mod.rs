@@ -48,7 +48,10 @@ pub use bytes::{
     FITTED_TO_LATIN1, FITTED_TO_UTF8MB3, ONLY_IN_LATIN1, VALID_TEXT, invalid_text, refuse_foreign,
 };
 pub use make_set::PLACE_OF_BIT;
-pub use moment_number::{MOMENT_NUMBER, MOMENT_OF_NUMBER, MOMENT_OF_TEXT, answers_moments, moment_number};
+pub use moment_number::{
+    DAY_OF_NUMBER, MOMENT_DIGITS, MOMENT_NUMBER, MOMENT_OF_NUMBER, MOMENT_OF_TEXT, SPAN_OF_TEXT, SPAN_TEXT,
+    answers_moments, moment_number,
+};
 pub use numeric::{EXACT_NUMBER, FULL_YEAR, ZERO_FILLED, exact_number_type};
 pub use temporal::{
     DAY_OF_MODE, IN_ZONE, YEAR_BEGINS, date_shift, interval_type_digits, is_of_days, kept_datetime,

@@ -3,11 +3,13 @@
 //! `'2001-01-01' + INTERVAL 2 DAY` and ADDTIME of a text are texts to see, but where a number is wanted they
 //! count as dates do: 20010103, and not 2001, which is how the text begins.
 
+use untorn::types::Collation;
+
 use super::temporal::loose_moment;
 use super::{FITTED_TO_LATIN1, Function, any_null, function};
 use crate::expr::Expr;
 use crate::expr::types::Type;
-use crate::value::Value;
+use crate::value::{Value, temporal};
 
 /// The moment that a text is, the zero one if it is none: a text beside others and a moment. Not of SQL's.
 pub static MOMENT_OF_TEXT: Function =
@@ -35,6 +37,39 @@ pub static MOMENT_OF_NUMBER: Function =
             _ => Value::Null,
         })
     });
+
+/// The digits of a column's day or moment, which is compared with a number that is no constant. Not of SQL's.
+pub static MOMENT_DIGITS: Function = function!("MOMENT DIGITS", 1..=1, |t| t[0], |v, _| {
+    Ok(match &v[0] {
+        Value::Null => Value::Null,
+        Value::Date(date) => Value::Int(temporal::date_number(*date)),
+        Value::DateTime(moment, 0) => Value::Int(temporal::datetime_number(*moment)),
+        other => Value::Decimal(other.to_decimal()),
+    })
+});
+
+/// A constant beside a column of days: the day that its digits say, if they say a clock, too. Not of SQL's.
+pub static DAY_OF_NUMBER: Function = function!("DAY OF NUMBER", 1..=1, |t| t[0], |v, cx| {
+    Ok(match v[0].to_datetime(crate::expr::today(cx)) {
+        Some((moment, _)) if v[0].is_number() && temporal::has_clock(moment) => Value::Date(moment.date),
+        _ => v[0].clone(),
+    })
+});
+
+/// What is shown of a span, beside a text. Not of SQL's.
+pub static SPAN_TEXT: Function = function!("SPAN TEXT", 1..=1, |t| t[0], |v, _| {
+    Ok(match &v[0] {
+        Value::Null => Value::Null,
+        span => Value::Text(span.to_text().into_owned().into(), Collation::Utf8mb4GeneralCi),
+    })
+});
+
+/// A text beside a span: one that is a day is what the span's digits would be. Not of SQL's.
+pub static SPAN_OF_TEXT: Function = function!("SPAN OF TEXT", 1..=1, |t| t[0], |v, cx| {
+    let day = matches!(&v[0], Value::Text(text, _) if temporal::is_only_day(text));
+    let read = if day { v[0].to_time(crate::expr::today(cx)) } else { None };
+    Ok(read.map_or_else(|| v[0].clone(), |(span, digits)| Value::Time(span, digits)))
+});
 
 /// Whether it answers dates, as texts if its type is one.
 pub fn answers_moments(expr: &Expr) -> bool {
