@@ -307,6 +307,10 @@ impl<'n> Names<'n> {
                 self.write_around("from ", operand, ")", out);
             }
             Expr::Random { seed, .. } => self.write_around("rand(", seed, ")", out),
+            // A name of several words is no function of SQL: a comparison has put it around its operand.
+            Expr::Call(function, arguments) if arguments.len() == 1 && function.name.contains(' ') => {
+                self.write(&arguments[0], out);
+            }
             Expr::Call(function, arguments) => {
                 out.push_str(&function.name.to_ascii_lowercase());
                 self.write_list("(", arguments, ",", ")", out);
