@@ -49,7 +49,7 @@ pub use bytes::{
 };
 pub use make_set::PLACE_OF_BIT;
 pub use moment_number::{MOMENT_NUMBER, MOMENT_OF_NUMBER, MOMENT_OF_TEXT, answers_moments, moment_number};
-pub use numeric::{EXACT_NUMBER, FULL_YEAR, ZERO_FILLED, exact_number_type};
+pub use numeric::{EXACT_NUMBER, FULL_YEAR, INTEGER_IN_TEXT, NUMBER_IN_TEXT, ZERO_FILLED, exact_number_type};
 pub use temporal::{
     DAY_OF_MODE, IN_ZONE, YEAR_BEGINS, date_shift, interval_type_digits, is_of_days, kept_datetime,
     kept_time, round_datetime, round_time,
