@@ -422,7 +422,7 @@ fn year<'a>(value: &Value<'_>, state: &SqlContext) -> Value<'a> {
         0 | 1901..=2155 => Value::UInt(number as u64),
         1..=69 => Value::UInt(number as u64 + 2000),
         70..=99 => Value::UInt(number as u64 + 1900),
-        number => truncated(&Value::text(&number.to_string()), "YEAR", state),
+        number => truncated(&Value::text(number.to_string()), "YEAR", state),
     }
 }
 
