@@ -47,6 +47,20 @@ impl EncodedRow {
         self.fields.push(Some(start..self.bytes.len()));
     }
 
+    /// Writes a field that is there already, as [`EncodedRow::push`] does it.
+    ///
+    /// # Errors
+    /// Those of `write`; the row must then be cleared.
+    pub fn set<E>(&mut self, at: usize, write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+        let start = self.bytes.len();
+        write(&mut self.bytes)?;
+        let end = self.bytes.len();
+        if let Some(field) = self.fields.get_mut(at) {
+            *field = Some(start..end);
+        }
+        Ok(())
+    }
+
     /// One of the fields; NULL too if there is none.
     pub fn field(&self, at: usize) -> Field<'_> {
         self.fields.get(at).cloned().flatten().map(|range| &self.bytes[range])

@@ -218,6 +218,7 @@ error_table! {
     ALLOWED_PACKET_OVERFLOWED = 1301, b"HY000", "Result of %() was larger than max_allowed_packet (%) - truncated";
     TOO_BIG_DISPLAYWIDTH = 1439, b"42000", "Display width out of range for column '%' (max = %)";
     CANNOT_CONVERT_STRING = 3854, b"HY000", "Cannot convert string '%' from % to %";
+    VIEW_PREVENT_UPDATE = 1443, b"HY000", "The definition of table '%' prevents operation % on table '%'.";
     NO_SUCH_USER = 1449, b"HY000", "The user specified as a definer ('%'@'%') does not exist";
     FORBID_SCHEMA_CHANGE = 1450, b"HY000", "Changing schema from '%' to '%' is not allowed.";
     VIEW_RECURSIVE = 1462, b"HY000", "`%`.`%` contains view recursion";

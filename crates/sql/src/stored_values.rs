@@ -362,8 +362,8 @@ impl Storing<'_> {
         };
         let date = moment.date;
         let zero = date.month == 0 || date.day == 0;
-        // A moment of a TIMESTAMP must exist.
-        let exists = !zero && temporal::is_valid_date(date, false) || date == Date::default();
+        // Whatever the SQL mode allows of dates, a TIMESTAMP is a moment of a day that there was, or zero.
+        let exists = !zero && temporal::is_valid_date(date, false) || moment == DateTime::default();
         let is_timestamp = matches!(column.kind, ColumnType::Timestamp { .. });
         if zero && self.state.refuses_zero_dates(date) || is_timestamp && !exists {
             match value.is_number() && date != Date::default() {
@@ -376,9 +376,7 @@ impl Storing<'_> {
             ColumnType::Date => self.put(&types::Value::Date(moment.date), column, out),
             ColumnType::Timestamp { .. } if moment != DateTime::default() => {
                 let seconds = moment.to_unix() - i64::from(self.state.time_zone_offset());
-                // Whatever the SQL mode allows of dates, this is a moment that there was.
-                let is_a_day = DateTime::from_unix(moment.to_unix(), moment.micros).date == moment.date;
-                if !is_a_day || !(1..=TIMESTAMP_SECONDS_MAX).contains(&seconds) {
+                if !(1..=TIMESTAMP_SECONDS_MAX).contains(&seconds) {
                     self.impossible(value, column)?;
                     return self.put(&types::Value::DateTime(DateTime::default()), column, out);
                 }

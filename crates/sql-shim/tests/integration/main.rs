@@ -9,6 +9,7 @@ mod column_metadata;
 mod com_counters;
 mod compression;
 mod data_locks;
+mod definitions_again;
 mod engine_settings;
 mod functional_keys;
 mod golden;

@@ -24,7 +24,7 @@ use super::{Executor, row_rules};
 use crate::context::SqlContext;
 use crate::errors;
 use crate::expr::functions::as_count;
-use crate::expr::{Context, RowView};
+use crate::expr::{Context, RowView, strict};
 use crate::failure::duplicate_key::duplicate;
 use crate::failure::{Failure, engine as engine_error};
 use crate::handler_counts::Handled;
@@ -412,6 +412,7 @@ impl<'e> Executor<'e> {
             return Ok(0);
         }
         let mut range_charge = state.memory.charge();
+        strict::check_constants(&target.all_conditions, &table.def.columns, &cx)?;
         let Some(ranges) = self.ranges(&target.path, &table.def.columns, &cx, &mut range_charge).await?
         else {
             return Ok(0);

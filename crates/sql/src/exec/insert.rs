@@ -178,6 +178,15 @@ impl Inserting<'_, '_> {
     }
 }
 
+/// What becomes of the AUTO_INCREMENT column in a row.
+#[derive(Default)]
+struct Numbered {
+    /// The value that was generated.
+    generated: Option<u64>,
+    /// One that was said: the next is behind it, if the row is inserted.
+    said: Option<u64>,
+}
+
 impl<'e> Executor<'e> {
     /// Executes INSERT or REPLACE.
     pub async fn insert(&mut self, plan: &InsertPlan) -> Result<Changed, Failure> {
@@ -275,7 +284,7 @@ impl<'e> Executor<'e> {
     ) -> Result<(), Failure> {
         let mut row = EncodedRow::default();
         let plan = inserting.plan;
-        let generated = match self.encode_row(inserting, number, given, &mut row).await {
+        let Numbered { generated, said } = match self.encode_row(inserting, number, given, &mut row).await {
             Err(Failure::Sql(error)) if plan.ignore && row_rules::is_refusal(&error) => {
                 self.state.warn(error);
                 inserting.refused += 1;
@@ -301,6 +310,9 @@ impl<'e> Executor<'e> {
             let Written::Duplicate { index, entry } = written else {
                 inserting.result.affected += 1 + replaced;
                 inserting.changed = true;
+                if let Some(said) = said {
+                    inserting.writer.use_value(said).await?;
+                }
                 // Through a view that does not show the numbered column nobody hears of it.
                 let numbered = inserting.table.def.auto_increment_column();
                 let is_shown = |number: u16| Some(number) == numbered;
@@ -416,14 +428,15 @@ impl<'e> Executor<'e> {
         Ok(evaluated)
     }
 
-    /// Makes a row of what is given for it. Answers the AUTO_INCREMENT value that was generated, if one was.
+    /// Makes a row of what is given for it. Its AUTO_INCREMENT value is generated last: a row that is
+    /// refused before uses none.
     async fn encode_row(
         &mut self,
         inserting: &mut Inserting<'_, '_>,
         number: u64,
         given: Given<'_>,
         row: &mut EncodedRow,
-    ) -> Result<Option<u64>, Failure> {
+    ) -> Result<Numbered, Failure> {
         row.clear();
         let given_itself;
         let given = match given {
@@ -433,11 +446,10 @@ impl<'e> Executor<'e> {
             }
             given => given,
         };
-        let mut generated = None;
+        let mut numbered = Numbered::default();
         let mut computed: SmallVec<[u16; 8]> = SmallVec::new();
-        // A row that the rules refuse uses no AUTO_INCREMENT value. They cannot read that column.
         let rules = inserting.plan.rules.as_deref();
-        let (mut generates_late, mut used) = (None, None);
+        let mut generates = None;
         let table = inserting.table.clone();
         let state = self.state;
         let storing = Storing { state, table: &table.name, row: number, lenient: inserting.lenient };
@@ -462,16 +474,10 @@ impl<'e> Executor<'e> {
                 }
             };
             if is_auto {
-                let generate = inserting.generates(value.as_ref(), column, &storing)?;
-                if generate && rules.is_some() {
-                    generates_late = Some(at);
+                // Nothing that is computed or checked reads it.
+                if inserting.generates(value.as_ref(), column, &storing)? {
+                    generates = Some(at);
                     row.push_null();
-                    continue;
-                }
-                if generate {
-                    let next = inserting.generate(column, state).await?;
-                    generated = Some(next);
-                    row.push(|out| storing.encode(&Value::UInt(next), column, out))?;
                     continue;
                 }
             }
@@ -491,7 +497,7 @@ impl<'e> Executor<'e> {
                 Some(value) => {
                     row.push(|out| storing.encode(&value, column, out))?;
                     if is_auto && value.to_integer() > 0 {
-                        used = Some(u64::try_from(value.to_integer()).unwrap_or(u64::MAX));
+                        numbered.said = Some(u64::try_from(value.to_integer()).unwrap_or(u64::MAX));
                     }
                 }
             }
@@ -503,19 +509,20 @@ impl<'e> Executor<'e> {
             let cx = self.context(&inserting.subqueries);
             row_rules::compute(rules, defaults, wanted, &mut fields, columns, &storing, &cx)?;
             row_rules::check(rules, &fields, columns, &cx)?;
-            if let Some(at) = generates_late {
-                let next = inserting.generate(&columns[at], state).await?;
-                generated = Some(next);
-                let mut bytes = Vec::new();
-                storing.encode(&Value::UInt(next), &columns[at], &mut bytes)?;
-                fields[at] = Some(bytes);
-            }
             row_rules::set_fields(row, &fields);
         }
-        if let Some(used) = used {
-            inserting.writer.use_value(used).await?;
+        if let Some(at) = generates {
+            let column = &table.def.columns[at];
+            let next = inserting.generate(column, state).await?;
+            numbered.generated = Some(next);
+            row.set(at, |out| storing.encode(&Value::UInt(next), column, out))?;
         }
-        Ok(generated)
+        // A statement that goes on behind a duplicate counts on from what it says.
+        let goes_on = inserting.plan.replace || inserting.plan.query.is_some() || inserting.loads;
+        if let Some(said) = numbered.said.take_if(|_| goes_on) {
+            inserting.writer.use_value(said).await?;
+        }
+        Ok(numbered)
     }
 
     /// The row that stands in the way, also in storage encoding if that is wanted.

@@ -18,7 +18,7 @@ use super::Executor;
 use super::integer_key::integer_key;
 use super::merged_ranges::Leg;
 use super::prefix_keys::{self, Beginning};
-use crate::expr::{Context, Expr, ValueSet};
+use crate::expr::{Context, Expr, ValueSet, strict};
 use crate::failure::Failure;
 use crate::memory::{Charge, refused};
 use crate::plan::access_path::{Alternative, Path};
@@ -249,6 +249,9 @@ pub(super) fn piece(
 ) -> Result<Piece, SqlError> {
     if value.is_null() {
         return Ok(Piece::Nothing);
+    }
+    if cx.state.changes_strictly.get() {
+        strict::check_beside_column(value, (&column.kind, &column.name), cx.state)?;
     }
     if let Some((width, unsigned)) = column.kind.integer() {
         return Ok(integer_piece(value, width, unsigned, side));

@@ -87,6 +87,10 @@ fn of_key(error: &mut SqlError, key: &str, row: u64) {
     }
 }
 
+/// Errors of a constraint that say that it refuses the row.
+const UNDECIDED: [u16; 3] =
+    [errors::DIVISION_BY_ZERO, errors::DATA_OUT_OF_RANGE, errors::TRUNCATED_WRONG_VALUE];
+
 /// Checks a row.
 ///
 /// # Errors
@@ -104,7 +108,7 @@ pub fn check(
         let refused = match condition.truth(&cx) {
             // NULL is not false.
             Ok(truth) => truth == Some(false),
-            Err(error) if [errors::DIVISION_BY_ZERO, errors::DATA_OUT_OF_RANGE].contains(&error.code) => true,
+            Err(error) if UNDECIDED.contains(&error.code) => true,
             Err(error) => return Err(error),
         };
         if refused {

@@ -6,9 +6,9 @@ use bigdecimal::BigDecimal;
 use std::borrow::Cow;
 
 use super::super::ast::BinaryOperator;
-use super::super::value::convert::parse_number;
 use super::super::value::{Value, collation, decimal};
 use super::Evaluated;
+use super::strict;
 use crate::context::SqlContext;
 use crate::errors;
 use crate::result::SqlError;
@@ -88,11 +88,11 @@ pub fn binary<'a>(
         Divide => divide(&left, &right, state),
         IntegerDivide => integer_divide(&left, &right, state),
         Modulo => modulo(&left, &right, state),
-        BitOr => Ok(Value::UInt(left.to_bits() | right.to_bits())),
-        BitAnd => Ok(Value::UInt(left.to_bits() & right.to_bits())),
-        BitXor => Ok(Value::UInt(left.to_bits() ^ right.to_bits())),
-        ShiftLeft => Ok(Value::UInt(shift(right.to_bits(), |by| left.to_bits().checked_shl(by)))),
-        ShiftRight => Ok(Value::UInt(shift(right.to_bits(), |by| left.to_bits().checked_shr(by)))),
+        BitOr | BitAnd | BitXor | ShiftLeft | ShiftRight => {
+            strict::check_number(&left, "INTEGER", state)?;
+            strict::check_number(&right, "INTEGER", state)?;
+            Ok(Value::UInt(bits(operator, &left, &right)))
+        }
         Concat => {
             let rule = collation::common(left.collation(), right.collation());
             // A chain goes on in the text it has made so far.
@@ -107,19 +107,19 @@ pub fn binary<'a>(
     }
 }
 
-fn shift(by: u64, apply: impl Fn(u32) -> Option<u64>) -> u64 {
-    u32::try_from(by).ok().and_then(apply).unwrap_or(0)
+fn bits(operator: BinaryOperator, left: &Value<'_>, right: &Value<'_>) -> u64 {
+    let (left, right) = (left.to_bits(), right.to_bits());
+    match operator {
+        BinaryOperator::BitOr => left | right,
+        BinaryOperator::BitAnd => left & right,
+        BinaryOperator::BitXor => left ^ right,
+        BinaryOperator::ShiftLeft => shift(right, |by| left.checked_shl(by)),
+        _ => shift(right, |by| left.checked_shr(by)),
+    }
 }
 
-/// In a statement that changes tables in strict mode a text is all of it a number.
-fn check_number(value: &Value<'_>, state: &SqlContext) -> Result<(), SqlError> {
-    match value {
-        Value::Text(text, _) if state.changes_strictly.get() && !parse_number(text).complete => {
-            let shown = String::from_utf8_lossy(text);
-            Err(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&"DOUBLE", &shown]))
-        }
-        _ => Ok(()),
-    }
+fn shift(by: u64, apply: impl Fn(u32) -> Option<u64>) -> u64 {
+    u32::try_from(by).ok().and_then(apply).unwrap_or(0)
 }
 
 fn exact_or_double(
@@ -153,8 +153,8 @@ fn exact_or_double(
         (Unsigned(a), Signed(b)) => integer(wide(a.into(), b.into()), keeps(), left, sign, right),
         (Unsigned(a), Unsigned(b)) => integer(wide(a.into(), b.into()), keeps(), left, sign, right),
         (Double, _) | (_, Double) => {
-            check_number(left, state)?;
-            check_number(right, state)?;
+            strict::check_number(left, "DOUBLE", state)?;
+            strict::check_number(right, "DOUBLE", state)?;
             let (a, b) = (left.to_double(), right.to_double());
             let value = match operator {
                 Add => a + b,
@@ -179,8 +179,8 @@ fn exact_or_double(
 
 fn divide(left: &Value<'_>, right: &Value<'_>, state: &SqlContext) -> Evaluated<'static> {
     if matches!(operand(left), Operand::Double) || matches!(operand(right), Operand::Double) {
-        check_number(left, state)?;
-        check_number(right, state)?;
+        strict::check_number(left, "DOUBLE", state)?;
+        strict::check_number(right, "DOUBLE", state)?;
         let divisor = right.to_double();
         if divisor == 0.0 {
             return division_by_zero(state);
@@ -203,6 +203,8 @@ fn integer_divide(left: &Value<'_>, right: &Value<'_>, state: &SqlContext) -> Ev
             left.to_integer().checked_div(right.to_integer())
         }
         _ => {
+            strict::check_exact(left, state)?;
+            strict::check_exact(right, state)?;
             let quotient = decimal::divide_whole(&left.to_decimal(), &right.to_decimal());
             quotient.map(|quotient| decimal::to_integer(&quotient))
         }
@@ -223,6 +225,8 @@ fn modulo(left: &Value<'_>, right: &Value<'_>, state: &SqlContext) -> Evaluated<
             }
         }
         (Double, _) | (_, Double) => {
+            strict::check_number(left, "DOUBLE", state)?;
+            strict::check_number(right, "DOUBLE", state)?;
             let divisor = right.to_double();
             if divisor == 0.0 {
                 division_by_zero(state)

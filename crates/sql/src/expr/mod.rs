@@ -9,12 +9,14 @@
 
 pub(crate) mod arithmetic;
 pub mod bind;
+mod comparison;
 mod constancy;
 pub(crate) mod functions;
 mod member;
 pub(crate) mod rollup;
 pub(crate) mod select_list;
 pub(crate) mod session_functions;
+pub(crate) mod strict;
 pub mod types;
 mod value_set;
 
@@ -32,6 +34,8 @@ use super::value::{Value, collation, compare, like};
 use crate::context::SqlContext;
 use crate::errors;
 use crate::result::SqlError;
+pub use comparison::decide;
+use comparison::{between, compare_expressions, in_list, quantified, row_among};
 use functions::Function;
 pub use member::bits_as_number;
 pub use value_set::ValueSet;
@@ -237,6 +241,13 @@ fn coalesce<'a>(list: &'a [Expr], cx: &Context<'a>) -> Evaluated<'a> {
     Ok(Value::Null)
 }
 
+fn null_if<'a>(left: &'a Expr, right: &'a Expr, cx: &Context<'a>) -> Evaluated<'a> {
+    let (value, other) = (left.eval(cx)?, right.eval(cx)?);
+    strict::check_pair((&value, left), (&other, right), cx)?;
+    let equal = compare::compare(&value, &other) == Some(Ordering::Equal);
+    Ok(if equal { Value::Null } else { value })
+}
+
 fn chain<'a>(first: &'a Expr, links: &'a [(BinaryOperator, Expr)], cx: &Context<'a>) -> Evaluated<'a> {
     let held = cx.state.held();
     let mut value = first.eval(cx)?;
@@ -290,11 +301,18 @@ impl Expr {
             Expr::Inserted(column) => {
                 Ok(cx.inserted.get(usize::from(*column)).map_or(Value::Null, Value::borrowed))
             }
-            Expr::Negate(operand) => arithmetic::negate(operand.eval(cx)?),
+            Expr::Negate(operand) => {
+                let value = operand.eval(cx)?;
+                strict::check_number(&value, "DOUBLE", cx.state)?;
+                arithmetic::negate(value)
+            }
             Expr::MemberNumber(operand, kind) => member::number_of(operand, kind, cx),
             Expr::BitNot(operand) => Ok(match operand.eval(cx)? {
                 Value::Null => Value::Null,
-                value => Value::UInt(!value.to_bits()),
+                value => {
+                    strict::check_number(&value, "INTEGER", cx.state)?;
+                    Value::UInt(!value.to_bits())
+                }
             }),
             Expr::Arithmetic(operator, left, right) => {
                 let held = cx.state.held();
@@ -303,11 +321,7 @@ impl Expr {
             }
             Expr::Chain(first, links) => chain(first, links, cx),
             Expr::Coalesce(list) => coalesce(list, cx),
-            Expr::NullIf(left, right) => {
-                let value = left.eval(cx)?;
-                let equal = compare::compare(&value, &right.eval(cx)?) == Some(Ordering::Equal);
-                Ok(if equal { Value::Null } else { value })
-            }
+            Expr::NullIf(left, right) => null_if(left, right, cx),
             Expr::Case { operand, whens, otherwise } => self.case(operand.as_deref(), whens, otherwise, cx),
             Expr::Cast(operand, target) => cast(operand, target, cx),
             Expr::Collate(operand, rule) => Ok(operand.eval(cx)?.under(*rule)),
@@ -404,15 +418,7 @@ impl Expr {
             Expr::IsNull(operand, negated) => Ok(Some(operand.eval(cx)?.is_null() != *negated)),
             Expr::IsTruth { operand, truth, negated } => Ok(Some((operand.truth(cx)? == *truth) != *negated)),
             Expr::Between { operand, low, high, negated } => {
-                let value = operand.eval(cx)?;
-                let low = compare::compare(&value, &low.eval(cx)?).map(Ordering::is_ge);
-                let high = compare::compare(&value, &high.eval(cx)?).map(Ordering::is_le);
-                let inside = match (low, high) {
-                    (Some(false), _) | (_, Some(false)) => Some(false),
-                    (Some(true), Some(true)) => Some(true),
-                    _ => None,
-                };
-                Ok(inside.map(|inside| inside != *negated))
+                Ok(between(operand, low, high, cx)?.map(|inside| inside != *negated))
             }
             Expr::InList { operand, list, negated } => in_list(operand, list, *negated, cx),
             Expr::InSubquery { operand, subquery, negated } => {
@@ -424,6 +430,7 @@ impl Expr {
                     return Ok(inside.map(|inside| inside != *negated));
                 }
                 let value = operand.eval(cx)?;
+                strict::check_among((&value, operand), found, cx)?;
                 let inside = found.contains(&value, &|bytes| cx.state.work(bytes))?;
                 Ok(inside.map(|inside| inside != *negated))
             }
@@ -432,11 +439,13 @@ impl Expr {
                 let Some(found) = cx.subqueries.get(usize::from(*subquery)) else {
                     return Ok(Some(*all));
                 };
+                strict::check_among((&value, operand), found, cx)?;
                 quantified(*operator, &value, found, *all, cx)
             }
             Expr::InConstants { operand, constants, negated } => {
                 let value = operand.eval(cx)?;
                 cx.state.work_on(&value)?;
+                strict::check_among((&value, operand), constants, cx)?;
                 let inside = constants.contains(&value, &|bytes| cx.state.work(bytes))?;
                 Ok(inside.map(|inside| inside != *negated))
             }
@@ -453,7 +462,11 @@ impl Expr {
                     like::like(&text, &pattern, escape, rule, &|bytes| cx.state.work(bytes))? != *negated,
                 ))
             }
-            _ => Ok(self.eval(cx)?.truth()),
+            _ => {
+                let value = self.eval(cx)?;
+                strict::check_number(&value, "DOUBLE", cx.state)?;
+                Ok(value.truth())
+            }
         }
     }
 
@@ -464,13 +477,17 @@ impl Expr {
         otherwise: &'a Expr,
         cx: &Context<'a>,
     ) -> Evaluated<'a> {
-        let value = operand.map(|operand| operand.eval(cx)).transpose()?;
-        let value = value.as_ref().map(compare::Wanted::new);
+        let value = operand.map(|operand| Ok((operand.eval(cx)?, operand))).transpose()?;
+        let value = value.as_ref().map(|(value, operand)| (compare::Wanted::new(value), (value, *operand)));
         for (condition, result) in whens {
             cx.state.work(NODE_BYTES)?;
             let held = cx.state.held();
             let chosen = match &value {
-                Some(value) => value.is_equal(&condition.eval(cx)?) == Some(true),
+                Some((value, said)) => {
+                    let other = condition.eval(cx)?;
+                    strict::check_pair(*said, (&other, condition), cx)?;
+                    value.is_equal(&other) == Some(true)
+                }
                 None => condition.truth(cx)? == Some(true),
             };
             cx.state.give_back_to(held);
@@ -615,179 +632,6 @@ impl Expr {
 
 fn borrowed<'a>(value: &'a Value<'a>) -> Value<'a> {
     value.borrowed()
-}
-
-/// The answer of an ordering to a comparison operator.
-pub fn decide(operator: BinaryOperator, ordering: Ordering) -> bool {
-    match operator {
-        BinaryOperator::Equal => ordering.is_eq(),
-        BinaryOperator::NotEqual => ordering.is_ne(),
-        BinaryOperator::Less => ordering.is_lt(),
-        BinaryOperator::LessEqual => ordering.is_le(),
-        BinaryOperator::Greater => ordering.is_gt(),
-        _ => ordering.is_ge(),
-    }
-}
-
-fn compare_expressions(
-    operator: BinaryOperator,
-    left: &Expr,
-    right: &Expr,
-    cx: &Context<'_>,
-) -> Result<Option<bool>, SqlError> {
-    if let (Expr::Row(left), Expr::Row(right)) = (left, right) {
-        return compare_rows(operator, left, right, cx);
-    }
-    match (left, right) {
-        (Expr::Row(row), Expr::Subquery(number)) => {
-            return compare_with_only_row(operator, row, *number, cx, |pair| pair);
-        }
-        (Expr::Subquery(number), Expr::Row(row)) => {
-            return compare_with_only_row(operator, row, *number, cx, |(row, found)| (found, row));
-        }
-        _ => {}
-    }
-    let (left, right) = (left.eval(cx)?, right.eval(cx)?);
-    cx.state.work_on(&left)?;
-    if operator == BinaryOperator::NullSafeEqual {
-        return Ok(Some(compare::null_safe_equal(&left, &right)));
-    }
-    Ok(compare::compare_two(&left, &right).map(|ordering| decide(operator, ordering)))
-}
-
-/// Rows compare like words: the first difference decides.
-fn compare_rows(
-    operator: BinaryOperator,
-    left: &[Expr],
-    right: &[Expr],
-    cx: &Context<'_>,
-) -> Result<Option<bool>, SqlError> {
-    if left.len() != right.len() {
-        return Err(errors::error(errors::OPERAND_COLUMNS, &[&left.len()]));
-    }
-    let pairs = left.iter().zip(right).map(|(left, right)| Ok((left.eval(cx)?, right.eval(cx)?)));
-    compare_pairs(operator, pairs, cx)
-}
-
-/// The values of two rows, side by side.
-fn compare_pairs<'v>(
-    operator: BinaryOperator,
-    pairs: impl Iterator<Item = Result<(Value<'v>, Value<'v>), SqlError>>,
-    cx: &Context<'_>,
-) -> Result<Option<bool>, SqlError> {
-    let mut unknown = false;
-    for pair in pairs {
-        let (left, right) = pair?;
-        cx.state.work_on(&left)?;
-        if operator == BinaryOperator::NullSafeEqual {
-            if !compare::null_safe_equal(&left, &right) {
-                return Ok(Some(false));
-            }
-            continue;
-        }
-        match compare::compare(&left, &right) {
-            Some(Ordering::Equal) => {}
-            Some(ordering)
-                if !unknown || matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual) =>
-            {
-                return Ok(Some(decide(operator, ordering)));
-            }
-            _ => unknown = true,
-        }
-    }
-    Ok(if unknown { None } else { Some(decide(operator, Ordering::Equal)) })
-}
-
-/// A row beside the only row of a subquery; `sides` puts both where they are written.
-fn compare_with_only_row<'v>(
-    operator: BinaryOperator,
-    row: &'v [Expr],
-    subquery: u16,
-    cx: &Context<'v>,
-    sides: impl Fn((Value<'v>, Value<'v>)) -> (Value<'v>, Value<'v>),
-) -> Result<Option<bool>, SqlError> {
-    let values = cx.subqueries.get(usize::from(subquery)).map_or(&[][..], |result| &result.values);
-    // No row is a row of NULLs.
-    let found = |at: usize| values.get(at).map_or(Value::Null, Value::borrowed);
-    if values.len() > row.len() {
-        return Err(errors::error(errors::SUBQUERY_NO_1_ROW, &[]));
-    }
-    let pairs = row.iter().enumerate().map(|(at, expr)| Ok(sides((expr.eval(cx)?, found(at)))));
-    compare_pairs(operator, pairs, cx)
-}
-
-/// Whether a row is among those of a subquery.
-fn row_among(operand: &[Expr], found: &ValueSet, cx: &Context<'_>) -> Result<Option<bool>, SqlError> {
-    let held = cx.state.held();
-    let row = operand.iter().map(|expr| expr.eval(cx)).collect::<Result<Vec<_>, _>>()?;
-    let mut among = Some(false);
-    for other in found.values.chunks(row.len().max(1)) {
-        cx.state.work(NODE_BYTES)?;
-        let pairs = row.iter().zip(other).map(|(left, right)| Ok((borrowed(left), right.borrowed())));
-        match compare_pairs(BinaryOperator::Equal, pairs, cx)? {
-            Some(true) => {
-                among = Some(true);
-                break;
-            }
-            None => among = None,
-            Some(false) => {}
-        }
-    }
-    cx.state.give_back_to(held);
-    Ok(among)
-}
-
-/// `value > ALL (…)`, `value > ANY (…)`.
-fn quantified(
-    operator: BinaryOperator,
-    value: &Value<'_>,
-    found: &ValueSet,
-    all: bool,
-    cx: &Context<'_>,
-) -> Result<Option<bool>, SqlError> {
-    let mut unknown = false;
-    for other in &found.values {
-        cx.state.work(NODE_BYTES)?;
-        match compare::compare(value, other).map(|ordering| decide(operator, ordering)) {
-            Some(holds) if holds != all => return Ok(Some(holds)),
-            Some(_) => {}
-            None => unknown = true,
-        }
-    }
-    Ok(if unknown { None } else { Some(all) })
-}
-
-fn in_list(operand: &Expr, list: &[Expr], negated: bool, cx: &Context<'_>) -> Result<Option<bool>, SqlError> {
-    let mut unknown = false;
-    if let Expr::Row(_) = operand {
-        for item in list {
-            cx.state.work(NODE_BYTES)?;
-            match compare_expressions(BinaryOperator::Equal, operand, item, cx)? {
-                Some(true) => return Ok(Some(!negated)),
-                None => unknown = true,
-                Some(false) => {}
-            }
-        }
-        return Ok(if unknown { None } else { Some(negated) });
-    }
-    let value = operand.eval(cx)?;
-    cx.state.work_on(&value)?;
-    let value = compare::Wanted::new(&value);
-    for item in list {
-        cx.state.work(NODE_BYTES)?;
-        let held = cx.state.held();
-        let item = item.eval(cx)?;
-        cx.state.work_on(&item)?;
-        let equal = value.is_equal(&item);
-        drop(item);
-        cx.state.give_back_to(held);
-        match equal {
-            Some(true) => return Ok(Some(!negated)),
-            None => unknown = true,
-            Some(false) => {}
-        }
-    }
-    Ok(if unknown { None } else { Some(negated) })
 }
 
 /// The day that spans count from where a date is wanted, and how texts are read there.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use untorn::types::{Collation, ColumnType, Date, SizeClass};
 
 use super::super::ast::CastType;
-use super::super::value::{Value, collation, decimal};
+use super::super::value::{Value, collation, decimal, temporal};
 use super::functions::json;
 use super::{Evaluated, functions};
 use crate::context::SqlContext;
@@ -274,6 +274,9 @@ pub fn cast_type(target: &CastType) -> Type {
     }
 }
 
+/// No DECIMAL has more digits.
+const DECIMAL_DIGITS_MAX: u8 = 65;
+
 /// `CAST(value AS target)`.
 pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Evaluated<'a> {
     if value.is_null() {
@@ -293,7 +296,10 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
         }
         CastType::Unsigned => {
             warn_of_text(&value, "INTEGER", state);
-            let wide = cast_whole(&value, i128::from(u64::MAX), state);
+            let mut wide = cast_whole(&value, i128::from(u64::MAX), state);
+            if matches!(value, Value::Text(..)) {
+                wide = wide.max(i128::from(i64::MIN));
+            }
             Value::UInt(if wide < 0 { (wide as i64) as u64 } else { wide.min(i128::from(u64::MAX)) as u64 })
         }
         CastType::Char { length, charset, .. } => {
@@ -329,10 +335,18 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
         CastType::Decimal { precision, scale } => {
             warn_of_text(&value, "DECIMAL", state);
             let rounded = decimal::round(&value.to_decimal(), i64::from(*scale));
-            Value::Decimal(clamp_decimal(rounded, *precision, *scale))
+            let kept = clamp_decimal(rounded.clone(), *precision, *scale);
+            if kept != rounded && *precision < DECIMAL_DIGITS_MAX && state.changes_strictly.get() {
+                return Err(errors::error(errors::WARN_DATA_OUT_OF_RANGE, &[&"(null)", &1]));
+            }
+            Value::Decimal(kept)
         }
-        CastType::Double => Value::Double(value.to_double()),
+        CastType::Double => {
+            warn_of_text(&value, "DOUBLE", state);
+            Value::Double(value.to_double())
+        }
         CastType::Float => {
+            warn_of_text(&value, "DOUBLE", state);
             let double = value.to_double();
             let float = double as f32;
             if float.is_infinite() && double.is_finite() {
@@ -341,29 +355,42 @@ pub fn cast<'a>(value: Value<'a>, target: &CastType, state: &SqlContext) -> Eval
             }
             Value::Float(float)
         }
-        CastType::Date => match whole_of_day(&value).to_datetime(state.today()) {
-            Some((moment, _)) if is_refused(&value, moment.date, state) => {
-                incorrect(&value, "datetime", state)
-            }
-            Some((moment, _)) => Value::Date(moment.date),
-            None => incorrect(&value, "datetime", state),
-        },
-        CastType::DateTime { fraction } => match value.to_datetime(state.today()) {
-            Some((moment, _)) if is_refused(&value, moment.date, state) => {
-                incorrect(&value, "datetime", state)
-            }
-            Some((moment, _)) => {
-                Value::DateTime(functions::kept_datetime(moment, *fraction, state), *fraction)
-            }
-            None => incorrect(&value, "datetime", state),
-        },
-        CastType::Time { fraction } => match value.to_time(state.today()) {
-            Some((span, _)) => Value::Time(functions::kept_time(span, *fraction, state), *fraction),
-            None => incorrect(&value, "time", state),
-        },
+        CastType::Date => day(&value, state),
+        CastType::DateTime { fraction } => moment(&value, *fraction, state),
+        CastType::Time { fraction } => span(&value, *fraction, state),
         CastType::Year => year(&value, state),
         CastType::Json => json::cast(&value, state)?,
     })
+}
+
+/// The day that a value means; NULL with a warning where it is none.
+fn day<'a>(value: &Value<'_>, state: &SqlContext) -> Value<'a> {
+    match whole_of_day(value).to_datetime(state.today()) {
+        Some((moment, _)) if !is_refused(value, moment.date, state) => {
+            warn_of_rest(value, true, state);
+            Value::Date(moment.date)
+        }
+        _ => no_day(value, state),
+    }
+}
+
+fn moment<'a>(value: &Value<'_>, fraction: u8, state: &SqlContext) -> Value<'a> {
+    match value.to_datetime(state.today()) {
+        Some((moment, _)) if !is_refused(value, moment.date, state) => {
+            warn_of_rest(value, false, state);
+            Value::DateTime(functions::kept_datetime(moment, fraction, state), fraction)
+        }
+        _ => incorrect(value, "datetime", state),
+    }
+}
+
+fn span<'a>(value: &Value<'_>, fraction: u8, state: &SqlContext) -> Value<'a> {
+    let Some((span, _)) = value.to_time(state.today()) else { return truncated(value, "time", state) };
+    let read = |text: &[u8]| temporal::parse_time(text, state.today());
+    if matches!(value, Value::Text(text, _) if read(text).is_some_and(|(.., cut)| cut)) {
+        let _: Value<'_> = truncated(value, "time", state);
+    }
+    Value::Time(functions::kept_time(span, fraction, state), fraction)
 }
 
 /// The year that a value means; NULL with a warning where a YEAR has none.
@@ -372,7 +399,12 @@ fn year<'a>(value: &Value<'_>, state: &SqlContext) -> Value<'a> {
         Value::Text(text, _) => {
             let known = crate::value::convert::parse_number(text);
             if known.length == 0 {
-                return incorrect(value, "YEAR", state);
+                // No error, whatever the mode is.
+                state.warn(errors::error(errors::WRONG_VALUE, &[&"YEAR", &value.to_string_lossy()]));
+                return Value::Null;
+            }
+            if !known.complete {
+                truncated(value, "YEAR", state);
             }
             // A zero that is text is the year 2000.
             match value.to_whole() {
@@ -390,7 +422,7 @@ fn year<'a>(value: &Value<'_>, state: &SqlContext) -> Value<'a> {
         0 | 1901..=2155 => Value::UInt(number as u64),
         1..=69 => Value::UInt(number as u64 + 2000),
         70..=99 => Value::UInt(number as u64 + 1900),
-        _ => incorrect(value, "YEAR", state),
+        number => truncated(&Value::text(number.to_string()), "YEAR", state),
     }
 }
 
@@ -478,10 +510,39 @@ fn warn_of_text(value: &Value<'_>, kind: &str, state: &SqlContext) {
     if let Value::Text(text, _) = value {
         let number = crate::value::convert::parse_number(text);
         let partial = kind == "INTEGER" && text.iter().any(|b| matches!(b, b'.' | b'e' | b'E'));
-        if !number.complete || partial {
+        // A double is 0 where there are only blanks, and no more than the largest one.
+        let blank = kind == "DOUBLE" && text.iter().all(u8::is_ascii_whitespace);
+        let beyond = match kind {
+            "DOUBLE" => number.overflow,
+            "INTEGER" => !(i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&value.to_whole()),
+            _ => false,
+        };
+        if !number.complete && !blank || partial || beyond {
             state
                 .warn(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]));
         }
+    }
+}
+
+fn truncated<'a>(value: &Value<'_>, kind: &str, state: &SqlContext) -> Value<'a> {
+    state.warn(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind, &value.to_string_lossy()]));
+    Value::Null
+}
+
+/// What is no day for CAST: of a text, which an exact number is read as, it is said that it was cut.
+fn no_day<'a>(value: &Value<'_>, state: &SqlContext) -> Value<'a> {
+    match value {
+        Value::Text(..) | Value::Decimal(_) => truncated(value, "date", state),
+        _ => incorrect(value, "datetime", state),
+    }
+}
+
+/// What stands behind a moment in a text.
+fn warn_of_rest(value: &Value<'_>, day: bool, state: &SqlContext) {
+    let Value::Text(text, _) = value else { return };
+    if temporal::parse_datetime(text, state.today()).is_some_and(|(.., rest)| rest) {
+        let has_time = !day && text.contains(&b':');
+        let _: Value<'_> = truncated(value, if has_time { "datetime" } else { "date" }, state);
     }
 }
 

@@ -4,7 +4,6 @@
 //! (the Halloween problem): its plan says so, and execution gathers them before the first change.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use untorn::schema::{ColumnDef, Default};
 
@@ -16,6 +15,7 @@ use super::query::push_conjuncts;
 use super::row_rules::{self, RowRules};
 use super::selected_too::{self, SelectedToo};
 use super::source::Source;
+use super::target_read::refuse_reading_target;
 use super::{Condition, Planner, SelectPlan, Tables};
 use crate::ast::{self, HintKind, InsertSource, TableRef};
 use crate::errors;
@@ -321,6 +321,9 @@ impl Planner<'_> {
             return Err(errors::unsupported("a correlated subquery in ON DUPLICATE KEY UPDATE"));
         }
         drop(binder);
+        if query.is_none() {
+            refuse_reading_target(&sources[0], "INSERT", &subqueries)?;
+        }
         let readable = sources.split_off(1);
         let selected_too = match (&insert.source, &mut query) {
             (InsertSource::Query(select), Some(plan)) => {
@@ -458,7 +461,7 @@ impl Planner<'_> {
                 self.note_columns(expr, &mut needed);
             }
         }
-        let mut target = self.target(sources, &hints, parts, needed)?;
+        let mut target = self.target(sources, "UPDATE", &hints, parts, needed)?;
         for (column, _) in &assignments {
             if !target.needed.contains(column) {
                 target.needed.push(*column);
@@ -538,7 +541,7 @@ impl Planner<'_> {
         let parts =
             self.conditions(&mut binder, delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref())?;
         drop(binder);
-        let target = self.target(sources, &hints, parts, vec![Vec::new()])?;
+        let target = self.target(sources, "DELETE", &hints, parts, vec![Vec::new()])?;
         Ok(DeletePlan { target, ignore: delete.ignore })
     }
 
@@ -589,6 +592,7 @@ impl Planner<'_> {
     fn target(
         &self,
         sources: [Source; 1],
+        operation: &str,
         hints: &[(HintKind, Vec<String>)],
         mut parts: Conditions,
         mut needed: Vec<Vec<u16>>,
@@ -599,7 +603,7 @@ impl Planner<'_> {
             .iter()
             .flat_map(|plan| &plan.captures)
             .for_each(|expr| self.note_columns(expr, &mut needed));
-        refuse_reading_target(&source, &parts.subqueries)?;
+        refuse_reading_target(&source, operation, &parts.subqueries)?;
         let (mut applied, others) = apply::split(parts.conjuncts, &parts.subqueries);
         parts.conjuncts = others;
         for (_, condition) in applied.iter().flat_map(|apply| &apply.conditions) {
@@ -677,18 +681,6 @@ pub(super) fn defaulted<'d>(
         (Assigned::Default, Some(ColumnDefault::Expression(expr))) => Some(expr),
         _ => None,
     }
-}
-
-/// Error 1093: a subquery that is executed for each row would see what was changed for the rows before it.
-/// One that follows no rows is executed once, before the first change.
-fn refuse_reading_target(source: &Source, subqueries: &[SelectPlan]) -> Result<(), SqlError> {
-    let Some(target) = source.engine_table() else { return Ok(()) };
-    let mut read = Tables::new();
-    subqueries.iter().filter(|plan| plan.follows_rows()).for_each(|plan| plan.tables(&mut read));
-    if read.iter().any(|table| Arc::ptr_eq(table, target)) {
-        return Err(errors::error(errors::UPDATE_TABLE_USED, &[&source.alias]));
-    }
-    Ok(())
 }
 
 /// Error 3105: only DEFAULT may be said of a generated column.

@@ -34,6 +34,7 @@ pub(crate) mod row_rules;
 pub mod selected_too;
 pub mod shown;
 pub mod source;
+mod target_read;
 pub mod view;
 pub mod window;
 pub(crate) mod with;

@@ -16,6 +16,7 @@ use super::from::From;
 use super::query::JoinedConditions;
 use super::row_rules::{self, RowRules};
 use super::source::Source;
+use super::target_read::refuse_reading_target;
 use super::with::Around;
 use super::{Planner, SelectPlan};
 use crate::ast;
@@ -272,6 +273,10 @@ impl Planner<'_> {
         wanted: Privileges,
     ) -> Result<MultiTableChange, SqlError> {
         let query = &mut change.query;
+        let operation = if wanted == Privileges::DELETE { "DELETE" } else { "UPDATE" };
+        for target in &query.changed {
+            refuse_reading_target(&query.sources[usize::from(*target)], operation, &query.subqueries)?;
+        }
         let (hints, straight) = (from.hints.clone(), from.straight);
         self.finish(query, Pending { conjuncts, outer, hints, straight })?;
         for (at, source) in query.sources.iter().enumerate() {

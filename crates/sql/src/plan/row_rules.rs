@@ -13,7 +13,6 @@ use untorn::schema::{ColumnDef, Default, TableDef};
 use super::change::ColumnDefault;
 use super::source::{Source, SourceKind};
 use super::{Condition, Planner};
-use crate::ast;
 use crate::errors;
 use crate::expr::bind::{Binder, Bound};
 use crate::expr::functions::Function;
@@ -281,7 +280,7 @@ impl Planner<'_> {
                 });
             }
         };
-        if !parsed.is_condition() && !matches!(parsed, ast::Expr::Integer(0 | 1)) {
+        if !parsed.is_condition() {
             return Err(errors::error(errors::CHECK_NOT_BOOLEAN, &[name]));
         }
         if let Some(function) = function_of_moment(&expr) {

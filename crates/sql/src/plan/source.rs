@@ -144,6 +144,11 @@ impl Source {
         }
     }
 
+    /// Whether a view has this name.
+    pub(super) fn is_of_view(&self) -> bool {
+        self.mask.is_some() || matches!(self.kind, SourceKind::Derived(_)) && !self.database.is_empty()
+    }
+
     /// The same, of whose columns only this is allowed.
     pub(super) fn with_access(mut self, access: Option<Box<ColumnAccess>>) -> Source {
         self.access = access;

@@ -75,8 +75,21 @@ pub(super) fn write_not(operand: &Expr, style: Style<'_>, out: &mut String) -> W
         Expr::IsNull { operand, negated } => {
             write_around("(", operand, if *negated { " is null)" } else { " is not null)" }, style, out)
         }
+        // IS UNKNOWN.
+        Expr::IsTruth { operand, truth: None, negated } => {
+            write_around("(", operand, if *negated { " is null)" } else { " is not null)" }, style, out)
+        }
         Expr::IsTruth { operand, truth: Some(truth), negated } => {
             write_truth(operand, *truth, !*negated, style, out)
+        }
+        // NOT LIKE is NOT of LIKE.
+        Expr::Like { operand, pattern, escape, negated: true } => {
+            let (operand, pattern, escape) = (operand.clone(), pattern.clone(), escape.clone());
+            write(&Expr::Like { operand, pattern, escape, negated: false }, style, out)
+        }
+        Expr::Regexp { operand, pattern, negated: true } => {
+            let (operand, pattern) = (operand.clone(), pattern.clone());
+            write(&Expr::Regexp { operand, pattern, negated: false }, style, out)
         }
         Expr::Between { operand, low, high, negated } => {
             write_around("(", operand, if *negated { " between " } else { " not between " }, style, out)?;

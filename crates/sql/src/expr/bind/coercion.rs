@@ -23,7 +23,7 @@ use crate::plan::SelectPlan;
 use crate::plan::source::{Source, SourceColumn};
 use crate::result::{SqlError, column_flag, kind};
 use crate::value::temporal::Today;
-use crate::value::{DateTime, Value, temporal};
+use crate::value::{DateTime, Value, convert, temporal};
 
 /// The number that a literal of bytes is; none has more than eight of them.
 fn number_of_bytes(bytes: &[u8]) -> Option<u64> {
@@ -229,16 +229,27 @@ impl Binder<'_, '_> {
     }
 }
 
+/// A text where a number is wanted stays what it is; strict mode is to see it.
+fn number_in_text((expr, ty): Bound, seen_by: &'static functions::Function) -> Bound {
+    match collation::counts(ty) {
+        true => (Expr::Call(seen_by, vec![expr]), ty),
+        false => (expr, ty),
+    }
+}
+
 fn wanted(binder: &Binder<'_, '_>, function: &str, at: usize, argument: Bound) -> Bound {
     match function {
         "ROUND" | "TRUNCATE" | "CEIL" | "CEILING" | "FLOOR" | "ABS" if at == 0 => {
-            as_double(may_be_number(&argument) && argument.1.kind != kind::BIT, binder.as_number(argument))
+            let counted = may_be_number(&argument) && argument.1.kind != kind::BIT;
+            number_in_text(as_double(counted, binder.as_number(argument)), &functions::NUMBER_IN_TEXT)
         }
-        name if takes_numbers(name) => binder.as_number(argument),
+        name if takes_numbers(name) => number_in_text(binder.as_number(argument), &functions::NUMBER_IN_TEXT),
         "BIN" | "OCT" => binder.bytes_as_number(argument),
         "CONV" if at == 0 => binder.bytes_as_number(argument),
         "HEX" if argument.1.kind == kind::BIT => binder.as_number(argument),
-        name if counts_with(name, at) => binder.as_number(argument),
+        name if counts_with(name, at) => {
+            number_in_text(binder.as_number(argument), &functions::INTEGER_IN_TEXT)
+        }
         "CRC32" => as_shown(argument),
         "WEIGHT_STRING" | "WEIGHT_STRING AS CHAR" => binder.weighed(argument),
         "WEIGHT_STRING AS BINARY" if at == 0 => as_text(binder.filled(as_shown(argument))),
@@ -302,7 +313,10 @@ pub(super) fn beside_exact([left, right]: [Bound; 2]) -> [Bound; 2] {
     let is_read = |operand: &Bound| collation::counts(operand.1) && is_one_for_all(operand);
     let exact = |(expr, ty): Bound| {
         let exact = match expr {
-            Expr::Literal(text @ Value::Text(..)) => Expr::Literal(Value::Decimal(text.to_decimal())),
+            // One that is no number is read where it is executed: strict mode may refuse it.
+            Expr::Literal(Value::Text(text, _)) if convert::parse_number(&text).complete => {
+                Expr::Literal(Value::Decimal(Value::Text(text, Collation::Binary).to_decimal()))
+            }
             other => Expr::Call(&functions::EXACT_NUMBER, vec![other]),
         };
         (exact, Type { nullable: ty.nullable, ..functions::exact_number_type() })

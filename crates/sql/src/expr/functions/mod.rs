@@ -52,7 +52,7 @@ pub use moment_number::{
     DAY_OF_NUMBER, MOMENT_DIGITS, MOMENT_NUMBER, MOMENT_OF_NUMBER, MOMENT_OF_TEXT, SPAN_OF_TEXT, SPAN_TEXT,
     answers_moments, moment_number,
 };
-pub use numeric::{EXACT_NUMBER, FULL_YEAR, ZERO_FILLED, exact_number_type};
+pub use numeric::{EXACT_NUMBER, FULL_YEAR, INTEGER_IN_TEXT, NUMBER_IN_TEXT, ZERO_FILLED, exact_number_type};
 pub use temporal::{
     DAY_OF_MODE, IN_ZONE, YEAR_BEGINS, date_shift, interval_type_digits, is_of_days, kept_datetime,
     kept_time, round_datetime, round_time,

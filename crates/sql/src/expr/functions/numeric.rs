@@ -5,7 +5,7 @@ use untorn::types::Collation;
 use super::{Function, any_null, chunks, function, index, owned_text, widest};
 use crate::errors;
 use crate::expr::types::Type;
-use crate::expr::{Context, Evaluated};
+use crate::expr::{Context, Evaluated, strict};
 use crate::result::kind;
 use crate::value::{BigDecimal, Value, compare, decimal};
 
@@ -28,7 +28,8 @@ fn rounded(types: &[Type]) -> Type {
 
 /// The year of this time that a number of two digits means: not of SQL's, but what comparing with a YEAR
 /// makes of a constant.
-pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, _| {
+pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, cx| {
+    strict::check_number(&v[0], "DOUBLE", cx.state)?;
     let rounded = match &v[0] {
         Value::Decimal(number) => decimal::to_integer(&decimal::round(number, 0)),
         Value::Float(_) | Value::Double(_) => v[0].to_double().round() as i128,
@@ -50,8 +51,21 @@ pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, _| 
 
 /// The exact number that a text begins with: not of SQL's, but what comparing with a DECIMAL makes of a
 /// constant.
-pub static EXACT_NUMBER: Function = function!("EXACT", 1..=1, |_| exact_number_type(), |v, _| {
+pub static EXACT_NUMBER: Function = function!("EXACT", 1..=1, |_| exact_number_type(), |v, cx| {
+    strict::check_exact(&v[0], cx.state)?;
     Ok(if v[0].is_null() { Value::Null } else { Value::Decimal(v[0].to_decimal()) })
+});
+
+/// A text in the place of a number, as it is: strict mode refuses one that is none.
+pub static NUMBER_IN_TEXT: Function = function!("NUMBER IN TEXT", 1..=1, widest, |v, cx| {
+    strict::check_number(&v[0], "DOUBLE", cx.state)?;
+    Ok(v[0].clone())
+});
+
+/// The same in the place of an integer.
+pub static INTEGER_IN_TEXT: Function = function!("INTEGER IN TEXT", 1..=1, widest, |v, cx| {
+    strict::check_number(&v[0], "INTEGER", cx.state)?;
+    Ok(v[0].clone())
 });
 
 /// Any exact number.

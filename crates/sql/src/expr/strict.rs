@@ -1,0 +1,265 @@
+//! Strict mode where values of two kinds meet: in a statement that changes rows a text beside a number is
+//! all of it a number, and one beside a day, moment or span is all of it one. Anything else is error 1292,
+//! so that `DELETE … WHERE price > 'abc'` deletes nothing. Statements that only read ask nothing here.
+
+use std::sync::Arc;
+
+use untorn::schema::ColumnDef;
+use untorn::types::{ColumnType, DateTime};
+
+use super::{Context, Expr, RowView, ValueSet, functions};
+use crate::context::SqlContext;
+use crate::errors;
+use crate::result::SqlError;
+use crate::value::convert::parse_number;
+use crate::value::{Value, temporal};
+
+/// Whether a text is a number as a whole. One of blanks alone is 0.
+fn is_number(text: &[u8]) -> bool {
+    let number = parse_number(text);
+    !number.overflow && text[number.length..].iter().all(u8::is_ascii_whitespace)
+}
+
+/// A value where a number of this kind is wanted.
+#[inline]
+pub(crate) fn check_number(value: &Value<'_>, kind: &str, state: &SqlContext) -> Result<(), SqlError> {
+    match value {
+        Value::Text(text, _) if state.changes_strictly.get() && !is_number(text) => {
+            Err(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A text where an exact number is wanted, which one of blanks is not.
+pub(crate) fn check_exact(value: &Value<'_>, state: &SqlContext) -> Result<(), SqlError> {
+    match value {
+        Value::Text(text, _) if state.changes_strictly.get() && !parse_number(text).complete => {
+            Err(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&"DECIMAL", &String::from_utf8_lossy(text)]))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Two values that are compared.
+#[inline]
+pub(super) fn check_values(left: &Value<'_>, right: &Value<'_>, state: &SqlContext) -> Result<(), SqlError> {
+    if state.changes_strictly.get() { check(left, right, None, state) } else { Ok(()) }
+}
+
+/// Two values that are compared, and what they are values of.
+#[inline]
+pub(super) fn check_pair(
+    (left, said_left): (&Value<'_>, &Expr),
+    (right, said_right): (&Value<'_>, &Expr),
+    cx: &Context<'_>,
+) -> Result<(), SqlError> {
+    if !cx.state.changes_strictly.get() {
+        return Ok(());
+    }
+    let column = if matches!(left, Value::Text(..)) { said_right } else { said_left };
+    check(left, right, column_name(column, cx), cx.state)
+}
+
+/// A value that is looked for in a list or the result of a subquery.
+#[inline]
+pub(super) fn check_among(
+    (value, said): (&Value<'_>, &Expr),
+    set: &ValueSet,
+    cx: &Context<'_>,
+) -> Result<(), SqlError> {
+    if !cx.state.changes_strictly.get() || value.is_null() {
+        return Ok(());
+    }
+    // All constants of an indexed set are of one kind.
+    let compared = if set.is_integers() { &set.values[..set.values.len().min(1)] } else { &set.values[..] };
+    if matches!(value, Value::Text(..)) && set.rule_of_texts().is_some() {
+        return Ok(());
+    }
+    compared.iter().try_for_each(|other| check(value, other, column_name(said, cx), cx.state))
+}
+
+fn column_name<'c>(said: &Expr, cx: &Context<'c>) -> Option<&'c str> {
+    let Expr::Column { source, column } = said else { return None };
+    match cx.rows.get(usize::from(*source))? {
+        RowView::Stored(_, columns) | RowView::Fields(_, columns) => {
+            columns.get(usize::from(*column)).map(|column| &*column.name)
+        }
+        _ => None,
+    }
+}
+
+fn check(
+    left: &Value<'_>,
+    right: &Value<'_>,
+    column: Option<&str>,
+    state: &SqlContext,
+) -> Result<(), SqlError> {
+    let (text, other) = match (left, right) {
+        (Value::Text(..), Value::Text(..)) => return Ok(()),
+        (Value::Text(text, _), other) | (other, Value::Text(text, _)) => (text, other),
+        _ => return Ok(()),
+    };
+    match other {
+        Value::Date(_) => check_moment(text, "date", column, state),
+        Value::DateTime(..) => check_moment(text, "datetime", column, state),
+        other if other.is_number() => {
+            let text = if matches!(left, Value::Text(..)) { left } else { right };
+            check_number(text, "DOUBLE", state)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A constant that is compared with a column of this kind, before a row is read.
+pub(crate) fn check_beside_column(
+    value: &Value<'_>,
+    (kind, name): (&ColumnType, &str),
+    state: &SqlContext,
+) -> Result<(), SqlError> {
+    let Value::Text(text, _) = value else { return Ok(()) };
+    match kind {
+        ColumnType::Date => check_moment(text, "date", Some(name), state),
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => {
+            check_moment(text, "datetime", Some(name), state)
+        }
+        ColumnType::Time { .. } => check_span(text, Some(name), state),
+        ColumnType::Float | ColumnType::Double | ColumnType::Decimal { .. } | ColumnType::Year => {
+            check_number(value, "DOUBLE", state)
+        }
+        kind if kind.integer().is_some() => check_number(value, "DOUBLE", state),
+        _ => Ok(()),
+    }
+}
+
+/// What the conditions of a change compare columns of its table with, before a row is read: whether there is
+/// one that they are compared for makes no difference. Also without strict mode a text that is no day is
+/// error 1525 beside a day.
+///
+/// # Errors
+/// 1292, 1525.
+pub(crate) fn check_constants(
+    conditions: &[Arc<Expr>],
+    columns: &[ColumnDef],
+    cx: &Context<'_>,
+) -> Result<(), SqlError> {
+    if conditions.iter().any(|condition| is_false(condition, cx)) {
+        return Ok(());
+    }
+    let mut checked = Ok(());
+    let mut check = |column: &Expr, constant: &Expr| {
+        if checked.is_ok() {
+            checked = check_constant(column, constant, columns, cx);
+        }
+    };
+    for condition in conditions {
+        if matches!(&**condition, Expr::Literal(_) | Expr::Parameter(_)) {
+            condition.truth(cx)?;
+        }
+        condition.visit(&mut |inner| {
+            match inner {
+                Expr::Compare(_, left, right) => {
+                    check(left, right);
+                    check(right, left);
+                }
+                Expr::Between { operand, low, high, .. } => {
+                    check(operand, low);
+                    check(operand, high);
+                }
+                // Numbers are compared one by one, until one is equal.
+                Expr::InList { operand, list, .. } if is_of_moments(operand, columns) => {
+                    list.iter().for_each(|item| check(operand, item));
+                }
+                _ => {}
+            }
+            true
+        });
+    }
+    checked
+}
+
+fn is_of_moments(operand: &Expr, columns: &[ColumnDef]) -> bool {
+    use ColumnType::{Date, DateTime, Time, Timestamp};
+    let Expr::Column { source: 0, column } = operand else { return false };
+    let kind = columns.get(usize::from(*column)).map(|column| &column.kind);
+    matches!(kind, Some(Date | DateTime { .. } | Time { .. } | Timestamp { .. }))
+}
+
+/// Whether a condition is false for every row, which constants beside constants say.
+fn is_false(condition: &Expr, cx: &Context<'_>) -> bool {
+    let at_hand = |expr: &Expr| matches!(expr, Expr::Literal(_) | Expr::Parameter(_));
+    match condition {
+        Expr::Compare(_, left, right) if at_hand(left) && at_hand(right) => {
+            condition.truth(cx).is_ok_and(|truth| truth == Some(false))
+        }
+        Expr::Literal(value) => value.truth() == Some(false) && !matches!(value, Value::Text(..)),
+        _ => false,
+    }
+}
+
+fn check_constant(
+    column: &Expr,
+    constant: &Expr,
+    columns: &[ColumnDef],
+    cx: &Context<'_>,
+) -> Result<(), SqlError> {
+    let Expr::Column { source: 0, column } = column else { return Ok(()) };
+    let Some(column) = columns.get(usize::from(*column)) else { return Ok(()) };
+    let value = match constant {
+        Expr::Literal(_) | Expr::Parameter(_) | Expr::UserVariable(_) => constant.eval(cx)?,
+        Expr::Call(function, arguments) => match &arguments[..] {
+            [text @ (Expr::Literal(_) | Expr::Parameter(_) | Expr::UserVariable(_))] => {
+                // What reads an exact number or a year refuses the text itself.
+                if [&functions::EXACT_NUMBER, &functions::FULL_YEAR]
+                    .iter()
+                    .any(|f| std::ptr::eq(*function, *f))
+                {
+                    return constant.eval(cx).map(drop);
+                }
+                if !std::ptr::eq(*function, &functions::IN_ZONE) {
+                    return Ok(());
+                }
+                text.eval(cx)?
+            }
+            _ => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    if cx.state.changes_strictly.get() {
+        return check_beside_column(&value, (&column.kind, &column.name), cx.state);
+    }
+    let kind = match column.kind {
+        ColumnType::Date => "DATE",
+        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => "DATETIME",
+        _ => return Ok(()),
+    };
+    match &value {
+        Value::Text(text, _) if temporal::parse_datetime(text, cx.state.today()).is_none() => {
+            Err(errors::error(errors::WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_moment(text: &[u8], kind: &str, column: Option<&str>, state: &SqlContext) -> Result<(), SqlError> {
+    let is_moment =
+        temporal::parse_datetime(text, state.today()).is_some_and(|(DateTime { date, .. }, _, cut)| {
+            !cut && !((date.month == 0 || date.day == 0) && state.refuses_zero_dates(date))
+        });
+    if is_moment { Ok(()) } else { Err(incorrect(text, kind, column)) }
+}
+
+fn check_span(text: &[u8], column: Option<&str>, state: &SqlContext) -> Result<(), SqlError> {
+    let is_span = temporal::parse_time(text, state.today()).is_some_and(|(_, _, cut)| !cut)
+        && !temporal::is_only_day(text);
+    if is_span { Ok(()) } else { Err(incorrect(text, "time", column)) }
+}
+
+fn incorrect(text: &[u8], kind: &str, column: Option<&str>) -> SqlError {
+    let shown = String::from_utf8_lossy(text);
+    let mut error = errors::error(errors::TRUNCATED_WRONG_VALUE, &[&kind, &shown]);
+    if let Some(column) = column {
+        error.message = format!("Incorrect {kind} value: '{shown}' for column '{column}' at row 1").into();
+    }
+    error
+}
