@@ -178,6 +178,8 @@ pub struct SqlContext {
     pub insert_id: Cell<u64>,
     /// The statement changes tables in strict mode: a division by zero is its error.
     pub changes_strictly: Cell<bool>,
+    /// The parameters of the statement are a client's, and not the literals of its text.
+    pub sent_parameters: Cell<bool>,
     /// What was to be a warning while it did.
     refused: RefCell<Option<SqlError>>,
     /// ROW_COUNT().
@@ -271,6 +273,7 @@ impl SqlContext {
             counts_before: Cell::new((0, 0)),
             insert_id: Cell::new(0),
             changes_strictly: Cell::new(false),
+            sent_parameters: Cell::new(false),
             refused: RefCell::default(),
             random_sequences: RandomSequences::default(),
             seeded_numbers: SeededNumbers::default(),
@@ -323,6 +326,7 @@ impl SqlContext {
             self.last_insert_id.set(id);
         }
         self.changes_strictly.set(false);
+        self.sent_parameters.set(false);
         self.refused.replace(None);
         self.random_sequences.reset();
         self.patterns.reset(&self.memory);

@@ -143,6 +143,7 @@ impl Session {
             self.keep_digest(planned.digest.clone());
             let plan = planned.plan.clone();
             let elsewhere = self.enter(&statement.plan.prepared_in);
+            self.state.sent_parameters.set(true);
             let ran = self.run(&plan, &values, out, false).await;
             self.leave(elsewhere);
             match ran {
@@ -271,6 +272,7 @@ impl Session {
             return Err(errors::error(errors::UNKNOWN_STMT_HANDLER, &[&name, &"EXECUTE"]).into());
         };
         self.state.connection.counters.add(Counter::ComStmtExecute, 1);
+        self.state.sent_parameters.set(true);
         let mut prepared = self.prepare_in(prepared_in.clone(), &text).await?;
         if prepared.params.len() != using.len() {
             return Err(errors::error(errors::WRONG_ARGUMENTS, &[&"EXECUTE"]).into());

@@ -250,7 +250,7 @@ pub(super) fn piece(
     if value.is_null() {
         return Ok(Piece::Nothing);
     }
-    if cx.state.changes_strictly.get() {
+    if cx.state.changes_strictly.get() && !cx.state.sent_parameters.get() {
         strict::check_beside_column(value, (&column.kind, &column.name), cx.state)?;
     }
     if let Some((width, unsigned)) = column.kind.integer() {

@@ -3,6 +3,11 @@
 use super::Expr;
 
 impl Expr {
+    /// Whether it is nothing but a column, of this query or of one around it.
+    pub fn is_column(&self) -> bool {
+        matches!(self, Expr::Column { .. } | Expr::Outer(_))
+    }
+
     /// Whether this node, for itself, does not keep the expression from being a constant.
     pub fn may_be_constant(&self) -> bool {
         !self.is_volatile()

@@ -464,7 +464,7 @@ impl Expr {
             }
             _ => {
                 let value = self.eval(cx)?;
-                strict::check_number(&value, "DOUBLE", cx.state)?;
+                strict::check_condition(&value, self, cx)?;
                 Ok(value.truth())
             }
         }

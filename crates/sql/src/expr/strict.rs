@@ -1,6 +1,10 @@
 //! Strict mode where values of two kinds meet: in a statement that changes rows a text beside a number is
 //! all of it a number, and one beside a day, moment or span is all of it one. Anything else is error 1292,
 //! so that `DELETE … WHERE price > 'abc'` deletes nothing. Statements that only read ask nothing here.
+//!
+//! Texts are asked that stand there as they are: a literal, a parameter, a variable, a column, and what a
+//! function answers. What chooses among several (IFNULL, COALESCE, CASE), a subquery and a cast answer for
+//! themselves, and MySQL takes what they answer. A day that a client sends as a parameter is none of ours, too.
 
 use std::sync::Arc;
 
@@ -50,15 +54,50 @@ pub(super) fn check_values(left: &Value<'_>, right: &Value<'_>, state: &SqlConte
 /// Two values that are compared, and what they are values of.
 #[inline]
 pub(super) fn check_pair(
-    (left, said_left): (&Value<'_>, &Expr),
-    (right, said_right): (&Value<'_>, &Expr),
+    left: (&Value<'_>, &Expr),
+    right: (&Value<'_>, &Expr),
     cx: &Context<'_>,
 ) -> Result<(), SqlError> {
     if !cx.state.changes_strictly.get() {
         return Ok(());
     }
-    let column = if matches!(left, Value::Text(..)) { said_right } else { said_left };
-    check(left, right, column_name(column, cx), cx.state)
+    let (text, other) = if matches!(left.0, Value::Text(..)) { (left, right) } else { (right, left) };
+    if is_asked(text.1, other, cx) {
+        check(left.0, right.0, column_name(other.1, cx), cx.state)
+    } else {
+        Ok(())
+    }
+}
+
+/// A condition that is nothing but a value.
+#[inline]
+pub(super) fn check_condition(value: &Value<'_>, said: &Expr, cx: &Context<'_>) -> Result<(), SqlError> {
+    match value {
+        Value::Text(..) if cx.state.changes_strictly.get() && is_asked(said, (&Value::Int(0), said), cx) => {
+            check_number(value, "DOUBLE", cx.state)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a text beside this value is asked what it is.
+fn is_asked(text: &Expr, (other, said): (&Value<'_>, &Expr), cx: &Context<'_>) -> bool {
+    let sent = |expr: &Expr| cx.state.sent_parameters.get() && matches!(expr, Expr::Parameter(_));
+    let is_moment = matches!(other, Value::Date(_) | Value::DateTime(..));
+    match text.unshared() {
+        Expr::Literal(_) | Expr::Outer(_) | Expr::UserVariable(_) => true,
+        Expr::Parameter(_) => !(is_moment && sent(text)),
+        // A number that is sent beside members is the number of one.
+        Expr::Column { .. } => {
+            let kind = column_of(text, cx).map(|column| &column.kind);
+            !(sent(said) && matches!(kind, Some(ColumnType::Enum { .. } | ColumnType::Set { .. })))
+        }
+        Expr::Call(function, arguments) if std::ptr::eq(*function, &functions::IN_ZONE) => {
+            !arguments.iter().any(sent)
+        }
+        Expr::Call(..) => !is_moment && !matches!(other, Value::Decimal(_)),
+        _ => false,
+    }
 }
 
 /// A value that is looked for in a list or the result of a subquery.
@@ -76,17 +115,22 @@ pub(super) fn check_among(
     if matches!(value, Value::Text(..)) && set.rule_of_texts().is_some() {
         return Ok(());
     }
-    compared.iter().try_for_each(|other| check(value, other, column_name(said, cx), cx.state))
+    compared
+        .iter()
+        .filter(|other| !matches!(value, Value::Text(..)) || is_asked(said, (other, said), cx))
+        .try_for_each(|other| check(value, other, column_name(said, cx), cx.state))
+}
+
+fn column_of<'c>(said: &Expr, cx: &Context<'c>) -> Option<&'c ColumnDef> {
+    let Expr::Column { source, column } = said.unshared() else { return None };
+    match cx.rows.get(usize::from(*source))? {
+        RowView::Stored(_, columns) | RowView::Fields(_, columns) => columns.get(usize::from(*column)),
+        _ => None,
+    }
 }
 
 fn column_name<'c>(said: &Expr, cx: &Context<'c>) -> Option<&'c str> {
-    let Expr::Column { source, column } = said else { return None };
-    match cx.rows.get(usize::from(*source))? {
-        RowView::Stored(_, columns) | RowView::Fields(_, columns) => {
-            columns.get(usize::from(*column)).map(|column| &*column.name)
-        }
-        _ => None,
-    }
+    column_of(said, cx).map(|column| &*column.name)
 }
 
 fn check(
@@ -111,6 +155,14 @@ fn check(
     }
 }
 
+/// A text beside a YEAR, of which the number that it begins with counts.
+pub(crate) fn check_year(value: &Value<'_>, state: &SqlContext) -> Result<(), SqlError> {
+    match value {
+        Value::Text(text, _) if parse_number(text).length > 0 => Ok(()),
+        _ => check_number(value, "DOUBLE", state),
+    }
+}
+
 /// A constant that is compared with a column of this kind, before a row is read.
 pub(crate) fn check_beside_column(
     value: &Value<'_>,
@@ -124,7 +176,8 @@ pub(crate) fn check_beside_column(
             check_moment(text, "datetime", Some(name), state)
         }
         ColumnType::Time { .. } => check_span(text, Some(name), state),
-        ColumnType::Float | ColumnType::Double | ColumnType::Decimal { .. } | ColumnType::Year => {
+        ColumnType::Year => check_year(value, state),
+        ColumnType::Float | ColumnType::Double | ColumnType::Decimal { .. } => {
             check_number(value, "DOUBLE", state)
         }
         kind if kind.integer().is_some() => check_number(value, "DOUBLE", state),
@@ -198,12 +251,12 @@ fn is_false(condition: &Expr, cx: &Context<'_>) -> bool {
 }
 
 fn check_constant(
-    column: &Expr,
+    said: &Expr,
     constant: &Expr,
     columns: &[ColumnDef],
     cx: &Context<'_>,
 ) -> Result<(), SqlError> {
-    let Expr::Column { source: 0, column } = column else { return Ok(()) };
+    let Expr::Column { source: 0, column } = said else { return Ok(()) };
     let Some(column) = columns.get(usize::from(*column)) else { return Ok(()) };
     let value = match constant {
         Expr::Literal(_) | Expr::Parameter(_) | Expr::UserVariable(_) => constant.eval(cx)?,
@@ -219,12 +272,19 @@ fn check_constant(
                 if !std::ptr::eq(*function, &functions::IN_ZONE) {
                     return Ok(());
                 }
+                if cx.state.sent_parameters.get() && matches!(text, Expr::Parameter(_)) {
+                    return Ok(());
+                }
                 text.eval(cx)?
             }
             _ => return Ok(()),
         },
         _ => return Ok(()),
     };
+    let of_client = cx.state.sent_parameters.get() && matches!(constant, Expr::Parameter(_));
+    if of_client && is_of_moments(said, columns) {
+        return Ok(());
+    }
     if cx.state.changes_strictly.get() {
         return check_beside_column(&value, (&column.kind, &column.name), cx.state);
     }
@@ -250,6 +310,9 @@ fn check_moment(text: &[u8], kind: &str, column: Option<&str>, state: &SqlContex
 }
 
 fn check_span(text: &[u8], column: Option<&str>, state: &SqlContext) -> Result<(), SqlError> {
+    if is_number(text) {
+        return Ok(());
+    }
     let is_span = temporal::parse_time(text, state.today()).is_some_and(|(_, _, cut)| !cut)
         && !temporal::is_only_day(text);
     if is_span { Ok(()) } else { Err(incorrect(text, "time", column)) }

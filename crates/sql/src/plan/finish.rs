@@ -333,7 +333,8 @@ fn plain_output(plan: &mut SelectPlan) {
 
 /// The columns that the items read, where MySQL sorts before it computes them: `@n := @n + 1` numbers the
 /// rows as they are sent, and those that a LIMIT leaves out are not numbered. It does so for rows of one
-/// table, beside which there may be derived ones of constants, unless the order reads what is assigned or is random.
+/// table, beside which there may be derived ones of constants, unless the order reads what is assigned or is
+/// random.
 fn late_columns(plan: &SelectPlan) -> Option<Vec<(u16, u16)>> {
     let assigns = |expr: &Expr| !expr.visit(&mut |part| !matches!(part, Expr::Assign(..)));
     let is_volatile = |expr: &Expr| !expr.visit(&mut |part| !part.is_volatile());

@@ -171,8 +171,8 @@ pub struct SelectPlan {
     /// The items are computed from these columns (source and column) for each row that is handed on, after
     /// the sort and the LIMIT: they assign to user variables.
     pub late_columns: Option<Vec<(u16, u16)>>,
-    /// Items have another value each time that they are computed, and ORDER BY or DISTINCT reads them: each is
-    /// computed once for a row. For each expression of the order the item that it is.
+    /// Items have another value each time that they are computed, and ORDER BY or DISTINCT reads them: each
+    /// is computed once for a row. For each expression of the order the item that it is.
     pub computed_once: Option<Vec<Option<u16>>>,
 }
 

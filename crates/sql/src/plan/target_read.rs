@@ -1,6 +1,7 @@
 //! Errors 1093 and 1443: a subquery of a statement that reads a table the statement changes, as MySQL refuses
 //! it. It may read what is computed before the first change: a derived table, a common table, a view that is
-//! no part of the query around it, and the query of INSERT … SELECT.
+//! no part of the query around it, and the query of INSERT … SELECT. Beside what INSERT inserts it may read the
+//! table by an alias, as MySQL lets it.
 
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ pub(super) fn refuse_reading_target(
     subqueries: &[SelectPlan],
 ) -> Result<(), SqlError> {
     let Some(target) = source.engine_table() else { return Ok(()) };
-    if let Some(read) = subqueries.iter().find_map(|plan| reading(plan, target)) {
+    let counts = |read: &Source| operation != "INSERT" || read.alias.eq_ignore_ascii_case(&read.table);
+    if let Some(read) = subqueries.iter().find_map(|plan| reading(plan, target, &counts)) {
         return Err(refused(source, operation, read));
     }
     // One that is executed for each row would see in a derived table, too, what was changed before.
@@ -50,13 +52,19 @@ fn refused(source: &Source, operation: &str, read: &Source) -> SqlError {
     }
 }
 
-/// What in a query, its subqueries and the other SELECTs of its UNION reads a table row by row.
-fn reading<'p>(plan: &'p SelectPlan, target: &Arc<Table>) -> Option<&'p Source> {
-    let of_sources = plan.sources.iter().find(|source| reads(source, target));
+/// What in a query, its subqueries and the other SELECTs of its UNION reads a table row by row, of those that
+/// count.
+fn reading<'p>(
+    plan: &'p SelectPlan,
+    target: &Arc<Table>,
+    counts: &dyn Fn(&Source) -> bool,
+) -> Option<&'p Source> {
+    let of_sources = plan.sources.iter().find(|source| reads(source, target) && counts(source));
+    let within = |plan: &'p SelectPlan| reading(plan, target, counts);
     of_sources
-        .or_else(|| plan.windowed.as_deref().and_then(|windowed| reading(&windowed.input, target)))
-        .or_else(|| plan.subqueries.iter().find_map(|plan| reading(plan, target)))
-        .or_else(|| plan.unions.iter().find_map(|(_, plan)| reading(plan, target)))
+        .or_else(|| plan.windowed.as_deref().and_then(|windowed| within(&windowed.input)))
+        .or_else(|| plan.subqueries.iter().find_map(within))
+        .or_else(|| plan.unions.iter().find_map(|(_, plan)| within(plan)))
 }
 
 fn reads(source: &Source, target: &Arc<Table>) -> bool {

@@ -26,7 +26,7 @@ pub(super) fn beside_numbers(lifted: bool, left: Bound, right: Bound) -> (Bound,
 /// A day, moment or span beside a number is a number, too. Only a constant beside a column is read as what
 /// the column has.
 fn beside_number(number: &Bound, (expr, ty): Bound) -> Bound {
-    let is_column = matches!(expr, Expr::Column { .. });
+    let is_column = expr.is_column();
     let is_read = match ty.kind {
         kind::DATE | kind::TIME => is_column,
         // What has more digits than a second is rounded beside what a function makes.
@@ -55,7 +55,7 @@ fn as_digits((expr, ty): Bound) -> Bound {
 }
 
 fn is_column_of_days((expr, ty): &Bound) -> bool {
-    ty.kind == kind::DATE && matches!(expr, Expr::Column { .. })
+    ty.kind == kind::DATE && expr.is_column()
 }
 
 /// A constant number beside a column of days is a day, if its digits say one and a clock behind it. That of a
@@ -83,9 +83,9 @@ pub(super) fn among_days(lifted: bool, days: &Bound, (expr, ty): Bound) -> Bound
 
 /// The operands of BETWEEN: a column of days or moments and two numbers.
 pub(super) fn between_numbers(lifted: bool, mut operands: Vec<Bound>) -> Vec<Bound> {
-    let [(Expr::Column { .. }, ty), low, high] = &operands[..] else { return operands };
+    let [(first, ty), low, high] = &operands[..] else { return operands };
     let ty = *ty;
-    if !ty.is_moment() || !is_number(low.1) || !is_number(high.1) {
+    if !first.is_column() || !ty.is_moment() || !is_number(low.1) || !is_number(high.1) {
         return operands;
     }
     let integers = low.1.is_integer() && high.1.is_integer();

@@ -1,32 +1,30 @@
-//! Spans beside texts.
+//! Spans beside texts and moments.
 //!
 //! A constant text beside a TIME column is read as a span. Any other text, that of a user variable or of a
 //! column, is compared with what is shown of the span, and so is any text beside a span that is computed. A
 //! variable's text limits the keys of an index nevertheless (`plan/range_analysis.rs`).
+//!
+//! A day or moment that is known is its time of day beside a TIME column. Any other span beside a moment is one
+//! of today ([`super::coercion::beside_moment`]).
 
 use untorn::types::Collation;
 
 use super::coercion::is_one_for_all;
 use super::{Bound, collation};
-use crate::ast::BinaryOperator;
+use crate::ast::{BinaryOperator, CastType};
 use crate::expr::types::Type;
 use crate::expr::{Expr, functions};
 use crate::result::kind;
 use crate::value::Value;
 
-/// Whether a text is read as a span beside a column.
-fn is_read(other: &Bound) -> bool {
-    is_one_for_all(other) && !matches!(other.0, Expr::Subquery(_))
-}
-
 /// Whether a span and the other operand are compared as texts.
 fn are_texts(operator: BinaryOperator, (span, ty): &Bound, other: &Bound) -> bool {
-    let is_column = matches!(span, Expr::Column { .. });
+    let is_column = span.is_column();
     // A variable that is in the collation of spans is the column's value, as WHERE takes an equality.
     let is_value = operator == BinaryOperator::Equal
         && matches!(other.0, Expr::UserVariable(_))
         && other.1.collation == Collation::Latin1SwedishCi;
-    ty.kind == kind::TIME && collation::counts(other.1) && !(is_column && (is_value || is_read(other)))
+    ty.kind == kind::TIME && collation::counts(other.1) && !(is_column && (is_value || is_one_for_all(other)))
 }
 
 /// A span as a text beside another one.
@@ -36,10 +34,14 @@ fn span_as_text((span, ty): Bound, (_, other): &Bound) -> Bound {
     (Expr::Collate(Box::new(text), other.collation), Type { nullable: ty.nullable, ..of_other })
 }
 
-/// A text that a parameter has beside a column of spans is a span, also if it is a day.
-fn as_span((expr, ty): Bound) -> Bound {
+/// A text that a parameter has beside a column of spans is a span, also if it is a day, which that of a
+/// subquery is not.
+fn as_span(lifted: bool, (expr, ty): Bound) -> Bound {
     match expr {
-        Expr::Parameter(_) => (Expr::Call(&functions::SPAN_OF_TEXT, vec![expr]), ty),
+        Expr::Subquery(_) => {
+            (Expr::Call(&functions::SPAN_OR_NONE, vec![expr]), Type { nullable: true, ..ty })
+        }
+        Expr::Parameter(_) if !lifted => (Expr::Call(&functions::SPAN_OF_TEXT, vec![expr]), ty),
         other => (other, ty),
     }
 }
@@ -56,20 +58,35 @@ pub(super) fn beside_texts(
     } else if are_texts(operator, &right, &left) {
         let span = span_as_text(right, &left);
         (left, span)
-    } else if !lifted && left.1.kind == kind::TIME && collation::counts(right.1) {
-        (left, as_span(right))
-    } else if !lifted && right.1.kind == kind::TIME && collation::counts(left.1) {
-        (as_span(left), right)
+    } else if left.1.kind == kind::TIME && collation::counts(right.1) {
+        (left, as_span(lifted, right))
+    } else if right.1.kind == kind::TIME && collation::counts(left.1) {
+        (as_span(lifted, left), right)
     } else {
         (left, right)
     }
 }
 
-/// The operands of BETWEEN: spans are texts among texts that are not the same for the whole statement.
+/// What is known to be a day or moment, beside a column of spans: its time of day, with the column's digits.
+pub(super) fn clock_beside((column, ty): &Bound, moment: Bound) -> Bound {
+    let is_column = ty.kind == kind::TIME && column.is_column();
+    if !is_column || !moment.1.is_moment() || !is_one_for_all(&moment) {
+        return moment;
+    }
+    let (expr, of_moment) = moment;
+    let clock = Expr::Cast(Box::new(expr), CastType::Time { fraction: ty.decimals });
+    (clock, Type { nullable: of_moment.nullable, ..Type::time(ty.decimals) })
+}
+
+/// The operands of BETWEEN: spans are texts among texts of which none is the same for the whole statement.
 pub(super) fn spans_among_texts(operands: Vec<Bound>) -> Vec<Bound> {
     let is_text = |operand: &&Bound| collation::counts(operand.1);
     let is_span = |operand: &Bound| operand.1.kind == kind::TIME;
-    let Some(text) = operands.iter().filter(is_text).find(|text| !is_read(text)) else { return operands };
+    let mut texts = operands.iter().filter(is_text);
+    let Some(text) = texts.next().filter(|text| !is_one_for_all(text)) else { return operands };
+    if texts.any(is_one_for_all) {
+        return operands;
+    }
     if !operands.iter().any(is_span) || !operands.iter().all(|one| is_span(one) || collation::counts(one.1)) {
         return operands;
     }

@@ -301,9 +301,30 @@ pub(super) fn beside_year(year: Type, (expr, ty): Bound) -> Bound {
     (Expr::Call(&functions::FULL_YEAR, vec![expr]), ty)
 }
 
-/// Whether an operand has one value for the whole statement. A user variable may have another one each time.
+/// A YEAR in several constant texts of IN is compared as it is shown: with four digits.
+pub(super) fn year_among_texts(operands: &mut [Bound]) {
+    let [(year, ty), texts @ ..] = operands else { return };
+    let is_text = |text: &Bound| collation::counts(text.1) && is_one_for_all(text);
+    if ty.kind != kind::YEAR || texts.len() < 2 || !texts.iter().all(is_text) {
+        return;
+    }
+    let digits = Expr::Literal(Value::Int(4));
+    let shown = Expr::Call(
+        &functions::ZERO_FILLED,
+        vec![std::mem::replace(year, Expr::Literal(Value::Null)), digits],
+    );
+    let rule = texts[0].1;
+    let of_texts = Type { collation: rule.collation, derivation: rule.derivation, ..Type::text(4) };
+    (*year, *ty) =
+        (Expr::Collate(Box::new(shown), rule.collation), Type { nullable: ty.nullable, ..of_texts });
+}
+
+/// Whether an operand has one value for the whole statement. A user variable may have another one each time,
+/// and so has a column of a query around this one.
 pub(super) fn is_one_for_all((expr, _): &Bound) -> bool {
-    expr.visit(&mut |inner| inner.may_be_constant() && !matches!(inner, Expr::UserVariable(_)))
+    expr.visit(&mut |inner| {
+        inner.may_be_constant() && !matches!(inner, Expr::UserVariable(_) | Expr::Outer(_))
+    })
 }
 
 /// Two operands of a comparison: a constant text beside an exact number that is none is an exact number, too.
@@ -317,7 +338,10 @@ pub(super) fn beside_exact([left, right]: [Bound; 2]) -> [Bound; 2] {
             Expr::Literal(Value::Text(text, _)) if convert::parse_number(&text).complete => {
                 Expr::Literal(Value::Decimal(Value::Text(text, Collation::Binary).to_decimal()))
             }
-            other => Expr::Call(&functions::EXACT_NUMBER, vec![other]),
+            said @ (Expr::Literal(_) | Expr::Parameter(_)) => {
+                Expr::Call(&functions::EXACT_NUMBER, vec![said])
+            }
+            made => Expr::Call(&functions::EXACT_NUMBER_MADE, vec![made]),
         };
         (exact, Type { nullable: ty.nullable, ..functions::exact_number_type() })
     };
@@ -330,7 +354,7 @@ pub(super) fn beside_exact([left, right]: [Bound; 2]) -> [Bound; 2] {
 
 /// A day or moment that is known is, beside a YEAR, the year that it is in.
 pub(super) fn year_of_moment(year: Type, (expr, ty): Bound) -> Bound {
-    let known = || expr.visit(&mut |inner| inner.may_be_constant());
+    let known = || expr.visit(&mut |inner| inner.may_be_constant() && !matches!(inner, Expr::Outer(_)));
     if year.kind != kind::YEAR || !ty.is_moment() || !known() {
         return (expr, ty);
     }
@@ -474,10 +498,8 @@ impl Binder<'_, '_> {
             Expr::Cast(inner, CastType::Decimal { .. }) => inner,
             other => other,
         };
-        let Expr::Column { source, column } = shown else { return (expr, ty) };
-        let source = self.sources.get(usize::from(*source));
-        let column = source.and_then(|source| source.columns.get(usize::from(*column)));
-        match column {
+        let column = self.source_column(shown);
+        match column.and_then(|(source, column)| source.columns.get(usize::from(column))) {
             Some(SourceColumn { flags, shown_length: Some(width), .. })
                 if flags & column_flag::ZEROFILL != 0 =>
             {
@@ -616,8 +638,9 @@ impl Binder<'_, '_> {
         match (&expr, ty.kind) {
             (_, kind::BIT) => number_of_bits((expr, ty)),
             (Expr::Literal(_), _) => literal_as_number((expr, ty)),
-            (Expr::Column { source, column }, kind::ENUM | kind::SET) => {
-                match self.sources.get(usize::from(*source)).and_then(|source| source.members(*column)) {
+            (_, kind::ENUM | kind::SET) => {
+                let column = self.source_column(&expr);
+                match column.and_then(|(source, column)| source.members(column)) {
                     Some(members) => {
                         let members = Arc::new(members.clone());
                         let number = Type { nullable: ty.nullable, ..Type::UINT };
@@ -627,6 +650,15 @@ impl Binder<'_, '_> {
                 }
             }
             _ => (expr, ty),
+        }
+    }
+
+    /// The column of a source, of this query or of one around it.
+    fn source_column(&self, column: &Expr) -> Option<(&Source, u16)> {
+        match column {
+            Expr::Column { source, column } => Some((self.sources.get(usize::from(*source))?, *column)),
+            Expr::Outer(number) => self.around.outer?.source_column(*number),
+            _ => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use untorn::types::Collation;
 
 use super::beside_numbers::beside_numbers;
-use super::beside_texts::beside_texts;
+use super::beside_texts::{beside_texts, clock_beside};
 use super::coercion::{
     as_part, as_shown, as_text, beside_exact, beside_moment, beside_year, is_number, may_be_number, of_days,
     with_sign_of, year_of_moment,
@@ -177,6 +177,8 @@ impl Binder<'_, '_> {
             [left, right] = beside_exact([beside_year(types.1, left), beside_year(types.0, right)]);
             (left, right) = beside_numbers(self.is_lifted(), left, right);
         }
+        right = clock_beside(&left, right);
+        left = clock_beside(&right, left);
         let types = (left.1, right.1);
         (left, right) = (beside_moment(types.1, left), beside_moment(types.0, right));
         (left, right) = beside_texts(self.is_lifted(), operator, left, right);

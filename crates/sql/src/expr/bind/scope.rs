@@ -150,6 +150,15 @@ impl<'s> Scope<'s> {
         Ok(Some((Expr::Outer(number), ty)))
     }
 
+    /// The column of a source that the subquery reads by this number.
+    pub fn source_column(&self, number: u16) -> Option<(&'s Source, u16)> {
+        match self.captures.borrow().get(usize::from(number))?.expr.unshared() {
+            Expr::Column { source, column } => Some((self.sources.get(usize::from(*source))?, *column)),
+            Expr::Outer(further) => self.outer?.source_column(*further),
+            _ => None,
+        }
+    }
+
     /// The column of this name as the query around the subquery sees it.
     fn find(
         &self,

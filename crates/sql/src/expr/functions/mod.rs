@@ -49,10 +49,13 @@ pub use bytes::{
 };
 pub use make_set::PLACE_OF_BIT;
 pub use moment_number::{
-    DAY_OF_NUMBER, MOMENT_DIGITS, MOMENT_NUMBER, MOMENT_OF_NUMBER, MOMENT_OF_TEXT, SPAN_OF_TEXT, SPAN_TEXT,
-    answers_moments, moment_number,
+    DAY_OF_NUMBER, MOMENT_DIGITS, MOMENT_NUMBER, MOMENT_OF_NUMBER, MOMENT_OF_TEXT, SPAN_OF_TEXT,
+    SPAN_OR_NONE, SPAN_TEXT, answers_moments, moment_number,
 };
-pub use numeric::{EXACT_NUMBER, FULL_YEAR, INTEGER_IN_TEXT, NUMBER_IN_TEXT, ZERO_FILLED, exact_number_type};
+pub use numeric::{
+    EXACT_NUMBER, EXACT_NUMBER_MADE, FULL_YEAR, INTEGER_IN_TEXT, NUMBER_IN_TEXT, ZERO_FILLED,
+    exact_number_type,
+};
 pub use temporal::{
     DAY_OF_MODE, IN_ZONE, YEAR_BEGINS, date_shift, interval_type_digits, is_of_days, kept_datetime,
     kept_time, round_datetime, round_time,

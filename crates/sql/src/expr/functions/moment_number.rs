@@ -71,6 +71,12 @@ pub static SPAN_OF_TEXT: Function = function!("SPAN OF TEXT", 1..=1, |t| t[0], |
     Ok(read.map_or_else(|| v[0].clone(), |(span, digits)| Value::Time(span, digits)))
 });
 
+/// A subquery's text beside a span: one with a day is none. Not of SQL's.
+pub static SPAN_OR_NONE: Function = function!("SPAN OR NONE", 1..=1, |t| t[0], |v, _| {
+    let has_day = matches!(&v[0], Value::Text(text, _) if text.iter().skip(1).any(|byte| *byte == b'-'));
+    Ok(if has_day { Value::Null } else { v[0].clone() })
+});
+
 /// Whether it answers dates, as texts if its type is one.
 pub fn answers_moments(expr: &Expr) -> bool {
     match expr {

@@ -29,7 +29,7 @@ fn rounded(types: &[Type]) -> Type {
 /// The year of this time that a number of two digits means: not of SQL's, but what comparing with a YEAR
 /// makes of a constant.
 pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, cx| {
-    strict::check_number(&v[0], "DOUBLE", cx.state)?;
+    strict::check_year(&v[0], cx.state)?;
     let rounded = match &v[0] {
         Value::Decimal(number) => decimal::to_integer(&decimal::round(number, 0)),
         Value::Float(_) | Value::Double(_) => v[0].to_double().round() as i128,
@@ -53,6 +53,11 @@ pub static FULL_YEAR: Function = function!("YEAR", 1..=1, |_| Type::INT, |v, cx|
 /// constant.
 pub static EXACT_NUMBER: Function = function!("EXACT", 1..=1, |_| exact_number_type(), |v, cx| {
     strict::check_exact(&v[0], cx.state)?;
+    Ok(if v[0].is_null() { Value::Null } else { Value::Decimal(v[0].to_decimal()) })
+});
+
+/// The same of what a function answers, which strict mode takes.
+pub static EXACT_NUMBER_MADE: Function = function!("EXACT NUMBER", 1..=1, |_| exact_number_type(), |v, _| {
     Ok(if v[0].is_null() { Value::Null } else { Value::Decimal(v[0].to_decimal()) })
 });
 
