@@ -11,6 +11,7 @@ mod compression;
 mod data_locks;
 mod definitions_again;
 mod engine_settings;
+mod forms_of_conditions;
 mod functional_keys;
 mod golden;
 mod handler_counters;

@@ -3,8 +3,8 @@
 //! so that `DELETE … WHERE price > 'abc'` deletes nothing. Statements that only read ask nothing here.
 //!
 //! Texts are asked that stand there as they are: a literal, a parameter, a variable, a column, and what a
-//! function answers. What chooses among several (IFNULL, COALESCE, CASE), a subquery and a cast answer for
-//! themselves, and MySQL takes what they answer. A day that a client sends as a parameter is none of ours, too.
+//! function answers. MySQL takes what is chosen among several (IFNULL, COALESCE, CASE), and what a subquery or
+//! a cast answers; so it takes most texts that a client sends as a parameter beside a day.
 
 use std::sync::Arc;
 

@@ -61,6 +61,22 @@ pub enum SourceKind {
     Definition(Vec<ColumnDef>),
 }
 
+impl SourceKind {
+    /// The flag and width of a ZEROFILL column that a derived table shows.
+    pub(super) fn filled(&self, column: u16) -> Option<(u16, Option<u32>)> {
+        let SourceKind::Derived(plan) = self else { return None };
+        if !plan.unions.is_empty() || plan.recursion.is_some() {
+            return None;
+        }
+        let Expr::Column { source, column } = plan.items.get(usize::from(column))?.unshared() else {
+            return None;
+        };
+        let shown = plan.sources.get(usize::from(*source))?.columns.get(usize::from(*column))?;
+        let flag = shown.flags & column_flag::ZEROFILL;
+        (flag != 0).then_some((flag, shown.shown_length))
+    }
+}
+
 /// A table, printable.
 #[derive(Clone)]
 pub struct TableHandle(pub Arc<Table>);

@@ -1,7 +1,7 @@
 //! Errors 1093 and 1443: a subquery of a statement that reads a table the statement changes, as MySQL refuses
 //! it. It may read what is computed before the first change: a derived table, a common table, a view that is
-//! no part of the query around it, and the query of INSERT … SELECT. Beside what INSERT inserts it may read the
-//! table by an alias, as MySQL lets it.
+//! no part of the query around it, and the query of INSERT … SELECT. Beside what INSERT inserts it may read
+//! the table by an alias, as MySQL lets it.
 
 use std::sync::Arc;
 

@@ -229,7 +229,9 @@ impl Planner<'_> {
             if !alias.is_empty() && !names.insert(name.to_ascii_lowercase()) {
                 return Err(errors::error(errors::DUP_FIELDNAME, &[&name]));
             }
-            made.push(SourceColumn { name, ty, flags: 0, shown_length: None, merged: false });
+            let filled = u16::try_from(made.len()).ok().and_then(|column| kind.filled(column));
+            let (flags, shown_length) = filled.unwrap_or_default();
+            made.push(SourceColumn { name, ty, flags, shown_length, merged: false });
         }
         Ok(Source::new(String::new(), alias.to_owned(), alias.to_owned(), made, kind))
     }

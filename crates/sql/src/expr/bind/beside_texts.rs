@@ -4,8 +4,8 @@
 //! column, is compared with what is shown of the span, and so is any text beside a span that is computed. A
 //! variable's text limits the keys of an index nevertheless (`plan/range_analysis.rs`).
 //!
-//! A day or moment that is known is its time of day beside a TIME column. Any other span beside a moment is one
-//! of today ([`super::coercion::beside_moment`]).
+//! A day or moment that is known is its time of day beside a TIME column. Any other span beside a moment is
+//! one of today ([`super::coercion::beside_moment`]).
 
 use untorn::types::Collation;
 

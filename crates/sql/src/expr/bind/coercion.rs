@@ -12,6 +12,7 @@ use untorn::types::Collation;
 
 use super::beside_numbers::between_numbers;
 use super::beside_texts::spans_among_texts;
+use super::beside_years::{beside_year, year_of_moment};
 use super::collation::in_bytes;
 use super::common_type::{converted, number_of_bits};
 use super::function_types::check_path;
@@ -256,6 +257,8 @@ fn wanted(binder: &Binder<'_, '_>, function: &str, at: usize, argument: Bound) -
         name if argument.1.kind == kind::YEAR && functions::is_of_days(name) => of_days(argument),
         // Of a number, whatever ZEROFILL shows of it.
         "HEX" => as_text(as_shown(argument)),
+        // It may compare numbers.
+        "FIELD" => as_text(as_shown(argument)),
         name if super::functions::of_texts(name) => as_text(binder.filled(as_shown(argument))),
         _ => argument,
     }
@@ -286,37 +289,6 @@ pub(super) fn as_shown((expr, ty): Bound) -> Bound {
     }
     let exact = CastType::Decimal { precision: 65, scale: ty.decimals };
     (Expr::Cast(Box::new(expr), exact), Type { nullable: ty.nullable, ..Type::decimal(65, ty.decimals) })
-}
-
-/// A constant number of two digits beside a YEAR, or a text that begins with one, is a year of this time; one
-/// with digits behind the point is rounded.
-pub(super) fn beside_year(year: Type, (expr, ty): Bound) -> Bound {
-    let operand = (expr, ty);
-    let is_text = collation::counts(ty);
-    if year.kind != kind::YEAR || !(is_number(ty) || is_text) || !is_one_for_all(&operand) {
-        return operand;
-    }
-    let (expr, ty) = operand;
-    let ty = Type { nullable: ty.nullable, ..Type::INT };
-    (Expr::Call(&functions::FULL_YEAR, vec![expr]), ty)
-}
-
-/// A YEAR in several constant texts of IN is compared as it is shown: with four digits.
-pub(super) fn year_among_texts(operands: &mut [Bound]) {
-    let [(year, ty), texts @ ..] = operands else { return };
-    let is_text = |text: &Bound| collation::counts(text.1) && is_one_for_all(text);
-    if ty.kind != kind::YEAR || texts.len() < 2 || !texts.iter().all(is_text) {
-        return;
-    }
-    let digits = Expr::Literal(Value::Int(4));
-    let shown = Expr::Call(
-        &functions::ZERO_FILLED,
-        vec![std::mem::replace(year, Expr::Literal(Value::Null)), digits],
-    );
-    let rule = texts[0].1;
-    let of_texts = Type { collation: rule.collation, derivation: rule.derivation, ..Type::text(4) };
-    (*year, *ty) =
-        (Expr::Collate(Box::new(shown), rule.collation), Type { nullable: ty.nullable, ..of_texts });
 }
 
 /// Whether an operand has one value for the whole statement. A user variable may have another one each time,
@@ -350,15 +322,6 @@ pub(super) fn beside_exact([left, right]: [Bound; 2]) -> [Bound; 2] {
         (text, number) if is_exact(number) && is_read(text) => [exact(left), right],
         _ => [left, right],
     }
-}
-
-/// A day or moment that is known is, beside a YEAR, the year that it is in.
-pub(super) fn year_of_moment(year: Type, (expr, ty): Bound) -> Bound {
-    let known = || expr.visit(&mut |inner| inner.may_be_constant() && !matches!(inner, Expr::Outer(_)));
-    if year.kind != kind::YEAR || !ty.is_moment() || !known() {
-        return (expr, ty);
-    }
-    (Expr::Extract(crate::ast::IntervalUnit::Year, Box::new(expr)), Type::INT)
 }
 
 /// A YEAR is the day it begins with, where a day is wanted.

@@ -3,6 +3,7 @@
 
 mod beside_numbers;
 mod beside_texts;
+mod beside_years;
 mod cast;
 mod coercion;
 pub mod collation;
@@ -365,7 +366,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         for item in list {
             operands.push(self.bind(item)?);
         }
-        coercion::year_among_texts(&mut operands);
+        beside_years::year_among_texts(&mut operands);
         if coercion::depends_on_the_other(&operands) {
             let mut equalities: Vec<Expr> = Vec::with_capacity(list.len());
             let mut first = operands.remove(0);

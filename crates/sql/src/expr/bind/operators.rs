@@ -4,9 +4,9 @@ use untorn::types::Collation;
 
 use super::beside_numbers::beside_numbers;
 use super::beside_texts::{beside_texts, clock_beside};
+use super::beside_years::{beside_year, year_of_moment};
 use super::coercion::{
-    as_part, as_shown, as_text, beside_exact, beside_moment, beside_year, is_number, may_be_number, of_days,
-    with_sign_of, year_of_moment,
+    as_part, as_shown, as_text, beside_exact, beside_moment, is_number, may_be_number, of_days, with_sign_of,
 };
 use super::common_type::fitting;
 use super::{Binder, Bound, coercion, collation, value_type};
