@@ -3,8 +3,8 @@
 //! so that `DELETE … WHERE price > 'abc'` deletes nothing. Statements that only read ask nothing here.
 //!
 //! Texts are asked that stand there as they are: a literal, a parameter, a variable, a column, and what a
-//! function answers. MySQL takes what is chosen among several (IFNULL, COALESCE, CASE), and what a subquery or
-//! a cast answers; so it takes most texts that a client sends as a parameter beside a day.
+//! function answers. MySQL takes what is chosen among several (IFNULL, COALESCE, CASE), and what a subquery
+//! or a cast answers; so it takes most texts that a client sends as a parameter beside a day.
 
 use std::sync::Arc;
 
