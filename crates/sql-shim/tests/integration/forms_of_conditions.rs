@@ -7,8 +7,10 @@
 use crate::support::engine::Engine;
 use crate::support::{Client, all};
 
-/// Columns: name, type, and their values in five rows.
-const COLUMNS: [(&str, &str, [&str; 5]); 19] = [
+/// A column: name, type, and its values in five rows.
+type Column = (&'static str, &'static str, [&'static str; 5]);
+
+const COLUMNS: [Column; 19] = [
     ("e", "ENUM('a','b','2','')", ["'a'", "'2'", "''", "'b'", "NULL"]),
     ("s", "SET('x','y','z')", ["'x'", "'x,z'", "''", "'y'", "NULL"]),
     ("b", "BIT(10)", ["1", "2", "1023", "0", "NULL"]),
@@ -127,9 +129,7 @@ fn answer(client: &mut Client, sql: &str) -> Result<Vec<Option<String>>, u16> {
 }
 
 fn tables(client: &mut Client) {
-    let list = |part: &dyn Fn(&(&str, &str, [&str; 5])) -> String| {
-        COLUMNS.iter().map(part).collect::<Vec<_>>().join(", ")
-    };
+    let list = |part: &dyn Fn(&Column) -> String| COLUMNS.iter().map(part).collect::<Vec<_>>().join(", ");
     let columns = list(&|(name, ty, _)| format!("{name} {ty}"));
     let with_key = |name: &&str| **name != *"j";
     let keys = COLUMNS.iter().map(|(name, ..)| *name).filter(with_key).map(|name| format!("KEY ({name})"));
