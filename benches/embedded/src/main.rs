@@ -4,6 +4,7 @@
 //! so that memory, CPU and a kill are the engine's alone. Rounds are interleaved: every engine runs once
 //! before any runs again.
 
+mod allocated;
 mod engine;
 mod engines;
 mod measure;
@@ -15,14 +16,14 @@ mod ycsb;
 mod zipf;
 
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, ValueEnum};
 
+use allocated::allocated;
 use engine::Kind;
 use measure::timed;
 use memory_limit::MemoryLimit;
@@ -145,16 +146,6 @@ fn start(arguments: &Arguments, limit: Option<&MemoryLimit>, kind: Kind, phase: 
     let status = process.wait()?;
     ensure!(phase == Phase::Killed || status.success(), "{} failed in {phase:?}", kind.name());
     serde_json::from_str(&line).with_context(|| format!("{} in {phase:?}", kind.name()))
-}
-
-/// Bytes that a directory occupies.
-fn allocated(directory: &Path) -> Result<u64> {
-    std::fs::read_dir(directory)?.try_fold(0, |sum, entry| {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        let inside = if metadata.is_dir() { allocated(&entry.path())? } else { metadata.blocks() * 512 };
-        Ok(sum + inside)
-    })
 }
 
 fn run(arguments: &Arguments, limit: Option<&MemoryLimit>, kind: Kind, round: u32) -> Result<Run> {

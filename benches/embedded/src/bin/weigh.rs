@@ -7,8 +7,10 @@
 //! with the store's defaults, puts 10,000 pairs of 24 and 150 bytes in one transaction, reads them all, and
 //! tells its memory (`RssAnon`: what belongs to no file) after the open and at the end.
 
+#[path = "../allocated.rs"]
+mod allocated;
+
 use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -73,16 +75,6 @@ fn children_seconds() -> Result<f64> {
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
-/// Bytes that a directory occupies.
-fn allocated(directory: &Path) -> Result<u64> {
-    std::fs::read_dir(directory)?.try_fold(0, |sum, entry| {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        let inside = if metadata.is_dir() { allocated(&entry.path())? } else { metadata.blocks() * 512 };
-        Ok(sum + inside)
-    })
-}
-
 fn remade(directory: &Path) -> Result<()> {
     if directory.exists() {
         std::fs::remove_dir_all(directory)?;
@@ -140,7 +132,7 @@ fn weigh(directory: &Path, name: &str, program: &str) -> Result<Weight> {
         line.and_then(|kib| kib.trim().parse().ok()).with_context(|| format!("{name} does not say {what}"))
     };
     let (opened_kib, used_kib) = (kib("opened")?, kib("used")?);
-    let allocated_bytes = allocated(&database)?;
+    let allocated_bytes = allocated::allocated(&database)?;
     std::fs::remove_dir_all(&package)?;
     Ok(Weight { crates, build_seconds, program_bytes, opened_kib, used_kib, files_bytes: allocated_bytes })
 }
