@@ -27,6 +27,11 @@ impl Expr {
             || matches!(self, Expr::Call(function, _) if function.volatile)
     }
 
+    /// Whether it has another value each time because a part of it has.
+    pub fn has_volatile(&self) -> bool {
+        !self.visit(&mut |part| !part.is_volatile())
+    }
+
     /// Whether a value that it is made of is known without the statement being executed.
     pub fn is_known(&self) -> bool {
         self.may_be_constant()

@@ -61,7 +61,12 @@ pub(super) fn check_pair(
     if !cx.state.changes_strictly.get() {
         return Ok(());
     }
-    let (text, other) = if matches!(left.0, Value::Text(..)) { (left, right) } else { (right, left) };
+    let is_text = |value: &Value<'_>| matches!(value, Value::Text(..));
+    let (text, other) = match (is_text(left.0), is_text(right.0)) {
+        (true, false) => (left, right),
+        (false, true) => (right, left),
+        _ => return Ok(()),
+    };
     if is_asked(text.1, other, cx) {
         check(left.0, right.0, column_name(other.1, cx), cx.state)
     } else {

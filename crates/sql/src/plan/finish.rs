@@ -337,7 +337,6 @@ fn plain_output(plan: &mut SelectPlan) {
 /// random.
 fn late_columns(plan: &SelectPlan) -> Option<Vec<(u16, u16)>> {
     let assigns = |expr: &Expr| !expr.visit(&mut |part| !matches!(part, Expr::Assign(..)));
-    let is_volatile = |expr: &Expr| !expr.visit(&mut |part| !part.is_volatile());
     let of_constants = |source: &&Source| match &source.kind {
         SourceKind::Derived(plan) => plan.sources.is_empty() && plan.unions.is_empty(),
         _ => false,
@@ -351,7 +350,9 @@ fn late_columns(plan: &SelectPlan) -> Option<Vec<(u16, u16)>> {
         || plan.recursion.is_some()
         || plan.apply.is_some()
         || !plan.unions.is_empty();
-    if sent_at_once || !plan.items.iter().any(assigns) || plan.order.iter().any(|(expr, _)| is_volatile(expr))
+    if sent_at_once
+        || !plan.items.iter().any(assigns)
+        || plan.order.iter().any(|(expr, _)| expr.has_volatile())
     {
         return None;
     }
@@ -372,14 +373,13 @@ fn late_columns(plan: &SelectPlan) -> Option<Vec<(u16, u16)>> {
 /// The items of the order, where a value would be another one if it were computed again: what is sorted and
 /// told apart is what is sent.
 fn computed_once(plan: &SelectPlan) -> Option<Vec<Option<u16>>> {
-    let is_volatile = |expr: &Expr| !expr.visit(&mut |part| !part.is_volatile());
     let reads_items = plan.distinct || !plan.order.is_empty();
-    if !reads_items || plan.late_columns.is_some() || !plan.items.iter().any(is_volatile) {
+    if !reads_items || plan.late_columns.is_some() || !plan.items.iter().any(Expr::has_volatile) {
         return None;
     }
     let item_of = |(expr, _): &(Expr, bool)| {
         let at = plan.items.iter().position(|item| item.unshared() == expr.unshared())?;
-        u16::try_from(at).ok().filter(|_| is_volatile(expr))
+        u16::try_from(at).ok().filter(|_| expr.has_volatile())
     };
     Some(plan.order.iter().map(item_of).collect())
 }

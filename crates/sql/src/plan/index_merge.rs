@@ -30,8 +30,7 @@ impl PathChooser<'_> {
         {
             return None;
         }
-        let is_volatile = |condition: &Condition| !condition.visit(&mut |inner| !inner.is_volatile());
-        if self.conjuncts.iter().any(is_volatile) {
+        if self.conjuncts.iter().any(|condition| condition.has_volatile()) {
             return None;
         }
         let mut found: Option<Path> = None;

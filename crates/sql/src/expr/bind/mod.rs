@@ -330,7 +330,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             return Ok(made(operand, rows.collect()));
         }
         let mut first = self.bind(operand)?;
-        let is_document = first.1.kind == kind::JSON && !operators::is_volatile(&first.0);
+        let is_document = first.1.kind == kind::JSON && !first.0.has_volatile();
         if is_document && list.iter().any(ast::Expr::is_condition) {
             // A condition is a boolean of JSON beside a document, as by `=`.
             let mut equalities = self.planner.elsewhere(Vec::with_capacity(list.len()));

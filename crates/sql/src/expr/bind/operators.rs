@@ -356,7 +356,7 @@ impl Binder<'_, '_> {
         let numbers = conditions.iter().filter(|(_, ty)| is_number(*ty)).count();
         operand = match operand {
             // Unlike `=`, CASE compares a document as a double with numbers, and as its text with texts.
-            Some(mut document) if document.1.kind == kind::JSON && !is_volatile(&document.0) => {
+            Some(mut document) if document.1.kind == kind::JSON && !document.0.has_volatile() => {
                 for (condition, ty) in &mut conditions {
                     let again = (document.0.share(), document.1);
                     let left = match ty.kind {
@@ -415,11 +415,6 @@ impl Binder<'_, '_> {
         let otherwise = Box::new(fitting((otherwise, else_type), ty)?);
         Ok((Expr::Case { operand, whens, otherwise }, coercion::chosen_among(&results, ty)))
     }
-}
-
-/// Whether it may have another value each time it is evaluated.
-pub(super) fn is_volatile(expr: &Expr) -> bool {
-    !expr.visit(&mut |part| !part.is_volatile())
 }
 
 /// Whether an operator makes integers of its operands.

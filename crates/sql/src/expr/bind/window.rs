@@ -191,8 +191,8 @@ impl Binder<'_, '_> {
             }
             _ => {}
         }
-        let steady = |(expr, _): &(Expr, bool)| expr.visit(&mut |inner| !inner.is_volatile());
-        if *unit == FrameUnit::Range && !sorted_by.iter().all(steady) {
+        let volatile = sorted_by.iter().any(|(expr, _)| expr.has_volatile());
+        if *unit == FrameUnit::Range && volatile {
             return fails(errors::WINDOW_RANGE_FRAME_ORDER_TYPE);
         }
         let mut bounds = Vec::with_capacity(2);
