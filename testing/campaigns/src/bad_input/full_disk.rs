@@ -43,23 +43,25 @@ pub fn check_with_copy_on_write(program: &Program, place: &Path, _seed: u64) -> 
     }
     ballast.set_len((blocks - ROOM) << 20)?;
     ballast.sync_all()?;
+    // A file cannot be created any more when the disk is full.
+    std::fs::File::create(disk.path().join("filler"))?;
     scene(program, place, disk, take_the_rest)
 }
 
 /// Takes what a full disk has left. An INSERT fails when its table's file cannot grow, by up to 4 MiB at a
 /// time; in less than that XFS still finds room to copy a page, and no atomic write would be without it.
 fn take_the_rest(disk: &FileSystem) -> Result<()> {
-    let mut filler = std::fs::File::options().create(true).append(true).open(disk.path().join("filler"))?;
+    let full = |result: std::io::Result<()>| match result {
+        Err(error) if error.kind() != ErrorKind::StorageFull => Err(error).context("the filler"),
+        result => Ok(result.is_err()),
+    };
+    let mut filler = std::fs::File::options().append(true).open(disk.path().join("filler"))?;
     loop {
         let before = filler.metadata()?.len();
-        let error = loop {
-            if let Err(error) = filler.write_all(&[1; 4096]) {
-                break error;
-            }
-        };
-        ensure!(error.kind() == ErrorKind::StorageFull, "the filler: {error}");
-        // What was reserved for these blocks and not needed is free again.
-        filler.sync_all()?;
+        while !full(filler.write_all(&[1; 4096]))? {}
+        // What was reserved for these blocks and not needed is free again. The server may have taken a block
+        // that was reserved to allocate them: then this, too, says that the disk is full.
+        full(filler.sync_all())?;
         if filler.metadata()?.len() == before {
             return Ok(());
         }
