@@ -32,6 +32,9 @@ impl Session {
         let timed_out = &self.state.timed_out;
         let files = self.state.server.files.get();
         let work = pin!(async {
+            if let Plan::Select(select) = plan {
+                executor.check_constants(select)?;
+            }
             match plan {
                 Plan::Select(select) if !select.into.is_client() => {
                     into::run(&mut executor, select, files).await.map(Outcome::Done)

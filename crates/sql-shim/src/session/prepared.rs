@@ -19,10 +19,11 @@ use sql::expr::types::Type;
 use sql::failure::Failure;
 use sql::lexer::LexicalModes;
 use sql::memory::StatementCharge;
+use sql::parameters::Typed;
+use sql::parser;
 use sql::plan::Plan;
 use sql::result::{self, ResultColumns, ResultSink, kind};
 use sql::value::{Collation, Value, decimal};
-use sql::{parameters, parser};
 use untorn::types::{self, Charset};
 
 use super::commands::done;
@@ -40,8 +41,8 @@ pub struct PlannedStatement {
     plan_modes: u64,
     sql: Arc<[u8]>,
     prepared_in: PreparedIn,
-    /// The parameters that it shows as they are, and the types of all that it was planned with.
-    shown: Vec<u16>,
+    /// The parameters that have the type that is bound, and the types of all that it was planned with.
+    typed: Vec<Typed>,
     types: Vec<Option<Type>>,
     /// Where its runs are counted.
     digest: Option<Arc<DigestRow>>,
@@ -50,13 +51,14 @@ pub struct PlannedStatement {
 }
 
 impl PlannedStatement {
-    /// Takes the types of the values of parameters that are shown as they are: whether they are others than
-    /// those it was planned with, so that it must be planned again.
+    /// Takes the types of the values of parameters that have them: whether they are others than those it was
+    /// planned with, so that it must be planned again.
     fn take_types(&mut self, values: &[Value<'_>]) -> bool {
         let mut others = false;
-        for index in self.shown.iter().map(|index| usize::from(*index)) {
+        for typed in &self.typed {
+            let index = typed.index();
             let Some(value) = values.get(index).filter(|value| !value.is_null()) else { continue };
-            let ty = parameters::type_of(value);
+            let ty = typed.type_of(value);
             let shape = |ty: Option<Type>| ty.map(|ty| (ty.kind, ty.unsigned, ty.decimals));
             if shape(self.types.get(index).copied().flatten()) != shape(ty) {
                 self.types.resize(values.len(), None);
@@ -226,7 +228,7 @@ impl Session {
             params,
             columns,
             plan: PlannedStatement {
-                shown: parameters::shown(&plan),
+                typed: self.state.parameters.typed(&plan),
                 types: Vec::new(),
                 plan: Arc::new(plan),
                 version,

@@ -3,7 +3,7 @@
 // The fields of variants say by their names what they are.
 #![allow(missing_docs)]
 
-use super::{Expr, Limit, OrderItem, Query, TableName, TableRef};
+use super::{CommonTable, Expr, Limit, OrderItem, Query, TableName, TableRef};
 
 /// `INSERT` or `REPLACE`.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +58,8 @@ pub struct Assignment {
 /// `UPDATE`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
+    /// `WITH`.
+    pub with: Vec<CommonTable>,
     /// The table or join.
     pub table: TableRef,
     /// `SET`.
@@ -75,6 +77,8 @@ pub struct Update {
 /// `DELETE`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delete {
+    /// `WITH`.
+    pub with: Vec<CommonTable>,
     /// Of a join: the tables that rows are deleted from, as the statement names them.
     pub targets: Vec<TableName>,
     /// The table or join.

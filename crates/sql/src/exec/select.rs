@@ -18,7 +18,7 @@ use super::{Executor, Target};
 use crate::ast::SetOperation;
 use crate::context::SqlContext;
 use crate::expr::functions::as_count;
-use crate::expr::{Context, Expr, RowView, ValueSet};
+use crate::expr::{Context, Expr, RowView, ValueSet, strict};
 use crate::failure::Failure;
 use crate::plan::{Condition, SelectPlan, Step};
 use crate::result::{ResultSink, SqlError, kind};
@@ -351,6 +351,17 @@ impl Executor<'_> {
         };
         meter.end_united(plan, self.state, rows);
         Ok(rows)
+    }
+
+    /// What a SELECT is refused for before its columns are sent.
+    ///
+    /// # Errors
+    /// 1525.
+    pub fn check_constants(&self, plan: &SelectPlan) -> Result<(), SqlError> {
+        if plan.texts_of_days.is_empty() {
+            return Ok(());
+        }
+        strict::check_texts_of_days(&plan.texts_of_days, &Context::constant(self.state, self.parameters))
     }
 
     /// How many rows a query without LIMIT hands on: `sql_select_limit` is for what the client asks for, not

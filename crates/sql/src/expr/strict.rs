@@ -14,7 +14,9 @@ use untorn::types::{ColumnType, DateTime};
 use super::{Context, Expr, RowView, ValueSet, functions};
 use crate::context::SqlContext;
 use crate::errors;
+use crate::plan::TextOfDay;
 use crate::result::SqlError;
+use crate::sql_mode;
 use crate::value::convert::parse_number;
 use crate::value::{Value, temporal};
 
@@ -295,15 +297,38 @@ fn check_constant(
     }
     let kind = match column.kind {
         ColumnType::Date => "DATE",
-        ColumnType::DateTime { .. } | ColumnType::Timestamp { .. } => "DATETIME",
+        ColumnType::DateTime { .. } => "DATETIME",
+        ColumnType::Timestamp { .. } => "TIMESTAMP",
         _ => return Ok(()),
     };
-    match &value {
-        Value::Text(text, _) if temporal::parse_datetime(text, cx.state.today()).is_none() => {
-            Err(errors::error(errors::WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]))
+    check_day(&value, kind, cx.state)
+}
+
+/// Constant texts beside days in a SELECT: one that is no day is an error, whatever the rows are.
+///
+/// # Errors
+/// 1525.
+pub(crate) fn check_texts_of_days(texts: &[TextOfDay], cx: &Context<'_>) -> Result<(), SqlError> {
+    texts.iter().try_for_each(|TextOfDay { text, kind }| check_day(&text.eval(cx)?, kind, cx.state))
+}
+
+fn check_day(value: &Value<'_>, kind: &str, state: &SqlContext) -> Result<(), SqlError> {
+    let Value::Text(text, _) = value else { return Ok(()) };
+    let is_taken = |(moment, ..): (DateTime, u8, bool)| {
+        let DateTime { date, .. } = moment;
+        let refuses = |flag| state.settings().sql_mode & flag != 0;
+        match date.month == 0 || date.day == 0 {
+            true if moment == DateTime::default() => !refuses(sql_mode::NO_ZERO_DATE),
+            true => !refuses(sql_mode::NO_ZERO_IN_DATE),
+            false => true,
         }
-        _ => Ok(()),
+    };
+    let is_day =
+        temporal::has_offset(text) || temporal::parse_datetime(text, state.today()).is_some_and(is_taken);
+    if is_day {
+        return Ok(());
     }
+    Err(errors::error(errors::WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]))
 }
 
 fn check_moment(text: &[u8], kind: &str, column: Option<&str>, state: &SqlContext) -> Result<(), SqlError> {

@@ -1,7 +1,8 @@
 //! INSERT, REPLACE, UPDATE, DELETE.
 
 use super::super::ast::{
-    Assignment, Delete, Expr, Insert, InsertSource, RowAlias, Statement, TableName, TableRef, Update,
+    Assignment, CommonTable, Delete, Expr, Insert, InsertSource, RowAlias, Statement, TableName, TableRef,
+    Update,
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser};
@@ -148,7 +149,8 @@ impl Parser<'_> {
         })
     }
 
-    pub(crate) fn update(&mut self) -> Parsed<Statement> {
+    /// UPDATE behind its WITH, or without one.
+    pub(crate) fn update(&mut self, with: Vec<CommonTable>) -> Parsed<Statement> {
         self.expect("UPDATE")?;
         let _ = self.accept("LOW_PRIORITY");
         let ignore = self.accept("IGNORE");
@@ -165,7 +167,7 @@ impl Parser<'_> {
                 return Err(errors::error(errors::WRONG_USAGE, &[&"UPDATE", &"LIMIT"]));
             }
         }
-        Ok(Statement::Update(Box::new(Update { table, assignments, filter, order_by, limit, ignore })))
+        Ok(Statement::Update(Box::new(Update { with, table, assignments, filter, order_by, limit, ignore })))
     }
 
     fn order_and_limit(
@@ -180,7 +182,8 @@ impl Parser<'_> {
         Ok((order_by, limit))
     }
 
-    pub(crate) fn delete(&mut self) -> Parsed<Statement> {
+    /// DELETE behind its WITH, or without one.
+    pub(crate) fn delete(&mut self, with: Vec<CommonTable>) -> Parsed<Statement> {
         self.expect("DELETE")?;
         let mut ignore = false;
         while let Some(word) = self.accept_any(&["LOW_PRIORITY", "QUICK", "IGNORE"]) {
@@ -196,6 +199,7 @@ impl Parser<'_> {
             let (order_by, limit) = self.order_and_limit()?;
             let targets = Vec::new();
             return Ok(Statement::Delete(Box::new(Delete {
+                with,
                 targets,
                 table,
                 filter,
@@ -209,7 +213,7 @@ impl Parser<'_> {
         let table = self.table_references()?;
         let filter = if self.accept("WHERE") { Some(self.expr()?) } else { None };
         let (order_by, limit) = (Vec::new(), None);
-        Ok(Statement::Delete(Box::new(Delete { targets, table, filter, order_by, limit, ignore })))
+        Ok(Statement::Delete(Box::new(Delete { with, targets, table, filter, order_by, limit, ignore })))
     }
 
     /// Whether names of tables follow as `DELETE FROM a, b.* USING …` has them.

@@ -4,7 +4,7 @@
 //! once, in no query inside another, and in no part of a UNION but the last. Ignoring an INTO anywhere
 //! else would send the client rows that were meant for a file.
 
-use super::super::ast::{Destination, IntoFile, Query, Statement};
+use super::super::ast::{CommonTable, Destination, IntoFile, Query, Statement};
 use super::{Parsed, Parser};
 use crate::errors;
 
@@ -19,8 +19,13 @@ pub(super) struct Into {
 impl Parser<'_> {
     /// A query that is a statement.
     pub(super) fn select_statement(&mut self) -> Parsed<Statement> {
+        self.select_with(Vec::new())
+    }
+
+    /// The same behind a WITH.
+    pub(super) fn select_with(&mut self, with: Vec<CommonTable>) -> Parsed<Statement> {
         self.into.allowed = true;
-        let mut query = self.query_expression()?;
+        let mut query = self.query_behind(with)?;
         self.into.allowed = false;
         query.into = self.into.found.take().unwrap_or_default();
         Ok(Statement::Select(Box::new(query)))

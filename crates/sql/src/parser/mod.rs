@@ -474,10 +474,11 @@ impl<'a> Parser<'a> {
         }
         let word = self.slice().to_ascii_uppercase();
         match word.as_slice() {
-            b"SELECT" | b"TABLE" | b"WITH" | b"VALUES" => self.select_statement(),
+            b"SELECT" | b"TABLE" | b"VALUES" => self.select_statement(),
+            b"WITH" => self.with_statement(),
             b"INSERT" | b"REPLACE" => self.insert(),
-            b"UPDATE" => self.update(),
-            b"DELETE" => self.delete(),
+            b"UPDATE" => self.update(Vec::new()),
+            b"DELETE" => self.delete(Vec::new()),
             b"CREATE" => self.create(),
             b"DROP" => self.drop_statement(),
             b"ALTER" => self.alter(),

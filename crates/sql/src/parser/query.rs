@@ -2,7 +2,7 @@
 
 use super::super::ast::{
     CommonTable, Expr, HintKind, IndexHint, Limit, LockWait, Locking, Query, Select, SelectItem,
-    SetOperation, TableRef,
+    SetOperation, Statement, TableRef,
 };
 use super::super::lexer::TokenKind;
 use super::{Parsed, Parser, reserved};
@@ -45,8 +45,14 @@ impl Parser<'_> {
     pub(super) fn query_expression(&mut self) -> Parsed<Query> {
         let known = self.common_tables.len();
         let with = if self.accept("WITH") { self.common_tables()? } else { Vec::new() };
-        let mut query = self.query_body()?;
+        let query = self.query_behind(with)?;
         self.common_tables.truncate(known);
+        Ok(query)
+    }
+
+    /// A query expression behind its WITH, or without one.
+    pub(super) fn query_behind(&mut self, with: Vec<CommonTable>) -> Parsed<Query> {
+        let mut query = self.query_body()?;
         if !with.is_empty() {
             if !query.with.is_empty() {
                 query = Query::of(whole(query));
@@ -56,13 +62,27 @@ impl Parser<'_> {
         Ok(query)
     }
 
+    /// `WITH … SELECT`, `WITH … UPDATE`, `WITH … DELETE`
+    pub(super) fn with_statement(&mut self) -> Parsed<Statement> {
+        self.expect("WITH")?;
+        let known = self.common_tables.len();
+        let with = self.common_tables()?;
+        let statement = match () {
+            () if self.is_word("UPDATE") => self.update(with)?,
+            () if self.is_word("DELETE") => self.delete(with)?,
+            () => self.select_with(with)?,
+        };
+        self.common_tables.truncate(known);
+        Ok(statement)
+    }
+
     /// `name [(columns)] AS (query), …`
     fn common_tables(&mut self) -> Parsed<Vec<CommonTable>> {
         let recursive = self.accept("RECURSIVE");
         let known = self.common_tables.len();
         self.list(|parser| {
             let name = parser.name()?;
-            if parser.common_tables[known..].iter().any(|(other, _)| other.eq_ignore_ascii_case(&name)) {
+            if parser.common_tables[known..].iter().any(|(other, _)| *other == name) {
                 return Err(errors::error(errors::NONUNIQ_TABLE, &[&name]));
             }
             let columns = match parser.accept_symbol(b"(") {
@@ -79,7 +99,7 @@ impl Parser<'_> {
             let query = parser.nested(Self::query)?;
             parser.expect_symbol(b")")?;
             // The tree of a query that names it is higher by its own.
-            parser.common_tables.push((name.to_ascii_lowercase(), parser.height));
+            parser.common_tables.push((name.clone(), parser.height));
             parser.height = parser.height.max(before);
             Ok(CommonTable { name, columns, query, recursive })
         })
@@ -379,7 +399,7 @@ impl Parser<'_> {
         let name = self.table_name()?;
         if name.database.is_none() && !self.common_tables.is_empty() {
             let common = self.common_tables.iter().rev();
-            let mut named = common.filter(|(common, _)| common.eq_ignore_ascii_case(&name.name));
+            let mut named = common.filter(|(common, _)| *common == name.name);
             if let Some((_, height)) = named.next() {
                 self.height = self.height.max(*height);
                 self.grow()?;

@@ -16,6 +16,7 @@ use super::row_rules::{self, RowRules};
 use super::selected_too::{self, SelectedToo};
 use super::source::Source;
 use super::target_read::refuse_reading_target;
+use super::with::{Around, With};
 use super::{Condition, Planner, SelectPlan, Tables};
 use crate::ast::{self, HintKind, InsertSource, TableRef};
 use crate::errors;
@@ -420,8 +421,10 @@ impl Planner<'_> {
 
     /// Plans UPDATE.
     pub fn update(&self, update: &ast::Update) -> Result<UpdatePlan, SqlError> {
-        let (sources, hints) = self.single_table(&update.table, Privileges::UPDATE, "UPDATE")?;
-        let mut binder = Binder::new(self, &sources);
+        let with = With::new(&update.with, Around::default());
+        let around = Around { with: Some(&with), ..Around::default() };
+        let (sources, hints) = self.single_table(&update.table, Privileges::UPDATE, "UPDATE", around)?;
+        let mut binder = Binder { around, ..Binder::new(self, &sources) };
         let mut assignments = Vec::new();
         for ast::Assignment { database, table, column: name, value } in &update.assignments {
             let column = sources[0]
@@ -533,11 +536,13 @@ impl Planner<'_> {
     /// Plans DELETE.
     pub fn delete(&self, delete: &ast::Delete) -> Result<DeletePlan, SqlError> {
         delete.targets.iter().try_for_each(|name| self.database_of(name).map(drop))?;
-        let (sources, hints) = self.single_table(&delete.table, Privileges::DELETE, "DELETE")?;
+        let with = With::new(&delete.with, Around::default());
+        let around = Around { with: Some(&with), ..Around::default() };
+        let (sources, hints) = self.single_table(&delete.table, Privileges::DELETE, "DELETE", around)?;
         for name in &delete.targets {
             self.deleted_source(&sources, &delete.table, name)?;
         }
-        let mut binder = Binder::new(self, &sources);
+        let mut binder = Binder { around, ..Binder::new(self, &sources) };
         let parts =
             self.conditions(&mut binder, delete.filter.as_ref(), &delete.order_by, delete.limit.as_ref())?;
         drop(binder);
@@ -551,10 +556,15 @@ impl Planner<'_> {
         table: &TableRef,
         wanted: Privileges,
         statement: &str,
+        around: Around<'_>,
     ) -> Result<([Source; 1], Vec<(HintKind, Vec<String>)>), SqlError> {
         let TableRef::Table { name, alias, hints } = table else {
             return Err(errors::error(errors::INTERNAL_ERROR, &[&"a join was planned as a table"]));
         };
+        let called = alias.as_ref().unwrap_or(&name.name);
+        if self.common_table(name, called, around)?.is_some() {
+            return Err(errors::error(errors::NON_UPDATABLE_TABLE, &[called, &statement]));
+        }
         let mut source = self.changed_source(name, wanted, statement)?;
         if let Some(alias) = alias {
             source.alias.clone_from(alias);

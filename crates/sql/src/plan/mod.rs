@@ -174,6 +174,17 @@ pub struct SelectPlan {
     /// Items have another value each time that they are computed, and ORDER BY or DISTINCT reads them: each
     /// is computed once for a row. For each expression of the order the item that it is.
     pub computed_once: Option<Vec<Option<u16>>>,
+    /// Of a statement: texts beside days and moments, which are looked at before the first row.
+    pub texts_of_days: Vec<TextOfDay>,
+}
+
+/// A constant text that a day or moment is compared with.
+#[derive(Clone, Debug)]
+pub struct TextOfDay {
+    /// The text.
+    pub text: Expr,
+    /// What it should be, as errors name it: DATE, DATETIME or TIMESTAMP.
+    pub kind: &'static str,
 }
 
 impl SelectPlan {
@@ -221,6 +232,7 @@ impl SelectPlan {
             plain_columns: None,
             late_columns: None,
             computed_once: None,
+            texts_of_days: Vec::new(),
         }
     }
 
@@ -462,6 +474,8 @@ pub struct Planner<'a> {
     pub explains: Cell<bool>,
     /// The name in the last error 1054.
     unknown: RefCell<Option<String>>,
+    /// What it has found of these ([`SelectPlan::texts_of_days`]).
+    pub(crate) texts_of_days: RefCell<Vec<TextOfDay>>,
 }
 
 impl<'a> Planner<'a> {
@@ -482,6 +496,7 @@ impl<'a> Planner<'a> {
             guessed_of_parameters: Cell::new(false),
             explains: Cell::new(false),
             unknown: RefCell::new(None),
+            texts_of_days: RefCell::default(),
         }
     }
 
@@ -602,7 +617,11 @@ impl Planner<'_> {
     /// from its tree.
     pub fn data(&self, statement: &ast::Statement) -> Result<Option<Plan>, SqlError> {
         Ok(Some(match statement {
-            ast::Statement::Select(query) => Plan::Select(self.charged_plan(self.select(query)?)?),
+            ast::Statement::Select(query) => {
+                let plan = self.select(query)?;
+                let texts_of_days = self.texts_of_days.take();
+                Plan::Select(self.charged_plan(SelectPlan { texts_of_days, ..plan })?)
+            }
             ast::Statement::Insert(insert) => Plan::Insert(self.charged_plan(self.insert(insert)?)?),
             ast::Statement::LoadData(load) => Plan::Load(self.charged_plan(self.load(load)?)?),
             ast::Statement::Update(update) if update.is_joined() => {

@@ -17,7 +17,7 @@ use super::query::JoinedConditions;
 use super::row_rules::{self, RowRules};
 use super::source::Source;
 use super::target_read::refuse_reading_target;
-use super::with::Around;
+use super::with::{Around, With};
 use super::{Planner, SelectPlan};
 use crate::ast;
 use crate::errors;
@@ -115,9 +115,11 @@ impl Planner<'_> {
     /// Plans UPDATE of a join.
     pub fn multi_table_update(&self, update: &ast::Update) -> Result<MultiTableChange, SqlError> {
         let mut from = From { changes: Some(Privileges::UPDATE), ..From::default() };
-        self.from(&update.table, &mut from, Around::default())?;
+        let with = With::new(&update.with, Around::default());
+        let around = Around { with: Some(&with), ..Around::default() };
+        self.from(&update.table, &mut from, around)?;
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
-        let mut binder = Binder::new(self, &sources);
+        let mut binder = Binder { around, ..Binder::new(self, &sources) };
         let conditions = self.joined_conditions(&mut binder, &mut from, update.filter.as_ref())?;
         let mut all: Vec<Assignments> = Vec::new();
         for assignment in &update.assignments {
@@ -150,7 +152,9 @@ impl Planner<'_> {
         // An alias, too, is looked for in the current database.
         delete.targets.iter().try_for_each(|name| self.database_of(name).map(drop))?;
         let mut from = From { changes: Some(Privileges::DELETE), ..From::default() };
-        self.from(&delete.table, &mut from, Around::default())?;
+        let with = With::new(&delete.with, Around::default());
+        let around = Around { with: Some(&with), ..Around::default() };
+        self.from(&delete.table, &mut from, around)?;
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
         let mut changed: Vec<u16> = Vec::new();
         for name in &delete.targets {
@@ -160,7 +164,7 @@ impl Planner<'_> {
             }
             changed.push(source);
         }
-        let mut binder = Binder::new(self, &sources);
+        let mut binder = Binder { around, ..Binder::new(self, &sources) };
         let conditions = self.joined_conditions(&mut binder, &mut from, delete.filter.as_ref())?;
         let subqueries = binder.subqueries;
         let sources = sources.into_inner();

@@ -94,11 +94,11 @@ impl Planner<'_> {
         let mut next = around.with;
         while let Some(with) = next {
             if let Some(itself) = with.itself
-                && itself.table.name.eq_ignore_ascii_case(&name.name)
+                && itself.table.name == name.name
             {
                 return itself.source(alias).map(Some);
             }
-            let named = |table: &ast::CommonTable| table.name.eq_ignore_ascii_case(&name.name);
+            let named = |table: &ast::CommonTable| table.name == name.name;
             if let Some(at) = with.tables.iter().position(named) {
                 // Columns of a query around it are numbered by the subquery that names them: one from another
                 // place cannot have them.

@@ -227,6 +227,10 @@ pub fn parse_datetime(text: &[u8], today: Today) -> Option<(DateTime, u8, bool)>
         while count == 3 && text.get(at) == Some(&b' ') {
             at += 1;
         }
+        // Several delimiters are one.
+        while text.get(at).is_some_and(|byte| byte.is_ascii_punctuation() && *byte != b'+') {
+            at += 1;
+        }
     }
     if count < 3 {
         return None;

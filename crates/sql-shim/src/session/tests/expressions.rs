@@ -216,13 +216,17 @@ fn a_long_list_of_constants_answers_like_its_parts() {
     );
     let integers: &[&str] = &["1", "-2", "127", "300", "-300", "18446744073709551615", "7", "-6", "5", "1"];
     let texts: &[&str] = &["'ONE'", "'two'", "'ÜND'", "''", "'3'", "'2024-01-02'", "'two '", "'one'"];
+    // Beside `=` a text that is no day is an error.
+    let days: &[&str] = &["'2024-01-02'", "'2024-1-3'", "'20240101'", "'2024-07-07 00:00:00'"];
     let mut compared = 0;
     for column in ["id", "small", "wide", "exact", "f", "word", "bin", "day"] {
-        for (list, others) in [(integers, 0), (texts, 1)] {
+        let texts = if column == "day" { (days, 2) } else { (texts, 1) };
+        for (list, others) in [(integers, 0), texts] {
             // Numbers of a date are an error for both, in warnings.
             for null in ["", ",NULL"] {
                 let many = with_others(list, |n| match others {
                     0 => format!("{}", 1000 + n * 3),
+                    2 => format!("'{}-02-03'", 1000 + n),
                     _ => format!("'other {n}'"),
                 });
                 let parts: Vec<String> = many

@@ -330,6 +330,11 @@ impl<'p, 'a> Binder<'p, 'a> {
             return Ok(made(operand, rows.collect()));
         }
         let mut first = self.bind(operand)?;
+        for item in list {
+            if let ast::Expr::Parameter(index) = item {
+                self.planner.state.parameters.note_members(*index, first.1);
+            }
+        }
         let is_document = first.1.kind == kind::JSON && !first.0.has_volatile();
         if is_document && list.iter().any(ast::Expr::is_condition) {
             // A condition is a boolean of JSON beside a document, as by `=`.
@@ -347,6 +352,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         {
             // One number or text is compared as by `=`.
             let item = self.bind(only)?;
+            self.note_text_of_day(&first, &item);
             if !is_number(item.1) && first.1.kind != kind::TIME {
                 return Ok(made(first.0, vec![item.0]));
             }

@@ -15,12 +15,18 @@ use crate::ast::{self, BinaryOperator, UnaryOperator};
 use crate::errors;
 use crate::expr::types::{Derivation, Type};
 use crate::expr::{Expr, arithmetic, functions};
+use crate::plan::TextOfDay;
 use crate::result::{SqlError, kind};
 use crate::sql_mode;
 use crate::value::{BigDecimal, Value};
 
 /// What REGEXP is as a function.
 const REGEXP: &str = "REGEXP_LIKE";
+
+/// GREATEST or LEAST, which among texts is a text in MySQL.
+fn is_extreme(expr: &Expr) -> bool {
+    matches!(expr, Expr::Call(function, _) if matches!(function.name, "GREATEST" | "LEAST"))
+}
 
 impl Binder<'_, '_> {
     pub(super) fn unary(&mut self, operator: UnaryOperator, operand: &ast::Expr) -> Result<Bound, SqlError> {
@@ -120,18 +126,45 @@ impl Binder<'_, '_> {
                 };
                 match said {
                     (ast::Expr::Parameter(_), ast::Expr::Parameter(_)) => {}
-                    (ast::Expr::Parameter(index), _) => self.planner.state.parameters.note(*index, right.1),
-                    (_, ast::Expr::Parameter(index)) => self.planner.state.parameters.note(*index, left.1),
+                    (ast::Expr::Parameter(index), _) => {
+                        self.planner.state.parameters.note_beside(*index, right.1)
+                    }
+                    (_, ast::Expr::Parameter(index)) => {
+                        self.planner.state.parameters.note_beside(*index, left.1)
+                    }
                     _ => {}
                 }
                 if operator.is_arithmetic() {
                     return self.arithmetic(operator, left, right);
                 }
+                self.note_text_of_day(&left, &right);
                 self.beside(operator, said, left, right)?
             }
         };
         let ty = if operator == NullSafeEqual { Type::BOOL.not_null() } else { Type::BOOL };
         Ok((Expr::Compare(operator, Box::new(left.0), Box::new(right.0)), ty))
+    }
+
+    /// Notes a constant text that is compared with a day or moment.
+    pub(super) fn note_text_of_day(&self, left: &Bound, right: &Bound) {
+        for ((of, day), (text, ty)) in [(left, right), (right, left)] {
+            let kind = match day.kind {
+                kind::DATE => "DATE",
+                kind::DATETIME => "DATETIME",
+                kind::TIMESTAMP => "TIMESTAMP",
+                _ => continue,
+            };
+            // What a client sends is taken, as MySQL does. So is what is known only when it is executed, though
+            // MySQL refuses some of that.
+            let is_constant = match text {
+                Expr::Literal(value) => matches!(value, Value::Text(..)),
+                Expr::Parameter(_) => self.is_lifted(),
+                _ => false,
+            };
+            if ty.is_text() && is_constant && !is_extreme(of) {
+                self.planner.texts_of_days.borrow_mut().push(TextOfDay { text: text.clone(), kind });
+            }
+        }
     }
 
     /// Two rows of the same length, each element as it is compared with the one at its place.
@@ -149,6 +182,7 @@ impl Binder<'_, '_> {
                 }
                 (one, other) => {
                     let bound = (self.bind(one)?, self.bind(other)?);
+                    self.note_text_of_day(&bound.0, &bound.1);
                     self.beside(operator, (one, other), bound.0, bound.1)?
                 }
             };
