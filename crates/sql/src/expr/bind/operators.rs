@@ -147,21 +147,21 @@ impl Binder<'_, '_> {
 
     /// Notes a constant text that is compared with a day or moment.
     pub(super) fn note_text_of_day(&self, left: &Bound, right: &Bound) {
-        for ((of, day), (text, ty)) in [(left, right), (right, left)] {
+        for ((said, day), (text, ty)) in [(left, right), (right, left)] {
             let kind = match day.kind {
                 kind::DATE => "DATE",
                 kind::DATETIME => "DATETIME",
                 kind::TIMESTAMP => "TIMESTAMP",
                 _ => continue,
             };
-            // What a client sends is taken, as MySQL does. So is what is known only when it is executed, though
-            // MySQL refuses some of that.
+            // What a client sends is taken, as MySQL does. So is what is known only at execution, of which
+            // MySQL refuses some.
             let is_constant = match text {
                 Expr::Literal(value) => matches!(value, Value::Text(..)),
                 Expr::Parameter(_) => self.is_lifted(),
                 _ => false,
             };
-            if ty.is_text() && is_constant && !is_extreme(of) {
+            if ty.is_text() && is_constant && !is_extreme(said) {
                 self.planner.texts_of_days.borrow_mut().push(TextOfDay { text: text.clone(), kind });
             }
         }
