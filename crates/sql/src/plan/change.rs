@@ -422,7 +422,7 @@ impl Planner<'_> {
     /// Plans UPDATE.
     pub fn update(&self, update: &ast::Update) -> Result<UpdatePlan, SqlError> {
         let with = With::new(&update.with, Around::default());
-        let around = Around { with: Some(&with), ..Around::default() };
+        let around = with.within();
         let (sources, hints) = self.single_table(&update.table, Privileges::UPDATE, "UPDATE", around)?;
         let mut binder = Binder { around, ..Binder::new(self, &sources) };
         let mut assignments = Vec::new();
@@ -537,7 +537,7 @@ impl Planner<'_> {
     pub fn delete(&self, delete: &ast::Delete) -> Result<DeletePlan, SqlError> {
         delete.targets.iter().try_for_each(|name| self.database_of(name).map(drop))?;
         let with = With::new(&delete.with, Around::default());
-        let around = Around { with: Some(&with), ..Around::default() };
+        let around = with.within();
         let (sources, hints) = self.single_table(&delete.table, Privileges::DELETE, "DELETE", around)?;
         for name in &delete.targets {
             self.deleted_source(&sources, &delete.table, name)?;

@@ -116,7 +116,7 @@ impl Planner<'_> {
     pub fn multi_table_update(&self, update: &ast::Update) -> Result<MultiTableChange, SqlError> {
         let mut from = From { changes: Some(Privileges::UPDATE), ..From::default() };
         let with = With::new(&update.with, Around::default());
-        let around = Around { with: Some(&with), ..Around::default() };
+        let around = with.within();
         self.from(&update.table, &mut from, around)?;
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
         let mut binder = Binder { around, ..Binder::new(self, &sources) };
@@ -153,7 +153,7 @@ impl Planner<'_> {
         delete.targets.iter().try_for_each(|name| self.database_of(name).map(drop))?;
         let mut from = From { changes: Some(Privileges::DELETE), ..From::default() };
         let with = With::new(&delete.with, Around::default());
-        let around = Around { with: Some(&with), ..Around::default() };
+        let around = with.within();
         self.from(&delete.table, &mut from, around)?;
         let sources = self.elsewhere(std::mem::take(&mut from.sources));
         let mut changed: Vec<u16> = Vec::new();

@@ -77,7 +77,7 @@ impl Planner<'_> {
     /// Binds a query expression. A single SELECT is finished later.
     pub(super) fn unfinished(&self, query: &ast::Query, around: Around<'_>) -> Result<SelectPlan, SqlError> {
         let with = With::new(&query.with, around);
-        let around = if query.with.is_empty() { around } else { Around { with: Some(&with), ..around } };
+        let around = if query.with.is_empty() { around } else { with.within() };
         let Some(((_, first), rest)) = query.selects.split_first() else {
             return Err(errors::error(errors::EMPTY_QUERY, &[]));
         };

@@ -78,6 +78,11 @@ impl<'s> With<'s> {
     pub fn new(tables: &'s [ast::CommonTable], around: Around<'s>) -> With<'s> {
         With { tables, around, itself: None }
     }
+
+    /// What is around a statement that stands behind it.
+    pub fn within(&self) -> Around<'_> {
+        Around { with: Some(self), ..self.around }
+    }
 }
 
 impl Planner<'_> {

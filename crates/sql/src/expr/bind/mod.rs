@@ -352,7 +352,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         {
             // One number or text is compared as by `=`.
             let item = self.bind(only)?;
-            self.note_text_of_day(&first, &item);
+            self.note_text_of_day(&first, &item)?;
             if !is_number(item.1) && first.1.kind != kind::TIME {
                 return Ok(made(first.0, vec![item.0]));
             }

@@ -137,7 +137,7 @@ impl Binder<'_, '_> {
                 if operator.is_arithmetic() {
                     return self.arithmetic(operator, left, right);
                 }
-                self.note_text_of_day(&left, &right);
+                self.note_text_of_day(&left, &right)?;
                 self.beside(operator, said, left, right)?
             }
         };
@@ -146,7 +146,7 @@ impl Binder<'_, '_> {
     }
 
     /// Notes a constant text that is compared with a day or moment.
-    pub(super) fn note_text_of_day(&self, left: &Bound, right: &Bound) {
+    pub(super) fn note_text_of_day(&self, left: &Bound, right: &Bound) -> Result<(), SqlError> {
         for ((said, day), (text, ty)) in [(left, right), (right, left)] {
             let kind = match day.kind {
                 kind::DATE => "DATE",
@@ -156,15 +156,17 @@ impl Binder<'_, '_> {
             };
             // What a client sends is taken, as MySQL does. So is what is known only at execution, of which
             // MySQL refuses some.
-            let is_constant = match text {
-                Expr::Literal(value) => matches!(value, Value::Text(..)),
-                Expr::Parameter(_) => self.is_lifted(),
-                _ => false,
+            let length = match text {
+                Expr::Literal(Value::Text(text, _)) => text.len(),
+                Expr::Parameter(_) if self.is_lifted() => 0,
+                _ => continue,
             };
-            if ty.is_text() && is_constant && !is_extreme(said) {
+            if ty.is_text() && !is_extreme(said) {
+                self.planner.expand(1, size_of::<TextOfDay>() + length)?;
                 self.planner.texts_of_days.borrow_mut().push(TextOfDay { text: text.clone(), kind });
             }
         }
+        Ok(())
     }
 
     /// Two rows of the same length, each element as it is compared with the one at its place.
@@ -182,7 +184,7 @@ impl Binder<'_, '_> {
                 }
                 (one, other) => {
                     let bound = (self.bind(one)?, self.bind(other)?);
-                    self.note_text_of_day(&bound.0, &bound.1);
+                    self.note_text_of_day(&bound.0, &bound.1)?;
                     self.beside(operator, (one, other), bound.0, bound.1)?
                 }
             };
