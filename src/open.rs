@@ -238,6 +238,10 @@ fn apply_redo(
         store.recover_noting(&[], &mut |space, why| note_lost(catalog, space, why))
     };
     let recovered = recovered.map_err(|error| explainer.explain(error.into()))?;
+    // Damage that is known stops the start, and not the work after it.
+    for known in explainer.unrestored {
+        store.apply_now_to(known.page).map_err(|error| explainer.explain(error.into()))?;
+    }
     for (space, why) in &recovered.lost_spaces {
         store.refuse_space(*space, &lost_for_good(why));
     }

@@ -5,6 +5,7 @@
 //! guesses, until the next recovery. It is written after a recovery that was long enough to tell.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use disk::Storage;
@@ -21,8 +22,29 @@ pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> RecoveryRates {
 
 /// Keeps what this start's recovery has added; before it, this many pages were compared with their copies in
 /// this time. A directory that is full does without.
-pub(crate) fn keep(directory: &Path, store: &PageStore, (compared, took): (usize, Duration)) {
+pub(crate) fn keep(directory: &Path, store: &Arc<PageStore>, (compared, took): (usize, Duration)) {
     store.note_copies_compared(compared as u64, took);
+    write_learned(directory, store);
+    keep_when_applied(directory, store);
+}
+
+/// The same of pages that recovery has left for later, when the last one of them has its changes.
+fn keep_when_applied(directory: &Path, store: &Arc<PageStore>) {
+    let applied = store.all_applied();
+    if applied.is_set() {
+        return;
+    }
+    let (directory, of) = (directory.to_owned(), Arc::downgrade(store));
+    let keep = async move {
+        applied.wait().await;
+        if let Some(store) = of.upgrade() {
+            write_learned(&directory, &store);
+        }
+    };
+    store.environment().spawn_blocking("recovery rates", Box::pin(keep));
+}
+
+fn write_learned(directory: &Path, store: &PageStore) {
     let Some(rates) = store.take_recovery_rates() else { return };
     let path = directory.join(FILE);
     if let Err(error) =

@@ -230,6 +230,13 @@ pub(super) const METRICS: &[Metric] = &[
         read: |now: &Reading| now.pool.pages_in_flight,
     },
     Metric {
+        name: "Untorn_recovery_pages_left",
+        kind: Kind::Gauge,
+        unit: Unit::Pages,
+        help: "Pages whose changes in the redo log are applied when somebody reads them, or in the background, since the start.",
+        read: |now: &Reading| now.pool.pages_unapplied,
+    },
+    Metric {
         name: "Untorn_buffer_pool_pages_evicted",
         kind: Kind::Counter,
         unit: Unit::Pages,

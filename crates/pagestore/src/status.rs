@@ -59,6 +59,8 @@ pub struct PoolStatus {
     pub pending_reads: u64,
     /// Pages being written.
     pub pages_in_flight: u64,
+    /// Pages that have not got their changes from the log yet, since the start.
+    pub pages_unapplied: u64,
     /// Oldest LSN whose change is in no file yet, if any page is dirty.
     pub oldest_modification: Option<u64>,
     /// Pages found damaged when read.

@@ -1,8 +1,8 @@
 //! The page store: the pool, its tablespaces and its background tasks behind one handle.
 //!
 //! Lock order inside this crate, outermost first: page latches; a shard of pending reads; a pending read's
-//! state; the redo log's mutex; LRU list; flush list; free list. None of the mutexes is
-//! held while requests are submitted to the storage; page latches may be (a page's parent on the way down).
+//! state; the redo log's mutex; LRU list; what recovery has not applied; flush list; free list. None of the
+//! mutexes is held while requests are submitted to the storage; page latches may be (a page's parent on the way down).
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -30,9 +30,9 @@ use crate::pool::lru::Lru;
 use crate::pool::missing_page::{PendingReads, ReadTimes};
 use crate::pool::read_ahead::ReadAheadSettings;
 use crate::pool::resize::{Resizing, frames_of};
-use crate::recovery;
 use crate::recovery::progress::RecoveryProgress;
 use crate::recovery::rates::{Kind, RecoveryRates};
+use crate::recovery::unapplied::UnappliedPlace;
 use crate::signal::Signal;
 use crate::space::registry::{Space, SpaceInfo, SpaceRegistry};
 use crate::space::stamp::{self, Stamp};
@@ -75,6 +75,10 @@ pub struct Options {
     pub recovery_threads: usize,
     /// Whether recovery leaves out damaged pages instead of failing (`innodb_force_recovery` above 0).
     pub skip_corrupt: bool,
+    /// Whether recovery leaves the last changes of the log, as many as fit into memory, to the time when their
+    /// pages are read, unless damaged pages are to be left out. The pages that nobody asks for are read in the
+    /// background.
+    pub apply_when_read: bool,
     /// Whether page cleaner and checkpointer run in the background. Without them nothing is written but by
     /// [`PageStore::flush_all`] and its like.
     pub background: bool,
@@ -94,6 +98,7 @@ impl Default for Options {
             recovery_progress: RecoveryProgress::default(),
             recovery_threads: recovery_threads(),
             skip_corrupt: false,
+            apply_when_read: true,
             background: true,
         }
     }
@@ -139,6 +144,8 @@ pub struct PageStore {
     pub(crate) sync_over: Signal,
     /// Recovery is applying redo: the checkpoint must not move.
     pub(crate) recovering: AtomicBool,
+    /// What it has left for later.
+    pub(crate) unapplied: UnappliedPlace,
     pub(crate) restart_time: RestartTime,
     pub(crate) log_growth: LogGrowthPlace,
     pub(crate) age_aims: AgeAims,
@@ -171,6 +178,10 @@ pub(crate) struct Broken {
     pub(crate) wal: AtomicBool,
     /// The checkpoint does not sync what batches left unsynced.
     pub(crate) checkpoint_sync: AtomicBool,
+    /// The checkpoint passes what recovery has not applied.
+    pub(crate) unapplied: AtomicBool,
+    /// What recovery has left is read in the background.
+    pub(crate) background: AtomicBool,
     /// The page cleaner goes on living.
     pub(crate) cleaner: AtomicBool,
     /// The target for a restart counts.
@@ -226,6 +237,7 @@ impl PageStore {
             checkpoint_over: Signal::default(),
             sync_over: Signal::default(),
             recovering,
+            unapplied: UnappliedPlace::default(),
             age_aims: AgeAims::default(),
             written_for: ReasonCounters::default(),
             restart_time: RestartTime::new(options.recovery_target, options.recovery_rates.clone()),
@@ -464,8 +476,8 @@ impl PageStore {
             pages: list.len() as u64 + written,
             dirty: list.len() as u64,
             became_dirty: named.became_dirty,
-            pages_at_a_time: recovery::pages_at_a_time(frames) as u64,
-            log_at_a_time: recovery::bytes_at_a_time(frames, self.page_size) as u64,
+            pages_at_a_time: self.pages_at_a_time(frames) as u64,
+            log_at_a_time: self.bytes_at_a_time(frames) as u64,
             frames: frames as u64,
             files: self.files_open.load(Ordering::Relaxed) as u64,
             copies: self.writer.copies_kept(),
@@ -627,6 +639,7 @@ impl PageStore {
             blocking_reads: sum(Counter::BlockingReads),
             pending_reads: self.pending.len() as u64,
             pages_in_flight: self.in_flight.load(Ordering::Relaxed) as u64,
+            pages_unapplied: self.unapplied.pages(),
             oldest_modification: oldest.map(|Lsn(lsn)| lsn),
             corrupt_pages: sum(Counter::CorruptPages),
             tier_fallbacks: sum(Counter::TierFallbacks),

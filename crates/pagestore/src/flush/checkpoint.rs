@@ -40,6 +40,8 @@ impl PageStore {
 
     /// Syncs what is written and moves the checkpoint as far as it can go, in the background; one at a time.
     pub(crate) fn start_checkpoint(&self) {
+        #[cfg(test)]
+        (self.flush_list.lock().forgets_unapplied = self.broken.unapplied.load(Ordering::Relaxed));
         let target = self.flush_list.lock().checkpoint_when_synced();
         let refused = self.recovering.load(Ordering::Acquire) || self.poisoned().is_some();
         if refused || target <= self.redo.checkpoint_lsn() {

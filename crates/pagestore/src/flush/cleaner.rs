@@ -293,7 +293,9 @@ impl Cleaner {
         let mut started = 0;
         // Too many are dirty: a longer log would not save these writes.
         let surplus = self.controller.is_mostly_surplus(&load);
-        if decision.pages > 0 {
+        // Until somebody waits for room.
+        let reads_first = load.room_wanted == 0 && store.reads_for_recovery_first();
+        if decision.pages > 0 && !reads_first {
             let which = Which::OlderThan(Lsn(u64::MAX));
             let reason = WriteReason::of(decision.urgency, surplus);
             let collected = store.start_flush(which, decision.pages, reason, decision.spread);

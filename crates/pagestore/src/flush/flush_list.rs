@@ -7,12 +7,14 @@
 //! durable one LSN is kept, the smallest of all, until they are synced. Hence the checkpoint rule: no change
 //! that began before
 //!
-//! > min(oldest in the list, oldest of each batch under way, oldest of what is not synced), or, when there is
-//! > none of these, the end of the last mini-transaction this list has seen,
+//! > min(oldest in the list, oldest of each batch under way, oldest of what is not synced, oldest of what
+//! > recovery has not applied), or, when there is none of these, the end of the last mini-transaction this
+//! > list has seen,
 //!
 //! can be missing from the files after a crash. A page changed again while its image is under way enters the
 //! list again with the start LSN of that change; it is not collected a second time before the first write is
-//! done (`Frame::in_flight`).
+//! done (`Frame::in_flight`). Pages that get their changes from the log while they are read enter between
+//! what was recovered before them and what was changed since (`recovery/unapplied.rs`).
 
 use std::collections::TryReserveError;
 use std::sync::atomic::Ordering;
@@ -62,6 +64,13 @@ pub(crate) struct FlushList {
     syncs_over: u64,
     next_batch: u64,
     seen: Lsn,
+    /// The smallest start LSN of changes that recovery has not applied yet.
+    unapplied: Option<u64>,
+    /// The newest of the pages that entered with such an LSN; the older ones are of the same kind.
+    recovered: u32,
+    /// Whether a test lets the checkpoint pass what is left (to see that its checks notice).
+    #[cfg(test)]
+    pub(crate) forgets_unapplied: bool,
 }
 
 impl FlushList {
@@ -82,6 +91,10 @@ impl FlushList {
             syncs_over: 0,
             next_batch: 0,
             seen: now,
+            unapplied: None,
+            recovered: NONE,
+            #[cfg(test)]
+            forgets_unapplied: false,
         }
     }
 
@@ -113,21 +126,65 @@ impl FlushList {
         }
         assert!(start.0 > 0, "LSN 0 means clean");
         let index = frame.index();
-        let newest = if self.head == NONE { 0 } else { self.nodes[self.head as usize].start };
-        assert!(newest <= start.0, "flush list order: {start} after {newest}");
-        reach(&mut self.nodes, index, UNLISTED);
-        self.nodes[index as usize] = Node { newer: NONE, older: self.head, start: start.0 };
-        match self.head {
-            NONE => self.tail = index,
-            head => self.nodes[head as usize].newer = index,
-        }
-        self.head = index;
-        self.len += 1;
+        self.link(index, start, self.head);
+        self.became_dirty(frame, start);
+    }
+
+    fn became_dirty(&mut self, frame: FrameRef, start: Lsn) {
         let changed = frame.newest.load(Ordering::Relaxed);
         self.ages.enter(start.0, changed);
         self.named.enter(start.0, changed);
         self.rewrites.enter(start.0, changed);
         frame.oldest.store(start.0, Ordering::Relaxed);
+    }
+
+    /// Puts a page into the list as the next newer one of `older`.
+    fn link(&mut self, index: u32, start: Lsn, older: u32) {
+        let start_of = |list: &Self, index: u32| list.nodes[index as usize].start;
+        let newer = if older == NONE { self.tail } else { self.nodes[older as usize].newer };
+        let before = if older == NONE { 0 } else { start_of(self, older) };
+        let after = if newer == NONE { u64::MAX } else { start_of(self, newer) };
+        assert!(
+            before <= start.0 && start.0 <= after,
+            "flush list order: {start} between {before} and {after}"
+        );
+        reach(&mut self.nodes, index, UNLISTED);
+        self.nodes[index as usize] = Node { newer, older, start: start.0 };
+        match older {
+            NONE => self.tail = index,
+            older => self.nodes[older as usize].newer = index,
+        }
+        match newer {
+            NONE => self.head = index,
+            newer => self.nodes[newer as usize].older = index,
+        }
+        self.len += 1;
+    }
+
+    /// Changes from this LSN on are left for the time when their pages are read.
+    pub(crate) fn begin_unapplied(&mut self, floor: Option<Lsn>) {
+        assert!(self.unapplied.is_none(), "a recovery begins once");
+        self.unapplied = floor.map(|Lsn(floor)| floor);
+        self.recovered = self.head;
+    }
+
+    /// What is left begins there now.
+    pub(crate) fn set_unapplied(&mut self, floor: Option<Lsn>) {
+        let floor = floor.map(|Lsn(floor)| floor);
+        let falls = floor.is_some_and(|floor| self.unapplied.is_none_or(|before| floor < before));
+        assert!(!falls, "what is left cannot become more: {floor:?} after {:?}", self.unapplied);
+        self.unapplied = floor;
+    }
+
+    /// Enters a page that has just got its changes, all behind `floor`, the start of what is left. Pages
+    /// that were changed since recovery are newer.
+    pub(crate) fn enter_recovered(&mut self, frame: FrameRef, floor: Lsn) {
+        assert!(!frame.is_dirty(), "a page gets its changes before others can change it");
+        assert_eq!(self.unapplied, Some(floor.0), "the checkpoint stays behind what is left");
+        let index = frame.index();
+        self.link(index, floor, self.recovered);
+        self.recovered = index;
+        self.became_dirty(frame, floor);
     }
 
     /// Takes a dirty page out: it becomes clean, as far as the list knows. Returns its start LSN.
@@ -144,6 +201,9 @@ impl FlushList {
         match node.older {
             NONE => self.tail = node.newer,
             older => self.nodes[older as usize].newer = node.newer,
+        }
+        if self.recovered == index {
+            self.recovered = node.older;
         }
         self.len -= 1;
         self.ages.leave(node.start);
@@ -226,7 +286,10 @@ impl FlushList {
     pub(crate) fn oldest_unwritten(&self) -> Option<Lsn> {
         let listed = self.oldest_listed().map(|Lsn(start)| start);
         let under_way = self.batches.iter().filter_map(|(_, oldest)| *oldest);
-        under_way.chain(self.syncing).chain(listed).min().map(Lsn)
+        let unapplied = self.unapplied;
+        #[cfg(test)]
+        let unapplied = unapplied.filter(|_| !self.forgets_unapplied);
+        under_way.chain(self.syncing).chain(unapplied).chain(listed).min().map(Lsn)
     }
 
     /// The same without batches under way.

@@ -49,6 +49,8 @@ impl PageStore {
             Which::OlderThan(_) => WriteReason::All,
             Which::Space(_) => WriteReason::Tablespace,
         };
+        // What recovery has not changed yet is not dirty, but not as it should be either.
+        self.apply_the_rest().await?;
         loop {
             self.refuse_when_poisoned()?;
             let collected = self.start_flush(which, 4 * BATCH_PAGES, reason, Duration::ZERO);

@@ -23,6 +23,8 @@ impl PageStore {
         for read in self.pending.of_space(space) {
             read.wait().await;
         }
+        // Nobody reads the tablespace any more, so nobody applies them.
+        self.forget_unapplied(space);
         self.settle_relocations();
         let began = self.env.now();
         let mut told = false;

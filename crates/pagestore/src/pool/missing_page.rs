@@ -28,6 +28,7 @@ use crate::error::{Error, Interrupt};
 use crate::pool::frame::FrameRef;
 use crate::pool::free_list::Need;
 use crate::pool::guard::Pin;
+use crate::recovery::unapplied::CaughtUp;
 use crate::space::registry::Space;
 use crate::store::PageStore;
 
@@ -327,6 +328,10 @@ impl PageStore {
             started,
             over: false,
         };
+        if self.unapplied.get().is_some_and(|unapplied| unapplied.begins_with_init(page)) {
+            completion.complete_unread();
+            return Ok(hold.map_or(Missing::UnderWay, Missing::Joined));
+        }
         // The read is entered: the page is not in the pool and cannot come into it otherwise, so what the
         // tier has of it stays current until this read is over.
         let (file, io) = completion.request();
@@ -437,8 +442,13 @@ impl ReadCompletion {
                 // more: that costs nothing, and a page under another's number is the worst there can be.
                 if tier.verify(&ticket, bytes) && page::identity(bytes) == self.read.id {
                     tier.read_took(Source::Tier, self.took(Source::Tier));
+                    let unapplied = self.store.unapplied.get();
+                    assert!(
+                        unapplied.is_none_or(|unapplied| !unapplied.has(self.read.id)),
+                        "recovery has told the tier of each page that the log names"
+                    );
                     let lsn = page::lsn(bytes);
-                    return self.end_well(lsn);
+                    return self.end_well(lsn, None);
                 }
             }
             Err(error) => tier.read_failed(ticket, &error),
@@ -451,9 +461,6 @@ impl ReadCompletion {
     }
 
     fn complete(mut self, result: disk::Result<()>) {
-        self.over = true;
-        // SAFETY: the frame is owned by this read, and the transfer is over.
-        let bytes: &[u8] = unsafe { self.frame.bytes() };
         if result.is_ok() {
             let took = self.took(Source::DataFile);
             if let Some(tier) = &self.tier {
@@ -461,18 +468,41 @@ impl ReadCompletion {
             }
         }
         let verified = result.map_err(Error::from).and_then(|()| {
+            // SAFETY: the frame is owned by this read, and the transfer is over.
+            let bytes: &[u8] = unsafe { self.frame.bytes() };
             let sound = page::verify_identity(bytes, self.read.id);
             sound.and_then(|()| self.store.check_not_newer(page::lsn(bytes))).map_err(|why| {
                 self.store.counters.count(Counter::CorruptPages);
                 Error::Corrupt { file: self.space.path(), page: self.read.id, why }
             })
         });
-        match verified {
-            Ok(()) => {
-                let lsn = page::lsn(bytes);
-                self.end_well(lsn);
-            }
+        let recovered = verified.and_then(|()| self.recover_page());
+        self.end(recovered);
+    }
+
+    /// The page is made from the log alone.
+    fn complete_unread(mut self) {
+        let recovered = self.recover_page().and_then(|recovered| match recovered {
+            (lsn, Some(caught_up)) => Ok((lsn, Some(caught_up))),
+            // Its changes are forgotten with it.
+            (_, None) => Err(Error::NoSuchSpace(self.read.id.space)),
+        });
+        self.end(recovered);
+    }
+
+    /// Does to the page what recovery has left for this moment. Returns the page's LSN, too.
+    fn recover_page(&mut self) -> Result<(u64, Option<CaughtUp>), Error> {
+        // SAFETY: the frame is owned by this read, and no transfer is under way.
+        let bytes = unsafe { self.frame.bytes_mut() };
+        let caught_up = self.store.apply_when_read(self.read.id, bytes)?;
+        Ok((page::lsn(bytes), caught_up))
+    }
+
+    fn end(mut self, recovered: Result<(u64, Option<CaughtUp>), Error>) {
+        match recovered {
+            Ok((lsn, caught_up)) => self.end_well(lsn, caught_up),
             Err(error) => {
+                self.over = true;
                 self.fail(error);
                 self.read.event.set();
             }
@@ -491,16 +521,21 @@ impl ReadCompletion {
     }
 
     /// Takes the LSN, not the bytes: from the publication inside on others may change them.
-    fn end_well(mut self, lsn: u64) {
+    fn end_well(mut self, lsn: u64, caught_up: Option<CaughtUp>) {
         self.over = true;
-        self.succeed(lsn);
+        self.succeed(lsn, caught_up);
         self.read.event.set();
     }
 
-    fn succeed(&self, lsn: u64) {
+    fn succeed(&self, lsn: u64, caught_up: Option<CaughtUp>) {
         let store = &self.store;
         store.counters.count(Counter::PagesRead);
         self.frame.newest.store(lsn, Ordering::Relaxed);
+        let changed = caught_up.as_ref().is_some_and(CaughtUp::is_changed);
+        if changed {
+            // Until it is in the flush list nobody may change it. Nobody knows the frame: this does not wait.
+            self.frame.latch.lock_exclusive();
+        }
         let mut shard = store.pending.shard(self.read.id).lock();
         let mut state = self.read.state.lock();
         let (waiters, wanted) = match &*state {
@@ -514,9 +549,17 @@ impl ReadCompletion {
         // Recovery pins what it changes until its batch is over. In the old part these pages would lie
         // between the tail and the dirty pages of the batch before, which nobody would come to.
         let young = store.recovering.load(Ordering::Acquire);
-        store.publish(self.read.id, self.frame, waiters, young);
+        // One more pin: a page that is not in the flush list yet must not be evicted.
+        store.publish(self.read.id, self.frame, waiters + u32::from(changed), young);
         *state = ReadState::Done(self.frame);
         shard.remove(&self.read.id);
+        if let Some(caught_up) = caught_up {
+            caught_up.enter(self.frame, &store.flush_list);
+        }
+        if changed {
+            self.frame.latch.unlock_exclusive();
+            self.frame.pins.unpin();
+        }
     }
 
     fn fail(&self, error: Error) {

@@ -48,6 +48,9 @@ impl PageStore {
             if let Some(pin) = self.look_up(page) {
                 return Ok(pin);
             }
+            if self.unapplied.get().is_some_and(|unapplied| unapplied.has(page)) {
+                return if may_wait { self.pin_missing(page) } else { Ok(self.pin_blocking(page)?) };
+            }
             let space = self.open_space_of(page.space)?;
             space.check_bounds(page.page)?;
             let frame = match self.take_frame_or_wait(if may_wait { Need::Usual } else { Need::Urgent }) {

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use redo::Lsn;
 
 use crate::error::{Error, Interrupt};
+use crate::flush::flush_list::FlushList;
 use crate::pool::guard::Pin;
 use crate::recovery::RecoverySummary;
 use crate::recovery::changes::{Batch, Changes, Entry};
@@ -16,6 +17,19 @@ use crate::store::PageStore;
 pub(crate) const READ_TOGETHER: usize = 32;
 
 impl PageStore {
+    /// Applies a batch that others follow.
+    pub(super) fn apply_now(&self, batch: Batch, summary: &mut RecoverySummary) -> Result<(), Error> {
+        if !self.applies_when_read() {
+            return self.apply(batch, summary);
+        }
+        let started = self.env.now();
+        summary.pages_changed += self.apply_later(batch)?;
+        self.apply_the_rest_blocking()?;
+        summary.applying += self.env.now().saturating_sub(started);
+        summary.batches += 1;
+        Ok(())
+    }
+
     /// Applies a batch.
     pub(super) fn apply(&self, batch: Batch, summary: &mut RecoverySummary) -> Result<(), Error> {
         if batch.is_empty() {
@@ -123,35 +137,66 @@ impl PageStore {
         let frame = pin.frame();
         let id = frame.page_id();
         frame.latch.lock_exclusive();
-        // SAFETY: pinned and X-latched until the end of this function.
+        // SAFETY: pinned and X-latched until the latch is given back.
         let bytes = unsafe { frame.bytes_mut() };
-        let had = if changes.begin_with_init(entries) { Lsn(0) } else { Lsn(page::lsn(bytes)) };
-        let mut missing = entries.iter().filter(|entry| had < changes.lsns(entry).1);
-        let first = missing.clone().next().map(|entry| changes.lsns(entry).0);
-        if first.is_some() && !changes.begin_with_init(entries) && page::identity(bytes) != id {
-            // It was made before the checkpoint.
-            frame.latch.unlock_exclusive();
-            return Err(self.lost_page(id));
-        }
-        let applied = missing.try_for_each(|entry| changes.apply(entry, bytes, id));
-        let end = entries.last().map_or(0, |last| changes.lsns(last).1.0);
-        // What the next recovery would find, if it came soon. A page may be in several batches, and has been
-        // in its file with what it had.
-        if first.is_some() {
-            self.flush_list.lock().named_again(had);
-        } else if had.0 == end {
-            self.flush_list.lock().named_and_written(had);
-        }
-        if first.is_some() {
-            bytes[page::LSN..page::LSN + 8].copy_from_slice(&end.to_be_bytes());
-            frame.newest.store(end, Ordering::Relaxed);
+        let applied = apply_entries(bytes, id, entries, changes);
+        if let Ok(Some(applied)) = &applied {
+            applied.note(&mut self.flush_list.lock());
+            if applied.first.is_some() {
+                frame.newest.store(applied.end.0, Ordering::Relaxed);
+            }
         }
         frame.latch.unlock_exclusive();
-        applied.map_err(|why| {
-            Error::Recovery(format!(
-                "page {id}: {why}; innodb_page_size may differ from what the log was written with"
-            ))
-        })?;
-        Ok(first)
+        // One that is lost was made before the checkpoint.
+        applied?.map(|applied| applied.first).ok_or_else(|| self.lost_page(id))
     }
+}
+
+/// What a page had and has now.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Applied {
+    /// Start LSN of the first change that it did not have.
+    pub(super) first: Option<Lsn>,
+    /// End of the last change that it had; 0: its contents did not matter.
+    had: Lsn,
+    /// End of the last change that the log has of it.
+    end: Lsn,
+}
+
+impl Applied {
+    /// Notes what the next recovery would find, if it came soon. A page may be in several batches, and has
+    /// been in its file with what it had.
+    pub(super) fn note(&self, list: &mut FlushList) {
+        if self.first.is_some() {
+            list.named_again(self.had);
+        } else if self.had == self.end {
+            list.named_and_written(self.had);
+        }
+    }
+}
+
+/// Does to the page what it lacks. `None`: it is not there.
+pub(super) fn apply_entries(
+    bytes: &mut [u8],
+    id: PageId,
+    entries: &[Entry],
+    changes: &Changes,
+) -> Result<Option<Applied>, Error> {
+    let made = changes.begin_with_init(entries);
+    let had = if made { Lsn(0) } else { Lsn(page::lsn(bytes)) };
+    let mut missing = entries.iter().filter(|entry| had < changes.lsns(entry).1);
+    let first = missing.clone().next().map(|entry| changes.lsns(entry).0);
+    if first.is_some() && !made && page::identity(bytes) != id {
+        return Ok(None);
+    }
+    missing.try_for_each(|entry| changes.apply(entry, bytes, id)).map_err(|why| {
+        Error::Recovery(format!(
+            "page {id}: {why}; innodb_page_size may differ from what the log was written with"
+        ))
+    })?;
+    let end = entries.last().map_or(Lsn(0), |last| changes.lsns(last).1);
+    if first.is_some() {
+        bytes[page::LSN..page::LSN + 8].copy_from_slice(&end.0.to_be_bytes());
+    }
+    Ok(Some(Applied { first, had, end }))
 }

@@ -27,12 +27,13 @@ mod changes;
 pub(crate) mod page_map;
 pub(crate) mod progress;
 pub(crate) mod rates;
+pub(crate) mod unapplied;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use page::{BufferPoolExtension, PageId, PageSize};
+use page::{BufferPoolExtension, PageId};
 use redo::{Lsn, Record, ScanSummary};
 
 use self::progress::{Pass, Phase};
@@ -67,6 +68,9 @@ pub struct RecoverySummary {
     pub pages_changed: u64,
     /// Pages looked at that had all changes already.
     pub pages_current: u64,
+    /// Pages that get their changes when they are read, or in the background
+    /// ([`Options::apply_when_read`](crate::Options)).
+    pub pages_left: u64,
     /// Batches.
     pub batches: u64,
     /// How long pages were read and changed; the rest is reading the log.
@@ -209,6 +213,9 @@ impl PageStore {
         if result.is_ok() {
             self.flush_list.lock().saw(self.redo.current());
             self.recovering.store(false, Ordering::Release);
+            if self.options.background {
+                self.apply_in_background();
+            }
         }
         result
     }
@@ -223,12 +230,18 @@ impl PageStore {
             time.recovered(Kind::Log, work.log + search / 2, scanning);
         }
         time.recovered(Kind::Files, work.files, work.files_took);
+        let read = self.counters.sum(Counter::PagesRead);
+        self.note_rate_of_pages(summary.pages_changed + summary.pages_current, read, summary.applying);
+    }
+
+    /// The same of the pages: a number of them got their changes in this time, for which some were read.
+    pub(super) fn note_rate_of_pages(&self, pages: u64, read: u64, took: Duration) {
+        // Those that had to be written to make room; others may have been written as well meanwhile.
+        let room = pages.saturating_sub(self.frame_count() as u64);
+        let written = self.counters.sum(Counter::PagesFlushed).min(room);
         // Pages that begin with their initialisation are made in no time, and say nothing about the disk.
-        let sum = |counter| self.counters.sum(counter);
-        let (read, written) = (sum(Counter::PagesRead), sum(Counter::PagesFlushed));
-        let handled = summary.pages_changed + summary.pages_current;
-        if 2 * read >= handled {
-            time.recovered(Kind::Pages, read + written, summary.applying);
+        if pages > 0 && 2 * read >= pages {
+            self.restart_time.recovered(Kind::Pages, read + written, took);
         }
     }
 
@@ -250,8 +263,8 @@ impl PageStore {
         let mut work = Work { started: self.env.now(), ..Work::default() };
         self.open_without_redo(spaces)?;
         let mut known = Known::default();
-        let budget = bytes_at_a_time(self.frame_count(), self.page_size);
-        let pages_max = pages_at_a_time(self.frame_count());
+        let budget = self.bytes_at_a_time(self.frame_count());
+        let pages_max = self.pages_at_a_time(self.frame_count());
         let mut summary = RecoverySummary::default();
         let mut batch = Batch::default();
         // From here on changes did not fit into the batch.
@@ -288,13 +301,13 @@ impl PageStore {
         if let Some(left) = left {
             // It was collected before the initialisations further on were known.
             batch.forget_superseded(&known.inits);
-            self.apply(std::mem::take(&mut batch), &mut summary)?;
+            self.apply_now(std::mem::take(&mut batch), &mut summary)?;
             let mut progress = Pass::new(self, Phase::Applying);
             self.redo.scan_again(
                 left,
                 |start, end, bytes| {
                     if batch.is_larger_than(budget, pages_max) {
-                        self.apply(std::mem::take(&mut batch), &mut summary)?;
+                        self.apply_now(std::mem::take(&mut batch), &mut summary)?;
                     }
                     for record in redo::records(bytes) {
                         let record = record.map_err(|malformed| makes_no_sense(start, malformed))?;
@@ -307,21 +320,49 @@ impl PageStore {
                 |done, most| progress.report(self, done, most),
             )?;
         }
-        self.apply(batch, &mut summary)?;
+        if self.applies_when_read() {
+            summary.pages_left = self.apply_later(batch)?;
+        } else {
+            self.apply(batch, &mut summary)?;
+        }
         self.note_rates(&summary, &work);
         summary.lost_spaces = known.lost;
         summary.skipped_spaces = known.skipped.into_iter().collect();
         summary.skipped_spaces.sort_unstable();
         tracing::debug!(
-            "recovery: {} mini-transactions ({} bytes) from LSN {} to {}, {} pages changed, {} had all changes",
+            "recovery: {} mini-transactions ({} bytes) from LSN {} to {}, {} pages changed, {} had all changes, {} are left",
             summary.mini_transactions,
             summary.bytes,
             summary.checkpoint,
             summary.end,
             summary.pages_changed,
-            summary.pages_current
+            summary.pages_current,
+            summary.pages_left
         );
         Ok(summary)
+    }
+
+    /// Whether pages get their changes when they are read. Where damaged ones are left out they do not: it is
+    /// told which these are.
+    pub(super) fn applies_when_read(&self) -> bool {
+        self.options.apply_when_read && !self.options.skip_corrupt
+    }
+
+    /// Pages of a batch in a pool of this size. Where they are not changed as they are read, changed ones
+    /// stay pinned until their batch is over; the rest of the pool is for reading them, and for the
+    /// mini-transaction that goes beyond.
+    pub(crate) fn pages_at_a_time(&self, frames: usize) -> usize {
+        if self.applies_when_read() {
+            return usize::MAX;
+        }
+        (frames / 3 * 2).min(frames.saturating_sub(FRAMES_LEFT)).max(frames / 3)
+    }
+
+    /// Bytes of a batch's changes. Those that wait for their pages do so while most of the pool is not used
+    /// yet, and takes no memory.
+    pub(crate) fn bytes_at_a_time(&self, frames: usize) -> usize {
+        let thirds = if self.applies_when_read() { 2 } else { 1 };
+        (frames * self.page_size.bytes() / 3 * thirds).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX)
     }
 
     /// Makes durable what is read from the files. A process that was killed may have written pages that it
@@ -349,17 +390,6 @@ fn invalidate_changed(tier: &dyn BufferPoolExtension, bytes: &[u8]) {
             last = Some(page);
         }
     }
-}
-
-/// Pages of a batch in a pool of this size. Changed ones stay pinned until their batch is over; the rest of
-/// the pool is for reading them, and for the mini-transaction that goes beyond.
-pub(crate) fn pages_at_a_time(frames: usize) -> usize {
-    (frames / 3 * 2).min(frames.saturating_sub(FRAMES_LEFT)).max(frames / 3)
-}
-
-/// Bytes of a batch's changes.
-pub(crate) fn bytes_at_a_time(frames: usize, page_size: PageSize) -> usize {
-    (frames * page_size.bytes() / 3).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX)
 }
 
 /// Not an error of reading: the checksum of its group is right.

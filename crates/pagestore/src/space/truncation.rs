@@ -111,7 +111,9 @@ impl PageStore {
         let before = space.pages();
         let is_so = fsp::pages_of_header(mtr.page(first)) == pages && before > pages;
         // A copy of the file under way needs it to stay as it is.
-        if !is_so || space.is_held_still() || !self.evict_behind(space.id, pages, before) {
+        // What recovery has not applied yet may be behind the new end.
+        let is_recovered = self.unapplied.get().is_none();
+        if !is_so || !is_recovered || space.is_held_still() || !self.evict_behind(space.id, pages, before) {
             return Ok(None);
         }
         let mut growth = space.growth.lock();

@@ -10,7 +10,7 @@ use page::PageId;
 use redo::{Flush, RedoLog};
 
 use super::support::{PlainWriter, create_page, options, redo_options, retry, update_page, value_of};
-use crate::store::PageStore;
+use crate::store::{Options, PageStore};
 
 const SPACE: u32 = 7;
 const FRAMES: usize = 30_000;
@@ -55,7 +55,8 @@ fn a_log_of_more_pages_than_the_pool_has_is_applied() {
     second.run_until_complete(async {
         let redo = RedoLog::open(&env, dir, redo_options(LOG)).unwrap();
         let writer = Arc::new(PlainWriter(env.clone()));
-        let store = PageStore::open(env.clone(), redo, options(FRAMES, 4096), writer).unwrap();
+        let at_once = Options { apply_when_read: false, ..options(FRAMES, 4096) };
+        let store = PageStore::open(env.clone(), redo, at_once, writer).unwrap();
         let summary = store.recover(&[(SPACE, file.clone())]).unwrap();
         assert!(summary.batches > 1, "{summary:?}");
         for page in (1..PAGES).step_by(97) {

@@ -1,5 +1,6 @@
 //! Tests of the pool that need to look inside the crate.
 
+mod apply_when_read;
 mod crash;
 mod eviction;
 mod failed_sync;

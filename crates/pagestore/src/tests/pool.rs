@@ -361,7 +361,8 @@ fn recovery_does_not_change_a_page_whose_write_was_lost() {
         if skip_corrupt {
             assert_eq!(recovered.unwrap().corrupt_pages, [PageId::new(SPACE, 5)]);
         } else {
-            let error = recovered.unwrap_err().to_string();
+            assert_eq!(recovered.unwrap().pages_left, 1);
+            let error = block_on(store.apply_the_rest()).unwrap_err().to_string();
             assert!(error.contains("only zeros"), "{error}");
         }
     }

@@ -93,7 +93,8 @@ impl Machine {
         });
     }
 
-    /// Kills the process, and starts it again with other frames. Returns how long that took.
+    /// Kills the process, and starts it again with other frames. Returns how long it took until the last page
+    /// was recovered.
     fn restart(
         self,
         frames: usize,
@@ -108,6 +109,7 @@ impl Machine {
         let redo = RedoLog::open(&machine.dynamic, Path::new("/data"), log_options()).unwrap();
         let store = machine.open(frames, redo, target, rates);
         store.recover(&[(SPACE, Path::new("/data/t.ibd").to_owned())]).unwrap();
+        machine.simulated.run_until_complete(store.apply_the_rest()).unwrap();
         let took = machine.env.now() - began;
         (machine, store, took)
     }

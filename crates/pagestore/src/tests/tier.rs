@@ -68,9 +68,9 @@ fn history(seed: u64, broken: Broken, lies: usize, seen: &mut Seen) -> Result<()
     machine.store.set_extension(Some(tier.clone()));
     let mut next_value = 0;
     for _ in 0..ROUNDS {
-        work(&machine, &mut model, &mut random, &mut next_value);
+        work(&machine, &mut model, &mut random, &mut next_value)?;
         compare(&machine, &model, machine.store.redo().current())?;
-        work(&machine, &mut model, &mut random, &mut next_value);
+        work(&machine, &mut model, &mut random, &mut next_value)?;
         let mut left = machine.env.disk().crash(random.next_u64());
         machine.env.shutdown();
         seen.note(&tier);
