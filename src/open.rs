@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use disk::{Environment, OpenHow, Storage};
@@ -58,7 +58,7 @@ pub(crate) async fn open(
     let log = open_redo(&environment, (&options, room), exists.then_some(&*catalog), &identity, page_bytes)?;
     // Whatever writes here, now or in the background later, holds the log.
     log.keep(lock);
-    let mut unlock = UnlockOnError(Some(log.clone()));
+    let mut unlock = UnlockOnError { log: Some(log.clone()), store: Weak::new() };
     let (restored, restoring_took) = restore_torn_pages(&environment, &options, page_size, &log, &spaces)?;
     let undo_file = directory.join(UNDO_FILE);
     if exists && !level.skips_undo() {
@@ -68,6 +68,7 @@ pub(crate) async fn open(
     let extension = Extension::open(&environment, &identity.text, page_size, &options, room);
     let tier_bytes = extension.memory_bytes();
     let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
+    unlock.store = Arc::downgrade(&store);
     extension.attach(&store);
     poison_when_uncertain(&catalog, &store);
     let explainer =
@@ -136,7 +137,7 @@ pub(crate) async fn open(
         rose_to: RoseTo::new(&options.directory),
     };
     let (mut inner, report) = start(inner, &restored.unrestored, report).await?;
-    unlock.0 = None;
+    unlock.log = None;
     inner.report = OpenReport { took: environment.now() - started, ..report };
     Ok(redo_capacity::let_grow(Database::opened(inner), &options, room))
 }
@@ -299,13 +300,19 @@ async fn start(
 }
 
 /// A start that fails lets go of the directory.
-struct UnlockOnError(Option<Arc<RedoLog>>);
+struct UnlockOnError {
+    log: Option<Arc<RedoLog>>,
+    store: Weak<PageStore>,
+}
 
 impl Drop for UnlockOnError {
     fn drop(&mut self) {
-        if let Some(log) = &self.0 {
-            log.let_go();
+        let Some(log) = &self.log else { return };
+        // Recovery would go on in the background, and write.
+        if let Some(store) = self.store.upgrade() {
+            store.give_up();
         }
+        log.let_go();
     }
 }
 

@@ -5,7 +5,7 @@
 //! mutexes is held while requests are submitted to the storage; page latches may be (a page's parent on the way down).
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -147,6 +147,8 @@ pub struct PageStore {
     /// What it has left for later.
     pub(crate) unapplied: UnappliedPlace,
     pub(crate) restart_time: RestartTime,
+    /// The end of the log when this store had done nothing yet.
+    pub(crate) opened_at: AtomicU64,
     pub(crate) log_growth: LogGrowthPlace,
     pub(crate) age_aims: AgeAims,
     pub(crate) written_for: ReasonCounters,
@@ -241,6 +243,7 @@ impl PageStore {
             age_aims: AgeAims::default(),
             written_for: ReasonCounters::default(),
             restart_time: RestartTime::new(options.recovery_target, options.recovery_rates.clone()),
+            opened_at: AtomicU64::new(now.0),
             log_growth: LogGrowthPlace::default(),
             frames_at_start: count,
             files_open: AtomicUsize::new(0),
@@ -473,15 +476,22 @@ impl PageStore {
             log,
             // No further than once around.
             search: self.redo.search_bytes().min(self.redo.circle_bytes().saturating_sub(log)),
-            pages: list.len() as u64 + written,
-            dirty: list.len() as u64,
+            pages: list.len() as u64 + written + self.unapplied.pages(),
+            dirty: list.len() as u64 + self.unapplied.pages(),
             became_dirty: named.became_dirty,
             pages_at_a_time: self.pages_at_a_time(frames) as u64,
+            change_bytes: self.bytes_of_a_change(),
             log_at_a_time: self.bytes_at_a_time(frames) as u64,
             frames: frames as u64,
             files: self.files_open.load(Ordering::Relaxed) as u64,
             copies: self.writer.copies_kept(),
         }
+    }
+
+    /// Bytes of log that a change of a page took since the start.
+    fn bytes_of_a_change(&self) -> f64 {
+        let logged = self.redo.current().0.saturating_sub(self.opened_at.load(Ordering::Relaxed));
+        logged as f64 / self.counters.sum(Counter::WriteRequests).max(1) as f64
     }
 
     /// How fast recoveries were, if this process's own has changed that since this was asked last: to be
@@ -559,11 +569,22 @@ impl PageStore {
         }
     }
 
+    /// Nobody uses the store any more, and it was not closed: the background tasks end. What is under way in
+    /// them would keep it alive.
+    pub fn give_up(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.wake_cleaner();
+    }
+
     /// Flushes all, moves the checkpoint, stops the background tasks. Nobody may change pages any more.
     ///
     /// # Errors
     /// When writing fails.
     pub async fn shutdown(&self) -> Result<(), Error> {
+        let left = self.unapplied.pages();
+        if left > 0 {
+            tracing::info!("before the store is closed, {left} pages get their changes from the redo log");
+        }
         let result = self.checkpoint().await.map(drop);
         self.stopping.store(true, Ordering::Release);
         self.wake_cleaner();

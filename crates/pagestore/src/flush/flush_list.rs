@@ -181,6 +181,9 @@ impl FlushList {
     pub(crate) fn enter_recovered(&mut self, frame: FrameRef, floor: Lsn) {
         assert!(!frame.is_dirty(), "a page gets its changes before others can change it");
         assert_eq!(self.unapplied, Some(floor.0), "the checkpoint stays behind what is left");
+        // Made by a mini-transaction since the start, it may have been another page's frame: behind the floor
+        // there is no initialisation of this page that a recovery could rely on.
+        frame.created.store(0, Ordering::Relaxed);
         let index = frame.index();
         self.link(index, floor, self.recovered);
         self.recovered = index;

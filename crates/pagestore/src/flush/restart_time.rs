@@ -66,6 +66,8 @@ pub(crate) struct Found {
     pub(crate) became_dirty: u64,
     /// Pages that recovery changes at a time.
     pub(crate) pages_at_a_time: u64,
+    /// Bytes of log that a change of a page took by and large, as far as that is known.
+    pub(crate) change_bytes: f64,
     /// Bytes of log whose changes it holds at a time.
     pub(crate) log_at_a_time: u64,
     /// Frames of the pool.
@@ -155,7 +157,10 @@ impl State {
         let batches = times(pages, found.pages_at_a_time).max(times(log, found.log_at_a_time));
         let behind = 1.0 - 1.0 / batches;
         // How often pages are wanted batch by batch, at most, beyond the first time.
-        let wanted = ((batches - 1.0) * found.pages_at_a_time as f64).min(log / CHANGE_BYTES_MIN);
+        let change_bytes = found.change_bytes.max(CHANGE_BYTES_MIN);
+        let changes_at_a_time = found.log_at_a_time as f64 / change_bytes;
+        let at_a_time = pages.min(found.pages_at_a_time as f64).min(changes_at_a_time);
+        let wanted = ((batches - 1.0) * at_a_time).min(log / change_bytes);
         let wanted = if batches > 1.0 { wanted.max(found.became_dirty as f64) } else { 0.0 };
         let again = (wanted - pages).max(0.0);
         let in_pool = (found.frames as f64 / pages.max(1.0)).min(1.0);

@@ -50,7 +50,10 @@ impl PageStore {
             Which::Space(_) => WriteReason::Tablespace,
         };
         // What recovery has not changed yet is not dirty, but not as it should be either.
-        self.apply_the_rest().await?;
+        match which {
+            Which::OlderThan(_) => self.apply_the_rest().await?,
+            Which::Space(space) => self.apply_the_rest_of(space).await?,
+        }
         loop {
             self.refuse_when_poisoned()?;
             let collected = self.start_flush(which, 4 * BATCH_PAGES, reason, Duration::ZERO);

@@ -324,6 +324,7 @@ impl PageStore {
             tier,
             ticket: None,
             from_data_file: false,
+            is_made: false,
             asked: wait,
             started,
             over: false,
@@ -391,6 +392,8 @@ struct ReadCompletion {
     ticket: Option<Ticket>,
     /// It is counted among the reads of data files.
     from_data_file: bool,
+    /// Nothing is read: the log alone makes the page.
+    is_made: bool,
     /// Somebody wanted the page when the read began: it is not ahead of need.
     asked: bool,
     /// When the request was made.
@@ -440,13 +443,12 @@ impl ReadCompletion {
                 let bytes: &[u8] = unsafe { self.frame.bytes() };
                 // The tier compares with what it stored, whole. Only which page it is, is looked at here once
                 // more: that costs nothing, and a page under another's number is the worst there can be.
-                if tier.verify(&ticket, bytes) && page::identity(bytes) == self.read.id {
+                // Recovery has told the tier of each page that the log names, so it has none that is left.
+                let unapplied = self.store.unapplied.get();
+                let is_left = unapplied.is_some_and(|unapplied| unapplied.has(self.read.id));
+                let is_it = page::identity(bytes) == self.read.id && !is_left;
+                if tier.verify(&ticket, bytes) && is_it {
                     tier.read_took(Source::Tier, self.took(Source::Tier));
-                    let unapplied = self.store.unapplied.get();
-                    assert!(
-                        unapplied.is_none_or(|unapplied| !unapplied.has(self.read.id)),
-                        "recovery has told the tier of each page that the log names"
-                    );
                     let lsn = page::lsn(bytes);
                     return self.end_well(lsn, None);
                 }
@@ -482,6 +484,7 @@ impl ReadCompletion {
 
     /// The page is made from the log alone.
     fn complete_unread(mut self) {
+        self.is_made = true;
         let recovered = self.recover_page().and_then(|recovered| match recovered {
             (lsn, Some(caught_up)) => Ok((lsn, Some(caught_up))),
             // Its changes are forgotten with it.
@@ -529,7 +532,7 @@ impl ReadCompletion {
 
     fn succeed(&self, lsn: u64, caught_up: Option<CaughtUp>) {
         let store = &self.store;
-        store.counters.count(Counter::PagesRead);
+        store.counters.count(if self.is_made { Counter::PagesCreated } else { Counter::PagesRead });
         self.frame.newest.store(lsn, Ordering::Relaxed);
         let changed = caught_up.as_ref().is_some_and(CaughtUp::is_changed);
         if changed {

@@ -2,7 +2,7 @@
 //! the log.
 //!
 //! ```text
-//!   redo log ──scan──▶ changes by page (a batch that fits in memory) ──▶ each page on its own, in parallel ──▶ pool
+//!   redo log ──scan──▶ changes by page (a batch that fits in memory) ──▶ each page on its own, when it is read
 //! ```
 //!
 //! Redo is physical and page-addressed, so pages do not depend on each other, and this code knows nothing of
@@ -11,11 +11,13 @@
 //! with its initialisation is not even read: what the file holds does not matter. That holds for the last
 //! initialisation in the whole log: changes before it are left out, also when they come in an earlier batch.
 //!
-//! The recovered pages are dirty pages of the pool like any others, entered into the flush list with the
-//! start LSN of the first change applied; the checkpoint does not move until all of the log has been applied.
-//! When the changes do not fit into memory at once, what did not fit is read from the log once more and
-//! applied batch by batch. Pages are written only after the first scan has found the end of the log and made
-//! sure that it is durable.
+//! A start does not wait for the pages ([`unapplied`]). When the changes do not fit into memory at once, what
+//! did not fit is read from the log once more; then all batches but the last are applied before the start
+//! goes on. Where damaged pages are to be left out, all are, and it is known then which pages these are
+//! ([`apply`]). The recovered pages are dirty pages of the pool like any others, entered into the flush list
+//! with an LSN that is not above the start of the first change applied; the checkpoint does not pass what is
+//! not applied. Pages are written only after the first scan has found the end of the log and made sure that it
+//! is durable.
 //!
 //! Torn pages must have been repaired before (doublewrite). Tablespaces the caller does not name were
 //! dropped: their changes are skipped. One whose file is missing or not what it should be keeps nobody else
@@ -212,6 +214,7 @@ impl PageStore {
         let result = self.recover_spaces(spaces, on_lost);
         if result.is_ok() {
             self.flush_list.lock().saw(self.redo.current());
+            self.opened_at.store(self.redo.current().0, Ordering::Relaxed);
             self.recovering.store(false, Ordering::Release);
             if self.options.background {
                 self.apply_in_background();
@@ -358,11 +361,11 @@ impl PageStore {
         (frames / 3 * 2).min(frames.saturating_sub(FRAMES_LEFT)).max(frames / 3)
     }
 
-    /// Bytes of a batch's changes. Those that wait for their pages do so while most of the pool is not used
-    /// yet, and takes no memory.
+    /// Bytes of a batch's changes: more where they wait for their pages, while most of the pool is not used
+    /// yet and takes no memory.
     pub(crate) fn bytes_at_a_time(&self, frames: usize) -> usize {
-        let thirds = if self.applies_when_read() { 2 } else { 1 };
-        (frames * self.page_size.bytes() / 3 * thirds).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX)
+        let part = if self.applies_when_read() { 2 } else { 3 };
+        (frames * self.page_size.bytes() / part).clamp(BATCH_BYTES_MIN, BATCH_BYTES_MAX)
     }
 
     /// Makes durable what is read from the files. A process that was killed may have written pages that it

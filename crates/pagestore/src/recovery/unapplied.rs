@@ -25,15 +25,15 @@
 //! * A crash meanwhile is a crash during recovery: the checkpoint has not passed the floor, and pages say by
 //!   their LSN which changes they have.
 //!
-//! A sharp checkpoint, a clean shutdown, and a tablespace that is written out to be closed or copied wait
-//! until nothing is left. A tablespace that is dropped takes its changes with it. When the background cannot
+//! A sharp checkpoint and a clean shutdown wait until nothing is left, and a tablespace that is written out, to
+//! be closed or copied, until nothing of it is. A tablespace that is dropped takes its changes with it. When the background cannot
 //! read a page, the store stops accepting changes: the checkpoint could never move again.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use disk::Event;
+use disk::{Environment, Event, Wait};
 use page::PageId;
 use parking_lot::Mutex;
 use redo::Lsn;
@@ -55,6 +55,8 @@ const LANES: usize = 2;
 /// together are one request to the device. The checkpoint moves on by portions.
 const PORTIONS: usize = 4;
 const PORTION_MIN: usize = 2048;
+/// Pause before what could not be read is tried again.
+const RETRY: Duration = Duration::from_millis(1);
 
 /// Where a store keeps what is left, while something is.
 #[derive(Default)]
@@ -86,7 +88,7 @@ impl UnappliedPlace {
 
     /// Pages that are left.
     pub(crate) fn pages(&self) -> u64 {
-        self.get().map_or(0, |unapplied| unapplied.state.lock().pages.len() as u64)
+        self.get().map_or(0, |unapplied| unapplied.left.load(Ordering::Relaxed))
     }
 }
 
@@ -94,6 +96,8 @@ impl UnappliedPlace {
 pub(crate) struct Unapplied {
     changes: Changes,
     state: Mutex<State>,
+    /// Pages that are left, for who must not wait for the state.
+    left: AtomicU64,
     /// When this began, how many pages there were, and how many pages had been read.
     began: Duration,
     pages: u64,
@@ -168,6 +172,7 @@ impl CaughtUp {
             // Its tablespace is being dropped, and its changes with it.
             return;
         }
+        self.unapplied.left.fetch_sub(1, Ordering::Relaxed);
         let mut list = list.lock();
         if let (Some(first), Some(floor)) = (self.applied.first, floor) {
             assert!(floor <= first, "page {} has changes from {first}, the floor is {floor}", self.page);
@@ -208,10 +213,19 @@ impl Unapplied {
         (claimed, first_time)
     }
 
+    /// The pages of a tablespace that are left.
+    fn pages_of(&self, space: u32) -> Vec<PageId> {
+        let state = self.state.lock();
+        let mut pages: Vec<_> = state.pages.keys().filter(|page| page.space == space).copied().collect();
+        pages.sort_unstable();
+        pages
+    }
+
     /// Forgets the changes of a tablespace.
     fn forget(&self, space: u32, list: &Mutex<FlushList>) {
         let mut state = self.state.lock();
         state.pages.retain(|page, _| page.space != space);
+        self.left.store(state.pages.len() as u64, Ordering::Relaxed);
         list.lock().set_unapplied(state.floor());
     }
 }
@@ -246,7 +260,8 @@ impl PageStore {
         drop(list);
         let state = Mutex::new(state);
         let (began, over) = (self.env.now(), Event::new());
-        let unapplied = Arc::new(Unapplied { changes, state, began, pages: count, read, over });
+        let left = AtomicU64::new(count);
+        let unapplied = Arc::new(Unapplied { changes, state, left, began, pages: count, read, over });
         self.unapplied.set(unapplied.clone());
         // Those of batches before that are still in memory.
         let pages: Vec<_> = unapplied.state.lock().order.iter().map(|(_, page)| *page).collect();
@@ -277,15 +292,26 @@ impl PageStore {
         for _ in 0..LANES {
             let (store, env) = (self.weak(), self.env.clone());
             let lane = async move {
-                while let Some(wait) = store.upgrade().and_then(|store| store.read_some_in_background()) {
-                    all(wait).await;
+                let _guard = disk::OnPanic::new({
+                    let store = store.clone();
+                    // The checkpoint could never move again.
+                    move || {
+                        if let Some(store) = store.upgrade() {
+                            store.poison("recovery ended by a panic");
+                        }
+                    }
+                });
+                while let Some(reads) = store.upgrade().and_then(|store| store.read_some_in_background()) {
+                    reads.over(&*env).await;
                 }
             };
-            env.spawn("recovery", Box::pin(lane));
+            // Pages that the log makes take no I/O: the thread of the page cleaner must not be kept from it.
+            let workers = self.env.clone();
+            workers.spawn_worker("recovery", Box::pin(lane));
         }
     }
 
-    fn read_some_in_background(&self) -> Option<Vec<Event>> {
+    fn read_some_in_background(&self) -> Option<Reads> {
         #[cfg(test)]
         if self.broken.background.load(Ordering::Relaxed) {
             return None;
@@ -311,22 +337,50 @@ impl PageStore {
     /// When a page cannot be read.
     pub(crate) async fn apply_the_rest(&self) -> Result<(), Error> {
         while let Some(reads) = self.read_some_of_the_rest()? {
-            all(reads).await;
+            reads.over(&*self.env).await;
+        }
+        self.refuse_what_is_left()
+    }
+
+    /// The same of one tablespace.
+    pub(crate) async fn apply_the_rest_of(&self, space: u32) -> Result<(), Error> {
+        let Some(unapplied) = self.unapplied.get() else { return Ok(()) };
+        let pages = unapplied.pages_of(space);
+        for pages in pages.chunks(TOGETHER) {
+            all(self.start_reads(pages, |_| {})).await;
+            for page in pages {
+                while unapplied.has(*page) {
+                    self.refuse_when_poisoned()?;
+                    match self.pin(*page) {
+                        Ok(_) => {}
+                        Err(Interrupt::Wait(wait)) => wait.event().clone().wait().await,
+                        Err(Interrupt::Error(error)) => return Err(error),
+                    }
+                }
+            }
         }
         Ok(())
+    }
+
+    /// A store that is being closed applies nothing any more.
+    fn refuse_what_is_left(&self) -> Result<(), Error> {
+        if self.unapplied.get().is_none() {
+            return Ok(());
+        }
+        Err(Error::Poisoned("the store was closed before all changes of the redo log were applied".into()))
     }
 
     /// The same for recovery itself.
     pub(super) fn apply_the_rest_blocking(&self) -> Result<(), Error> {
         while let Some(reads) = self.read_some_of_the_rest()? {
-            reads.iter().for_each(|read| self.env.block_until(read));
+            reads.events.iter().for_each(|read| self.env.block_until(read));
         }
-        Ok(())
+        self.refuse_what_is_left()
     }
 
-    /// Begins to read some of the pages that are left. The events say when that is over; then it is to be
-    /// called again. `None`: nothing is left, or the store is being closed.
-    fn read_some_of_the_rest(&self) -> Result<Option<Vec<Event>>, Error> {
+    /// Begins to read some of the pages that are left. When that is over, it is to be called again. `None`:
+    /// nothing is left, or the store is being closed.
+    fn read_some_of_the_rest(&self) -> Result<Option<Reads>, Error> {
         let Some(unapplied) = self.unapplied.get() else { return Ok(None) };
         self.refuse_when_poisoned()?;
         if self.stopping.load(Ordering::Acquire) {
@@ -338,7 +392,7 @@ impl PageStore {
             return Ok(None);
         }
         if first_time {
-            return Ok(Some(self.start_reads(&pages, |_| {})));
+            return Ok(Some(Reads { events: self.start_reads(&pages, |_| {}), are_all_tried: false }));
         }
         let mut reads = Vec::new();
         // There were no frames, others read them, or that has failed.
@@ -346,13 +400,13 @@ impl PageStore {
             match self.pin(page) {
                 Ok(_) => {}
                 Err(Interrupt::Wait(wait)) => reads.push(wait.event().clone()),
-                // Its tablespace is being dropped: that waits for nobody who reads it.
-                Err(Interrupt::Error(Error::NoSuchSpace(space))) => unapplied.forget(space, &self.flush_list),
+                // Its tablespace is being dropped, and its changes will be forgotten.
+                Err(Interrupt::Error(Error::NoSuchSpace(_))) => {}
                 Err(Interrupt::Error(error)) if unapplied.has(page) => return Err(error),
                 Err(Interrupt::Error(_)) => {}
             }
         }
-        Ok(Some(reads))
+        Ok(Some(Reads { events: reads, are_all_tried: true }))
     }
 
     fn all_is_applied(&self, unapplied: &Unapplied) {
@@ -413,11 +467,16 @@ impl PageStore {
     /// When the changes do not fit the page, or the page is not there.
     pub(crate) fn apply_when_read(&self, page: PageId, bytes: &mut [u8]) -> Result<Option<CaughtUp>, Error> {
         let Some(unapplied) = self.unapplied.get() else { return Ok(None) };
-        // The page is being read by one only, so nobody else takes them out meanwhile, but its tablespace may
-        // be dropped.
-        let Some(entries) = unapplied.state.lock().pages.get(&page).cloned() else { return Ok(None) };
-        let applied = apply_entries(bytes, page, &entries, &unapplied.changes)?;
-        let Some(applied) = applied else { return Err(self.lost_page(page)) };
+        // The page is being read by one only, so nobody else wants them meanwhile; its place stays.
+        let entries = unapplied.state.lock().pages.get_mut(&page).map(std::mem::take);
+        let Some(entries) = entries else { return Ok(None) };
+        let applied = apply_entries(bytes, page, &entries, &unapplied.changes);
+        let applied = applied.and_then(|applied| applied.ok_or_else(|| self.lost_page(page)));
+        let applied = applied.inspect_err(|_| {
+            if let Some(place) = unapplied.state.lock().pages.get_mut(&page) {
+                *place = entries;
+            }
+        })?;
         Ok(Some(CaughtUp { unapplied, page, applied }))
     }
 
@@ -426,6 +485,25 @@ impl PageStore {
         if let Some(unapplied) = self.unapplied.get() {
             unapplied.forget(space, &self.flush_list);
         }
+    }
+}
+
+/// Reads of pages that are left.
+struct Reads {
+    events: Vec<Event>,
+    /// Each page had its turn before.
+    are_all_tried: bool,
+}
+
+impl Reads {
+    /// Waits until they are over, and gives others a turn.
+    async fn over(self, env: &dyn Environment) {
+        if self.events.is_empty() && self.are_all_tried {
+            // Others are at work on them, or their tablespace is being dropped.
+            env.sleep(RETRY).await;
+        }
+        all(self.events).await;
+        Wait::yielding().await;
     }
 }
 

@@ -138,13 +138,46 @@ fn a_tablespace_that_is_dropped_takes_its_changes_with_it() {
 fn a_tablespace_that_is_closed_or_written_out_has_all_its_changes() {
     let killed = Killed::new("on-read-closed");
     let store = killed.open_quietly();
+    let left = store.unapplied.pages();
     block_on(store.close_space(SPACE)).unwrap();
+    assert_eq!(store.unapplied.pages(), left / 2, "nobody waits for the other tablespace");
     block_on(store.flush_space(OTHER)).unwrap();
     for (space, page) in [(5, 0), (5, 100), (5, PAGES + 19), (6, 198)] {
         let file = std::fs::File::open(killed.dir.0.join(format!("{space}.ibd"))).unwrap();
         let mut bytes = vec![0; 4096];
         file.read_exact_at(&mut bytes, u64::from(page) * 4096).unwrap();
         assert_eq!(value_of(&bytes), expected(page), "page {page} of {space}");
+    }
+}
+
+#[test]
+fn a_store_that_is_given_up_applies_nothing_any_more_and_says_so() {
+    let killed = Killed::new("on-read-given-up");
+    let store = killed.open_quietly();
+    store.give_up();
+    assert!(block_on(store.checkpoint()).is_err() && store.unapplied.get().is_some());
+}
+
+/// Redo of a page that was made since the start begins with its initialisation; that of a page that is read
+/// into the same frame afterwards does not, so it must not be written without a copy.
+#[test]
+fn a_page_in_the_frame_of_one_that_was_made_does_not_count_as_made() {
+    let killed = Killed::new("on-read-frames");
+    let store = killed.open(Options { background: false, ..options(300, 4096) });
+    store.spaces.extend_blocking(&**store.env.storage(), OTHER, PAGES + 150).unwrap();
+    for page in PAGES + 20..PAGES + 150 {
+        block_on(retry(|| create_page(&store, PageId::new(OTHER, page), 4))).unwrap();
+    }
+    let made: Vec<u32> = store.flush_list.lock().oldest_first().map(|(index, _)| index).collect();
+    block_on(store.close_space(OTHER)).unwrap();
+    for page in (0..PAGES).step_by(2) {
+        assert_eq!(value(&store, SPACE, page), 2);
+    }
+    let recovered: Vec<_> = store.flush_list.lock().oldest_first().collect();
+    assert!(recovered.iter().any(|(index, _)| made.contains(index)), "no frame was used again");
+    for (index, start) in recovered {
+        let created = store.frames.get(index).created.load(Ordering::Relaxed);
+        assert!(created < start.0, "made at {created}, changed from {start}");
     }
 }
 

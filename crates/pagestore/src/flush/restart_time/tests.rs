@@ -77,6 +77,16 @@ fn what_recovery_cannot_hold_at_once_is_read_again_and_written() {
     assert!((seconds(&time, &log_only) - seconds(&time, &just) - 0.62).abs() < 0.01);
 }
 
+/// A batch has as many pages as its changes name, where nothing else bounds it: a log that is a little longer
+/// than one batch makes a restart a little longer.
+#[test]
+fn a_log_that_is_longer_than_one_batch_by_a_little_takes_a_little_longer() {
+    let time = machine(None);
+    let fits = Found { pages_at_a_time: u64::MAX, log_at_a_time: 85 << 20, ..found(85 << 20, 20_000) };
+    let over = Found { log: 102 << 20, ..fits };
+    assert!(seconds(&time, &over) < 1.3 * seconds(&time, &fits), "{}", seconds(&time, &over));
+}
+
 #[test]
 fn by_itself_the_target_is_the_time_to_read_the_pool_and_a_little() {
     let time = machine(None);
