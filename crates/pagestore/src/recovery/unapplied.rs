@@ -418,9 +418,9 @@ impl PageStore {
             return;
         }
         let took = self.env.now().saturating_sub(unapplied.began);
-        // It says how fast the disk is where hardly anybody else read meanwhile.
+        // It says how fast the disk is where hardly anybody else read meanwhile, and frames were free.
         let read = self.counters.sum(Counter::PagesRead) - unapplied.read;
-        if read <= unapplied.pages + unapplied.pages / 8 {
+        if unapplied.read == 0 && read <= unapplied.pages + unapplied.pages / 8 {
             self.note_rate_of_pages(unapplied.pages, read, took);
         }
         tracing::info!(
