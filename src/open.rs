@@ -68,9 +68,7 @@ pub(crate) async fn open(
     let extension = Extension::open(&environment, &identity.text, page_size, &options, room);
     let tier_bytes = extension.memory_bytes();
     let store = open_store(&environment, &log, page_size, (&options, tier_bytes), Arc::new(writer.clone()))?;
-    unlock.store = Arc::downgrade(&store);
-    extension.attach(&store);
-    poison_when_uncertain(&catalog, &store);
+    connect(&store, &extension, &catalog, &mut unlock);
     let explainer =
         Explainer { catalog: &catalog, undo_file: undo_file.clone(), unrestored: &restored.unrestored };
     let recovered = apply_redo(&store, &identity, &spaces, &explainer, level)?;
@@ -203,6 +201,13 @@ fn check_page_size(page_bytes: u32, options: &Options) -> Result<PageSize> {
         )));
     }
     PageSize::new(page_bytes as usize).ok_or_else(|| refuse(no_page_size(page_bytes)))
+}
+
+/// Tells the store and those that it concerns of each other.
+fn connect(store: &Arc<PageStore>, extension: &Extension, catalog: &Catalog, unlock: &mut UnlockOnError) {
+    unlock.store = Arc::downgrade(store);
+    extension.attach(store);
+    poison_when_uncertain(catalog, store);
 }
 
 /// Nothing may be written once it is not known which catalog a restart would find.

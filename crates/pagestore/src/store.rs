@@ -2,7 +2,8 @@
 //!
 //! Lock order inside this crate, outermost first: page latches; a shard of pending reads; a pending read's
 //! state; the redo log's mutex; LRU list; what recovery has not applied; flush list; free list. None of the
-//! mutexes is held while requests are submitted to the storage; page latches may be (a page's parent on the way down).
+//! mutexes is held while requests are submitted to the storage; page latches may be (a page's parent on the
+//! way down).
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -75,9 +76,9 @@ pub struct Options {
     pub recovery_threads: usize,
     /// Whether recovery leaves out damaged pages instead of failing (`innodb_force_recovery` above 0).
     pub skip_corrupt: bool,
-    /// Whether recovery leaves the last changes of the log, as many as fit into memory, to the time when their
-    /// pages are read, unless damaged pages are to be left out. The pages that nobody asks for are read in the
-    /// background.
+    /// Whether recovery leaves the last changes of the log, as many as fit into memory, to the time when
+    /// their pages are read, unless damaged pages are to be left out. The pages that nobody asks for are
+    /// read in the background.
     pub apply_when_read: bool,
     /// Whether page cleaner and checkpointer run in the background. Without them nothing is written but by
     /// [`PageStore::flush_all`] and its like.

@@ -91,8 +91,8 @@ pub(crate) struct Frame {
     /// End LSN of the newest change. Written under the X latch.
     pub(crate) newest: AtomicU64,
     /// Start LSN of the mini-transaction that last initialised a page in this frame; compared with `oldest`
-    /// only, which is greater for every later change, so it need not be reset but where recovery enters a page
-    /// with an older one.
+    /// only, which is greater for every later change, so it need not be reset but where recovery enters a
+    /// page with an older one.
     pub(crate) created: AtomicU64,
 }
 

@@ -2,7 +2,7 @@
 //! the log.
 //!
 //! ```text
-//!   redo log ──scan──▶ changes by page (a batch that fits in memory) ──▶ each page on its own, when it is read
+//!   redo log ──scan──▶ changes by page (a batch that fits in memory) ──▶ each page, when it is read
 //! ```
 //!
 //! Redo is physical and page-addressed, so pages do not depend on each other, and this code knows nothing of
@@ -11,13 +11,13 @@
 //! with its initialisation is not even read: what the file holds does not matter. That holds for the last
 //! initialisation in the whole log: changes before it are left out, also when they come in an earlier batch.
 //!
-//! A start does not wait for the pages ([`unapplied`]). When the changes do not fit into memory at once, what
-//! did not fit is read from the log once more; then all batches but the last are applied before the start
-//! goes on. Where damaged pages are to be left out, all are, and it is known then which pages these are
-//! ([`apply`]). The recovered pages are dirty pages of the pool like any others, entered into the flush list
-//! with an LSN that is not above the start of the first change applied; the checkpoint does not pass what is
-//! not applied. Pages are written only after the first scan has found the end of the log and made sure that it
-//! is durable.
+//! A start does not wait for the pages ([`unapplied`]). When the changes do not fit into memory at once,
+//! what did not fit is read from the log once more; then all batches but the last are applied before the
+//! start goes on. Where damaged pages are to be left out, all are, and it is known then which pages these
+//! are ([`apply`]). The recovered pages are dirty pages of the pool like any others, entered into the flush
+//! list with an LSN that is not above the start of the first change applied; the checkpoint does not pass
+//! what is not applied. Pages are written only after the first scan has found the end of the log and made
+//! sure that it is durable.
 //!
 //! Torn pages must have been repaired before (doublewrite). Tablespaces the caller does not name were
 //! dropped: their changes are skipped. One whose file is missing or not what it should be keeps nobody else

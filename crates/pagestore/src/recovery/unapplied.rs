@@ -25,9 +25,10 @@
 //! * A crash meanwhile is a crash during recovery: the checkpoint has not passed the floor, and pages say by
 //!   their LSN which changes they have.
 //!
-//! A sharp checkpoint and a clean shutdown wait until nothing is left, and a tablespace that is written out, to
-//! be closed or copied, until nothing of it is. A tablespace that is dropped takes its changes with it. When the background cannot
-//! read a page, the store stops accepting changes: the checkpoint could never move again.
+//! A sharp checkpoint and a clean shutdown wait until nothing is left, and a tablespace that is written
+//! out, to be closed or copied, until nothing of it is. A tablespace that is dropped takes its changes with
+//! it. When the background cannot read a page, the store stops accepting changes: the checkpoint could
+//! never move again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,9 +1,10 @@
 //! Crashes on the simulated machine: redo log, doublewrite, cleaner and recovery together against a model.
 //!
 //! A history is a number of rounds. Each opens the database (recovering when it crashed), compares every
-//! page with the model, at once or later or not at all, changes pages while background work runs at the whim
-//! of the seed, and loses power. What must hold: with `E` the end of the recovered log, every page has exactly the value of its last change that
-//! ended at or before `E`; and `E` is not before anything that was reported durable.
+//! page with the model, at once or later or not at all, changes pages while background work runs at the
+//! whim of the seed, and loses power. What must hold: with `E` the end of the recovered log, every page has
+//! exactly the value of its last change that ended at or before `E`; and `E` is not before anything that
+//! was reported durable.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
