@@ -107,11 +107,14 @@ impl Database {
         let (storage, path) = (self.0.environment.storage().clone(), self.warm_up_file());
         let frames = self.0.store.frame_count();
         let (store, state) = (Arc::downgrade(&self.0.store), state.clone());
+        // Until then recovery has the device, and its changes the memory.
+        let recovered = self.0.store.all_applied();
         // Reading the file may block.
         self.0.environment.spawn_blocking(
             "buffer pool load",
             Box::pin(async move {
                 let _guard = guard;
+                recovered.wait().await;
                 let said = match read_pages(&*storage, &path, frames) {
                     Ok(pages) => {
                         let (of, shown) = (pages.len(), state.clone());

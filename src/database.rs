@@ -78,7 +78,6 @@ pub(crate) struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.store.give_up();
         if let Some(environment) = self.own_environment.get().filter(|_| *self.in_memory.get_mut()) {
             // A task that is at work on a file would keep the directory beyond the last user.
             environment.shutdown();

@@ -107,6 +107,7 @@ pub(crate) async fn open(
         force_recovery: level.0,
         redo_applied_bytes: recovered.bytes,
         redo_applied: recovered.mini_transactions,
+        recovery_pages_left: recovered.pages_left,
         ..OpenReport::default()
     };
     let inner = Inner {

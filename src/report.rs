@@ -37,10 +37,12 @@ pub struct OpenReport {
     pub left_out: Vec<String>,
     /// Level of forced recovery.
     pub force_recovery: u8,
-    /// Bytes of redo applied.
+    /// Bytes of redo found.
     pub redo_applied_bytes: u64,
-    /// Mini-transactions of redo applied.
+    /// Mini-transactions of redo found.
     pub redo_applied: u64,
+    /// Pages that get their changes from it when they are read, or in the background.
+    pub recovery_pages_left: u64,
     /// Transactions that had not committed. They are rolled back in the background.
     pub rolled_back: usize,
     /// Prepared transactions, which wait for somebody to commit them or roll them back.
@@ -93,9 +95,10 @@ impl OpenReport {
             lines.push((
                 "recovery",
                 format!(
-                    "{} ({} KiB of redo) applied, {} to be rolled back",
+                    "{} ({} KiB of redo) read, {} left to be changed in the background, {} to be rolled back",
                     counted(self.redo_applied, "mini-transaction"),
                     self.redo_applied_bytes.div_ceil(1024),
+                    counted(self.recovery_pages_left, "page"),
                     counted(self.rolled_back as u64, "transaction")
                 ),
             ));
@@ -130,7 +133,7 @@ mod tests {
     fn one_is_not_many() {
         let report = OpenReport { rolled_back: 1, redo_applied: 1, tables: 1, ..OpenReport::default() };
         let text = report.to_string();
-        assert!(text.contains("1 mini-transaction (0 KiB of redo) applied, 1 transaction to be"), "{text}");
+        assert!(text.contains("1 mini-transaction (0 KiB of redo) read, 0 pages left to be"), "{text}");
         assert!(text.contains(", 1 table)"), "{text}");
         let report = OpenReport { rolled_back: 2, ..report };
         assert!(report.to_string().contains("applied, 2 transactions to be"));

@@ -5,6 +5,7 @@
 //! mutexes is held while requests are submitted to the storage; page latches may be (a page's parent on the
 //! way down).
 
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -147,6 +148,8 @@ pub struct PageStore {
     pub(crate) recovering: AtomicBool,
     /// What it has left for later.
     pub(crate) unapplied: UnappliedPlace,
+    /// Who must be alive for what is left to be applied in the background.
+    pub(crate) recovers_for: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) restart_time: RestartTime,
     /// The end of the log when this store had done nothing yet.
     pub(crate) opened_at: AtomicU64,
@@ -241,6 +244,7 @@ impl PageStore {
             sync_over: Signal::default(),
             recovering,
             unapplied: UnappliedPlace::default(),
+            recovers_for: OnceLock::new(),
             age_aims: AgeAims::default(),
             written_for: ReasonCounters::default(),
             restart_time: RestartTime::new(options.recovery_target, options.recovery_rates.clone()),
@@ -570,8 +574,8 @@ impl PageStore {
         }
     }
 
-    /// Nobody uses the store any more, and it was not closed: the background tasks end. What is under way in
-    /// them would keep it alive.
+    /// Nobody has used the store yet, nor will: the background tasks end. What is under way in them would keep
+    /// it alive.
     pub fn give_up(&self) {
         self.stopping.store(true, Ordering::Release);
         self.wake_cleaner();
@@ -582,10 +586,6 @@ impl PageStore {
     /// # Errors
     /// When writing fails.
     pub async fn shutdown(&self) -> Result<(), Error> {
-        let left = self.unapplied.pages();
-        if left > 0 {
-            tracing::info!("before the store is closed, {left} pages get their changes from the redo log");
-        }
         let result = self.checkpoint().await.map(drop);
         self.stopping.store(true, Ordering::Release);
         self.wake_cleaner();

@@ -307,7 +307,11 @@ impl TransactionSystem {
             options,
             unfinished: Mutex::new(found.unfinished),
         };
-        Ok(TransactionSystem(Arc::new(system)))
+        let system = Arc::new(system);
+        // It may have to roll back after the database was dropped, and needs room in the log for it.
+        let user: std::sync::Weak<System> = Arc::downgrade(&system);
+        system.store.recover_for(user);
+        Ok(TransactionSystem(system))
     }
 
     /// Begins to roll back what had not committed before a crash, and to purge, both in the background. Call

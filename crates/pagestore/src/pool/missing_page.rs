@@ -557,6 +557,8 @@ impl ReadCompletion {
         *state = ReadState::Done(self.frame);
         shard.remove(&self.read.id);
         if let Some(caught_up) = caught_up {
+            // It would be lost without its place in the list.
+            let _guard = disk::OnPanic::new(|| store.poison("recovery ended by a panic"));
             caught_up.enter(self.frame, &store.flush_list);
         }
         if changed {

@@ -30,8 +30,9 @@
 //! it. When the background cannot read a page, the store stops accepting changes: the checkpoint could
 //! never move again.
 
-use std::sync::Arc;
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use disk::{Environment, Event, Wait};
@@ -56,8 +57,11 @@ const LANES: usize = 2;
 /// together are one request to the device. The checkpoint moves on by portions.
 const PORTIONS: usize = 4;
 const PORTION_MIN: usize = 2048;
-/// Pause before what could not be read is tried again.
+/// Pause before a tablespace that is being dropped is looked at again.
 const RETRY: Duration = Duration::from_millis(1);
+/// Pauses after an error that may pass.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Where a store keeps what is left, while something is.
 #[derive(Default)]
@@ -138,10 +142,10 @@ impl State {
     }
 
     /// Some pages that are left, those with the oldest changes first, and where the next ones are.
-    fn left_from(&self, from: usize) -> (Vec<PageId>, usize) {
-        let mut left = Vec::with_capacity(TOGETHER);
+    fn left_from(&self, from: usize, most: usize) -> (Vec<PageId>, usize) {
+        let mut left = Vec::with_capacity(most);
         for (at, (_, page)) in self.order.iter().enumerate().skip(from) {
-            if left.len() == TOGETHER {
+            if left.len() == most {
                 return (left, at);
             }
             if self.pages.contains_key(page) {
@@ -199,19 +203,25 @@ impl Unapplied {
         self.state.lock().pages.contains_key(&page)
     }
 
-    /// The next pages to be read: first each once, then those that others claimed and did not finish. Whether
+    /// The next pages to be read, at most `most`: first each once, then those that others claimed and did not finish. Whether
     /// it is for the first time.
-    fn claim(&self) -> (Vec<PageId>, bool) {
+    fn claim(&self, most: usize) -> (Vec<PageId>, bool) {
         let mut state = self.state.lock();
         state.floor();
-        let (mut claimed, at) = state.left_from(state.claimed);
+        let (mut claimed, at) = state.left_from(state.claimed, most);
         state.claimed = at;
         let first_time = !claimed.is_empty();
         if !first_time {
-            claimed = state.left_from(state.first).0;
+            claimed = state.left_from(state.first, most).0;
         }
         claimed.sort_unstable();
         (claimed, first_time)
+    }
+
+    /// Not all of what was claimed could be read: it comes again.
+    fn claim_again(&self) {
+        let mut state = self.state.lock();
+        state.claimed = state.first;
     }
 
     /// The pages of a tablespace that are left.
@@ -302,8 +312,20 @@ impl PageStore {
                         }
                     }
                 });
+                let mut pause = Duration::ZERO;
                 while let Some(reads) = store.upgrade().and_then(|store| store.read_some_in_background()) {
-                    reads.over(&*env).await;
+                    match reads {
+                        Ok(reads) => {
+                            pause = Duration::ZERO;
+                            reads.over(&*env).await;
+                        }
+                        // What may pass.
+                        Err(error) => {
+                            pause = (2 * pause).clamp(PAUSE_MIN, PAUSE_MAX);
+                            tracing::error!("recovery goes on in {} s: {error}", pause.as_secs());
+                            env.sleep(pause).await;
+                        }
+                    }
                 }
             };
             // Pages that the log makes take no I/O: the thread of the page cleaner must not be kept from it.
@@ -312,22 +334,32 @@ impl PageStore {
         }
     }
 
-    fn read_some_in_background(&self) -> Option<Reads> {
+    /// `None`: it is over, well or badly. An error is one that may pass.
+    fn read_some_in_background(&self) -> Option<Result<Reads, Error>> {
+        if self.recovers_for.get().is_some_and(|user| user.strong_count() == 0) {
+            // The store was not closed, and nobody is left who could.
+            return None;
+        }
         #[cfg(test)]
         if self.broken.background.load(Ordering::Relaxed) {
             return None;
         }
-        self.read_some_of_the_rest().unwrap_or_else(|error| {
-            self.cannot_apply(&error);
-            None
-        })
+        match self.read_some_of_the_rest(TOGETHER) {
+            Ok(reads) => reads.map(Ok),
+            Err(error @ (Error::Io(_) | Error::NoSpace { .. })) => Some(Err(error)),
+            Err(error) => {
+                self.cannot_apply(&error);
+                None
+            }
+        }
     }
 
     fn cannot_apply(&self, error: &Error) {
         if self.poisoned().is_none() && !self.stopping.load(Ordering::Acquire) {
             self.poison(&format!(
                 "the redo log has changes of a page that cannot be read, so it cannot be recovered: {error}. Nothing is lost in the log: \
-                 where the cause can be removed, do so and start again; innodb_force_recovery=1 starts without these changes"
+                 where the cause can be removed, do so and start again; innodb_force_recovery=1 starts without these changes \
+                 (5, if the file is the undo tablespace)"
             ));
         }
     }
@@ -337,7 +369,11 @@ impl PageStore {
     /// # Errors
     /// When a page cannot be read.
     pub(crate) async fn apply_the_rest(&self) -> Result<(), Error> {
-        while let Some(reads) = self.read_some_of_the_rest()? {
+        let left = self.unapplied.pages();
+        if left > 0 {
+            tracing::info!("{left} pages get their changes from the redo log first");
+        }
+        while let Some(reads) = self.read_some_of_the_rest(TOGETHER)? {
             reads.over(&*self.env).await;
         }
         self.refuse_what_is_left()
@@ -373,7 +409,8 @@ impl PageStore {
 
     /// The same for recovery itself.
     pub(super) fn apply_the_rest_blocking(&self) -> Result<(), Error> {
-        while let Some(reads) = self.read_some_of_the_rest()? {
+        // Nobody else does it.
+        while let Some(reads) = self.read_some_of_the_rest(2 * LANES * TOGETHER)? {
             reads.events.iter().for_each(|read| self.env.block_until(read));
         }
         self.refuse_what_is_left()
@@ -381,33 +418,47 @@ impl PageStore {
 
     /// Begins to read some of the pages that are left. When that is over, it is to be called again. `None`:
     /// nothing is left, or the store is being closed.
-    fn read_some_of_the_rest(&self) -> Result<Option<Reads>, Error> {
+    fn read_some_of_the_rest(&self, most: usize) -> Result<Option<Reads>, Error> {
         let Some(unapplied) = self.unapplied.get() else { return Ok(None) };
         self.refuse_when_poisoned()?;
         if self.stopping.load(Ordering::Acquire) {
             return Ok(None);
         }
-        let (pages, first_time) = unapplied.claim();
+        let (pages, first_time) = unapplied.claim(most);
         if pages.is_empty() {
             self.all_is_applied(&unapplied);
             return Ok(None);
         }
         if first_time {
-            return Ok(Some(Reads { events: self.start_reads(&pages, |_| {}), are_all_tried: false }));
+            let events = self.start_reads(&pages, |_| {});
+            if self.free.len() == 0 {
+                unapplied.claim_again();
+            }
+            if !events.is_empty() {
+                return Ok(Some(Reads { events, are_stuck: false }));
+            }
         }
+        // There were no frames, others read them, that has failed, or nothing is left of them.
         let mut reads = Vec::new();
-        // There were no frames, others read them, or that has failed.
-        for page in pages {
-            match self.pin(page) {
+        for page in &pages {
+            if !unapplied.has(*page) {
+                continue;
+            }
+            match self.pin(*page) {
                 Ok(_) => {}
                 Err(Interrupt::Wait(wait)) => reads.push(wait.event().clone()),
-                // Its tablespace is being dropped, and its changes will be forgotten.
-                Err(Interrupt::Error(Error::NoSuchSpace(_))) => {}
-                Err(Interrupt::Error(error)) if unapplied.has(page) => return Err(error),
+                // Its tablespace is dropped. As long as it is being read its changes are wanted.
+                Err(Interrupt::Error(Error::NoSuchSpace(space))) => {
+                    if self.pending.of_space(space).is_empty() {
+                        unapplied.forget(space, &self.flush_list);
+                    }
+                }
+                Err(Interrupt::Error(error)) if unapplied.has(*page) => return Err(error),
                 Err(Interrupt::Error(_)) => {}
             }
         }
-        Ok(Some(Reads { events: reads, are_all_tried: true }))
+        let are_stuck = reads.is_empty() && pages.iter().any(|page| unapplied.has(*page));
+        Ok(Some(Reads { events: reads, are_stuck }))
     }
 
     fn all_is_applied(&self, unapplied: &Unapplied) {
@@ -445,6 +496,12 @@ impl PageStore {
         }
     }
 
+    /// What is left is applied in the background as long as this one is alive. Without, as long as the store
+    /// is: what is under way in the background keeps it alive.
+    pub fn recover_for(&self, user: Weak<dyn Any + Send + Sync>) {
+        let _ = self.recovers_for.set(user);
+    }
+
     /// Whether the device should rather read what is left than write what is recovered: the checkpoint does
     /// not pass what is left.
     pub(crate) fn reads_for_recovery_first(&self) -> bool {
@@ -471,13 +528,11 @@ impl PageStore {
         // The page is being read by one only, so nobody else wants them meanwhile; its place stays.
         let entries = unapplied.state.lock().pages.get_mut(&page).map(std::mem::take);
         let Some(entries) = entries else { return Ok(None) };
-        let applied = apply_entries(bytes, page, &entries, &unapplied.changes);
-        let applied = applied.and_then(|applied| applied.ok_or_else(|| self.lost_page(page)));
-        let applied = applied.inspect_err(|_| {
-            if let Some(place) = unapplied.state.lock().pages.get_mut(&page) {
-                *place = entries;
-            }
-        })?;
+        let mut taken = Taken { unapplied: &unapplied, page, entries };
+        let applied = apply_entries(bytes, page, &taken.entries, &unapplied.changes)?;
+        let Some(applied) = applied else { return Err(self.lost_page(page)) };
+        taken.entries = Vec::new();
+        drop(taken);
         Ok(Some(CaughtUp { unapplied, page, applied }))
     }
 
@@ -489,18 +544,35 @@ impl PageStore {
     }
 }
 
+/// Changes taken out to be applied, which come back if that does not succeed.
+struct Taken<'u> {
+    unapplied: &'u Unapplied,
+    page: PageId,
+    entries: Vec<Entry>,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if !self.entries.is_empty()
+            && let Some(place) = self.unapplied.state.lock().pages.get_mut(&self.page)
+        {
+            *place = std::mem::take(&mut self.entries);
+        }
+    }
+}
+
 /// Reads of pages that are left.
 struct Reads {
     events: Vec<Event>,
-    /// Each page had its turn before.
-    are_all_tried: bool,
+    /// There is nothing to wait for, and yet something is left.
+    are_stuck: bool,
 }
 
 impl Reads {
     /// Waits until they are over, and gives others a turn.
     async fn over(self, env: &dyn Environment) {
-        if self.events.is_empty() && self.are_all_tried {
-            // Others are at work on them, or their tablespace is being dropped.
+        if self.are_stuck {
+            // Their tablespace is being dropped.
             env.sleep(RETRY).await;
         }
         all(self.events).await;
