@@ -269,11 +269,14 @@ fn check_constant(
         Expr::Literal(_) | Expr::Parameter(_) | Expr::UserVariable(_) => constant.eval(cx)?,
         Expr::Call(function, arguments) => match &arguments[..] {
             [text @ (Expr::Literal(_) | Expr::Parameter(_) | Expr::UserVariable(_))] => {
-                // What reads an exact number or a year refuses the text itself.
-                if [&functions::EXACT_NUMBER, &functions::FULL_YEAR]
-                    .iter()
-                    .any(|f| std::ptr::eq(*function, *f))
-                {
+                // What reads an exact number, a year, or an entry of a list refuses the text itself.
+                const READERS: [&functions::Function; 4] = [
+                    &functions::EXACT_NUMBER,
+                    &functions::FULL_YEAR,
+                    &functions::DAY_IN_LIST,
+                    &functions::SPAN_IN_LIST,
+                ];
+                if READERS.iter().any(|reader| std::ptr::eq(*function, *reader)) {
                     return constant.eval(cx).map(drop);
                 }
                 if !std::ptr::eq(*function, &functions::IN_ZONE) {
@@ -329,6 +332,28 @@ fn check_day(value: &Value<'_>, kind: &str, state: &SqlContext) -> Result<(), Sq
         return Ok(());
     }
     Err(errors::error(errors::WRONG_VALUE, &[&kind, &String::from_utf8_lossy(text)]))
+}
+
+/// A value that is read as a day (`date`) or moment (`datetime`).
+#[inline]
+pub(crate) fn check_text_of_moment(
+    value: &Value<'_>,
+    kind: &str,
+    state: &SqlContext,
+) -> Result<(), SqlError> {
+    match value {
+        Value::Text(text, _) if state.changes_strictly.get() => check_moment(text, kind, None, state),
+        _ => Ok(()),
+    }
+}
+
+/// A value that is read as a span.
+#[inline]
+pub(crate) fn check_text_of_span(value: &Value<'_>, state: &SqlContext) -> Result<(), SqlError> {
+    match value {
+        Value::Text(text, _) if state.changes_strictly.get() => check_span(text, None, state),
+        _ => Ok(()),
+    }
 }
 
 fn check_moment(text: &[u8], kind: &str, column: Option<&str>, state: &SqlContext) -> Result<(), SqlError> {

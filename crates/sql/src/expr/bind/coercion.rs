@@ -16,6 +16,7 @@ use super::beside_years::{beside_year, year_of_moment};
 use super::collation::in_bytes;
 use super::common_type::{converted, number_of_bits};
 use super::function_types::check_path;
+use super::lists_of_moments::of_one_kind;
 use super::{Binder, Bound, collation};
 use crate::ast::{self, CastType};
 use crate::expr::types::{Derivation, Type, cast_type};
@@ -360,7 +361,7 @@ fn as_bytes((expr, ty): Bound) -> Bound {
     (Expr::Cast(Box::new(expr), CastType::Binary { length: None }), bytes)
 }
 
-fn as_moment((expr, ty): Bound, target: CastType) -> Bound {
+pub(super) fn as_moment((expr, ty): Bound, target: CastType) -> Bound {
     let to = Type { nullable: true, ..cast_type(&target) };
     if is_number(ty) {
         let day = Expr::Call(&functions::MOMENT_OF_NUMBER, vec![expr]);
@@ -757,7 +758,7 @@ impl Binder<'_, '_> {
             ))));
         }
         if operation == "in" {
-            operands = texts_among_moments(operands);
+            operands = of_one_kind(operands);
         }
         collation::under_one(operation, operands)
     }

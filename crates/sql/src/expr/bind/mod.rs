@@ -10,6 +10,7 @@ pub mod collation;
 pub mod common_type;
 mod function_types;
 mod json_value;
+mod lists_of_moments;
 mod literals;
 mod names;
 mod operators;
@@ -213,6 +214,15 @@ impl<'p, 'a> Binder<'p, 'a> {
                 if constants.is_integers() {
                     operand = self.as_number(operand);
                 }
+                if lists_of_moments::texts_apart(&operand, constants) {
+                    let entry = |value: &Value<'static>| (Expr::Literal(value.clone()), value_type(value));
+                    let operands = std::iter::once(operand).chain(constants.values.iter().map(entry));
+                    let mut operands = lists_of_moments::of_one_kind(operands.collect()).into_iter();
+                    let operand = operands.next().map_or(Expr::Literal(Value::Null), |(operand, _)| operand);
+                    let list = operands.map(|(entry, _)| entry).collect();
+                    let operand = Box::new(operand);
+                    return Ok((Expr::InList { operand, list, negated: *negated }, Type::BOOL));
+                }
                 let (operand, constants) = self.among(operand, constants)?;
                 let operand = Box::new(operand);
                 (Expr::InConstants { operand, constants, negated: *negated }, Type::BOOL)
@@ -364,8 +374,11 @@ impl<'p, 'a> Binder<'p, 'a> {
         if !first.1.is_text() && !of_numbers && !list.iter().any(|item| matches!(item, ast::Expr::Binary(_)))
         {
             let lifted = self.is_lifted();
-            let items = self.bound_list(list)?.into_iter();
-            let items = items.map(|item| beside_numbers::among_days(lifted, &first, item).0).collect();
+            let mut operands = vec![first];
+            operands.extend(self.bound_list(list)?);
+            let mut operands = lists_of_moments::of_one_kind(operands).into_iter();
+            let first = operands.next().unwrap_or((Expr::Literal(Value::Null), Type::NULL));
+            let items = operands.map(|item| beside_numbers::among_days(lifted, &first, item).0).collect();
             return Ok(made(first.0, items));
         }
         let mut operands = vec![first];
@@ -373,6 +386,16 @@ impl<'p, 'a> Binder<'p, 'a> {
             operands.push(self.bind(item)?);
         }
         beside_years::year_among_texts(&mut operands);
+        operands = self.moments_among_numbers(operands);
+        if let ([_, (_, only)], [said]) = (&operands[..], list)
+            && only.kind == kind::TIME
+            && let Ok([left, right]) = <[Bound; 2]>::try_from(std::mem::take(&mut operands))
+        {
+            // One span is compared as by `=`.
+            let (left, right) = self.beside(ast::BinaryOperator::Equal, (operand, said), left, right)?;
+            let (left, right) = (Box::new(left.0), Box::new(right.0));
+            return Ok(any_of(vec![Expr::Compare(ast::BinaryOperator::Equal, left, right)], negated));
+        }
         if coercion::depends_on_the_other(&operands) {
             let mut equalities: Vec<Expr> = Vec::with_capacity(list.len());
             let mut first = operands.remove(0);
