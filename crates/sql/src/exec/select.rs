@@ -249,6 +249,7 @@ impl<'p> Consumer<'p> {
                 .into_iter()
                 .zip(&grouping.aggregates)
                 .map(|(accumulator, aggregate)| accumulator.finish(aggregate, self.state))
+                .chain(group.kept)
                 .collect();
             let views: Vec<RowView<'_>> = group.row.iter().map(|values| RowView::Values(values)).collect();
             let group_keys = group.keys;

@@ -244,7 +244,7 @@ fn coalesce<'a>(list: &'a [Expr], cx: &Context<'a>) -> Evaluated<'a> {
 fn null_if<'a>(left: &'a Expr, right: &'a Expr, cx: &Context<'a>) -> Evaluated<'a> {
     let (value, other) = (left.eval(cx)?, right.eval(cx)?);
     strict::check_pair((&value, left), (&other, right), cx)?;
-    let equal = compare::compare(&value, &other) == Some(Ordering::Equal);
+    let equal = compare::compare_two(&value, &other) == Some(Ordering::Equal);
     Ok(if equal { Value::Null } else { value })
 }
 

@@ -110,10 +110,11 @@ impl Planner<'_> {
         }
         self.use_index_order(plan);
         use_index_end(plan);
-        plan.order.iter_mut().for_each(|(expr, _)| order_by_members(expr, &plan.sources));
+        let aggregates = plan.grouping.as_ref().map_or(&[][..], |grouping| &grouping.aggregates);
+        plan.order.iter_mut().for_each(|(expr, _)| order_by_members(expr, &plan.sources, aggregates));
         if let Some(grouping) = plan.grouping.as_mut().filter(|grouping| grouping.rollup) {
             // Its groups come in the order of their keys.
-            grouping.keys.iter_mut().for_each(|key| order_by_members(key, &plan.sources));
+            grouping.keys.iter_mut().for_each(|key| order_by_members(key, &plan.sources, &[]));
         }
         plain_output(plan);
         plan.late_columns = late_columns(plan);

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use untorn::schema::KeyDef;
 
-use super::order_by_members::order_by_members;
+use super::order_by_members::read_members;
 use super::source::{Source, SourceColumn, SourceKind};
 use super::with::Around;
 use super::{Condition, Planner, SelectPlan};
@@ -242,9 +242,9 @@ impl Planner<'_> {
             };
             // Beside a number, an ENUM or SET is one.
             if is_number(left_source, left_column) {
-                order_by_members(&mut other, &from.sources);
+                read_members(&mut other, &from.sources);
             } else if is_number(right, right_column) {
-                order_by_members(&mut one, &from.sources);
+                read_members(&mut one, &from.sources);
             }
             let ty = |source: usize, column: u16| from.sources[source].columns[usize::from(column)].ty;
             let pair = [(one, ty(left_source, left_column)), (other, ty(right, right_column))];

@@ -110,6 +110,9 @@ pub struct Grouping {
     pub having: Option<Expr>,
     /// WITH ROLLUP: there are groups of the first keys alone, too, down to one of all rows.
     pub rollup: bool,
+    /// The keys that have another value each time: a group keeps those it was made by, and they follow its
+    /// aggregates.
+    pub kept: Vec<u16>,
 }
 
 /// A planned SELECT.

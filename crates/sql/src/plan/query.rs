@@ -17,7 +17,7 @@ use super::dependence::Rows;
 use super::finish::Pending;
 use super::from::{From, Shown};
 use super::full_group::Grouped;
-use super::order_by_members::order_by_members;
+use super::order_by_members::read_members;
 use super::outer_join::{OuterJoin, around_mut};
 use super::source::{Source, SourceKind};
 use super::with::{Around, With};
@@ -255,7 +255,7 @@ impl Planner<'_> {
             having = Some(condition);
         }
         binder.windows_allowed = true;
-        let (order, places) = self.order_keys(&mut binder, order_by, &groups)?;
+        let (mut order, places) = self.order_keys(&mut binder, order_by, &groups)?;
         binder.bind_unused_windows()?;
         let Binder { aggregates, mut windows, mut subqueries, select_list, .. } = binder;
         if select.rollup {
@@ -264,7 +264,7 @@ impl Planner<'_> {
             let captures = subqueries.iter_mut().flat_map(|plan| &mut plan.captures);
             captures.into_iter().try_for_each(|capture| groups.mark(capture))?;
         }
-        let (items, types): (Vec<Expr>, Vec<Type>) = select_list.into_entries().into_iter().unzip();
+        let (mut items, types): (Vec<Expr>, Vec<Type>) = select_list.into_entries().into_iter().unzip();
         let grouped = !aggregates.is_empty() || !keys.is_empty();
         if !grouped && let Some(having) = having.take() {
             // Of single rows it says what WHERE says, and knows the aliases.
@@ -293,7 +293,15 @@ impl Planner<'_> {
             grouped && needs_groups,
             select.distinct && !of_members && (!grouped || !keys.is_empty()),
         )?;
-        let grouping = grouped.then_some(Grouping { keys, aggregates, having, rollup: select.rollup });
+        let kept = if select.rollup { Vec::new() } else { kept_keys(&keys) };
+        if !kept.is_empty() {
+            let count = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
+            let groups = GroupKeys::new(self, &keys, false).keeping(&kept, count);
+            let of_windows = windows.iter_mut().flat_map(|call| call.exprs_mut());
+            let shown = items.iter_mut().chain(&mut having).chain(order.iter_mut().map(|(expr, _)| expr));
+            shown.chain(of_windows).try_for_each(|expr| groups.mark(expr))?;
+        }
+        let grouping = grouped.then_some(Grouping { keys, aggregates, having, rollup: select.rollup, kept });
         let columns = ResultColumns::new(metas.into_inner());
         let mut plan = SelectPlan {
             sources: sources.into_inner(),
@@ -644,13 +652,18 @@ fn push_equality(left: Expr, right: Expr, list: &mut Vec<Condition>) {
     }
 }
 
+/// The keys that have another value each time.
+fn kept_keys(keys: &[Expr]) -> Vec<u16> {
+    keys.iter().zip(0..).filter(|(key, _)| key.has_volatile()).map(|(_, at)| at).collect()
+}
+
 impl SelectPlan {
     /// Answers numbers in this column, if it is an ENUM or SET column of one of its tables. Each part of a
     /// UNION does so for itself.
     pub fn number_member(&mut self, column: usize) {
         self.unions.iter_mut().for_each(|(_, plan)| plan.number_member(column));
         let Some(item @ Expr::Column { .. }) = self.items.get_mut(column) else { return };
-        order_by_members(item, &self.sources);
+        read_members(item, &self.sources);
         if matches!(item, Expr::MemberNumber(..)) {
             self.plain_columns = None;
         }

@@ -275,6 +275,17 @@ impl Source {
         }
     }
 
+    /// The definition by whose numbers a column is sorted: also that of MIN and MAX of such a column.
+    pub fn members_of_order(&self, column: u16) -> Option<&ColumnType> {
+        if let SourceKind::Derived(plan) = &self.kind
+            && plan.unions.is_empty()
+            && let Expr::Aggregate(at) = plan.items.get(usize::from(column))?.unshared()
+        {
+            return plan.grouping.as_ref()?.aggregates.get(usize::from(*at))?.members(&plan.sources);
+        }
+        self.members(column)
+    }
+
     /// Whether this is a table of the engine itself, not a view of one.
     pub fn is_plain_table(&self) -> bool {
         matches!(self.kind, SourceKind::Table(_)) && self.mask.is_none()

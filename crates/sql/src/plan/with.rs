@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use untorn::schema::ColumnDef;
 
 use super::created_columns::typed;
-use super::order_by_members::order_by_members;
+use super::order_by_members::read_members;
 use super::source::{Source, SourceColumn, SourceKind};
 use super::{Planner, SelectPlan};
 use crate::ast;
@@ -254,7 +254,7 @@ fn read_numbers(item: &mut Expr, ty: Type, sources: &[Source]) {
         let bits = std::mem::replace(item, Expr::Literal(Value::Null));
         *item = number_of_bits((bits, ty)).0;
     } else {
-        order_by_members(item, sources);
+        read_members(item, sources);
     }
 }
 

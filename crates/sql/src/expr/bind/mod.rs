@@ -10,8 +10,10 @@ pub mod collation;
 pub mod common_type;
 mod function_types;
 mod json_value;
+mod large_integers;
 mod lists_of_moments;
 mod literals;
+mod members;
 mod names;
 mod operators;
 mod own_text;
@@ -42,7 +44,7 @@ use crate::value::Value;
 use coercion::{as_shown, is_number};
 pub(crate) use coercion::{is_number as is_type_of_numbers, literal_as_number};
 use collation::collated;
-use common_type::{conversion, converted, fitting, in_variable};
+use common_type::{chosen, conversion, converted, in_variable};
 use function_types::{null_by_type, type_of_call, with_six_digits};
 pub use literals::value_type;
 use literals::{decimal_literal, integer_literal, temporal_value};
@@ -200,7 +202,9 @@ impl<'p, 'a> Binder<'p, 'a> {
                 (Expr::IsTruth { operand, truth: *truth, negated: *negated }, Type::BOOL.not_null())
             }
             ast::Expr::Between { operand, low, high, negated } => {
+                let said = [&**operand, &**low, &**high];
                 let operands = vec![self.bind(operand)?, self.bind(low)?, self.bind(high)?];
+                self.note_among(&said, &operands);
                 let [operand, low, high] = <[Bound; 3]>::try_from(self.comparable("between", operands)?)
                     .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"three are not three"]))?
                     .map(|(expr, _)| Box::new(expr));
@@ -376,6 +380,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             let lifted = self.is_lifted();
             let mut operands = vec![first];
             operands.extend(self.bound_list(list)?);
+            self.note_among(&[operand], &operands);
             let mut operands = lists_of_moments::of_one_kind(operands).into_iter();
             let first = operands.next().unwrap_or((Expr::Literal(Value::Null), Type::NULL));
             let items = operands.map(|item| beside_numbers::among_days(lifted, &first, item).0).collect();
@@ -385,6 +390,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         for item in list {
             operands.push(self.bind(item)?);
         }
+        self.note_among(&[operand], &operands);
         beside_years::year_among_texts(&mut operands);
         operands = self.moments_among_numbers(operands);
         if let ([_, (_, only)], [said]) = (&operands[..], list)
@@ -485,6 +491,9 @@ impl<'p, 'a> Binder<'p, 'a> {
             bound.push(expr);
             types.push(ty);
         }
+        if matches!(name.as_str(), "NULLIF" | "FIELD" | "GREATEST" | "LEAST") {
+            arguments.iter().for_each(|said| self.note_parameter(said, types.iter().copied()));
+        }
         let first = types.first().copied().unwrap_or(Type::NULL);
         let arguments = bound.into_inner().into_iter().zip(types).collect();
         let (mut bound, types): (Vec<_>, Vec<_>) = self.together(name, arguments)?.into_iter().unzip();
@@ -492,15 +501,18 @@ impl<'p, 'a> Binder<'p, 'a> {
         match (name.as_str(), bound.len()) {
             ("COALESCE" | "IFNULL" | "NVL", _) => {
                 let nullable = types.iter().all(|ty| ty.nullable);
-                let bound = bound.into_iter().zip(types).map(|bound| fitting(bound, united));
+                let bound = bound.into_iter().zip(types).map(|bound| chosen(bound, united));
                 return Ok((Expr::Coalesce(bound.collect::<Result<_, _>>()?), Type { nullable, ..united }));
+            }
+            ("NULLIF", 2) if let Some(answer) = self.null_if_member(&bound, [types[0], types[1]]) => {
+                return Ok(answer);
             }
             ("NULLIF", 2) => return Ok(coercion::null_if(bound, [types[0], types[1]], first)),
             ("IF", 3) => {
                 let ty = types[1].union(types[2]);
-                let otherwise = Box::new(fitting((bound.remove(2), types[2]), ty)?);
+                let otherwise = Box::new(chosen((bound.remove(2), types[2]), ty)?);
                 let when = self.chooser((bound.remove(0), types[0]));
-                let whens = vec![(when, fitting((bound.remove(0), types[1]), ty)?)];
+                let whens = vec![(when, chosen((bound.remove(0), types[1]), ty)?)];
                 let ty = coercion::chosen_among(&types[1..], ty);
                 return Ok((Expr::Case { operand: None, whens, otherwise }, ty));
             }
