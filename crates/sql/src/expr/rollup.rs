@@ -5,8 +5,8 @@
 //! matching subexpression is replaced. What stands in the argument of an aggregate is of the rows and stays
 //! as it is.
 //!
-//! A GROUP BY expression that has another value each time (`@n := @n + 1`, RAND()) is found likewise: the group
-//! keeps the value that it was made by.
+//! A GROUP BY expression that has another value each time (`@n := @n + 1`, RAND()) is found likewise: the
+//! group keeps the value that it was made by.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -115,6 +115,12 @@ pub struct Grouping {
     pub kept: Vec<u16>,
 }
 
+impl Grouping {
+    fn new(keys: Vec<Expr>, aggregates: Vec<Aggregate>, having: Option<Expr>, rollup: bool) -> Grouping {
+        Grouping { keys, aggregates, having, rollup, kept: Vec::new() }
+    }
+}
+
 /// A planned SELECT.
 #[derive(Debug)]
 pub struct SelectPlan {

@@ -255,7 +255,7 @@ impl Planner<'_> {
             having = Some(condition);
         }
         binder.windows_allowed = true;
-        let (mut order, places) = self.order_keys(&mut binder, order_by, &groups)?;
+        let (order, places) = self.order_keys(&mut binder, order_by, &groups)?;
         binder.bind_unused_windows()?;
         let Binder { aggregates, mut windows, mut subqueries, select_list, .. } = binder;
         if select.rollup {
@@ -264,7 +264,7 @@ impl Planner<'_> {
             let captures = subqueries.iter_mut().flat_map(|plan| &mut plan.captures);
             captures.into_iter().try_for_each(|capture| groups.mark(capture))?;
         }
-        let (mut items, types): (Vec<Expr>, Vec<Type>) = select_list.into_entries().into_iter().unzip();
+        let (items, types): (Vec<Expr>, Vec<Type>) = select_list.into_entries().into_iter().unzip();
         let grouped = !aggregates.is_empty() || !keys.is_empty();
         if !grouped && let Some(having) = having.take() {
             // Of single rows it says what WHERE says, and knows the aliases.
@@ -293,15 +293,7 @@ impl Planner<'_> {
             grouped && needs_groups,
             select.distinct && !of_members && (!grouped || !keys.is_empty()),
         )?;
-        let kept = if select.rollup { Vec::new() } else { kept_keys(&keys) };
-        if !kept.is_empty() {
-            let count = u16::try_from(aggregates.len()).unwrap_or(u16::MAX);
-            let groups = GroupKeys::new(self, &keys, false).keeping(&kept, count);
-            let of_windows = windows.iter_mut().flat_map(|call| call.exprs_mut());
-            let shown = items.iter_mut().chain(&mut having).chain(order.iter_mut().map(|(expr, _)| expr));
-            shown.chain(of_windows).try_for_each(|expr| groups.mark(expr))?;
-        }
-        let grouping = grouped.then_some(Grouping { keys, aggregates, having, rollup: select.rollup, kept });
+        let grouping = grouped.then(|| Grouping::new(keys, aggregates, having, select.rollup));
         let columns = ResultColumns::new(metas.into_inner());
         let mut plan = SelectPlan {
             sources: sources.into_inner(),
@@ -650,11 +642,6 @@ fn push_equality(left: Expr, right: Expr, list: &mut Vec<Condition>) {
         }
         pair => list.push(Arc::new(equality(pair))),
     }
-}
-
-/// The keys that have another value each time.
-fn kept_keys(keys: &[Expr]) -> Vec<u16> {
-    keys.iter().zip(0..).filter(|(key, _)| key.has_volatile()).map(|(_, at)| at).collect()
 }
 
 impl SelectPlan {

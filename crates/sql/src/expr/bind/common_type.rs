@@ -137,8 +137,8 @@ pub fn fitting(bound: Bound, to: Type) -> Result<Expr, SqlError> {
     Ok(converted(bound, to))
 }
 
-/// What is chosen among values of several types, as [`fitting`]. A YEAR among texts is the text of four digits,
-/// where a UNION makes a text of its number.
+/// What is chosen among values of several types, as [`fitting`]. A YEAR among texts is the text of four
+/// digits, where a UNION makes a text of its number.
 pub(super) fn chosen(bound: Bound, to: Type) -> Result<Expr, SqlError> {
     fitting(if to.is_text() { year_as_text(bound) } else { bound }, to)
 }

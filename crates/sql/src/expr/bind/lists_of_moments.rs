@@ -13,12 +13,13 @@
 //! texts that are none are equal.
 
 use super::coercion::{as_moment, is_number};
-use super::{Binder, Bound, collation};
-use crate::ast::CastType;
+use super::{Binder, Bound, any_of, collation};
+use crate::ast::{self, BinaryOperator, CastType};
+use crate::errors;
 use crate::expr::functions::{DAY_IN_LIST, DAY_SOUGHT, Function, MOMENT_OF_TEXT, SPAN_IN_LIST, SPAN_SOUGHT};
 use crate::expr::types::Type;
 use crate::expr::{Expr, ValueSet};
-use crate::result::kind;
+use crate::result::{SqlError, kind};
 use crate::value::Value;
 use crate::value::temporal::{self, Today};
 
@@ -129,6 +130,20 @@ pub(super) fn texts_apart((_, ty): &Bound, constants: &ValueSet) -> bool {
 }
 
 impl Binder<'_, '_> {
+    /// A list of one is compared as by `=`.
+    pub(super) fn equals_one(
+        &mut self,
+        operands: Vec<Bound>,
+        said: (&ast::Expr, &ast::Expr),
+        negated: bool,
+    ) -> Result<Expr, SqlError> {
+        let [left, right] = <[Bound; 2]>::try_from(operands)
+            .map_err(|_| errors::error(errors::INTERNAL_ERROR, &[&"two operands are not two"]))?;
+        let (left, right) = self.beside(BinaryOperator::Equal, said, left, right)?;
+        let (left, right) = (Box::new(left.0), Box::new(right.0));
+        Ok(any_of(vec![Expr::Compare(BinaryOperator::Equal, left, right)], negated))
+    }
+
     /// A text in a list of numbers and of days, moments or spans is compared with the latter as with texts.
     pub(super) fn moments_among_numbers(&self, operands: Vec<Bound>) -> Vec<Bound> {
         let text = operands.first().is_some_and(|(_, ty)| collation::counts(*ty));

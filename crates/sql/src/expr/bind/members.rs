@@ -6,7 +6,7 @@ use std::sync::Arc;
 use untorn::types::ColumnType;
 
 use super::coercion::is_number;
-use super::{Binder, Bound};
+use super::{Binder, Bound, coercion};
 use crate::ast::{self, BinaryOperator, CastType};
 use crate::expr::Expr;
 use crate::expr::types::Type;
@@ -31,6 +31,13 @@ impl Binder<'_, '_> {
             && let Some(ty) = types.find(|ty| has_members(*ty))
         {
             self.planner.state.parameters.note_members(*index, ty);
+        }
+    }
+
+    /// The same of the arguments of functions that compare them with each other.
+    pub(super) fn note_arguments(&self, name: &str, arguments: &[ast::Expr], types: &[Type]) {
+        if matches!(name, "NULLIF" | "FIELD" | "GREATEST" | "LEAST") {
+            arguments.iter().for_each(|said| self.note_parameter(said, types.iter().copied()));
         }
     }
 
@@ -86,8 +93,16 @@ impl Binder<'_, '_> {
         }
     }
 
+    /// NULLIF; `said`: the first operand's type by itself.
+    pub(super) fn null_if(&self, operands: Vec<Expr>, types: [Type; 2], said: Type) -> Bound {
+        match self.null_if_member(&operands, types) {
+            Some(answer) => answer,
+            None => coercion::null_if(operands, types, said),
+        }
+    }
+
     /// NULLIF of a member and a number, which compares its number and answers its name.
-    pub(super) fn null_if_member(&self, operands: &[Expr], [left, right]: [Type; 2]) -> Option<Bound> {
+    fn null_if_member(&self, operands: &[Expr], [left, right]: [Type; 2]) -> Option<Bound> {
         let [member, number] = operands else { return None };
         let chosen = has_members(left) || self.answers_member(member);
         if !chosen || !is_number(right) {

@@ -23,6 +23,7 @@ pub mod window;
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use untorn::types::Collation;
 
@@ -30,7 +31,7 @@ use super::functions;
 use super::rollup::GROUPING_ARGUMENTS_MAX;
 use super::select_list::SelectList;
 use super::types::{Derivation, Type};
-use super::{Context, Expr, NODE_BYTES};
+use super::{Context, Expr, NODE_BYTES, ValueSet};
 use crate::ast;
 use crate::errors;
 use crate::plan::aggregate::{Aggregate, AggregateKind};
@@ -214,22 +215,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                 (self.in_list(operand, list, *negated)?, Type::BOOL)
             }
             ast::Expr::InConstants { operand, constants, negated } => {
-                let mut operand = self.bind(operand)?;
-                if constants.is_integers() {
-                    operand = self.as_number(operand);
-                }
-                if lists_of_moments::texts_apart(&operand, constants) {
-                    let entry = |value: &Value<'static>| (Expr::Literal(value.clone()), value_type(value));
-                    let operands = std::iter::once(operand).chain(constants.values.iter().map(entry));
-                    let mut operands = lists_of_moments::of_one_kind(operands.collect()).into_iter();
-                    let operand = operands.next().map_or(Expr::Literal(Value::Null), |(operand, _)| operand);
-                    let list = operands.map(|(entry, _)| entry).collect();
-                    let operand = Box::new(operand);
-                    return Ok((Expr::InList { operand, list, negated: *negated }, Type::BOOL));
-                }
-                let (operand, constants) = self.among(operand, constants)?;
-                let operand = Box::new(operand);
-                (Expr::InConstants { operand, constants, negated: *negated }, Type::BOOL)
+                (self.in_constants(operand, constants, *negated)?, Type::BOOL)
             }
             ast::Expr::InQuery { operand, query, negated } => self.in_query(operand, query, *negated)?,
             ast::Expr::Quantified { operator, operand, query, all } => {
@@ -326,6 +312,45 @@ impl<'p, 'a> Binder<'p, 'a> {
         Ok(bound.into_inner())
     }
 
+    /// A condition is a boolean of JSON beside a document, as by `=`.
+    fn document_in_list(
+        &mut self,
+        (operand, mut first): (&ast::Expr, Bound),
+        list: &[ast::Expr],
+        negated: bool,
+    ) -> Result<Expr, SqlError> {
+        let mut equalities = self.planner.elsewhere(Vec::with_capacity(list.len()));
+        for said in list {
+            let (again, item) = ((first.0.share(), first.1), self.bind(said)?);
+            let (left, right) = self.beside(ast::BinaryOperator::Equal, (operand, said), again, item)?;
+            let (left, right) = (Box::new(left.0), Box::new(right.0));
+            equalities.push(Expr::Compare(ast::BinaryOperator::Equal, left, right));
+        }
+        Ok(any_of(equalities.into_inner(), negated))
+    }
+
+    fn in_constants(
+        &mut self,
+        operand: &ast::Expr,
+        constants: &Arc<ValueSet>,
+        negated: bool,
+    ) -> Result<Expr, SqlError> {
+        let mut operand = self.bind(operand)?;
+        if constants.is_integers() {
+            operand = self.as_number(operand);
+        }
+        if lists_of_moments::texts_apart(&operand, constants) {
+            let entry = |value: &Value<'static>| (Expr::Literal(value.clone()), value_type(value));
+            let operands = std::iter::once(operand).chain(constants.values.iter().map(entry));
+            let mut operands = lists_of_moments::of_one_kind(operands.collect()).into_iter();
+            let operand = operands.next().map_or(Expr::Literal(Value::Null), |(operand, _)| operand);
+            let list = operands.map(|(entry, _)| entry).collect();
+            return Ok(Expr::InList { operand: Box::new(operand), list, negated });
+        }
+        let (operand, constants) = self.among(operand, constants)?;
+        Ok(Expr::InConstants { operand: Box::new(operand), constants, negated })
+    }
+
     fn in_list(&mut self, operand: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr, SqlError> {
         let made = |operand, list| Expr::InList { operand: Box::new(operand), list, negated };
         if let (ast::Expr::Row(_), [only]) = (operand, list) {
@@ -343,7 +368,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             let operand = rows.next().unwrap_or(Expr::Literal(Value::Null));
             return Ok(made(operand, rows.collect()));
         }
-        let mut first = self.bind(operand)?;
+        let first = self.bind(operand)?;
         for item in list {
             if let ast::Expr::Parameter(index) = item {
                 self.planner.state.parameters.note_members(*index, first.1);
@@ -351,15 +376,7 @@ impl<'p, 'a> Binder<'p, 'a> {
         }
         let is_document = first.1.kind == kind::JSON && !first.0.has_volatile();
         if is_document && list.iter().any(ast::Expr::is_condition) {
-            // A condition is a boolean of JSON beside a document, as by `=`.
-            let mut equalities = self.planner.elsewhere(Vec::with_capacity(list.len()));
-            for said in list {
-                let (again, item) = ((first.0.share(), first.1), self.bind(said)?);
-                let (left, right) = self.beside(ast::BinaryOperator::Equal, (operand, said), again, item)?;
-                let (left, right) = (Box::new(left.0), Box::new(right.0));
-                equalities.push(Expr::Compare(ast::BinaryOperator::Equal, left, right));
-            }
-            return Ok(any_of(equalities.into_inner(), negated));
+            return self.document_in_list((operand, first), list, negated);
         }
         if let ([only], kind::DATE | kind::DATETIME | kind::TIMESTAMP | kind::TIME) = (list, first.1.kind)
             && !matches!(only, ast::Expr::Binary(_) | ast::Expr::Row(_))
@@ -370,9 +387,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             if !is_number(item.1) && first.1.kind != kind::TIME {
                 return Ok(made(first.0, vec![item.0]));
             }
-            let (left, right) = self.beside(ast::BinaryOperator::Equal, (operand, only), first, item)?;
-            let (left, right) = (Box::new(left.0), Box::new(right.0));
-            return Ok(any_of(vec![Expr::Compare(ast::BinaryOperator::Equal, left, right)], negated));
+            return self.equals_one(vec![first, item], (operand, only), negated);
         }
         let of_numbers = is_number(first.1) || coercion::may_be_number(&first);
         if !first.1.is_text() && !of_numbers && !list.iter().any(|item| matches!(item, ast::Expr::Binary(_)))
@@ -393,14 +408,8 @@ impl<'p, 'a> Binder<'p, 'a> {
         self.note_among(&[operand], &operands);
         beside_years::year_among_texts(&mut operands);
         operands = self.moments_among_numbers(operands);
-        if let ([_, (_, only)], [said]) = (&operands[..], list)
-            && only.kind == kind::TIME
-            && let Ok([left, right]) = <[Bound; 2]>::try_from(std::mem::take(&mut operands))
-        {
-            // One span is compared as by `=`.
-            let (left, right) = self.beside(ast::BinaryOperator::Equal, (operand, said), left, right)?;
-            let (left, right) = (Box::new(left.0), Box::new(right.0));
-            return Ok(any_of(vec![Expr::Compare(ast::BinaryOperator::Equal, left, right)], negated));
+        if let ([_, (_, Type { kind: kind::TIME, .. })], [said]) = (&operands[..], list) {
+            return self.equals_one(operands, (operand, said), negated);
         }
         if coercion::depends_on_the_other(&operands) {
             let mut equalities: Vec<Expr> = Vec::with_capacity(list.len());
@@ -479,8 +488,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             return Ok(bound);
         }
         let mut bound = self.planner.elsewhere(Vec::with_capacity(arguments.len()));
-        let mut types = Vec::with_capacity(arguments.len());
-        let mut of_bytes = false;
+        let (mut types, mut of_bytes) = (Vec::with_capacity(arguments.len()), false);
         for (at, argument) in arguments.iter().enumerate() {
             let mut bound_argument = self.bind(argument)?;
             if functions::json::takes_value(name, at) {
@@ -491,9 +499,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             bound.push(expr);
             types.push(ty);
         }
-        if matches!(name.as_str(), "NULLIF" | "FIELD" | "GREATEST" | "LEAST") {
-            arguments.iter().for_each(|said| self.note_parameter(said, types.iter().copied()));
-        }
+        self.note_arguments(name, arguments, &types);
         let first = types.first().copied().unwrap_or(Type::NULL);
         let arguments = bound.into_inner().into_iter().zip(types).collect();
         let (mut bound, types): (Vec<_>, Vec<_>) = self.together(name, arguments)?.into_iter().unzip();
@@ -504,10 +510,7 @@ impl<'p, 'a> Binder<'p, 'a> {
                 let bound = bound.into_iter().zip(types).map(|bound| chosen(bound, united));
                 return Ok((Expr::Coalesce(bound.collect::<Result<_, _>>()?), Type { nullable, ..united }));
             }
-            ("NULLIF", 2) if let Some(answer) = self.null_if_member(&bound, [types[0], types[1]]) => {
-                return Ok(answer);
-            }
-            ("NULLIF", 2) => return Ok(coercion::null_if(bound, [types[0], types[1]], first)),
+            ("NULLIF", 2) => return Ok(self.null_if(bound, [types[0], types[1]], first)),
             ("IF", 3) => {
                 let ty = types[1].union(types[2]);
                 let otherwise = Box::new(chosen((bound.remove(2), types[2]), ty)?);
