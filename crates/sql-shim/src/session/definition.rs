@@ -319,6 +319,7 @@ impl Session {
         }
         set_display(&column.name, &column.data_type, &mut def)?;
         def.on_update_now = column.on_update_now;
+        def.invisible = column.invisible;
         let too_long = || errors::error(errors::TOO_LONG_FIELD_COMMENT, &[&column.name, &COLUMN_COMMENT_MAX]);
         def.comment = kept_comment(&column.comment, COLUMN_COMMENT_MAX, &self.state, too_long)?;
         self.set_default(&column.name, column.default.as_ref(), &mut def)?;

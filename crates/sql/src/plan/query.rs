@@ -530,7 +530,8 @@ impl Planner<'_> {
             if !counts_only {
                 sources.iter().try_for_each(|source| self.require_all_columns_of_view(source))?;
             }
-            return shown.iter().try_for_each(|(at, column)| show(*at, *column));
+            let mut shown = shown.iter().filter(|(_, shown)| *shown);
+            return shown.try_for_each(|((at, column), _)| show(*at, *column));
         };
         let mut any = false;
         for (at, source) in sources.iter().enumerate() {

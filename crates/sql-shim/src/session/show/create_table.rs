@@ -90,6 +90,9 @@ pub(super) fn create_statement(table: &Table, mode: u64) -> String {
         if column.auto_increment {
             line.push_str(" AUTO_INCREMENT");
         }
+        if column.invisible {
+            line.push_str(" /*!80023 INVISIBLE */");
+        }
         if !column.comment.is_empty() {
             line.push_str(&format!(" COMMENT {}", quoted(&column.comment)));
         }
