@@ -66,6 +66,15 @@ pub enum Expr {
     Window(u16),
     /// The n-th subquery as a scalar.
     Subquery(u16),
+    /// A column of the only row of a subquery that has so many, or NULL where it has no row.
+    OfOnlyRow {
+        /// Its number.
+        subquery: u16,
+        /// The column.
+        column: u16,
+        /// How many columns it has.
+        columns: u16,
+    },
     /// Whether the n-th subquery has rows.
     Exists(u16),
     /// `operand [NOT] IN (n-th subquery)`.
@@ -291,6 +300,13 @@ impl Expr {
                 Ok(cx.aggregates.get(usize::from(*index)).map_or(Value::Null, Value::borrowed))
             }
             Expr::Subquery(index) => self.scalar_subquery(*index, cx),
+            Expr::OfOnlyRow { subquery, column, columns } => {
+                let values = cx.subqueries.get(usize::from(*subquery)).map_or(&[][..], |row| &row.values);
+                if values.len() > usize::from(*columns) {
+                    return Err(errors::error(errors::SUBQUERY_NO_1_ROW, &[]));
+                }
+                Ok(values.get(usize::from(*column)).map_or(Value::Null, Value::borrowed))
+            }
             Expr::Exists(index) => {
                 let rows = cx.subqueries.get(usize::from(*index)).map_or(0, |result| result.values.len());
                 Ok(Value::truth_value(rows > 0))
@@ -516,6 +532,7 @@ impl Expr {
             | Expr::Column { .. }
             | Expr::Aggregate(_)
             | Expr::Subquery(_)
+            | Expr::OfOnlyRow { .. }
             | Expr::Exists(_)
             | Expr::Shared(_) => true,
             _ => false,
@@ -548,6 +565,7 @@ impl Expr {
     pub fn visit_subqueries(&self, see: &mut dyn FnMut(u16)) {
         self.visit(&mut |inner| {
             if let Expr::Subquery(number)
+            | Expr::OfOnlyRow { subquery: number, .. }
             | Expr::Exists(number)
             | Expr::InSubquery { subquery: number, .. }
             | Expr::Quantified { subquery: number, .. } = inner
@@ -576,6 +594,7 @@ impl Expr {
             | Expr::Aggregate(_)
             | Expr::Window(_)
             | Expr::Subquery(_)
+            | Expr::OfOnlyRow { .. }
             | Expr::Exists(_)
             | Expr::UserVariable(_)
             | Expr::SystemVariable { .. }

@@ -258,6 +258,7 @@ impl SelectPlan {
         };
         self.captures.iter().any(of_rows)
     }
+                        | Expr::OfOnlyRow { .. }
 
     fn reads_dictionary(&self) -> bool {
         // The engine's and the sessions' state is no table.

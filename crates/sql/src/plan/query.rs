@@ -62,6 +62,11 @@ impl Planner<'_> {
             self.state.require_any(Privileges::FILE)?;
         }
         let mut plan = self.unfinished(query, Around::default())?;
+        if let ast::Destination::Variables(names) = &query.into
+            && names.len() != plan.types.len()
+        {
+            return Err(errors::error(errors::WRONG_NUMBER_OF_COLUMNS_IN_SELECT, &[]));
+        }
         plan.into = query.into.clone();
         self.finish_pending(&mut plan)?;
         Ok(plan)

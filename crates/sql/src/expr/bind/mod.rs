@@ -312,9 +312,25 @@ impl<'p, 'a> Binder<'p, 'a> {
         Ok(bound.into_inner())
     }
 
+    /// A row among others of as many values.
+    fn in_rows(
+        &mut self,
+        first: Vec<Bound>,
+        rows: Vec<&[ast::Expr]>,
+        negated: bool,
+    ) -> Result<Expr, SqlError> {
+        let rows = rows.into_iter().map(|row| self.bound_list(row)).collect::<Result<_, _>>()?;
+        let row = |items: Vec<Bound>| Expr::Row(items.into_iter().map(|(expr, _)| expr).collect());
+        let mut rows = collation::rows_under_one(first, rows)?.into_iter().map(row);
+        let operand = rows.next().unwrap_or(Expr::Literal(Value::Null));
+        Ok(Expr::InList { operand: Box::new(operand), list: rows.collect(), negated })
+    }
+
     fn in_list(&mut self, operand: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr, SqlError> {
         let made = |operand, list| Expr::InList { operand: Box::new(operand), list, negated };
-        if let (ast::Expr::Row(_), [only]) = (operand, list) {
+        if let (ast::Expr::Row(_), [only]) | (ast::Expr::Subquery(_), [only @ ast::Expr::Row(_)]) =
+            (operand, list)
+        {
             // One row is compared as by `=`, where numbers are beside their ENUM; of several only texts are.
             let equal = self.binary(ast::BinaryOperator::Equal, operand, only)?.0;
             return Ok(any_of(vec![equal], negated));
@@ -323,11 +339,16 @@ impl<'p, 'a> Binder<'p, 'a> {
             && let Some(rows) = rows_of(list, row.len())
         {
             let first = self.bound_list(row)?;
-            let rows = rows.into_iter().map(|row| self.bound_list(row)).collect::<Result<_, _>>()?;
-            let row = |items: Vec<Bound>| Expr::Row(items.into_iter().map(|(expr, _)| expr).collect());
-            let mut rows = collation::rows_under_one(first, rows)?.into_iter().map(row);
-            let operand = rows.next().unwrap_or(Expr::Literal(Value::Null));
-            return Ok(made(operand, rows.collect()));
+            return self.in_rows(first, rows, negated);
+        }
+        if let (ast::Expr::Subquery(query), [ast::Expr::Row(row), ..]) = (operand, list)
+            && let Some(rows) = rows_of(list, row.len())
+        {
+            let first = self.only_row_in_parts(query)?;
+            if first.len() != row.len() {
+                return Err(errors::error(errors::OPERAND_COLUMNS, &[&first.len()]));
+            }
+            return self.in_rows(first, rows, negated);
         }
         let mut first = self.bind(operand)?;
         for item in list {

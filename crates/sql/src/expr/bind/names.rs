@@ -182,6 +182,7 @@ impl<'p, 'a> Binder<'p, 'a> {
             found |= match part {
                 Expr::Column { .. } | Expr::Outer(_) | Expr::Aggregate(_) | Expr::RolledUp { .. } => true,
                 Expr::Subquery(number)
+                | Expr::OfOnlyRow { subquery: number, .. }
                 | Expr::Exists(number)
                 | Expr::InSubquery { subquery: number, .. }
                 | Expr::Quantified { subquery: number, .. } => {

@@ -122,6 +122,9 @@ impl Binder<'_, '_> {
                     (ast::Expr::Subquery(query), ast::Expr::Row(row)) => {
                         (self.only_row(query, row.len())?, self.bind(right)?)
                     }
+                    (ast::Expr::Subquery(query), _) if !operator.is_arithmetic() => {
+                        self.only_row_beside(query, right)?
+                    }
                     _ => (self.bind(left)?, self.bind(right)?),
                 };
                 match said {
@@ -143,6 +146,20 @@ impl Binder<'_, '_> {
         };
         let ty = if operator == NullSafeEqual { Type::BOOL.not_null() } else { Type::BOOL };
         Ok((Expr::Compare(operator, Box::new(left.0), Box::new(right.0)), ty))
+    }
+
+    /// The only row of a subquery, and what it is compared with: another one, if it has several columns.
+    fn only_row_beside(&mut self, query: &ast::Query, other: &ast::Expr) -> Result<(Bound, Bound), SqlError> {
+        let mut parts = self.only_row_in_parts(query)?;
+        if parts.len() == 1 {
+            return Ok((parts.remove(0), self.bind(other)?));
+        }
+        let ast::Expr::Subquery(query) = other else {
+            return Err(errors::error(errors::OPERAND_COLUMNS, &[&parts.len()]));
+        };
+        let other = self.only_row(query, parts.len())?;
+        let row = Expr::Row(parts.into_iter().map(|(part, _)| part).collect());
+        Ok(((row, Type::NULL), (other.0, Type::NULL)))
     }
 
     /// Notes a constant text that is compared with a day or moment.
