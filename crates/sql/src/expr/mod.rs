@@ -66,7 +66,7 @@ pub enum Expr {
     Window(u16),
     /// The n-th subquery as a scalar.
     Subquery(u16),
-    /// A column of the only row of a subquery that has so many, or NULL where it has no row.
+    /// A column of the only row of a subquery of several columns, or NULL where it has no row.
     OfOnlyRow {
         /// Its number.
         subquery: u16,
@@ -301,11 +301,7 @@ impl Expr {
             }
             Expr::Subquery(index) => self.scalar_subquery(*index, cx),
             Expr::OfOnlyRow { subquery, column, columns } => {
-                let values = cx.subqueries.get(usize::from(*subquery)).map_or(&[][..], |row| &row.values);
-                if values.len() > usize::from(*columns) {
-                    return Err(errors::error(errors::SUBQUERY_NO_1_ROW, &[]));
-                }
-                Ok(values.get(usize::from(*column)).map_or(Value::Null, Value::borrowed))
+                self.of_only_row(*subquery, *column, *columns, cx)
             }
             Expr::Exists(index) => {
                 let rows = cx.subqueries.get(usize::from(*index)).map_or(0, |result| result.values.len());
@@ -520,6 +516,20 @@ impl Expr {
             [only] => Ok(only.borrowed()),
             _ => Err(errors::error(errors::SUBQUERY_NO_1_ROW, &[])),
         }
+    }
+
+    fn of_only_row<'a>(
+        &'a self,
+        subquery: u16,
+        column: u16,
+        columns: u16,
+        cx: &Context<'a>,
+    ) -> Evaluated<'a> {
+        let values = cx.subqueries.get(usize::from(subquery)).map_or(&[][..], |row| &row.values);
+        if values.len() > usize::from(columns) {
+            return Err(errors::error(errors::SUBQUERY_NO_1_ROW, &[]));
+        }
+        Ok(values.get(usize::from(column)).map_or(Value::Null, Value::borrowed))
     }
 
     /// The same expression for one more place. It may be megabytes: what is more than a leaf is shared, not

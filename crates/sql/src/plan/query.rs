@@ -200,12 +200,18 @@ impl Planner<'_> {
         let mut plan = SelectPlan::of_items(vec![bound], vec![ty], columns);
         plan.subqueries = binder.subqueries;
         plan.into = ast::Destination::Variables(vec![into.to_owned()]);
+        plan.texts_of_days = self.texts_of_days.take();
         Ok(ValuePlan::Query(Box::new(Plan::Select(self.charged_plan(plan)?))))
     }
 
     /// LIMIT and OFFSET, bound.
     pub fn limit(&self, limit: Option<&ast::Limit>) -> Result<Option<(Expr, Option<Expr>)>, SqlError> {
         let Some(limit) = limit else { return Ok(None) };
+        for said in std::iter::once(&limit.count).chain(&limit.offset) {
+            if let ast::Expr::Parameter(index) = said {
+                self.state.parameters.note_limit(*index);
+            }
+        }
         let mut binder = Binder::new(self, &[]);
         let count = binder.bind(&limit.count)?.0;
         let offset = match &limit.offset {

@@ -617,7 +617,7 @@ impl Binder<'_, '_> {
     }
 
     /// The column of a source, of this query or of one around it.
-    fn source_column(&self, column: &Expr) -> Option<(&Source, u16)> {
+    pub(super) fn source_column(&self, column: &Expr) -> Option<(&Source, u16)> {
         match column {
             Expr::Column { source, column } => Some((self.sources.get(usize::from(*source))?, *column)),
             Expr::Outer(number) => self.around.outer?.source_column(*number),

@@ -312,6 +312,25 @@ impl<'p, 'a> Binder<'p, 'a> {
         Ok(bound.into_inner())
     }
 
+    /// A row, or the only row of a subquery, among rows.
+    fn row_in_rows(
+        &mut self,
+        operand: &ast::Expr,
+        list: &[ast::Expr],
+        negated: bool,
+    ) -> Result<Option<Expr>, SqlError> {
+        let first = match (operand, list) {
+            (ast::Expr::Row(row), _) if rows_of(list, row.len()).is_some() => self.bound_list(row)?,
+            (ast::Expr::Subquery(query), [ast::Expr::Row(row), ..]) if rows_of(list, row.len()).is_some() => {
+                self.only_row_in_parts(query)?
+            }
+            _ => return Ok(None),
+        };
+        let rows = rows_of(list, first.len());
+        let rows = rows.ok_or_else(|| errors::error(errors::OPERAND_COLUMNS, &[&first.len()]))?;
+        self.in_rows(first, rows, negated).map(Some)
+    }
+
     /// A row among others of as many values.
     fn in_rows(
         &mut self,
@@ -335,20 +354,8 @@ impl<'p, 'a> Binder<'p, 'a> {
             let equal = self.binary(ast::BinaryOperator::Equal, operand, only)?.0;
             return Ok(any_of(vec![equal], negated));
         }
-        if let ast::Expr::Row(row) = operand
-            && let Some(rows) = rows_of(list, row.len())
-        {
-            let first = self.bound_list(row)?;
-            return self.in_rows(first, rows, negated);
-        }
-        if let (ast::Expr::Subquery(query), [ast::Expr::Row(row), ..]) = (operand, list)
-            && let Some(rows) = rows_of(list, row.len())
-        {
-            let first = self.only_row_in_parts(query)?;
-            if first.len() != row.len() {
-                return Err(errors::error(errors::OPERAND_COLUMNS, &[&first.len()]));
-            }
-            return self.in_rows(first, rows, negated);
+        if let Some(among) = self.row_in_rows(operand, list, negated)? {
+            return Ok(among);
         }
         let mut first = self.bind(operand)?;
         for item in list {

@@ -179,8 +179,12 @@ impl Binder<'_, '_> {
                 _ => continue,
             };
             if ty.is_text() && !is_extreme(said) {
+                let column =
+                    self.source_column(said).and_then(|(source, at)| source.columns.get(usize::from(at)));
+                let column = column.map(|column| column.name.clone());
+                let length = length + column.as_ref().map_or(0, String::len);
                 self.planner.expand(1, size_of::<TextOfDay>() + length)?;
-                self.planner.texts_of_days.borrow_mut().push(TextOfDay { text: text.clone(), kind });
+                self.planner.texts_of_days.borrow_mut().push(TextOfDay { text: text.clone(), kind, column });
             }
         }
         Ok(())

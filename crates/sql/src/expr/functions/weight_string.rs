@@ -3,8 +3,8 @@
 //! A text has the weights of its characters under its collation. `AS CHAR(n)` cuts it at n characters and
 //! fills it up with spaces to as many where the collation pads; `AS BINARY(n)` takes its bytes, cut or filled
 //! up with zeros. An integer, day or moment is ordered as MySQL keeps it in a sort; for other numbers there
-//! is NULL. Three numbers behind a text say how many bytes there are at most, how many characters as `AS CHAR`
-//! does (0: all), and flags, of which one fills the bytes up.
+//! is NULL. Three numbers behind a text say how many bytes there are at most, how many characters as
+//! `AS CHAR` does (0: all), and flags, of which one fills the bytes up.
 
 use std::borrow::Cow;
 
@@ -52,7 +52,7 @@ fn result_type(types: &[Type]) -> Type {
 struct Said {
     /// As many characters, whatever the text has; 0: as many as it has.
     characters: usize,
-    /// Bytes at most; 0: as many as so many characters may weigh.
+    /// Bytes at most; 0: as many as the characters may weigh.
     bytes: usize,
     /// There are as many bytes, with the weights of spaces behind the others, or zeros.
     filled: bool,
@@ -120,7 +120,7 @@ fn width(rule: Collation) -> usize {
     }
 }
 
-/// Most bytes that so many characters weigh: MySQL's estimate, which is seen where it fills them.
+/// Most bytes that this many characters weigh: MySQL's estimate, which is seen where it fills them.
 fn most_bytes(rule: Collation, characters: usize) -> usize {
     let each = match (rule.comparison(), rule.charset()) {
         (Comparison::Unicode(unicode), charset) if unicode.pads() => {
