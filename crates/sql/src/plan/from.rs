@@ -219,7 +219,7 @@ impl Planner<'_> {
                     let source = &from.sources[at];
                     match source.column_number(name) {
                         Some(column)
-                            if !source.is_merged(column) && !(natural && source.is_invisible(column)) =>
+                            if !(source.is_merged(column) || natural && source.is_invisible(column)) =>
                         {
                             self.require_column(source, name, Privileges::SELECT)?;
                             meaning.add((at, column));
