@@ -118,6 +118,7 @@ error_table! {
     WRONG_USAGE = 1221, b"HY000", "Incorrect usage of % and %";
     WRONG_NUMBER_OF_COLUMNS_IN_SELECT = 1222, b"21000", "The used SELECT statements have a different number of columns";
     CANT_UPDATE_WITH_READLOCK = 1223, b"HY000", "Can't execute the query because you have a conflicting read lock";
+    AUTO_CONVERT = 1246, b"HY000", "Converting column '%' from % to %";
     SPECIFIC_ACCESS_DENIED = 1227, b"42000", "Access denied; you need (at least one of) the % privilege(s) for this operation";
     LOCAL_VARIABLE = 1228, b"HY000", "Variable '%' is a SESSION variable and can't be used with SET GLOBAL";
     GLOBAL_VARIABLE = 1229, b"HY000", "Variable '%' is a GLOBAL variable and should be set with SET GLOBAL";

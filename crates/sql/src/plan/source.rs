@@ -284,6 +284,22 @@ impl Source {
         }
     }
 
+    /// The definition of a column of a stored table, also where a derived table shows it.
+    pub fn stored_column(&self, column: u16) -> Option<&ColumnDef> {
+        match &self.kind {
+            SourceKind::Table(table) => table.0.def.columns.get(usize::from(column)),
+            SourceKind::Derived(plan) if plan.unions.is_empty() && plan.recursion.is_none() => {
+                match plan.items.get(usize::from(column))?.unshared() {
+                    Expr::Column { source, column } => {
+                        plan.sources.get(usize::from(*source))?.stored_column(*column)
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// Whether this is a table of the engine itself, not a view of one.
     pub fn is_plain_table(&self) -> bool {
         matches!(self.kind, SourceKind::Table(_)) && self.mask.is_none()
