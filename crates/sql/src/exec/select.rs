@@ -354,10 +354,10 @@ impl Executor<'_> {
         Ok(rows)
     }
 
-    /// What a SELECT is refused for before its columns are sent.
+    /// What a query is refused for before its columns are sent, or its rows change something.
     ///
     /// # Errors
-    /// 1525.
+    /// 1292, 1525.
     pub fn check_constants(&self, plan: &SelectPlan) -> Result<(), SqlError> {
         if plan.texts_of_days.is_empty() {
             return Ok(());

@@ -148,6 +148,7 @@ pub fn for_each_child(expr: &mut Expr, change: Change<'_>) -> Result<(), SqlErro
         | Expr::Aggregate(_)
         | Expr::Window(_)
         | Expr::Subquery(_)
+        | Expr::OfOnlyRow { .. }
         | Expr::Exists(_)
         | Expr::UserVariable(_)
         | Expr::SystemVariable { .. }

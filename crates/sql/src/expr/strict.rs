@@ -295,6 +295,16 @@ fn check_constant(
     if of_client && is_of_moments(said, columns) {
         return Ok(());
     }
+    // As MySQL a parameter beside an integer is read as one, which no blanks are.
+    if of_client
+        && cx.state.changes_strictly.get()
+        && column.kind.integer().is_some()
+        && let Value::Text(text, _) = &value
+        && (text.trim_ascii().is_empty() || !is_number(text))
+    {
+        let shown = String::from_utf8_lossy(text);
+        return Err(errors::error(errors::TRUNCATED_WRONG_VALUE, &[&"INTEGER", &shown]));
+    }
     if cx.state.changes_strictly.get() {
         return check_beside_column(&value, (&column.kind, &column.name), cx.state);
     }
@@ -307,12 +317,22 @@ fn check_constant(
     check_day(&value, kind, cx.state)
 }
 
-/// Constant texts beside days in a SELECT: one that is no day is an error, whatever the rows are.
+/// Constant texts beside days in a query: one that is no day is an error, whatever the rows are.
 ///
 /// # Errors
-/// 1525.
+/// 1292 while rows are changed in strict mode, 1525.
 pub(crate) fn check_texts_of_days(texts: &[TextOfDay], cx: &Context<'_>) -> Result<(), SqlError> {
-    texts.iter().try_for_each(|TextOfDay { text, kind }| check_day(&text.eval(cx)?, kind, cx.state))
+    for TextOfDay { text, kind, column } in texts {
+        let value = text.eval(cx)?;
+        match &value {
+            Value::Text(text, _) if cx.state.changes_strictly.get() => {
+                let kind = if *kind == "DATE" { "date" } else { "datetime" };
+                check_moment(text, kind, column.as_deref(), cx.state)?;
+            }
+            value => check_day(value, kind, cx.state)?,
+        }
+    }
+    Ok(())
 }
 
 fn check_day(value: &Value<'_>, kind: &str, state: &SqlContext) -> Result<(), SqlError> {

@@ -236,7 +236,7 @@ impl Planner<'_> {
             }
             let filled = u16::try_from(made.len()).ok().and_then(|column| kind.filled(column));
             let (flags, shown_length) = filled.unwrap_or_default();
-            made.push(SourceColumn { name, ty, flags, shown_length, merged: false });
+            made.push(SourceColumn { name, ty, flags, shown_length, merged: false, invisible: false });
         }
         Ok(Source::new(String::new(), alias.to_owned(), alias.to_owned(), made, kind))
     }
@@ -321,6 +321,7 @@ impl Itself<'_> {
                 flags: 0,
                 shown_length: None,
                 merged: false,
+                invisible: false,
             })
             .collect();
         let kind = SourceKind::Recursion(self.number);

@@ -254,7 +254,7 @@ fn wanted(binder: &Binder<'_, '_>, function: &str, at: usize, argument: Bound) -
             number_in_text(binder.as_number(argument), &functions::INTEGER_IN_TEXT)
         }
         "CRC32" => as_shown(argument),
-        "WEIGHT_STRING" | "WEIGHT_STRING AS CHAR" => binder.weighed(argument),
+        "WEIGHT_STRING" | "WEIGHT_STRING AS CHAR" if at == 0 => binder.weighed(argument),
         "WEIGHT_STRING AS BINARY" if at == 0 => as_text(binder.filled(as_shown(argument))),
         name if argument.1.kind == kind::YEAR && functions::is_of_days(name) => of_days(argument),
         // Of a number, whatever ZEROFILL shows of it.

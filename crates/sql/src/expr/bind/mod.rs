@@ -351,22 +351,50 @@ impl<'p, 'a> Binder<'p, 'a> {
         Ok(Expr::InConstants { operand: Box::new(operand), constants, negated })
     }
 
+    /// A row, or the only row of a subquery, among rows.
+    fn row_in_rows(
+        &mut self,
+        operand: &ast::Expr,
+        list: &[ast::Expr],
+        negated: bool,
+    ) -> Result<Option<Expr>, SqlError> {
+        let first = match (operand, list) {
+            (ast::Expr::Row(row), _) if rows_of(list, row.len()).is_some() => self.bound_list(row)?,
+            (ast::Expr::Subquery(query), [ast::Expr::Row(row), ..]) if rows_of(list, row.len()).is_some() => {
+                self.only_row_in_parts(query)?
+            }
+            _ => return Ok(None),
+        };
+        let rows = rows_of(list, first.len());
+        let rows = rows.ok_or_else(|| errors::error(errors::OPERAND_COLUMNS, &[&first.len()]))?;
+        self.in_rows(first, rows, negated).map(Some)
+    }
+
+    /// A row among others of as many values.
+    fn in_rows(
+        &mut self,
+        first: Vec<Bound>,
+        rows: Vec<&[ast::Expr]>,
+        negated: bool,
+    ) -> Result<Expr, SqlError> {
+        let rows = rows.into_iter().map(|row| self.bound_list(row)).collect::<Result<_, _>>()?;
+        let row = |items: Vec<Bound>| Expr::Row(items.into_iter().map(|(expr, _)| expr).collect());
+        let mut rows = collation::rows_under_one(first, rows)?.into_iter().map(row);
+        let operand = rows.next().unwrap_or(Expr::Literal(Value::Null));
+        Ok(Expr::InList { operand: Box::new(operand), list: rows.collect(), negated })
+    }
+
     fn in_list(&mut self, operand: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Expr, SqlError> {
         let made = |operand, list| Expr::InList { operand: Box::new(operand), list, negated };
-        if let (ast::Expr::Row(_), [only]) = (operand, list) {
+        if let (ast::Expr::Row(_), [only]) | (ast::Expr::Subquery(_), [only @ ast::Expr::Row(_)]) =
+            (operand, list)
+        {
             // One row is compared as by `=`, where numbers are beside their ENUM; of several only texts are.
             let equal = self.binary(ast::BinaryOperator::Equal, operand, only)?.0;
             return Ok(any_of(vec![equal], negated));
         }
-        if let ast::Expr::Row(row) = operand
-            && let Some(rows) = rows_of(list, row.len())
-        {
-            let first = self.bound_list(row)?;
-            let rows = rows.into_iter().map(|row| self.bound_list(row)).collect::<Result<_, _>>()?;
-            let row = |items: Vec<Bound>| Expr::Row(items.into_iter().map(|(expr, _)| expr).collect());
-            let mut rows = collation::rows_under_one(first, rows)?.into_iter().map(row);
-            let operand = rows.next().unwrap_or(Expr::Literal(Value::Null));
-            return Ok(made(operand, rows.collect()));
+        if let Some(among) = self.row_in_rows(operand, list, negated)? {
+            return Ok(among);
         }
         let first = self.bind(operand)?;
         for item in list {

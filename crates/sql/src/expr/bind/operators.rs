@@ -123,6 +123,9 @@ impl Binder<'_, '_> {
                     (ast::Expr::Subquery(query), ast::Expr::Row(row)) => {
                         (self.only_row(query, row.len())?, self.bind(right)?)
                     }
+                    (ast::Expr::Subquery(query), _) if !operator.is_arithmetic() => {
+                        self.only_row_beside(query, right)?
+                    }
                     _ => (self.bind(left)?, self.bind(right)?),
                 };
                 match said {
@@ -146,6 +149,20 @@ impl Binder<'_, '_> {
         Ok((Expr::Compare(operator, Box::new(left.0), Box::new(right.0)), ty))
     }
 
+    /// The only row of a subquery, and what it is compared with: another one, if it has several columns.
+    fn only_row_beside(&mut self, query: &ast::Query, other: &ast::Expr) -> Result<(Bound, Bound), SqlError> {
+        let mut parts = self.only_row_in_parts(query)?;
+        if parts.len() == 1 {
+            return Ok((parts.remove(0), self.bind(other)?));
+        }
+        let ast::Expr::Subquery(query) = other else {
+            return Err(errors::error(errors::OPERAND_COLUMNS, &[&parts.len()]));
+        };
+        let other = self.only_row(query, parts.len())?;
+        let row = Expr::Row(parts.into_iter().map(|(part, _)| part).collect());
+        Ok(((row, Type::NULL), (other.0, Type::NULL)))
+    }
+
     /// Notes a constant text that is compared with a day or moment.
     pub(super) fn note_text_of_day(&self, left: &Bound, right: &Bound) -> Result<(), SqlError> {
         for ((said, day), (text, ty)) in [(left, right), (right, left)] {
@@ -163,8 +180,12 @@ impl Binder<'_, '_> {
                 _ => continue,
             };
             if ty.is_text() && !is_extreme(said) {
+                let column =
+                    self.source_column(said).and_then(|(source, at)| source.columns.get(usize::from(at)));
+                let column = column.map(|column| column.name.clone());
+                let length = length + column.as_ref().map_or(0, String::len);
                 self.planner.expand(1, size_of::<TextOfDay>() + length)?;
-                self.planner.texts_of_days.borrow_mut().push(TextOfDay { text: text.clone(), kind });
+                self.planner.texts_of_days.borrow_mut().push(TextOfDay { text: text.clone(), kind, column });
             }
         }
         Ok(())
